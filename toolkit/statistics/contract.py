@@ -18,7 +18,6 @@ from enum import StrEnum
 from typing import Any
 
 import polars as pl
-from polars import selectors
 
 from toolkit.errors import InputError, nearest
 from toolkit.intervals import Interval
@@ -178,39 +177,6 @@ def collected(rows: Frame) -> pl.DataFrame:
     """
     keeps_order = pl.QueryOptFlags(check_order_observe=False)
     return rows.lazy().collect(engine="in-memory", optimizations=keeps_order)
-
-
-def with_categories(rows: Frame, but: Sequence[str] = ()) -> pl.DataFrame:
-    """Read rows into memory in their order, with words as categories: a quarter of the memory.
-
-    Categories are compared as numbers. Columns ``but`` keep their words, as those of which most
-    come once or twice do. The streaming engine casts some rows at a time, where the other one would
-    first hold all of them as words.
-
-    >>> with_categories(pl.LazyFrame({"symbol": ["A_B"]})).schema["symbol"] == pl.Categorical
-    True
-    """
-    keeps_order = pl.QueryOptFlags(check_order_observe=False)
-    words = selectors.string() - selectors.by_name(*but, require_all=False)
-    named = rows.lazy().with_columns(words.cast(pl.Categorical))
-    found = named.collect(engine="streaming", optimizations=keeps_order)
-    # column by column, so that no two copies of all of them are there at once
-    return pl.DataFrame([found.drop_in_place(name).rechunk() for name in found.columns])
-
-
-def in_order(rows: pl.DataFrame, descending: Mapping[str, bool]) -> pl.DataFrame:
-    """Sort rows by columns, those alike as they were, and empty the frame given.
-
-    Column by column, so that no two copies of all of them are there at once.
-
-    >>> in_order(pl.DataFrame({"ts": [60, 0]}), {"ts": False})["ts"].to_list()
-    [0, 60]
-    """
-    down = list(descending.values())
-    order = rows.select(
-        pl.arg_sort_by(*descending, descending=down, maintain_order=True)
-    ).to_series()
-    return pl.DataFrame([rows.drop_in_place(name).gather(order) for name in rows.columns])
 
 
 def column_for(column: str, statistic: str) -> str:

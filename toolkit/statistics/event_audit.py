@@ -10,6 +10,7 @@ import polars as pl
 from toolkit.errors import InputError
 from toolkit.intervals import Ends, Interval
 from toolkit.market import EventFamily, When
+from toolkit.statistics.categories import in_order, with_categories
 from toolkit.statistics.contract import (
     Frame,
     Question,
@@ -17,10 +18,8 @@ from toolkit.statistics.contract import (
     checked_columns,
     checked_types,
     first_reason,
-    in_order,
     real_number,
     whole_number,
-    with_categories,
 )
 from toolkit.statistics.definition import SPREADS, holding
 from toolkit.statistics.episodes import episodes

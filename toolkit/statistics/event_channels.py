@@ -16,6 +16,7 @@ import polars as pl
 from toolkit.errors import InputError
 from toolkit.intervals import Interval, clip, intersection, total_s, union
 from toolkit.market import When
+from toolkit.statistics.categories import with_categories
 from toolkit.statistics.contract import (
     Frame,
     Question,
@@ -23,7 +24,6 @@ from toolkit.statistics.contract import (
     checked_types,
     collected,
     first_reason,
-    with_categories,
 )
 from toolkit.statistics.tails import share_columns
 from toolkit.statistics.windows import documents_extent, window_of

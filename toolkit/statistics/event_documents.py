@@ -74,17 +74,18 @@ def identified(events: Rows) -> Rows:
         pl.when(hashed).then(place).otherwise("event").alias("event"),
         pl.when(pl.col("legs") != "").then("legs").alias("legs"),
         pl.coalesce(*sizes, pl.lit(None, pl.Float64)).alias("size"),
-        pl.when(pl.col("event_type").is_not_null()).then(event_role()).alias("role"),
+        event_role().cast(pl.String),
     )
 
 
 def event_role() -> pl.Expr:
-    """Build the expression of a document's role, null where its words are not known."""
+    """Build the expression of a document's role, a category, null where its words are not known."""
     lifecycle = pl.col("lifecycle").cast(pl.Categorical)
     of_lifecycle = (
         pl.when(lifecycle == word).then(_category(role)) for word, role in LIFECYCLE_ROLES.items()
     )
-    return pl.coalesce(_role_of_type(), *of_lifecycle).cast(pl.String).alias("role")
+    known = pl.col("event_type").is_not_null()
+    return pl.when(known).then(pl.coalesce(_role_of_type(), *of_lifecycle)).alias("role")
 
 
 def _role_of_type() -> pl.Expr:

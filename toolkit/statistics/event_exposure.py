@@ -10,7 +10,8 @@ import polars as pl
 
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
-from toolkit.statistics.contract import Frame, Question, checked_types, with_categories
+from toolkit.statistics.categories import with_categories
+from toolkit.statistics.contract import Frame, Question, checked_types
 from toolkit.statistics.life_curve import numbered, some_rows
 
 _LIVES = {

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
+import numpy as np
 import polars as pl
 
 from toolkit.market import EventRole
@@ -11,31 +12,39 @@ from toolkit.statistics.contract import Reason, collected, first_reason
 
 UNKNOWN = "unknown"
 """The role of a document of no known word, and the kind of a lifecycle of such alone."""
+_PARTS = 16
 
 SKEW_S = 60
 """How far a close may be stamped before the opening that arrived before it (s)."""
 
 
-def whole_events(documents: pl.DataFrame, key: str, most: int = 250_000) -> Iterator[pl.DataFrame]:
-    """Cut documents into parts of about ``most`` that split no event, and empty the frame given.
+def whole_events(
+    batches: Iterable[pl.DataFrame], key: str, most: int = 100_000
+) -> Iterator[pl.DataFrame]:
+    """Deal batches of documents out to parts of about ``most`` that split no event.
 
-    ``key`` is one of the columns that documents of one event share. Rows keep their order.
+    ``key`` is one of the columns that documents of one event share. These keep their order. A part
+    that was given takes no more memory here, nor does a column that is the same as ``key``.
 
-    >>> documents = pl.DataFrame({"event": ["a", "b", "a"], "ts": [0, 1, 2]})
-    >>> [part["ts"].to_list() for part in whole_events(documents, "event")], documents.width
-    ([[0, 1, 2]], 0)
+    >>> batches = pl.DataFrame({"event": ["a", "b"]}), pl.DataFrame({"event": ["a"]})
+    >>> [sorted(part["event"]) for part in whole_events(batches, "event")]
+    [['a', 'a', 'b']]
     """
-    count = max(1, -(-documents.height // most))
-    number = documents.select(pl.col(key).hash() % count).to_series()
-    places = [(number == each).arg_true() for each in range(count)]
-    columns: list[list[pl.Series]] = [[] for _ in places]
-    while documents.width:  # column by column, so that there are no two copies of all of them
-        column = documents.drop_in_place(documents.columns[0])
-        for part, place in zip(columns, places, strict=True):
-            part.append(column.gather(place))
-        del column
-    while columns:
-        yield pl.DataFrame(columns.pop(0))
+    dealt: list[list[pl.DataFrame]] = [[] for _ in range(_PARTS)]
+    for batch in batches:
+        others = batch.drop(key).select(pl.col(pl.String))
+        same = [each.name for each in others if each.equals(batch[key])]
+        columns = [pl.col(key if name in same else name).alias(name) for name in batch.columns]
+        number_of = pl.col(key).hash() % _PARTS
+        for (number,), rows in batch.drop(same).group_by(number_of, maintain_order=True):
+            dealt[number].append(rows.select(columns))
+    part = [batch.clear()]
+    while dealt:
+        part += dealt.pop()
+        if part and (not dealt or sum(map(len, part)) >= most):
+            whole, part = pl.concat(part, rechunk=True), []
+            yield whole
+            del whole
 
 
 def paired(
@@ -46,7 +55,7 @@ def paired(
     A document that opens, and one that follows on a close, begin the next lifecycle. The columns
     ``shown`` are those of its first document, and ``since`` is the time of that (s).
     """
-    found = _unskewed(_grouped(_once_each(documents, names, shown), names, shown))
+    found = _unskewed(_grouped(_once_each(documents, names), names, shown))
     continues = (pl.col("key") == pl.col("key").shift(-1)).fill_null(value=False)
     opened, closed = pl.col("opened"), pl.col("closed")
     kind = (
@@ -87,7 +96,7 @@ def paired(
     )
 
 
-def _once_each(documents: pl.DataFrame, names: list[str], shown: Sequence[str]) -> pl.DataFrame:
+def _once_each(documents: pl.DataFrame, names: list[str]) -> pl.DataFrame:
     """Put documents in the order of their ``key``, a number, and time, each once.
 
     One equal to an earlier one, which is near, is dropped and counted in ``copies``.
@@ -103,7 +112,7 @@ def _once_each(documents: pl.DataFrame, names: list[str], shown: Sequence[str]) 
     same = pl.all_horizontal(repeats).fill_null(value=False)
     tied = same | same.shift(-1, fill_value=False)
     near = rows.with_row_index("number").filter(tied)
-    alike = pl.exclude("arrival", "number", *shown)
+    alike = (*names, "event_type", "lifecycle", "role", "ts", "ts_ms", "ts_differs", "value")
     first = near.group_by(alike).agg(pl.col("number").min(), copies=pl.len().cast(pl.Int64) - 1)
     copies = rows.select(copies=-tied.cast(pl.Int64)).to_series()
     return rows.with_columns(copies.scatter(first["number"], first["copies"])).filter(
@@ -111,45 +120,54 @@ def _once_each(documents: pl.DataFrame, names: list[str], shown: Sequence[str]) 
     )
 
 
-def _grouped(documents: pl.DataFrame, names: list[str], shown: Sequence[str]) -> pl.LazyFrame:
+def _grouped(documents: pl.DataFrame, names: list[str], shown: Sequence[str]) -> pl.DataFrame:
     """Aggregate the documents of each lifecycle, in the order of key and time."""
-    role, at_ms = pl.col("role"), pl.col("at_ms")
+    role, at_ms, words = pl.col("role"), pl.col("at_ms"), pl.col("event_type").cast(pl.String)
     another = pl.col("key") != pl.col("key").shift(1)
     begins = (role == EventRole.OPENS) | (role.shift(1) == EventRole.CLOSES) | another
-    value, words = pl.col("value"), pl.col("event_type").cast(pl.String)
-    number = begins.fill_null(value=True).cum_sum().set_sorted().alias("number")
-    numbered = documents.with_columns(number).lazy()
+    begins = begins.fill_null(value=True)
+    first = documents.select(begins.arg_true()).to_series()
+    last = first.shift(-1, fill_value=documents.height) - 1
+    at = first.to_numpy()
+
+    def counted(rows: pl.Expr) -> pl.Series:
+        one = documents.select(rows.cast(pl.Int64)).to_series().to_numpy()
+        return pl.Series(np.add.reduceat(one, at))
+
     strange = (
-        numbered.filter(role == UNKNOWN)
+        documents.select("event_type", "role", number=begins.cum_sum())
+        .filter(role == UNKNOWN)
         .group_by("number")
         .agg(words.unique().sort().str.join(", ").alias("unknown_types"))
     )
+    size = documents["value"].abs().fill_null(-1.0).to_numpy()
+    largest = np.maximum.reduceat(size, at)
+    furthest = np.flatnonzero(size == np.repeat(largest, last - first + 1))
     return (
-        numbered.group_by("number", maintain_order=True)
-        .agg(
-            pl.col("key", "known_until", *names, *shown).first(),
-            (role.first() == EventRole.OPENS).alias("opened"),
-            (role.last() == EventRole.CLOSES).alias("closed"),
-            (role == UNKNOWN).all().alias("unknown"),
-            pl.col("arrival").first().alias("arrival"),
-            at_ms.first().alias("first_ms"),
-            at_ms.last().alias("last_ms"),
-            pl.col("ts").first().alias("first_ts"),
-            pl.col("ts").last().alias("last_ts"),
-            pl.col("ts_ms").first().is_null().alias("coarse_first"),
-            pl.col("ts_ms").last().is_null().alias("coarse_last"),
-            pl.len().cast(pl.Int64).alias("n"),
-            (role == EventRole.UPDATES).sum().cast(pl.Int64).alias("n_updates"),
-            pl.col("copies").sum().alias("n_duplicates"),
-            pl.col("ts_differs").sum().cast(pl.Int64).alias("n_ts_differs"),
-            (role == UNKNOWN).sum().cast(pl.Int64).alias("n_unknown"),
-            value.get(value.abs().arg_max(), null_on_oob=True).alias("peak"),
+        documents.select(
+            pl.col("key", "known_until", "arrival", *names, *shown).gather(first),
+            (role.gather(first) == EventRole.OPENS).alias("opened"),
+            (role.gather(last) == EventRole.CLOSES).alias("closed"),
+            at_ms.gather(first).alias("first_ms"),
+            at_ms.gather(last).alias("last_ms"),
+            pl.col("ts").gather(first).alias("first_ts"),
+            pl.col("ts").gather(last).alias("last_ts"),
+            pl.col("ts_ms").gather(first).is_null().alias("coarse_first"),
+            pl.col("ts_ms").gather(last).is_null().alias("coarse_last"),
+            (last - first + 1).cast(pl.Int64).alias("n"),
+            n_updates=counted(role == EventRole.UPDATES),
+            n_duplicates=counted(pl.col("copies")),
+            n_ts_differs=counted(pl.col("ts_differs")),
+            n_unknown=counted(role == UNKNOWN),
+            peak=pl.col("value").gather(furthest[np.searchsorted(furthest, at)]),
         )
+        .with_row_index("number", 1)
+        .with_columns((pl.col("n") == pl.col("n_unknown")).alias("unknown"))
         .join(strange, on="number", how="left", maintain_order="left")
     )
 
 
-def _unskewed(found: pl.LazyFrame) -> pl.LazyFrame:
+def _unskewed(found: pl.DataFrame) -> pl.LazyFrame:
     """Join a close to the opening right after it, where the opening arrived before the close.
 
     A clock that runs behind stamps the close before its opening. The lifecycle is closed and
@@ -165,7 +183,8 @@ def _unskewed(found: pl.LazyFrame) -> pl.LazyFrame:
     sums = ("n", "n_duplicates", "n_ts_differs")
     joined = pl.col("skewed")
     return (
-        found.with_columns(skewed.alias("skewed"))
+        found.lazy()
+        .with_columns(skewed.alias("skewed"))
         .with_columns(
             joined.shift(-1).fill_null(value=False).alias("taken"),
             (joined | pl.col("closed")).alias("closed"),

@@ -12,13 +12,13 @@ import numpy.typing as npt
 import polars as pl
 
 from toolkit.errors import InputError
+from toolkit.statistics.categories import in_order
 from toolkit.statistics.contract import (
     Frame,
     checked_columns,
     checked_times,
     checked_types,
     collected,
-    in_order,
     whole_number,
 )
 from toolkit.statistics.observations import observed, ordered

@@ -10,22 +10,21 @@ which it came to each other.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import polars as pl
 
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
 from toolkit.market import When
+from toolkit.statistics.categories import batches_with_categories, in_order
 from toolkit.statistics.contract import (
     Frame,
     Question,
     checked_column,
     checked_frame,
     checked_types,
-    in_order,
     whole_number,
-    with_categories,
 )
 from toolkit.statistics.event_audit import audit, audited, smallest_size_bps
 from toolkit.statistics.event_channels import channels
@@ -152,7 +151,9 @@ def event_lifecycles(
     """
     checked_frame(events, "events")
     window = Interval.checked(start, end)
-    known = events.lazy() if "event" in events.collect_schema() else identified(events.lazy())
+    known = events.lazy()
+    if "event" not in events.collect_schema():
+        known = identified(known).with_columns(event_role())
     documents, known_until = known.drop_nulls("role"), pl.lit(window.end, pl.Int64)
     if logs is not None:
         logs = logs.filter(pl.col("known_until") > window.start)
@@ -287,7 +288,7 @@ def lifecycles(
         Interval(start, end),
         key,
         magnitude,
-        role=event_role().fill_null(UNKNOWN),
+        role=event_role().fill_null(pl.lit(UNKNOWN, pl.Categorical)),
         known_until=pl.lit(known_until, pl.Int64),
         descending=dict.fromkeys(["family", *key], False),
     )
@@ -317,9 +318,10 @@ def _lifecycles(
     seen = (ts >= window.start - LOOK_BACK_S) & (ts < pl.col("known_until"))
     documents = _documents(frame, role, names, magnitude, shown)
     parts = whole_events(documents, names[0])
-    known = (part.with_columns(known_until=known_until).filter(seen) for part in parts)
+    value = observed(magnitude) if magnitude else pl.lit(None, pl.Float64)
+    known = (part.with_columns(known_until=known_until, value=value).filter(seen) for part in parts)
     found = pl.concat(paired(part, ["family", *names], window.start, shown) for part in known)
-    found = in_order(found, descending).with_columns(pl.col(pl.Categorical).cast(pl.String))
+    found = in_order(found, descending, as_words=True)
     last = found.columns.index("known_until") + 1
     return found.select(*found.columns[:last], *question.columns, *found.columns[last:])
 
@@ -330,7 +332,7 @@ def _documents(
     names: list[str],
     magnitude: str | None,
     shown: Sequence[str],
-) -> pl.DataFrame:
+) -> Iterator[pl.DataFrame]:
     """Read what pairing needs of documents, with their role. Words but the key are categories."""
     if not names:
         raise InputError("key", names, "the columns that tell events apart, e.g. event_id")
@@ -341,9 +343,13 @@ def _documents(
         checked_column(frame, magnitude)
     keys = dict.fromkeys(names, "String or integer")
     checked_types(frame, _TYPES | keys | ({magnitude: "Float64"} if magnitude else {}))
-    value = observed(magnitude) if magnitude else pl.lit(None, pl.Float64)
-    needed = frame.select(*dict.fromkeys([*_TYPES, *names, *shown]), value=value, role=role)
-    rows = with_categories(needed, but=[*names, "event_id"])
+    sizes = [magnitude] if magnitude else []
+    needed = frame.select(*dict.fromkeys([*_TYPES, *names, *shown, *sizes]), role=role)
+    batches = batches_with_categories(needed, but=[*names, "event_id"])
+    return (_without_nulls(rows, names) for rows in batches)
+
+
+def _without_nulls(rows: pl.DataFrame, names: list[str]) -> pl.DataFrame:
     for name in dict.fromkeys(["family", "event_type", "ts", "arrival", *names]):
         if rows[name].null_count():
             raise InputError("frame", f"a null {name}", "documents that have one")

@@ -29,7 +29,7 @@ def _documents(count: int) -> pl.DataFrame:
 
 def test_parts_split_no_event_lose_no_document_and_keep_their_order():
     documents = _documents(3_000)
-    parts = list(whole_events(documents.clone(), "event_id", 200))
+    parts = list(whole_events(documents.iter_slices(500), "event_id", 100))
     assert len(parts) > 10
     assert max(part.height for part in parts) < 3_000 / 5
     assert all(part["arrival"].is_sorted() for part in parts)

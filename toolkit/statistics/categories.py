@@ -1,0 +1,86 @@
+"""Rows read and sorted with words as categories, and without two copies of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import polars as pl
+from polars import selectors
+
+from toolkit.statistics.contract import Frame
+
+
+def with_categories(rows: Frame, but: Sequence[str] = ()) -> pl.DataFrame:
+    """Read rows into memory in their order, with words as categories: a quarter of the memory.
+
+    Categories are compared as numbers. Columns ``but`` keep their words, as those of which most
+    come once or twice do. The streaming engine casts some rows at a time, where the other one would
+    first hold all of them as words.
+
+    >>> with_categories(pl.LazyFrame({"symbol": ["A_B"]})).schema["symbol"] == pl.Categorical
+    True
+    """
+    keeps_order = pl.QueryOptFlags(check_order_observe=False)
+    found = _with_categories(rows, but).collect(engine="streaming", optimizations=keeps_order)
+    # column by column, so that no two copies of all of them are there at once
+    return pl.DataFrame([found.drop_in_place(name).rechunk() for name in found.columns])
+
+
+def batches_with_categories(rows: Frame, but: Sequence[str] = ()) -> Iterator[pl.DataFrame]:
+    """Yield the rows of `with_categories` some at a time, where not all are needed at once.
+
+    First comes a frame without a row, so that one without any has its columns.
+
+    >>> [batch.height for batch in batches_with_categories(pl.LazyFrame({"symbol": ["A_B"]}))]
+    [0, 1]
+    """
+    keeps_order = pl.QueryOptFlags(check_order_observe=False)
+    found = _with_categories(rows, but)
+    yield pl.DataFrame(schema=found.collect_schema())
+    yield from found.collect_batches(engine="streaming", optimizations=keeps_order, lazy=True)
+
+
+def _with_categories(rows: Frame, but: Sequence[str]) -> pl.LazyFrame:
+    words = selectors.string() - selectors.by_name(*but, require_all=False)
+    return rows.lazy().with_columns(words.cast(pl.Categorical))
+
+
+def in_order(
+    rows: pl.DataFrame, descending: Mapping[str, bool], *, as_words: bool = False
+) -> pl.DataFrame:
+    """Sort rows by columns, those alike as they were, and empty the frame given.
+
+    Column by column, so that no two copies of all of them are there at once. What all rows have
+    alike is kept once, but for fractions. With ``as_words`` categories become words, each of which
+    is kept once.
+
+    >>> in_order(pl.DataFrame({"ts": [60, 0]}), {"ts": False})["ts"].to_list()
+    [0, 60]
+    """
+    down, names = list(descending.values()), rows.columns
+    alike = [
+        rows.drop_in_place(name).head(1)
+        for name in names
+        if name not in descending and _is_alike(rows[name])
+    ]
+    order = pl.arg_sort_by(*descending, descending=down, maintain_order=True).alias("")
+    found, place = (ordered := rows.select(order)), ordered.to_series()
+    while rows.width:
+        column = rows.drop_in_place(rows.columns[0]).rechunk().gather(place)
+        found = found.with_columns(_worded(column) if as_words else column)
+    found = found.with_columns(pl.lit(one.first(), one.dtype).alias(one.name) for one in alike)
+    found = found.select(names)
+    return found.with_columns(pl.col(pl.Categorical).cast(pl.String)) if as_words else found
+
+
+def _is_alike(column: pl.Series) -> bool:
+    """Return whether all have one value. Of fractions 0 and -0 are equal, and yet not alike."""
+    return not column.dtype.is_float() and bool(column.eq_missing(column.head(1)).all())
+
+
+def _worded(column: pl.Series) -> pl.Series:
+    """Make categories words, each of which is kept once."""
+    if column.dtype != pl.Categorical or column.is_empty():
+        return column
+    words = column.unique()
+    return column.to_physical().replace_strict(words.to_physical(), words.cast(pl.String))
