@@ -64,6 +64,35 @@ def test_a_page_shows_what_the_store_holds_and_whose_it_is(
         page.screenshot(path=SCREENS / f"{name}-{looks}.png")
 
 
+COUNT_TIMERS = """
+  window.timers = new Set();
+  const { setInterval: begin, clearInterval: end } = window;
+  window.setInterval = (...given) => {
+    const timer = begin(...given);
+    timers.add(timer);
+    return timer;
+  };
+  window.clearInterval = timer => { timers.delete(timer); end(timer); };
+"""
+
+
+@pytest.mark.parametrize("name", ["overview", "trajectory"])
+def test_a_page_that_runs_again_goes_on_with_no_more_timers(
+    dashboard: str, look: Callable[..., Page], name: str
+) -> None:
+    page = look()
+    page.add_init_script(COUNT_TIMERS)
+    page.goto(f"{dashboard}/{'' if name == 'overview' else name}?refresh=off")
+    heading(page, PAGES[name])
+    before = page.evaluate("timers.size")
+    assert before > 0
+    for _ in range(3):
+        page.keyboard.press("r")
+        page.locator("[data-testid=stApp][data-test-script-state=running]").wait_for()
+        settled(page)
+    assert page.evaluate("timers.size") == before
+
+
 def test_ages_of_the_bar_and_of_rows_count_by_themselves_until_they_are_red(
     dashboard: str, look: Callable[..., Page]
 ) -> None:

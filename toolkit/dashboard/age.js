@@ -1,4 +1,4 @@
-export default function (component) {
+function start(component) {
   const { data, parentElement } = component;
   const place = parentElement.querySelector("#age");
   const since = Date.now();

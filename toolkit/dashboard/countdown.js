@@ -4,7 +4,7 @@ function words(seconds) {
   return parts.map((part) => String(part).padStart(2, "0")).join(":");
 }
 
-export default function (component) {
+function start(component) {
   const { data, parentElement } = component;
   const place = parentElement.querySelector("#countdown");
   const since = Date.now();

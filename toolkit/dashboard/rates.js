@@ -105,7 +105,7 @@ function drawBar(place, data) {
   place.title = `The colours are fixed: full from ${first} and ${last}, pale at ${zero}`;
 }
 
-export default function (component) {
+function start(component) {
   const { data, parentElement, setTriggerValue } = component;
   const place = parentElement.querySelector("#rates");
   if (!place.grid) {

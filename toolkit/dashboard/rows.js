@@ -174,7 +174,7 @@ function draw(place, data, opened) {
   again?.querySelector("button").focus({ preventScroll: true });
 }
 
-export default function (component) {
+function start(component) {
   const { data, parentElement, setTriggerValue } = component;
   const place = parentElement.querySelector("#rows");
   place.style.maxHeight = data.most_px ? `${data.most_px}px` : "";

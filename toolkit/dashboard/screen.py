@@ -101,13 +101,16 @@ def component(name: str, *shared: str) -> Callable[..., Any]:
     """Register a part of the page of our own, and return what draws it.
 
     Its script and its looks are the files of its name beside this one, after those of the names
-    that it has in common with others. The script gets an element whose id is the name. It must show
-    data as text and never as HTML.
+    that it has in common with others. The function ``start`` of the script gets an element whose id
+    is the name, and returns what ends what it set going, if anything. It must show data as text and
+    never as HTML.
     """
-    script, looks = (
-        "".join(Path(__file__).with_name(f"{n}.{kind}").read_text("utf-8") for n in (*shared, name))
-        for kind in ("js", "css")
-    )
+    beside = Path(__file__).parent
+    script = [f"{each}.js" for each in (*shared, name, "component")]
+    looks = [f"{each}.css" for each in (*shared, name)]
     return streamlit.components.v2.component(
-        f"rail_{name}", html=f'<span id="{name}"></span>', js=script, css=looks
+        f"rail_{name}",
+        html=f'<span id="{name}"></span>',
+        js="".join((beside / file).read_text("utf-8") for file in script),
+        css="".join((beside / file).read_text("utf-8") for file in looks),
     )

@@ -12,7 +12,7 @@ async function copy(text) {
   }
 }
 
-export default function (component) {
+function start(component) {
   const place = component.parentElement.querySelector("#share");
   if (place.firstChild) return;
   const button = document.createElement("button");

@@ -3,7 +3,7 @@
 const LOOK_MS = 200;
 const SETTLE_MS = 10;
 
-export default function (component) {
+function start(component) {
   const { data, setTriggerValue } = component;
   let plot = null;
   let pending = null;
