@@ -269,7 +269,7 @@ def audit(rows: pl.DataFrame, *, by: Sequence[str] = ()) -> pl.DataFrame:
     delay_median_s         Float64  s         from the episode's beginning to the event, median
     delay_q25_s            Float64  s         a quarter is shorter
     delay_q75_s            Float64  s         a quarter is longer
-    peak_error_median_pct  Float64  percent   the event's largest size less the episode's, median
+    peak_error_median_pct  Float64  percent   event's size less the episode's, median, to 1e-9
     delay_reason           String   none      empty
     =====================  =======  ========  ====================================================
 
@@ -324,6 +324,7 @@ def audit(rows: pl.DataFrame, *, by: Sequence[str] = ()) -> pl.DataFrame:
         delay.quantile(0.75, "linear").alias("delay_q75_s"),
         (pl.col("event_peak_pct") - pl.col("episode_peak_pct"))
         .median()
+        .round(9)
         .alias("peak_error_median_pct"),
         *(pl.col(name).first() for name in ("enter_bps", *_CONTRACT)),
     ]
