@@ -10,6 +10,7 @@ import polars as pl
 
 from toolkit.errors import InputError
 from toolkit.statistics.contract import Frame, Reason, first_reason, whole_number
+from toolkit.statistics.event_buckets import drawn_squares
 from toolkit.statistics.event_exposure import Watched
 from toolkit.statistics.hour_of_week import hour_of_week
 from toolkit.statistics.tails import poisson_interval
@@ -21,8 +22,6 @@ _HOUR_S, _WEEK_HOURS = 3_600, 168
 _FEW = 10
 """Of an hour with fewer events than this the weeks alone say too little."""
 
-_SEED = 20_261_123
-_CELLS = 1_000_000
 _FIGURES = ("fano", "fano_apart", "p_value", "triggered_share")
 
 Counts = npt.NDArray[np.int64]
@@ -46,9 +45,10 @@ def clustering(
     So it is compared with ``draws`` of the same events: each keeps its hour of the week, and its
     bucket is drawn anew among all buckets of that hour, of all weeks. Of a window of one week these
     are the buckets of the same hour, and only bursts within an hour are seen. Of few weeks the
-    draws keep a part of longer bursts, and the triggered share is too small. Draws are by a fixed
-    seed, and one with an equal factor counts as one with a larger. There is one row per family and
-    group that has an event, sorted:
+    draws keep a part of longer bursts, and the triggered share is too small. The squares of an
+    hour of at most 256 events are drawn from their chances, which are computed, so that not each
+    event has to be placed. Draws are by a fixed seed, and one with an equal factor counts as one
+    with a larger. There is one row per family and group that has an event, sorted:
 
     ================  =======  =====  ============================================================
     column            type     unit   meaning
@@ -123,7 +123,7 @@ def clustering(
             first_reason({**few, Reason.DEGENERATE: pl.col("fano").is_null()}).alias(
                 "clustering_reason"
             ),
-            *watched.question("events.clustering/2", bucket_s=bucket_s, draws=draws).columns,
+            *watched.question("events.clustering/3", bucket_s=bucket_s, draws=draws).columns,
         )
     )
 
@@ -151,27 +151,11 @@ def _bursts(
     events, buckets = (np.bincount(each, minlength=_WEEK_HOURS) for each in (hour[at], hour))
     if not ((events > 0) & (buckets > 1)).any():
         return nothing
-    rng = np.random.default_rng(_SEED)
-    drawn = np.zeros(draws, np.int64)
-    for count, places in zip(events.tolist(), buckets.tolist(), strict=True):
-        drawn += _squares(rng, count, places, draws)
+    drawn = drawn_squares(events, buckets, draws)
     squares = int((np.bincount(at, minlength=whole.size) ** 2).sum())
     fano, apart = (_fano(each, at.size, whole.size) for each in (squares, float(drawn.mean())))
     p_value = (1 + int((drawn >= squares).sum())) / (1 + draws)
     return at.size, whole.size, fano, apart, p_value, max(0.0, 1 - (apart / fano) ** 0.5)
-
-
-def _squares(rng: np.random.Generator, count: int, places: int, draws: int) -> Counts | int:
-    """Put events into buckets of equal chance, and sum the squares of the counts of each draw."""
-    if count < 2 or places < 2:
-        return count * count
-    # an event takes about an eighth of the time of a bucket
-    if count > min(8 * places, max(places, _CELLS // draws)):
-        held = rng.multinomial(count, np.full(places, 1 / places), size=draws)
-    else:
-        at = rng.integers(0, places, (draws, count)) + places * np.arange(draws)[:, None]
-        held = np.bincount(at.ravel(), minlength=places * draws).reshape(draws, places)
-    return np.asarray((held * held).sum(axis=1), np.int64)
 
 
 def _fano(squares: float, count: int, buckets: int) -> float:
