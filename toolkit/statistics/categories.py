@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import polars as pl
 from polars import selectors
 
-from toolkit.statistics.contract import Frame
+from toolkit.statistics.contract import Frame, collected, collected_batches
 
 
 def with_categories(rows: Frame, but: Sequence[str] = ()) -> pl.DataFrame:
@@ -20,8 +20,7 @@ def with_categories(rows: Frame, but: Sequence[str] = ()) -> pl.DataFrame:
     >>> with_categories(pl.LazyFrame({"symbol": ["A_B"]})).schema["symbol"] == pl.Categorical
     True
     """
-    keeps_order = pl.QueryOptFlags(check_order_observe=False)
-    found = _with_categories(rows, but).collect(engine="streaming", optimizations=keeps_order)
+    found = collected(_with_categories(rows, but), streaming=True)
     # column by column, so that no two copies of all of them are there at once
     return pl.DataFrame([found.drop_in_place(name).rechunk() for name in found.columns])
 
@@ -34,10 +33,9 @@ def batches_with_categories(rows: Frame, but: Sequence[str] = ()) -> Iterator[pl
     >>> [batch.height for batch in batches_with_categories(pl.LazyFrame({"symbol": ["A_B"]}))]
     [0, 1]
     """
-    keeps_order = pl.QueryOptFlags(check_order_observe=False)
     found = _with_categories(rows, but)
     yield pl.DataFrame(schema=found.collect_schema())
-    yield from found.collect_batches(engine="streaming", optimizations=keeps_order, lazy=True)
+    yield from collected_batches(found)
 
 
 def _with_categories(rows: Frame, but: Sequence[str]) -> pl.LazyFrame:

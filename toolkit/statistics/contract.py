@@ -12,10 +12,10 @@ import hashlib
 import json
 import math
 import numbers
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 
@@ -166,17 +166,31 @@ class Question:
         ]
 
 
-def collected(rows: Frame) -> pl.DataFrame:
+def collected(rows: Frame, *, streaming: bool = False) -> pl.DataFrame:
     """Read rows into memory, each step in the order that the query states.
 
     Without this polars drops an order that no later step shows. A sum then depends on which row
-    happened to come first: its last digits differ from run to run.
+    happened to come first: its last digits differ from run to run. With ``streaming`` steps take
+    some rows at a time, which holds less. Its own sums differ from run to run, so it sums nothing.
 
     >>> collected(pl.LazyFrame({"ts": [0, 60]})).height
     2
     """
-    keeps_order = pl.QueryOptFlags(check_order_observe=False)
-    return rows.lazy().collect(engine="in-memory", optimizations=keeps_order)
+    engine: Literal["streaming", "in-memory"] = "streaming" if streaming else "in-memory"
+    return rows.lazy().collect(engine=engine, optimizations=_keeps_order())
+
+
+def collected_batches(rows: pl.LazyFrame) -> Iterator[pl.DataFrame]:
+    """Yield rows some at a time, in the order that the query states.
+
+    >>> [batch.height for batch in collected_batches(pl.LazyFrame({"ts": [0, 60]}))]
+    [2]
+    """
+    return rows.collect_batches(engine="streaming", optimizations=_keeps_order(), lazy=True)
+
+
+def _keeps_order() -> pl.QueryOptFlags:
+    return pl.QueryOptFlags(check_order_observe=False)
 
 
 def column_for(column: str, statistic: str) -> str:
