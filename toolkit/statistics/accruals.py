@@ -9,18 +9,20 @@ from toolkit.statistics.contract import Question, collected
 from toolkit.statistics.rates_in_force import LEG_KEY, TOLERANCE, before
 from toolkit.statistics.settlements import LEGS, LegSettlements
 
+_COLUMNS = ("row", *LEG_KEY, "ts", "rate_per_hour", "accrues_from", "accrues_until")
+
 STALE_INTERVALS = 2
 """How many of its own intervals a rate is in force, where no settlement follows."""
 
 
-def accruals(found: LegSettlements, question: Question) -> pl.DataFrame:
+def accruals(found: LegSettlements, question: Question, *columns: str) -> pl.DataFrame:
     """List the part of the window that each settlement paid for, one row per settlement.
 
     A settlement pays for the time since the one before it, where that is its interval give or take
     a tenth. Otherwise it pays for its own interval, at most since the one before. Columns: row (its
     place in ``found.rows``), trajectory, leg, ts (s, the settlement), rate_per_hour, accrues_from
-    and accrues_until (s, within the window). A settlement that paid for nothing in the window, or
-    whose interval is not known, has no row.
+    and accrues_until (s, within the window), or those of them that are named. A settlement that
+    paid for nothing in the window, or whose interval is not known, has no row.
 
     >>> from toolkit.statistics.settlements import settlements
     >>> rows = {"trajectory": ["a"], "ts": [28800], "buy_rate": [0.0], "sell_rate": [8e-4]}
@@ -42,7 +44,7 @@ def accruals(found: LegSettlements, question: Question) -> pl.DataFrame:
             ts.cast(pl.Float64).clip(upper_bound=question.end).alias("accrues_until"),
         )
         .filter(interval_s.is_not_null() & (pl.col("accrues_from") < pl.col("accrues_until")))
-        .select("row", *LEG_KEY, "ts", "rate_per_hour", "accrues_from", "accrues_until")
+        .select(*columns or _COLUMNS)
     )
 
 
@@ -71,7 +73,7 @@ def in_force(found: LegSettlements, question: Question) -> pl.DataFrame:
             .alias("accrues_until"),
         )
         .filter(interval_s.is_not_null() & (pl.col("accrues_from") < pl.col("accrues_until")))
-        .select("row", *LEG_KEY, "ts", "rate_per_hour", "accrues_from", "accrues_until")
+        .select(_COLUMNS)
     )
 
 

@@ -29,6 +29,9 @@ from toolkit.statistics.windows import settlements_extent, window_of
 HORIZONS = ("1h", "8h", "1d", "3d", "7d", "30d")
 """How long a position is held, where nothing else is asked."""
 
+_SETTLED = ("leg_number", "ts", "rate", "interval_hours", "interval_reason")
+_ACCRUES = ("accrues_from", "accrues_until")
+
 
 def holdings(
     frame: Frame,
@@ -193,7 +196,7 @@ def holdings(
     )
     marks = marks_of(prices, question.step_s, question.max_stale_s)
     rows = []
-    for legs in _trajectories(settlements(frame), question):
+    for legs in _trajectories(settlements(frame, *_SETTLED), question):
         costs = costs_over_time([legs.key], fees, notional, style) if fees else None
         found = None if marks is None else marks.get(plain(legs.key), NONE_KNOWN)
         position = FundedPosition(legs.ts, legs.buy_rate, legs.sell_rate, found, compound)
@@ -242,13 +245,13 @@ class _Legs:
 
 def _trajectories(found: LegSettlements, question: Question) -> Iterator[_Legs]:
     """Yield the trajectories one after another, in their order."""
-    rows, paid = found.rows, accruals(found, question)
+    rows, paid = found.rows, accruals(found, question, "row", *_ACCRUES)
     # rows of the legs of a trajectory follow each other, and spot legs have none
     since = np.searchsorted(
         rows["leg_number"].to_numpy(), np.arange(len(LEGS) * found.trajectories.height + 1)
     )
     paid_since = np.searchsorted(paid["row"].to_numpy(), since)
-    begins, ends = (paid[f"accrues_{name}"].to_numpy() for name in ("from", "until"))
+    begins, ends = (paid[name].to_numpy() for name in _ACCRUES)
     ts, rate = rows["ts"].to_numpy(), rows["rate"].to_numpy()
     dense = rows["interval_reason"].eq_missing(Reason.DENSE_ROWS.value).to_numpy()
     for number, (key, *spot) in enumerate(found.trajectories.iter_rows()):
@@ -273,7 +276,7 @@ def _received(
 ) -> tuple[Times, Numbers, Numbers]:
     """Return when either leg settled in the window, and the rate of each then, 0 for none."""
     times = [settled for settled, _ in legs]
-    both = np.sort(np.concatenate(times))
+    both = np.sort(np.concatenate(times), kind="stable")  # two sorted runs, which it merges
     ts = both[np.append(True, both[1:] > both[:-1])[: both.size]]
     rates = np.zeros((len(LEGS), ts.size))
     for (at, rate), of_leg in zip(legs, rates, strict=True):

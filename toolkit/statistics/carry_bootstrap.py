@@ -25,8 +25,9 @@ other position measures, Journal of the American Statistical Association 47).
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -65,12 +66,17 @@ class Band:
         return Band((low + by, high + by), (below + by, above + by))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Ranked:
     """Values in the order of their times, and the same from the least to the largest."""
 
     values: Numbers
     rising: Numbers
+
+    @cached_property
+    def mean(self) -> float:
+        """The mean of the values."""
+        return float(self.values.mean())
 
     @classmethod
     def of(cls, values: Numbers) -> Ranked:
@@ -87,12 +93,46 @@ class Ranked:
         >>> Ranked.of(np.array([4.0, 1.0, 2.0])).quantile(0.75)
         3.0
         """
-        at = share * (self.rising.size - 1)
-        below = math.floor(at)
-        above = min(below + 1, self.rising.size - 1)
-        low, high, part = float(self.rising[below]), float(self.rising[above]), at - below
-        # from the nearer one, as numpy goes
-        return low + part * (high - low) if part < 0.5 else high - (1 - part) * (high - low)
+        below, above, part = _about(share, self.rising.size)
+        return _between(float(self.rising[below]), float(self.rising[above]), part)
+
+
+def quantiles(values: Numbers, *shares: float) -> list[float]:
+    """Return a few quantiles of values that are in no order, as `Ranked` does.
+
+    >>> quantiles(np.array([4.0, 1.0, 2.0]), 0.5, 0.75)
+    [2.0, 3.0]
+    """
+    about = [_about(share, values.size) for share in shares]
+    places = sorted({place for *both, _ in about for place in both})
+    found = dict(zip(places, at_places(values, places), strict=True))
+    return [_between(found[below], found[above], part) for below, above, part in about]
+
+
+def at_places(values: Numbers, places: Iterable[int]) -> list[float]:
+    """Return what sorting would bring to some rising places: it sorts no more than that takes.
+
+    >>> at_places(np.array([4.0, 1.0, 2.0]), [1, 2])
+    [2.0, 4.0]
+    """
+    left, since, found = values.copy(), 0, []
+    for place in places:
+        left.partition(place - since)
+        left, since = left[place - since :], place
+        found.append(float(left[0]))
+    return found
+
+
+def _about(share: float, size: int) -> tuple[int, int, float]:
+    """Return the places about a quantile, and its part of the way from the one to the other."""
+    at = share * (size - 1)
+    below = math.floor(at)
+    return below, min(below + 1, size - 1), at - below
+
+
+def _between(low: float, high: float, part: float) -> float:
+    """Return the point on the line, from the nearer end, as numpy goes."""
+    return low + part * (high - low) if part < 0.5 else high - (1 - part) * (high - low)
 
 
 def band(ts: Times, kept: Ranked, horizon_s: int, every_s: int) -> Band | None:
@@ -121,12 +161,15 @@ def band(ts: Times, kept: Ranked, horizon_s: int, every_s: int) -> Band | None:
     # sums over overlapping windows are correlated over a horizon: a block misses a third of it
     quantile *= _MEMORY / math.sqrt(1 - horizon_s / (3 * span_s * cells / _CELLS))
     begins = np.searchsorted(ts, ts[0] - np.arange(_CELLS) * -span_s // _CELLS)
-    mean, at_most = float(kept.values.mean()), kept.values <= kept.quantile(0.5)
+    mean, at_most = kept.mean, kept.values <= kept.quantile(0.5)
     # differences from the mean keep the digits of what varies
-    apart = np.zeros((2, ts.size + 1))
-    apart[0, :-1], apart[1, :-1] = kept.values - mean, at_most - at_most.mean()
-    (error, share_error), (skewness, _) = moments_of_sums(apart, begins, cells)
-    far = quantile * _few_cells(cell_sums(apart[:1], begins)[0])
+    apart = np.empty((2, ts.size + 1))
+    np.subtract(kept.values, mean, out=apart[0, :-1])
+    np.subtract(at_most, np.count_nonzero(at_most) / ts.size, out=apart[1, :-1])
+    apart[:, -1] = 0.0
+    of_cells = cell_sums(apart, begins)
+    (error, share_error), (skewness, _) = moments_of_sums(of_cells, cells)
+    far = quantile * _few_cells(of_cells[0])
     error, reach = error / ts.size, min(quantile * share_error / ts.size, 0.5)
     return Band(
         mean=(
@@ -138,13 +181,17 @@ def band(ts: Times, kept: Ranked, horizon_s: int, every_s: int) -> Band | None:
 
 
 def cell_sums(values: Numbers, begins: Times) -> Numbers:
-    """Sum each row over each cell. ``begins`` are as in `moments_of_sums`.
+    """Sum each row over each cell.
+
+    ``begins`` has the column at which each cell begins, and the last column is in none.
 
     >>> cell_sums(np.array([[1.0, 2.0, 4.0, 0.0]]), np.array([0, 2])).tolist()
     [[3.0, 4.0]]
     """
     sums: Numbers = np.add.reduceat(values, begins, axis=1)
-    sums[:, np.append(begins[1:], values.shape[1] - 1) == begins] = 0.0
+    empty = begins == np.append(begins[1:], values.shape[1] - 1)
+    if empty.any():
+        sums[:, empty] = 0.0
     return sums
 
 
@@ -158,26 +205,25 @@ def _few_cells(sums: Numbers) -> float:
     )
 
 
-def moments_of_sums(values: Numbers, begins: Times, cells: int) -> tuple[list[float], list[float]]:
+def moments_of_sums(of_cells: Numbers, cells: int) -> tuple[list[float], list[float]]:
     """Compute deviation and skewness of each row's sum, over all draws of blocks of cells.
 
-    ``begins`` has the column at which each cell begins, and the last column is in none. A draw
-    takes blocks of ``cells`` cells until it has as many as there are: its last block has those that
-    are left. After the last cell comes the first.
+    ``of_cells`` has a column for each cell. A draw takes blocks of ``cells`` cells until it has as
+    many as there are: its last block has those that are left. After the last cell comes the first.
 
-    >>> moments_of_sums(np.array([[1.0, -1.0, 1.0, -1.0, 0.0]]), np.arange(4), 1)
+    >>> moments_of_sums(np.array([[1.0, -1.0, 1.0, -1.0]]), 1)
     ([2.0], [0.0])
     """
-    count = begins.size
-    of_cells = cell_sums(values, begins)
-    around = np.concatenate([0 * of_cells[:, :1], of_cells, of_cells[:, :cells]], axis=1)
-    since = np.cumsum(around, axis=1)
-    lengths = (cells, (count - 1) % cells + 1)
-    sums = np.stack([since[:, each : each + count] - since[:, :count] for each in lengths], axis=2)
-    sums -= sums.mean(axis=1, keepdims=True)
+    rows, count = of_cells.shape
+    around = np.concatenate([np.zeros((rows, 1)), of_cells, of_cells[:, :cells]], axis=1)
+    since = around.cumsum(axis=1)
+    sums = np.empty((rows, count, 2))
+    for length, of_blocks in zip((cells, (count - 1) % cells + 1), sums.T, strict=True):
+        np.subtract(since[:, length : length + count], since[:, :count], out=of_blocks.T)
+    sums -= np.add.reduce(sums, axis=1, keepdims=True) / count
     # blocks are drawn apart from each other, so that their second and third moments add up
     blocks = np.array([(count - 1) // cells, 1])
-    second, third = ((sums**power).mean(axis=1) @ blocks for power in (2, 3))
+    second, third = (np.add.reduce(sums**power, axis=1) / count @ blocks for power in (2, 3))
     cubed = second**1.5
     skewness = np.divide(third, cubed, out=np.zeros_like(third), where=cubed > 0)
     return np.sqrt(second).tolist(), skewness.tolist()

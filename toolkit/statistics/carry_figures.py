@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from toolkit.statistics.carry_bootstrap import Band, Ranked, band
+from toolkit.statistics.carry_bootstrap import Band, Ranked, at_places, band, quantiles
 from toolkit.statistics.carry_paths import TIE_BPS, Holding, Numbers, Times
 from toolkit.statistics.contract import Reason
 from toolkit.statistics.rates_in_force import HOURS_A_YEAR
@@ -21,6 +21,7 @@ ENDS = ("mean_lower", "mean_upper", "median_lower", "median_upper")
 FORMS = ("mean", *QUANTILES)
 """The mean, and those quantiles."""
 
+_FALLS = {"drawdown_median_bps": 0.5, "drawdown_q95_bps": 0.95}
 _SHARE_SLACK = 1e-12  # a count over a count misses a share by a few bits
 
 SCHEMA: dict[str, Any] = (
@@ -82,7 +83,7 @@ def figures(sample: Sample) -> dict[str, Any]:
     """
     n, held = sample.ts.size, sample.holding
     why = None if n else (sample.why if sample.n_due else Reason.TOO_SHORT)
-    unknown = int(np.isnan(sample.cost_bps).sum())
+    unknown = int(np.count_nonzero(np.isnan(sample.cost_bps)))
     net_why = why or (Reason.UNKNOWN_FEE if unknown else None)
     found: dict[str, Any] = {
         "horizon_s": sample.horizon_s,
@@ -103,14 +104,14 @@ def figures(sample: Sample) -> dict[str, Any]:
     if why is not None:
         return found
     asked = (sample.horizon_s, sample.every_s)
-    gross, falls = Ranked.of(held.gross_bps), Ranked.of(held.drawdown_bps)
+    gross = Ranked.of(held.gross_bps)
+    unpriced = held.funding_bps is held.gross_bps
     found |= {
         "t_first": int(sample.ts[0]),
         "t_last": int(sample.ts[-1]),
-        "funding_mean_bps": float(held.funding_bps.mean()),
-        "basis_mean_bps": float((held.gross_bps - held.funding_bps).mean()),
-        "drawdown_median_bps": falls.quantile(0.5),
-        "drawdown_q95_bps": falls.quantile(0.95),
+        "funding_mean_bps": gross.mean if unpriced else float(held.funding_bps.mean()),
+        "basis_mean_bps": 0.0 if unpriced else float((held.gross_bps - held.funding_bps).mean()),
+        **dict(zip(_FALLS, quantiles(held.drawdown_bps, *_FALLS.values()), strict=True)),
     }
     gross_band = band(sample.ts, gross, *asked)
     found |= _shape("gross", gross, gross_band)
@@ -133,7 +134,7 @@ def figures(sample: Sample) -> dict[str, Any]:
 
 def _shape(name: str, kept: Ranked, of: Band | None) -> dict[str, Any]:
     """Return the mean and the quantiles of what was kept, with their bands."""
-    figures = [float(kept.values.mean()), *(kept.quantile(share) for share in QUANTILES.values())]
+    figures = [kept.mean, *(kept.quantile(share) for share in QUANTILES.values())]
     found: dict[str, Any] = {
         f"{name}_{form}_bps": figure for form, figure in zip(FORMS, figures, strict=True)
     }
@@ -149,13 +150,15 @@ def _breakeven(hours: Numbers, why: Reason | None) -> dict[str, Any]:
     All of them are watched for one horizon, so that the estimate of Kaplan and Meier is one less
     the share that had.
     """
+    names = ("q25", "median", "q75")
+    if why is not None:
+        return dict.fromkeys((f"breakeven_{name}_reason" for name in names), why)
+    ranks = (math.ceil((QUANTILES[name] - _SHARE_SLACK) * hours.size) for name in names)
     found: dict[str, Any] = {}
-    rising = np.sort(hours) if why is None else hours
-    for name in ("q25", "median", "q75"):
-        if why is None:
-            at = max(math.ceil(QUANTILES[name] * hours.size - _SHARE_SLACK * hours.size) - 1, 0)
-            if math.isfinite(rising[at]):
-                found[f"breakeven_{name}_h"] = float(rising[at])
-                continue
-        found[f"breakeven_{name}_reason"] = why or Reason.CENSORED
+    earned = at_places(hours, [max(rank - 1, 0) for rank in ranks])
+    for name, by_h in zip(names, earned, strict=True):
+        if math.isfinite(by_h):
+            found[f"breakeven_{name}_h"] = by_h
+        else:
+            found[f"breakeven_{name}_reason"] = Reason.CENSORED
     return found

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from toolkit.statistics.carry_paths import Moments, Numbers, Path, Times
+from toolkit.statistics.carry_paths import Moments, Numbers, Path, Times, counted
 from toolkit.statistics.contract import Frame, checked_columns, collected
 from toolkit.statistics.observations import checked_keys, observed
 
@@ -123,13 +123,15 @@ class FundedPosition:
             level = np.append(1.0, np.cumprod(grown))
             return Path(self.ts, level, level[1:] * self._gain(prices), self.rows is not None)
         buy, sell = prices if len(prices) == 2 else (1.0, 1.0)
-        paid = np.nan_to_num(self.sell_rate * sell - self.buy_rate * buy)
+        paid = self.sell_rate * sell - self.buy_rate * buy
+        if self.rows is not None:
+            np.nan_to_num(paid, copy=False)
         level = np.append(0.0, np.cumsum(paid))
         return Path(self.ts, level, self._gain(prices), self.rows is not None)
 
     def moments(self, ts: Times, path: Path) -> Moments:
-        """Return where the path is at some times, and what a unit of it is to an entry then."""
-        place = np.searchsorted(path.ts, ts, side="right")
+        """Return where the path is at times equally far apart, and what a unit of it is then."""
+        place = counted(path.ts, ts)
         prices, level = self._at(ts), path.level[place]
         mark = self._gain(prices)
         scale = funding_scale = np.full(ts.size, 1e4)

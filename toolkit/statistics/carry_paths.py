@@ -45,6 +45,8 @@ class Path:
     @cached_property
     def unpriced(self) -> Times:
         """How many of the settlements before each have no price, and of all of them at the end."""
+        if not self.priced:
+            return np.zeros(self.level.size, np.int64)
         return np.append(0, np.cumsum(np.isnan(self.mark)))
 
 
@@ -120,6 +122,17 @@ def merged(begins: Numbers, ends: Numbers) -> tuple[Times, Times]:
     new = np.append(True, begins[1:] > reach[:-1])
     last = np.append(np.flatnonzero(new)[1:] - 1, begins.size - 1)
     return np.ceil(begins[new]).astype(np.int64), np.floor(reach[last]).astype(np.int64)
+
+
+def counted(times: Times, ts: Times) -> Times:
+    """Count those of rising times that are at or before each of some that are equally far apart.
+
+    >>> counted(np.array([0, 61, 120]), np.array([60, 120, 180])).tolist()
+    [1, 3, 3]
+    """
+    every_s = ts[1] - ts[0] if ts.size > 1 else 1
+    since = np.clip(-((ts[:1] - times) // every_s), 0, ts.size) if ts.size else 0 * times
+    return np.repeat(np.arange(times.size + 1), np.diff(since, prepend=0, append=ts.size))
 
 
 def sliced(which: Flags) -> Flags | slice:

@@ -8,6 +8,8 @@ calendar times. Without a declared interval the calendar is that of 8 h, the lon
 
 from __future__ import annotations
 
+from functools import cache
+
 import polars as pl
 
 from toolkit.statistics.contract import Frame, checked_columns, collected
@@ -109,6 +111,7 @@ def settled(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+@cache
 def before(name: str) -> pl.Expr:
     """Build a column's value in the row before, null in the first row of a `leg_number`.
 
@@ -133,6 +136,7 @@ def _near(hours: pl.Expr) -> pl.Expr:
     return (pl.col("elapsed") - hours).abs() <= TOLERANCE * hours
 
 
+@cache
 def _sooner() -> pl.Expr:
     """Build the condition of a row sooner than declared, by it and by the row before."""
     hours = pl.col("hours")
@@ -148,6 +152,7 @@ def _kept_before() -> pl.Expr:
     return twice.cast(pl.Int8).cum_max().cast(pl.Boolean).over("leg_number")
 
 
+@cache
 def _off_calendar() -> pl.Expr:
     """Build the condition that a row is not the first of its run after a calendar time."""
     near = pl.col("ts") - pl.col("due") <= TOLERANCE * 3600 * pl.col("hours")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import polars as pl
 
@@ -18,7 +19,6 @@ from toolkit.statistics.contract import (
 from toolkit.statistics.observations import checked_keys, observed, ordered
 from toolkit.statistics.rates_in_force import (
     HOURS_A_YEAR,
-    LEG_KEY,
     TOLERANCE,
     before,
     settled,
@@ -54,8 +54,10 @@ class LegSettlements:
     in_force: pl.DataFrame
 
 
-def settlements(frame: Frame) -> LegSettlements:
+def settlements(frame: Frame, *columns: str) -> LegSettlements:
     """List every settlement of a funding frame by leg, with the interval that it paid for.
+
+    The rows have only the ``columns`` that are named, if any are: each of them takes its time.
 
     >>> frame = pl.DataFrame(
     ...     {
@@ -86,31 +88,38 @@ def settlements(frame: Frame) -> LegSettlements:
     rounded = not numbered["minute"].equals(rows["ts"])
     parts = []
     for place, leg in enumerate(LEGS):
-        columns = rows.select(
-            "trajectory",
-            pl.lit(leg).alias("leg"),
+        of_leg = rows.select(
             numbered["minute"].alias("ts"),
             observed(f"{leg}_rate").alias("rate"),
             pl.col(f"{leg}_interval_hours").cast(pl.Float64).alias("declared_hours"),
             (2 * numbered["number"].cast(pl.Int64) + place).set_sorted().alias("leg_number"),
         )
-        _check_hours(leg, columns)
-        spot = columns.group_by("leg_number", maintain_order=True).agg(_is_spot()).to_series(1)
+        _check_hours(leg, of_leg)
+        spot = of_leg.group_by("leg_number", maintain_order=True).agg(_is_spot()).to_series(1)
         trajectories = trajectories.with_columns(spot.alias(f"{leg}_spot"))
-        paid = columns.filter(pl.col("rate").is_not_null())
+        paid = of_leg.filter(pl.col("rate").is_not_null())
         if rounded:
-            checked_keys(paid)
+            checked_keys(paid.select(_key(trajectories)[0], "ts"))
         if spot.any():
             paid = paid.filter(~spot.gather(paid["leg_number"] // 2))
         parts.append(paid)
-    paid = pl.concat(parts).sort("leg_number", maintain_order=True)
-    # sorted groups are taken as slices, which is faster
-    marked = settled(paid.with_columns(pl.col("trajectory").set_sorted()))
+    marked = settled(pl.concat(parts).sort("leg_number", maintain_order=True))
+    key, paid = _key(trajectories), marked.filter(~pl.col("in_force"))
     return LegSettlements(
         trajectories,
-        _with_intervals(marked.filter(~pl.col("in_force"))),
-        marked.filter("in_force").select(*LEG_KEY, "ts"),
+        collected(_with_intervals(paid).select(*key, pl.all()).select(*columns or [pl.all()])),
+        marked.filter("in_force").select(*key, "ts"),
     )
+
+
+def _key(trajectories: pl.DataFrame) -> list[pl.Expr]:
+    """Build trajectory and leg of rows from the number of their leg."""
+    number, keys = pl.col("leg_number"), trajectories["trajectory"]
+    return [
+        # sorted groups are taken as slices, which is faster
+        pl.lit(keys).gather(number // len(LEGS)).set_sorted().alias("trajectory"),
+        pl.lit(pl.Series(LEGS)).gather(number % len(LEGS)).alias("leg"),
+    ]
 
 
 def _check_hours(leg: str, columns: pl.DataFrame) -> None:
@@ -120,6 +129,7 @@ def _check_hours(leg: str, columns: pl.DataFrame) -> None:
         raise InputError(f"{leg}_interval_hours", wrong[0], "hours above 0, or null")
 
 
+@cache
 def _is_spot() -> pl.Expr:
     """Build the condition of a spot leg: every rate is 0, and no row has an interval."""
     rate = pl.col("rate")
@@ -127,12 +137,12 @@ def _is_spot() -> pl.Expr:
     return some_all_zero & pl.col("declared_hours").is_null().all()
 
 
-def _with_intervals(paid: pl.DataFrame) -> pl.DataFrame:
+def _with_intervals(paid: pl.DataFrame) -> pl.LazyFrame:
     elapsed, interval = pl.col("elapsed_hours"), pl.col("interval_hours")
     known = [pl.col("accepted_hours"), pl.col("declared_hours")]
     if paid["declared_hours"].null_count():
         known.append(pl.col("accepted_hours").forward_fill().over("leg_number"))
-    return collected(
+    return (
         paid.lazy()
         .with_columns(
             ((pl.col("ts") - before("ts")) / 3600).alias("elapsed_hours"),
@@ -149,7 +159,6 @@ def _with_intervals(paid: pl.DataFrame) -> pl.DataFrame:
             (pl.col("rate") / interval).alias("rate_per_hour"),
         )
         .select(
-            *LEG_KEY,
             "ts",
             "rate",
             "declared_hours",
@@ -167,11 +176,13 @@ def _with_intervals(paid: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+@cache
 def _why_null(name: str) -> pl.Expr:
     missing = pl.col(name).is_null()
     return first_reason({Reason.DENSE_ROWS: missing & pl.col("undecided"), Reason.TOO_FEW: missing})
 
 
+@cache
 def _shown() -> pl.Expr:
     """Infer the interval from the time since the last settlement, null where none follows.
 
@@ -191,6 +202,7 @@ def _shown() -> pl.Expr:
     return pl.coalesce(pl.when(near(hours)).then(hours) for hours in candidates)
 
 
+@cache
 def _accepted() -> pl.Expr:
     """Accept a shown interval that was declared, or is no longer than declared and lasts."""
     shown, declared = pl.col("shown_hours"), pl.col("declared_hours")
@@ -201,6 +213,7 @@ def _accepted() -> pl.Expr:
     return pl.when(as_declared | (lasts & ~longer)).then(shown)
 
 
+@cache
 def _flag() -> pl.Expr:
     elapsed, interval = pl.col("elapsed_hours"), pl.col("interval_hours")
     flags = {

@@ -39,12 +39,12 @@ def two_sided_95_between(freedom: Numbers) -> Numbers:
     >>> two_sided_95_between(np.array([3.0, 3.5])).round(3).tolist()
     [3.182, 2.95]
     """
-    known = np.maximum(freedom[~np.isnan(freedom)], 1).astype(np.int64)
-    if not known.size:
+    known = {max(int(each), 1) for each in freedom.ravel().tolist() if not math.isnan(each)}
+    if not known:
         return np.full(freedom.shape, np.nan)
-    whole = np.unique(np.concatenate([known, known + 1]))
-    points = [two_sided_95(each) for each in whole.tolist()]
-    return np.interp(-1 / freedom, -1 / whole, points)
+    whole = sorted(known | {each + 1 for each in known})
+    points = [two_sided_95(each) for each in whole]
+    return np.interp(-1 / freedom, [-1 / each for each in whole], points)
 
 
 def freedom_of(squares: Numbers) -> float:

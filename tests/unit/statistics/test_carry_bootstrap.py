@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from toolkit.statistics.carry_bootstrap import Ranked, band, moments_of_sums
+from toolkit.statistics.carry_bootstrap import (
+    Ranked,
+    at_places,
+    band,
+    cell_sums,
+    moments_of_sums,
+    quantiles,
+)
 
 HOUR = 3600
 
@@ -67,9 +74,7 @@ def test_the_moments_of_all_draws_are_those_of_draws_made_one_by_one():
     for length in (5, 5, 2):
         begins = rng.integers(0, 12, drawn.size)
         drawn += sum(of_cells[(begins + step) % 12] for step in range(length))
-    (deviation,), (skewness,) = moments_of_sums(
-        np.append(of_cells, 0.0)[None], np.arange(12), cells
-    )
+    (deviation,), (skewness,) = moments_of_sums(of_cells[None], cells)
     assert deviation == pytest.approx(drawn.std(), rel=0.01)
     assert skewness == pytest.approx(
         ((drawn - drawn.mean()) ** 3).mean() / drawn.std() ** 3, abs=0.03
@@ -77,9 +82,8 @@ def test_the_moments_of_all_draws_are_those_of_draws_made_one_by_one():
 
 
 def test_cells_without_entries_sum_to_nothing():
-    with_holes = np.array([[1.0, 2.0, 4.0, 0.0]]), np.array([0, 1, 1, 1, 3, 3])
-    cells = np.array([[1.0, 0.0, 0.0, 6.0, 0.0, 0.0, 0.0]]), np.arange(6)
-    assert moments_of_sums(*with_holes, 2) == moments_of_sums(*cells, 2)
+    found = cell_sums(np.array([[1.0, 2.0, 4.0, 0.0]]), np.array([0, 1, 1, 1, 3, 3]))
+    assert found.tolist() == [[1.0, 0.0, 0.0, 6.0, 0.0, 0.0]]
 
 
 def test_the_band_of_the_median_is_between_quantiles_of_the_values():
@@ -91,3 +95,16 @@ def test_the_band_of_the_median_is_between_quantiles_of_the_values():
     assert below < np.median(values) < above
     # a quantile of cubes is the cube of a quantile, but for the line between two values
     assert (low, high) == pytest.approx((below**3, above**3), rel=0.02)
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 400])
+def test_a_few_quantiles_and_places_are_those_of_all_values_sorted(size):
+    rng = np.random.default_rng(size)
+    values = rng.normal(0, 1, size).round(1)
+    values[rng.random(size) < 0.2] = np.inf
+    places = sorted(rng.integers(0, size, 5).tolist())
+    assert at_places(values, places) == np.sort(values)[places].tolist()
+    finite = np.where(np.isinf(values), 0.0, values)
+    ranked = Ranked.of(finite)
+    assert quantiles(finite, 0.05, 0.5, 0.95) == [ranked.quantile(q) for q in (0.05, 0.5, 0.95)]
+    assert quantiles(finite, 0.5, 0.95) == pytest.approx(np.quantile(finite, [0.5, 0.95]).tolist())

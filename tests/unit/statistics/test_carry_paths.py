@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from toolkit.statistics.carry_paths import Moments, Path, Stretches, gross_bps, held, merged
+from toolkit.statistics.carry_paths import (
+    Moments,
+    Path,
+    Stretches,
+    counted,
+    gross_bps,
+    held,
+    merged,
+)
 
 
 def moments(path: Path, at: np.ndarray, mark: np.ndarray, scale: float = 1.0) -> Moments:
@@ -71,3 +79,13 @@ def test_an_exact_bound_is_reached_where_it_is_and_not_after() -> None:
 def test_stretches_that_touch_are_one() -> None:
     begins, ends = np.array([0.0, 10, 20, 50]), np.array([10.0, 30, 25, 60])
     assert [each.tolist() for each in merged(begins, ends)] == [[0, 50], [30, 60]]
+
+
+@pytest.mark.parametrize(("size", "entries"), [(0, 5), (9, 0), (9, 1), (60, 40)])
+def test_settlements_by_each_of_equally_distant_times_are_those_of_a_search(
+    size: int, entries: int
+) -> None:
+    rng = np.random.default_rng(size + entries)
+    times = np.unique(rng.integers(-300, 900, size))
+    ts = 7 + 15 * np.arange(entries)
+    assert counted(times, ts).tolist() == np.searchsorted(times, ts, side="right").tolist()
