@@ -80,9 +80,9 @@ class KnownValues:
         after = step if known_after_s is None else whole_number("known_after_s", known_after_s, 0)
         stale = 3 * step if max_stale_s is None else whole_number("max_stale_s", max_stale_s, 1)
         rows = rows.drop_nulls("value")
-        sizes = rows.group_by("trajectory", maintain_order=True).len()
-        numbers = {name: number for number, name in enumerate(sizes["trajectory"])}
-        first = np.concatenate([[0], sizes["len"].to_numpy().cumsum()]).astype(np.int64)
+        runs = rows["trajectory"].rle().struct.unnest()
+        numbers = {name: number for number, name in enumerate(runs["value"])}
+        first = np.concatenate([[0], runs["len"].to_numpy().cumsum()]).astype(np.int64)
         known_ts = rows["ts"].to_numpy() + after
         values = rows["value"].to_numpy()
         return cls(numbers, first, known_ts, values, step, stale)
@@ -201,8 +201,8 @@ class Grid:
 
 def _step(rows: pl.DataFrame) -> int:
     """Return the commonest step of neighbouring rows of a trajectory, the smallest on a tie."""
-    same = pl.col("trajectory") == pl.col("trajectory").shift(1)
-    steps = rows.select(pl.when(same).then(pl.col("ts").diff()))["ts"].drop_nulls()
+    lengths = rows["trajectory"].rle().struct.field("len").to_numpy()
+    steps = pl.Series(np.delete(np.diff(rows["ts"].to_numpy()), lengths.cumsum()[:-1] - 1))
     if steps.is_empty():
         raise InputError("step_s", None, "the step (s), for no trajectory has two rows")
     return int(steps.mode().sort()[0])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -173,9 +173,9 @@ def _paths(changes: AbnormalChanges | Changes, horizons: Sequence[int]) -> Float
 def _sums(paths: Floats) -> Floats:
     """Return the sum of the events' changes at each horizon, and how many have one."""
     there = np.isfinite(paths)
-    count = there.sum(axis=1)
-    if count.sum() < paths.size:
-        paths[~there] = 0.0
+    count = [np.count_nonzero(each) for each in there]
+    if sum(count) < paths.size:
+        np.putmask(paths, ~there, 0.0)
     return np.stack([paths.sum(axis=1), count])
 
 
@@ -188,21 +188,25 @@ def _moved(changes: AbnormalChanges, horizons: Sequence[int], runs: int) -> Floa
     first, last = int(known.known_ts.min()), int(known.known_ts.max())
     length = last - first + known.step_s
     shifts = np.random.default_rng(_SEED).integers(0, length, runs)
-    begin = (of.times - first) % length
     by_step = _ChangesByStep.of(of, horizons, first, length, runs)
     for low in range(0, of.times.size, _TOGETHER):
         rows = slice(low, low + _TOGETHER)
-        direction = changes.events["direction"][rows].to_numpy()
         part = replace(changes, events=changes.events[rows])
-        for run, shift in enumerate(shifts):
-            since = begin[rows] + shift
-            np.subtract(since, length, out=since, where=since >= length)
-            if by_step is None:
-                moved = replace(of, numbers=of.numbers[rows], times=first + since)
-                paths = _paths(replace(part, changes=moved), horizons)
-            else:
-                paths = by_step.at(rows, since)
-                paths *= direction
+        if by_step is None:
+            begin = of.times[rows] - first
+            moves = (
+                replace(of, numbers=of.numbers[rows], times=first + (begin + shift) % length)
+                for shift in shifts.tolist()
+            )
+            found: Iterable[Floats] = (
+                _paths(replace(part, changes=moved), horizons) for moved in moves
+            )
+        else:
+            direction = part.events["direction"].to_numpy()
+            found = by_step.moved(rows, shifts)
+            if (direction < 0).any():
+                found = (paths * direction for paths in found)
+        for run, paths in enumerate(found):
             sums[:, run] += _sums(paths)
     return sums
 
@@ -216,8 +220,12 @@ class _ChangesByStep:
     """
 
     every_s: int
+    steps: int
+    """How many steps the values of a trajectory have, after the last of which the first follows."""
     first: Integers
     """Where the steps of each event's trajectory begin."""
+    begin: Integers
+    """How long after the first step each event is (s)."""
     changes: Floats
     """The changes from just after each step on, a row per horizon."""
     edges: Integers
@@ -234,7 +242,7 @@ class _ChangesByStep:
             return None
         names, row = np.unique(changes.numbers, return_inverse=True)
         count = -(-length_s // grid.every_s)
-        looked_up = (*changes.offsets, *horizons, known.max_stale_s)
+        looked_up = (*changes.offsets, *horizons, known.max_stale_s, length_s)
         more_work = 2 * names.size * count > changes.times.size * runs
         if more_work or any(each % grid.every_s for each in looked_up):
             return None
@@ -252,18 +260,28 @@ class _ChangesByStep:
             at_edges.append(at_step[:, some])
         beyond = np.array([found.shape[1]])
         edge = np.concatenate([*edges, beyond])
-        return cls(grid.every_s, row * count, found, edge, np.concatenate(at_edges, axis=1))
+        begin = (changes.times - first_ts) % length_s
+        at_edge = np.concatenate(at_edges, axis=1)
+        return cls(grid.every_s, count, row * count, begin, found, edge, at_edge)
 
-    def at(self, rows: slice, since: Integers) -> Floats:
-        """Return the changes of some events, so many seconds after the first step."""
-        step = since // self.every_s
-        place = self.first[rows] + step
-        found = self.changes.take(place, axis=1)
-        right_at = np.flatnonzero(since == step * self.every_s)
-        edge = np.searchsorted(self.edges, place[right_at])
-        there = self.edges[edge] == place[right_at]
-        found[:, right_at[there]] = self.at_edges[:, edge[there]]
-        return found
+    def moved(self, rows: slice, shifts: Integers) -> Iterator[Floats]:
+        """Yield the changes of some events after each shift (s), a row per horizon."""
+        step, rest = np.divmod(self.begin[rows], self.every_s)
+        step += self.first[rows]
+        last = self.first[rows] + self.steps
+        by_rest = np.argsort(rest, kind="stable")
+        ordered = rest[by_rest]
+        for steps, more in zip(*np.divmod(shifts, self.every_s), strict=True):
+            place = step + steps
+            place += rest >= self.every_s - more
+            np.subtract(place, self.steps, out=place, where=place >= last)
+            found = self.changes.take(place, axis=1)
+            low, high = np.searchsorted(ordered, -more % self.every_s + np.arange(2))
+            right_at = by_rest[low:high]
+            edge = np.searchsorted(self.edges, place[right_at])
+            there = self.edges[edge] == place[right_at]
+            found[:, right_at[there]] = self.at_edges[:, edge[there]]
+            yield found
 
 
 def _test(mean: float, drawn: Floats, count: int) -> dict[str, float | int | str | None]:
