@@ -322,10 +322,10 @@ def audit(rows: pl.DataFrame, *, by: Sequence[str] = ()) -> pl.DataFrame:
         delay.median().alias("delay_median_s"),
         delay.quantile(0.25, "linear").alias("delay_q25_s"),
         delay.quantile(0.75, "linear").alias("delay_q75_s"),
-        (pl.col("event_peak_pct") - pl.col("episode_peak_pct"))
-        .median()
-        .round(9)
-        .alias("peak_error_median_pct"),
+        # 0 is added since -0 is what rounds from just below it
+        ((pl.col("event_peak_pct") - pl.col("episode_peak_pct")).median().round(9) + 0.0).alias(
+            "peak_error_median_pct"
+        ),
         *(pl.col(name).first() for name in ("enter_bps", *_CONTRACT)),
     ]
     found = rows.group_by(by).agg(sums).sort(by) if by else rows.select(sums)
