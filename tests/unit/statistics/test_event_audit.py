@@ -58,6 +58,13 @@ def test_a_log_that_is_true_is_found_to_be():
     assert (row["delay_median_s"], row["peak_error_median_pct"]) == (0, pytest.approx(0))
 
 
+def test_sizes_that_differ_by_rounding_alone_have_an_error_of_0_without_a_sign():
+    spreads, truth = market(np.random.default_rng(41))
+    rows = audited(log(truth), spreads, 0, END, enter_bps=50)
+    just_below = rows.with_columns(event_peak_pct=pl.col("episode_peak_pct") - 1e-12)
+    assert str(audit(just_below)["peak_error_median_pct"].item()) == "0.0"
+
+
 def test_planted_faults_are_found_as_many_as_they_are():
     rng = np.random.default_rng(42)
     spreads, truth = market(rng)
