@@ -90,7 +90,7 @@ class Changes:
         """The value that changes are from: of a price at the event, else the median before it."""
         if self.is_price:
             return self.values(0)
-        before = np.stack([self.values(int(each)) for each in self._before])
+        before = np.stack([self.values(int(each)) for each in self.before_offsets])
         found = np.full(self.times.size, np.nan)
         some = np.isfinite(before).any(axis=0)
         found[some] = np.nanmedian(before[:, some], axis=0)
@@ -101,10 +101,10 @@ class Changes:
         """The offsets at which values are looked up for what changes are from."""
         around = self.around
         trend = [around.before_s, around.quiet_s] if around.less == "past" else []
-        return trend if self.is_price else [*trend, *self._before.tolist()]
+        return trend if self.is_price else [*trend, *self.before_offsets.tolist()]
 
     @property
-    def _before(self) -> Integers:
+    def before_offsets(self) -> Integers:
         """The offsets before the event, without those of the quiet time: at most 60."""
         length = self.around.before_s - self.around.quiet_s
         every = max(self.known.step_s, -(-length // _POINTS))
@@ -124,7 +124,7 @@ class Changes:
     @cached_property
     def volatility(self) -> Floats:
         """The standard deviation of the steps before the event, NaN with less than two of them."""
-        steps = np.diff(np.stack([self.values(int(each)) for each in self._before]), axis=0)
+        steps = np.diff(np.stack([self.values(int(each)) for each in self.before_offsets]), axis=0)
         found = np.full(self.times.size, np.nan)
         some = np.isfinite(steps).sum(axis=0) > 1
         found[some] = np.nanstd(steps[:, some], axis=0)
@@ -204,7 +204,7 @@ class AbnormalChanges:
         rows = np.argsort(in_one_order(self.changes.numbers, self.changes.times), kind="stable")
         days = np.arange(1, CONTROL_DAYS + 1, dtype=np.int64)
         shifts = DAY_S * np.stack([days, -days], axis=1).ravel()
-        per_chunk = max(1, _CELLS // (shifts.size * _POINTS))
+        per_chunk = max(1, _CELLS // (shifts.size * self.changes.before_offsets.size))
         found = [
             self._nearest(rows[low : low + per_chunk], shifts)
             for low in range(0, rows.size, per_chunk)
@@ -217,8 +217,9 @@ class AbnormalChanges:
         """Choose of the same times on other days those of the volatility nearest to the event's."""
         changes = self.changes
         own = changes.of(changes.numbers[rows], changes.times[rows])
-        event = np.repeat(np.arange(rows.size), shifts.size)
-        times = own.times[event] + np.tile(shifts, rows.size)
+        # those of one day together, as neighbours are looked up faster
+        event = np.tile(np.arange(rows.size), shifts.size)
+        times = own.times[event] + np.repeat(shifts, rows.size)
         free = self._apart(own.numbers[event], times)
         event, times = event[free], times[free]
         distance = np.abs(changes.of(own.numbers[event], times).volatility - own.volatility[event])
