@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import combinations
 
 import polars as pl
 from polars import selectors
 
 from toolkit.statistics.contract import Frame, collected, collected_batches
+
+_AT_ONCE = 32_768
 
 
 def with_categories(rows: Frame, but: Sequence[str] = ()) -> pl.DataFrame:
@@ -50,24 +53,26 @@ def in_order(
 
     Column by column, so that no two copies of all of them are there at once. What all rows have
     alike is kept once, but for fractions. With ``as_words`` categories become words, each of which
-    is kept once.
+    is kept once, and so are columns of the same words.
 
     >>> in_order(pl.DataFrame({"ts": [60, 0]}), {"ts": False})["ts"].to_list()
     [0, 60]
     """
     down, names = list(descending.values()), rows.columns
+    twins = _twins(rows, descending) if as_words else {}
     alike = [
         rows.drop_in_place(name).head(1)
-        for name in names
+        for name in rows.columns
         if name not in descending and _is_alike(rows[name])
     ]
     order = pl.arg_sort_by(*descending, descending=down, maintain_order=True).alias("")
     found, place = (ordered := rows.select(order)), ordered.to_series()
-    while rows.width:
-        column = rows.drop_in_place(rows.columns[0]).rechunk().gather(place)
-        found = found.with_columns(_worded(column) if as_words else column)
+    # words last, as they take four times the memory of their categories
+    for name in sorted(rows.columns, key=lambda each: rows[each].dtype == pl.Categorical):
+        column = rows.drop_in_place(name).rechunk()
+        found = found.with_columns(_worded(column, place) if as_words else column.gather(place))
     found = found.with_columns(pl.lit(one.first(), one.dtype).alias(one.name) for one in alike)
-    found = found.select(names)
+    found = found.with_columns(found[one].alias(name) for name, one in twins.items()).select(names)
     return found.with_columns(pl.col(pl.Categorical).cast(pl.String)) if as_words else found
 
 
@@ -76,9 +81,34 @@ def _is_alike(column: pl.Series) -> bool:
     return not column.dtype.is_float() and bool(column.eq_missing(column.head(1)).all())
 
 
-def _worded(column: pl.Series) -> pl.Series:
-    """Make categories words, each of which is kept once."""
-    if column.dtype != pl.Categorical or column.is_empty():
-        return column
-    words = column.unique()
-    return column.to_physical().replace_strict(words.to_physical(), words.cast(pl.String))
+def _twins(rows: pl.DataFrame, but: Collection[str]) -> dict[str, str]:
+    """Drop columns of the same words as an earlier one, and return which one that is.
+
+    Some rows at a time, as a comparison takes more memory than what it compares.
+    """
+    words = [name for name, kind in rows.schema.items() if kind == pl.String]
+    found = {
+        name: one
+        for one, name in reversed([*combinations(words, 2)])
+        if name not in but
+        and all(part[one].equals(part[name]) for part in rows.iter_slices(_AT_ONCE))
+    }
+    for name in found:
+        rows.drop_in_place(name)
+    return found
+
+
+def _worded(column: pl.Series, place: pl.Series) -> pl.Series:
+    """Put a column in order, categories as words, each of which is kept once.
+
+    Some rows at a time, which find room in memory where those of earlier columns were.
+    """
+    starts = range(0, max(1, place.len()), _AT_ONCE)
+    parts = (column.gather(place.slice(at, _AT_ONCE)) for at in starts)
+    if column.dtype != pl.Categorical:
+        return pl.concat(parts)
+    words = column.unique().drop_nulls()
+    codes, none = words.to_physical(), pl.Series(column.name, [None], pl.String)
+    by_code = none.new_from_index(0, 1 + max(codes, default=0))
+    by_code = by_code.scatter(codes, words.cast(pl.String))
+    return pl.concat(by_code.gather(part.to_physical()) for part in parts)

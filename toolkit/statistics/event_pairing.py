@@ -12,6 +12,8 @@ from toolkit.statistics.contract import Reason, collected, first_reason
 
 UNKNOWN = "unknown"
 """The role of a document of no known word, and the kind of a lifecycle of such alone."""
+COUNTS = ("n", "n_updates", "n_duplicates", "n_ts_differs", "n_unknown")
+"""The columns of a lifecycle that count its documents."""
 _PARTS = 16
 
 SKEW_S = 60
@@ -53,7 +55,8 @@ def paired(
     """Return the lifecycles not over before ``start``, in no order, with their words as categories.
 
     A document that opens, and one that follows on a close, begin the next lifecycle. The columns
-    ``shown`` are those of its first document, and ``since`` is the time of that (s).
+    ``shown`` are those of its first document, and ``since`` is the time of that (s). The `COUNTS`
+    have 32 bits, and ``observed`` is true or false.
     """
     found = _unskewed(_grouped(_once_each(documents, names), names, shown))
     continues = (pl.col("key") == pl.col("key").shift(-1)).fill_null(value=False)
@@ -131,8 +134,8 @@ def _grouped(documents: pl.DataFrame, names: list[str], shown: Sequence[str]) ->
     at = first.to_numpy()
 
     def counted(rows: pl.Expr) -> pl.Series:
-        one = documents.select(rows.cast(pl.Int64)).to_series().to_numpy()
-        return pl.Series(np.add.reduceat(one, at))
+        one = documents.select(rows.cast(pl.UInt32)).to_series().to_numpy()
+        return pl.Series(np.add.reduceat(one, at, dtype=np.uint32))
 
     strange = (
         documents.select("event_type", "role", number=begins.cum_sum())
@@ -154,7 +157,7 @@ def _grouped(documents: pl.DataFrame, names: list[str], shown: Sequence[str]) ->
             pl.col("ts").gather(last).alias("last_ts"),
             pl.col("ts_ms").gather(first).is_null().alias("coarse_first"),
             pl.col("ts_ms").gather(last).is_null().alias("coarse_last"),
-            (last - first + 1).cast(pl.Int64).alias("n"),
+            (last - first + 1).alias("n"),
             n_updates=counted(role == EventRole.UPDATES),
             n_duplicates=counted(pl.col("copies")),
             n_ts_differs=counted(pl.col("ts_differs")),
@@ -213,7 +216,7 @@ def _lifecycle_columns(names: list[str], start: int) -> list[pl.Expr]:
         pl.when(closed).then("last_ts").alias("t_close"),
         (lasted_ms / pl.col("second_ms")).alias("duration_s"),
         (pl.when(elapsed_ms.is_not_null()).then(before_ms) / pl.col("second_ms")).alias("entry_s"),
-        ((kind == "closed") & ~pl.col("skewed")).cast(pl.Int64).alias("observed"),
+        ((kind == "closed") & ~pl.col("skewed")).alias("observed"),
         kind,
         first_reason(
             {
@@ -223,7 +226,7 @@ def _lifecycle_columns(names: list[str], start: int) -> list[pl.Expr]:
             }
         ).alias("lifecycle_reason"),
         (elapsed_ms == 0).fill_null(value=False).alias("zero_duration"),
-        pl.col("n", "n_updates", "n_duplicates", "n_ts_differs", "n_unknown"),
+        pl.col(COUNTS),
         pl.col("unknown_types").fill_null(""),
         pl.col("peak"),
         first_reason({Reason.EMPTY: pl.col("peak").is_null()}).alias("peak_reason"),

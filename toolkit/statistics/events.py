@@ -34,7 +34,7 @@ from toolkit.statistics.event_documents import event_role, identified
 from toolkit.statistics.event_groups import with_groups
 from toolkit.statistics.event_hazards import hazard_ratios
 from toolkit.statistics.event_magnitudes import magnitudes
-from toolkit.statistics.event_pairing import UNKNOWN, paired, whole_events
+from toolkit.statistics.event_pairing import COUNTS, UNKNOWN, paired, whole_events
 from toolkit.statistics.event_payoff import payoff
 from toolkit.statistics.event_placebo import placebo
 from toolkit.statistics.event_positions import positions
@@ -151,10 +151,9 @@ def event_lifecycles(
     """
     checked_frame(events, "events")
     window = Interval.checked(start, end)
-    known = events.lazy()
+    documents, known_until = events.lazy(), pl.lit(window.end, pl.Int64)
     if "event" not in events.collect_schema():
-        known = identified(known).with_columns(event_role())
-    documents, known_until = known.drop_nulls("role"), pl.lit(window.end, pl.Int64)
+        documents = identified(documents)
     if logs is not None:
         logs = logs.filter(pl.col("known_until") > window.start)
         ends = dict(logs.select("family", "known_until").iter_rows())
@@ -167,7 +166,7 @@ def event_lifecycles(
         window,
         ("event",),
         "size",
-        role=pl.col("role"),
+        role=event_role(),
         known_until=known_until,
         shown=("symbol", "legs", "event_id", "size"),
         descending={"since": True, "family": False, "event": False},
@@ -316,24 +315,23 @@ def _lifecycles(
     )
     ts = pl.col("ts")
     seen = (ts >= window.start - LOOK_BACK_S) & (ts < pl.col("known_until"))
-    documents = _documents(frame, role, names, magnitude, shown)
+    documents = _documents(frame, names, magnitude, shown)
     parts = whole_events(documents, names[0])
     value = observed(magnitude) if magnitude else pl.lit(None, pl.Float64)
-    known = (part.with_columns(known_until=known_until, value=value).filter(seen) for part in parts)
+    roles = (part.with_columns(role=role).drop_nulls("role") for part in parts)
+    whole = (_without_nulls(part, names) for part in roles)
+    known = (part.with_columns(known_until=known_until, value=value).filter(seen) for part in whole)
     found = pl.concat(paired(part, ["family", *names], window.start, shown) for part in known)
     found = in_order(found, descending, as_words=True)
+    found = found.with_columns(pl.col("observed", *COUNTS).cast(pl.Int64))
     last = found.columns.index("known_until") + 1
     return found.select(*found.columns[:last], *question.columns, *found.columns[last:])
 
 
 def _documents(
-    frame: pl.LazyFrame,
-    role: pl.Expr,
-    names: list[str],
-    magnitude: str | None,
-    shown: Sequence[str],
+    frame: pl.LazyFrame, names: list[str], magnitude: str | None, shown: Sequence[str]
 ) -> Iterator[pl.DataFrame]:
-    """Read what pairing needs of documents, with their role. Words but the key are categories."""
+    """Read what pairing needs of documents. Words but the key are categories."""
     if not names:
         raise InputError("key", names, "the columns that tell events apart, e.g. event_id")
     for name in names:
@@ -344,9 +342,8 @@ def _documents(
     keys = dict.fromkeys(names, "String or integer")
     checked_types(frame, _TYPES | keys | ({magnitude: "Float64"} if magnitude else {}))
     sizes = [magnitude] if magnitude else []
-    needed = frame.select(*dict.fromkeys([*_TYPES, *names, *shown, *sizes]), role=role)
-    batches = batches_with_categories(needed, but=[*names, "event_id"])
-    return (_without_nulls(rows, names) for rows in batches)
+    needed = frame.select(*dict.fromkeys([*_TYPES, *names, *shown, *sizes]))
+    return batches_with_categories(needed, but=[*names, "event_id"])
 
 
 def _without_nulls(rows: pl.DataFrame, names: list[str]) -> pl.DataFrame:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
+from polars.testing import assert_frame_equal
 
 from toolkit.statistics import events
+from toolkit.statistics.categories import in_order
 from toolkit.statistics.event_pairing import whole_events
 
 
@@ -61,3 +63,18 @@ def test_a_frame_given_is_left_as_it_was():
     arrivals = log.with_columns(arrived_ms=pl.col("ts_ms") + 5)
     events.channels({"archive": arrivals, "socket": arrivals})
     assert arrivals.drop("arrived_ms").equals(before)
+
+
+def test_rows_sorted_some_at_a_time_with_words_kept_once_are_those_sorted_at_once():
+    at = np.arange(70_000)
+    rows = pl.DataFrame({"event": [f"e{number}" for number in at]}).with_columns(
+        ts=pl.Series(at * 7 % 60_000),
+        symbol=pl.Series(["C_D", "A_B", None]).gather(at % 3).cast(pl.Categorical),
+        event_id="event",
+        late=pl.when(pl.col("event") != "e9").then("event"),
+        none=pl.lit(None, pl.Categorical),
+    )
+    expected = rows.cast({pl.Categorical: pl.String}).sort("ts", "event", descending=[True, False])
+    found = in_order(rows.clone(), {"ts": True, "event": False}, as_words=True)
+    assert_frame_equal(found, expected)
+    assert found.head(0).equals(in_order(rows.clear(), {"ts": True}, as_words=True))
