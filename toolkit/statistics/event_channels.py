@@ -190,7 +190,10 @@ def _documents(arrivals: Mapping[str, Frame]) -> dict[str, dict[str, pl.DataFram
 
 def _once_each(rows: pl.DataFrame) -> pl.DataFrame:
     """Return one row per document of a channel, as it came first, with all its deliveries."""
-    repeated = rows.select(_KEY).is_duplicated()
+    # by number, as to group all documents takes more memory: what comes once may be among these
+    number = rows.select(_KEY).hash_rows()
+    ordered = number.sort()
+    repeated = number.is_in(ordered.filter(ordered == ordered.shift(1)))
     uncounted = pl.col("n_deliveries").is_null().any()
     first = (
         rows.filter(repeated)
