@@ -28,8 +28,11 @@ if TYPE_CHECKING:
     from toolkit.workspace import open_workspace as open  # noqa: A004 - tk.open is the point
 
 # How polars keeps memory that it has done with, read when it is first imported: one stock for all
-# threads, given back after a fifth of a second. By default each thread keeps its own for longer.
-os.environ.setdefault("_RJEM_MALLOC_CONF", "narenas:1,dirty_decay_ms:200,muzzy_decay_ms:0")
+# threads, given back after a fifth of a second. By default each thread keeps its own for longer,
+# and what had 8 MB or more is not used for smaller things.
+os.environ.setdefault(
+    "_RJEM_MALLOC_CONF", "narenas:1,dirty_decay_ms:200,muzzy_decay_ms:0,oversize_threshold:0"
+)
 
 __all__ = [
     "AsyncClient",

@@ -26,7 +26,8 @@ def _run(code: str, **environment: str) -> str:
 @pytest.mark.skipif(sys.platform != "linux", reason="polars keeps memory otherwise elsewhere")
 def test_polars_keeps_one_stock_of_memory_and_for_a_fifth_of_a_second():
     said = _run(f"import os, toolkit; os.environ['{NAME}'] += ',stats_print:true'; import polars")
-    for line in ("opt.narenas: 1\n", "opt.dirty_decay_ms: 200 ", "opt.muzzy_decay_ms: 0 "):
+    whole = ("opt.narenas: 1\n", "opt.oversize_threshold: 0\n")
+    for line in (*whole, "opt.dirty_decay_ms: 200 ", "opt.muzzy_decay_ms: 0 "):
         assert line in said
 
 

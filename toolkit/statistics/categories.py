@@ -98,6 +98,22 @@ def _twins(rows: pl.DataFrame, but: Collection[str]) -> dict[str, str]:
     return found
 
 
+def in_words(column: pl.Series) -> pl.Series:
+    """Make categories words, each of which is kept once.
+
+    >>> in_words(pl.Series(["A_B", None, "A_B"], dtype=pl.Categorical)).to_list()
+    ['A_B', None, 'A_B']
+    """
+    return _by_code(column).gather(column.to_physical())
+
+
+def _by_code(column: pl.Series) -> pl.Series:
+    """Return the words of categories, each at the place of its number."""
+    words = column.unique().drop_nulls()
+    codes, none = words.to_physical(), pl.Series(column.name, [None], pl.String)
+    return none.new_from_index(0, 1 + max(codes, default=0)).scatter(codes, words.cast(pl.String))
+
+
 def _worded(column: pl.Series, place: pl.Series) -> pl.Series:
     """Put a column in order, categories as words, each of which is kept once.
 
@@ -107,8 +123,5 @@ def _worded(column: pl.Series, place: pl.Series) -> pl.Series:
     parts = (column.gather(place.slice(at, _AT_ONCE)) for at in starts)
     if column.dtype != pl.Categorical:
         return pl.concat(parts)
-    words = column.unique().drop_nulls()
-    codes, none = words.to_physical(), pl.Series(column.name, [None], pl.String)
-    by_code = none.new_from_index(0, 1 + max(codes, default=0))
-    by_code = by_code.scatter(codes, words.cast(pl.String))
+    by_code = _by_code(column)
     return pl.concat(by_code.gather(part.to_physical()) for part in parts)

@@ -10,7 +10,7 @@ import polars as pl
 from toolkit.errors import InputError
 from toolkit.intervals import Ends, Interval
 from toolkit.market import EventFamily, When
-from toolkit.statistics.categories import in_order, with_categories
+from toolkit.statistics.categories import in_order, in_words, with_categories
 from toolkit.statistics.contract import (
     Frame,
     Question,
@@ -169,14 +169,15 @@ def audited(
     question = Question("events.audit/3", *window, **of_rows, options=options)
     found = found.with_columns(pl.col("trajectory").cast(pl.Categorical))
     logged = with_categories(log, but=["event"])
-    matched = matched_rows(_opened(logged, window), found, known, after, slack)
-    del known, found  # of a million events each takes as much memory as what is judged
+    opened, logged = _opened(logged, window), logged.drop("event", "peak")
+    matched = matched_rows(opened, found, known, after, slack)
+    del known, found, opened  # of a million events each takes as much memory as what is judged
     matched = in_order(matched, {"trajectory": False})
-    logged = logged.drop("event", "peak")
     of_family = None if held is None else checked_held(held).filter(family=family.value)
     listed = judged(matched, logged, of_family, window, slack)
-    words = pl.col("trajectory", "found_in", "audit_reason").cast(pl.String)
-    return listed.with_columns(words, pl.lit(enter).alias("enter_bps"), *question.columns)
+    del logged
+    words = in_words(listed["trajectory"]), pl.col("found_in", "audit_reason").cast(pl.String)
+    return listed.with_columns(*words, pl.lit(enter).alias("enter_bps"), *question.columns)
 
 
 def _measured(family: EventFamily | str) -> tuple[EventFamily, str]:
@@ -306,7 +307,7 @@ def audit(rows: pl.DataFrame, *, by: Sequence[str] = ()) -> pl.DataFrame:
             raise InputError("by", name, rows.columns)
     event, both = pl.col("event").is_not_null(), pl.col("found_in") == "both"
     # an episode of several events is one
-    episode = pl.struct("trajectory", "episode_start")
+    episode = pl.struct(pl.col("trajectory").cast(pl.Categorical), "episode_start")
     counts = pl.col("episode_judged")
     seen = episode.filter(both & counts).n_unique()
     alone = pl.col("found_in") == "rows"
