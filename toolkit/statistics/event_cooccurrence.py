@@ -245,7 +245,9 @@ class _Openings:
             both = both.select("group", "group_other").unique().sort("group", "group_other")
             pairs = both.to_numpy().T
             parts = mine["part"].unique().sort().to_numpy()
-            for others in _cut(np.intersect1d(pairs[1], among), most):
+            theirs = np.intersect1d(pairs[1], among)
+            within = [some] if np.isin(some, theirs).any() else []
+            for others in [*within, *_cut(np.setdiff1d(theirs, some), most)]:
                 table = self._table(parts, some, others, shifts, within_s)
                 found = pairs[:, np.isin(pairs[1], others)]
                 row, column = np.searchsorted(some, found[0]), np.searchsorted(others, found[1])
@@ -258,7 +260,8 @@ class _Openings:
         shape = ones.size, others.size
         found = np.zeros((3, *shape, shifts.shifts), np.int64)
         for part in parts.tolist():
-            moved, near = (self._log(part, each) for each in (ones, others))
+            moved = self._log(part, ones)
+            near = moved if others is ones else self._log(part, others)
             if moved[0].size and near[0].size:
                 found += shifts.pair_counts(moved, near, shape, within_s)
         return found

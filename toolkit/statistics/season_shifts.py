@@ -9,7 +9,6 @@ log has as many events as before, none in a gap, and its own hours and bursts.
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -18,8 +17,9 @@ import numpy.typing as npt
 
 from toolkit.intervals import split, union
 
-_AT_ONCE = 250_000
-"""Pairs of events, or cells of a table, that are counted at once."""
+_PAIRS_AT_ONCE = 60_000
+_CELLS_AT_ONCE = 250_000
+"""Cells of a table that are counted at once."""
 _IN_ONE_THREAD = 65_536
 """Products of complex numbers for which the linear algebra of numpy starts no thread."""
 _LARGEST_BIN_S = 60
@@ -32,22 +32,51 @@ Log = tuple[Counts, Counts]
 
 @dataclass(frozen=True, slots=True)
 class _Placed:
-    """Events in the order of their phase (s), with the column of their season and their group."""
+    """Events of so many groups in the order of their phase (s), with the column of their season."""
 
     phase: Counts
-    column: Counts
+    column: npt.NDArray[np.int32]
     group: Counts
+    groups: int
 
-    @classmethod
-    def ordered(cls, phase: Counts, column: Counts, group: Counts) -> _Placed:
-        """Put events in the order of their phase."""
-        order = np.argsort(phase, kind="stable")
-        return cls(phase[order], column[order], group[order])
 
-    def between(self, start: int, end: int) -> _Placed:
-        """Return the events with a phase from start to before end."""
-        first, last = np.searchsorted(self.phase, [start, end])
-        return _Placed(self.phase[first:last], self.column[first:last], self.group[first:last])
+@dataclass(frozen=True, slots=True)
+class _Laid:
+    """Events along a line on which stretches of phase lie end to end, further apart than is near.
+
+    ``at`` (s) is where each is on it, in order. ``place`` is that of its season among those that
+    hold the part.
+    """
+
+    at: Counts
+    place: npt.NDArray[np.int32]
+    group: Counts
+    groups: int
+
+    def before(self, *positions: Counts) -> list[Counts]:
+        """Return of each position from 0 on how many events are before it."""
+        if self.at[-1] > self.at.size:
+            return [np.searchsorted(self.at, each) for each in positions]
+        until = np.bincount(self.at + 1).cumsum()
+        return [until.take(each, mode="clip") for each in positions]
+
+    def waves(self, begin: int, bins: int, bin_s: int, size: int) -> Waves:
+        """Return the Fourier transforms over the seasons of how many events each bin has.
+
+        They are by frequency, group and bin.
+        """
+        first, last = np.searchsorted(self.at, [begin, begin + bins * bin_s])
+        cell = self.group[first:last] * bins + (self.at[first:last] - begin) // bin_s
+        place, cells = self.place[first:last].astype(np.int64), self.groups * bins
+        if place.size > 2 * cells:  # to add the wave of each event would be more work
+            counts = np.bincount(place * cells + cell, minlength=size * cells)
+            return np.fft.rfft(counts.reshape(size, self.groups, bins), axis=0)
+        turns = np.outer(np.arange(size // 2 + 1), np.arange(size)) % size / size
+        found = np.empty((turns.shape[0], cells), np.complex128)
+        for row, wave in zip(found, np.exp(-2j * np.pi * turns), strict=True):
+            row.real = np.bincount(cell, wave.real.take(place), minlength=cells)
+            row.imag = np.bincount(cell, wave.imag.take(place), minlength=cells)
+        return found.reshape(-1, self.groups, bins)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +124,22 @@ class SeasonShifts:
         shifts = max(1, int(sizes[order][middle]))
         return cls(season_s, edges, seasons, places, sizes, shifts)
 
-    def pair_counts(self, moved: Log, others: Log, shape: tuple[int, int], within_s: int) -> Counts:
+    def pair_counts(
+        self,
+        moved: Log,
+        others: Log,
+        shape: tuple[int, int],
+        within_s: int,
+        bin_s: int | None = None,
+    ) -> Counts:
         """Count, of each shift of ``moved``, the pairs with others that are near in time.
 
         All times (s) are held. Groups are numbered from 0 in both logs, and ``shape`` says how many
         there are. The result has three tables: of others that come up to ``within_s`` before, at
         the same second, and up to ``within_s`` after. Each has a row per group that is moved, a
         column per group of the others, and there a figure per shift, the first of which is none.
+        ``bin_s`` (s) is how pairs are counted, by default what costs least: see `_following`. Of a
+        log with itself, given as the same object, each pair is looked at once.
 
         >>> found = SeasonShifts.of([(0, 4 * 60)], 60)
         >>> moved = np.array([10]), np.zeros(1, int)
@@ -109,126 +147,83 @@ class SeasonShifts:
         >>> found.pair_counts(moved, others, (1, 1), 30)[:, 0, 0].tolist()
         [[0, 0, 0, 1], [0, 0, 1, 0], [1, 0, 0, 0]]
         """
-        season, phase = np.divmod(moved[0], self.season_s)
-        one = _Placed.ordered(phase, self._column(season), moved[1])
-        other = self._around(*others, within_s)
-        bin_s = self._bin_s(moved[0].size * others[0].size, shape, within_s)
-        return self._counted(one, other, shape, within_s, bin_s)
-
-    def _bin_s(self, pairs: int, shape: tuple[int, int], within_s: int) -> int:
-        """Choose the bin that costs least, in units of a pair that is looked at."""
-        of_bin = self.shifts * (sum(shape) / 2 + shape[0] * shape[1] / 30)
-        length_s = self.season_s + 2 * within_s * self.sizes.size
-
-        def cost(bin_s: int) -> float:
-            looked_at_s = 2 * (bin_s + (within_s + 1) % bin_s)
-            return pairs * looked_at_s / self.season_s + length_s / bin_s * of_bin
-
-        one_by_one = within_s + 1
-        found = min(range(1, min(within_s, _LARGEST_BIN_S) + 1), key=cost)
-        return found if cost(found) < pairs * 2 * within_s / self.season_s else one_by_one
-
-    def _counted(
-        self, one: _Placed, other: _Placed, shape: tuple[int, int], within_s: int, bin_s: int
-    ) -> Counts:
-        """Count pairs in whole bins of phase by their numbers, and one by one at the ends of them.
-
-        A bin has ``bin_s`` seconds. One of more than ``within_s`` leaves all pairs one by one.
-        """
-        whole = max(0, (within_s + 1) // bin_s - 1)  # bins on each side that are near as a whole
-        begin = one.phase // bin_s * bin_s
-        before, now, after = one.phase - within_s, one.phase, one.phase + within_s + 1
-        ranges = [(0, before, now), (1, now, now + 1), (2, now + 1, after)]
-        if whole:
-            ranges = [
-                (0, before, begin - whole * bin_s),
-                (0, begin, now),
-                (1, now, now + 1),
-                (2, now + 1, begin + bin_s),
-                (2, begin + (whole + 1) * bin_s, after),
-            ]
+        one = self._around(moved, shape[0], within_s)
+        other = one if others is moved else self._around(others, shape[1], within_s)
         found = np.zeros((3, *shape, self.shifts), np.int64)
-        for number, start, end in ranges:
-            first, last = (np.searchsorted(other.phase, each) for each in (start, end))
-            found[number] += self._one_by_one(one, other, shape, first, last)
-        if whole:
-            found[::2] += self._by_bins(one, other, shape, bin_s, whole)
+        for size in np.unique(self.sizes[self.sizes > 0]).tolist():
+            parts = np.flatnonzero(self.sizes == size)
+            # so that what is near the ends of some parts is not much more than both logs
+            pieces = min(parts.size, -(-parts.size * within_s // self.season_s))
+            for some in np.array_split(parts, pieces):
+                for mine, theirs in self._lines(some, one, other, within_s):
+                    counts = _near(mine, theirs, size, within_s, bin_s)
+                    found += counts[..., self._moves(size)]
         return found
 
-    def _column(self, season: Counts) -> Counts:
-        """Return the column of each season, the last one where nothing of it is held."""
-        column = np.searchsorted(self.seasons, season)
-        known = np.append(self.seasons, self.seasons[-1] + 1)[column] == season
-        return np.where(known, column, self.seasons.size)
+    def _lines(
+        self, parts: Counts, one: _Placed, other: _Placed, within_s: int
+    ) -> Iterator[tuple[_Laid, _Laid]]:
+        """Yield events within parts, then those near the ends of them with others beyond."""
+        starts, ends = self.edges[parts], self.edges[parts + 1]
+        line = _line(starts, ends, within_s)
+        mine = self._laid(one, parts, starts, ends, line)
+        yield mine, mine if other is one else self._laid(other, parts, starts, ends, line)
+        parts, edges = np.tile(parts, 2), np.concatenate([starts, ends])
+        line = _line(edges - within_s, edges + within_s, within_s)
+        low = np.concatenate([starts, np.maximum(starts, ends - within_s)])
+        high = np.concatenate([np.minimum(ends, starts + within_s), ends])
+        mine = self._laid(one, parts, low, high, line)
+        low, high = (
+            np.concatenate([starts - within_s, ends]),
+            np.concatenate([starts, ends + within_s]),
+        )
+        yield mine, self._laid(other, parts, low, high, line)
 
-    def _around(self, times: Counts, groups: Counts, within_s: int) -> _Placed:
+    def _laid(
+        self, placed: _Placed, parts: Counts, starts: Counts, ends: Counts, line: Counts
+    ) -> _Laid:
+        """Lay the events from start to before end along a line, each with its place in the part."""
+        first, last = (np.searchsorted(placed.phase, each) for each in (starts, ends))
+        row: Counts | int = 0
+        there: Counts | slice = slice(first[0], last[0])
+        if parts.size > 1:  # of one part nothing is copied
+            counts = last - first
+            row = np.repeat(np.arange(parts.size), counts)
+            there = np.repeat(first - counts.cumsum() + counts, counts) + np.arange(row.size)
+        place = self.places.take(parts[row] * self.places.shape[1] + placed.column[there])
+        at, group = placed.phase[there] + line[row], placed.group[there]
+        if place.min(initial=0) < 0:
+            known = place >= 0
+            at, place, group = at[known], place[known], group[known]
+        return _Laid(at, place, group, placed.groups)
+
+    def _column(self, season: Counts) -> npt.NDArray[np.int32]:
+        """Return the column of each season, the last one where nothing of it is held."""
+        if not self.seasons.size:
+            return np.zeros(season.shape, np.int32)
+        before = int(self.seasons[0]) - 1
+        columns = np.full(int(self.seasons[-1]) - before + 2, self.seasons.size, np.int32)
+        columns[self.seasons - before] = np.arange(self.seasons.size)
+        return columns.take(season - before, mode="clip")
+
+    def _around(self, log: Log, groups: int, within_s: int) -> _Placed:
         """Place events, also with phases up to ``within_s`` outside a season.
 
         An event near the end of a season is also there with a phase below 0, as one of the season
         that follows, and one near the beginning with a phase from ``season_s`` on.
         """
-        season, phase = np.divmod(times, self.season_s)
+        season, phase = np.divmod(log[0], self.season_s)
         more = -(-within_s // self.season_s)
-        parts = []
-        for turn in range(-more, more + 1):
+        parts = [(phase, self._column(season), log[1])]
+        for turn in (*range(-more, 0), *range(1, more + 1)):
             moved = phase + turn * self.season_s
             near = np.flatnonzero((moved >= -within_s) & (moved < self.season_s + within_s))
-            parts.append((moved[near], self._column(season[near] - turn), groups[near]))
-        return _Placed.ordered(*(np.concatenate(each) for each in zip(*parts, strict=True)))
-
-    def _one_by_one(
-        self, one: _Placed, other: _Placed, shape: tuple[int, int], first: Counts, last: Counts
-    ) -> Counts:
-        """Count pairs by looking at each with one of its others from first to before last."""
-        sizes, kind = np.unique(self.sizes, return_inverse=True)
-        most = int(sizes[-1])  # the other's season is by less than this later or earlier
-        groups, places = other.group * 2 * most, self.places.ravel()
-        histogram = np.zeros(sizes.size * shape[0] * shape[1] * 2 * most, np.int64)
-        for some, times, there in _expanded(first, last):
-            part = np.searchsorted(self.edges, one.phase[some], "right") - 1
-            key = (kind[part] * shape[0] + one.group[some]) * shape[1] * 2 * most
-            key += most - self.places[part, one.column[some]]
-            row = np.repeat(part * self.places.shape[1], times)
-            place = places[row + other.column[there]]
-            key = np.repeat(key, times) + groups[there] + place
-            key = key if place.min(initial=0) >= 0 else key[place >= 0]
-            histogram += np.bincount(key, minlength=histogram.size)
-        found = np.zeros((*shape, self.shifts), np.int64)
-        tables = histogram.reshape(sizes.size, *shape, 2 * most)
-        for size, table in zip(sizes.tolist(), tables, strict=True):
-            if size:
-                later = table[..., most : most + size] + table[..., most - size : most]
-                found += later[..., self._moves(size)]
-        return found
-
-    def _by_bins(
-        self, one: _Placed, other: _Placed, shape: tuple[int, int], bin_s: int, whole: int
-    ) -> Counts:
-        """Count pairs of events that are from 1 to ``whole`` bins apart, before and after.
-
-        The counts by how many seasons the other is later are a circular correlation of how many
-        events each bin has in each season.
-        """
-        found = np.zeros((2, *shape, self.shifts), np.int64)
-        for part in np.flatnonzero(self.sizes).tolist():
-            places, size = self.places[part], int(self.sizes[part])
-            start, end = self.edges[part : part + 2].tolist()
-            waves = np.zeros((2, size // 2 + 1, *shape), np.complex128)
-            length = max(2 * whole, _AT_ONCE // (size * max(shape)))
-            for at in range(start // bin_s, -(-end // bin_s), length):
-                until = min(at + length, -(-end // bin_s))
-                mine = one.between(max(start, at * bin_s), min(end, until * bin_s))
-                near = other.between((at - whole) * bin_s, (until + whole) * bin_s)
-                cells = size, shape[1], until - at + 2 * whole + 1
-                row = near.phase // bin_s - at + whole + 1
-                until_row = np.cumsum(_table(places[near.column], near.group, row, cells), axis=2)
-                row, cells = mine.phase // bin_s - at, (size, shape[0], until - at)
-                own = _table(places[mine.column], mine.group, row, cells)
-                wave, total = np.fft.rfft(own, axis=0).conj(), np.fft.rfft(until_row, axis=0)
-                _add_products(waves, wave, total, whole)
-            later = np.rint(np.fft.irfft(waves, size, axis=1)).astype(np.int64)
-            found += np.moveaxis(later, 1, 3)[..., self._moves(size)]
-        return found
+            parts.append((moved[near], self._column(season[near] - turn), log[1][near]))
+        del season, phase  # of a million events these and the parts take 50 MB
+        at, column, group = (np.concatenate(each) for each in zip(*parts, strict=True))
+        del parts
+        order = np.argsort(at)
+        return _Placed(at[order], column[order], group[order], groups)
 
     def _moves(self, size: int) -> Counts:
         """Return how many seasons each shift moves an event by, in a part that so many hold.
@@ -239,29 +234,110 @@ class SeasonShifts:
         return np.asarray(moves % size, np.int64)
 
 
-def _table(
-    place: npt.NDArray[np.int32], group: Counts, row: Counts, shape: tuple[int, int, int]
-) -> Counts:
-    """Count events by place, group and row, without those that have no place."""
-    known = place >= 0
-    cells = ((place * shape[1] + group) * shape[2] + row)[known]
-    return np.bincount(cells, minlength=math.prod(shape)).reshape(shape)
+def _line(starts: Counts, ends: Counts, within_s: int) -> Counts:
+    """Return what is added to each phase so that stretches lie end to end, too far to be near."""
+    lengths = ends - starts + within_s
+    return np.asarray(lengths.cumsum() - lengths - starts, np.int64)
 
 
-def _add_products(waves: Waves, wave: Waves, total: Waves, whole: int) -> None:
-    """Add to ``waves`` the sums over all bins of a wave times those of the bins near it.
+def _near(mine: _Laid, theirs: _Laid, size: int, within_s: int, bin_s: int | None) -> Counts:
+    """Count pairs with others before, at the same second and after, by how many seasons later."""
+    found = np.zeros((3, mine.groups, theirs.groups, size), np.int64)
+    if mine.at.size and theirs.at.size:
+        found[1] = _one_by_one(mine, theirs, mine.at, mine.at + 1, size)
+        bin_s = _bin_s(mine, theirs, size, within_s) if bin_s is None else bin_s
+        ways = [(mine, theirs)] if theirs is mine else [(mine, theirs), (theirs, mine)]
+        counts = _following(ways, size, within_s, bin_s)
+        # of a log with itself: that the other is before is the same pair, seen from the other
+        found[2], found[0] = counts[0], counts[-1].swapaxes(0, 1)[..., -np.arange(size) % size]
+    return found
+
+
+def _bin_s(mine: _Laid, theirs: _Laid, size: int, within_s: int) -> int:
+    """Choose the bin that costs least, in units of a pair that is looked at."""
+    of_bin = size * (mine.groups + theirs.groups + mine.groups * theirs.groups / 15)
+    length_s = int(max(mine.at[-1], theirs.at[-1])) + 1
+    pairs_a_second = mine.at.size * theirs.at.size / length_s
+
+    def cost(bin_s: int) -> float:
+        looked_at_s = 2 * (bin_s + (within_s + 1) % bin_s)
+        return pairs_a_second * looked_at_s + length_s / bin_s * of_bin
+
+    one_by_one = within_s + 1
+    found = min(range(1, min(within_s, _LARGEST_BIN_S) + 1), key=cost)
+    return found if cost(found) < pairs_a_second * 2 * within_s else one_by_one
+
+
+def _following(
+    ways: list[tuple[_Laid, _Laid]], size: int, within_s: int, bin_s: int
+) -> list[Counts]:
+    """Count the pairs of which the event of the second log is up to ``within_s`` after the first.
+
+    ``ways`` are one log with itself, or two logs either way. Pairs in whole bins of the line are
+    counted by the numbers of their events, those at the ends of them one by one. A bin has
+    ``bin_s`` seconds. One of more than ``within_s`` leaves all pairs one by one.
+    """
+    whole = max(0, (within_s + 1) // bin_s - 1)  # bins after an event's that are near as a whole
+    found = _by_bins(ways, size, bin_s, whole)
+    for number, (first, second) in enumerate(ways):
+        after, until = first.at + 1, first.at + within_s + 1
+        begin = first.at // bin_s * bin_s
+        ranges = [(after, until)]
+        if whole:
+            ranges = [(after, begin + bin_s), (begin + (whole + 1) * bin_s, until)]
+        for start, end in ranges:
+            found[number] += _one_by_one(first, second, start, end, size)
+    return found
+
+
+def _one_by_one(first: _Laid, second: _Laid, start: Counts, end: Counts, size: int) -> Counts:
+    """Count pairs by looking at each event with those of the second log from start to before end.
+
+    Counts are by group, group of the second, and how many seasons this one is later.
+    """
+    key = (first.group * second.groups + 1) * 2 * size - size - first.place
+    other_key = second.group * 2 * size + second.place
+    histogram = np.zeros(first.groups * second.groups * 2 * size, np.int64)
+    low, high = second.before(start, end)
+    for some, times, there in _expanded(low, high):
+        both = np.repeat(key[some], times)
+        both += other_key.take(there)
+        np.add.at(histogram, both, 1)
+    table = histogram.reshape(first.groups, second.groups, 2, size)
+    return np.asarray(table.sum(axis=2))
+
+
+def _by_bins(ways: list[tuple[_Laid, _Laid]], size: int, bin_s: int, whole: int) -> list[Counts]:
+    """Count pairs of events of which the second is from 1 to ``whole`` bins after the first.
+
+    The counts by how many seasons it is later are a circular correlation of how many events each
+    bin has in each season.
+    """
+    logs = [first for first, _ in ways]
+    sums = [np.zeros((size // 2 + 1, a.groups, b.groups), np.complex128) for a, b in ways]
+    length = max(2 * whole, _CELLS_AT_ONCE // (size * max(each.groups for each in ways[0])))
+    last = int(max(each.at[-1] for each in logs)) // bin_s if whole else -1
+    for at in range(0, last + 1, length):
+        waves = [each.waves(at * bin_s, length + whole, bin_s, size) for each in logs]
+        totals = [np.cumsum(each, axis=2) for each in waves]
+        for found, wave, total in zip(sums, waves, reversed(totals), strict=True):
+            _add_products(found, wave, total, whole)
+    later = (np.rint(np.fft.irfft(each.conj(), size, axis=0)).astype(np.int64) for each in sums)
+    return [np.moveaxis(each, 0, 2).copy() for each in later]
+
+
+def _add_products(found: Waves, wave: Waves, total: Waves, whole: int) -> None:
+    """Add the sums over all bins of a wave times the conjugate of the ``whole`` bins after it.
 
     Products of so few bins at a time are made in one thread. Of many threads each would wait for
     the others by counting, which on a machine with other work takes ten times as long.
     """
     length = max(1, _IN_ONE_THREAD // (wave.shape[1] * total.shape[1]))
-    for low in range(0, wave.shape[2], length):
-        high = min(low + length, wave.shape[2])
-        mine = wave[:, :, low:high]
-        for number, first in enumerate((0, whole + 1)):
-            near = total[:, :, low + first + whole : high + first + whole]
-            near = near - total[:, :, low + first : high + first]
-            waves[number] += mine @ near.swapaxes(1, 2)
+    bins = wave.shape[2] - whole
+    for low in range(0, bins, length):
+        high = min(low + length, bins)
+        near = total[:, :, low + whole : high + whole] - total[:, :, low:high]
+        found += wave[:, :, low:high] @ np.conjugate(near, out=near).swapaxes(1, 2)
 
 
 def _expanded(first: Counts, last: Counts) -> Iterator[tuple[slice, Counts, Counts]]:
@@ -269,7 +345,7 @@ def _expanded(first: Counts, last: Counts) -> Iterator[tuple[slice, Counts, Coun
     counts = last - first
     until = counts.cumsum()
     total = int(until[-1]) if until.size else 0
-    cuts = np.searchsorted(until, np.arange(_AT_ONCE, total, _AT_ONCE))
+    cuts = np.searchsorted(until, np.arange(_PAIRS_AT_ONCE, total, _PAIRS_AT_ONCE))
     for low, high in itertools.pairwise([0, *np.unique(cuts + 1).tolist(), counts.size]):
         here = counts[low:high]
         there = np.repeat(first[low:high] - here.cumsum() + here, here)
