@@ -19,6 +19,14 @@ SCREENS = ROOT / "ci-output" / "screens"
 SPREAD = "BTC_USDT:AURORA.spot:CORONA.futures"
 IS_DARK = "getComputedStyle(document.querySelector('[data-testid=stApp]')).colorScheme === 'dark'"
 NO_WIDER_THAN = "width => document.querySelector('[data-testid=stMain]').scrollWidth <= width"
+SHARE_OF_LAST_ROWS = """tables => tables.filter(each => each.scrollHeight > each.clientHeight)
+  .map(each => {
+    each.scrollTop = 0;
+    const { bottom } = each.getBoundingClientRect();
+    const places = [...each.querySelectorAll("tbody tr")].map(row => row.getBoundingClientRect());
+    const last = places.find(place => place.bottom > bottom + 1);
+    return (bottom - last.top) / last.height;
+  })"""
 LINKS = {"trajectory": f"?trajectory={SPREAD}"}
 
 
@@ -60,6 +68,8 @@ def test_a_page_shows_what_the_store_holds_and_whose_it_is(
         width = LOOKS[looks]["viewport"]["width"]
         page.wait_for_function(NO_WIDER_THAN, arg=width)
         assert barriers(page) == []
+        for share in page.locator("#rows").evaluate_all(SHARE_OF_LAST_ROWS):
+            assert 0.4 < share < 0.6, "that there are more rows is to be seen"
         unrolled(page, width)
         page.screenshot(path=SCREENS / f"{name}-{looks}.png")
 

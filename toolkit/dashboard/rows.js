@@ -128,6 +128,18 @@ function countAges(place) {
   }
 }
 
+// A table of more rows than it shows ends in half a row, however high its rows are.
+function limitHeight(place) {
+  if (!place.most_px) return place.style.removeProperty("max-height");
+  const { top } = place.firstChild.getBoundingClientRect();
+  const middles = [...place.querySelectorAll("tbody tr")].map((row) => {
+    const at = row.getBoundingClientRect();
+    return (at.top + at.bottom) / 2 - top;
+  });
+  const last = middles.findLast((middle) => middle <= place.most_px);
+  place.style.maxHeight = `${last || place.most_px}px`;
+}
+
 function draw(place, data, opened) {
   const focused = place.getRootNode().activeElement?.closest?.("[data-key]")?.dataset.key;
   const table = document.createElement("table");
@@ -169,6 +181,7 @@ function draw(place, data, opened) {
     next.querySelector("button").focus();
   };
   place.replaceChildren(table);
+  limitHeight(place);
   countAges(place);
   const again = [...body.rows].find((row) => row.dataset.key === focused);
   again?.querySelector("button").focus({ preventScroll: true });
@@ -177,7 +190,7 @@ function draw(place, data, opened) {
 function start(component) {
   const { data, parentElement, setTriggerValue } = component;
   const place = parentElement.querySelector("#rows");
-  place.style.maxHeight = data.most_px ? `${data.most_px}px` : "";
+  place.most_px = data.most_px;
   if (!data.opens) place.tabIndex = 0; // to scroll by keys
   const seen = JSON.stringify(data);
   if (place.seen !== seen) {
@@ -186,6 +199,10 @@ function start(component) {
     const top = place.scrollTop;
     draw(place, data, (key) => setTriggerValue("opened", key));
     place.scrollTop = top;
+  }
+  if (!place.width) {
+    place.width = new ResizeObserver(() => requestAnimationFrame(() => limitHeight(place)));
+    place.width.observe(place);
   }
   const timer = setInterval(countAges, 1000, place);
   return () => clearInterval(timer);

@@ -137,6 +137,18 @@ def test_what_was_outside_of_the_window_before_is_asked_for(store: Store, clock:
     assert store.series(market.prices[0]).height == HOUR_S // 60
 
 
+def test_a_load_that_ended_before_the_present_and_the_next_leave_nothing_missing_between_them(
+    store: Store, clock: SetClock
+) -> None:
+    market = Market(1)
+    with counted(served(market, clock)) as service:
+        load(service, store, market.prices, Interval(START, END + 10))
+        clock.moments.append(clock.now() + 8)
+        load(service, store, market.prices, Interval(START, END + 25))
+    states = store.coverage(market.prices[0], Interval(START, END + 25))["state"].to_list()
+    assert states == ["held", "not yet known"]
+
+
 def test_a_log_asks_nothing_at_one_clock_and_one_page_after_a_minute_also_at_midnight(
     store: Store, clock: SetClock
 ) -> None:
