@@ -128,9 +128,10 @@ function countAges(place) {
   }
 }
 
-// A table of more rows than it shows ends in half a row, however high its rows are.
+// A table of more rows than it shows ends in half a row, however high its rows are. It is asked
+// how high when it has been laid out.
 function limitHeight(place) {
-  if (!place.most_px) return place.style.removeProperty("max-height");
+  if (!place.most_px) return;
   const { top } = place.firstChild.getBoundingClientRect();
   const middles = [...place.querySelectorAll("tbody tr")].map((row) => {
     const at = row.getBoundingClientRect();
@@ -181,7 +182,8 @@ function draw(place, data, opened) {
     next.querySelector("button").focus();
   };
   place.replaceChildren(table);
-  limitHeight(place);
+  place.sized.disconnect();
+  place.sized.observe(table);
   countAges(place);
   const again = [...body.rows].find((row) => row.dataset.key === focused);
   again?.querySelector("button").focus({ preventScroll: true });
@@ -190,19 +192,19 @@ function draw(place, data, opened) {
 function start(component) {
   const { data, parentElement, setTriggerValue } = component;
   const place = parentElement.querySelector("#rows");
-  place.most_px = data.most_px;
+  place.sized ??= new ResizeObserver(() => requestAnimationFrame(() => limitHeight(place)));
+  if (place.most_px !== data.most_px) {
+    place.most_px = data.most_px;
+    place.style.maxHeight = data.most_px ? `${data.most_px}px` : "";
+  }
   if (!data.opens) place.tabIndex = 0; // to scroll by keys
   const seen = JSON.stringify(data);
   if (place.seen !== seen) {
     place.seen = seen;
     place.since = Date.now();
-    const top = place.scrollTop;
+    const top = place.firstChild && place.scrollTop;
     draw(place, data, (key) => setTriggerValue("opened", key));
-    place.scrollTop = top;
-  }
-  if (!place.width) {
-    place.width = new ResizeObserver(() => requestAnimationFrame(() => limitHeight(place)));
-    place.width.observe(place);
+    if (top) place.scrollTop = top; // to ask or to set it costs the layout of the page
   }
   const timer = setInterval(countAges, 1000, place);
   return () => clearInterval(timer);
