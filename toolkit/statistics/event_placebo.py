@@ -172,10 +172,10 @@ def _paths(changes: AbnormalChanges | Changes, horizons: Sequence[int]) -> Float
 
 def _sums(paths: Floats) -> Floats:
     """Return the sum of the events' changes at each horizon, and how many have one."""
-    there = np.isfinite(paths)
-    count = [np.count_nonzero(each) for each in there]
-    if sum(count) < paths.size:
-        np.putmask(paths, ~there, 0.0)
+    unknown = np.flatnonzero(~np.isfinite(paths))
+    np.put(paths, unknown, 0.0)
+    horizons, events = paths.shape
+    count = events - np.bincount(unknown // max(1, events), minlength=horizons)
     return np.stack([paths.sum(axis=1), count])
 
 
@@ -280,7 +280,8 @@ class _ChangesByStep:
             right_at = by_rest[low:high]
             edge = np.searchsorted(self.edges, place[right_at])
             there = self.edges[edge] == place[right_at]
-            found[:, right_at[there]] = self.at_edges[:, edge[there]]
+            if there.any():
+                found[:, right_at[there]] = self.at_edges[:, edge[there]]
             yield found
 
 
