@@ -18,6 +18,7 @@ import numpy.typing as npt
 from toolkit.intervals import split, union
 
 _PAIRS_AT_ONCE = 60_000
+"""Pairs of events that are looked at before the next ones, so that they stay in a cache."""
 _CELLS_AT_ONCE = 250_000
 """Cells of a table that are counted at once."""
 _IN_ONE_THREAD = 65_536
@@ -150,8 +151,11 @@ class SeasonShifts:
         one = self._around(moved, shape[0], within_s)
         other = one if others is moved else self._around(others, shape[1], within_s)
         found = np.zeros((3, *shape, self.shifts), np.int64)
-        for size in np.unique(self.sizes[self.sizes > 0]).tolist():
-            parts = np.flatnonzero(self.sizes == size)
+        events = np.diff(np.searchsorted(one.phase, self.edges))
+        with_events = np.flatnonzero((self.sizes > 0) & (events > 0))
+        sizes = self.sizes[with_events]
+        for size in np.unique(sizes).tolist():
+            parts = with_events[sizes == size]
             # so that what is near the ends of some parts is not much more than both logs
             pieces = min(parts.size, -(-parts.size * within_s // self.season_s))
             for some in np.array_split(parts, pieces):
@@ -315,9 +319,10 @@ def _by_bins(ways: list[tuple[_Laid, _Laid]], size: int, bin_s: int, whole: int)
     """
     logs = [first for first, _ in ways]
     sums = [np.zeros((size // 2 + 1, a.groups, b.groups), np.complex128) for a, b in ways]
+    bins = int(max(each.at[-1] for each in logs)) // bin_s + 1 if whole else 0
     length = max(2 * whole, _CELLS_AT_ONCE // (size * max(each.groups for each in ways[0])))
-    last = int(max(each.at[-1] for each in logs)) // bin_s if whole else -1
-    for at in range(0, last + 1, length):
+    length = min(length, max(bins, 1))
+    for at in range(0, bins, length):
         waves = [each.waves(at * bin_s, length + whole, bin_s, size) for each in logs]
         totals = [np.cumsum(each, axis=2) for each in waves]
         for found, wave, total in zip(sums, waves, reversed(totals), strict=True):
