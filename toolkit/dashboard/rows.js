@@ -128,8 +128,8 @@ function countAges(place) {
   }
 }
 
-// A table of more rows than it shows ends in half a row, however high its rows are. It is asked
-// how high when it has been laid out.
+// A table of more rows than it shows ends in half a row, however high its rows are. Their heights
+// are read after the layout, where that costs nothing.
 function limitHeight(place) {
   if (!place.most_px) return;
   const { top } = place.firstChild.getBoundingClientRect();
@@ -204,7 +204,7 @@ function start(component) {
     place.since = Date.now();
     const top = place.firstChild && place.scrollTop;
     draw(place, data, (key) => setTriggerValue("opened", key));
-    if (top) place.scrollTop = top; // to ask or to set it costs the layout of the page
+    if (top) place.scrollTop = top; // the browser lays out the page for it
   }
   const timer = setInterval(countAges, 1000, place);
   return () => clearInterval(timer);

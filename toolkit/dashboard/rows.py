@@ -148,7 +148,7 @@ def show_rows(
         "keys": list(keys),
         "columns": [column.data for column in columns],
         "opens": opens,
-        # the browser makes less of it, so that half of a row is the last
+        # the most: rows.js makes it end in the middle of a row
         "most_px": _ROW_PX * (2 * most + 3) // 2 if len(keys) > most else None,
     }
     _ROWS(data=data, key=key, on_opened_change=keep)

@@ -59,7 +59,7 @@ def in_order(
     [0, 60]
     """
     down, names = list(descending.values()), rows.columns
-    twins = _twins(rows, descending) if as_words else {}
+    copies = _drop_copies(rows, descending) if as_words else {}
     alike = [
         rows.drop_in_place(name).head(1)
         for name in rows.columns
@@ -72,7 +72,7 @@ def in_order(
         column = rows.drop_in_place(name).rechunk()
         found = found.with_columns(_worded(column, place) if as_words else column.gather(place))
     found = found.with_columns(pl.lit(one.first(), one.dtype).alias(one.name) for one in alike)
-    found = found.with_columns(found[one].alias(name) for name, one in twins.items()).select(names)
+    found = found.with_columns(found[one].alias(name) for name, one in copies.items()).select(names)
     return found.with_columns(pl.col(pl.Categorical).cast(pl.String)) if as_words else found
 
 
@@ -81,7 +81,7 @@ def _is_alike(column: pl.Series) -> bool:
     return not column.dtype.is_float() and bool(column.eq_missing(column.head(1)).all())
 
 
-def _twins(rows: pl.DataFrame, but: Collection[str]) -> dict[str, str]:
+def _drop_copies(rows: pl.DataFrame, but: Collection[str]) -> dict[str, str]:
     """Drop columns of the same words as an earlier one, and return which one that is.
 
     Some rows at a time, as a comparison takes more memory than what it compares.

@@ -118,8 +118,8 @@ def unchanged(
     They are too young for the ledger, so that a load asks for them again. Where the service's clock
     has not moved since its last answer, what was ``asked`` then is the same now. Of ``bars``, rows
     that follow each other by the step, this holds until the next one is due or one becomes final.
-    Where less was asked for than had begun, the rest is asked for together with them: its answer
-    alone would make them final without their rows.
+    This holds only of one stretch up to the last answer. What is missing between or after them is
+    asked for together with them: its answer alone would make them final without their rows.
 
     >>> before = Edge(served_at=1000, step_s=60, tail_ts=960)
     >>> for clock in (1000, 1019, 1020):
@@ -134,7 +134,7 @@ def unchanged(
     # of what is all younger than the last final second, no answer is in the ledger
     known = any(start < final <= end for start, end in answered)
     known |= all(start >= final for start, _ in asked)
-    whole = any(end >= before.served_at for _, end in asked)
+    whole = [end for _, end in young] == [before.served_at]
     moved = before.served_at != now.served_at
     changed = moved and not (bars and whole and _same_bars(before, now))
     as_before = (now.delay_s, now.settle_s) == (before.delay_s, before.settle_s)

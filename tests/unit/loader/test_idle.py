@@ -137,12 +137,16 @@ def test_what_was_outside_of_the_window_before_is_asked_for(store: Store, clock:
     assert store.series(market.prices[0]).height == HOUR_S // 60
 
 
-def test_a_load_that_ended_before_the_present_and_the_next_leave_nothing_missing_between_them(
-    store: Store, clock: SetClock
+@pytest.mark.parametrize(
+    "before", [[(START, END + 10)], [(START, END - 30), (END, END + 17)]], ids=["after", "between"]
+)
+def test_what_loads_left_out_of_the_newest_minutes_makes_nothing_missing(
+    store: Store, clock: SetClock, before: list[tuple[int, int]]
 ) -> None:
     market = Market(1)
     with counted(served(market, clock)) as service:
-        load(service, store, market.prices, Interval(START, END + 10))
+        for window in before:
+            load(service, store, market.prices, Interval(*window))
         clock.moments.append(clock.now() + 8)
         load(service, store, market.prices, Interval(START, END + 25))
     states = store.coverage(market.prices[0], Interval(START, END + 25))["state"].to_list()
