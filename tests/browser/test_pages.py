@@ -74,6 +74,24 @@ def test_a_page_shows_what_the_store_holds_and_whose_it_is(
         page.screenshot(path=SCREENS / f"{name}-{looks}.png")
 
 
+def test_on_a_phone_the_choices_fold_away_and_a_switch_counts_and_unfolds_them(
+    dashboard: str, look: Callable[..., Page]
+) -> None:
+    page = look("narrow")
+    page.goto(f"{dashboard}/symbol?symbol=BTC_USDT&fees=example&clock=Europe/London")
+    heading(page, "Symbol")
+    settled(page)
+    choices = [page.get_by_text("Share", exact=True), page.get_by_text("30 d", exact=True)]
+    expect(page.locator(".st-key-filters_row").get_by_role("combobox")).to_be_visible()
+    for choice in choices:
+        expect(choice).to_be_hidden()
+    page.get_by_text("Options (2)").click()
+    for choice in choices:
+        expect(choice).to_be_visible()
+    page.wait_for_function(NO_WIDER_THAN, arg=390)
+    assert barriers(page) == []
+
+
 COUNT_TIMERS = """
   window.timers = new Set();
   const { setInterval: begin, clearInterval: end } = window;

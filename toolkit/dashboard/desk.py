@@ -28,6 +28,9 @@ _USUAL_REFRESH = "30 s"
 _CLOCKS = PageLink("clocks", ("clock", "refresh"))
 _KEPT = PageLink("kept", ("symbols", "fees", "style"))
 _ZONES = {zone for zone in zoneinfo.available_timezones() if "/" in zone}
+_IN_SIGHT = {"symbol", "trajectory", "event", "window", "zoom"}
+"""What of a link a page shows when its choices are folded away."""
+
 _UNKNOWN = Markdown(":gray[**UNKNOWN**]")
 _BADGES = {
     "simulated": Markdown(":orange[**SIMULATED**]"),
@@ -142,6 +145,19 @@ def choose_kept(place: Screen, held: Held) -> tuple[frozenset[str], FeeChoice]:
     kept = {"symbols": ",".join(state["symbols"])} if state["symbols"] else {}
     _KEPT.write(kept | fees.params)
     return frozenset(state["symbols"]), fees
+
+
+def show_switch(place: Screen) -> None:
+    """Draw the switch that unfolds the choices on a phone, with how many are not the usual ones."""
+
+    @st.fragment()
+    def switch() -> None:
+        chosen = sum(name not in _IN_SIGHT for name in st.query_params)
+        label = Markdown("Options ({})").format(chosen) if chosen else Markdown("Options")
+        st.toggle(label, key="unfold", persist_state="session")
+
+    with place:
+        switch()
 
 
 def held_symbols(held: Held) -> list[str]:

@@ -29,7 +29,7 @@ def hand_over(
     Rows that have ``ts`` (s UTC) get its time as text. ``name`` is of the files, without an ending.
     They are written when they are asked for. Without ``python`` there is none to copy.
     """
-    with place:
+    with place, st.container(horizontal=True, gap="small", width="content"):  # on a phone, one line
         for words, write in _WRITERS.items():
             st.download_button(
                 Markdown.harmless(words),

@@ -13,7 +13,7 @@ import polars as pl
 from toolkit import commands
 from toolkit.charts.time_axis import clock_text
 from toolkit.dashboard.alert_news import show_news
-from toolkit.dashboard.desk import choose_clock, choose_kept, show_source
+from toolkit.dashboard.desk import choose_clock, choose_kept, show_source, show_switch
 from toolkit.dashboard.export import show_share
 from toolkit.dashboard.fee_choice import FeeChoice
 from toolkit.dashboard.loads import show_load
@@ -87,8 +87,13 @@ def page(title: Markdown, body: Callable[[PageShell], None]) -> None:
     with bar:
         st.header(title, anchor=False, width="content")
         source = st.container(horizontal=True, vertical_alignment="center", width="stretch")
+        switch = st.container(width="content")
         kept = st.container(
-            horizontal=True, vertical_alignment="center", width="content", gap="small"
+            horizontal=True,
+            vertical_alignment="center",
+            width="content",
+            gap="small",
+            key="kept_row",
         )
     timezone = choose_clock(bar, path)
     try:
@@ -114,6 +119,8 @@ def page(title: Markdown, body: Callable[[PageShell], None]) -> None:
         _try_again()
     except RailError as error:
         st.error(markdown(str(error), LONGEST))
+    finally:
+        show_switch(switch)
 
 
 def _keep_shown(title: Markdown) -> None:

@@ -90,7 +90,8 @@ def choose_trajectory(shell: PageShell, catalogue: pl.DataFrame, *, logged: bool
     """
     _follow_link(catalogue)
     state = st.session_state
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+    row = st.container(horizontal=True, vertical_alignment="center", gap="small", key="filters_row")
+    with row:
         key = st.selectbox(
             Markdown("Trajectory"),
             _offered(catalogue, shell.symbols),
