@@ -36,15 +36,16 @@ def utc_offset_s(ts: pl.Series, timezone: str) -> pl.Series:
 
 
 def clock_text(ts: pl.Series, timezone: str) -> pl.Series:
-    """Format Unix seconds as the zone's clock, without the seconds where they are zero.
+    """Format Unix seconds as the zone's clock, without the seconds where all of them are zero.
 
     >>> clock_text(pl.Series([0, 61]), "UTC").to_list()
-    ['1970-01-01 00:00', '1970-01-01 00:01:01']
+    ['1970-01-01 00:00:00', '1970-01-01 00:01:01']
     >>> clock_text(pl.Series([0]), "Asia/Tokyo").to_list()
     ['1970-01-01 09:00']
     """
     clock = pl.from_epoch(ts + utc_offset_s(ts, timezone), time_unit="s")
-    return clock.dt.strftime("%Y-%m-%d %H:%M:%S").str.replace(r"(\d\d:\d\d):00$", "$1")
+    whole_minutes = bool((clock.dt.second() == 0).all())
+    return clock.dt.strftime("%Y-%m-%d %H:%M" if whole_minutes else "%Y-%m-%d %H:%M:%S")
 
 
 def clock_moment(clock: dt.datetime, timezone: str) -> float:

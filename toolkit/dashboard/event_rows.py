@@ -22,10 +22,9 @@ def event_columns(lives: pl.DataFrame, timezone: str) -> list[RowColumn]:
     ...     "legs": ["X.spot"], "t_open": [0], "duration_s": [90.0], "kind": ["closed"],
     ...     "peak": [1.0]})
     >>> [column.texts[0] for column in event_columns(lives, "UTC")]
-    ['pump', '01-01 00:00:00', 'A_B', 'X.spot', '99.5', '1 min 30 s', 'closed']
+    ['pump', '01-01 00:00', 'A_B', 'X.spot', '99.5', '1 min 30 s', 'closed']
     """
     opened = clock_text(lives["t_open"], timezone)
-    seconds = pl.Series([clock and f"{clock}:00"[:19] for clock in opened], dtype=pl.String)
     sizes = _size_texts(lives)
     lasted = [lasted_text(*row) for row in lives.select("duration_s", "kind").iter_rows()]
     return [
@@ -33,8 +32,8 @@ def event_columns(lives: pl.DataFrame, timezone: str) -> list[RowColumn]:
         RowColumn(
             f"opened ({timezone})",
             "text",
-            seconds.to_list(),
-            shown=[NULL if clock is None else clock[5:] for clock in seconds],
+            opened.to_list(),
+            shown=[NULL if clock is None else clock[5:] for clock in opened],
         ),
         RowColumn("symbol", "text", lives["symbol"].to_list()),
         RowColumn("legs", "text", lives["legs"].to_list()),

@@ -140,7 +140,7 @@ def test_title_window_source_and_mark_are_there():
     assert layout.title.text == "What the store holds"
     assert layout.title.subtitle.text.split("<br>") == [
         PAIR.key,
-        "1970-01-01 00:00 to 1970-01-01 00:16:40 UTC",
+        "1970-01-01 00:00:00 to 1970-01-01 00:16:40 UTC",
         "4 stretches",
         "SIMULATED market, mini",
     ]
