@@ -311,7 +311,7 @@ def test_events_are_shaded_and_listed_as_far_as_their_own_log_is_known(page, ful
     spans = [
         (shape["x0"][11:], shape["x1"][11:]) for shape in figures(shown)[0]["layout"]["shapes"]
     ]
-    assert spans == [("08:20", "08:40"), ("09:50", "09:59:30")]
+    assert spans == [("08:20", "08:40:00"), ("09:50", "09:59:30")]
     words = "Nothing is known of spread events from 2023-03-10 09:59:30 UTC on."
     assert words in texts(shown.caption)
 
