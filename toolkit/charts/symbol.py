@@ -70,8 +70,8 @@ def symbol_chart(
     -------
     Figure
         Above a line a leg, in the middle its rate in the same colour, below a bar an event, one row
-        a family. The three have one axis of time. A bar has its ``event_id`` as ``customdata``,
-        without tags.
+        a family. The three have one axis of time. Where no leg has a rate, prices take the room of
+        the rates. A bar has its ``event_id`` as ``customdata``, without tags.
         Without prices, rates and events in the window: a figure with a sentence.
 
     Raises
@@ -114,7 +114,7 @@ def symbol_chart(
     words = f"n = {n_rows:,} prices, {spans.height:,} events"
     return Figure(_coloured(lines, rates) + bars).update_layout(
         view.layout(f"{symbol}: prices, funding and events", words)
-        | _axes(html(symbol.rpartition("_")[2]), shown)
+        | _axes(html(symbol.rpartition("_")[2]), shown, rated=bool(rates))
     )
 
 
@@ -178,7 +178,8 @@ def _coloured(lines: dict[str, go.Scatter], rates: dict[str, go.Scatter]) -> lis
     legs = sorted({*lines, *rates})
     free = -len(legs) % _COLOURS
     found = []
-    for plot, place in ((lines, _PRICE), (rates, _FUNDING)):
+    plots = [(lines, _PRICE), (rates, _FUNDING)] if rates else [(lines, _PRICE)]
+    for plot, place in plots:
         for at, leg in enumerate([*legs, *[None] * free]):
             trace = plot.get(leg) if leg else None
             if trace is None:
@@ -215,13 +216,18 @@ def _bars(spans: pl.DataFrame, row: int, family: EventFamily, view: View) -> go.
     )
 
 
-def _axes(quote: str, shown: str) -> dict[str, Any]:
-    """Lay out the three plots over one axis of time, with a crosshair through all of them."""
+def _axes(quote: str, shown: str, *, rated: bool) -> dict[str, Any]:
+    """Lay out the three plots over one axis of time, with a crosshair through all of them.
+
+    Where no leg has a rate, prices take the room of the rates.
+    """
+    top = _DOMAINS["yaxis"] if rated else [_DOMAINS["yaxis2"][0], 1.0]
     price: dict[str, Any] = {"title": {"text": f"price ({quote})"}, "exponentformat": "none"}
     if shown == "from_median":
         price = {"title": {"text": "from median (bps)"}, "zeroline": True}
     cross = {"showspikes": True, "spikemode": "across", "spikethickness": 1, "spikesnap": "cursor"}
     still: dict[str, Any] = {"fixedrange": True}
+    rates = {"title": {"text": "funding (% a year)"}, "zeroline": True, **still}
     families = [family.value for family in EventFamily]
     return {
         "height": _HEIGHT_PX,
@@ -230,9 +236,8 @@ def _axes(quote: str, shown: str) -> dict[str, Any]:
         "showlegend": True,
         "xaxis_anchor": _EVENTS,
         "xaxis_title": None,
-        "yaxis": price | still | {"domain": _DOMAINS["yaxis"], "separatethousands": True},
-        "yaxis2": {"title": {"text": "funding (% a year)"}, "zeroline": True, **still}
-        | {"domain": _DOMAINS["yaxis2"]},
+        "yaxis": price | still | {"domain": top, "separatethousands": True},
+        **({"yaxis2": rates | {"domain": _DOMAINS["yaxis2"]}} if rated else {}),
         "yaxis3": {
             "domain": _DOMAINS["yaxis3"],
             "tickmode": "array",

@@ -50,6 +50,13 @@ def test_a_leg_without_a_price_is_named_by_its_rate():
     assert named["B.futures"] is True
 
 
+def test_prices_take_the_room_of_rates_where_no_leg_has_one():
+    without, among = drawn(prices("A.spot")), drawn(prices("A.spot"), funding(("A.spot", 1, 5.0)))
+    assert "yaxis2" not in without.to_plotly_json()["layout"]
+    assert "y2" not in {trace.yaxis for trace in without.data}
+    assert without.layout.yaxis.domain[0] == among.layout.yaxis2.domain[0]
+
+
 def test_a_rate_is_in_force_from_before_the_window_to_its_next_change():
     (rate,) = [t for t in drawn(prices("A.spot"), funding(
         ("B.futures", -3, 5.0), ("B.futures", 6, None), ("B.futures", 9, 7.0)
