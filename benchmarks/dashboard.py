@@ -50,7 +50,7 @@ PAINTED = """title => {
       && each.querySelector(".main-svg"));
 }"""
 CLICK_AND_WAIT = """() => new Promise(done => {
-  // The browser may be given the begin and the end of so short a run at once: its text tells.
+  // Begin and end of so short a run may reach the page at once, so a text of it is compared.
   const text = () => document.querySelector("[data-testid=stCaptionContainer]").innerText;
   const before = text();
   new MutationObserver(() => { if (text() !== before) done(); }).observe(

@@ -90,6 +90,8 @@ def test_on_a_phone_the_choices_fold_away_and_a_switch_counts_and_unfolds_them(
         expect(choice).to_be_visible()
     page.wait_for_function(NO_WIDER_THAN, arg=390)
     assert barriers(page) == []
+    page.goto(f"{dashboard}/events?symbol=BTC_USDT")  # there a symbol is a filter, out of sight
+    expect(page.get_by_text("Options (1)")).to_be_visible()
 
 
 COUNT_TIMERS = """

@@ -28,8 +28,8 @@ _USUAL_REFRESH = "30 s"
 _CLOCKS = PageLink("clocks", ("clock", "refresh"))
 _KEPT = PageLink("kept", ("symbols", "fees", "style"))
 _ZONES = {zone for zone in zoneinfo.available_timezones() if "/" in zone}
-_IN_SIGHT = {"symbol", "trajectory", "event", "window", "zoom"}
-"""What of a link a page shows when its choices are folded away."""
+_IN_SIGHT = {"trajectory", "event", "window", "zoom"}
+"""What of a link a page shows when its choices are folded away, beside what it is named after."""
 
 _UNKNOWN = Markdown(":gray[**UNKNOWN**]")
 _BADGES = {
@@ -147,12 +147,15 @@ def choose_kept(place: Screen, held: Held) -> tuple[frozenset[str], FeeChoice]:
     return frozenset(state["symbols"]), fees
 
 
-def show_switch(place: Screen) -> None:
-    """Draw the switch that unfolds the choices on a phone, with how many are not the usual ones."""
+def show_switch(place: Screen, name: str) -> None:
+    """Draw the switch that unfolds a page's choices on a phone.
+
+    It says how many of them are not the usual ones.
+    """
 
     @st.fragment()
     def switch() -> None:
-        chosen = sum(name not in _IN_SIGHT for name in st.query_params)
+        chosen = len(set(st.query_params) - _IN_SIGHT - {name})
         label = Markdown("Options ({})").format(chosen) if chosen else Markdown("Options")
         st.toggle(label, key="unfold", persist_state="session")
 

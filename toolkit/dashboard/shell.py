@@ -82,6 +82,7 @@ class PageShell:
 def page(title: Markdown, body: Callable[[PageShell], None]) -> None:
     """Show a whole page: its bar, then its body or one sentence with the reason and the remedy."""
     path = store_path()
+    name = next(name for name, words in PAGES.items() if words == title)
     st.html(_LOOKS)
     bar = st.container(horizontal=True, vertical_alignment="center", gap="small")
     with bar:
@@ -102,7 +103,7 @@ def page(title: Markdown, body: Callable[[PageShell], None]) -> None:
         show_source(source, held, timezone)
         with kept:
             show_share()
-            show_views(path, next(name for name, words in PAGES.items() if words == title))
+            show_views(path, name)
         symbols, fees = choose_kept(kept, held)
         show_load(held)
         show_news(held)
@@ -120,7 +121,7 @@ def page(title: Markdown, body: Callable[[PageShell], None]) -> None:
     except RailError as error:
         st.error(markdown(str(error), LONGEST))
     finally:
-        show_switch(switch)
+        show_switch(switch, name)
 
 
 def _keep_shown(title: Markdown) -> None:
