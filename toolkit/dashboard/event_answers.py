@@ -25,47 +25,50 @@ from toolkit.statistics.events import detections, league, rates_by_hour, surviva
 _MOST_LEGS, _MOST_LOADED = 100, 5
 _BEFORE_S = 3600
 """A move is measured from the price so long before its detection."""
-_RANKED = {"symbols": ["symbol"], "pairs": ["symbol", "legs"]}
+_CHOICES = {"event_rated": Markdown("Kind"), "event_measure": Markdown("Measure")}
+_LIVES, _HOURS = "How long they live", "Hours of the week"
+_RANKED = {"By symbol": ["symbol"], "By legs": ["symbol", "legs"]}
 _MOST_RANKED = 15
 _WEEK_S = 604_800
-_SIDE_PX, _METRIC_PX = 480, 180
+_METRIC_PX = 180
 
 
 @st.fragment()
 def show_rates_and_lives(shell: PageShell, lives: pl.DataFrame, chosen: Filter) -> None:
-    """Show of one kind of event how long they live, which groups have most, and when they open."""
+    """Show of one kind of event how long they live, which groups have most, or when they open."""
     held, state = shell.held.log_stretches, st.session_state
     moves = [move for move in MOVES if move in lives["move"]]
-    # Streamlit has None for a choice that it forgot, as where a run ended before it.
-    for key, allowed in (("event_rated", moves), ("event_ranked", list(_RANKED))):
-        if state.get(key) not in allowed:
-            state[key] = allowed[0]
+    start, end = lives.select("window_start", "window_end").row(0)
+    measures = [_LIVES, *_RANKED, *([_HOURS] if end - start >= _WEEK_S else [])]
+    options = {"event_rated": moves, "event_measure": measures}
     with st.container(horizontal=True, gap="small"):
-        move = st.segmented_control(
-            Markdown("Kind"), moves, key="event_rated", required=True, label_visibility="collapsed"
-        )
-        ranked = st.segmented_control(
-            Markdown("Ranked"),
-            list(_RANKED),
-            key="event_ranked",
-            required=True,
-            label_visibility="collapsed",
-        )
+        for key, allowed in options.items():
+            # Streamlit has None for a choice that it forgot, as where a run ended before it.
+            if state.get(key) not in allowed:
+                state[key] = allowed[0]
+            st.segmented_control(
+                _CHOICES[key],
+                allowed,
+                key=key,
+                required=True,
+                label_visibility="collapsed",
+                persist_state="session",
+            )
+    move, measure = (state[key] for key in options)
     mine = lives.filter(move=move)
     known: dict[str, Any] = {
         "source": shell.held.source,
         "subject": replace(chosen, families=(move,)).words,
         "timezone": shell.timezone,
     }
-    ranks = league(mine, _RANKED[ranked], held=held)
-    with st.grid(2, min_column_width=_SIDE_PX):
-        with st.container():
-            draw_titled(survival_chart(survival_curve(mine, held=held), **known), "lives")
-        with st.container():
-            draw_titled(league_chart(ranks, limit=_MOST_RANKED, **known), "league")
-    start, end = mine.select("window_start", "window_end").row(0)
-    if end - start >= _WEEK_S:
-        draw_titled(event_hours_chart(rates_by_hour(mine, held=held), **known), "event_week")
+    if measure == _LIVES:
+        figure = survival_chart(survival_curve(mine, held=held), **known)
+    elif measure == _HOURS:
+        figure = event_hours_chart(rates_by_hour(mine, held=held), **known)
+    else:
+        ranks = league(mine, _RANKED[measure], held=held)
+        figure = league_chart(ranks, limit=_MOST_RANKED, **known)
+    draw_titled(figure, "event_measured")
 
 
 def show_following(shell: PageShell, documents: pl.DataFrame, window: Interval) -> None:

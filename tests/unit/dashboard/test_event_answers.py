@@ -13,7 +13,7 @@ from toolkit.market import Trajectory
 from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
 
 from .shown import figures, rows_of, texts
-from .test_events_page import HOUR, LAST, SERVED_AT, START, fill
+from .test_events_page import HOUR, LAST, SERVED_AT, START, fill, subtitle
 
 LEG = Trajectory.parse("BTC_USDT:AURORA.spot")
 PUMPED = START + HOUR * (LAST + 6)
@@ -33,6 +33,11 @@ def with_prices(path):
     writer.commit(load, batch)
     writer.finish_load(load, [])
     return path
+
+
+def measured(shown, what):
+    """Choose what is shown of one kind of event."""
+    shown.get_by_key("event_measure").set_value(what).run()
 
 
 @pytest.fixture
@@ -58,19 +63,22 @@ def test_rates_are_over_the_time_in_which_the_log_is_held(page, tmp_path):
     lower, upper = chi2.ppf([0.025, 0.975], [4, 6]) / 2 / 7
     assert (kinds["a day"][0], kinds["a day, 95 %"][0]) == ("0.3", f"{lower:.1f} to {upper:.1f}")
     assert kinds["log held (%)"] == ["100.0"] * 3
-    league = figures(shown)[2]
-    assert league["data"][0]["y"] == ["BTC_USDT", "ETH_USDT"]
+    measured(shown, "By symbol")
+    assert figures(shown)[1]["data"][0]["y"] == ["BTC_USDT", "ETH_USDT"]
+    assert subtitle(shown, "How often events open")[2] == "n = 2 events of 2 groups, 2 shown"
+    measured(shown, "Hours of the week")
     assert "**Events in each hour of the week (UTC)**" in texts(shown.markdown)
 
 
-def test_what_is_ranked_is_chosen_without_a_run_of_the_page(page, tmp_path):
+def test_what_is_measured_is_chosen_and_kept(page, tmp_path):
     shown = page(fill(tmp_path / "held.duckdb"))
+    assert "Hours of the week" not in shown.get_by_key("event_measure").options  # of one day
     shown.get_by_key("event_rated").set_value("pump").run()
-    shown.get_by_key("event_ranked").set_value("pairs").run()
-    league = figures(shown)[2]
+    measured(shown, "By legs")
+    league = figures(shown)[1]
     assert league["data"][0]["y"] == ["BTC_USDT AURORA.spot"]
     shown.get_by_key("event_family").set_value(["spread"]).run()
-    league = figures(shown)[2]
+    league = figures(shown)[1]
     assert league["data"][0]["y"][0] == "BTC_USDT AURORA.spot<br>→ BOREAS.futures"
 
 
@@ -102,4 +110,4 @@ def test_one_pump_has_its_price_and_what_followed(page, tmp_path):
 def test_a_filter_without_pumps_has_no_section_of_them(page, tmp_path):
     shown = page(with_prices(fill(tmp_path / "held.duckdb")), family="spread")
     assert "After pumps and dumps" not in texts(shown.subheader)
-    assert len(figures(shown)) == 3
+    assert len(figures(shown)) == 2

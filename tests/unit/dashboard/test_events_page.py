@@ -122,13 +122,12 @@ def listed(shown):
 
 def test_it_opens_on_the_last_24_hours_with_kinds_timeline_list_and_lives(page, store):
     shown = page(store)
-    timeline, _, _ = figures(shown)
+    timeline, _ = figures(shown)
     opened = ["spread (2)", "splash (1)", "funding (0)"]
     assert [bar["name"] for bar in timeline["data"][:3]] == opened
     assert [bar["name"] for bar in timeline["data"][3:]] == ["spread", "splash", "funding"]
     assert timeline["layout"]["yaxis"]["ticktext"] == ["BTC_USDT", "ETH_USDT"]
     assert subtitle(shown, "How long events last")[0] == "spread events, all symbols"
-    assert subtitle(shown, "How often events open")[2] == "n = 2 events of 2 groups, 2 shown"
     assert "4 events, newest first." in texts(shown.caption)
     assert not shown.warning
     assert not shown.error
@@ -244,7 +243,7 @@ def test_a_link_that_cannot_be_followed_says_why(page, store, params, says):
     (warning,) = texts(shown.warning)
     for words in says:
         assert words in warning
-    assert len(figures(shown)) == 3
+    assert len(figures(shown)) == 2
 
 
 def test_what_was_wrong_with_a_filter_is_forgotten_when_one_is_chosen(page, store):
