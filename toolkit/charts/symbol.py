@@ -22,7 +22,8 @@ from toolkit.statistics.contract import whole_number
 
 _COLOURS = len(COLOURS["light"])
 _DASHES = ("solid", "dot", "dash", "dashdot")
-_DOMAINS = {"yaxis": [0.5, 1.0], "yaxis2": [0.17, 0.46], "yaxis3": [0.0, 0.13]}
+_LANES_HIGH, _RATES_HIGH, _APART = 0.13, 0.29, 0.04
+"""Of the figure's height. Prices take the rest."""
 _HEIGHT_PX = 560
 _PRICES = ("price", "from_median")
 _PRICE, _FUNDING, _EVENTS = "y", "y2", "y3"
@@ -70,8 +71,8 @@ def symbol_chart(
     -------
     Figure
         Above a line a leg, in the middle its rate in the same colour, below a bar an event, one row
-        a family. The three have one axis of time. Where no leg has a rate, prices take the room of
-        the rates. A bar has its ``event_id`` as ``customdata``, without tags.
+        a family. The three have one axis of time. Where no leg has a rate, or no event is in the
+        window, prices take the room. A bar has its ``event_id`` as ``customdata``, without tags.
         Without prices, rates and events in the window: a figure with a sentence.
 
     Raises
@@ -90,7 +91,7 @@ def symbol_chart(
     >>> figure = symbol_chart(prices, funding, lives, symbol="A_B", start=0, end=120,
     ...                       source=Source("replay", "depeg"))
     >>> [line.name for line in figure.data if line.name]
-    ['X.spot', 'Y.spot', 'Y.futures', 'spread', 'splash', 'funding']
+    ['X.spot', 'Y.spot', 'Y.futures']
     """
     if shown not in _PRICES:
         raise InputError("shown", shown, _PRICES)
@@ -109,12 +110,13 @@ def symbol_chart(
     bars = [
         _bars(spans.filter(family=family.value), at, family, view)
         for at, family in enumerate(EventFamily)
+        if spans.height
     ]
     n_rows = prices.filter(pl.col("ts").is_between(*view.window, closed="left")).height
     words = f"n = {n_rows:,} prices, {spans.height:,} events"
     return Figure(_coloured(lines, rates) + bars).update_layout(
         view.layout(f"{symbol}: prices, funding and events", words)
-        | _axes(html(symbol.rpartition("_")[2]), shown, rated=bool(rates))
+        | _axes(html(symbol.rpartition("_")[2]), shown, rated=bool(rates), lanes=bool(bars))
     )
 
 
@@ -216,37 +218,41 @@ def _bars(spans: pl.DataFrame, row: int, family: EventFamily, view: View) -> go.
     )
 
 
-def _axes(quote: str, shown: str, *, rated: bool) -> dict[str, Any]:
-    """Lay out the three plots over one axis of time, with a crosshair through all of them.
-
-    Where no leg has a rate, prices take the room of the rates.
-    """
-    top = _DOMAINS["yaxis"] if rated else [_DOMAINS["yaxis2"][0], 1.0]
+def _axes(quote: str, shown: str, *, rated: bool, lanes: bool) -> dict[str, Any]:
+    """Lay out the plots over one axis of time, with a crosshair through all of them."""
     price: dict[str, Any] = {"title": {"text": f"price ({quote})"}, "exponentformat": "none"}
     if shown == "from_median":
         price = {"title": {"text": "from median (bps)"}, "zeroline": True}
     cross = {"showspikes": True, "spikemode": "across", "spikethickness": 1, "spikesnap": "cursor"}
     still: dict[str, Any] = {"fixedrange": True}
-    rates = {"title": {"text": "funding (% a year)"}, "zeroline": True, **still}
-    families = [family.value for family in EventFamily]
-    return {
-        "height": _HEIGHT_PX,
-        "barmode": "overlay",
-        "hovermode": "closest",
-        "showlegend": True,
-        "xaxis_anchor": _EVENTS,
-        "xaxis_title": None,
-        "yaxis": price | still | {"domain": top, "separatethousands": True},
-        **({"yaxis2": rates | {"domain": _DOMAINS["yaxis2"]}} if rated else {}),
-        "yaxis3": {
-            "domain": _DOMAINS["yaxis3"],
+    axes: dict[str, Any] = {}
+    bottom, lowest = 0.0, _PRICE
+    if lanes:
+        families = [family.value for family in EventFamily]
+        axes["yaxis3"] = still | {
+            "domain": [bottom, _LANES_HIGH],
             "tickmode": "array",
             "tickvals": list(range(len(families))),
             "ticktext": families,
             "range": [len(families) - 0.5, -0.5],
             "showgrid": False,
             "zeroline": False,
-            **still,
-        },
+        }
+        bottom, lowest = _LANES_HIGH + _APART, _EVENTS
+    if rated:
+        axes["yaxis2"] = still | {
+            "domain": [bottom, bottom + _RATES_HIGH],
+            "title": {"text": "funding (% a year)"},
+            "zeroline": True,
+        }
+        bottom, lowest = bottom + _RATES_HIGH + _APART, _EVENTS if lanes else _FUNDING
+    return axes | {
+        "height": _HEIGHT_PX,
+        "barmode": "overlay",
+        "hovermode": "closest",
+        "showlegend": True,
+        "xaxis_anchor": lowest,
+        "xaxis_title": None,
+        "yaxis": price | still | {"domain": [bottom, 1.0], "separatethousands": True},
         **{f"xaxis_{name}": value for name, value in cross.items()},
     }

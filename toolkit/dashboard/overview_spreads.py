@@ -19,7 +19,7 @@ from toolkit.dashboard.opening import can_load, stream_of
 from toolkit.dashboard.rows import RowColumn, show_rows
 from toolkit.dashboard.screen import st
 from toolkit.dashboard.shell import PageShell
-from toolkit.dashboard.spread_table import spread_names
+from toolkit.dashboard.spread_table import each_pair_once, spread_names
 from toolkit.foreign import Markdown
 from toolkit.statistics.fees import NOTIONAL
 from toolkit.store import swapped
@@ -116,27 +116,30 @@ def widest_held(lately: pl.DataFrame) -> pl.DataFrame:
 
     Columns: symbol, buy, sell, key, bps and open_s, which is null.
 
-    ``lately`` is of `toolkit.dashboard.lately.spreads_lately`. A pair that is held twice, as it was
-    loaded and as snapshots showed it, is there once.
+    ``lately`` is of `toolkit.dashboard.lately.spreads_lately`. Two legs that are held twice, either
+    way round or as loaded and as snapshots showed them, are there once.
 
-    >>> lately = pl.DataFrame({"trajectory": ["A_B:X.spot:Y.dex"], "last": [-30.0]})
+    >>> lately = pl.DataFrame({"trajectory": ["A_B:X.spot:Y.dex", "A_B:Y.dex:X.spot"],
+    ...                        "ts": [60, 0], "last": [-30.0, 20.0]})
     >>> widest_held(lately).rows()
     [('A_B', 'Y.dex', 'X.spot', 'A_B:Y.dex:X.spot', 30.0, None)]
     """
-    found = []
-    for row in lately.sort("trajectory").iter_rows(named=True):
-        key = row["trajectory"].removeprefix("snapshot-spread/")
-        found.append((swapped(key) if row["last"] < 0 else key, abs(row["last"])))
-    schema = {"trajectory": pl.String(), "bps": pl.Float64()}
-    once = pl.DataFrame(found, schema=schema, orient="row").unique("trajectory", keep="first")
-    texts = pl.col("trajectory", "symbol", "buy", "sell").cast(pl.String)
-    names = spread_names(once["trajectory"]).select(texts)
-    return names.join(once, on="trajectory").select(
+    lately = lately.sort("trajectory").with_columns(
+        pl.col("trajectory").str.strip_prefix("snapshot-spread/")
+    )
+    texts = pl.col("symbol", "buy", "sell").cast(pl.String)
+    names = spread_names(lately["trajectory"]).select(texts)
+    once = each_pair_once(pl.concat([lately, names], how="horizontal"), "ts").sort("trajectory")
+    keys = [
+        swapped(key) if last < 0 else key for key, last in once.select("trajectory", "last").rows()
+    ]
+    turned = pl.col("last") < 0
+    return once.select(
         "symbol",
-        "buy",
-        "sell",
-        pl.col("trajectory").alias("key"),
-        "bps",
+        buy=pl.when(turned).then("sell").otherwise("buy"),
+        sell=pl.when(turned).then("buy").otherwise("sell"),
+        key=pl.Series(keys, dtype=pl.String),
+        bps=pl.col("last").abs(),
         open_s=pl.lit(None, pl.Int64),
     )
 

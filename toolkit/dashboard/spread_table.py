@@ -147,6 +147,22 @@ def spread_names(keys: pl.Series) -> pl.DataFrame:
     )
 
 
+def each_pair_once(rows: pl.DataFrame, ts: str) -> pl.DataFrame:
+    """Keep one row of each two legs, whichever is bought: that of the newest observation.
+
+    A spread can be held both ways round, and as loaded and from snapshots. Of several with the same
+    ``ts`` (column, s UTC) the first stays. The newest row comes first.
+
+    >>> rows = pl.DataFrame({"symbol": ["A_B", "A_B"], "buy": ["X.spot", "Y.dex"],
+    ...     "sell": ["Y.dex", "X.spot"], "t_last": [60, 120]})
+    >>> each_pair_once(rows, "t_last").rows()
+    [('A_B', 'Y.dex', 'X.spot', 120)]
+    """
+    first, second = pl.min_horizontal("buy", "sell"), pl.max_horizontal("buy", "sell")
+    newest = rows.sort(ts, descending=True, nulls_last=True, maintain_order=True)
+    return newest.filter(pl.struct("symbol", first, second.alias("_second")).is_first_distinct())
+
+
 def spread_lines(
     catalogue: pl.DataFrame,
     figures: pl.DataFrame,

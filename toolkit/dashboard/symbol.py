@@ -28,7 +28,7 @@ from toolkit.dashboard.page_link import PageLink
 from toolkit.dashboard.rows import RowColumn, opened_key, show_rows
 from toolkit.dashboard.screen import Screen, st
 from toolkit.dashboard.shell import PageShell, draw, draw_cells, page
-from toolkit.dashboard.spread_table import SpreadFilters, spread_names
+from toolkit.dashboard.spread_table import SpreadFilters, each_pair_once, spread_names
 from toolkit.dashboard.spreads_measured import measure_figures, measure_net
 from toolkit.dashboard.symbol_reading import (
     busiest_symbol,
@@ -250,12 +250,14 @@ _NET = Markdown("The spread less the cost of a round trip at its last observatio
 def _spreads(shell: PageShell, asked: _SymbolChoice, kind: str, net: Net | None) -> pl.DataFrame:
     """Measure each spread the way round in which it is above 0, the widest first.
 
-    Columns: trajectory (key as held), buy, sell, t_last, gross_bps, cost_bps and net_bps.
+    One that is held both ways round is there once. Columns: trajectory (key as held), buy, sell,
+    t_last, gross_bps, cost_bps and net_bps.
     """
     held, keys = shell.held, spread_keys(shell.held, asked.symbol, kind)
     level = pl.col(f"spread_{asked.level}_log_bps")
     figures = measure_figures(held, kind, asked.view, keys)
     found = spread_names(figures["trajectory"]).join(figures, on="trajectory")
+    found = each_pair_once(found.sort("trajectory"), "t_last")
     found = found.with_columns(cost_bps=pl.lit(None, pl.Float64))
     if net is not None:
         costs = measure_net(held, kind, asked.view, net.fees, net.style, versions=keys)

@@ -50,11 +50,31 @@ def test_a_leg_without_a_price_is_named_by_its_rate():
     assert named["B.futures"] is True
 
 
-def test_prices_take_the_room_of_rates_where_no_leg_has_one():
-    without, among = drawn(prices("A.spot")), drawn(prices("A.spot"), funding(("A.spot", 1, 5.0)))
+@pytest.mark.parametrize("events", [(), (life(1, 2),)])
+def test_prices_take_the_room_of_rates_where_no_leg_has_one(events):
+    without = drawn(prices("A.spot"), None, *events)
+    among = drawn(prices("A.spot"), funding(("A.spot", 1, 5.0)), *events)
     assert "yaxis2" not in without.to_plotly_json()["layout"]
     assert "y2" not in {trace.yaxis for trace in without.data}
     assert without.layout.yaxis.domain[0] == among.layout.yaxis2.domain[0]
+
+
+def test_the_time_is_below_the_lowest_plot_and_lanes_are_there_with_an_event_alone():
+    rate = funding(("A.spot", 1, 5.0))
+    for rates, events, lowest in [
+        (rate, [life(1, 2)], "y3"),
+        (rate, [], "y2"),
+        (None, [], "y"),
+        (None, [life(1, 2)], "y3"),
+    ]:
+        figure = drawn(prices("A.spot"), rates, *events)
+        layout = figure.to_plotly_json()["layout"]
+        assert layout["xaxis"]["anchor"] == lowest
+        assert layout[lowest.replace("y", "yaxis")]["domain"][0] == 0
+        assert ("yaxis3" in layout) == bool(events)
+        assert {trace.yaxis or "y" for trace in figure.data} == {
+            name.replace("axis", "") for name in layout if name.startswith("yaxis")
+        }
 
 
 def test_a_rate_is_in_force_from_before_the_window_to_its_next_change():

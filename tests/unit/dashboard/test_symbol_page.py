@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import polars as pl
 import pytest
 
-from .conftest import HOLE, MINUTES
+from toolkit.intervals import Interval
+from toolkit.market import Trajectory
+from toolkit.store import Batch, LoadOrigin, StoreWriter, swapped
+
+from .conftest import EDGE, HOLE, MINUTES, SERVED_AT, START, spread_rows
 from .shown import figures, rows_of, texts, values_of
 
 PAIR = "BTC_USD:COINBASE.spot:KRAKEN.spot"
@@ -51,6 +56,23 @@ def test_net_of_fees_a_pair_has_a_figure_each_way_round(page, full):
     assert "EXAMPLE VALUES" in words
     cells = figures(shown)[1]["data"][1]["text"]
     assert sum(text.startswith("-") for text in cells) == 2  # it pays neither way
+
+
+@pytest.mark.parametrize("choices", [{}, {"fees": "example"}, {"spreads": "mean"}])
+def test_a_spread_held_both_ways_round_is_shown_once(page, full, choices):
+    turned = spread_rows().rename({"buy_price": "sell_price", "sell_price": "buy_price"})
+    batch, writer = Batch(), StoreWriter(full)
+    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"))
+    window = Interval(START, SERVED_AT - 3600)
+    rows = turned.filter(pl.col("ts") < window.end).with_columns(-pl.col("spread_pct"))
+    batch.add(Trajectory.parse(swapped(PAIR)), rows, window, EDGE)
+    writer.commit(load, batch)
+    writer.finish_load(load, [])
+    shown = page(full.path, "symbol", **choices)
+    (line,) = values_of(shown, "symbol_spreads")
+    assert (line["buy"], line["sell"]) == ("COINBASE.spot", "KRAKEN.spot")
+    assert not shown.exception
+    assert not shown.error
 
 
 @pytest.mark.parametrize(
