@@ -44,7 +44,7 @@ PAINTED = """title => {
   const app = document.querySelector("[data-testid=stApp]");
   const charts = [...document.querySelectorAll("[data-testid=stPlotlyChart]")];
   return app?.dataset.testScriptState === "notRunning"
-    && [...document.querySelectorAll("h1,h2")].some(each => each.innerText === title)
+    && [...document.querySelectorAll("h1,h2")].some(each => each.textContent === title)
     && !document.querySelector("[data-testid=stSkeleton]")
     && charts.every(each => each.querySelector(".js-plotly-plot")?._fullLayout
       && each.querySelector(".main-svg"));

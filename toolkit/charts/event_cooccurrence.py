@@ -97,8 +97,7 @@ def cooccurrence_chart(
     sure = shown.filter(pl.col("q_value") < _SURE)
     if sure.height:
         traces.append(_marks(sure))
-    return Figure(traces).update_layout(
-        layout,
+    return Figure(traces, layout=layout).update_layout(
         height=layout["margin"]["t"] + 150 + 28 * groups,
         xaxis={
             "type": "category",

@@ -117,7 +117,7 @@ def event_lanes(
         if (joined["family"] == family).any()
     ]
     layout = view.layout("Events by symbol", *_counts(spans, joined))
-    return Figure(traces).update_layout(layout | _axes(names, view, shown, at))
+    return Figure(traces, layout=layout | _axes(names, view, shown, at))
 
 
 def _placed(spans: pl.DataFrame, most: int) -> tuple[pl.DataFrame, list[str]]:
@@ -152,7 +152,7 @@ def _joined(placed: pl.DataFrame, window: Interval, most: int) -> pl.DataFrame:
         )
         if found.height <= most or grain == 1:
             break
-        grain //= 2
+        grain = grain * 2 // 3
     return found.sort(pl.col("until") - pl.col("since"), descending=True, maintain_order=True)
 
 

@@ -98,8 +98,7 @@ def league_chart(
         f"n = {frame['n'].sum():,} events of {frame.height:,} groups, {shown.height:,} shown",
         f"at least {share_text(min(shown['coverage']))} of the time held",
     )
-    return Figure(traces).update_layout(
-        layout,
+    return Figure(traces, layout=layout).update_layout(
         height=layout["margin"]["t"] + 110 + (34 if "legs" in names else 24) * shown.height,
         xaxis={"title": {"text": "events a day"}, "rangemode": "tozero"},
         yaxis={
@@ -254,8 +253,9 @@ def week_chart(
         scale=scale,
         ends=ends,
     )
-    return Figure([cells.update(showscale=True, colorbar={"title": {"text": unit}})]).update_layout(
-        layout,
+    return Figure(
+        [cells.update(showscale=True, colorbar={"title": {"text": unit}})], layout=layout
+    ).update_layout(
         height=layout["margin"]["t"] + 300,
         xaxis={"type": "category", "title": {"text": "hour (UTC)"}, "showgrid": False},
         yaxis={"type": "category", "dtick": 1, "showgrid": False, "fixedrange": True},

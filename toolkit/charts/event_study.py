@@ -77,8 +77,7 @@ def event_study_chart(
         if known["band_reason"].null_count()
         else "too few events for a band",
     )
-    return Figure(_lines(known, names, length_s, unit)).update_layout(
-        heading,
+    return Figure(_lines(known, names, length_s, unit), layout=heading).update_layout(
         xaxis={"title": {"text": f"{length} since the event"}, "zeroline": True},
         yaxis={"title": {"text": f"change ({unit})"}, "zeroline": True},
         hovermode="x unified",

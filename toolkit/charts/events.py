@@ -98,8 +98,9 @@ def event_timeline(
     families = [family for family in EventFamily if (lanes["family"] == family).any()]
     traces = [_bars(lanes.filter(family=family.value), family, view) for family in families]
     height = int(lanes["lane"].max()) + 1  # type: ignore[arg-type]  # an integer column with rows
-    return Figure(traces).update_layout(
-        view.layout("Events from opening to close", *_counts(spans, lanes.height)),
+    return Figure(
+        traces, layout=view.layout("Events from opening to close", *_counts(spans, lanes.height))
+    ).update_layout(
         barmode="overlay",
         showlegend=True,
         height=54 + 17 * 6 + 90 + 15 * height,
@@ -169,11 +170,13 @@ def activity_chart(
     ]
     if before is not None:
         traces.append(_before(before, view, length_s))
-    return Figure(traces).update_layout(
-        view.layout(
+    return Figure(
+        traces,
+        layout=view.layout(
             f"Events that opened in each {name}",
             f"n = {opened.height:,} event{'s' * (opened.height > 1)}",
         ),
+    ).update_layout(
         barmode="stack",
         bargap=0.1,
         height=340,

@@ -126,8 +126,8 @@ def funding_chart(
         left = drawn[1].with_columns(pl.col("value") - cost_bps, text=pl.lit(""))
         traces.append(_line(left, "net of a round trip", "%{y:+,.2f} bps net", view, "y2"))
     title = f"{trajectory.symbol}: funding differential and carry"
-    return Figure(traces).update_layout(
-        view.layout(title, *_words(row, some), _SIGN_WORDS), **_axes(unit)
+    return Figure(traces, layout=view.layout(title, *_words(row, some), _SIGN_WORDS)).update_layout(
+        **_axes(unit)
     )
 
 
@@ -151,8 +151,9 @@ def _sent(
     )
     no_carry = "sent by the service: no carry without settled rates of the legs"
     title = f"{trajectory.symbol}: funding differential"
-    return Figure([line]).update_layout(
-        view.layout(title, rows.words, no_carry, _SIGN_WORDS),
+    return Figure(
+        [line], layout=view.layout(title, rows.words, no_carry, _SIGN_WORDS)
+    ).update_layout(
         height=480,
         hovermode="x unified",
         yaxis=_differential_axis(unit),
@@ -279,4 +280,6 @@ def rate_chart(
     )
     axis = {"title": {"text": "% a year, positive: longs pay"}, "zeroline": True}
     heading = view.layout(f"{trajectory.symbol}: funding rate in force", rows.words)
-    return Figure([line]).update_layout(heading, height=480, hovermode="x unified", yaxis=axis)
+    return Figure([line], layout=heading).update_layout(
+        height=480, hovermode="x unified", yaxis=axis
+    )

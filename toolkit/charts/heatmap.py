@@ -88,8 +88,7 @@ def funding_heatmap(
         "+: long the buy leg, short the sell leg receives it",
         f"full colour from ±{full_colour(unit):g} {words}",
     )
-    return Figure([_cells(frame, names, timezone, unit, words)]).update_layout(
-        heading,
+    return Figure([_cells(frame, names, timezone, unit, words)], layout=heading).update_layout(
         height=heading["margin"]["t"] + 56 + 26 * names.len(),
         xaxis={"type": "date", "title": {"text": f"time ({timezone})"}, "showgrid": False},
         yaxis={"type": "category", "dtick": 1, "showgrid": False, "fixedrange": True},

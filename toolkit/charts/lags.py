@@ -79,8 +79,9 @@ def lags_chart(
         "to the right: the sell leg's return is the later",
     )
     bands = [_band(frame) for frame in known.values() if "null_band" in frame.columns]
-    return Figure([*bands[:1], *(_line(name, each) for name, each in known.items())]).update_layout(
-        heading,
+    return Figure(
+        [*bands[:1], *(_line(name, each) for name, each in known.items())], layout=heading
+    ).update_layout(
         xaxis={"title": {"text": "lag of the sell leg (s)"}, "zeroline": True},
         yaxis={"title": {"text": "correlation"}, "zeroline": True},
         hovermode="x unified",

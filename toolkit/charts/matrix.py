@@ -153,8 +153,7 @@ def funding_matrix(
     heading["margin"] |= {"t": heading["margin"]["t"] + _NAMES_PX, "b": 16}
     for note in heading["annotations"]:
         note["yshift"] = _NAMES_PX
-    return Figure(traces).update_layout(
-        heading,
+    return Figure(traces, layout=heading).update_layout(
         height=heading["margin"]["t"] + 16 + (26 if few else 14) * len(symbols),
         xaxis={"side": "top", "type": "category", "showgrid": False, "fixedrange": True},
         yaxis={"type": "category", "dtick": 1, "showgrid": False, "fixedrange": True},

@@ -111,8 +111,7 @@ def payoff_chart(
             hovertemplate="%{y:,.1f} bps<extra>of all events</extra>",
         )
     )
-    return Figure(traces).update_layout(
-        layout,
+    return Figure(traces, layout=layout).update_layout(
         height=520,
         xaxis={
             "tickvals": places,

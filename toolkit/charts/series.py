@@ -161,8 +161,7 @@ def spread_chart(
     if events is not None and not (mine := events_of(events, trajectory)).is_empty():
         shapes += lifetime_shapes(mine, view, logs)
         traces.append(opened_marks(mine, view, points))
-    return Figure(traces).update_layout(
-        _layout(view, trajectory, _TITLES[legs], rows),
+    return Figure(traces, layout=_layout(view, trajectory, _TITLES[legs], rows)).update_layout(
         **places,
         shapes=shapes,
         height=420 if legs == "none" else 640,
@@ -283,7 +282,7 @@ def price_chart(
         return nothing(view, trajectory)
     lines = [_price_line(rows, column, column.replace("_", " "), view) for column in columns]
     lines[0].zorder = 1  # a mark price beside it hides no price
-    return Figure(lines).update_layout(_layout(view, trajectory, "price", rows), height=480)
+    return Figure(lines, layout=_layout(view, trajectory, "price", rows)).update_layout(height=480)
 
 
 def nothing(view: View, trajectory: Subject) -> Figure:

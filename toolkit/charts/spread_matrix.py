@@ -103,8 +103,7 @@ def spread_matrix(
     if not heading:
         del layout["title"]
         layout["margin"]["t"] = _MARK_PX
-    return Figure(_traces(cells, legs)).update_layout(
-        layout,
+    return Figure(_traces(cells, legs), layout=layout).update_layout(
         height=layout["margin"]["t"] + _NAMES_PX + _ROW_PX * legs.len(),
         xaxis=_AXIS | {"title": {"text": "sell"}},
         yaxis=_AXIS | {"title": {"text": "buy"}},

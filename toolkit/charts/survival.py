@@ -109,8 +109,7 @@ def survival_chart(
         f"at least {share_text(min(curve['coverage']))} of the time held",
         *([f"drawn at {_MOST_POINTS} of the ages of a group"] if thinned else []),
     )
-    return Figure(traces).update_layout(
-        layout | _axes(unit, step, labels),
+    return Figure(traces, layout=layout | _axes(unit, step, labels)).update_layout(
         height=480 + 24 * len(groups),
         showlegend=len(groups) > 1,
     )

@@ -114,9 +114,10 @@ def symbol_chart(
     ]
     n_rows = prices.filter(pl.col("ts").is_between(*view.window, closed="left")).height
     words = f"n = {n_rows:,} prices, {spans.height:,} events"
-    return Figure(_coloured(lines, rates) + bars).update_layout(
-        view.layout(f"{symbol}: prices, funding and events", words)
-        | _axes(html(symbol.rpartition("_")[2]), shown, rated=bool(rates), lanes=bool(bars))
+    return Figure(
+        _coloured(lines, rates) + bars,
+        layout=view.layout(f"{symbol}: prices, funding and events", words)
+        | _axes(html(symbol.rpartition("_")[2]), shown, rated=bool(rates), lanes=bool(bars)),
     )
 
 

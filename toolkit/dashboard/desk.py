@@ -52,24 +52,20 @@ def choose_clock(place: Screen, path: Path) -> str:
         _CLOCKS.keep_faults(faults)
     browser = st.context.timezone or "UTC"
     first = dict.fromkeys(["UTC", browser, state["clock"]])
-    with place:
+    label = Markdown("{} ↻ {}").format(Markdown.harmless(state["clock"]), state["refresh"])
+    with place, st.popover(label, type="tertiary", key="clock_and_refresh"):
         st.selectbox(
             Markdown("Clock"),
             [*first, *sorted(_ZONES - first.keys())],
             key="clock",
             format_func=lambda zone: f"{zone} (browser)" if zone == browser != "UTC" else zone,
-            label_visibility="collapsed",
             persist_state="session",
-            width=150,
         )
         st.selectbox(
-            Markdown("Refresh"),
+            Markdown("Refresh, where the store has changed"),
             list(_REFRESH),
             key="refresh",
-            format_func=lambda often: f"↻ {often}",
-            label_visibility="collapsed",
             persist_state="session",
-            width=95,
         )
     chosen = {name: state[name] for name in ("clock", "refresh")}
     _CLOCKS.write({name: value for name, value in chosen.items() if value != usual[name]})

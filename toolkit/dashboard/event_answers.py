@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -19,63 +19,81 @@ from toolkit.dashboard.screen import st
 from toolkit.dashboard.shell import PageShell, draw_titled
 from toolkit.foreign import Markdown
 from toolkit.intervals import Interval
-from toolkit.market import EventFamily
-from toolkit.statistics.events import detections, league, rates_by_hour, survival_curve
+from toolkit.statistics.events import league, rates_by_hour, survival_curve
+
+KeptAnswer = Callable[[str, Callable[[], pl.DataFrame]], pl.DataFrame]
+"""`toolkit.dashboard.event_reading.kept_answer` of what is shown."""
 
 _MOST_LEGS, _MOST_LOADED = 100, 5
 _BEFORE_S = 3600
 """A move is measured from the price so long before its detection."""
-_CHOICES = {"event_rated": Markdown("Kind"), "event_measure": Markdown("Measure")}
 _LIVES, _HOURS = "How long they live", "Hours of the week"
-_RANKED = {"By symbol": ["symbol"], "By legs": ["symbol", "legs"]}
+_RANKED = {"Most by symbol": ["symbol"], "Most by legs": ["symbol", "legs"]}
 _MOST_RANKED = 15
 _WEEK_S = 604_800
 _METRIC_PX = 180
 
 
 @st.fragment()
-def show_rates_and_lives(shell: PageShell, lives: pl.DataFrame, chosen: Filter) -> None:
-    """Show of one kind of event how long they live, which groups have most, or when they open."""
+def show_rates_and_lives(
+    shell: PageShell, lives: pl.DataFrame, chosen: Filter, kept: KeptAnswer
+) -> None:
+    """Show what the reader chooses of one kind of event: lives, who has most, or opening hours."""
     held, state = shell.held.log_stretches, st.session_state
     moves = [move for move in MOVES if move in lives["move"]]
     start, end = lives.select("window_start", "window_end").row(0)
     measures = [_LIVES, *_RANKED, *([_HOURS] if end - start >= _WEEK_S else [])]
-    options = {"event_rated": moves, "event_measure": measures}
+    # Streamlit has None for a choice that it forgot, as where a run ended before it.
+    for key, allowed, usual in (
+        ("event_measure", measures, None),
+        ("event_rated", moves, moves[0]),
+    ):
+        if state.get(key) not in allowed:
+            state[key] = usual
     with st.container(horizontal=True, gap="small"):
-        for key, allowed in options.items():
-            # Streamlit has None for a choice that it forgot, as where a run ended before it.
-            if state.get(key) not in allowed:
-                state[key] = allowed[0]
-            st.segmented_control(
-                _CHOICES[key],
-                allowed,
-                key=key,
-                required=True,
-                label_visibility="collapsed",
-                persist_state="session",
-            )
-    move, measure = (state[key] for key in options)
+        measure = st.segmented_control(
+            Markdown("Measure"),
+            measures,
+            key="event_measure",
+            label_visibility="collapsed",
+            persist_state="session",
+        )
+        if measure is None:
+            return
+        move = st.segmented_control(
+            Markdown("Kind"),
+            moves,
+            key="event_rated",
+            label_visibility="collapsed",
+            required=True,
+            persist_state="session",
+        )
     mine = lives.filter(move=move)
     known: dict[str, Any] = {
         "source": shell.held.source,
         "subject": replace(chosen, families=(move,)).words,
         "timezone": shell.timezone,
     }
+    found = kept(f"{move}, {measure}", lambda: _measured(mine, measure, held))
     if measure == _LIVES:
-        figure = survival_chart(survival_curve(mine, held=held), **known)
+        figure = survival_chart(found, **known)
     elif measure == _HOURS:
-        figure = event_hours_chart(rates_by_hour(mine, held=held), **known)
+        figure = event_hours_chart(found, **known)
     else:
-        ranks = league(mine, _RANKED[measure], held=held)
-        figure = league_chart(ranks, limit=_MOST_RANKED, **known)
+        figure = league_chart(found, limit=_MOST_RANKED, **known)
     draw_titled(figure, "event_measured")
 
 
-def show_following(shell: PageShell, documents: pl.DataFrame, window: Interval) -> None:
-    """Show what prices did after the pumps and dumps of the filter, in their direction."""
-    opened = detections(documents).filter(
-        pl.col("ts").is_between(*window, closed="left"), family=EventFamily.SPLASH.value
-    )
+def _measured(lives: pl.DataFrame, measure: str, held: pl.DataFrame) -> pl.DataFrame:
+    if measure == _LIVES:
+        return survival_curve(lives, held=held)
+    if measure == _HOURS:
+        return rates_by_hour(lives, held=held)
+    return league(lives, _RANKED[measure], held=held)
+
+
+def show_following(shell: PageShell, opened: pl.DataFrame, window: Interval) -> None:
+    """Show what prices did after pumps and dumps that were detected, in their direction."""
     if opened.is_empty():
         return
     st.subheader(Markdown("After pumps and dumps"), anchor=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import polars as pl
 
@@ -16,7 +17,12 @@ from toolkit.dashboard.event_choice import (
     chosen_window,
     follow_link,
 )
-from toolkit.dashboard.event_reading import held_events, read_documents, read_lifecycles
+from toolkit.dashboard.event_reading import (
+    held_events,
+    kept_answer,
+    read_documents,
+    read_lifecycles,
+)
 from toolkit.dashboard.event_rows import event_columns, kind_columns, kinds_of_events
 from toolkit.dashboard.event_shown import ShownEvent, clicked_event, find_event, show_event
 from toolkit.dashboard.event_tables import logs_that_end
@@ -28,8 +34,10 @@ from toolkit.dashboard.shell import PageShell, draw, page
 from toolkit.dashboard.zoom import ZOOMED_BY_US, listen_to_zoom
 from toolkit.foreign import LONGEST, Markdown, markdown
 from toolkit.market import EventFamily, format_ts
+from toolkit.statistics.events import detections
 
-_SHOWN = 500
+_SHOWN = 200
+_BARS = 300
 _ROWS_HIGH = 12
 
 
@@ -83,7 +91,9 @@ def _show_events(
     held = shell.held
     in_view = shell.kept(read_lifecycles(held, view)) if asked.zoom else lives
     listed = chosen.lifecycles(in_view)
-    kinds = kinds_of_events(listed, held.log_stretches, any_state=chosen.state == "any")
+    kept = partial(kept_answer, held, repr((view, chosen, sorted(shell.symbols))))
+    any_state = chosen.state == "any"
+    kinds = kept("kinds", lambda: kinds_of_events(listed, held.log_stretches, any_state=any_state))
     if kinds.height:
         label = Markdown("Kinds of events; a row opens the largest")
         show_rows(label, kinds["event_id"].to_list(), kind_columns(kinds), "kinds")
@@ -107,12 +117,19 @@ def _show_events(
     show_rows(Markdown("Events, newest first"), ids, columns, "events", _ROWS_HIGH)
     first = f"{_SHOWN:,} of " if listed.height > _SHOWN else ""
     st.caption(Markdown("{}{:,} events, newest first.").format(first, listed.height))
-    if chosen.state == "any":
-        show_rates_and_lives(shell, listed, chosen)
+    if any_state:
+        show_rates_and_lives(shell, listed, chosen, kept)
     else:
         st.caption(Markdown("How often and how long is shown of events in any state."))
-    documents = chosen.documents(shell.kept(read_documents(held, asked.window)))
-    show_following(shell, documents, view)
+    show_following(shell, kept("detections", lambda: _detected(shell, asked)), view)
+
+
+def _detected(shell: PageShell, asked: AskedEvents) -> pl.DataFrame:
+    """Return when each pump and dump of what is shown was detected."""
+    documents = asked.chosen.documents(shell.kept(read_documents(shell.held, asked.window)))
+    return detections(documents).filter(
+        pl.col("ts").is_between(*asked.view, closed="left"), family=EventFamily.SPLASH.value
+    )
 
 
 def _draw_timeline(
@@ -129,6 +146,7 @@ def _draw_timeline(
         source=shell.held.source,
         subject=asked.chosen.words,
         timezone=timezone,
+        bars=_BARS,
     )
     draw(chart, key="timeline", headed=False, **ZOOMED_BY_US)
     listen_to_zoom("timeline", timezone, ZOOM)

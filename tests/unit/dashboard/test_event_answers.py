@@ -63,18 +63,23 @@ def test_rates_are_over_the_time_in_which_the_log_is_held(page, tmp_path):
     lower, upper = chi2.ppf([0.025, 0.975], [4, 6]) / 2 / 7
     assert (kinds["a day"][0], kinds["a day, 95 %"][0]) == ("0.3", f"{lower:.1f} to {upper:.1f}")
     assert kinds["log held (%)"] == ["100.0"] * 3
-    measured(shown, "By symbol")
+    measured(shown, "How long they live")
+    assert subtitle(shown, "How long events last")[0] == "spread events, all symbols"
+    measured(shown, "Most by symbol")
     assert figures(shown)[1]["data"][0]["y"] == ["BTC_USDT", "ETH_USDT"]
     assert subtitle(shown, "How often events open")[2] == "n = 2 events of 2 groups, 2 shown"
     measured(shown, "Hours of the week")
     assert "**Events in each hour of the week (UTC)**" in texts(shown.markdown)
+    shown.get_by_key("event_window").set_value("24 hours").run()
+    assert len(figures(shown)) == 1  # a day has no hours of the week
 
 
 def test_what_is_measured_is_chosen_and_kept(page, tmp_path):
     shown = page(fill(tmp_path / "held.duckdb"))
     assert "Hours of the week" not in shown.get_by_key("event_measure").options  # of one day
+    assert len(figures(shown)) == 1
+    measured(shown, "Most by legs")
     shown.get_by_key("event_rated").set_value("pump").run()
-    measured(shown, "By legs")
     league = figures(shown)[1]
     assert league["data"][0]["y"] == ["BTC_USDT AURORA.spot"]
     shown.get_by_key("event_family").set_value(["spread"]).run()
@@ -110,4 +115,4 @@ def test_one_pump_has_its_price_and_what_followed(page, tmp_path):
 def test_a_filter_without_pumps_has_no_section_of_them(page, tmp_path):
     shown = page(with_prices(fill(tmp_path / "held.duckdb")), family="spread")
     assert "After pumps and dumps" not in texts(shown.subheader)
-    assert len(figures(shown)) == 2
+    assert len(figures(shown)) == 1
