@@ -104,6 +104,12 @@ COUNT_TIMERS = """
   };
   window.clearInterval = timer => { timers.delete(timer); end(timer); };
 """
+COUNT_RUNS = """() => {
+  const app = document.querySelector("[data-testid=stApp]");
+  window.runs = 0;
+  new MutationObserver(() => { runs += app.dataset.testScriptState === "notRunning"; }).observe(
+    app, { attributeFilter: ["data-test-script-state"] });
+}"""
 
 
 @pytest.mark.parametrize("name", ["overview", "trajectory"])
@@ -116,9 +122,10 @@ def test_a_page_that_runs_again_goes_on_with_no_more_timers(
     heading(page, PAGES[name])
     before = page.evaluate("timers.size")
     assert before > 0
-    for _ in range(3):
+    page.evaluate(COUNT_RUNS)
+    for run in range(3):
         page.keyboard.press("r")
-        page.locator("[data-testid=stApp][data-test-script-state=running]").wait_for()
+        page.wait_for_function("run => runs > run", arg=run)
         settled(page)
     assert page.evaluate("timers.size") == before
 

@@ -141,6 +141,7 @@ def begin(store: Store) -> Iterator[Callable[..., Run]]:
         each.watch.end()
 
 
+@pytest.mark.slow
 def test_a_spread_that_stays_above_opens_once_and_is_over_at_its_clear_level(
     begin: Callable[..., Run],
 ) -> None:

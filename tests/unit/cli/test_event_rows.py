@@ -57,6 +57,7 @@ def both_ways(opened: Workspace) -> pl.DataFrame:
     return pl.concat([*rows, *others]).sort("trajectory", maintain_order=True)
 
 
+@pytest.mark.slow
 def test_an_audit_is_that_of_the_statistic_over_pairs_both_ways_round(
     rail: Rail, opened: Workspace, spreads: EventSeries
 ) -> None:
@@ -106,6 +107,7 @@ def test_groups_of_an_audit_add_up_to_all_of_it(rail: Rail) -> None:
             assert sum(row[name] for row in parts) == whole[name]
 
 
+@pytest.mark.slow
 def test_a_log_of_funding_events_is_held_to_differentials(rail: Rail, opened: Workspace) -> None:
     log = opened.events("funding", *WINDOW)
     known = log.audited(opened.around(log, margin_s=0), enter_bps=10)
@@ -119,6 +121,7 @@ def test_a_log_of_funding_events_is_held_to_differentials(rail: Rail, opened: Wo
     assert "Funding events against differentials of 10.0 bps per 8 h" in rail(*asked).stdout
 
 
+@pytest.mark.slow
 def test_a_log_of_splashes_is_held_to_prices(rail: Rail, opened: Workspace) -> None:
     log = opened.events("splash", *WINDOW)
     rows = opened.prices(PRICE, *WINDOW).rows

@@ -98,6 +98,7 @@ def test_a_manifest_that_is_none_is_refused(rail: Rail, workdir: Path) -> None:
     assert "no manifest of published data" in line
 
 
+@pytest.mark.slow
 def test_a_store_is_checked_rewritten_and_copied(rail: Rail, workdir: Path) -> None:
     held = Store("rail.duckdb")
     StoreWriter(held).bind(Source("replay", "example"))
@@ -114,6 +115,7 @@ def test_a_store_is_checked_rewritten_and_copied(rail: Rail, workdir: Path) -> N
     assert sorted(path.name for path in workdir.iterdir()) == ["copy.duckdb", "rail.duckdb"]
 
 
+@pytest.mark.slow
 def test_rows_of_ones_own_are_kept_in_a_store_that_takes_nothing_else(
     rail: Rail, held: Store, workdir: Path
 ) -> None:

@@ -65,6 +65,7 @@ def measured(store: Store) -> pl.DataFrame:
     return found
 
 
+@pytest.mark.slow
 def test_summaries_are_those_of_the_rows_after_each_commit(held: Store) -> None:
     first = measured(held)
     assert first.height == 1

@@ -32,6 +32,7 @@ def text_of(recipe: Recipe) -> str:
     return " ".join(re.sub("<[^>]+>", " ", changes_html(recipe, recipe.earlier)).split())
 
 
+@pytest.mark.slow
 def test_figures_that_changed_are_listed_with_what_they_rest_on(
     rail: Workspace, tmp_path: Path
 ) -> None:

@@ -26,6 +26,7 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "r.html"
 
 
+@pytest.mark.slow
 def test_five_charts_are_one_file_of_less_than_three_megabytes_that_asks_for_nothing(
     made: Path,
 ) -> None:

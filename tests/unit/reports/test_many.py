@@ -15,6 +15,7 @@ from toolkit.workspace import Workspace
 from .conftest import OTHER, PAIR, WINDOW
 
 
+@pytest.mark.slow
 def test_a_screen_is_reported_with_its_options_and_its_code(
     rail: Workspace, tmp_path: Path
 ) -> None:

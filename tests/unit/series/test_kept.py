@@ -67,6 +67,7 @@ def shown(rail: Workspace) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=["ts", "trajectory", "spread_pct"], orient="row")
 
 
+@pytest.mark.slow
 def test_what_the_dashboards_showed_is_in_the_series_and_nothing_else(rail: Workspace) -> None:
     rows = rail.store.scan("snapshot-spread", Interval(*WINDOW)).collect()
     order = ["ts", "trajectory"]

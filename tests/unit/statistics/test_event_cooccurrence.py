@@ -128,6 +128,7 @@ def p_values(runs: int, seed: int, *, bursts: float = 0.4, follows: float = 0.0)
     return cooccurrence(pl.concat(parts), ["run"], same=["run"], held=gaps)
 
 
+@pytest.mark.slow
 def test_p_values_without_any_relation_are_as_rare_as_they_say():
     found = p_values(100, 20_261_123)
     assert found.height == 200

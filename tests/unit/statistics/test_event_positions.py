@@ -222,6 +222,7 @@ def test_a_bar_is_entered_at_its_end():
     assert (second_later["entry_spread_log_bps"] == 120).all()
 
 
+@pytest.mark.slow
 def test_no_row_after_the_exit_and_none_before_the_entry_changes_a_position():
     rng = np.random.default_rng(5)
     spreads, rows = spreads_of(rng), drawn(rng, 200)

@@ -266,6 +266,7 @@ def test_the_log_rank_test_of_more_ages_than_one_table_holds_is_that_of_statsmod
     assert (row["chi_square"], row["p_value"]) == pytest.approx((chi_square, p_value), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_a_group_among_many_rows_is_the_same_as_alone_and_a_scan_gives_what_rows_give():
     rng = np.random.default_rng(72)
     durations = 60.0 * rng.integers(1, 600, 150_000)

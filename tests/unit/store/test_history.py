@@ -175,6 +175,7 @@ def test_coverage_gaps_and_status_are_those_of_the_time(store: Store) -> None:
     assert stream_states(store)["answered_share"].to_list() == [0.5]
 
 
+@pytest.mark.slow
 def test_a_store_as_known_at_a_time_reads_all_as_of_then(store: Store) -> None:
     commit_two(store)
     known = store.known(1_500)
@@ -224,6 +225,7 @@ def test_sql_as_of_a_time_reads_the_views_as_they_were_and_no_table(store: Store
             store.sql(f"FROM {name}", as_of=1_000)
 
 
+@pytest.mark.slow
 def test_a_migrated_store_says_from_when_on_its_ledger_is_known(tmp_path: Path) -> None:
     store = empty_store(tmp_path / "rail.duckdb", SOURCE)
     commit_two(store)
@@ -256,6 +258,7 @@ def test_a_migrated_store_says_from_when_on_its_ledger_is_known(tmp_path: Path) 
             asked()
 
 
+@pytest.mark.slow
 def test_a_change_that_is_lost_or_made_by_hand_is_a_fault(store: Store) -> None:
     commit_two(store)
     for change, table in (

@@ -150,6 +150,7 @@ def test_a_compacted_store_still_has_its_pages(store: Store) -> None:
     assert remap(store, None).rows == 2
 
 
+@pytest.mark.slow
 def test_damaged_pages_are_named_by_verify_and_refuse_a_remap_and_a_commit(store: Store) -> None:
     load(store, 60)
     assert verify(store) == []

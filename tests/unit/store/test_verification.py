@@ -37,6 +37,7 @@ BREACHES = {
 }
 
 
+@pytest.mark.slow
 def test_a_store_with_something_of_everything_is_whole(full: Store) -> None:
     assert verify(full) == []
 

@@ -86,6 +86,7 @@ def test_the_rule_holds_for_webhooks_too(tmp_path: Path) -> None:
         st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 150)), max_size=150), max_size=3
     )
 )
+@pytest.mark.slow
 def test_what_came_is_new_or_revised_or_repeated_or_counted_as_not_kept(
     tmp_path_factory: pytest.TempPathFactory, batches: list[list[tuple[str, int]]]
 ) -> None:

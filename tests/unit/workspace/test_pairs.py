@@ -75,6 +75,7 @@ def test_an_fx_leg_is_of_those_pairs_whose_keys_lack_one(held: Workspace) -> Non
         held.pairs(KEYS, fx=ETH)
 
 
+@pytest.mark.slow
 def test_a_screen_of_pairs_is_that_of_their_rows_over_what_their_legs_share(
     held: Workspace,
 ) -> None:

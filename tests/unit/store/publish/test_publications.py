@@ -44,6 +44,7 @@ def test_each_is_listed_with_what_it_has_the_newest_first(
     assert publications(place / "nowhere").is_empty()
 
 
+@pytest.mark.slow
 def test_an_older_one_is_opened_and_imported_as_it_was(
     twice: tuple[Path, str, str],
     full: Store,
@@ -61,6 +62,7 @@ def test_an_older_one_is_opened_and_imported_as_it_was(
     assert publish(made, tmp_path / "again").address.endswith(older.rpartition("/")[2])
 
 
+@pytest.mark.slow
 def test_those_older_than_asked_for_are_removed_with_files_that_no_other_names(
     twice: tuple[Path, str, str], full: Store
 ) -> None:

@@ -34,6 +34,7 @@ def where(published: tuple[Path, str], tmp_path: Path) -> str:
     return str(folder) if by == "a folder" else folder.as_uri()
 
 
+@pytest.mark.slow
 def test_an_imported_store_is_equal_and_publishes_the_same_files(
     full: Store, where: str, tmp_path: Path
 ) -> None:
