@@ -14,7 +14,8 @@ from toolkit.client import Client
 from toolkit.store import Store
 from toolkit.workspace import Workspace
 
-from .conftest import NOW, dashboard_over, heading, leave, settled
+from .conftest import NOW, dashboard_over, heading, leave, settled, wear
+from .test_pages import NO_WIDER_THAN, barriers
 
 DAY_S = 86_400
 COUNT_CLICKS = "window.clicks = 0; addEventListener('click', () => (window.clicks += 1), true)"
@@ -97,3 +98,39 @@ def test_a_stretch_is_brushed_in_the_strip_and_a_bar_opens_its_event(
     expect(page).to_have_url(re.compile("zoom="))
     page.get_by_role("button", name="Zoom out").click()
     expect(page).not_to_have_url(re.compile("zoom="))
+
+
+def test_each_measure_of_a_kind_is_one_click_has_no_barrier_and_fits_a_phone(
+    dashboard: str, look: Callable[..., Page]
+) -> None:
+    page = look()
+    page.goto(f"{dashboard}/events?window=All")
+    heading(page, "Events")
+    measures = page.locator(".st-key-event_measure button").all_inner_texts()
+    assert measures[:3] == ["How long they live", "How often by symbol", "How often by legs"]
+    for measure in measures:
+        page.locator(".st-key-event_measure").get_by_text(measure, exact=True).click()
+        expect(
+            page.locator(".st-key-event_measured .js-plotly-plot .main-svg").first
+        ).to_be_visible()
+        settled(page)
+        assert barriers(page) == []
+    wear(page, "narrow")
+    settled(page)
+    page.wait_for_function(NO_WIDER_THAN, arg=390)
+    assert barriers(page) == []
+
+
+def test_clock_and_refresh_are_chosen_behind_one_button_and_are_in_the_link(
+    dashboard: str, look: Callable[..., Page]
+) -> None:
+    page = look()
+    page.goto(f"{dashboard}/events")
+    heading(page, "Events")
+    page.get_by_role("button", name="UTC ↻ 30 s").click()
+    page.get_by_label("Refresh, where the store has changed").click()
+    page.get_by_role("option", name="1 min").click()
+    expect(page).to_have_url(re.compile(r"refresh=1(\+|%20)min"))
+    expect(page.get_by_role("button", name="UTC ↻ 1 min")).to_be_visible()
+    settled(page)
+    assert barriers(page) == []

@@ -28,7 +28,7 @@ _MOST_LEGS, _MOST_LOADED = 100, 5
 _BEFORE_S = 3600
 """A move is measured from the price so long before its detection."""
 _LIVES, _HOURS = "How long they live", "Hours of the week"
-_RANKED = {"Most by symbol": ["symbol"], "Most by legs": ["symbol", "legs"]}
+_RANKED = {"How often by symbol": ["symbol"], "How often by legs": ["symbol", "legs"]}
 _MOST_RANKED = 15
 _WEEK_S = 604_800
 _METRIC_PX = 180
@@ -38,7 +38,7 @@ _METRIC_PX = 180
 def show_rates_and_lives(
     shell: PageShell, lives: pl.DataFrame, chosen: Filter, kept: KeptAnswer
 ) -> None:
-    """Show what the reader chooses of one kind of event: lives, who has most, or opening hours."""
+    """Show one measure of one kind of event, nothing until the reader chooses one."""
     held, state = shell.held.log_stretches, st.session_state
     moves = [move for move in MOVES if move in lives["move"]]
     start, end = lives.select("window_start", "window_end").row(0)

@@ -81,10 +81,10 @@ def test_funding_is_screened_by_its_carry_net_and_its_persistence(rail: Rail) ->
     assert {"funding_apr_pct", "net_apr_pct", "flips_per_day", "fee_model_hash"} <= set(row)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("family", "keys"), [("snapshot-spread", [STEADY, BRIEF]), ("snapshot-funding", [RATE])]
 )
-@pytest.mark.slow
 def test_what_snapshots_kept_is_screened_with_the_figures_of_each_series_by_polls(
     rail: Rail, kept: Store, family: str, keys: list[str]
 ) -> None:

@@ -65,7 +65,7 @@ def test_rates_are_over_the_time_in_which_the_log_is_held(page, tmp_path):
     assert kinds["log held (%)"] == ["100.0"] * 3
     measured(shown, "How long they live")
     assert subtitle(shown, "How long events last")[0] == "spread events, all symbols"
-    measured(shown, "Most by symbol")
+    measured(shown, "How often by symbol")
     assert figures(shown)[1]["data"][0]["y"] == ["BTC_USDT", "ETH_USDT"]
     assert subtitle(shown, "How often events open")[2] == "n = 2 events of 2 groups, 2 shown"
     measured(shown, "Hours of the week")
@@ -78,7 +78,7 @@ def test_what_is_measured_is_chosen_and_kept(page, tmp_path):
     shown = page(fill(tmp_path / "held.duckdb"))
     assert "Hours of the week" not in shown.get_by_key("event_measure").options  # of one day
     assert len(figures(shown)) == 1
-    measured(shown, "Most by legs")
+    measured(shown, "How often by legs")
     shown.get_by_key("event_rated").set_value("pump").run()
     league = figures(shown)[1]
     assert league["data"][0]["y"] == ["BTC_USDT AURORA.spot"]

@@ -243,9 +243,9 @@ def bound(tmp_path_factory: pytest.TempPathFactory) -> tuple[StoreWriter, int]:
 RUNS = itertools.count()
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=10)
 @given(st.lists(st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 30))), max_size=4))
-@pytest.mark.slow
 def test_no_event_has_more_documents_in_a_week_than_are_kept(
     bound: tuple[StoreWriter, int], batches: list[list[tuple[str, int]]]
 ) -> None:

@@ -80,13 +80,13 @@ def test_the_rule_holds_for_webhooks_too(tmp_path: Path) -> None:
     assert kept.events == Inserted(new=1, revised=99, unkept={"events/splash e1": 1})
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=10)
 @given(
     st.lists(
         st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 150)), max_size=150), max_size=3
     )
 )
-@pytest.mark.slow
 def test_what_came_is_new_or_revised_or_repeated_or_counted_as_not_kept(
     tmp_path_factory: pytest.TempPathFactory, batches: list[list[tuple[str, int]]]
 ) -> None:
