@@ -51,31 +51,29 @@ prices = rail.around(splash).collect()
 detected.tail(3).select("trajectory", "direction", "size", time=pl.from_epoch("ts"))
 
 # %% [markdown]
-# The mean path, in the direction of the event, in bps of the price known when it was detected. A
-# bar's close is known at its end, so nothing later than a moment is in the path at that moment. An
-# event that follows another of its leg within two hours is left out. The band draws clusters of
-# events again, since those that happen together are not apart.
+# The mean path, in the direction of the event, in bps of the first price known after it. A bar's
+# close is known at its end, so nothing later than a moment is in the path at that moment. An event
+# that follows another of its leg within two hours is left out. The band draws clusters of events
+# again, since those that happen together are not apart.
+#
+# Here `less="controls"` also takes from each path the mean of five times without an event: of the
+# same leg and time of day, and as volatile before. What is left is not the hour's.
 
 # %%
 before_s, after_s = 3_600, 7_200
-path = events.study(detected, prices, before_s=before_s, after_s=after_s)
-event_study_chart(path, source=splash.source, subject="pumps and dumps, from their detection")
+left = events.study(detected, prices, before_s=before_s, after_s=after_s, less="controls")
+event_study_chart(left, source=splash.source, subject="pumps and dumps, from the next price")
 
 # %% [markdown]
-# Half of this is a trap. The price known at a detection is the close of the minute before, and the
-# move that made the event came after that close. So the path begins with a jump that nobody could
-# have had. The next close is the first price to be had.
+# ## The trap
 #
-# ## From the next price
-#
-# The same events a minute later. Here `less="controls"` also takes from each path the mean of five
-# times without an event: of the same leg and time of day, and as volatile before. What is left is
-# not the hour's.
+# The price known at a detection is the close of the minute before, and the move that made the event
+# came after that close. A path from there begins with a jump that nobody could have had. So it has
+# to be asked for, and its columns are named `return_from_detection_...`.
 
 # %%
-later = detected.with_columns(pl.col("ts") + 60)
-left = events.study(later, prices, before_s=before_s, after_s=after_s, less="controls")
-event_study_chart(left, source=splash.source, subject="pumps and dumps, a minute later")
+path = events.study(detected, prices, before_s=before_s, after_s=after_s, from_detection=True)
+event_study_chart(path, source=splash.source, subject="pumps and dumps, from their detection")
 
 # %% [markdown]
 # ## Would other times have shown the same?
@@ -84,7 +82,7 @@ event_study_chart(left, source=splash.source, subject="pumps and dumps, a minute
 # with a mean at least as far from 0, the true one counted: 0.001 is the least there can be.
 
 # %%
-events.placebo(later, prices).select(
+events.placebo(detected, prices).select(
     pl.col("horizon_s") // 60,
     "n",
     "return_mean_log_bps",
@@ -96,15 +94,13 @@ events.placebo(later, prices).select(
 # ## How much is given back?
 #
 # `retraced_pct` is 0 at the furthest price since, and 100 where the move began an hour before.
-# `went_on_pct` is the share of events whose price was further than at the start.
+# `went_on_pct` is the share of events whose price was further than at the start. The last two
+# columns are of the trap: from the price at the detection.
 
 # %%
-through = pl.concat(
-    events.follow_through(each, prices).with_columns(start=pl.lit(start))
-    for start, each in (("detection", detected), ("next price", later))
-)
-through.select(
-    "start",
+through = events.follow_through(detected, prices)
+trap = events.follow_through(detected, prices, from_detection=True)
+through.hstack(trap.select(pl.col("^.*_from_detection_.*$"))).select(
     pl.col("horizon_s") // 60,
     "n",
     median_bps="return_median_log_bps",
@@ -112,6 +108,8 @@ through.select(
     upper_bps="return_median_upper_log_bps",
     went_on_pct=100 * pl.col("went_on_share"),
     retraced_pct=100 * pl.col("retraced_median"),
+    trap_bps="return_from_detection_median_log_bps",
+    trap_went_on_pct=100 * pl.col("went_on_from_detection_share"),
 ).rename({"horizon_s": "horizon_min"})
 
 # %% [markdown]
@@ -167,17 +165,15 @@ wrong.filter("judged").group_by("found_in", "audit_reason").len("n").sort("n", d
 # Did prices go on after a pump or a dump?
 
 # %%
-first, then = (
-    through.filter(start=start, horizon_s=1_800).row(0, named=True)
-    for start in ("detection", "next price")
-)
+then, at_detection = (each.filter(horizon_s=1_800).row(0, named=True) for each in (through, trap))
 known = left.filter(offset_s=1_800)["coverage"].item()
 print(
-    "Half an hour later the median price was "
-    f"{first['return_median_log_bps']:+.0f} bps from the price known at the detection,\n"
-    f"and {then['return_median_log_bps']:+.0f} bps from the next one "
+    f"Half an hour later the median price was {then['return_median_log_bps']:+.0f} bps from the "
+    "first price known after the event\n"
     f"({then['return_median_lower_log_bps']:+.0f} to {then['return_median_upper_log_bps']:+.0f}, "
-    f"n = {then['n']:,}, coverage {100 * known:.1f} %).\n"
+    f"n = {then['n']:,}, coverage {100 * known:.1f} %), and "
+    f"{at_detection['return_from_detection_median_log_bps']:+.0f} bps from the one known at the "
+    "detection.\n"
     f"{splash.window} of {splash.source.label} (times are UTC)"
 )
 

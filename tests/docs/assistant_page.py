@@ -107,9 +107,10 @@ def _lasted(answer: dict[str, Any]) -> str:
 def _followed(answer: dict[str, Any]) -> str:
     r = every_row(answer)[-1]
     return (
-        f"{r['offset_s'] // 60} minutes later it had gone on by {r['return_mean_log_bps']:.0f} bps "
-        f"on average (95 % interval {r['return_mean_lower_log_bps']:.0f} to "
-        f"{r['return_mean_upper_log_bps']:.0f}), n = {r['n']}; of {r['n_events']} events "
+        f"{r['offset_s'] // 60} minutes after the first price known after a splash, the price was "
+        f"{r['return_mean_log_bps']:+.0f} bps from it on average, in the direction of the splash "
+        f"(95 % interval {r['return_mean_lower_log_bps']:+.0f} to "
+        f"{r['return_mean_upper_log_bps']:+.0f}), n = {r['n']}; of {r['n_events']} events "
         f"{r['n_unknown']} are unknown, since the store lacks their prices."
     )
 

@@ -152,8 +152,8 @@ QUESTIONS = (
             "return_mean_lower_log_bps",
             "return_mean_upper_log_bps",
         ),
-        "The price known at a detection is that of the minute before, so that the jump after it "
-        'was not to be had. With `column="volume"` it is what the volume does.',
+        "A path starts at the first price known after the detection, so that the jump that made "
+        "the event is no return. With `from_detection=True` it is one, and the columns say so.",
         "04_pumps_and_dumps",
         row=2,
     ),

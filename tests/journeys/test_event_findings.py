@@ -66,16 +66,16 @@ def test_prices_gave_back_within_minutes_of_a_detection_and_went_nowhere_later(
     march: Workspace,
 ) -> None:
     pumps = march.events("splash")
-    later = pumps.detections().with_columns(pl.col("ts") + 60)  # the next price
+    detected = pumps.detections()
     prices = march.around(pumps).collect()
-    found = events.follow_through(later, prices, horizons_s=[300, 7_200])
+    found = events.follow_through(detected, prices, horizons_s=[300, 7_200])
     assert found.select("n_events", "n").rows() == [(169, 81)] * 2
     bands = found.select("return_median_lower_log_bps", "return_median_upper_log_bps").rows()
     assert bands[0] == pytest.approx((-94.1, -6.5), abs=0.1)
     assert bands[1] == pytest.approx((-196.2, 346.9), abs=0.1)
-    path = events.study(later, prices, after_s=7_200)
+    path = events.study(detected, prices, after_s=7_200)
     assert path["n_clusters"].max() == 12
-    assert events.placebo(later, prices, horizons_s=[300])["p_value"].item() == 0.001
+    assert events.placebo(detected, prices, horizons_s=[300])["p_value"].item() == 0.001
 
 
 def listed_pumps(pumps: pl.DataFrame) -> pl.DataFrame:

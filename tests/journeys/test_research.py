@@ -177,7 +177,9 @@ def test_prices_move_around_a_splash(simulated: str) -> None:
     assert found["offset_s"].to_list() == list(range(-1_800, 1_801, 60))
     assert found.filter(offset_s=0)["return_mean_log_bps"].item() == 0
     assert found["n"].min() >= 3
-    assert found.filter(offset_s=180)["return_mean_log_bps"].item() > 20
+    # the jump by which they were detected is before the first price known after, and goes back
+    assert found.filter(offset_s=-120)["return_mean_log_bps"].item() < -20
+    assert found.filter(offset_s=180)["return_mean_log_bps"].item() < -20
 
 
 @pytest.mark.parametrize("by", ["legs", "hour"])

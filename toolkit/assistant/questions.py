@@ -122,17 +122,27 @@ def study(
     *,
     family: str,
     minutes: int | None = None,
+    from_detection: bool = False,
     start: str | None = None,
     end: str | None = None,
 ) -> ToolAnswer:
-    """Compute the mean path around the openings of events, in steps of whole minutes."""
+    """Compute the mean path after the openings of events, in steps of whole minutes."""
     series = rail.events(family, start, end)
     span_s = 60 * (minutes or (1_440 if family == "funding" else 60))
     every_s = -(-2 * span_s // PARTS // 60) * 60
-    found = series.study(rail.around(series), before_s=span_s, after_s=span_s, every_s=every_s)
+    found = series.study(
+        rail.around(series),
+        before_s=span_s,
+        after_s=span_s,
+        every_s=every_s,
+        from_detection=from_detection,
+    )
+    since = "the first value known after the opening"
+    if from_detection:
+        since = "the opening: the move that made the event counts as what followed"
     notes = [
         "n_unknown events are in trajectories that are not held or lack rows then",
-        "values are changes since the opening, in the direction of the event",
+        f"values are changes in the direction of the event, since {since}",
     ]
     return _of_series(series, found, notes=notes)
 

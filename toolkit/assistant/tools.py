@@ -175,8 +175,8 @@ TOOLS = (
     ),
     StoreTool(
         "study",
-        "Compute the mean path of price, spread or funding around the openings of events, with "
-        "bands.",
+        "Compute the mean path of price, spread or funding around the openings of events, from the "
+        "first value known after each, with bands.",
         {
             "family": _EVENTS,
             "minutes": {
@@ -185,6 +185,11 @@ TOOLS = (
                 "1440",
                 "minimum": 1,
                 "maximum": 10_080,
+            },
+            "from_detection": {
+                "type": "boolean",
+                "description": "start at what was known at the opening (of a spread or of funding "
+                "its median before): the move that made the event then counts as what followed",
             },
             **_WINDOW,
             **_COLUMNS,

@@ -37,9 +37,9 @@ def event_study_chart(
     Returns
     -------
     Figure
-        Lines of the mean and the median by the time since the event, the band in which half of the
-        paths lie, and the 95 % band of the mean, where there is one. Hovering shows n. Without any
-        known path: a figure with a sentence.
+        Lines of the mean and the median by the time since the start of the paths, the band in which
+        half of the paths lie, and the 95 % band of the mean, where there is one. Hovering shows n.
+        Without any known path: a figure with a sentence.
 
     Raises
     ------
@@ -62,7 +62,9 @@ def event_study_chart(
     known = frame.drop_nulls(names["mean"]).sort("offset_s")
     if known.is_empty():
         return card.empty("No price or spread is known around any of these events.")
-    unit = "bps" if names["mean"].endswith("bps") else names["mean"].rpartition("_")[2]
+    unit = "bps" if names["mean"].endswith("bps") else ""
+    unit = "% per 8 h" if "_pct_8h" in names["mean"] else unit
+    since, change = _start(names["mean"])
     longest = max(known["offset_s"].abs())
     length, length_s = _unit_of_time(longest)
     few, many = min(known["n"]), max(known["n"])
@@ -78,8 +80,8 @@ def event_study_chart(
         else "too few events for a band",
     )
     return Figure(_lines(known, names, length_s, unit), layout=heading).update_layout(
-        xaxis={"title": {"text": f"{length} since the event"}, "zeroline": True},
-        yaxis={"title": {"text": f"change ({unit})"}, "zeroline": True},
+        xaxis={"title": {"text": f"{length} since {since}"}, "zeroline": True},
+        yaxis={"title": {"text": f"{change} ({unit})" if unit else change}, "zeroline": True},
         hovermode="x unified",
         shapes=[
             {
@@ -110,6 +112,15 @@ def _names(frame: pl.DataFrame) -> dict[str, str]:
             raise InputError("frame", f"no {figure}", "a frame of events.study")
         found[figure] = named[0]
     return found
+
+
+def _start(mean: str) -> tuple[str, str]:
+    """Say since when times count, and from what changes are, by the name of a column."""
+    if "_from_detection_" in mean:
+        return "the event", "change from the price at detection"
+    if "_from_before_" in mean:
+        return "the event", "change from the median before"
+    return "the first value known after the event", "change"
 
 
 def _unit_of_time(longest_s: int) -> tuple[str, int]:

@@ -141,10 +141,11 @@ def payoff_command(
     """Print what spread events would have paid, taken so long after they were detected.
 
     Positive: the spread fell from the entry to the exit, so that long the buy leg and short the
-    sell leg earned it. Entry and exit are at the first price known then or later. An event that is
-    over by then is not taken, so that late entries are of long events. The mean "of all" counts
-    such an event as 0. The range of the mean holds it at 95 %. When the service shows an opening
-    depends on the plan: that is part of a delay. Without a window it takes all that is held.
+    sell leg earned it. Entry is at the first price known after the delay, exit at the
+    first after the end. An event that is over by then is not taken, so that late entries are of
+    long events. The mean "of all" counts such an event as 0. The range of the mean holds it at
+    95 %. When the service shows an opening depends on the plan: that is part of a delay. Without a
+    window it takes all that is held.
 
     Before: rail fees --example > fees.toml
 

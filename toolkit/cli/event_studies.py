@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -23,11 +25,25 @@ from toolkit.workspace.event_rows import rows_around
 _PARTS = 6
 """Rows of a study on its longer side."""
 
+_MARGIN_S = 86_400
+"""Rows further than a path's sides: a path starts, and a value is used, up to three steps late."""
+
+_NAMES = {Family.PRICE: "price", Family.SPREAD: "spread", Family.FUNDING: "differential"}
 _MEASURED = {
-    Family.PRICE: "the price in bps of the one known at the event, in the direction of the event",
-    Family.SPREAD: "the log spread in bps, less its median before the event",
-    Family.FUNDING: "the differential in percent per 8 h, less its median before the event",
+    Family.PRICE: "change of the price in bps, in the direction of the event",
+    Family.SPREAD: "change of the log spread in bps",
+    Family.FUNDING: "change of the differential in percent per 8 h",
 }
+_FIGURES = (
+    ("mean", "mean"),
+    ("95 % from", "mean_lower"),
+    ("to", "mean_upper"),
+    ("median", "median"),
+    ("95 % from", "median_lower"),
+    ("to", "median_upper"),
+    ("a quarter below", "q25"),
+    ("above", "q75"),
+)
 
 
 class Less(StrEnum):
@@ -42,9 +58,10 @@ def study_columns() -> Schema:
     """Return the columns of studies of prices, spreads and differentials."""
     found: dict[str, pl.DataType] = {}
     event = pl.DataFrame({"trajectory": ["a"], "ts": [0]})
-    for column in STUDIED.values():
+    for column, way in itertools.product(STUDIED.values(), (False, True)):
         rows = pl.DataFrame({"trajectory": ["a"], "ts": [0], column: [1.0]})
-        found |= event_statistics.study(event, rows, column=column, step_s=60).schema
+        study = event_statistics.study(event, rows, column=column, step_s=60, from_detection=way)
+        found |= study.schema
     return found
 
 
@@ -72,18 +89,26 @@ def study_command(
         Less,
         typer.Option("--less", help="What is taken from each path. past: its trend before."),
     ] = Less.NONE,
+    from_detection: Annotated[
+        bool,
+        typer.Option(
+            "--from-detection",
+            help="Start at what was known at the event: the move that made it then counts as what "
+            "followed.",
+        ),
+    ] = False,
     *,
     within: StoredWindow,
     view: TableOptions,
 ) -> None:
     """Print what followed events: the mean and median path around their openings, with bands.
 
-    Of a splash it is the price of its leg in the direction of the event, in bps from the price
-    known then. That is of the bar before, so that the first step has a part of the move that made
-    the event: what followed counts from the next price. Of spread events it is the log spread, of
-    funding events the differential (percent per 8 h), less the median before. An event that follows
-    another too soon is left out. With --less controls it is the path beyond that of times without
-    an event.
+    Of a splash it is the price of its leg in the direction of the event, in bps. Of spread events
+    it is the log spread, of funding events the differential (percent per 8 h). Paths start at the
+    first value known after the event, so that the move that made it is no part of what followed.
+    With --from-detection they start at the price known at the event, which is of the bar before,
+    others at their median before it. An event that follows another too soon is left out. With
+    --less controls it is the path beyond that of times without an event.
 
     Before: rail sync events/spread
 
@@ -95,7 +120,7 @@ def study_command(
     after_s = parse_length(after or before or usual, parameter="--after")
     held = view.opened(within)
     events = one_log(held, family, within.start, within.end)
-    margin_s = before_s + after_s + (86_400 * CONTROL_DAYS if less is Less.CONTROLS else 0)
+    margin_s = before_s + after_s + _MARGIN_S * (1 + CONTROL_DAYS * (less is Less.CONTROLS))
     found = events.study(
         rows_around(held, events, margin_s, on=key),
         on=key,
@@ -103,54 +128,74 @@ def study_command(
         after_s=after_s,
         every_s=-(-max(before_s, after_s) // _PARTS),
         less=less.value,
+        from_detection=from_detection,
     )
     what = "their own trajectories" if key is None else key.key
-    heading = f"What {what} did around {family.value} events over {events.window}"
-    studied = _studied(found)
-    columns = _path(STUDIED[studied])
-    notes = [_MEASURED[studied], *_left_out(found), *log_coverage(events)]
+    sheet = _Studied.of(found, from_detection)
+    heading = f"What {what} did around {family.value} events over {events.window}, {sheet.start}"
+    notes = [*sheet.notes, *log_coverage(events)]
+    columns = sheet.columns
     show(view, Sheet(heading, held.source.label, found, columns, window=events.window, notes=notes))
 
 
-def _studied(found: pl.DataFrame) -> Family:
-    """Return the family of what was studied, after which the columns are named."""
-    return next(
-        family
-        for family, column in STUDIED.items()
-        if name_of_change(column, "mean") in found.columns
-    )
+@dataclass(frozen=True, slots=True)
+class _Studied:
+    """What a study is shown as: the family of what was studied, and from where."""
 
+    found: pl.DataFrame
+    family: Family
+    from_detection: bool
 
-def _path(column: str) -> list[TableColumn]:
-    """Return the columns of a study of a column."""
-    unit = "bps" if column.endswith("_bps") or column == STUDIED[Family.PRICE] else "plain"
+    @classmethod
+    def of(cls, found: pl.DataFrame, from_detection: bool) -> _Studied:
+        """Know the family of what was studied by the columns, which are named after it."""
+        names = {
+            name_of_change(column, "mean", from_detection=from_detection): family
+            for family, column in STUDIED.items()
+        }
+        family = next(family for name, family in names.items() if name in found.columns)
+        return cls(found, family, from_detection)
 
-    def figure(heading: str, name: str) -> TableColumn:
-        return TableColumn(heading, name_of_change(column, name), unit)
+    @property
+    def start(self) -> str:
+        """Say at what the paths start."""
+        if not self.from_detection:
+            return f"from the first {_NAMES[self.family]} known after each"
+        what = "price known at" if self.family is Family.PRICE else "median before"
+        return f"from the {what} each"
 
-    return [
-        TableColumn("after the event", "offset_s", "text", _offset),
-        figure("mean", "mean"),
-        figure("95 % from", "mean_lower"),
-        figure("to", "mean_upper"),
-        figure("median", "median"),
-        figure("95 % from", "median_lower"),
-        figure("to", "median_upper"),
-        figure("a quarter below", "q25"),
-        figure("above", "q75"),
-        TableColumn("events", "n", "count"),
-        TableColumn("clusters", "n_clusters", "count"),
-    ]
+    @property
+    def notes(self) -> list[str]:
+        """Say what the values are, how many events there are, and how many are left out and why."""
+        row = self.found.row(0, named=True)
+        measured = f"{_MEASURED[self.family]}, {self.start} event"
+        if self.from_detection:
+            measured += ": the move that made it counts as what followed"
+        elif row["wait_median_s"] is not None:
+            measured += f", {duration(row['wait_median_s'])} later in the median"
+        soon = f"{row['n_overlapping']:,} that follow another too soon"
+        unknown = f"{row['n_unknown']:,} of which nothing is known then"
+        counts = f"{counted(row['n_events'], 'event')}; left out: {soon}, {unknown}"
+        return [measured, counts]
+
+    @property
+    def columns(self) -> list[TableColumn]:
+        """Return the columns of the table."""
+        since = "detection" if self.from_detection else f"the next {_NAMES[self.family]}"
+        unit = "plain" if self.family is Family.FUNDING else "bps"
+        shown = [TableColumn(heading, self._named(name), unit) for heading, name in _FIGURES]
+        return [
+            TableColumn(f"after {since}", "offset_s", "text", _offset),
+            *shown,
+            TableColumn("events", "n", "count"),
+            TableColumn("clusters", "n_clusters", "count"),
+        ]
+
+    def _named(self, figure: str) -> str:
+        column = STUDIED[self.family]
+        return name_of_change(column, figure, from_detection=self.from_detection)
 
 
 def _offset(row: dict[str, Any]) -> str:
     seconds = row["offset_s"]
     return "0" if seconds == 0 else f"{'-' if seconds < 0 else ''}{duration(abs(seconds))}"
-
-
-def _left_out(found: pl.DataFrame) -> list[str]:
-    """Write how many events there are, and how many are left out and why."""
-    row = found.row(0, named=True)
-    soon = f"{row['n_overlapping']:,} that follow another too soon"
-    unknown = f"{row['n_unknown']:,} of which nothing is known then"
-    return [f"{counted(row['n_events'], 'event')}; left out: {soon}, {unknown}"]

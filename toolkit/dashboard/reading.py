@@ -212,19 +212,15 @@ def read_coverage(
 def measure_following(
     path: Path, events: pl.DataFrame, step_s: int, *, versions: tuple[StreamVersion, ...]
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Measure `study` and `follow_through` of events from the first price known after each.
-
-    The price known at the event is of a bar before it, so that a return from there has a part of
-    the move by which the event was detected.
-    """
+    """Measure `study` and `follow_through` of events."""
     del versions
-    later = events.with_columns(pl.col("ts") + step_s)
-    around = Interval(later["ts"][0] - 3_600 - 4 * step_s, later["ts"][-1] + 7_200 + step_s)
-    legs = [Trajectory.parse(key) for key in later["trajectory"].unique().sort()]
+    late_s = 4 * step_s  # a path starts, and a price is used, up to three steps later
+    around = Interval(events["ts"][0] - 3_600 - late_s, events["ts"][-1] + 7_200 + late_s)
+    legs = [Trajectory.parse(key) for key in events["trajectory"].unique().sort()]
     rows = Store(path, wait_s=WAIT_S).scan(legs, around).select("trajectory", "ts", "price")
     prices = rows.collect()
-    mean = study(later, prices, after_s=7_200, step_s=step_s)
-    return mean, follow_through(later, prices, step_s=step_s)
+    mean = study(events, prices, after_s=7_200, step_s=step_s)
+    return mean, follow_through(events, prices, step_s=step_s)
 
 
 @cache_data(ttl=KEEP_S, max_entries=20, show_spinner=False)

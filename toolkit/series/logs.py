@@ -246,8 +246,12 @@ class EventSeries(Series):
         less: str = "none",
         quiet_s: int = 0,
         cluster: str = "path",
+        from_detection: bool = False,
     ) -> pl.DataFrame:
         """Compute the path of a column around the openings of the events, with 95 % bands.
+
+        Paths start at the first value known after each opening, so that the move that made an event
+        is no return after it. With ``from_detection`` it is one, and the columns are named so.
 
         ``values`` are ``rail.around(events)``. Without a ``column`` it is the price of a splash,
         the log spread of a spread event, the differential of a funding event. Without times it is
@@ -277,6 +281,7 @@ class EventSeries(Series):
             less=less,
             quiet_s=quiet_s,
             cluster=cluster,
+            from_detection=from_detection,
             known_after_s=0 if settled else None,  # a settlement is known at its time
         )
 

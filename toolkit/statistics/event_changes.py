@@ -22,6 +22,7 @@ _CONTROLS = 5
 _POINTS = 60
 _CELLS = 1_000_000
 _TO_BPS = 1e4
+_NEVER_TS = 2**40
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,7 @@ class Around:
     after_s: int
     quiet_s: int = 0
     less: str = "none"
+    from_detection: bool = False
 
     def __post_init__(self) -> None:
         whole_number("before_s", self.before_s, 1)
@@ -41,6 +43,8 @@ class Around:
             raise InputError("quiet_s", self.quiet_s, f"less than before_s, {self.before_s}")
         if self.less not in COMPARISONS:
             raise InputError("less", self.less, COMPARISONS)
+        if not isinstance(self.from_detection, bool):
+            raise InputError("from_detection", self.from_detection, "True or False")
 
     def options(self, **others: str | int | None) -> tuple[tuple[str, str | float | None], ...]:
         """Return what is asked, with other options, for the hash of a result."""
@@ -56,11 +60,19 @@ def is_price(column: str) -> bool:
     return column == "price" or column.endswith("_price")
 
 
-def name_of_change(column: str, figure: str) -> str:
-    """Return the name of a figure of the changes of a column."""
-    return column_for(
-        "return_log_bps" if is_price(column) else column_for(column, "change"), figure
-    )
+def name_of_change(column: str, figure: str, *, from_detection: bool = False) -> str:
+    """Return the name of a figure of the changes of a column.
+
+    >>> name_of_change("price", "mean", from_detection=True)
+    'return_from_detection_mean_log_bps'
+    >>> name_of_change("spread_log_bps", "mean", from_detection=True)
+    'spread_change_from_before_mean_log_bps'
+    """
+    if is_price(column):
+        changed = "return_from_detection_log_bps" if from_detection else "return_log_bps"
+    else:
+        changed = column_for(column, "change_from_before" if from_detection else "change")
+    return column_for(changed, figure)
 
 
 def in_bps(known: KnownValues) -> KnownValues:
@@ -70,9 +82,11 @@ def in_bps(known: KnownValues) -> KnownValues:
 
 @dataclass(frozen=True)
 class Changes:
-    """The changes of trajectories from events on: one number and one time per event.
+    """The changes of trajectories after events: one number and one time per event.
 
-    The values of a price are those of `in_bps`.
+    A path starts at the first value known after the event, and its offsets count from the time at
+    which that was known. ``from_detection`` starts paths at the event: those of a price at the one
+    known then, others at the median before it. The values of a price are those of `in_bps`.
     """
 
     known: KnownValues
@@ -81,16 +95,32 @@ class Changes:
     around: Around
     is_price: bool
 
+    @cached_property
+    def starts(self) -> Integers:
+        """When each path starts (s), so late that nothing is known then where none does."""
+        if self.around.from_detection:
+            return self.times
+        known_ts = np.append(self.known.known_ts, _NEVER_TS)
+        return known_ts[self.known.first_after(self.numbers, self.times)]
+
     def values(self, offset_s: int) -> Floats:
-        """Return the value at an offset, of a price 1e4 times its logarithm."""
+        """Return the value at an offset from the start, of a price 1e4 times its logarithm."""
+        return self.known.at(self.numbers, self.starts + offset_s)
+
+    def before(self, offset_s: int) -> Floats:
+        """Return the value at an offset from the event itself, which is not above 0."""
         return self.known.at(self.numbers, self.times + offset_s)
 
     @cached_property
     def reference(self) -> Floats:
-        """The value that changes are from: of a price at the event, else the median before it."""
-        if self.is_price:
+        """The value that changes are from, NaN where a path does not start."""
+        if self.is_price or not self.around.from_detection:
             return self.values(0)
-        before = np.stack([self.values(int(each)) for each in self.before_offsets])
+        return self._median_before
+
+    @property
+    def _median_before(self) -> Floats:
+        before = np.stack([self.before(int(each)) for each in self.before_offsets])
         found = np.full(self.times.size, np.nan)
         some = np.isfinite(before).any(axis=0)
         found[some] = np.nanmedian(before[:, some], axis=0)
@@ -98,10 +128,11 @@ class Changes:
 
     @property
     def offsets(self) -> list[int]:
-        """The offsets at which values are looked up for what changes are from."""
+        """The offsets before the event at which values are looked up for what changes are from."""
         around = self.around
         trend = [around.before_s, around.quiet_s] if around.less == "past" else []
-        return trend if self.is_price else [*trend, *self.before_offsets.tolist()]
+        of_values = self.is_price or not around.from_detection
+        return trend if of_values else [*trend, *self.before_offsets.tolist()]
 
     @property
     def before_offsets(self) -> Integers:
@@ -114,7 +145,7 @@ class Changes:
     def _trend(self) -> Floats:
         """The change per second over the time before the event, without the quiet time."""
         first, last = -self.around.before_s, -self.around.quiet_s
-        return (self.values(last) - self.values(first)) / (last - first)
+        return (self.before(last) - self.before(first)) / (last - first)
 
     def at(self, offset_s: int) -> Floats:
         """Return the change at an offset, NaN where it is not known."""
@@ -124,7 +155,7 @@ class Changes:
     @cached_property
     def volatility(self) -> Floats:
         """The standard deviation of the steps before the event, NaN with less than two of them."""
-        steps = np.diff(np.stack([self.values(int(each)) for each in self.before_offsets]), axis=0)
+        steps = np.diff(np.stack([self.before(int(each)) for each in self.before_offsets]), axis=0)
         found = np.full(self.times.size, np.nan)
         some = np.isfinite(steps).sum(axis=0) > 1
         found[some] = np.nanstd(steps[:, some], axis=0)
@@ -132,7 +163,7 @@ class Changes:
 
     def of(self, numbers: Integers, times: Integers) -> Changes:
         """Return the plain changes of other trajectories and times."""
-        around = Around(self.around.before_s, self.around.after_s, self.around.quiet_s)
+        around = replace(self.around, less="none")
         return Changes(self.known, numbers, times, around, self.is_price)
 
 

@@ -126,10 +126,33 @@ class KnownValues:
             found[asked] = np.where(place < 0, -1, place + begin)
         return found
 
+    def first_after(self, numbers: Integers, times: Integers) -> Integers:
+        """Return the place of the first value known after each time, -1 where it is too late.
+
+        That is where what follows an event starts: the one place that decides it. A value of the
+        very second of an event is no such value, as times are in whole seconds, and it may be of
+        before the event. Too late is more than ``max_stale_s`` after the time. The arguments are
+        those of `at`.
+
+        >>> bars = pl.DataFrame({"trajectory": ["a"] * 2, "ts": [0, 60], "price": [1.0, 2.0]})
+        >>> known = KnownValues.of(bars, "price", step_s=60, known_after_s=None, max_stale_s=None)
+        >>> known.first_after(np.array([0, 0, 0]), np.array([59, 60, 120])).tolist()
+        [0, 1, -1]
+        """
+        newest = self._place(numbers, times)
+        if self.grid is not None:
+            newest = self.grid.places[newest].astype(np.int64)
+        next_one = np.where(newest < 0, self.first[numbers], newest + 1)
+        ends = np.append(self.first[1:], -1)  # the last one is of the number -1
+        known_ts = np.append(self.known_ts, _FAR_S)[np.minimum(next_one, self.known_ts.size)]
+        soon = (next_one < ends[numbers]) & (known_ts - times <= self.max_stale_s)
+        return np.where(soon, next_one, -1)
+
     def following(self, numbers: Integers, times: Integers) -> Integers:
         """Return the place of the first value known at each time or after, -1 where it is too late.
 
-        Too late is more than ``max_stale_s`` after the time. The arguments are those of `at`.
+        Such a time is one at which a value was known or a limit is over, and not that of an event.
+        The rest is as in `first_after`.
         """
         found = np.full(times.shape, -1, dtype=np.int64)
         for asked, begin, end in self._parts(numbers):

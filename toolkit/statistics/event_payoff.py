@@ -178,8 +178,8 @@ def payoff(rows: pl.DataFrame, *, by: Sequence[str] = (), cluster: str = "path")
     >>> spreads = pl.DataFrame({"trajectory": ["A_B:X.spot:Y.spot"] * 4, "ts": [0, 60, 120, 180],
     ...     "spread_log_bps": [90.0, 80.0, 50.0, 20.0]})
     >>> lives = pl.DataFrame({"family": ["spread"], "event": ["s1"], "symbol": ["A_B"],
-    ...     "legs": ["X.spot → Y.spot"], "kind": ["closed"], "t_open": [60], "t_close": [190],
-    ...     "duration_s": [130.0], "entry_s": [0.0], "observed": [1], "known_until": [300],
+    ...     "legs": ["X.spot → Y.spot"], "kind": ["closed"], "t_open": [50], "t_close": [190],
+    ...     "duration_s": [140.0], "entry_s": [0.0], "observed": [1], "known_until": [300],
     ...     "window_start": [0], "window_end": [300]})
     >>> found = payoff(positions(lives, spreads, delays_s=[0, 60, 300]))
     >>> found.select("delay_s", "n", "n_closed_before", "gross_median_bps").rows()

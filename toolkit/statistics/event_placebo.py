@@ -49,16 +49,19 @@ def placebo(
     less: str = "none",
     quiet_s: int = 0,
     runs: int = 999,
+    from_detection: bool = False,
     step_s: int | None = None,
     known_after_s: int | None = None,
     max_stale_s: int | None = None,
 ) -> pl.DataFrame:
     """Test whether the mean change after events is one that other times would have as well.
 
-    All events are moved by one random time, around the end of the values to their beginning, so
-    that they keep their distances and what happened in all trajectories at once. The p-value is
-    the share of such runs with a mean at least as far from 0, the true one counted as a run. What
-    a time of day does to the values stays in the comparison, as the runs move it.
+    A change is from the first value known after the event, as in `study`, or as there with
+    ``from_detection``. All events are moved by one random time, around the end of the values to
+    their beginning, so that they keep their distances and what happened in all trajectories at
+    once. The p-value is the share of such runs with a mean at least as far from 0, the true one
+    counted as a run. What a time of day does to the values stays in the comparison, as the runs
+    move it.
 
     ``events``, ``values`` and the options are those of `study`. An event that follows another of
     its trajectory by less than the longest horizon is left out. Draws are by a fixed seed. One row
@@ -67,7 +70,7 @@ def placebo(
     ===================  =======  ========  ======================================================
     column               type     unit      meaning
     ===================  =======  ========  ======================================================
-    horizon_s            Int64    s         since the event
+    horizon_s            Int64    s         since the start of the path
     n                    Int64    count     events with a value at this time
     n_events             Int64    count     events given
     n_overlapping        Int64    count     events left out, as they follow another
@@ -95,6 +98,11 @@ def placebo(
     >>> events = pl.DataFrame({"trajectory": ["a"] * 49, "ts": [1_200 * k for k in range(1, 50)]})
     >>> found = placebo(events, bars, horizons_s=[120], before_s=60, runs=99)
     >>> found.select("n", pl.col("return_mean_log_bps").round(1), "p_value").row(0)
+    (49, 0.0, 1.0)
+    >>> found = placebo(
+    ...     events, bars, horizons_s=[120], before_s=60, runs=99, from_detection=True
+    ... )
+    >>> found.select("n", pl.col("return_from_detection_mean_log_bps").round(1), "p_value").row(0)
     (49, 99.5, 0.12)
     """
     if not horizons_s:
@@ -103,7 +111,7 @@ def placebo(
     whole_number("runs", runs, 19)
     if less == "controls":
         raise InputError("less", less, [each for each in COMPARISONS if each != "controls"])
-    around = Around(before_s, horizons[-1], quiet_s, less)
+    around = Around(before_s, horizons[-1], quiet_s, less, from_detection)
     checked_column(values, column)
     known = KnownValues.of(
         values, column, step_s=step_s, known_after_s=known_after_s, max_stale_s=max_stale_s
@@ -111,7 +119,7 @@ def placebo(
     given = checked_events(events)
     options = around.options(known_after_s=known_after_s, horizons_s=str(horizons), runs=runs)
     question = Question(
-        "events.placebo/1", *documents_extent(given), column, step_s, max_stale_s, options
+        "events.placebo/2", *documents_extent(given), column, step_s, max_stale_s, options
     )
     # those of one trajectory together, as neighbours are looked up faster
     kept = without_overlaps(given, horizons[-1]).sort("trajectory", "ts")
@@ -138,7 +146,7 @@ def placebo(
             "n",
             pl.lit(count, pl.Int64).alias("n_events"),
             pl.lit(count - kept.height, pl.Int64).alias("n_overlapping"),
-            pl.col("mean").alias(name_of_change(column, "mean")),
+            pl.col("mean").alias(name_of_change(column, "mean", from_detection=from_detection)),
             empty.alias("path_reason"),
             *list(_PLACEBO)[3:],
             *question.columns,

@@ -83,8 +83,9 @@ def positions(
     ``spreads`` has ``trajectory``, ``ts`` and the prices of both legs, or ``spread_log_bps``. They
     should reach past the window, to the exits. `toolkit.statistics.events.payoff` sums up the rows.
 
-    The position is long the buy leg and short the sell leg. It is entered at the first spread known
-    ``delay_s`` after the opening or later. It ends by what comes first:
+    The position is long the buy leg and short the sell leg. It is entered at the first spread that
+    became known later than ``delay_s`` after the opening, where paths of `study` start too. It ends
+    by what comes first:
 
     - close: the event closed, and ``exit_delay_s`` has passed,
     - return: a spread known after the entry was at most ``exit_bps``, and ``exit_delay_s`` has
@@ -93,12 +94,13 @@ def positions(
 
     A close is no proof that the spread fell: a service may also close events that grow old.
 
-    The position is left at the first spread known then or later. A row is known ``known_after_s``
-    after its ``ts``, by default a step: at a bar's end. A spread that is known more than
-    ``max_stale_s`` (by default three steps) after it was wanted is none. Nothing later than a
-    decision enters it: an event that is over when the entry's spread is known is not taken. Over a
-    gap of the rows no return is seen, so that the position ends at the first row after it that
-    shows one.
+    The position is left at the first spread known then or later, after a close at the first known
+    later: a spread of the very second of a document may be of before it. A row is known
+    ``known_after_s`` after its ``ts``, by default a step: at a bar's end. A spread that is known
+    more than ``max_stale_s`` (by default three steps) after it was wanted is none. Nothing later
+    than a decision enters it: an event that is over when the entry's spread is known is not taken.
+    Over a gap of the rows no return is seen, so that the position ends at the first row after it
+    that shows one.
 
     Gross is the log spread at the entry less that at the exit: positive where the spread fell. Net
     is gross less `FeeModel.round_trip_bps` at the entry. Both are of prices that were seen, not a
@@ -160,13 +162,13 @@ def positions(
 
     Examples
     --------
-    A spread of 80 bps is seen a minute after the event, and 20 bps when it closes.
+    A spread of 80 bps is seen a minute after the event, and 20 bps after its close.
 
     >>> spreads = pl.DataFrame({"trajectory": ["A_B:X.spot:Y.spot"] * 4, "ts": [0, 60, 120, 180],
     ...     "spread_log_bps": [90.0, 80.0, 50.0, 20.0]})
     >>> lives = pl.DataFrame({"family": ["spread"], "event": ["s1"], "symbol": ["A_B"],
-    ...     "legs": ["X.spot → Y.spot"], "kind": ["closed"], "t_open": [60], "t_close": [190],
-    ...     "duration_s": [130.0], "entry_s": [0.0], "observed": [1], "known_until": [300],
+    ...     "legs": ["X.spot → Y.spot"], "kind": ["closed"], "t_open": [50], "t_close": [190],
+    ...     "duration_s": [140.0], "entry_s": [0.0], "observed": [1], "known_until": [300],
     ...     "window_start": [0], "window_end": [300]})
     >>> found = positions(lives, spreads, delays_s=[60, 300])
     >>> found.select("delay_s", "gross_bps", "held_s", "ended_by", "position_reason").rows()
@@ -192,7 +194,7 @@ def positions(
     options = {"delays_s": str(delays), "limit_s": limit, "exit_bps": level, "late_s": late_s}
     costs = {"fees": fees.hash if fees else None, "notional": float(notional), "style": style}
     question = Question(
-        "events.positions/1",
+        "events.positions/2",
         *watched.window,
         _COLUMN,
         step_s,
@@ -254,7 +256,7 @@ def _taken(events: pl.DataFrame, known: KnownValues, delay_s: int, by: _Exit) ->
     closed = events["closed"].to_numpy()
     asked = events["t_open"].fill_null(0).to_numpy() + delay_s
     over = events["over_ts"].to_numpy() + by.late_s
-    entry = known.following(numbers, asked)
+    entry = known.first_after(numbers, asked)
     entered = np.where(entry < 0, asked, _at(known.known_ts, entry))
     limit = np.full(asked.shape, _NEVER) if by.limit_s is None else entered + by.limit_s
     back, returned = np.full(asked.shape, _NEVER), np.zeros(asked.shape, dtype=bool)
@@ -264,7 +266,7 @@ def _taken(events: pl.DataFrame, known: KnownValues, delay_s: int, by: _Exit) ->
         returned = _at(known.values, entry) <= by.level
     first = np.minimum(back, limit)
     by_close = closed & (over <= first)
-    leave = known.following(numbers, np.where(by_close, over, first))
+    leave = np.where(by_close, known.first_after(numbers, over), known.following(numbers, first))
     reasons = {
         "no_rows": numbers < 0,
         "closed_before": closed & (over <= entered),

@@ -44,6 +44,7 @@ def study(
     less: str = "none",
     quiet_s: int = 0,
     cluster: str = "path",
+    from_detection: bool = False,
     step_s: int | None = None,
     known_after_s: int | None = None,
     max_stale_s: int | None = None,
@@ -57,20 +58,29 @@ def study(
 
     A value is used from when it was known: ``known_after_s`` after its ``ts``, by default one step,
     as a bar's close is known at its end. It is used for ``max_stale_s`` from then on, by default
-    three steps. Nothing later than an offset is in the path at that offset. The price known at an
-    event that was detected within a bar is of before that bar: paths then begin with the move that
-    made the event. Add a step to its ``ts`` for what followed the next price, which could be had.
+    three steps. Nothing later than an offset is in the path at that offset.
 
-    Of a price (a column named price, or that ends in _price) the path is 1e4 ln(P(t) / P(event)),
-    in bps. Of any other column it is the value less its median over the time before the event, of
-    which the last ``quiet_s`` are left out. An event without that first value is left out, and so
-    is one that follows another of its trajectory by less than ``after_s``. ``less`` takes from it:
+    A path starts at the first value known after the event, at which it is 0, and offsets count from
+    when that was known. So the move by which the event was detected is in no figure of what
+    followed, but in those before. A value known in the very second of an event is not yet known
+    after it. Of a price (a column named price, or that ends in _price) the path is
+    1e4 ln(P(t) / P(start)), in bps, of any other column the value less that at the start. An event
+    without a first value within ``max_stale_s`` is left out, and so is one that follows another of
+    its trajectory by less than ``after_s``.
+
+    With ``from_detection`` paths start at the event: a price at the one known then, which is of
+    before a move within its bar, any other column at its median over the time before the event, of
+    which the last ``quiet_s`` are left out. The move that made the event then counts as what
+    followed. The columns say so: return_from_detection_mean_log_bps, and of a spread
+    spread_change_from_before_mean_log_bps.
+
+    ``less`` takes from the path:
 
     ========  ====================================================================================
     less      meaning
     ========  ====================================================================================
     none      nothing
-    past      the trend of the time before the event, as long as it was before, carried on
+    past      the trend of the time before the event, without its last ``quiet_s``, carried on
     against   the path of the trajectory in the events' column ``against``, such as another venue
     controls  the mean path of five times without an event: of the same trajectory, at the same
               time of day up to 28 days away, ``before_s`` + ``after_s`` from any of its events, of
@@ -87,11 +97,12 @@ def study(
     ===========================  =======  =====  =================================================
     column                       type     unit   meaning
     ===========================  =======  =====  =================================================
-    offset_s                     Int64    s      since the event
+    offset_s                     Int64    s      since the start of the path
     n                            Int64    count  events with a value at this offset
     n_events                     Int64    count  events given
     n_overlapping                Int64    count  events left out, as they follow another
     n_unknown                    Int64    count  events left out, without a first value or controls
+    wait_median_s                Float64  s      from the event to the start of its path, median
     n_clusters                   Int64    count  clusters of the n events
     coverage                     Float64  share  n of the events that were not left out
     step_s                       Int64    s      of the values
@@ -128,9 +139,16 @@ def study(
     >>> events = pl.DataFrame({"trajectory": ["a"], "ts": [300]})
     >>> found = study(events, bars, before_s=120, after_s=120, every_s=60)
     >>> found.select("offset_s", pl.col("return_mean_log_bps").round(1)).rows()
-    [(-120, 0.0), (-60, 0.0), (0, 0.0), (60, 99.5), (120, 99.5)]
+    [(-120, -99.5), (-60, -99.5), (0, 0.0), (60, 0.0), (120, 0.0)]
+
+    The price of the bar in which the event was detected is the first to be had, and stays. From the
+    price at detection its move is a return:
+
+    >>> found = study(events, bars, before_s=60, after_s=60, every_s=60, from_detection=True)
+    >>> found["return_from_detection_mean_log_bps"].round(1).to_list()
+    [0.0, 0.0, 99.5]
     """
-    around = Around(before_s, after_s, quiet_s, less)
+    around = Around(before_s, after_s, quiet_s, less, from_detection)
     checked_cluster(cluster)
     checked_column(values, column)
     known = KnownValues.of(
@@ -140,7 +158,7 @@ def study(
     given = checked_events(events)
     options = around.options(known_after_s=known_after_s, every_s=every, cluster=cluster)
     question = Question(
-        "events.study/1", *documents_extent(given), column, step_s, max_stale_s, options
+        "events.study/2", *documents_extent(given), column, step_s, max_stale_s, options
     )
     kept = without_overlaps(given, after_s)
     given = given.select("trajectory", "ts")
@@ -151,6 +169,7 @@ def study(
         for offset in range(-(before_s // every) * every, after_s + 1, every)
     ]
     used = int(changes.known.sum())
+    waited = (changes.changes.starts - changes.changes.times)[changes.known]
     counts = {
         "n_events": given.height,
         "n_overlapping": given.height - kept.height,
@@ -161,21 +180,18 @@ def study(
         "offset_s",
         "n",
         *(pl.lit(value, pl.Int64).alias(name) for name, value in counts.items()),
+        pl.lit(float(np.median(waited)) if used else None, pl.Float64).alias("wait_median_s"),
         "n_clusters",
         (pl.col("n") / pl.lit(used or None, pl.Int64)).alias("coverage"),
         *(pl.lit(value, pl.Int64).alias(name) for name, value in held.items()),
         *(
             pl.col(name)
             if name.endswith("_reason")
-            else pl.col(name).alias(name_of_change(column, name))
+            else pl.col(name).alias(name_of_change(column, name, from_detection=from_detection))
             for name in list(_SCHEMA)[3:]
         ),
         *question.columns,
     )
-
-
-def _name(column: str, figure: str) -> str:
-    return figure if figure.endswith("_reason") else name_of_change(column, figure)
 
 
 def _every(around: Around, step_s: int) -> int:

@@ -28,6 +28,7 @@ _SECTION = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)
 _CITED = re.compile(r"(?<!`)`([\w.]+)`(?!`)")
 _OF_A_COLUMN = re.compile(r"spread_(\w+)_log_bps")
 _UNITS = {"_log_bps": "bps", "_bps": "bps", "_pct": "%"}
+_OF_DETECTION = re.compile(r"_(?:from_detection|to_detection|from_before)(?=_)")
 _METHOD = re.compile(r"(\w+)\.(\w+)/\d+")
 _CONTRACT = ("n", "n_expected", "coverage", "window_start", "window_end", "method", "params_hash")
 
@@ -214,13 +215,17 @@ def _is_figure(name: str, page: Documented) -> bool:
 def meaning_of(name: str, page: Documented) -> Meaning:
     """Return what a column means. Of another column than the documented one the name differs.
 
-    ``spread_mean_log_bps`` is documented, and ``buy_price_mean`` the same of ``buy_price``.
+    ``spread_mean_log_bps`` is documented, and ``buy_price_mean`` the same of ``buy_price``. So is
+    ``return_mean_log_bps``, and ``return_from_detection_mean_log_bps`` the same from the event on.
 
     >>> meaning_of("half_life_s", documented("spread.summary/4")).unit
     's'
     """
     if name in page.columns:
         return page.columns[name]
+    if _OF_DETECTION.search(name):
+        found = meaning_of(_OF_DETECTION.sub("", name), page)
+        return replace(found, text=f"{found.text}, the event as start" if found.text else "")
     base, unit = next(
         ((name.removesuffix(end), unit) for end, unit in _UNITS.items() if name.endswith(end)),
         (name, ""),

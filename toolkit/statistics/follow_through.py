@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -47,6 +48,12 @@ _FIGURES = {
     "retraced_q75": pl.Float64,
     "retraced_reason": pl.String,
 }
+_STEM = re.compile("^(return|highest|lowest|went_on|retraced)_(?!reason)")
+_FROM_DETECTION = {
+    name: _STEM.sub(r"\1_from_detection_", name).replace("run_up_", "run_up_to_detection_")
+    for name in _FIGURES
+}
+"""The names of the figures of paths that start at the event."""
 
 
 def follow_through(
@@ -58,6 +65,7 @@ def follow_through(
     column: str = "price",
     before_s: int = 3_600,
     cluster: str = "path",
+    from_detection: bool = False,
     step_s: int | None = None,
     known_after_s: int | None = None,
     max_stale_s: int | None = None,
@@ -66,12 +74,16 @@ def follow_through(
 
     ``events`` and ``values`` are those of `study`. A pump has the ``direction`` 1 and a dump -1,
     so that a positive return went on the event's way. An event that follows another of its
-    trajectory by less than the longest horizon is left out. All returns are 1e4 ln(P(t) / P(event))
-    times the direction, of prices known at each time: as in `study`, add a step to ``ts`` for what
-    followed the first price after the event. A size that was known only after the event is no fair
-    group: take the magnitude at detection.
+    trajectory by less than the longest horizon is left out. All returns are 1e4 ln(P(t) / P(start))
+    times the direction, from the first price known after the event on, as in `study`. A size that
+    was known only after the event is no fair group: take the magnitude at detection.
 
-    The move is from ``before_s`` before the event to the furthest price since. The share that was
+    With ``from_detection`` paths start at the price known at the event, so that the move that made
+    it counts as what followed. The columns say so: return_from_detection_median_log_bps,
+    went_on_from_detection_share, retraced_from_detection_median, run_up_to_detection_median_log_bps
+    and so on.
+
+    The move is from ``before_s`` before the start to the furthest price since. The share that was
     retraced is (furthest - now) / (furthest - before): 0 at the furthest, 1 back where it began,
     null where the furthest is not beyond the beginning.
 
@@ -82,12 +94,12 @@ def follow_through(
     ===========================  =======  ========  ==============================================
     column                       type     unit      meaning
     ===========================  =======  ========  ==============================================
-    horizon_s                    Int64    s         since the event
-    n                            Int64    count     events with a price at the event and then
+    horizon_s                    Int64    s         since the start of the path
+    n                            Int64    count     events with a price at the start and then
     n_events                     Int64    count     events given
     n_overlapping                Int64    count     events left out, as they follow another
-    run_up_median_log_bps        Float64  bps       from ``before_s`` before to the event
-    return_median_log_bps        Float64  bps       from the event to the horizon
+    run_up_median_log_bps        Float64  bps       from ``before_s`` before to the start
+    return_median_log_bps        Float64  bps       from the start to the horizon
     return_q25_log_bps           Float64  bps       a quarter lies below
     return_q75_log_bps           Float64  bps       a quarter lies above
     highest_median_log_bps       Float64  bps       the furthest on the event's way, up to then
@@ -121,12 +133,13 @@ def follow_through(
 
     Examples
     --------
-    A pump from 100 to 110, seen at 105, that gives back half in five minutes.
+    A pump from 100 to 110, first seen at 105 in the bar of its detection, that gives back half
+    within five minutes.
 
     >>> prices = [100.0] * 10 + [105.0, 110.0] + [105.0] * 10
     >>> ts = [60 * k for k in range(22)]
     >>> bars = pl.DataFrame({"trajectory": ["a"] * 22, "ts": ts, "price": prices})
-    >>> pump = pl.DataFrame({"trajectory": ["a"], "ts": [660], "direction": [1]})
+    >>> pump = pl.DataFrame({"trajectory": ["a"], "ts": [630], "direction": [1]})
     >>> found = follow_through(pump, bars, horizons_s=[60, 300], before_s=300)
     >>> found.select("horizon_s", pl.col("return_median_log_bps").round(1)).rows()
     [(60, 465.2), (300, 0.0)]
@@ -149,10 +162,11 @@ def follow_through(
         ("horizons_s", str(horizons)),
         ("by", str(by)),
         ("known_after_s", known_after_s),
+        ("from_detection", from_detection),
         ("cluster", checked_cluster(cluster)),
     )
     question = Question(
-        "events.follow_through/1",
+        "events.follow_through/2",
         *documents_extent(given),
         column,
         step_s,
@@ -160,7 +174,8 @@ def follow_through(
         (*options, ("before_s", before_s)),
     )
     kept = without_overlaps(given, horizons[-1])
-    measured = _measured(kept, known, Around(before_s, horizons[-1]), horizons)
+    around = Around(before_s, horizons[-1], from_detection=from_detection)
+    measured = _measured(kept, known, around, horizons)
     schema = {name: given.schema[name] for name in by} | {"horizon_s": pl.Int64} | _FIGURES
     keys = given.select(by).unique().sort(by).rows() if by else [()]
     clusters = clusters_of(kept, cluster, before_s + horizons[-1])
@@ -172,7 +187,8 @@ def follow_through(
         for horizon, figures in measured.items():
             found = _figures(figures[:, mine], clusters[mine])
             rows.append(own | {"horizon_s": horizon} | found | counts)
-    return pl.DataFrame(rows, schema=schema).with_columns(*question.columns)
+    result = pl.DataFrame(rows, schema=schema).with_columns(*question.columns)
+    return result.rename(_FROM_DETECTION) if from_detection else result
 
 
 def _of_group(events: pl.DataFrame, own: dict[str, object]) -> Flags:

@@ -12,13 +12,28 @@ from toolkit.statistics.events import study
 SOURCE = Source("simulated", "seed-7")
 
 
-def studied(count=40, column="price"):
+def studied(count=40, column="price", **options):
     rng = np.random.default_rng(51)
     values = np.exp(np.cumsum(rng.normal(0, 1e-3, 10_000)))
     bars = pl.DataFrame({"trajectory": "a", "ts": 60 * np.arange(10_000), column: values})
     ts = 7_200 * np.arange(1, count + 1)
     events = pl.DataFrame({"trajectory": "a", "ts": ts})
-    return study(events, bars, column=column, before_s=600, after_s=1_200, every_s=300)
+    return study(events, bars, column=column, before_s=600, after_s=1_200, every_s=300, **options)
+
+
+@pytest.mark.parametrize(
+    ("column", "change"),
+    [
+        ("price", "change from the price at detection (bps)"),
+        ("spread_log_bps", "change from the median before (bps)"),
+        ("differential_pct_8h", "change from the median before (% per 8 h)"),
+        ("volume", "change from the median before"),
+    ],
+)
+def test_a_path_from_the_detection_says_from_what_it_changes(column, change):
+    figure = event_study_chart(studied(5, column, from_detection=True), source=SOURCE)
+    assert figure.layout.xaxis.title.text == "minutes since the event"
+    assert figure.layout.yaxis.title.text == change
 
 
 def test_mean_median_and_both_bands_are_those_of_the_study():
@@ -34,7 +49,8 @@ def test_mean_median_and_both_bands_are_those_of_the_study():
     subtitle = figure.layout.title.subtitle.text
     assert "n = 40 of 40 events" in subtitle
     assert "SIMULATED market, seed-7" in subtitle
-    assert figure.layout.xaxis.title.text == "minutes since the event"
+    assert figure.layout.xaxis.title.text == "minutes since the first value known after the event"
+    assert figure.layout.yaxis.title.text == "change (bps)"
 
 
 def test_without_a_band_it_says_that_events_are_too_few():

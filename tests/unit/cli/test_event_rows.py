@@ -155,8 +155,19 @@ def test_a_study_is_that_of_the_series(rail: Rail, opened: Workspace, family: st
     assert set(expected.columns) <= set(study_columns())
     shown = rail("events", "study", *options, columns=200).stdout
     assert f"What {key} did around {family} events" in shown
-    unit = "the log spread in bps, less its median" if family == "spread" else "the price in bps of"
-    assert unit in shown
+    name, unit = ("spread", "log spread") if family == "spread" else ("price", "price")
+    assert f"change of the {unit} in bps" in shown
+    assert f"from the first {name} known after each event" in shown
+    assert "later in the median" in shown
+    since = events.study(
+        rows, on=key, before_s=1_800, after_s=3_600, every_s=600, from_detection=True
+    )
+    found = as_rows(rail("events", "study", "--from-detection", *options, *JSON))
+    assert found == since.to_dicts()
+    assert set(since.columns) <= set(study_columns())
+    shown = rail("events", "study", "--from-detection", *options, columns=200).stdout
+    before = "median before" if family == "spread" else "price known at"
+    assert f"from the {before} each event: the move that made it counts" in shown
     assert f"the log is held in {events.coverage()['coverage'].item():.2%} of the window" in shown
     assert "30 min" in shown
     assert f"{expected['n_events'][0]} events; left out" in shown

@@ -49,6 +49,32 @@ def test_each_value_is_the_newest_that_was_known_and_not_too_old(after_s, steps,
     np.testing.assert_array_equal(found, wanted)
 
 
+@pytest.mark.parametrize("after_s", [0, 60])
+@pytest.mark.parametrize(("steps", "names", "looked_up"), [(4_000, "abc", False), (400, "a", True)])
+def test_the_first_value_after_a_time_is_known_later_and_soon_enough(
+    after_s, steps, names, looked_up
+):
+    rng = np.random.default_rng(5)
+    ts = np.sort(rng.choice(steps, 300, replace=False)) * 7
+    frame = pl.DataFrame(
+        {"trajectory": rng.choice(list(names), 300), "ts": ts, "price": rng.uniform(1, 2, 300)}
+    )
+    known = known_of(frame, "price", 7, after_s, 50)
+    assert (known.grid is not None) == looked_up
+    asked = pl.Series(rng.choice(["a", "b", "c", "no such"], 500))
+    times = rng.integers(-100, 8 * steps, 500)
+    times[:200] = rng.choice(ts + after_s, 200)  # the very second of a value
+    places = known.first_after(known.numbered(asked), times)
+    found = [None if place < 0 else float(known.values[place]) for place in places]
+    wanted = []
+    for name, at in zip(asked, times, strict=True):
+        late = frame.filter(pl.col("ts") + after_s > at, trajectory=name).sort("ts").head(1)
+        soon = late.filter(pl.col("ts") + after_s - at <= 50)
+        wanted.append(soon["price"].item() if soon.height else None)
+    assert found == wanted
+    assert {None} < set(wanted)
+
+
 def test_the_step_is_the_commonest_and_staleness_three_of_them():
     ts = [0, 60, 120, 180, 900]
     frame = pl.DataFrame({"trajectory": ["a"] * 5, "ts": ts, "price": [1.0] * 5})

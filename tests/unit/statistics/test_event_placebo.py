@@ -32,14 +32,21 @@ def events_at(ts):
     return pl.DataFrame({"trajectory": "a", "ts": ts})
 
 
-def test_the_means_are_those_of_events_moved_around_the_end_one_run_at_a_time():
+@pytest.mark.parametrize(
+    ("from_detection", "mean_of"),
+    [(False, "return_mean_log_bps"), (True, "return_from_detection_mean_log_bps")],
+)
+def test_the_means_are_those_of_events_moved_around_the_end_one_run_at_a_time(
+    from_detection, mean_of
+):
     rng = np.random.default_rng(21)
     ts, bars = 240 * np.sort(rng.choice(np.arange(30, 700), 60, replace=False)), walk(rng)
-    found = placebo(events_at(ts), bars, horizons_s=[60, 120], runs=50)
+    options = {"horizons_s": [60, 120], "runs": 50, "from_detection": from_detection}
+    found = placebo(events_at(ts), bars, **options)
     logs = np.log(bars["price"].to_numpy())
 
     def mean(at, ahead):
-        bar = at // 60 - 1  # the last bar that has ended
+        bar = at // 60 - from_detection  # the first bar that ends then, or the last that has ended
         there = (bar >= 0) & (bar < 3_000)
         then = np.minimum(bar + ahead, 2_999)  # the last close is used for three minutes
         return (1e4 * (logs[then] - logs[bar]))[there].mean()
@@ -49,14 +56,22 @@ def test_the_means_are_those_of_events_moved_around_the_end_one_run_at_a_time():
     drawn = [mean((ts - first + shift) % length + first, 1) for shift in shifts]
     row = found.filter(horizon_s=60).row(0, named=True)
     assert row["n_overlapping"] == 0
-    assert row["return_mean_log_bps"] == pytest.approx(mean(ts, 1), abs=1e-9)
+    assert row[mean_of] == pytest.approx(mean(ts, 1), abs=1e-9)
     assert row["placebo_mean"] == pytest.approx(np.mean(drawn), abs=1e-9)
     further = (np.abs(drawn) >= abs(mean(ts, 1))).sum()
     assert row["p_value"] == (1 + further) / 51
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"less": "past"}, {"column": "spread_bps"}, {"max_stale_s": 100}]
+    "options",
+    [
+        {},
+        {"less": "past"},
+        {"column": "spread_bps"},
+        {"max_stale_s": 100},
+        {"from_detection": True},
+        {"from_detection": True, "column": "spread_bps"},
+    ],
 )
 def test_a_trajectory_of_another_clock_changes_nothing_of_the_others(options):
     """Changes are computed once for each step of a common clock, and without one for each event."""
@@ -72,6 +87,19 @@ def test_a_trajectory_of_another_clock_changes_nothing_of_the_others(options):
     )
     assert found["runs"].to_list() == [120, 120]
     assert found.equals(beside)
+
+
+def test_the_move_by_which_events_were_detected_is_nothing_that_follows():
+    """A jump in the bar of the detection, after which the price walks on."""
+    rng = np.random.default_rng(26)
+    ts = times(rng)
+    bars = walk(rng, jumps=ts - 180)
+    after, since = (
+        placebo(events_at(ts + 20), bars, horizons_s=[300], runs=199, from_detection=way)
+        for way in (False, True)
+    )
+    assert after["p_value"].item() > 0.05
+    assert since["p_value"].item() < 0.02
 
 
 def test_what_follows_events_is_found():

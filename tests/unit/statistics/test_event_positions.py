@@ -91,9 +91,9 @@ def never_taken(event: dict, known: list) -> str | None:
     return None if known else "no_rows"
 
 
-def row_after(known: list, at: int) -> tuple[int, float] | None:
-    """The first row known at a time or later, if that is soon enough."""
-    first = next(((ts, value) for ts, value in known if ts >= at), None)
+def row_after(known: list, at: int, *, itself: bool = False) -> tuple[int, float] | None:
+    """The first row known after a time, or also at the time itself, if that is soon enough."""
+    first = next(((ts, value) for ts, value in known if ts > at or (itself and ts == at)), None)
     return first if first is not None and first[0] <= at + STALE_S else None
 
 
@@ -126,7 +126,7 @@ def walked(event: dict, known: list, delay: int, asked: Asked) -> dict:
         if not ends or ends[0][0] > min(until, KNOWN_UNTIL) + asked.late:
             return found | {"position_reason": "log_gap" if until < KNOWN_UNTIL else "open"}
     end, _, way = ends[0]
-    leave = row_after(known, end)
+    leave = row_after(known, end, itself=way != "close")
     if leave is None:
         return found | {"position_reason": "no_exit"}
     return found | {"exit_ts": leave[0], "gross_bps": entry[1] - leave[1], "ended_by": way}
@@ -204,22 +204,22 @@ def hourly(count: int = 20) -> pl.DataFrame:
 def test_of_a_spread_that_falls_in_a_line_each_minute_of_delay_costs_the_same():
     found = positions(hourly(), decays(), delays_s=[0, 60, 600, 1_200], known_after_s=0)
     means = found.group_by("delay_s").agg(pl.col("gross_bps").mean()).sort("delay_s")
-    assert means["gross_bps"].to_list()[:3] == pytest.approx([120.0, 114.0, 60.0])
+    # a spread of the very second of the opening is not yet known after it
+    assert means["gross_bps"].to_list()[:3] == pytest.approx([114.0, 108.0, 54.0])
     late = found.filter(delay_s=1_200)
     assert late["position_reason"].unique().to_list() == ["closed_before"]
     half = positions(hourly(), decays(), delays_s=[0], known_after_s=0, limit_s=600)
     assert half["gross_bps"].to_numpy() == pytest.approx(60.0)
     back = positions(hourly(), decays(), delays_s=[0], known_after_s=0, exit_bps=30.0)
-    assert back.select("gross_bps", "held_s").unique().rows() == [(90.0, 900)]
+    assert back.select("gross_bps", "held_s").unique().rows() == [(84.0, 840)]
 
 
-def test_a_bar_is_entered_at_its_end():
-    found = positions(hourly(), decays(), delays_s=[0])
-    assert (found["entry_ts"] == found["t_open"]).all()  # the end of the bar before the jump
-    assert (found["entry_spread_log_bps"] == 0).all()
-    second_later = positions(hourly(), decays(), delays_s=[1])
-    assert (second_later["entry_ts"] == second_later["t_open"] + 60).all()
-    assert (second_later["entry_spread_log_bps"] == 120).all()
+@pytest.mark.parametrize("delay_s", [0, 59])
+def test_a_bar_is_entered_at_its_end_and_none_that_ended_with_the_opening(delay_s):
+    """The bar that ends in the second of the opening is the one before the jump."""
+    found = positions(hourly(), decays(), delays_s=[delay_s])
+    assert (found["entry_ts"] == found["t_open"] + 60).all()
+    assert (found["entry_spread_log_bps"] == 120).all()
 
 
 @pytest.mark.slow

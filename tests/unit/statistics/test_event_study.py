@@ -42,26 +42,38 @@ def price_known(bars, name, at):
     return float(own["price"][0])
 
 
-def test_figures_are_those_of_a_loop_over_the_events():
+def start_after(bars, name, at):
+    """When the first close that follows an event is known, if that is within three minutes."""
+    own = bars.filter(pl.col("trajectory") == name, pl.col("ts") + 60 > at).head(1)
+    if own.is_empty() or own["ts"][0] + 60 - at > 180:
+        return None
+    return own["ts"][0] + 60
+
+
+@pytest.mark.parametrize("from_detection", [False, True])
+def test_figures_are_those_of_a_loop_over_the_events(from_detection):
     rng = np.random.default_rng(11)
     bars, events = walk(rng), some_events(rng)
-    found = study(events, bars, before_s=600, after_s=900, every_s=300)
+    options = {"before_s": 600, "after_s": 900, "every_s": 300}
+    found = study(events, bars, **options, from_detection=from_detection)
     kept, last = [], {}
     for name, ts, way in events.iter_rows():
         if ts - last.get(name, -math.inf) >= 900:
             last[name] = ts
-            kept.append((name, ts, way))
+            start = ts if from_detection else start_after(bars, name, ts)
+            kept.append((name, start, way))
+    stem = "return_from_detection" if from_detection else "return"
     for row in found.iter_rows(named=True):
         path = []
-        for name, ts, way in kept:
-            first = price_known(bars, name, ts)
-            then = price_known(bars, name, ts + row["offset_s"])
+        for name, start, way in kept:
+            first = None if start is None else price_known(bars, name, start)
+            then = None if start is None else price_known(bars, name, start + row["offset_s"])
             if first is not None and then is not None:
                 path.append(way * 1e4 * math.log(then / first))
         assert row["n"] == len(path)
         assert row["n_overlapping"] == events.height - len(kept)
-        assert row["return_mean_log_bps"] == pytest.approx(np.mean(path), abs=1e-9)
-        assert row["return_q25_log_bps"] == pytest.approx(np.quantile(path, 0.25), abs=1e-9)
+        assert row[f"{stem}_mean_log_bps"] == pytest.approx(np.mean(path), abs=1e-9)
+        assert row[f"{stem}_q25_log_bps"] == pytest.approx(np.quantile(path, 0.25), abs=1e-9)
     assert found["offset_s"].to_list() == [-600, -300, 0, 300, 600, 900]
 
 
@@ -74,17 +86,85 @@ def test_nothing_known_later_than_an_offset_is_in_the_path_there():
     options = {"before_s": 600, "after_s": 1_200, "every_s": 30}
     first, second = (study(events, each, **options) for each in (bars, later))
     same = first["return_mean_log_bps"].eq_missing(second["return_mean_log_bps"])
-    assert first.filter(~same)["offset_s"].min() == 630
+    start = start_after(bars, "a", 60_030)
+    assert first.filter(~same)["offset_s"].min() == 60_660 - start
 
 
-def test_a_level_is_taken_from_its_median_before_the_quiet_time():
+@pytest.mark.parametrize("column", ["price", "spread_log_bps"])
+@pytest.mark.parametrize("at", [60_000, 60_030])
+def test_nothing_known_by_the_event_is_in_what_followed(at, column):
+    rng = np.random.default_rng(17)
+    bars = walk(rng, ("a",)).rename({"price": column})
+    events = pl.DataFrame({"trajectory": ["a"], "ts": [at]})
+    # a bar that begins at 59,940 is known at 60,000, the very second of the first of the events
+    known = pl.col("ts") + 60 <= at
+    other = bars.with_columns(pl.when(known).then(pl.col(column) * 3).otherwise(column))
+    options = {"column": column, "before_s": 600, "after_s": 1_200, "every_s": 60}
+    for less in ("none", "controls"):
+        first, second = (study(events, each, **options, less=less) for each in (bars, other))
+        after = pl.col("offset_s") >= 0
+        mean = next(name for name in first.columns if "_mean" in name)
+        if less == "none":
+            assert first.filter(after)[mean].equals(second.filter(after)[mean])
+            assert not first.filter(~after)[mean].equals(second.filter(~after)[mean])
+    detected = [study(events, each, **options, from_detection=True) for each in (bars, other)]
+    assert not detected[0].tail(1).equals(detected[1].tail(1))
+
+
+def jumps(then, count=60, height=0.02, minute=10):
+    """Minutes of a price that jumps each hour within a bar, and then stays or goes back."""
+    rng = np.random.default_rng(18)
+    ts = 60 * np.arange(60 * (count + 2))
+    age = ts % 3_600 - 60 * minute
+    level = np.where((age >= 0) & (age < 1_200), height, 0.0)
+    if then == "back":
+        level = np.where(age >= 60, 0.0, level)
+    noise = np.cumsum(rng.normal(0, 1e-5, ts.size))
+    bars = pl.DataFrame({"trajectory": "a", "ts": ts, "price": np.exp(level + noise)})
+    at = 3_600 * np.arange(1, count + 1) + 60 * minute
+    return bars, at
+
+
+@pytest.mark.parametrize("second", [0, 31, 59])
+@pytest.mark.parametrize(("then", "after", "since"), [("stays", 0, 200), ("back", -200, 0)])
+def test_the_move_that_made_an_event_is_no_return_after_it(then, after, since, second):
+    bars, at = jumps(then)
+    events = pl.DataFrame({"trajectory": "a", "ts": at + second})
+    options = {"before_s": 600, "after_s": 900, "every_s": 300}
+    for less in ("none", "past"):
+        row = study(events, bars, **options, less=less).row(-2, named=True)
+        assert row["return_mean_log_bps"] == pytest.approx(after, abs=1)
+        assert row["n"] == len(at)
+        assert row["wait_median_s"] == 60 - second
+    found = study(events, bars, **options, from_detection=True).row(-2, named=True)
+    assert found["return_from_detection_mean_log_bps"] == pytest.approx(since, abs=1)
+    assert found["wait_median_s"] == 0
+    assert "return_mean_log_bps" not in found
+
+
+def test_a_bar_that_is_missing_at_the_event_starts_no_path_from_before_it():
+    bars, at = jumps("stays")
+    events = pl.DataFrame({"trajectory": "a", "ts": at + 30})
+    options = {"before_s": 600, "after_s": 600, "every_s": 300}
+    for missing in (1, 2):
+        seen = bars.filter(~pl.col("ts").is_in([t + 60 * k for t in at for k in range(missing)]))
+        found = study(events, seen, **options)
+        assert found["wait_median_s"][0] == 30 + 60 * missing
+        assert found["return_mean_log_bps"][-1] == pytest.approx(0, abs=1)
+    seen = bars.filter(~pl.col("ts").is_in([t + 60 * k for t in at for k in range(4)]))
+    assert study(events, seen, **options)["n_unknown"].unique().to_list() == [len(at)]
+
+
+def test_from_the_detection_a_level_is_taken_from_its_median_before_the_quiet_time():
     ts = [60 * k for k in range(60)]
     values = [5.0] * 25 + [50.0] * 5 + [9.0] * 30
     frame = pl.DataFrame({"trajectory": ["a"] * 60, "ts": ts, "spread_log_bps": values})
     events = pl.DataFrame({"trajectory": ["a"], "ts": [1_800]})
     options = {"column": "spread_log_bps", "before_s": 1_200, "after_s": 600, "known_after_s": 0}
-    found = study(events, frame, quiet_s=300, **options)
-    assert found.filter(offset_s=600)["spread_change_mean_log_bps"].item() == 4.0
+    found = study(events, frame, quiet_s=300, from_detection=True, **options)
+    assert found.filter(offset_s=600)["spread_change_from_before_mean_log_bps"].item() == 4.0
+    after = study(events, frame, quiet_s=300, **options)
+    assert after.filter(offset_s=600)["spread_change_mean_log_bps"].item() == 0.0
 
 
 def test_what_the_comparison_did_as_well_is_taken_off():
@@ -159,6 +239,7 @@ def test_opposite_directions_and_other_orders_of_rows_change_what_they_should():
         ({"cluster": "week"}, "cluster"),
         ({"column": "prize"}, "column"),
         ({"every_s": 0}, "every_s"),
+        ({"from_detection": 1}, "from_detection"),
     ],
 )
 def test_options_that_cannot_be_are_refused(options, parameter):

@@ -31,18 +31,29 @@ def some_pumps(rng, count=50):
     )
 
 
-def test_figures_are_those_of_a_loop_over_the_events():
+NAMES = {
+    False: ("return", "highest", "lowest", "went_on", "retraced"),
+    True: tuple(
+        f"{name}_from_detection" for name in ("return", "highest", "lowest", "went_on", "retraced")
+    ),
+}
+
+
+@pytest.mark.parametrize("from_detection", [False, True])
+def test_figures_are_those_of_a_loop_over_the_events(from_detection):
     rng = np.random.default_rng(31)
     bars, events = minutes(rng), some_pumps(rng)
     logs = np.log(bars["price"].to_numpy())
-    found = follow_through(events, bars, horizons_s=[600, 1_800], by=["size"], before_s=900)
+    options = {"horizons_s": [600, 1_800], "by": ["size"], "before_s": 900}
+    found = follow_through(events, bars, **options, from_detection=from_detection)
+    name, highest, lowest, went_on, share = NAMES[from_detection]
     assert found.select("size", "horizon_s").rows() == [
         (size, horizon) for size in ("large", "small") for horizon in (600, 1_800)
     ]
     for row in found.iter_rows(named=True):
         paths, retraced = [], []
         for ts, way in events.filter(size=row["size"]).select("ts", "direction").iter_rows():
-            bar = ts // 60 - 1  # the last that has ended
+            bar = ts // 60 - from_detection  # the first that ends then, the last that has ended
             path = way * 1e4 * (logs[bar : bar + row["horizon_s"] // 60 + 1] - logs[bar])
             before = way * 1e4 * (logs[bar - 15] - logs[bar])
             paths.append(path)
@@ -50,15 +61,15 @@ def test_figures_are_those_of_a_loop_over_the_events():
                 retraced.append((path.max() - path[-1]) / (path.max() - before))
         last = [path[-1] for path in paths]
         assert row["n"] == len(paths)
-        assert row["return_median_log_bps"] == pytest.approx(np.median(last), abs=1e-8)
-        assert row["highest_median_log_bps"] == pytest.approx(
+        assert row[f"{name}_median_log_bps"] == pytest.approx(np.median(last), abs=1e-8)
+        assert row[f"{highest}_median_log_bps"] == pytest.approx(
             np.median([path.max() for path in paths]), abs=1e-8
         )
-        assert row["lowest_median_log_bps"] == pytest.approx(
+        assert row[f"{lowest}_median_log_bps"] == pytest.approx(
             np.median([path.min() for path in paths]), abs=1e-8
         )
-        assert row["went_on_share"] == np.mean(np.array(last) > 0)
-        assert (row["n_retraced"], row["retraced_q75"]) == (
+        assert row[f"{went_on}_share"] == np.mean(np.array(last) > 0)
+        assert (row["n_retraced"], row[f"{share}_q75"]) == (
             len(retraced),
             pytest.approx(np.quantile(retraced, 0.75)),
         )
@@ -83,7 +94,7 @@ def test_pumps_that_give_back_half_are_found_to_and_dumps_mirror_them():
     shape = np.interp(day_s, [43_200, 43_800, 45_600, 86_399], [0, 0.10, 0.05, 0.05])
     up = pl.DataFrame({"trajectory": "up", "ts": ts, "price": np.exp(shape)})
     down = pl.DataFrame({"trajectory": "down", "ts": ts, "price": np.exp(-shape)})
-    noons = [86_400 * day + 43_500 for day in range(20)]
+    noons = [86_400 * day + 43_440 for day in range(20)]
     events = pl.concat(
         pl.DataFrame({"trajectory": name, "ts": noons, "direction": way})
         for name, way in (("up", 1), ("down", -1))
@@ -97,6 +108,30 @@ def test_pumps_that_give_back_half_are_found_to_and_dumps_mirror_them():
     assert first["retraced_median"].to_list() == pytest.approx([0.0, 0.5], abs=0.04)
     assert first["went_on_share"].to_list() == [1.0, 1.0]
     assert first["run_up_median_log_bps"][0] == pytest.approx(400, abs=20)
+
+
+@pytest.mark.parametrize("second", [0, 31])
+def test_a_jump_that_goes_back_went_on_from_its_detection_alone(second):
+    """Each hour up by 2 % in one bar, and from 20 minutes later on where it was."""
+    ts = 60 * np.arange(62 * 60)
+    rng = np.random.default_rng(35)
+    level = np.where((ts % HOUR >= 600) & (ts % HOUR < 1_800), 0.02, 0.0)
+    noise = np.cumsum(rng.normal(0, 1e-6, ts.size))
+    bars = pl.DataFrame({"trajectory": "a", "ts": ts, "price": np.exp(level + noise)})
+    events = pl.DataFrame({"trajectory": "a", "ts": HOUR * np.arange(1, 61) + 600 + second})
+    options = {"horizons_s": [600, 1_500], "before_s": 300}
+    after = follow_through(events, bars, **options)
+    assert after["return_median_log_bps"].to_list() == pytest.approx([0, -200], abs=1)
+    assert after["went_on_share"][0] == pytest.approx(0.5, abs=0.2)
+    assert after["went_on_share"][1] == 0
+    assert after["retraced_median"].to_list() == pytest.approx([0, 1], abs=0.01)
+    since = follow_through(events, bars, **options, from_detection=True)
+    assert since["return_from_detection_median_log_bps"].to_list() == pytest.approx([200, 0], abs=1)
+    assert since["went_on_from_detection_share"][0] == 1
+    assert since["run_up_to_detection_median_log_bps"][0] == pytest.approx(0, abs=1)
+    renamed = ("return_", "went_on_", "highest_", "lowest_", "run_up_", "retraced_")
+    other = [name for name in since.columns if name.startswith(renamed) and "detection" not in name]
+    assert other == ["retraced_reason"]
 
 
 def test_a_group_without_a_price_keeps_its_row_and_says_why():
