@@ -22,7 +22,6 @@ _CONTROLS = 5
 _POINTS = 60
 _CELLS = 1_000_000
 _TO_BPS = 1e4
-_NEVER_TS = 2**40
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +99,7 @@ class Changes:
         """When each path starts (s), so late that nothing is known then where none does."""
         if self.around.from_detection:
             return self.times
-        known_ts = np.append(self.known.known_ts, _NEVER_TS)
-        return known_ts[self.known.first_after(self.numbers, self.times)]
+        return self.known.known_when[self.known.first_after(self.numbers, self.times)]
 
     def values(self, offset_s: int) -> Floats:
         """Return the value at an offset from the start, of a price 1e4 times its logarithm."""

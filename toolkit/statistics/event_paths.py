@@ -34,6 +34,8 @@ DAY_S = 86_400
 
 _MOST_STEPS = 4
 _FAR_S = 2**39
+NEVER_TS = 2 * _FAR_S
+"""A time at which nothing is known any more."""
 
 
 @dataclass(frozen=True)
@@ -144,9 +146,13 @@ class KnownValues:
             newest = self.grid.places[newest].astype(np.int64)
         next_one = np.where(newest < 0, self.first[numbers], newest + 1)
         ends = np.append(self.first[1:], -1)  # the last one is of the number -1
-        known_ts = np.append(self.known_ts, _FAR_S)[np.minimum(next_one, self.known_ts.size)]
-        soon = (next_one < ends[numbers]) & (known_ts - times <= self.max_stale_s)
+        soon = (next_one < ends[numbers]) & (self.known_when[next_one] - times <= self.max_stale_s)
         return np.where(soon, next_one, -1)
+
+    @cached_property
+    def known_when(self) -> Integers:
+        """When each value became known (s), and at the place -1 a time after all others."""
+        return np.append(self.known_ts, NEVER_TS)
 
     def following(self, numbers: Integers, times: Integers) -> Integers:
         """Return the place of the first value known at each time or after, -1 where it is too late.

@@ -11,7 +11,7 @@ import pytest
 import toolkit.statistics
 from toolkit.errors import InputError
 from toolkit.statistics import explain, funding, prices, spread
-from toolkit.statistics.explanation import documented
+from toolkit.statistics.explanation import documented, meaning_of
 
 MINUTES = pl.DataFrame(
     {
@@ -93,3 +93,12 @@ def test_what_cannot_be_explained_is_refused_in_one_line() -> None:
         explain(MINUTES)
     with pytest.raises(InputError, match="that of a statistic"):
         explain(both[:1].with_columns(method=pl.lit("os.system/1")))
+
+
+def test_a_path_from_the_detection_has_the_meaning_of_its_figure_and_says_so() -> None:
+    page = documented("events.follow_through/2")
+    meaning = meaning_of("went_on_from_detection_share", page)
+    assert (meaning.unit, meaning.type) == ("fraction", "Float64")
+    assert meaning.text == "events with a return above 0, the event as start"
+    assert meaning_of("run_up_to_detection_median_log_bps", page).unit == "bps"
+    assert meaning_of("no_from_detection_share", page).text == ""
