@@ -72,9 +72,11 @@ _FUNDING: tuple[Figure, ...] = (
     ("of the leg bought", "n_buy", "count"),
     ("of the leg sold", "n_sell", "count"),
     ("missed between others", "n_missed", "count"),
+    ("before their interval was over", "n_early", "count"),
     ("changes of interval", "n_changed", "count"),
     ("with another interval than declared", "n_declared_differs", "count"),
     ("rows that are rates in force", "n_in_force", "count"),
+    ("rows that are a settlement sent again", "n_duplicates", "count"),
     ("coverage of the leg bought", "buy_coverage", "share"),
     ("coverage of the leg sold", "sell_coverage", "share"),
     ("coverage of both at once", "coverage", "share"),
@@ -84,7 +86,7 @@ _FUNDING: tuple[Figure, ...] = (
     ("simple APR of one leg's notional", "funding_apr_pct", "%"),
 )
 
-_SHOWN_ABOVE_0 = {"n_declared_differs", "n_in_force"}
+_SHOWN_ABOVE_0 = {"n_early", "n_declared_differs", "n_in_force", "n_duplicates"}
 """Counts of what is unusual: their line is left out where all are 0."""
 
 

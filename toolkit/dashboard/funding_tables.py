@@ -26,9 +26,11 @@ _APR = list(FUNDING_UNITS)[-1]
 
 COUNTS = {
     "Settlements missing between others": "n_missed",
+    "Settlements before their interval was over": "n_early",
     "Changes of interval": "n_changed",
     "Settlements with an interval that is not the declared one": "n_declared_differs",
     "Rows that are rates in force and no settlements": "n_in_force",
+    "Rows that are a settlement sent again": "n_duplicates",
 }
 """What is counted of the settlements of a window, and where."""
 
@@ -37,6 +39,7 @@ _FLAGS = {
     "missed": "one before it is missing",
     "early": "before its interval was over",
 }
+_AGAIN = "sent again, counted once"
 
 
 def read_pair(key: str | None, held: Sequence[str]) -> tuple[str | None, list[Markdown]]:
@@ -120,7 +123,8 @@ def carry_rows(row: Mapping[str, Any], unit: str = _APR) -> list[dict[str, str]]
     mean rate is in the ``unit``.
 
     >>> row = {"n": 3, "n_buy": 0, "n_sell": 3, "n_missed": 0, "n_changed": 0,
-    ...        "n_declared_differs": 0, "buy_coverage": 1.0, "sell_coverage": 0.5,
+    ...        "n_declared_differs": 0, "n_early": 0, "n_duplicates": 0,
+    ...        "buy_coverage": 1.0, "sell_coverage": 0.5,
     ...        "n_in_force": 0, "coverage": 0.5, "buy_carry_bps": None, "sell_carry_bps": None,
     ...        "carry_bps": None, "carry_reason": "low_coverage", "funding_apr_pct": None,
     ...        "funding_apr_reason": "low_coverage"}
@@ -227,11 +231,13 @@ def settlement_table(settled: pl.DataFrame, timezone: str) -> pl.DataFrame:
     """
     newest = settled.sort("ts", "leg", descending=[True, False])
     flags = pl.col("interval_flag").replace_strict(_FLAGS, default=None, return_dtype=pl.String)
+    again = pl.when(pl.col("n_duplicates") > 0).then(pl.lit(_AGAIN))
+    remarks = pl.concat_str(flags, again, separator="; ", ignore_nulls=True)
     return newest.select(
         pl.Series(f"time ({timezone})", clock_text(newest["ts"], timezone)),
         "leg",
         (100 * pl.col("rate")).alias("rate (%)"),
         pl.col("interval_hours").alias("accrued over (h)"),
         pl.col("funding_apr_pct").alias("% a year"),
-        flags.alias("remark"),
+        pl.when(remarks != "").then(remarks).alias("remark"),
     )

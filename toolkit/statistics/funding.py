@@ -19,7 +19,11 @@ sell_interval_hours  number   h         likewise
 
 - Rows may come in any order. A LazyFrame is collected. Times are rounded to the whole minute, as
   venues stamp a settlement some seconds late. Two rows of a trajectory at one time are refused, and
-  so are two settlements of one leg in one minute. A null, NaN or infinite rate is no settlement.
+  so are two rates of one leg in one minute. A null, NaN or infinite rate is no settlement.
+- A settlement may be sent again, some seconds or some hours late. Equal rates within half an
+  interval are one settlement, and ``n_duplicates`` counts the others:
+  `toolkit.statistics.duplicate_settlements.without_duplicates` has the rule. Where the rates
+  differ, both count, and the later one is flagged ``early``.
 - A leg whose rates are all 0, without a declared interval, is a spot leg.
 - Rows may come more often than a leg settles, with the rate in force. Those are no settlements and
   pay nothing: `toolkit.statistics.rates_in_force.settled` has the rule. Where they cannot be
@@ -135,6 +139,7 @@ def intervals(frame: Frame) -> pl.DataFrame:
     changed          Boolean  none      the interval is not that of the settlement before
     interval_flag    String   none      declared_differs, missed, early (settled before the interval
                                         was over). The first that holds, null for none
+    n_duplicates     Int64    count     rows left out as they are this settlement sent again
     ===============  =======  ========  ========================================================
 
     >>> hours = [0, 8, 16, 20, 24, 25, 26, 28]
@@ -283,7 +288,7 @@ def carry(
     [(28800, 1.0, 1.0), (57600, 2.0, 3.0)]
     """
     question = _question(
-        "funding.carry/2", window_of(frame, start, end, settlements_extent), min_coverage
+        "funding.carry/3", window_of(frame, start, end, settlements_extent), min_coverage
     )
     found = receipts(settlements(frame), question, min_coverage=min_coverage)
     known = pl.col("carry_reason").is_null()
@@ -344,10 +349,13 @@ def summary(
     n_buy                   Int64    count     settlements of the buy leg, 0 for spot
     n_sell                  Int64    count     settlements of the sell leg, 0 for spot
     n_missed                Int64    count     settlements of both that are missing between others
+    n_early                 Int64    count     settlements before their interval was over, both legs
     n_changed               Int64    count     changes of interval, both legs
     n_declared_differs      Int64    count     settlements with another interval than declared
     n_in_force              Int64    count     rows in the window that are no settlements but rates
                                                in force, both legs
+    n_duplicates            Int64    count     rows in the window that are a settlement sent again,
+                                               both legs: each settlement counts once
     buy_coverage            Float64  fraction  settlements present over expected, 1 for spot
     sell_coverage           Float64  fraction  likewise
     coverage                Float64  fraction  the same of both legs at once: the time both cover
@@ -383,7 +391,7 @@ def summary(
     (3, 1.0, 9.0, 32.85)
     """
     question = _question(
-        "funding.summary/2", window_of(frame, start, end, settlements_extent), min_coverage
+        "funding.summary/3", window_of(frame, start, end, settlements_extent), min_coverage
     )
     found = receipts(settlements(frame), question, min_coverage=min_coverage)
     return found.figures.with_columns(*question.columns)

@@ -60,7 +60,7 @@ def heatmap(
     """
     bucket_s = bucket_length(bucket)
     question = Question(
-        "funding.heatmap/1",
+        "funding.heatmap/2",
         *window_of(frame, start, end, settlements_extent),
         options=(("bucket_s", bucket_s),),
     )

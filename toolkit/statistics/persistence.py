@@ -134,7 +134,7 @@ def persistence(
     if band < 0:
         raise InputError("band_apr_pct", band_apr_pct, "percent a year from 0")
     question = Question(
-        "funding.persistence/1",
+        "funding.persistence/2",
         *window_of(frame, start, end, settlements_extent),
         options=(("band_apr_pct", band),),
     )

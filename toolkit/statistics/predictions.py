@@ -84,7 +84,7 @@ def prediction_errors(
     max_age_s = parse_length(max_age, parameter="max_age")
     singles = legs(frame)
     question = Question(
-        "funding.prediction_errors/1",
+        "funding.prediction_errors/2",
         *window_of(singles, start, end, settlements_extent),
         options=(("max_age_s", max_age_s), ("own", int(rates is None))),
     )

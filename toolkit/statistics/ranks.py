@@ -84,7 +84,7 @@ def rank_persistence(
     if not 0 <= share <= 1:
         raise InputError("min_coverage", min_coverage, allowed)
     question = Question(
-        "funding.rank_persistence/1",
+        "funding.rank_persistence/2",
         *window_of(frame, start, end, settlements_extent),
         options=(("of", of), ("min_coverage", share)),
     )

@@ -67,7 +67,8 @@ def settled(rows: pl.DataFrame) -> pl.DataFrame:
     What would be rates in force is undecided where the leg has no declared interval.
 
     Of rates in force, the first row within a tenth of an interval after a calendar time is the
-    settlement.
+    settlement. The first row of a leg is one where the next row comes later than it came after the
+    calendar time. Else a row before it was cut off, and it settles nothing.
 
     >>> rows = pl.DataFrame({"leg_number": [0] * 17, "rate": [2e-4] * 17,
     ...                      "ts": [3600 * hour for hour in range(17)],
@@ -154,9 +155,13 @@ def _kept_before() -> pl.Expr:
 
 @cache
 def _off_calendar() -> pl.Expr:
-    """Build the condition that a row is not the first of its run after a calendar time."""
-    near = pl.col("ts") - pl.col("due") <= TOLERANCE * 3600 * pl.col("hours")
-    return ~(pl.col("after_due") & near)
+    """Build the condition that a row is not the first one after a calendar time."""
+    since_due_s = pl.col("ts") - pl.col("due")
+    near = since_due_s <= TOLERANCE * 3600 * pl.col("hours")
+    # of the first row of a leg only the next one shows whether one more would precede it
+    follows = since_due_s >= pl.col("elapsed").shift(-1) * 3600
+    cut = pl.col("elapsed").is_null() & follows.fill_null(value=False)
+    return ~(pl.col("after_due") & near) | cut
 
 
 def _judged() -> list[pl.Expr]:

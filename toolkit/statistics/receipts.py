@@ -9,7 +9,7 @@ import polars as pl
 
 from toolkit.statistics.accruals import accruals, covered_stretches
 from toolkit.statistics.contract import Question, Reason, first_reason
-from toolkit.statistics.rates_in_force import HOURS_A_YEAR, LEG_KEY
+from toolkit.statistics.rates_in_force import HOURS_A_YEAR, LEG_KEY, TOLERANCE
 from toolkit.statistics.settlements import LEGS, LegSettlements
 
 BPS = 1e4
@@ -20,8 +20,16 @@ MIN_COVERAGE = 0.9
 
 _PCT = 100
 _SIGNS = {"buy": -BPS, "sell": BPS}
-_COUNTED = ("ts", "interval_hours", "missed", "changed", "interval_flag", "interval_reason")
-_COUNTS = {"missed": "n_missed", "changed": "n_changed", "differs": "n_declared_differs"}
+_COUNTED = (
+    *("ts", "elapsed_hours", "interval_hours", "missed", "changed"),
+    *("interval_flag", "interval_reason"),
+)
+_COUNTS = {
+    "missed": "n_missed",
+    "early": "n_early",
+    "changed": "n_changed",
+    "differs": "n_declared_differs",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,15 +114,14 @@ def _payments(
 def _times(found: LegSettlements, question: Question) -> pl.DataFrame:
     ts = pl.col("ts")
     settled = found.rows.select("trajectory", "ts").filter(inside(question)).group_by("trajectory")
-    unsettled = found.in_force.filter(inside(question)).group_by("trajectory")
-    return settled.agg(
+    times = settled.agg(
         ts.n_unique().cast(pl.Int64).alias("n"), ts.min().alias("t_first"), ts.max().alias("t_last")
-    ).join(
-        unsettled.agg(pl.len().cast(pl.Int64).alias("n_in_force")),
-        on="trajectory",
-        how="full",
-        coalesce=True,
     )
+    for name, rows in (("n_in_force", found.in_force), ("n_duplicates", found.duplicates)):
+        of_rows = rows.filter(inside(question)).group_by("trajectory")
+        count = of_rows.agg(pl.len().cast(pl.Int64).alias(name))
+        times = times.join(count, on="trajectory", how="full", coalesce=True)
+    return times
 
 
 def _in_common(common: pl.DataFrame) -> pl.DataFrame:
@@ -142,12 +149,14 @@ def _legs(found: LegSettlements, question: Question, paid: pl.DataFrame) -> list
 def _counts(leg: str, question: Question) -> list[pl.Expr]:
     ts, interval_s = pl.col("ts"), 3600 * pl.col("interval_hours")
     within = inside(question)
+    least_hours = (1 - TOLERANCE) * pl.col("interval_hours")
     # of the settlements missing before this one, those that fall into the window, counted back
     first = ((ts - question.end) / interval_s).ceil().clip(lower_bound=1)
     last = pl.min_horizontal("missed", ((ts - question.start) / interval_s).ceil() - 1)
     counts = {
         "n": within.sum(),
         "missed": pl.when(pl.col("missed") > 0).then((last - first + 1).clip(0)).sum(),
+        "early": (within & (pl.col("elapsed_hours") < least_hours)).sum(),
         "changed": (within & pl.col("changed")).sum(),
         "differs": (within & (pl.col("interval_flag") == "declared_differs")).sum(),
         "unclear": (within & (pl.col("interval_reason") == Reason.DENSE_ROWS.value)).sum(),
@@ -196,7 +205,7 @@ def _figures() -> list[pl.Expr]:
             (pl.col(f"buy_{count}") + pl.col(f"sell_{count}")).alias(name)
             for count, name in _COUNTS.items()
         ),
-        pl.col("n_in_force"),
+        pl.col("n_in_force", "n_duplicates"),
         *(pl.col(f"{leg}_coverage") for leg in LEGS),
         pl.col("coverage", "t_first", "t_last"),
         first_reason({Reason.EMPTY: pl.col("n") == 0}).alias("settlements_reason"),

@@ -16,6 +16,7 @@ from toolkit.statistics.contract import (
     collected,
     first_reason,
 )
+from toolkit.statistics.duplicate_settlements import GRID_HOURS, without_duplicates
 from toolkit.statistics.observations import checked_keys, observed, ordered
 from toolkit.statistics.rates_in_force import (
     HOURS_A_YEAR,
@@ -26,7 +27,6 @@ from toolkit.statistics.rates_in_force import (
 
 LEGS = ("buy", "sell")
 
-_GRID_HOURS = (1, 2, 4, 8, 24)
 _MINUTE_S = 60
 _TYPES = {
     "trajectory": "String or integer",
@@ -46,12 +46,13 @@ class LegSettlements:
     ``sell_spot``: whether that leg is a spot leg, which settles nothing and owes nothing. ``rows``
     is sorted by trajectory, leg and time, and numbers each leg of each trajectory in this order
     (``leg_number``). ``in_force`` has the trajectory, leg and ts of the rows that were rates in
-    force and no settlements.
+    force and no settlements, ``duplicates`` of those that are a settlement sent again.
     """
 
     trajectories: pl.DataFrame
     rows: pl.DataFrame
     in_force: pl.DataFrame
+    duplicates: pl.DataFrame
 
 
 def settlements(frame: Frame, *columns: str) -> LegSettlements:
@@ -98,17 +99,22 @@ def settlements(frame: Frame, *columns: str) -> LegSettlements:
         spot = of_leg.group_by("leg_number", maintain_order=True).agg(_is_spot()).to_series(1)
         trajectories = trajectories.with_columns(spot.alias(f"{leg}_spot"))
         paid = of_leg.filter(pl.col("rate").is_not_null())
-        if rounded:
-            checked_keys(paid.select(_key(trajectories)[0], "ts"))
         if spot.any():
             paid = paid.filter(~spot.gather(paid["leg_number"] // 2))
         parts.append(paid)
-    marked = settled(pl.concat(parts).sort("leg_number", maintain_order=True))
-    key, paid = _key(trajectories), marked.filter(~pl.col("in_force"))
+    kept, duplicates = without_duplicates(pl.concat(parts).sort("leg_number", maintain_order=True))
+    key = _key(trajectories)
+    if rounded:
+        for place in range(len(LEGS)):
+            of_place = kept.filter(pl.col("leg_number") % len(LEGS) == place)
+            checked_keys(of_place.select(key[0], "ts"))
+    marked = settled(kept)
+    paid = marked.filter(~pl.col("in_force"))
     return LegSettlements(
         trajectories,
         collected(_with_intervals(paid).select(*key, pl.all()).select(*columns or [pl.all()])),
         marked.filter("in_force").select(*key, "ts"),
+        duplicates.select(*key, "ts"),
     )
 
 
@@ -171,6 +177,7 @@ def _with_intervals(paid: pl.DataFrame) -> pl.LazyFrame:
             _why_null("interval_hours").alias("interval_reason"),
             "changed",
             _flag().alias("interval_flag"),
+            "n_duplicates",
             "leg_number",
         )
     )
@@ -197,7 +204,7 @@ def _shown() -> pl.Expr:
     candidates = [
         declared,
         pl.col("declared_before"),
-        *(pl.lit(hours, pl.Float64) for hours in _GRID_HOURS),
+        *(pl.lit(hours, pl.Float64) for hours in GRID_HOURS),
     ]
     return pl.coalesce(pl.when(near(hours)).then(hours) for hours in candidates)
 

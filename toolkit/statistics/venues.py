@@ -167,7 +167,7 @@ def dispersion(
     [(0, 2, 10.95, 'Y.futures'), (28800, 2, 21.9, 'X.futures')]
     """
     window = window_of(frame, start, end, settlements_extent)
-    question, bucket_s = _question("funding.dispersion/1", window, bucket, min_coverage)
+    question, bucket_s = _question("funding.dispersion/2", window, bucket, min_coverage)
     venues, rates = _of_venues(frame, question, bucket_s, min_coverage)
     return _by_bucket(venues, rates, question, bucket_s).with_columns(*question.columns)
 
@@ -217,7 +217,7 @@ def dispersion_summary(
     ('A', 2, 2, 16.425)
     """
     window = window_of(frame, start, end, settlements_extent)
-    question, bucket_s = _question("funding.dispersion_summary/1", window, bucket, min_coverage)
+    question, bucket_s = _question("funding.dispersion_summary/2", window, bucket, min_coverage)
     venues, rates = _of_venues(frame, question, bucket_s, min_coverage)
     rows = _by_bucket(venues, rates, question, bucket_s)
     has = pl.col("range_apr_pct").is_not_null()

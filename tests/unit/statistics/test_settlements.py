@@ -140,6 +140,6 @@ def test_doubled_rows_and_two_settlements_in_one_minute_are_refused(joined, ever
     frame = joined(None, every(8, [1e-4, 1e-4]))
     with pytest.raises(InputError, match="one row per trajectory and ts"):
         funding.intervals(pl.concat([frame, frame]))
-    near = pl.concat([frame, frame.with_columns(pl.col("ts") + 20)])
+    near = pl.concat([frame, frame.with_columns(pl.col("ts") + 20, sell_rate=2e-4)])
     with pytest.raises(InputError, match="one row per trajectory and ts"):
         funding.summary(near, START, START + DAY)
