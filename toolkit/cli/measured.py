@@ -32,6 +32,7 @@ from toolkit.statistics.conditions import Schema
 from toolkit.statistics.contract import Reason, beside
 from toolkit.statistics.differentials import service_differential, without_rates
 from toolkit.statistics.event_counts import event_counts
+from toolkit.statistics.plausibility import notes_of
 from toolkit.statistics.polls import PollCount, by_polls
 from toolkit.statistics.rates_in_force import with_apr
 from toolkit.store import Store
@@ -45,6 +46,7 @@ _SPREAD: tuple[Figure, ...] = (
     ("step", "step_s", "s"),
     ("segments", "n_segments", "count"),
     ("longest gap", "longest_gap_s", "s"),
+    ("not plausible", "implausible", "text"),
     ("mean", "spread_mean_log_bps", "bps"),
     ("time-weighted mean", "spread_time_weighted_mean_log_bps", "bps"),
     ("standard deviation", "spread_std_log_bps", "bps"),
@@ -80,6 +82,7 @@ _FUNDING: tuple[Figure, ...] = (
     ("coverage of the leg bought", "buy_coverage", "share"),
     ("coverage of the leg sold", "sell_coverage", "share"),
     ("coverage of both at once", "coverage", "share"),
+    ("not plausible", "implausible", "text"),
     ("received on the leg bought", "buy_carry_bps", "bps"),
     ("received on the leg sold", "sell_carry_bps", "bps"),
     ("carry, received on both", "carry_bps", "bps"),
@@ -107,6 +110,7 @@ _RATE: tuple[Figure, ...] = (
     ("period of the polls", "step_s", "s"),
     ("segments", "n_segments", "count"),
     ("longest gap", "longest_gap_s", "s"),
+    ("not plausible", "implausible", "text"),
     ("mean", "funding_apr_mean_pct", "%"),
     ("time-weighted mean", "funding_apr_time_weighted_mean_pct", "%"),
     ("standard deviation", "funding_apr_std_pct", "%"),
@@ -247,7 +251,7 @@ def series_sheet(
     if found.is_empty():
         raise nothing_in(store, asked, str(asked.window))
     asked.name_silent(found["trajectory"], str(asked.window))
-    figures, columns = shown
+    figures, columns = shown_where_odd(shown[0], found), shown[1]
     if asked.polls is not None:
         found = by_polls(found, asked.polls)
         polls = f"{counted(asked.polls.answered, 'poll')} answered, {asked.polls.missed:,} missed"
@@ -255,9 +259,16 @@ def series_sheet(
         after = [name for _, name, _ in figures].index("coverage") + 1
         figures = [*figures[:after], _NOT_TRACKED, *figures[after:]]
         columns = [*columns, TableColumn("not tracked", "not_tracked", "count")]
-    notes = [] if asked.pairs is None else asked.pairs.notes
+    notes = [*([] if asked.pairs is None else asked.pairs.notes), *notes_of(found)]
     source = store.source.label
     return Sheet(heading, source, found, columns, order=order, figures=figures, notes=notes)
+
+
+def shown_where_odd(figures: Sequence[Figure], found: pl.DataFrame) -> Sequence[Figure]:
+    """Leave out the line of what is not plausible where nothing is."""
+    if notes_of(found):
+        return figures
+    return [figure for figure in figures if figure[1] != "implausible"]
 
 
 def _spreads(rows: pl.DataFrame, window: Interval, step_s: int | None) -> pl.DataFrame:
@@ -314,11 +325,12 @@ def funding_sheet(
         for figure in _FUNDING
         if figure[1] not in _SHOWN_ABOVE_0 or found[figure[1]].gt(0).any()
     ]
+    figures = shown_where_odd(figures, found)
     columns: Sequence[TableColumn] = _FUNDING_COLUMNS
     if found["differential_n"].gt(0).any():
         figures = [*figures, *_IN_FORCE]
         columns = [*columns[:2], _IN_FORCE_COLUMN, *columns[2:]]
-    notes = _uncovered(found)
+    notes = [*notes_of(found), *_uncovered(found)]
     if costs is not None:
         found = _net_carries(found, costs)
         figures = [*figures, *NET_FUNDING]

@@ -19,6 +19,7 @@ from toolkit.market import Pair, format_ts
 from toolkit.series.pairing import joined_notes
 from toolkit.statistics.conditions import Schema
 from toolkit.statistics.flags import FLAGS
+from toolkit.statistics.plausibility import notes_of
 from toolkit.statistics.screening import without_flags
 from toolkit.workspace.passes import Passes
 from toolkit.workspace.screening import Screened, Screening
@@ -166,7 +167,7 @@ def screen_command(
         kept,
         _SHOWN[family],
         order=family.order,
-        notes=[*_joined(pairs), *_left_out(found.height - kept.height)],
+        notes=[*_joined(pairs), *notes_of(kept), *_left_out(found.height - kept.height)],
     )
     show(view, sheet if costs is None else _with_net(sheet, costs, family))
 

@@ -13,6 +13,7 @@ from toolkit.dashboard.explorer import Explored
 from toolkit.dashboard.explorer_beyond import Beyond
 from toolkit.dashboard.fee_choice import Net
 from toolkit.dashboard.formatting import NULL, level_text, reason_words
+from toolkit.dashboard.implausible import row_notes, show_implausible
 from toolkit.dashboard.screen import st
 from toolkit.dashboard.trajectory_choice import MOST_NOTIONAL
 from toolkit.foreign import Markdown, markdown
@@ -70,9 +71,10 @@ def show_figures(explored: Explored, row: Mapping[str, Any], beyond: Beyond | No
         _metric(
             "Coverage",
             NULL if row["coverage"] is None else share_text(row["coverage"]),
-            f"longest gap {duration(row['longest_gap_s'])}" if row["longest_gap_s"] else None,
+            _beside_coverage(row),
             sign=_coverage_help(explored, row),
         )
+    show_implausible(row_notes(row))
 
 
 def show_kept(explored: Explored, rows: pl.DataFrame) -> None:
@@ -170,6 +172,12 @@ _NO_LEVEL = Markdown(
 
 def _empty_words(row: Mapping[str, Any]) -> str | None:
     return f"{row['n_null']:,} without a value" if row["n_null"] else None
+
+
+def _beside_coverage(row: Mapping[str, Any]) -> str | None:
+    if row["n"] and row["coverage"] is None:
+        return reason_words(row, "coverage")
+    return f"longest gap {duration(row['longest_gap_s'])}" if row["longest_gap_s"] else None
 
 
 def _coverage_help(explored: Explored, row: Mapping[str, Any]) -> Markdown:

@@ -15,6 +15,7 @@ from toolkit.dashboard.fee_choice import Net
 from toolkit.dashboard.formatting import reason_words
 from toolkit.dashboard.funding_choice import FundingChoice
 from toolkit.dashboard.funding_measured import LENGTHS_D, measure_carried
+from toolkit.dashboard.implausible import show_implausible
 from toolkit.dashboard.lately import funding_lately
 from toolkit.dashboard.loads import FUNDING, offer
 from toolkit.dashboard.overview_funding import sign_words
@@ -24,6 +25,7 @@ from toolkit.dashboard.shell import PageShell
 from toolkit.foreign import Markdown
 from toolkit.market import Family, Trajectory
 from toolkit.statistics.funding import net_summary
+from toolkit.statistics.plausibility import notes_of
 from toolkit.statistics.rates_in_force import HOURS_A_YEAR
 from toolkit.store import swapped
 
@@ -51,7 +53,8 @@ _HELP = Markdown(
 def show_league(shell: PageShell, bar: Screen, asked: FundingChoice, net: Net | None) -> None:
     """Show the table, and its rows as files in the bar."""
     heading = Markdown("**Kept by the pairs held (bps)**")
-    rows = league_rows(measure_carried(shell.held), net, asked.notional)
+    carried = measure_carried(shell.held)
+    rows = league_rows(carried, net, asked.notional)
     rows = shell.kept(rows)
     pairs = shell.kept(_pairs(shell)).height
     if rows.is_empty() and not pairs:
@@ -78,6 +81,13 @@ def show_league(shell: PageShell, bar: Screen, asked: FundingChoice, net: Net | 
         "league",
         _ROWS_HIGH,
     )
+    show_implausible(notes_of(shown_pairs(carried, rows)))
+
+
+def shown_pairs(carried: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
+    """Return each pair that is shown once, as over the longest time measured."""
+    shown = carried.filter(pl.col("trajectory").is_in(rows["stream"].implode()))
+    return shown.sort("days", "trajectory").unique("trajectory", keep="last", maintain_order=True)
 
 
 def _pairs(shell: PageShell) -> pl.DataFrame:

@@ -10,6 +10,7 @@ import polars as pl
 from toolkit.cards import signed
 from toolkit.charts import in_unit
 from toolkit.charts.matrix import DECIMALS, SCALE, full_colour
+from toolkit.dashboard.implausible import high_rate_notes, show_implausible
 from toolkit.dashboard.loads import RATES, offer
 from toolkit.dashboard.screen import component, st
 from toolkit.dashboard.shell import PageShell
@@ -58,6 +59,7 @@ def show_matrix(shell: PageShell, answer: tuple[int, str] | None, unit: str) -> 
 
     data = matrix_data(rates, unit, keys, shell)
     _MATRIX(data=data, key=_KEY, on_opened_change=keep)
+    show_implausible(high_rate_notes(rates))
 
 
 def matrix_data(

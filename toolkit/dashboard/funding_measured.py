@@ -17,6 +17,7 @@ _HOUR_S, _DAY_S = 3_600, 86_400
 _SUMMED = (
     *("trajectory", "window_start", "window_end", "coverage"),
     *("carry_bps", "carry_reason", "funding_apr_pct", "funding_apr_reason"),
+    "implausible",
 )
 
 
@@ -24,11 +25,12 @@ def measure_carried(held: Held) -> pl.DataFrame:
     """Measure what each pair that is held received over its last 1, 7 and 30 days.
 
     A row is a pair and a length: trajectory, days, the columns of
-    `toolkit.statistics.funding.summary` that `toolkit.statistics.funding.net_summary` takes, and
-    coverage. ``largest_fall_bps`` is that of the cumulative carry from a maximum before it, over
-    the part of the 30 days that both legs cover, ``largest_rise_bps`` that of the pair turned
-    round. A pair's time ends where both legs have settled. Where that is more than a day before the
-    newest settlement of all, it ends with that one, and too little is covered for a figure.
+    `toolkit.statistics.funding.summary` that `toolkit.statistics.funding.net_summary` takes,
+    coverage and implausible. ``largest_fall_bps`` is that of the cumulative
+    carry from a maximum before it, over the part of the 30 days that both legs cover,
+    ``largest_rise_bps`` that of the pair turned round. A pair's time ends where both legs have
+    settled. Where that is more than a day before the newest settlement of all, it ends with that
+    one, and too little is covered for a figure.
     """
     pairs = held.streams.filter(pl.col("rows") > 0, kind=Family.FUNDING.value)
     newest = pairs["last_ts"].drop_nulls().sort()

@@ -25,6 +25,7 @@ from toolkit.dashboard.funding_tables import (
     settlement_table,
     settlements,
 )
+from toolkit.dashboard.implausible import row_notes, show_implausible
 from toolkit.dashboard.loads import FUNDING, offer
 from toolkit.dashboard.reading import read_rows
 from toolkit.dashboard.rows import RowColumn, show_rows
@@ -129,6 +130,7 @@ def _show_figures(row: Mapping[str, Any], unit: str) -> None:
     show_metrics(
         [(each["figure"], each["value"], each["reason"] or each["rests on"]) for each in shown]
     )
+    show_implausible(row_notes(row))
     if counted := [f"{line['figure']}: {line['value']}" for line in odd if line["value"] != "0"]:
         st.caption(Markdown("; ").join(counted))
 

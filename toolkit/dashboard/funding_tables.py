@@ -40,6 +40,7 @@ _FLAGS = {
     "early": "before its interval was over",
 }
 _AGAIN = "sent again, counted once"
+_HIGH = "a rate above 5 % is not plausible"
 
 
 def read_pair(key: str | None, held: Sequence[str]) -> tuple[str | None, list[Markdown]]:
@@ -227,12 +228,13 @@ def settlement_table(settled: pl.DataFrame, timezone: str) -> pl.DataFrame:
     ...     "sell_rate": [0.25] * 2, "buy_interval_hours": [None] * 2,
     ...     "sell_interval_hours": [8.0] * 2})
     >>> settlement_table(settlements(rows, Interval(0, 28800)), "UTC").rows()
-    [('1970-01-01 08:00', 'sell', 25.0, 8.0, 27375.0, None)]
+    [('1970-01-01 08:00', 'sell', 25.0, 8.0, 27375.0, 'a rate above 5 % is not plausible')]
     """
     newest = settled.sort("ts", "leg", descending=[True, False])
     flags = pl.col("interval_flag").replace_strict(_FLAGS, default=None, return_dtype=pl.String)
     again = pl.when(pl.col("n_duplicates") > 0).then(pl.lit(_AGAIN))
-    remarks = pl.concat_str(flags, again, separator="; ", ignore_nulls=True)
+    high = pl.when(pl.col("rate_flag").is_not_null()).then(pl.lit(_HIGH))
+    remarks = pl.concat_str(flags, again, high, separator="; ", ignore_nulls=True)
     return newest.select(
         pl.Series(f"time ({timezone})", clock_text(newest["ts"], timezone)),
         "leg",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from toolkit.dashboard.implausible import high_rate_notes, show_implausible
 from toolkit.dashboard.lately import funding_lately
 from toolkit.dashboard.loads import RATES, offer
 from toolkit.dashboard.opening import stream_of
@@ -35,7 +36,8 @@ def show_funding(shell: PageShell, rates: tuple[int, str] | None) -> None:
     at, document = rates
     if words := snapshot_items("funding", document).words:
         st.warning(Markdown("The overview of {}: {}.").format(shell.moment(at), words))
-    widest = widest_differentials(shell.kept(funding_rates(document)))
+    kept = shell.kept(funding_rates(document))
+    widest = widest_differentials(kept)
     widest = widest.filter(pl.col("differential_apr_pct") > 0).head(_SHOWN)
     if widest.is_empty():
         st.markdown(heading)
@@ -53,6 +55,7 @@ def show_funding(shell: PageShell, rates: tuple[int, str] | None) -> None:
         _columns(shell, widest),
         "apart",
     )
+    show_implausible(high_rate_notes(kept))
 
 
 def _columns(shell: PageShell, widest: pl.DataFrame) -> list[RowColumn]:

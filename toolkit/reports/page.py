@@ -141,7 +141,7 @@ def _basis(part: Part, answer: PartResult, recipe: Recipe) -> Html:
 def definition(part: Part, method: str) -> list[str]:
     """Return what a part computes, in the words of its documentation.
 
-    >>> definition(Part("summary", 0, 60, stream="A_B:X.spot:Y.spot"), "spread.summary/4")[1][:30]
+    >>> definition(Part("summary", 0, 60, stream="A_B:X.spot:Y.spot"), "spread.summary/5")[1][:30]
     'Compute coverage, mean and dev'
     """
     series = class_of(part.stream) if part.stream else None

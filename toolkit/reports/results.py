@@ -20,11 +20,11 @@ _FIRST = {
         *("spread_mean_log_bps", "spread_std_log_bps", "spread_median_log_bps"),
         *("spread_q05_log_bps", "spread_q95_log_bps", "spread_q99_log_bps"),
         *("half_life_s", "half_life_lower_s", "half_life_upper_s", "observed_share"),
-        *("longest_gap_s", "net_share", "net_mean_bps", "cost_mean_bps"),
+        *("longest_gap_s", "implausible", "net_share", "net_mean_bps", "cost_mean_bps"),
     ),
     "funding.summary": (
         *("carry_bps", "funding_apr_pct", "buy_carry_bps", "sell_carry_bps"),
-        *("n_missed", "n_changed", "net_carry_bps"),
+        *("implausible", "n_missed", "n_changed", "net_carry_bps"),
     ),
     "funding.persistence": (
         *("positive_share", "negative_share", "flips", "longest_run_s", "same_sign_share"),
@@ -32,7 +32,8 @@ _FIRST = {
     ),
     "quality.flags": (
         *("flags", "stale_buy", "stale_sell", "repeated_buy", "repeated_sell", "levels_apart"),
-        *("power_of_ten", "service_differs", "clock_shift", "stale_sd_log_bps"),
+        *("power_of_ten", "level_break", "sentinel_price", "more_than_expected"),
+        *("service_differs", "clock_shift", "stale_sd_log_bps"),
         *("rows_of_both", "observed_share", "longest_gap_s"),
     ),
 }
@@ -45,7 +46,7 @@ _COLUMNS = {
     ),
     "funding.summary": (
         *("trajectory", "funding_apr_pct", "carry_bps", "net_carry_bps", "positive_share"),
-        *("flips", "n", "coverage"),
+        *("flips", "n", "coverage", "implausible"),
     ),
     "funding.holdings": (
         *("horizon_s", "gross_median_bps", "gross_q05_bps", "gross_q95_bps", "net_median_bps"),

@@ -71,7 +71,7 @@ def column(name: str, columns: Collection[str], *, parameter: str) -> str:
         return name
     nearest = difflib.get_close_matches(name.lower(), columns, n=1, cutoff=0.4)
     advice = f"nearest: {nearest[0]}" if nearest else ""
-    raise InputError(parameter, name, ", ".join(columns), advice=advice)
+    raise InputError(parameter, name, list(columns), advice=advice)
 
 
 def _check_words(text: str, columns: Schema, parameter: str) -> None:

@@ -61,6 +61,7 @@ class Reason(StrEnum):
     CLOCK_SKEW = "clock_skew"
     NOT_NOTED = "not_noted"
     DAYS_DEPEND = "days_depend"
+    MORE_THAN_EXPECTED = "more_than_expected"
 
     @property
     def words(self) -> str:
@@ -97,6 +98,7 @@ _WORDS = {
     Reason.CLOCK_SKEW: "its close is stamped before its opening",
     Reason.NOT_NOTED: "nobody counted it when the rows came",
     Reason.DAYS_DEPEND: "days are too like the days before them to be separate draws",
+    Reason.MORE_THAN_EXPECTED: "there are more rows than their step lets expect",
 }
 
 

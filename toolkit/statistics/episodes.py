@@ -15,7 +15,14 @@ from toolkit.statistics.contract import (
     real_number,
     whole_number,
 )
-from toolkit.statistics.kernel import Statistic, asked_columns, measure, presence, shares
+from toolkit.statistics.kernel import (
+    Statistic,
+    asked_columns,
+    measure,
+    presence,
+    shares,
+    why_uncovered,
+)
 from toolkit.statistics.observations import observed_chunks
 from toolkit.statistics.windows import window_of
 
@@ -150,7 +157,8 @@ def episodes(
     n               Int64    count  observations in the episode
     coverage        Float64  ratio  of this trajectory, as in `coverage`
     observed_share  Float64  ratio  of this trajectory, as in `coverage`
-    coverage_reason String   none   why one of the two is null: too_few (the step is not known)
+    coverage_reason String   none   why one of the two is null: too_few (the step is not known),
+                                     more_than_expected (more rows than bars)
     window_start    Int64    s      as asked, Unix UTC
     window_end      Int64    s      as asked, Unix UTC, itself outside
     method          String   none   what computed the row, with its version
@@ -314,6 +322,6 @@ def _columns(question: Question) -> list[pl.Expr]:
         pl.col("censored_left", "censored_right", "n"),
         *shares(),
         pl.col("^spread_basis$"),
-        first_reason({Reason.TOO_FEW: pl.col("step_s").is_null()}).alias("coverage_reason"),
+        first_reason(why_uncovered()).alias("coverage_reason"),
         *asked_columns(question),
     ]

@@ -115,8 +115,8 @@ def documented(method: str) -> Documented:
     Columns that its table only lists are explained as in the statistic that it refers to. Raises
     `InputError` for a method of no statistic.
 
-    >>> documented("spread.summary/4").columns["coverage"].text
-    'bars with an observation over n_expected, 0 for n = 0'
+    >>> documented("spread.summary/5").columns["coverage"].text
+    'bars with an observation over n_expected, 0 for n = 0, null where n is above n_expected'
     """
     module, name = _named(method)
     own = Documented.of(getattr(module, name))
@@ -144,7 +144,7 @@ def _named(method: str) -> tuple[Any, str]:
             module = None
         if module is not None and hasattr(module, found[2]):
             return module, found[2]
-    raise InputError("method", method, "that of a statistic, e.g. spread.summary/4")
+    raise InputError("method", method, "that of a statistic, e.g. spread.summary/5")
 
 
 def _function(module: Any, name: str) -> Callable[..., Any] | None:
@@ -185,7 +185,7 @@ def explain(result: pl.DataFrame, *figures: str) -> str:
     spread_median_bps = 2 bps: median
     half_life_s is null: too few observations for this statistic
     <BLANKLINE>
-    By spread.summary/4: Compute `coverage`, mean and deviation, ...
+    By spread.summary/5: Compute `coverage`, mean and deviation, ...
     """
     checked_frame(result, "result")
     if "method" not in result.columns:
@@ -218,7 +218,7 @@ def meaning_of(name: str, page: Documented) -> Meaning:
     ``spread_mean_log_bps`` is documented, and ``buy_price_mean`` the same of ``buy_price``. So is
     ``return_mean_log_bps``, and ``return_from_detection_mean_log_bps`` the same from the event on.
 
-    >>> meaning_of("half_life_s", documented("spread.summary/4")).unit
+    >>> meaning_of("half_life_s", documented("spread.summary/5")).unit
     's'
     """
     if name in page.columns:

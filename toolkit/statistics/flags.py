@@ -26,6 +26,13 @@ from toolkit.statistics.kernel import Statistic, measure
 from toolkit.statistics.late_legs import APART, LATE, UNKNOWN, late_legs
 from toolkit.statistics.lead_lag import checked_lag, peaks, why
 from toolkit.statistics.observations import PAIR_HASH
+from toolkit.statistics.plausibility import (
+    APART_BPS,
+    MANY_ROWS,
+    SERIES_FLAGS,
+    conditions,
+    prepared,
+)
 from toolkit.statistics.stale_legs import LEGS, counted, repeats, stale_legs, with_repeats
 from toolkit.statistics.windows import window_of
 
@@ -38,10 +45,12 @@ FLAGS = (
     "power_of_ten",
     "service_differs",
     "clock_shift",
+    *SERIES_FLAGS,
 )
 """The names of the flags, each a Boolean column of `flags`."""
 
 _CARRIED = ("buy_price", "sell_price", "spread_pct")
+_ODD = tuple(name for name in SERIES_FLAGS if name != MANY_ROWS)
 _TENFOLD_LOG_BPS = 1e4 * math.log(10)
 _EMPTY = {Reason.EMPTY: pl.col("n") == 0}
 _MISSING = _EMPTY | {Reason.MISSING_LEG: pl.col("rows_of_both") == 0}
@@ -54,7 +63,7 @@ class _Thresholds:
     stale_s: int = 3_600
     stale_moves: int = 10
     repeated_share: float = 0.5
-    apart_bps: float = 1_000.0
+    apart_bps: float = APART_BPS
     apart_share: float = 0.5
     differs_bps: float = 1.0
     least_correlation: float = 0.2
@@ -74,7 +83,7 @@ class _Thresholds:
 
     def question(self, about: Question) -> Question:
         """Return the question of the flags about the same rows."""
-        return replace(about, method="quality.flags/2", options=tuple(asdict(self).items()))
+        return replace(about, method="quality.flags/3", options=tuple(asdict(self).items()))
 
 
 _USUAL = _Thresholds()
@@ -113,6 +122,15 @@ def flags(
     - ``clock_shift``: of the correlations of the returns at up to ``max_lag_steps``, as in
       `lead_lag`, the largest is not that at lag 0. It is at least ``least_correlation``, and above
       that at lag 0 by more than the null band. One clock is late, or one leg repeats the other.
+    - ``level_break``: from one observation to the next the ratio of the prices changes by a factor
+      within ``apart_bps`` of 10 or a tenth, or by 100 and more, less ``apart_bps``, at any share of
+      the window. A leg was redenominated, or its ticker means another coin since. A fall by 60 %
+      is none.
+    - ``sentinel_price``: a price is a number that programs put where they have none:
+      `toolkit.statistics.plausibility.sentinel_marks` lists them. Six nines or more are one where
+      the ratio is beyond twice its median or half of it.
+    - ``more_than_expected``: there are more observations than bars. Some are doubled, or the step
+      is not theirs.
 
     Beside them is how far apart two legs of one price are where one of them is known later than the
     other: ``stale_sd_log_bps`` is 1e4 sigma sqrt(late_s), of which sigma is the volatility of a
@@ -158,6 +176,13 @@ def flags(
     power_of_ten_first_ts         Int64    s         time of the first of them
     power_of_ten_exponent         Int64    none      commonest k: the sell price is near 10^k times
                                                      the buy price. Null where power_of_ten_n is 0
+    level_break                   Boolean  none      their ratio changes by a power of ten
+    level_break_n                 Int64    count     observations in which it does
+    level_break_first_ts          Int64    s         time of the first of them
+    sentinel_price                Boolean  none      a price stands for none
+    sentinel_price_n              Int64    count     observations with such a price
+    sentinel_price_first_ts       Int64    s         time of the first of them
+    more_than_expected            Boolean  none      n is above n_expected
     levels_reason                 String   none      empty
     service_differs               Boolean  none      the service's spread is not that of the legs
     service_compared              Int64    count     observations with both prices and spread_pct
@@ -227,7 +252,7 @@ def with_flags(frame: Frame, question: Question, *statistics: Statistic) -> pl.D
     >>> rows = {"trajectory": ["A_B:X.spot:Y.spot"], "ts": [0], "spread_log_bps": [5.0]}
     >>> question = Question("rows/1", 0, 60, "spread_log_bps")
     >>> with_flags(pl.DataFrame(rows), question).select("flags", "flags_method").row(0)
-    ('', 'quality.flags/2')
+    ('', 'quality.flags/3')
     """
     frame = _with_legs(frame)
     found = _named(measure(frame, question, *statistics, _statistic(_USUAL)))
@@ -266,7 +291,13 @@ def _with_legs(frame: Frame) -> Frame:
 @cache
 def _statistic(asked: _Thresholds) -> Statistic:
     """Make the statistic of all flags."""
-    aggregates = [*repeats(), *_levels(asked.apart_bps), *_compared(asked)]
+    odd = conditions()
+    aggregates = [
+        *repeats(),
+        *_levels(asked.apart_bps),
+        *(each for name in _ODD for each in counted(name, odd[name])),
+        *_compared(asked),
+    ]
     results = [
         *_results(asked),
         *_shifts(asked.least_correlation),
@@ -283,7 +314,7 @@ def _statistic(asked: _Thresholds) -> Statistic:
         lambda _column: aggregates,
         lambda _column: results,
         fitted,
-        lambda rows, _part: with_repeats(rows),
+        lambda rows, _part: prepared(with_repeats(rows), "spread_log_bps", asked.apart_bps),
         carried=(*_CARRIED, APART),
     )
 
@@ -339,6 +370,11 @@ def _results(asked: _Thresholds) -> list[pl.Expr]:
         for share in [pl.col(f"{name}_n") / n]
         for each in _flag(name, share, share >= asked.apart_share)
     ]
+    levels.append(pl.col("power_of_ten_exponent"))
+    for name in _ODD:
+        count = pl.col(f"{name}_n")
+        levels += [(count > 0).alias(name), count, pl.col(f"{name}_first_ts")]
+    levels.append((n > pl.col("n_expected")).fill_null(value=False).alias(MANY_ROWS))
     differs = pl.col("service_differs_n")
     service = _flag("service_differs", differs / pl.col("service_compared"), differs > 0)
     service = [
@@ -354,7 +390,7 @@ def _results(asked: _Thresholds) -> list[pl.Expr]:
         both.fill_null(0),
         *_unless(_MISSING, stale, "stale"),
         *_unless(_MISSING | few, repeated, "repeated"),
-        *_unless(_EMPTY, [*levels, pl.col("power_of_ten_exponent")], "levels"),
+        *_unless(_EMPTY, levels, "levels"),
         *_unless(nothing, service, "service"),
     ]
 

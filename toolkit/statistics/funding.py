@@ -140,6 +140,7 @@ def intervals(frame: Frame) -> pl.DataFrame:
     interval_flag    String   none      declared_differs, missed, early (settled before the interval
                                         was over). The first that holds, null for none
     n_duplicates     Int64    count     rows left out as they are this settlement sent again
+    rate_flag        String   none      rate_above_5_pct (per interval), null for none
     ===============  =======  ========  ========================================================
 
     >>> hours = [0, 8, 16, 20, 24, 25, 26, 28]
@@ -362,6 +363,9 @@ def summary(
     t_first                 Int64    s         first settlement in the window, Unix UTC
     t_last                  Int64    s         last settlement in the window, Unix UTC
     settlements_reason      String   none      empty (n = 0)
+    implausible             String   none      rate_above_5_pct, "" for none: a rate beyond 5 % per
+                                               interval is perhaps in the quote per contract
+    implausible_n           Int64    count     settlements with such a rate, both legs
     buy_carry_bps           Float64  bps       received on the buy leg: minus its rates
     sell_carry_bps          Float64  bps       received on the sell leg: its rates
     carry_bps               Float64  bps       received on both, of the notional of one leg

@@ -11,7 +11,8 @@ Conventions, per trajectory and inside the window ``[start, end)``:
 - *Bars* begin a step apart, at the commonest remainder of the observations' times by the step, the
   smallest on a tie. An observation that is not at the beginning of a bar counts for the bar it
   falls in, and several in one bar count once. The bars with an observation over all those that
-  begin in the window are the *coverage*.
+  begin in the window are the *coverage*. Where there are more observations than bars, the step is
+  not theirs or some are doubled, and the coverage is not known.
 - An observation holds until the next one, at most ``max_stale_s``. The last holds until the end
   of the window, at most ``max_stale_s``. These are the weights of time-weighted statistics, and
   their sum over the length of the window is the *observed share*.
@@ -32,6 +33,7 @@ from toolkit.statistics.contract import (
     Frame,
     Question,
     Reason,
+    checked_frame,
     collected,
     first_reason,
 )
@@ -47,7 +49,8 @@ class Statistic:
     expressions cannot do is in ``fit``: it gets the observations of a chunk and returns one row
     for each ``number`` in them, with the columns that ``finish`` uses. ``prepare`` adds columns to
     the observations of a chunk, and gets beside them one row per trajectory with its ``number``.
-    Of the frame's columns the observations have also those ``carried``.
+    Of the frame's columns the observations have also those ``carried``, and of those
+    ``carried_where_held`` what the frame has.
     """
 
     aggregate: Callable[[str], list[pl.Expr]]
@@ -55,6 +58,7 @@ class Statistic:
     fit: Callable[[pl.DataFrame], pl.DataFrame] | None = None
     prepare: Callable[[pl.LazyFrame, pl.DataFrame], pl.LazyFrame] | None = None
     carried: tuple[str, ...] = ()
+    carried_where_held: tuple[str, ...] = ()
 
 
 def measure(frame: Frame, question: Question, *statistics: Statistic) -> pl.DataFrame:
@@ -77,7 +81,11 @@ def measure(frame: Frame, question: Question, *statistics: Statistic) -> pl.Data
     >>> measure(frame, Question("rows/1", 0, 180)).select("trajectory", "n", "coverage").rows()
     [('a', 3, 1.0)]
     """
-    carried = [name for each in statistics for name in each.carried]
+    carried = dict.fromkeys(name for each in statistics for name in each.carried)
+    if asked := [name for each in statistics for name in each.carried_where_held]:
+        checked_frame(frame)
+        held = frame.collect_schema()
+        carried |= dict.fromkeys(name for name in asked if name in held)
     results = [
         _measured(part, observations, question, statistics)
         for part, observations in observed_chunks(frame, question, *carried)
@@ -100,17 +108,18 @@ def asked_columns(question: Question) -> list[pl.Expr]:
 def presence(question: Question) -> list[pl.Expr]:
     """Build the sums over a trajectory's observations that `shares` divides.
 
-    They are ``n_present`` and ``n_expected`` (bars), ``observed_s`` and ``window_s``.
+    They are ``n_rows``, ``n_present`` and ``n_expected`` (bars), ``observed_s`` and ``window_s``.
 
     >>> frame = pl.DataFrame({"trajectory": ["a"] * 4, "ts": [0, 60, 90, 240]})
     >>> question = Question("rows/1", 0, 300, step_s=60)
     >>> [(_, rows)] = observed_chunks(frame, question)
     >>> rows.select(presence(question)).collect().row(0)
-    (3, 5, 300, 300)
+    (4, 3, 5, 300, 300)
     """
     bar, phase = pl.col("bar"), pl.col("phase_s").first() + question.start
     first = (bar.first() >= 0).fill_null(value=False)
     return [
+        pl.len().cast(pl.Int64).alias("n_rows"),
         # the observations are sorted by time, so those of one bar are neighbours
         ((bar.diff() != 0).sum() + first).cast(pl.Int64).alias("n_present"),
         (-((phase - question.end) // pl.col("step_s").first())).alias("n_expected"),
@@ -123,15 +132,33 @@ def presence(question: Question) -> list[pl.Expr]:
 def shares() -> list[pl.Expr]:
     """Build ``coverage`` and ``observed_share`` from the sums of `presence`, null without a step.
 
-    >>> sums = {"n_present": [3], "n_expected": [5], "observed_s": [300], "window_s": [400]}
+    The coverage is null where there are more rows than bars.
+
+    >>> sums = {"n_rows": [4], "n_present": [3], "n_expected": [5],
+    ...         "observed_s": [300], "window_s": [400]}
     >>> pl.DataFrame(sums | {"max_stale_s": [180]}).select(shares()).row(0)
     (0.6, 0.75)
     """
     held = pl.col("max_stale_s").is_not_null()
     return [
-        (pl.col("n_present") / pl.col("n_expected")).alias("coverage"),
+        pl.when(pl.col("n_rows") <= pl.col("n_expected"))
+        .then(pl.col("n_present") / pl.col("n_expected"))
+        .alias("coverage"),
         pl.when(held).then(pl.col("observed_s") / pl.col("window_s")).alias("observed_share"),
     ]
+
+
+def why_uncovered() -> dict[Reason, pl.Expr]:
+    """Build the reasons for which `shares` are null.
+
+    >>> sums = pl.DataFrame({"n_rows": [4], "n_expected": [3], "step_s": [60]})
+    >>> sums.select(first_reason(why_uncovered())).item()
+    'more_than_expected'
+    """
+    return {
+        Reason.TOO_FEW: pl.col("step_s").is_null(),
+        Reason.MORE_THAN_EXPECTED: pl.col("n_rows") > pl.col("n_expected"),
+    }
 
 
 def _measured(
@@ -188,7 +215,5 @@ def _contract() -> list[pl.Expr]:
         pl.col("t_last"),
         pl.when(some).then(pl.col("gaps") + 1).otherwise(0).cast(pl.Int64).alias("n_segments"),
         pl.when(some).then(pl.col("longest_gap_s").fill_null(0)).alias("longest_gap_s"),
-        first_reason({Reason.EMPTY: ~some, Reason.TOO_FEW: pl.col("step_s").is_null()}).alias(
-            "coverage_reason"
-        ),
+        first_reason({Reason.EMPTY: ~some} | why_uncovered()).alias("coverage_reason"),
     ]

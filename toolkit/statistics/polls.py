@@ -14,11 +14,13 @@ import polars as pl
 from toolkit.intervals import Interval
 from toolkit.market import When
 from toolkit.statistics.contract import Frame, checked_types
+from toolkit.statistics.plausibility import MANY_ROWS
 
 BY_POLLS = ", polls/2"
 """What the method of a result ends in whose coverage is by polls."""
 
 _APART = 1.5
+_NAMING = ("coverage_reason", "implausible", "flags", MANY_ROWS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +102,13 @@ def by_polls(results: pl.DataFrame, polls: PollCount) -> pl.DataFrame:
     to these polls, over one window. ``n_expected`` becomes the polls due, ``coverage`` the polls
     answered over them (null where none was due), ``longest_gap_s`` the longest time between two
     answers of more than 1.5 periods, ``method`` is marked. After ``n_expected`` comes
-    ``not_tracked`` (count), the answers that lack the pair. They count as answered.
+    ``not_tracked`` (count), the answers that lack the pair. They count as answered. An answer has a
+    pair once, so that ``more_than_expected``, which is by bars, is no reason and no name any more.
 
     >>> row = {"trajectory": "a", "n": 3, "n_null": 0, "n_expected": 9, "coverage": 0.1,
-    ...        "longest_gap_s": 90, "method": "quality.coverage/2"}
+    ...        "longest_gap_s": 90, "method": "quality.coverage/3"}
     >>> by_polls(pl.DataFrame([row]), PollCount(6, 2)).row(0)
-    ('a', 3, 0, 8, 3, 0.75, 0, 'quality.coverage/2, polls/2')
+    ('a', 3, 0, 8, 3, 0.75, 0, 'quality.coverage/3, polls/2')
     """
     tracked = pl.col("n") + pl.col("n_null")
     changed = results.with_columns(
@@ -115,6 +118,19 @@ def by_polls(results: pl.DataFrame, polls: PollCount) -> pl.DataFrame:
         longest_gap_s=pl.lit(polls.longest_gap_s, pl.Int64),
         method=pl.col("method") + BY_POLLS,
     )
+    odd = [name for name in _NAMING if name in results.columns]
+    changed = changed.with_columns(*(_by_bars_no_more(changed, name) for name in odd))
     names = list(results.columns)
     names.insert(names.index("n_expected") + 1, "not_tracked")
     return changed.select(names)
+
+
+def _by_bars_no_more(results: pl.DataFrame, name: str) -> pl.Expr:
+    """Take away what a column says about more rows than bars."""
+    column = pl.col(name)
+    if results.schema[name] == pl.Boolean:
+        return column & False
+    if name == "coverage_reason":
+        return pl.when(column != MANY_ROWS).then(column)
+    others = column.str.split(", ").list.filter(pl.element() != MANY_ROWS)
+    return others.list.join(", ")

@@ -7,6 +7,7 @@ import polars as pl
 from toolkit.market import When
 from toolkit.statistics.contract import Frame, Question, Reason, checked_columns, first_reason
 from toolkit.statistics.kernel import Statistic, measure
+from toolkit.statistics.plausibility import plausibility
 from toolkit.statistics.windows import window_of
 
 __all__ = ["summary"]
@@ -47,11 +48,18 @@ def summary(
                                                of those pairs: a year's standard deviation, the
                                                mean return taken as 0
     volatility_reason        String   none     empty, too_few (no such pair)
+    implausible              String   none     names of what cannot be so, "" for nothing:
+                                               level_break, sentinel_price, more_than_expected
+    implausible_n            Int64    count    observations that are a sentinel, or that change
+                                               tenfold since the one before
     =======================  =======  =======  ===================================================
 
-    The window, the method and its hash are last. Noise in the prices of short steps makes the
-    volatility larger than that of longer ones: compare it at equal steps. Source of the formula:
-    Andersen and Bollerslev, "Answering the Skeptics", International Economic Review 39 (1998).
+    The window, the method and its hash are last. ``implausible`` is that of
+    `toolkit.statistics.plausibility`, and nothing is left out for it: a price that falls by 60 %
+    has no name there, one that falls to a tenth or a thousandth from one row to the next has. Noise
+    in the prices of short steps makes the volatility larger than that of longer ones: compare it at
+    equal steps. Source of the formula: Andersen and Bollerslev, "Answering the Skeptics",
+    International Economic Review 39 (1998).
 
     Raises
     ------
@@ -67,11 +75,11 @@ def summary(
     (101.0, -1.0, 2)
     """
     question = Question(
-        "prices.summary/1", *window_of(frame, start, end), "price", step_s, max_stale_s
+        "prices.summary/2", *window_of(frame, start, end), "price", step_s, max_stale_s
     )
     checked_columns(frame, "price")
     positive = frame.with_columns(pl.when(pl.col("price") > 0).then("price").alias("price"))
-    return measure(positive, question, _MOVES)
+    return measure(positive, question, _MOVES, plausibility("price"))
 
 
 def _aggregate(_column: str) -> list[pl.Expr]:

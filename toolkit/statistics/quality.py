@@ -35,7 +35,9 @@ def coverage(
     a finite number. ``coverage`` is the share of bars that have an observation, and a bar begins at
     each step. The step is ``step_s``, else the commonest difference between the window's rows.
     Bars begin where most observations are. An observation in between counts for the bar it falls
-    in, and several in one bar count once. Expected are all bars that begin in the window.
+    in, and several in one bar count once. Expected are all bars that begin in the window. Where
+    there are more observations than that, some are doubled or the step is not theirs, and the
+    coverage is null.
 
     Beside it is ``observed_share``, the share of the window's time for which a value is known. A
     value holds until the next one, at most ``max_stale_s``, the last until ``end``, at most
@@ -51,7 +53,8 @@ def coverage(
     n                   Int64    count       observations
     n_null              Int64    count       rows of the window that are no observation
     n_expected          Int64    count       bars that begin in the window
-    coverage            Float64  fraction    bars with an observation over n_expected, 0 for n = 0
+    coverage            Float64  fraction    bars with an observation over n_expected, 0 for n = 0,
+                                             null where n is above n_expected
     observed_share      Float64  fraction    time with a known value over the window, 0 for n = 0
     step_s              Int64    s           as asked, or the commonest difference, ties: smallest
     max_stale_s         Int64    s           as asked, or three steps
@@ -61,7 +64,7 @@ def coverage(
     longest_gap_s       Int64    s           longest gap between two observations, 0 for none,
                                              before t_first and after t_last is not among them
     coverage_reason     String   none        why one of the above is null: empty (n = 0), too_few
-                                             (a single row and no step_s)
+                                             (a single row and no step_s), more_than_expected
     window_start        Int64    s           as asked, Unix UTC
     window_end          Int64    s           as asked, Unix UTC, itself outside
     method              String   none        what computed the row, with its version
@@ -87,6 +90,6 @@ def coverage(
     (0.6, 0.8, 300)
     """
     question = Question(
-        "quality.coverage/2", *window_of(frame, start, end), column, step_s, max_stale_s
+        "quality.coverage/3", *window_of(frame, start, end), column, step_s, max_stale_s
     )
     return measure(frame, question)

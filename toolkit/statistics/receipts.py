@@ -9,6 +9,7 @@ import polars as pl
 
 from toolkit.statistics.accruals import accruals, covered_stretches
 from toolkit.statistics.contract import Question, Reason, first_reason
+from toolkit.statistics.plausibility import HIGH_RATE, high_rate, named
 from toolkit.statistics.rates_in_force import HOURS_A_YEAR, LEG_KEY, TOLERANCE
 from toolkit.statistics.settlements import LEGS, LegSettlements
 
@@ -71,7 +72,12 @@ def receipts(
     common = covered_stretches(found, paid)
     payments = _payments(found, question, paid, common)
     rows = found.trajectories
-    for part in (_times(found, question), _in_common(common), *_legs(found, question, paid)):
+    for part in (
+        _times(found, question),
+        _implausible(found, question, paid),
+        _in_common(common),
+        *_legs(found, question, paid),
+    ):
         rows = rows.join(part, on="trajectory", how="left")
     for leg in LEGS:
         received = payments.filter(leg=leg).group_by("trajectory", maintain_order=True)
@@ -122,6 +128,13 @@ def _times(found: LegSettlements, question: Question) -> pl.DataFrame:
         count = of_rows.agg(pl.len().cast(pl.Int64).alias(name))
         times = times.join(count, on="trajectory", how="full", coalesce=True)
     return times
+
+
+def _implausible(found: LegSettlements, question: Question, paid: pl.DataFrame) -> pl.DataFrame:
+    """Count the rates that are not plausible, of settlements that count in any figure."""
+    counted = inside(question) | pl.col("row").is_in(paid["row"].implode())
+    odd = found.rows.with_row_index("row").filter(high_rate() & counted)
+    return odd.group_by("trajectory").agg(pl.len().cast(pl.Int64).alias("implausible_n"))
 
 
 def _in_common(common: pl.DataFrame) -> pl.DataFrame:
@@ -209,6 +222,8 @@ def _figures() -> list[pl.Expr]:
         *(pl.col(f"{leg}_coverage") for leg in LEGS),
         pl.col("coverage", "t_first", "t_last"),
         first_reason({Reason.EMPTY: pl.col("n") == 0}).alias("settlements_reason"),
+        named({HIGH_RATE: pl.col("implausible_n") > 0}).alias("implausible"),
+        pl.col("implausible_n"),
         *(received[leg].alias(f"{leg}_carry_bps") for leg in LEGS),
         (received["buy"] + received["sell"]).alias("carry_bps"),
         pl.col("carry_reason"),

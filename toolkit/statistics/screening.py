@@ -29,6 +29,7 @@ from toolkit.statistics.half_life import HALF_LIFE
 from toolkit.statistics.kernel import Statistic, measure
 from toolkit.statistics.net_spread import net_summary
 from toolkit.statistics.persistence import persistence
+from toolkit.statistics.plausibility import plausibility
 from toolkit.statistics.rates_in_force import with_apr
 from toolkit.statistics.windows import window_of
 
@@ -143,9 +144,10 @@ def spread_figures(
     """
     frame = holding(frame, _COLUMN)
     question = Question(
-        "spread.screen/1", *window_of(frame, start, end), _COLUMN, step_s, max_stale_s
+        "spread.screen/2", *window_of(frame, start, end), _COLUMN, step_s, max_stale_s
     )
-    found = with_flags(frame, question, *_LEVEL, _latest(question.end))
+    odd = plausibility(_COLUMN)
+    found = with_flags(frame, question, *_LEVEL, odd, _latest(question.end))
     if fees is None:
         return found
     net = net_summary(
@@ -214,9 +216,10 @@ def rate_figures(
     [10.95]
     """
     question = Question(
-        "screening.rate_figures/1", *window_of(frame, start, end), _RATE, step_s, max_stale_s
+        "screening.rate_figures/2", *window_of(frame, start, end), _RATE, step_s, max_stale_s
     )
-    return measure(with_apr(frame), question, *_LEVEL, _latest(question.end))
+    odd = plausibility(_RATE)
+    return measure(with_apr(frame), question, *_LEVEL, odd, _latest(question.end))
 
 
 def _latest(end: int) -> Statistic:

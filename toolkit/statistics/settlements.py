@@ -18,6 +18,7 @@ from toolkit.statistics.contract import (
 )
 from toolkit.statistics.duplicate_settlements import GRID_HOURS, without_duplicates
 from toolkit.statistics.observations import checked_keys, observed, ordered
+from toolkit.statistics.plausibility import HIGH_RATE, high_rate
 from toolkit.statistics.rates_in_force import (
     HOURS_A_YEAR,
     TOLERANCE,
@@ -178,6 +179,7 @@ def _with_intervals(paid: pl.DataFrame) -> pl.LazyFrame:
             "changed",
             _flag().alias("interval_flag"),
             "n_duplicates",
+            pl.when(high_rate()).then(pl.lit(HIGH_RATE)).alias("rate_flag"),
             "leg_number",
         )
     )

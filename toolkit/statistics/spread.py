@@ -43,6 +43,7 @@ from toolkit.statistics.lead_lag import cross_correlation, lead_lag
 from toolkit.statistics.net_episodes import net_episodes, net_time_to_close
 from toolkit.statistics.net_spread import net_summary
 from toolkit.statistics.pairs import pair
+from toolkit.statistics.plausibility import plausibility
 from toolkit.statistics.quality import coverage
 from toolkit.statistics.scores import rolling_z, rolling_z_summary
 from toolkit.statistics.screening import screen
@@ -190,7 +191,9 @@ def summary(
 ) -> pl.DataFrame:
     """Compute `coverage`, mean and deviation, median, quantiles and `half_life` in one pass.
 
-    The columns of `coverage` and `half_life` are described there. Quantiles are by linear
+    The columns of `coverage` and `half_life` are described there. ``implausible`` is that of
+    `toolkit.statistics.plausibility`: a break of level, a sentinel in a price, more rows than
+    expected, or a rate above 5 % per interval. Nothing is left out for it. Quantiles are by linear
     interpolation (type 7). The median and the median absolute deviation are figures that outliers
     do not move. A null's reason is in the first ``*_reason`` to its right.
 
@@ -251,6 +254,11 @@ def summary(
     half_life_acf_error                   Float64  none
     half_life_ar1_acf_error               Float64  none
     acf_reason                            String   none
+    implausible                           String   none      names of what cannot be so, "" for
+                                                             nothing: level_break, sentinel_price,
+                                                             more_than_expected, rate_above_5_pct
+    implausible_n                         Int64    count     observations with such a price, change
+                                                             or rate
     window_start                          Int64    s
     window_end                            Int64    s
     method                                String   none
@@ -270,9 +278,10 @@ def summary(
     (2, 1, None, 'too_few')
     """
     question = Question(
-        "spread.summary/4", *window_of(frame, start, end), column, step_s, max_stale_s
+        "spread.summary/5", *window_of(frame, start, end), column, step_s, max_stale_s
     )
-    return _measured(frame, question, MOMENTS, ROBUST, QUANTILES, HALF_LIFE)
+    odd = plausibility(column)
+    return _measured(frame, question, MOMENTS, ROBUST, QUANTILES, HALF_LIFE, odd)
 
 
 def _measured(frame: Frame, question: Question, *statistics: Statistic) -> pl.DataFrame:

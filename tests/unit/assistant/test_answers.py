@@ -92,7 +92,7 @@ def test_a_value_is_written_as_json_has_it(name: str, value: Any, written: Any) 
 
 def test_a_unit_is_that_of_the_statistic_else_of_the_names_end() -> None:
     frame = pl.DataFrame(
-        {"method": ["spread.summary/4"], "n_segments": [1], "x_bps": [1.0], "first_ts": [1]}
+        {"method": ["spread.summary/5"], "n_segments": [1], "x_bps": [1.0], "first_ts": [1]}
     )
     assert document(frame)["unit"] == {"n_segments": "count", "x_bps": "bps", "first_ts": "UTC"}
     of_sql = pl.DataFrame({"method": ["a text of a query"], "x_s": [1]})

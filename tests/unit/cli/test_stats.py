@@ -265,7 +265,7 @@ def test_a_pair_that_an_answer_lacks_is_not_tracked_and_a_missed_poll_is_missing
     assert (steady["n"], steady["not_tracked"], steady["coverage"]) == (6, 0, 6 / 7)
     assert (brief["n"], brief["not_tracked"], brief["coverage"]) == (3, 3, 6 / 7)
     assert {steady["longest_gap_s"], brief["longest_gap_s"]} == {120}
-    assert steady["method"] == "spread.summary/4, polls/2"
+    assert steady["method"] == "spread.summary/5, polls/2"
 
 
 def test_series_kept_from_snapshots_are_marked_for_a_reader(rail: Rail, kept: Store) -> None:
@@ -369,3 +369,38 @@ def test_the_window_is_read_before_the_store(rail: Rail) -> None:
     for command in ("spread", "funding", "events"):
         line = refused(rail("stats", command, "--start", "noon", store="no.duckdb"))
         assert "--start: 'noon' is not allowed" in line
+
+
+def test_a_rate_in_the_quote_per_contract_and_a_redenominated_leg_are_said_beside_the_figures(
+    rail: Rail, workdir: Path
+) -> None:
+    times = [SETTLED.start + 28_800 * k for k in range(60)]
+    odd = [1.0] * 57 + [1e-3] * 3
+    extra = pl.Series([None] * 60, dtype=pl.String)
+    rates = {"buy_rate": 1e-4, "sell_rate": 6.88, "buy_interval_hours": 8.0}
+    rates |= {"sell_interval_hours": 8.0, "differential_pct_8h": 0.0, "extra": extra}
+    store = Store(workdir / "odd.duckdb")
+    writer = StoreWriter(store)
+    writer.bind(Source("simulated", "seed-7"))
+    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", times[-1], None, "0.1.0"))
+    batch = Batch()
+    edge = Edge(served_at=times[-1] + 60, delay_s=0, retention_s=None, step_s=28_800)
+    stretch = Interval(times[0], times[-1] + 1)
+    batch.add(FUNDING, pl.DataFrame({"ts": times}).with_columns(**rates), stretch, edge)
+    prices = {"ts": times, "buy_price": [1.0] * 60, "sell_price": odd, "extra": extra}
+    prices["spread_pct"] = [100 * (each - 1) for each in odd]
+    batch.add(PAIR, pl.DataFrame(prices), stretch, edge)
+    writer.commit(load, batch)
+
+    named = ("--store", str(store.path))
+    carry = " ".join(printed(rail("stats", "funding", *named)).split())
+    level = " ".join(printed(rail("stats", "spread", PAIR.key, *named)).split())
+    (row,) = as_json(rail("stats", "funding", *named, "--format", "json"))
+    (screened,) = as_json(rail("screen", *named, "--format", "json"))
+
+    assert "not plausible rate_above_5_pct" in carry
+    assert "a rate is above 5 % per interval, as one in the quote per contract is" in carry
+    assert (row["implausible"], row["implausible_n"]) == ("rate_above_5_pct", 60)
+    assert "not plausible level_break" in level
+    assert "from one row to the next a price changes tenfold" in level
+    assert "level_break" in str(screened["flags"]).split(", ")

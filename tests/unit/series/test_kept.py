@@ -99,7 +99,7 @@ def test_every_result_has_the_coverage_by_polls(rail: Workspace) -> None:
         series.episodes(1.0),
     ):
         assert found["coverage"].unique().to_list() == [expected]
-    assert series.summary()["method"].item() == "spread.summary/4, polls/2"
+    assert series.summary()["method"].item() == "spread.summary/5, polls/2"
     assert series.episodes(1e6).is_empty()
 
 

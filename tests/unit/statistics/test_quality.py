@@ -58,7 +58,7 @@ def test_every_tenth_minute_absent_is_a_tenth_of_the_coverage_and_of_the_observe
 @pytest.mark.parametrize(
     ("ts", "window", "present", "expected"),
     [
-        pytest.param((0, 60, 61, 119, 120), (0, 180), 3, 3, id="two in a bar count once"),
+        pytest.param((0, 60, 61, 119, 120), (0, 300), 3, 5, id="two in a bar count once"),
         pytest.param((0, 60, 120, 200, 300), (0, 360), 5, 6, id="late, in its own bar"),
         pytest.param((15, 75, 135, 255), (0, 300), 4, 5, id="bars that begin at 15 s"),
         pytest.param((60, 120, 180), (30, 210), 3, 3, id="a window beside the bars"),
@@ -74,8 +74,17 @@ def test_a_row_counts_for_the_bar_it_falls_in(ts, window, present, expected):
 
 
 def test_a_row_in_a_bar_that_began_before_the_window_is_not_among_its_bars():
-    row = one(times(45, 60, 120, 180), 30, 240)
-    assert (row["n"], row["n_expected"], row["coverage"]) == (4, 3, 1.0)
+    row = one(times(45, 60, 120, 240), 30, 300, step_s=60)
+    assert (row["n"], row["n_expected"], row["coverage"]) == (4, 4, 0.75)
+
+
+def test_more_rows_than_bars_leave_the_coverage_unknown():
+    for row in (
+        one(times(45, 60, 120, 180), 30, 240),
+        one(times(0, 60, 61, 120), 0, 180, step_s=60),
+    ):
+        assert (row["n"], row["n_expected"]) == (4, 3)
+        assert (row["coverage"], row["coverage_reason"]) == (None, "more_than_expected")
 
 
 def test_the_step_is_that_of_the_rows_also_where_only_every_second_has_a_value():

@@ -1,0 +1,115 @@
+"""What is not plausible about a figure stands beside it on every page that shows it."""
+
+import json
+
+import polars as pl
+import pytest
+
+from tests.empty_store import empty_store
+from toolkit.dashboard.implausible import high_rate_notes, row_notes
+from toolkit.intervals import Interval
+from toolkit.market import Family, Source, Trajectory
+from toolkit.statistics.plausibility import SERIES_FLAGS, words_of
+from toolkit.store import Batch, Edge, LoadOrigin, StoreWriter
+from toolkit.workspace.snapshot_tables import funding_rates
+
+from .conftest import keep_snapshot
+from .shown import rows_of, texts
+
+START = 1_678_406_400  # 2023-03-10 00:00 UTC
+HOURS = 240
+SERVED_AT = START + 3_600 * HOURS
+SPREAD = Trajectory.parse("A_USDT:AURORA.spot:BOREAS.spot")
+FUNDING = Trajectory.parse("funding/A_USDT:AURORA.futures:BOREAS.futures", Family.FUNDING)
+RATE = 6.88
+
+
+def priced():
+    """Hours of two prices, of which one is redenominated 1 to 1,000 in the last twelfth."""
+    ts = [START + 3_600 * hour for hour in range(HOURS)]
+    buy = [100.0 + hour % 7 / 10 for hour in range(HOURS)]
+    sell = [price / (1_000 if hour >= HOURS - 20 else 1) for hour, price in enumerate(buy)]
+    extra = pl.Series([None] * HOURS, dtype=pl.String)
+    pct = [100 * (b / a - 1) for a, b in zip(buy, sell, strict=True)]
+    columns = {"ts": ts, "buy_price": buy, "sell_price": sell, "spread_pct": pct}
+    return pl.DataFrame(columns).with_columns(extra=extra)
+
+
+def settled():
+    """Settlements every 8 h, of which those of the sell leg are in the quote per contract."""
+    count = HOURS // 8
+    return pl.DataFrame(
+        {
+            "ts": [START + 8 * 3_600 * k for k in range(count)],
+            "buy_rate": 1e-4,
+            "sell_rate": RATE,
+            "buy_interval_hours": 8.0,
+            "sell_interval_hours": 8.0,
+            "differential_pct_8h": 0.02,
+            "extra": pl.Series([None] * count, dtype=pl.String),
+        }
+    )
+
+
+def overview():
+    items = [
+        {
+            "symbol": "A_USDT",
+            "exchange": exchange,
+            "market": "futures",
+            "rate": rate,
+            "interval_hours": 8,
+            "next_funding_time": SERVED_AT + 3600,
+        }
+        for exchange, rate in (("AURORA", 1e-4), ("BOREAS", RATE))
+    ]
+    return json.dumps({"type": "funding_overview", "ts": SERVED_AT, "items": items}).encode()
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    path = tmp_path_factory.mktemp("odd") / "held.duckdb"
+    writer = StoreWriter(empty_store(path, Source("simulated", "seed-7")))
+    load = writer.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"))
+    batch = Batch()
+    for trajectory, rows, step_s in ((SPREAD, priced(), 3_600), (FUNDING, settled(), 28_800)):
+        edge = Edge(served_at=SERVED_AT, delay_s=0, retention_s=None, step_s=step_s)
+        batch.add(trajectory, rows, Interval(START, SERVED_AT), edge)
+    writer.commit(load, batch)
+    keep_snapshot(writer.store, load, "funding", overview(), SERVED_AT)
+    writer.finish_load(load, [])
+    return path
+
+
+def warnings_of(shown):
+    return [warning.value for warning in shown.warning]
+
+
+@pytest.mark.slow
+def test_a_redenominated_leg_is_named_on_spreads_and_trajectory(page_alone, store):
+    assert "level break" in str(rows_of(page_alone("spreads", store), "spreads"))
+    shown = warnings_of(page_alone("trajectory", store, trajectory=SPREAD.key, window="All"))
+    assert any("from one row to the next a price changes tenfold" in each for each in shown)
+
+
+@pytest.mark.slow
+def test_a_rate_in_the_quote_per_contract_is_named_on_funding_and_overview(page_alone, store):
+    words = "a rate is above 5 % per interval, as one in the quote per contract is"
+    for name, given in (
+        ("funding", {"trajectory": FUNDING.key}),
+        ("funding", {}),
+        ("overview", {}),
+    ):
+        shown = page_alone(name, store, **given)
+        assert any(words in each for each in warnings_of(shown)), (name, texts(shown))
+
+
+def test_plausible_figures_and_rates_have_no_line():
+    assert row_notes({"trajectory": "a", "implausible": ""}) == []
+    plausible = overview().replace(str(RATE).encode(), b"0.05")
+    assert high_rate_notes(funding_rates(plausible.decode())) == []
+    assert len(high_rate_notes(funding_rates(overview().decode()))) == 1
+
+
+def test_each_name_has_words():
+    assert len(set(words_of(", ".join(SERIES_FLAGS)))) == len(SERIES_FLAGS)
