@@ -134,9 +134,18 @@ def _column(net: Net | None) -> str:
 
 
 def _turned(carried: pl.DataFrame) -> pl.DataFrame:
-    """Turn each pair so that it received over the longest time that is known."""
+    """Turn each pair so that it received over the longest time that is known.
+
+    One that received nothing, or of which it is not known, stays as it is held. Of a pair that is
+    held both ways round the stream with a figure stays, of two the first by name.
+    """
     longest = pl.col("carry_bps").sort_by("days").drop_nulls().last().over("trajectory")
-    with_turns = carried.with_columns(is_turned=(longest < 0).fill_null(value=False))
+    once = [min(key, swapped(key)) for key in carried["trajectory"]]
+    with_turns = carried.with_columns(
+        pl.Series("pair", once, pl.String),
+        is_turned=(longest < 0).fill_null(value=False),
+        known=longest.is_not_null(),
+    )
     keys = [
         swapped(key) if is_turned else key
         for key, is_turned in with_turns.select("trajectory", "is_turned").iter_rows()
@@ -149,8 +158,9 @@ def _turned(carried: pl.DataFrame) -> pl.DataFrame:
             *((pl.col(name) * sign + 0.0).alias(name) for name in ("carry_bps", "funding_apr_pct")),
             fall_bps=pl.when("is_turned").then("largest_rise_bps").otherwise("largest_fall_bps"),
         )
-        .sort("trajectory", "stream", "days")
-        .unique(["trajectory", "days"], keep="first", maintain_order=True)
+        .sort("pair", "known", "stream", "days", descending=[False, True, False, False])
+        .unique(["pair", "days"], keep="first", maintain_order=True)
+        .drop("pair", "known")
     )
 
 

@@ -17,7 +17,7 @@ from toolkit.dashboard.shell import PageShell
 from toolkit.foreign import Markdown, plain
 from toolkit.store import held_key
 from toolkit.wire.snapshots import snapshot_items
-from toolkit.workspace.snapshot_tables import funding_rates
+from toolkit.workspace.snapshot_tables import funding_rates, widest_differentials
 
 _KEY = "rates"
 _MATRIX = component("rates", "table")
@@ -25,9 +25,9 @@ _ROW_PX, _ROWS_HIGH = 27, 20
 _HELP = Markdown(
     "What the service gives for the next settlement of each leg. It is paid only if it still "
     "stands then: nothing here is settled. Above 0 longs pay shorts. **S**: the highest, where to "
-    "be short. **L**: the lowest, where to be long. **apart**: the one less the other, before "
-    "fees. A cell opens its leg short against the lowest, the lowest the pair furthest apart. What "
-    "is not held is loaded first."
+    "be short. **L**: the lowest, where to be long. Of equal rates it is the first by name. "
+    "**apart**: the one less the other, before fees. A cell opens its leg short against the "
+    "lowest, the lowest the pair furthest apart. What is not held is loaded first."
 )
 
 
@@ -73,8 +73,10 @@ def matrix_data(
     known = in_unit(rates, unit).with_columns(next=shell.clock(rates["next_funding_time"]))
     venues = known["leg"].unique().sort().to_list()
     digits, full = DECIMALS[unit], full_colour(unit)
+    pairs = widest_differentials(rates).select("symbol", "buy", "sell").iter_rows()
+    apart = {symbol: (lowest, highest) for symbol, lowest, highest in pairs}
     rows = [
-        _row(symbol, legs.sort("value", "leg"), venues, unit, held)
+        _row(legs, apart.get(symbol), venues, unit, held)
         for (symbol,), legs in known.group_by("symbol")
     ]
     rows.sort(key=lambda row: (row["apart"] is None, -(row["apart"] or 0), row["symbol"]))
@@ -92,33 +94,45 @@ def matrix_data(
 
 
 def _row(
-    symbol: str, legs: pl.DataFrame, venues: list[str], unit: str, held: Collection[str]
+    legs: pl.DataFrame,
+    widest: tuple[str, str] | None,
+    venues: list[str],
+    unit: str,
+    held: Collection[str],
 ) -> dict[str, Any]:
-    """Build the cells of a symbol. ``legs`` are in the order of their rates, the lowest first."""
-    lowest, highest = legs["leg"][0], legs["leg"][-1]
-    apart = legs["value"][-1] - legs["value"][0] if legs.height > 1 else None
-    widest = f"funding/{symbol}:{lowest}:{highest}" if legs.height > 1 else None
+    """Build the cells of a symbol. ``widest`` are the legs of its lowest and its highest rate."""
+    symbol = str(legs["symbol"][0])
+    value = dict(legs.select("leg", "value").iter_rows())
+    apart = value[widest[1]] - value[widest[0]] if widest else None
+    badges = dict(zip(widest, "LS", strict=True)) if widest and apart else {}
     cells: dict[str, dict[str, Any]] = {}
     for line in legs.iter_rows(named=True):
         leg = line["leg"]
-        key = widest if leg == lowest else f"funding/{symbol}:{lowest}:{leg}"
-        if widest is None:
-            alone = f"snapshot-funding/{symbol}:{leg}"
-            key = alone if alone in held else None
-        badge = {highest: "S", lowest: "L"}.get(leg, "") if apart else ""
+        key = _opened(symbol, leg, widest, held)
         cells[leg] = {
             "value": line["value"],
             "shown": signed(line["value"], DECIMALS[unit]),
-            "badge": badge,
+            "badge": badges.get(leg, ""),
             "key": key,
             "title": plain(_title(line, unit, key, held)),
         }
     return {
         "symbol": plain(symbol),
-        "key": widest,
+        "key": None if widest is None else _opened(symbol, widest[1], widest, held),
         "apart": apart,
         "cells": [cells.get(venue) for venue in venues],
     }
+
+
+def _opened(
+    symbol: str, leg: str, widest: tuple[str, str] | None, held: Collection[str]
+) -> str | None:
+    """Return what a cell opens: its leg short against the lowest, of the lowest the widest pair."""
+    if widest is None:
+        alone = f"snapshot-funding/{symbol}:{leg}"
+        return alone if alone in held else None
+    lowest, highest = widest
+    return f"funding/{symbol}:{lowest}:{highest if leg == lowest else leg}"
 
 
 def _title(line: dict[str, Any], unit: str, key: str | None, held: Collection[str]) -> str:

@@ -17,6 +17,7 @@ from toolkit.statistics.contract import (
     first_reason,
     real_number,
 )
+from toolkit.statistics.legs_apart import highest_leg, lowest_leg
 from toolkit.statistics.observations import observed
 from toolkit.statistics.receipts import MIN_COVERAGE
 from toolkit.statistics.windows import settlements_extent, window_of
@@ -141,7 +142,8 @@ def dispersion(
     range_apr_pct     Float64  percent  highest less lowest
     iqr_apr_pct       Float64  percent  upper less lower quartile, linear between two
     std_apr_pct       Float64  percent  standard deviation (ddof 1)
-    highest           String   none     the venue with the highest rate, the first by name
+    highest           String   none     the venue with the highest rate, the first by name, where
+                                        all are equal the second
     lowest            String   none     the venue with the lowest rate, the first by name
     dispersion_reason String   none     too_few (fewer than 2 venues), low_coverage (one lacks)
     window_start      Int64    s        as asked, Unix UTC
@@ -309,8 +311,8 @@ def _by_bucket(
             (apr.max() - apr.min()).alias("range_apr_pct"),
             (apr.quantile(0.75, "linear") - apr.quantile(0.25, "linear")).alias("iqr_apr_pct"),
             apr.std().alias("std_apr_pct"),
-            venue.get(apr.arg_max()).alias("highest"),
-            venue.get(apr.arg_min()).alias("lowest"),
+            highest_leg(venue, apr).alias("highest"),
+            lowest_leg(venue, apr).alias("lowest"),
         )
     )
     n, all_there = pl.col("n").fill_null(0), pl.col("n") == pl.col("n_venues")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from toolkit.statistics.legs_apart import highest_leg, lowest_leg
 from toolkit.statistics.rates_in_force import with_apr
 from toolkit.wire.snapshots import ITEM_FIELDS, snapshot_items
 
@@ -64,8 +65,8 @@ def widest_differentials(rates: pl.DataFrame) -> pl.DataFrame:
     """Find each symbol's lowest and highest rate on two legs or more, the widest apart first.
 
     Columns: symbol, buy (the leg of the lowest rate), sell (of the highest), differential_pct_8h
-    (percent per 8 h, sell - buy) and differential_apr_pct (percent a year), key (of the funding
-    trajectory), legs (count).
+    (percent per 8 h, sell - buy) and differential_apr_pct (percent a year), legs (count), key (of
+    the funding trajectory). Of equal rates `toolkit.statistics.legs_apart` says which leg it is.
 
     >>> rates = pl.DataFrame({"symbol": ["A_B", "A_B"], "leg": ["X.futures", "Y.futures"],
     ...                       "rate_pct_8h": [0.5, 0.25], "apr_pct": [30.0, 10.0]})
@@ -73,16 +74,16 @@ def widest_differentials(rates: pl.DataFrame) -> pl.DataFrame:
     ('A_B', 'Y.futures', 'X.futures', 0.25, 20.0, 2,
      'funding/A_B:Y.futures:X.futures')
     """
-    low, high = pl.col("apr_pct").arg_min(), pl.col("apr_pct").arg_max()
+    leg, apr = pl.col("leg"), pl.col("apr_pct")
     found = (
         rates.group_by("symbol", maintain_order=True)
         .agg(
-            pl.col("leg").get(low).alias("buy"),
-            pl.col("leg").get(high).alias("sell"),
+            lowest_leg(leg, apr).alias("buy"),
+            highest_leg(leg, apr).alias("sell"),
             (pl.col("rate_pct_8h").max() - pl.col("rate_pct_8h").min()).alias(
                 "differential_pct_8h"
             ),
-            (pl.col("apr_pct").max() - pl.col("apr_pct").min()).alias("differential_apr_pct"),
+            (apr.max() - apr.min()).alias("differential_apr_pct"),
             pl.len().cast(pl.Int64).alias("legs"),
         )
         .filter(pl.col("legs") > 1)

@@ -73,6 +73,19 @@ def test_a_symbol_on_one_leg_is_not_apart_from_anything():
     assert row["differential_pct_8h"] == pytest.approx(0.02)
 
 
+@pytest.mark.parametrize("turned", [False, True])
+def test_of_equal_rates_the_first_by_name_is_named_in_any_order_of_the_answer(turned):
+    items = [rate(name, 1e-4 if name in "ZX" else -1e-4, 8) for name in "ZXMK"]
+    rates = funding_rates(json.dumps({"items": items[::-1] if turned else items}))
+    assert widest_differentials(rates)["key"].item() == "funding/BTC_USD:K.futures:X.futures"
+
+
+def test_where_all_rates_are_equal_two_legs_are_still_two():
+    items = [rate(name, 1e-4, 8) for name in "ZXM"]
+    (row,) = widest_differentials(funding_rates(json.dumps({"items": items}))).to_dicts()
+    assert (row["key"], row["differential_apr_pct"]) == ("funding/BTC_USD:M.futures:X.futures", 0)
+
+
 @pytest.mark.slow
 def test_the_local_services_dashboards_are_read_in_full():
     config = Config(Simulated(7), port=0, clock=Clock(fixed_at=1_795_132_800))
