@@ -98,7 +98,7 @@ widest = rail.spread(spreads["trajectory"][0])
 widest.plot(thresholds_bps=[-10, 10])
 
 # %%
-beyond = widest.time_above(10)["time_above_share"].item()
+beyond = widest.time_above(10, absolute=True)["time_abs_above_share"].item()
 print(
     f"{widest.stream} was 10 bps or more from zero for {beyond:.1%} of the time.\n{widest.footnote}"
 )

@@ -68,7 +68,7 @@ if here:
 
 # %%
 if here:
-    wide = spread.episodes(40)
+    wide = spread.episodes(40, absolute=True)
     display(
         wide.select(
             pl.from_epoch("start_ts").dt.strftime("%d %B %H:%M").alias("from"),

@@ -24,7 +24,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 _NUMBER = re.compile(r"[+-]?\d[\d,]*(\.\d+)?(e[+-]?\d+)?( [\w%][\w %/]*)?")
 _WORDS = re.compile(
     r"(?! |\d+\) )(?:[^\W_]|(?<=[^\W_])[-_](?=[^\W_])|(?<=\d)[:.,](?=\d)|[-+](?=\d)|[,;:](?= )"
-    r"|(?<=[^\W\d_])\.(?= |$)|(?<= )=(?= )|[ ()'%–·×≥→/])*"
+    r"|(?<=[^\W\d_])\.(?= |$)|(?<= )[=>](?= )|\|spread\|(?= )|[ ()'%–·×≥→/])*"
 )
 """Words, numbers and times: nothing in them is markup, a link, an address or a list of Markdown."""
 _NO_FILE_NAME = re.compile(r"[^A-Za-z0-9.-]+")

@@ -41,4 +41,4 @@ def test_tell_me_when_a_spread_exceeds_50_bps_for_5_minutes_takes_three_clicks(
     page.get_by_text("is in rail.toml").first.wait_for()
     assert clicks <= 3
     (rule,) = find_alerts(own).rules
-    assert str(rule) == "spread above 50 bps for 5 min, over at 40"
+    assert str(rule) == "|spread| above 50 bps for 5 min, over at 40"

@@ -67,7 +67,7 @@ def test_a_threshold_that_is_dragged_is_measured_and_in_the_link(
     asked = {name: values[0] for name, values in parse_qs(urlsplit(page.url).query).items()}
     assert abs(float(asked["threshold"]) - 20) < 2
     assert "zoom" not in asked
-    expect(page.get_by_text(f"Time beyond {asked['threshold']} bps")).to_be_visible()
+    expect(page.get_by_text(f"Time ≥ {asked['threshold']} bps")).to_be_visible()
     leave(page)
 
 

@@ -105,7 +105,7 @@ class AlertRule:
 
     >>> rule = AlertRule.of({"name": "wide", "kind": "spread", "above_bps": 50, "for": "5m"})
     >>> rule.level, rule.clear, rule.for_s, str(rule)
-    (50.0, 40.0, 300, 'spread above 50 bps for 5 min, over at 40')
+    (50.0, 40.0, 300, '|spread| above 50 bps for 5 min, over at 40')
     """
 
     name: str
@@ -198,7 +198,7 @@ class AlertRule:
             return f"nothing new for {duration(int(self.level))}"
         if self.kind is AlertKind.LOSS:
             return f"dropped by the archive within {duration(int(self.level))}"
-        what = "spread" if self.kind is AlertKind.SPREAD else "funding differential"
+        what = "|spread|" if self.kind is AlertKind.SPREAD else "|funding differential|"
         what = f"net {what}" if self.net else what
         return f"{what} above {self.level:g} {self.unit}{lasting}, over at {self.clear:g}"
 

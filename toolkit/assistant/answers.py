@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from typing import Any
@@ -16,12 +16,14 @@ from typing import Any
 import msgspec
 import polars as pl
 
+from toolkit.cards import some
 from toolkit.errors import InputError
 from toolkit.foreign import plain
 from toolkit.intervals import Interval
 from toolkit.market import format_ts
 from toolkit.statistics.contract import Reason
 from toolkit.statistics.explanation import documented
+from toolkit.statistics.half_life_note import half_life_doubt, half_life_note
 
 MOST_BYTES = 40_000
 """Bytes of an answer's JSON at most. Rows that do not fit are left out, and ``shown`` says so."""
@@ -76,7 +78,7 @@ class ToolAnswer:
     def narrowed(self, columns: str) -> ToolAnswer:
         """Return the answer with some columns alone (names by commas), and what rows rest on.
 
-        Raises `InputError` for a name that is no column.
+        A figure comes with its interval. Raises `InputError` for a name that is no column.
 
         >>> frame = pl.DataFrame({"n": [9], "mean_bps": [2.0], "std_bps": [1.0]})
         >>> ToolAnswer(frame, "SIMULATED seed 7", True).narrowed("std_bps").rows.columns
@@ -90,7 +92,7 @@ class ToolAnswer:
         kept = [
             name
             for name in self.rows.columns
-            if name in asked or name in _ALWAYS or _is_reason(name)
+            if name in asked or name in _ALWAYS or _is_reason(name) or _bounds(name, asked)
         ]
         return replace(self, rows=self.rows.select(kept))
 
@@ -133,7 +135,7 @@ class ToolAnswer:
             "shown": self._shown(shown),
             "rows": [{name: row[name] for name in row if name not in same} for row in rows],
             "in_every_row": same,
-            "notes": [plain(each) for each in self.notes],
+            "notes": [plain(each) for each in (*self.notes, *_doubts(frame))],
         }
 
     def _shown(self, shown: int) -> str:
@@ -141,6 +143,20 @@ class ToolAnswer:
         if self.more:
             return f"{shown} rows, and there are more; WHERE, LIMIT or an aggregate takes fewer"
         return f"{shown} of {total} {'row' if total == 1 else 'rows'}"
+
+
+def _bounds(name: str, asked: Collection[str]) -> bool:
+    """Check whether a column is a bound of one that was asked for."""
+    return _BOUND.search(name) is not None and _BOUND.sub(r"\2", name) in asked
+
+
+def _doubts(frame: pl.DataFrame) -> list[str]:
+    """Say which half-lives are not believed, those for the same reason in one line."""
+    found: dict[str, list[str]] = {}
+    for row in frame.iter_rows(named=True):
+        if half_life_doubt(row):
+            found.setdefault(half_life_note(row), []).append(str(row.get("trajectory") or ""))
+    return [f"{note} ({some(keys)})" for note, keys in found.items()]
 
 
 def _interval(names: list[str]) -> str:

@@ -12,7 +12,11 @@ from toolkit.cards import duration
 from toolkit.cli.show import plain_table
 from toolkit.market import Pair, format_ts
 from toolkit.statistics.contract import Reason
+from toolkit.statistics.half_life_note import NOT_BELIEVED, half_life_doubt
 from toolkit.workspace.terminal import Terminal
+
+HALF_LIFE = "half-life"
+"""The unit of a half-life in seconds, whose row has its bounds and reasons."""
 
 Figure = tuple[str, str, str]
 """A line of the list: its label, the result's column, and the unit it is shown in."""
@@ -48,7 +52,8 @@ def cell_text(row: dict[str, Any], column: str, unit: str, notes: dict[Reason, s
     """Format a value in its unit, or the letter of the reason for its absence.
 
     ``notes`` keeps the letters that were given. Units: count, share, s, days, bps, %, %8h,
-    number, plain, time (Unix seconds), flag, text and words.
+    number, plain, time (Unix seconds), flag, text and words, and `HALF_LIFE`, which says of a
+    half-life that is not believed so.
     """
     value = row[column]
     if value is None:
@@ -58,8 +63,9 @@ def cell_text(row: dict[str, Any], column: str, unit: str, notes: dict[Reason, s
         if not found:
             return "–"
         reason = Reason(found)
-        letter = notes.setdefault(reason, ascii_lowercase[len(notes)])
-        return f"{reason.in_place} ({letter})"
+        return f"{reason.in_place} ({_letter(reason, notes)})"
+    if unit == HALF_LIFE:
+        return duration(value) + _doubt(row, notes)
     if unit == "flag":
         return "yes" if value else "no"
     return {
@@ -76,3 +82,12 @@ def cell_text(row: dict[str, Any], column: str, unit: str, notes: dict[Reason, s
         "text": lambda: f"{value}",
         "words": lambda: f"{value}",
     }[unit]()
+
+
+def _letter(reason: Reason, notes: dict[Reason, str]) -> str:
+    return notes.setdefault(reason, ascii_lowercase[len(notes)])
+
+
+def _doubt(row: dict[str, Any], notes: dict[Reason, str]) -> str:
+    reason = half_life_doubt(row)
+    return f", {NOT_BELIEVED} ({_letter(reason, notes)})" if reason else ""

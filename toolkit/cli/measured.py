@@ -20,7 +20,7 @@ from toolkit.cli.fees import (
     Costs,
     net_notes,
 )
-from toolkit.cli.figures import Figure
+from toolkit.cli.figures import HALF_LIFE, Figure
 from toolkit.cli.held import Asked
 from toolkit.cli.tables import Sheet, TableColumn
 from toolkit.errors import EmptyWindowError
@@ -58,7 +58,7 @@ _SPREAD: tuple[Figure, ...] = (
     ("99 % quantile", "spread_q99_log_bps", "bps"),
     ("expected shortfall above 95 %", "spread_expected_shortfall_95_log_bps", "bps"),
     ("noise, share of the variance", "noise_share", "share"),
-    ("half-life", "half_life_s", "s"),
+    ("half-life", "half_life_s", HALF_LIFE),
     ("half-life, lower 95 %", "half_life_lower_s", "s"),
     ("half-life, upper 95 %", "half_life_upper_s", "s"),
     ("autocorrelation it misses by", "half_life_acf_error", "plain"),
@@ -117,7 +117,7 @@ _RATE: tuple[Figure, ...] = (
     ("median", "funding_apr_median_pct", "%"),
     ("5 % quantile", "funding_apr_q05_pct", "%"),
     ("95 % quantile", "funding_apr_q95_pct", "%"),
-    ("half-life", "half_life_s", "s"),
+    ("half-life", "half_life_s", HALF_LIFE),
 )
 _NOT_TRACKED: Figure = ("answers that lack it: not tracked", "not_tracked", "count")
 
@@ -125,7 +125,7 @@ _SPREAD_COLUMNS = (
     TableColumn("trajectory", "trajectory", "text"),
     TableColumn("sd bps", "spread_std_log_bps", "bps"),
     TableColumn("mean bps", "spread_mean_log_bps", "bps"),
-    TableColumn("half-life", "half_life_s", "s"),
+    TableColumn("half-life", "half_life_s", HALF_LIFE),
     TableColumn("coverage", "coverage", "share"),
     TableColumn("n", "n", "count"),
     TableColumn("longest gap", "longest_gap_s", "s"),

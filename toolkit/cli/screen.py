@@ -11,6 +11,7 @@ import typer
 
 from toolkit.cards import counted
 from toolkit.cli.fees import NET_FUNDING_COLUMNS, NET_SPREAD_COLUMNS, CostOptions, Costs, net_notes
+from toolkit.cli.figures import HALF_LIFE
 from toolkit.cli.held import MeasuredWindow
 from toolkit.cli.table_options import TableOptions, tabled
 from toolkit.cli.tables import Sheet, TableColumn, show
@@ -29,7 +30,7 @@ _SPREAD = (
     TableColumn("now bps", "spread_last_log_bps", "bps"),
     TableColumn("z", "last_z", "number"),
     TableColumn("sd bps", "spread_std_log_bps", "bps"),
-    TableColumn("half-life", "half_life_s", "s"),
+    TableColumn("half-life", "half_life_s", HALF_LIFE),
     TableColumn("coverage", "coverage", "share"),
     TableColumn("flags", "flags", "text"),
     TableColumn("age", "last_age_s", "s"),

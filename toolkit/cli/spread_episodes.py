@@ -1,4 +1,4 @@
-"""`rail stats episodes`: each stretch of time in which a spread was far from zero."""
+"""`rail stats episodes`: each stretch of time in which a spread was at or above a level."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from toolkit.errors import InputError
 from toolkit.intervals import Interval
 from toolkit.market import Family
 from toolkit.statistics.conditions import Schema
+from toolkit.statistics.episodes import level_words
 from toolkit.statistics.spread import episodes
 
 _COLUMNS = (
@@ -41,7 +42,7 @@ def episode_columns() -> Schema:
 @tabled(episode_columns)
 def episodes_command(
     enter_bps: Annotated[
-        float, typer.Option("--enter-bps", help="How far from zero an episode begins.")
+        float, typer.Option("--enter-bps", help="From which spread on an episode begins.")
     ],
     trajectories: Annotated[
         list[str] | None,
@@ -50,6 +51,10 @@ def episodes_command(
             "prices held: pair/SYMBOL:EXCHANGE.market/SYMBOL:EXCHANGE.market."
         ),
     ] = None,
+    absolute: Annotated[
+        bool,
+        typer.Option("--absolute", help="The size counts, |spread|, on either side of zero."),
+    ] = False,
     leave_bps: Annotated[
         float | None,
         typer.Option("--leave-bps", help="Below how much it ends. Default: where it begins."),
@@ -65,17 +70,21 @@ def episodes_command(
     pairs: JoinOptions,
     view: TableOptions,
 ) -> None:
-    """Print each stretch of time in which a spread was far from zero, before costs.
+    """Print each stretch of time in which a spread was at or above a level, before costs.
 
-    An episode begins where the spread is ENTER bps from zero or more, on either side, and ends
-    where it is less than LEAVE bps from it. One that a gap or the end cuts off lasted longer than
-    seen. Those beyond a round trip's cost are counted by `rail stats net-episodes --fees FILE`.
+    An episode begins where the spread is ENTER bps or more, and ends where it is less than LEAVE
+    bps. It is the spread with its sign: with --absolute its size, on either side of zero. One that
+    a gap or the end cuts off lasted longer than seen. Those beyond a round trip's cost are counted
+    by `rail stats net-episodes --fees FILE`.
 
     Example: rail stats episodes --enter-bps 20 --leave-bps 5 --sort -duration_s
+
+    Example: rail stats episodes --enter-bps 20 --absolute
     """
     joined = pairs.joining()
     options: dict[str, Any] = {
         "enter_bps": enter_bps,
+        "absolute": absolute,
         "leave_bps": leave_bps,
         "merge_gap_s": merge_gap_s,
         "min_duration_s": min_duration_s,
@@ -91,7 +100,8 @@ def episodes_command(
     if present.is_empty():
         raise nothing_in(held, asked, str(asked.window))
     asked.name_silent(present["trajectory"], str(asked.window))
-    heading = f"Spreads, episodes from {enter_bps:g} bps on, over {asked.window}"
+    level = level_words(enter_bps, absolute=absolute)
+    heading = f"Spreads, episodes {level}, over {asked.window}"
     notes = [] if asked.pairs is None else list(asked.pairs.notes)
     none_of = present.height - found["trajectory"].n_unique()
     if none_of:

@@ -21,7 +21,7 @@ from toolkit.workspace.alert_file import alert_file, keep_rule, remove_rule
 from toolkit.workspace.alerts import named_rule
 
 _KINDS = {
-    AlertKind.SPREAD: "Spread above",
+    AlertKind.SPREAD: "|Spread| above",
     AlertKind.FUNDING: "Funding apart above",
     AlertKind.EVENT: "Event of at least",
     AlertKind.STALE: "No new data for",

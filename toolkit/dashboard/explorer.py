@@ -50,6 +50,11 @@ class Explored:
         }
 
     @property
+    def polled_s(self) -> int | None:
+        """The period of the polls (s) of a series kept from snapshots, None of another one."""
+        return self.step_s if isinstance(self.trajectory, SnapshotTrajectory) else None
+
+    @property
     def logged(self) -> pl.DataFrame:
         """The log of spread events, no row where it is not held."""
         return self.shell.held.logs.filter(family="spread")

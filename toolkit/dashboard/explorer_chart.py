@@ -50,8 +50,9 @@ def _caption(explored: Explored, rows: int, beyond: Beyond | None) -> Markdown:
         words.append(Markdown("Double-click to zoom out."))
     if explored.asked.threshold_bps:
         words.append(Markdown("Drag a threshold to move it."))
-    if beyond is not None and beyond.level_bps:
-        words.append(Markdown("Grey: beyond {:,.1f} bps.").format(beyond.level_bps))
+    if beyond is not None and beyond.drawn:
+        of = Markdown("Grey: {}, {:,.1f} bps.") if beyond.level.fees else Markdown("Grey: {}.")
+        words.append(of.format(beyond.level.words, beyond.drawn[0]))
     return Markdown(" ").join(words)
 
 
@@ -65,13 +66,16 @@ def _figure(
     if explored.trajectory.family is Family.PRICE:
         return price_chart(rows, **shared)
     asked = explored.asked
-    levels = [asked.threshold_bps, beyond.level_bps if beyond else None]
-    wanted = dict.fromkeys(level for level in levels if level)
+    sides = (1, -1) if asked.either else (1,)
+    lines = [side * asked.threshold_bps for side in sides] if asked.threshold_bps else []
+    level_bps, episodes = (beyond and beyond.drawn) or (None, None)
+    if beyond and level_bps:
+        lines += [side * level_bps for side in beyond.level.sides]
     chart = spread_chart(
         rows,
         polls=polls,
-        thresholds_bps=[side * level for level in wanted for side in (1, -1)],
-        episodes=beyond.stretches if beyond else None,
+        thresholds_bps=list(dict.fromkeys(lines)),
+        episodes=episodes,
         events=events,
         logs=explored.shell.held.logs,
         legs=asked.legs,
@@ -80,7 +84,7 @@ def _figure(
     )
     if not rows.is_empty():
         chart.update_layout(height=_PX[asked.legs], yaxis2_title_text="spread (bps)")
-        for side in (1, -1) if asked.threshold_bps else ():
+        for side in sides if asked.threshold_bps else ():
             chart.add_shape(_handle(side * (asked.threshold_bps or 0.0)))
     return chart
 

@@ -19,6 +19,7 @@ from toolkit.dashboard.trajectory_choice import MOST_NOTIONAL
 from toolkit.foreign import Markdown, markdown
 from toolkit.market import Family
 from toolkit.statistics.contract import column_for
+from toolkit.statistics.half_life_note import NOT_BELIEVED, half_life_note
 from toolkit.statistics.polls import by_polls, poll_count
 from toolkit.statistics.spread import net_episodes, summary
 
@@ -133,13 +134,11 @@ def _cost_text(found: Mapping[str, Any]) -> str:
 def _show_half_life(row: Mapping[str, Any]) -> None:
     """Show the half-life with its interval, or why it is not believed."""
     value, lower, upper = (row[f"half_life_{name}s"] for name in ("", "lower_", "upper_"))
-    sign = _HALF_LIFE
-    if value is not None and upper is not None:
-        beside = f"95 %: {duration(lower or 0)} to {duration(upper)}"
-    else:
-        beside = "not believed"
-        name = "half_life_s" if value is None else "half_life_upper_s"
-        sign = Markdown("{} Here: {}.").format(sign, reason_words(row, name))
+    sign, note = _HALF_LIFE, half_life_note(row)
+    beside = f"95 %: {duration(lower or 0)} to {duration(upper)}"
+    if note:
+        beside = note if value is None else NOT_BELIEVED
+        sign = Markdown("{} Here: {}.").format(sign, note)
     _metric("Half-life", NULL if value is None else duration(value), beside, sign=sign)
 
 
@@ -150,23 +149,23 @@ _HALF_LIFE = Markdown(
 
 
 def _show_beyond(beyond: Beyond | None) -> None:
-    """Show how much of the time is beyond the fees or else the threshold, and how often."""
+    """Show how much of the time is beyond the fees or else the level, and how often."""
     if beyond is None:
-        _metric("Time above fees", NULL, "no fees chosen", sign=_NO_LEVEL)
-        _metric("Episodes a day", NULL, "no fees chosen", sign=_NO_LEVEL)
         return
-    share, count, daily = beyond.share, beyond.episodes, beyond.daily
-    _metric(beyond.label, NULL if share is None else share_text(share), beyond.why)
+    words, share, daily = beyond.level.words, beyond.share, beyond.daily
+    _metric(f"Time {words}", NULL if share is None else share_text(share), beyond.why, sign=_LEVEL)
+    seen = None if beyond.begun is None else f"{beyond.begun:,} begun"
     _metric(
-        "Episodes a day",
+        f"Episodes a day, {words}",
         NULL if daily is None else f"{daily:,.2f}",
-        None if count is None else f"{count:,} seen",
-        sign=Markdown("Of the days for which a value is known."),
+        beyond.why_daily if daily is None else seen,
+        sign=Markdown("Those whose beginning was seen, of the days for which a value is known."),
     )
 
 
-_NO_LEVEL = Markdown(
-    "Choose a fee table in the bar above, where it says Gross, or a threshold under More."
+_LEVEL = Markdown(
+    "Of the time observed. With fees, chosen in the bar above, it is the time in which the size of "
+    "the spread is beyond the cost of a round trip, else that from a level on, which More sets."
 )
 
 

@@ -13,6 +13,7 @@ from toolkit.errors import InputError
 from toolkit.foreign import Markdown, markdown
 from toolkit.market import SnapshotTrajectory, Stream, Trajectory
 from toolkit.statistics.fees import NOTIONAL, FeeModel, Style
+from toolkit.statistics.level import LEVEL_BPS, Level
 from toolkit.workspace import find_fees
 
 HELD_STYLES = ("taker", "maker", "maker_buy", "maker_sell")
@@ -43,6 +44,19 @@ class Net:
         return Markdown("Net of the fee table {} ({}), style {}, notional {:,.0f} per leg.").format(
             markdown(self.fees.name), self.fees.hash, self.style, self.notional
         )
+
+
+def level_of(net: Net | None, bps: float | None, *, either: bool) -> Level:
+    """Return from where on a spread counts: the cost of a round trip with fees, else some bps.
+
+    ``either`` is whether bps are of its size. Without any it is `LEVEL_BPS`.
+
+    >>> level_of(None, None, either=False).words
+    '≥ 20 bps'
+    """
+    if net is None:
+        return Level(LEVEL_BPS if bps is None else bps, either)
+    return Level(fees=net.fees, style=net.style, notional=net.notional)
 
 
 @dataclass(frozen=True, slots=True)

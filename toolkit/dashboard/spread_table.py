@@ -12,8 +12,8 @@ from toolkit.charts.subject import subject_of
 from toolkit.dashboard.age import stream_ages
 from toolkit.dashboard.export import literal
 from toolkit.dashboard.reading import SPREADS
-from toolkit.statistics.contract import Reason
 from toolkit.statistics.fees import FeeModel, Style
+from toolkit.statistics.half_life_note import half_life_note
 from toolkit.statistics.screening import SPREAD_ORDER, Ranking
 from toolkit.workspace.screening import Screening, markets_of
 
@@ -26,6 +26,8 @@ FIGURES = (
     "spread_std_log_bps",
     "half_life_s",
     "half_life_reason",
+    "half_life_upper_s",
+    "half_life_upper_reason",
     "flags",
     "n",
     "coverage",
@@ -36,12 +38,6 @@ FIGURES = (
 
 NET = ("net_share", "net_mean_bps", "cost_bps")
 _WHOLE = 0.9995
-_NO_HALF_LIFE = {
-    Reason.TOO_FEW: "too few rows for a half-life",
-    Reason.DEGENERATE: "does not vary",
-    Reason.NO_REVERSION: "no reversion",
-    Reason.BELOW_STEP: "half-life under 1 step",
-}
 
 
 class SpreadFilters(NamedTuple):
@@ -176,19 +172,19 @@ def spread_lines(
     """Build one row per spread of the catalogue, in the order of the keys.
 
     ``catalogue`` is of `toolkit.store.Store`. ``figures`` and ``beyond`` are what
-    `toolkit.dashboard.spreads_measured` measures over one window, ``recent`` the lines of
-    `toolkit.dashboard.lately`. Each lacks a trajectory without a row then. ``asked`` has the
-    trajectories that were asked for in the window. ``now`` is the service's clock (s). ``net`` is
-    of `toolkit.statistics.spread.net_summary`, None for gross figures alone.
+    `toolkit.dashboard.spreads_measured` measures over one window, the latter of a level.
+    ``recent`` has the lines of `toolkit.dashboard.lately`. Each lacks a trajectory without a row
+    then. ``asked`` has the trajectories that were asked for in the window. ``now`` is the service's
+    clock (s). ``net`` is of `toolkit.statistics.spread.net_summary`, None for gross figures alone.
 
-    Columns: those of `spread_names`, `FIGURES`, time_above_share, episodes_per_day, recent (list),
+    Columns: those of `spread_names`, `FIGURES`, level_share, level_per_day, recent (list),
     those of `toolkit.dashboard.age.stream_ages` and notes (what is unusual, and why a figure is
     null, "" where nothing is). With ``net`` also `NET` and cost_lacks.
     """
     spreads = catalogue.filter(pl.col("kind").is_in(SPREADS)).rename({"stream": "trajectory"})
     parts = [
         figures.select("trajectory", *FIGURES),
-        beyond.select("trajectory", "time_above_share", "episodes_per_day"),
+        beyond.select("trajectory", "level_share", "level_per_day"),
         recent,
         stream_ages(catalogue, now).rename({"stream": "trajectory"}),
     ]
@@ -217,8 +213,8 @@ def _notes(line: dict[str, Any]) -> str:
         found.append(f"{math.floor(100 * line['coverage'])} % covered")
     if line.get("cost_lacks"):
         found.append(f"the fee table lacks {line['cost_lacks']}")
-    if line["half_life_s"] is None:
-        found.append(_NO_HALF_LIFE.get(line["half_life_reason"], "no half-life"))
+    if note := half_life_note(line):
+        found.append(note)
     if "service" in (line["spread_basis"] or ""):
         found.append("the service's own figure")
     return "; ".join(found)

@@ -21,8 +21,8 @@ from toolkit.dashboard.spread_table import SpreadFilters, spread_lines, spread_n
 from toolkit.dashboard.spreads_choice import Chosen, choose, chosen_kind
 from toolkit.dashboard.spreads_columns import SORTS, shown_columns
 from toolkit.dashboard.spreads_measured import (
-    measure_beyond,
     measure_figures,
+    measure_level,
     measure_net,
 )
 from toolkit.foreign import Markdown, markdown
@@ -57,7 +57,7 @@ def _body(shell: PageShell) -> None:
     window = _window(spreads, chosen.preset)
     if key := opened_key("spreads"):
         # The whole link, as the page would write it: one step back leads here again.
-        go_to("trajectory", **Choice(key, window).params)
+        go_to("trajectory", **Choice(key, window).params, **chosen.level_params)
     lines = _lines(shell, spreads, chosen, window, net)
     found = _ScreenedSpreads(shell.kept(chosen.asked.applied(lines)), lines, window, net)
     _hand_over(bar, shell, chosen.asked, found)
@@ -82,7 +82,7 @@ def _lines(
     return spread_lines(
         spreads,
         measure_figures(held, kind, window),
-        measure_beyond(held, kind, window, chosen.above_bps),
+        measure_level(held, kind, window, chosen.level(net)),
         spreads_lately(held).select("trajectory", recent="line"),
         asked=read_asked(held.path, tuple(spreads["stream"]), *window, version=held.version),
         now=held.now(),
@@ -97,7 +97,8 @@ def _show(shell: PageShell, chosen: Chosen, found: _ScreenedSpreads) -> None:
         return
     shown = kept.head(_ROWS_SHOWN)
     words = found.net.words if found.net else None
-    columns, same = shown_columns(shown, chosen.columns, chosen.above_bps, words)
+    level_words = chosen.level(found.net).words
+    columns, same = shown_columns(shown, chosen.columns, level_words, words)
     show_rows(Markdown("Spreads"), shown["trajectory"].to_list(), columns, "spreads", _ROWS_HIGH)
     limited = f", {_ROWS_SHOWN:,} shown" if kept.height > _ROWS_SHOWN else ""
     all_same = Markdown(" The same in all: {}.").format(", ".join(same)) if same else ""

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import polars as pl
 
+from toolkit.dashboard.fee_choice import Net, level_of
 from toolkit.dashboard.link import PRESETS, SHORT_PRESETS, read_choice, read_number, read_option
 from toolkit.dashboard.page_link import PageLink
 from toolkit.dashboard.screen import Screen, st
@@ -14,9 +15,9 @@ from toolkit.dashboard.spread_table import SpreadFilters
 from toolkit.dashboard.spreads_columns import COLUMNS, SORTS, USUAL
 from toolkit.foreign import Markdown
 from toolkit.market import Family
+from toolkit.statistics.level import LEVEL_BPS, Level
 from toolkit.statistics.screening import SPREAD_ORDER
 
-_ABOVE_BPS = 20.0
 _MOST_BPS = 10_000.0
 _DEFAULT_WINDOW = "7 days"
 _HISTORY = "history"
@@ -28,18 +29,32 @@ _LABELS = (
     ("exclude", Markdown("Symbols left out"), "none"),
 )
 _USUAL = {"window": _DEFAULT_WINDOW, "rows": _HISTORY, "sort": SPREAD_ORDER, "matrix": None}
-_VALUED = ("rows", *_KINDS, "min", "above", "window", "columns", "sort")
-_LINK = PageLink("spreads", (*_VALUED, "matrix"))
+_VALUED = ("rows", *_KINDS, "min", "above", "above_either", "window", "columns", "sort")
+_LINK = PageLink("spreads", (*(n for n in _VALUED if n != "above_either"), "side", "matrix"))
 
 
 class Chosen(NamedTuple):
-    """What the page shows: ``matrix`` is the symbol of the heat map, None for none."""
+    """What the page shows: ``matrix`` is the symbol of the heat map, None for none.
+
+    ``either`` is whether ``above_bps`` is of the spread's size.
+    """
 
     asked: SpreadFilters
     above_bps: float
+    either: bool
     preset: str
     columns: tuple[str, ...]
     matrix: str | None
+
+    def level(self, net: Net | None) -> Level:
+        """Return the level from which on time and episodes count."""
+        return level_of(net, self.above_bps, either=self.either)
+
+    @property
+    def level_params(self) -> dict[str, str]:
+        """The level that is not the usual one, as parameters of a link to a trajectory."""
+        params = {} if self.above_bps == LEVEL_BPS else {"threshold": f"{self.above_bps:g}"}
+        return params | ({"side": "either"} if self.either else {})
 
 
 def chosen_kind(streams: pl.DataFrame) -> str:
@@ -104,6 +119,7 @@ def choose(
             state["sort"],
         ),
         state["above"],
+        state["above_either"],
         state["window"],
         tuple(state["columns"]),
         state["matrix"],
@@ -120,7 +136,7 @@ def _choose_rows(allowed: Mapping[str, list[str]], both: bool) -> None:
             label, allowed[name], key=name, placeholder=placeholder, persist_state="session"
         )
     st.number_input(
-        Markdown("Last spread at least (bps, either side)"),
+        Markdown("Last |spread| at least (bps)"),
         0.0,
         _MOST_BPS,
         step=5.0,
@@ -135,13 +151,19 @@ def _choose_columns(sorts: list[str]) -> None:
         Markdown("Order"), sorts, key="sort", format_func=SORTS.__getitem__, persist_state="session"
     )
     st.number_input(
-        Markdown("Count time and episodes at or beyond (bps)"),
+        Markdown("Time and episodes from (bps) on"),
         0.1,
         _MOST_BPS,
         step=5.0,
         format="%g",
         key="above",
         persist_state="session",
+    )
+    st.toggle(
+        Markdown("Of |spread|"),
+        key="above_either",
+        persist_state="session",
+        help=Markdown("The size of the spread, on either side of zero."),
     )
     st.pills(
         Markdown("Columns"),
@@ -169,7 +191,9 @@ def _follow_link(allowed: Mapping[str, list[str]], sorts: list[str]) -> None:
     for name, values in allowed.items():
         state[name] = read_choice(params, name, values, faults)
     state["min"] = read_number(params, "min", 0.0, (0.0, _MOST_BPS), faults)
-    state["above"] = read_number(params, "above", _ABOVE_BPS, (0.1, _MOST_BPS), faults)
+    state["above"] = read_number(params, "above", LEVEL_BPS, (0.1, _MOST_BPS), faults)
+    side = read_option(params, "side", ("above", "either"), "above", faults)
+    state["above_either"] = side == "either"
     state["window"] = read_option(params, "window", PRESETS, _DEFAULT_WINDOW, faults)
     state["sort"] = read_option(params, "sort", sorts, SPREAD_ORDER, faults)
     state["columns"] = read_choice(params, "columns", list(COLUMNS), faults) or list(USUAL)
@@ -181,9 +205,11 @@ def _widget_params() -> dict[str, str]:
     """Return the values of the widgets that are not the usual ones, as parameters of a link."""
     state = st.session_state
     params = {name: ",".join(state[name]) for name in _KINDS if state[name]}
-    for name, default in (("min", 0.0), ("above", _ABOVE_BPS)):
+    for name, default in (("min", 0.0), ("above", LEVEL_BPS)):
         if state[name] != default:
             params[name] = f"{state[name]:g}"
+    if state["above_either"]:
+        params["side"] = "either"
     if set(state["columns"]) != set(USUAL):
         params["columns"] = ",".join(name for name in COLUMNS if name in state["columns"])
     for name, usual in _USUAL.items():

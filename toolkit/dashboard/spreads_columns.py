@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
 
 from toolkit.dashboard.age import AGE_HELP, age_column
+from toolkit.dashboard.formatting import NULL
 from toolkit.dashboard.rows import Kind, RowColumn
 from toolkit.dashboard.spread_table import NET
 from toolkit.foreign import Markdown
+from toolkit.statistics.half_life_note import half_life_doubt, half_life_note
 from toolkit.statistics.screening import SPREAD_ORDER
 
 
@@ -77,30 +79,29 @@ COLUMNS = {
         "half-life",
         "half_life_s",
         "half-life (min)",
-        Markdown("In which half of a deviation from the mean is gone. Null: the notes say why."),
+        Markdown(
+            "In which half of a deviation from the mean is gone. (?): not believed, since its 95 % "
+            "interval has no upper bound. The notes say why, also where there is none."
+        ),
         digits=1,
         times=1 / 60,
     ),
     "above": FigureColumn(
-        "share of time at or beyond",
-        "time_above_share",
-        "≥ {:g} bps (%)",
-        Markdown("Share of the time observed at or beyond that size, on either side of zero."),
+        "share of time at the level or beyond",
+        "level_share",
+        "{} (%)",
+        Markdown(
+            "Share of the time observed. With fees it is the time in which the size of the spread "
+            "is beyond the cost of a round trip, else that at or above the level under Columns."
+        ),
         times=100,
     ),
     "episodes": FigureColumn(
         "episodes a day",
-        "episodes_per_day",
-        "episodes/d",
-        Markdown("How often a day it gets to that size, of those times whose begin was seen."),
+        "level_per_day",
+        "{} (n/d)",
+        Markdown("How often a day it gets there, of those times whose beginning was seen."),
         digits=1,
-    ),
-    "net_share": FigureColumn(
-        "share of time beyond the cost",
-        "net_share",
-        "net (%)",
-        Markdown("Share of the time observed beyond the cost, on either side of zero."),
-        times=100,
     ),
     "net_mean": FigureColumn(
         "net mean",
@@ -131,8 +132,7 @@ COLUMNS = {
 """The columns that can be chosen, beside the symbol and its legs, by their name in a link."""
 
 USUAL = tuple(name for name in COLUMNS if name not in ("z", "n", "coverage"))
-"""The columns that are shown where none were chosen. The net ones are there with fees alone, and
-then in the place of the share of time at or beyond a size."""
+"""The columns that are shown where none were chosen. The net ones are there with fees alone."""
 
 SORTS = {
     SPREAD_ORDER: "the widest now first",
@@ -147,12 +147,13 @@ SORTS = {
 
 
 def shown_columns(
-    lines: pl.DataFrame, names: Sequence[str], above_bps: float, net_words: Markdown | None
+    lines: pl.DataFrame, names: Sequence[str], level_words: str, net_words: Markdown | None
 ) -> tuple[list[RowColumn], list[str]]:
     """Build the columns of the page's table, and what is the same in all rows, in words.
 
     A row of ``lines`` is one of `toolkit.dashboard.spread_table.spread_lines`. What is the same in
-    all rows is no column. ``net_words`` name the fees of the net figures.
+    all rows is no column. ``level_words`` are those of the level from which on time and episodes
+    count. ``net_words`` name the fees of the net figures.
     """
     legs = [f"{buy} → {sell}" for buy, sell in lines.select("buy", "sell").iter_rows()]
     columns = [
@@ -166,16 +167,17 @@ def shown_columns(
         figure = COLUMNS[name]
         cells = lines[figure.figure]
         meaning = figure.help
-        if net_words is not None and figure.figure in NET:
+        if net_words is not None and figure.figure in (*NET, *_OF_LEVEL):
             meaning = Markdown("{} {}").format(meaning, net_words)
         columns.append(
             RowColumn(
-                heading_of(name, above_bps),
+                heading_of(name, level_words),
                 figure.kind,
                 (cells if figure.times == 1 else cells * figure.times).to_list(),
                 figure.digits,
                 meaning,
                 narrow=figure.narrow,
+                **(_doubted(lines, figure) if name == "half_life" else {}),
             )
         )
     kept, same = [], []
@@ -188,16 +190,28 @@ def shown_columns(
     return kept, same
 
 
-def heading_of(name: str, above_bps: float) -> str:
-    """Return the heading of a column, in which the size that time is counted from is named.
+def _doubted(lines: pl.DataFrame, figure: FigureColumn) -> dict[str, Any]:
+    """Mark the half-lives that are not believed, and say why where one is pointed at."""
+    shown, titles = [], []
+    for line in lines.iter_rows(named=True):
+        value, doubt = line["half_life_s"], half_life_doubt(line)
+        text = NULL if value is None else f"{value * figure.times:z,.{figure.digits}f}"
+        shown.append(f"{text} (?)" if doubt else text)
+        titles.append(half_life_note(line) or None)
+    return {"shown": shown, "titles": titles}
 
-    >>> heading_of("above", 20.0)
-    '≥ 20 bps (%)'
+
+def heading_of(name: str, level_words: str) -> str:
+    """Return the heading of a column, in which the level that time counts from is named.
+
+    >>> heading_of("above", "≥ 20 bps"), heading_of("episodes", "|spread| > cost")
+    ('≥ 20 bps (%)', '|spread| > cost (n/d)')
     """
-    return COLUMNS[name].heading.format(above_bps)
+    return COLUMNS[name].heading.format(level_words)
+
+
+_OF_LEVEL = ("level_share", "level_per_day")
 
 
 def _chosen(lines: pl.DataFrame, names: Sequence[str]) -> list[str]:
-    if "net_share" in lines.columns and set(names) == set(USUAL):
-        names = [name for name in names if name != "above"]
     return [name for name in COLUMNS if name in names and COLUMNS[name].figure in lines.columns]

@@ -32,13 +32,14 @@ from toolkit.foreign import Markdown
 from toolkit.intervals import Interval
 from toolkit.market import Family, format_ts
 from toolkit.statistics.fees import NOTIONAL
+from toolkit.statistics.level import LEVEL_BPS
 
 LEGS = {"none": "Legs: off", "below": "Legs: prices", "from_mean": "Legs: bps from mean"}
 """What the chart of a spread shows below it, as `toolkit.charts.spread_chart` takes it."""
 
 _LINK = PageLink(
     "trajectory",
-    ("trajectory", "window", "start", "end", "zoom", "legs", "threshold", "marks", "size"),
+    ("trajectory", "window", "start", "end", "zoom", "legs", "threshold", "side", "marks", "size"),
 )
 _MOST_BPS = 10_000.0
 MOST_NOTIONAL = 1e12
@@ -49,14 +50,16 @@ _FIRST_DAY, _LAST_DAY = dt.datetime(1969, 12, 31), dt.datetime(2100, 1, 2)  # no
 class ShownPart:
     """What the widgets ask for: a trajectory, a window of it, and what is drawn beside its rows.
 
-    ``zoom`` is the part of the window, or beside it, that is looked at. ``marks`` are the events of
-    the two legs. ``notional`` is the size per leg, in the quote currency.
+    ``zoom`` is the part of the window, or beside it, that is looked at. ``either`` is whether the
+    threshold is of the spread's size, on either side of zero. ``marks`` are the events of the two
+    legs. ``notional`` is the size per leg, in the quote currency.
     """
 
     choice: Choice
     zoom: Interval | None
     legs: str
     threshold_bps: float | None
+    either: bool
     marks: bool
     notional: float
 
@@ -75,6 +78,8 @@ class ShownPart:
             params["legs"] = self.legs
         if self.threshold_bps:
             params["threshold"] = f"{self.threshold_bps:g}"
+        if self.either:
+            params["side"] = "either"
         if not self.marks:
             params["marks"] = "off"
         if self.notional != NOTIONAL:
@@ -129,7 +134,7 @@ def chosen_part(choice: Choice) -> ShownPart:
     state = st.session_state
     if state.pop("threshold_dragged", False):
         st.rerun()  # all of the page: the threshold is also typed in, beside what is chosen
-    names = ("trajectory_zoom", "legs", "threshold", "marks", "notional")
+    names = ("trajectory_zoom", "legs", "threshold", "threshold_either", "marks", "notional")
     asked = ShownPart(choice, *(state[name] for name in names))
     _LINK.write(asked.params)
     return asked
@@ -141,9 +146,13 @@ def asked_key() -> str | None:
 
 
 def take_threshold(sent: object) -> None:
-    """Take over the level (bps) that a threshold was dragged to."""
+    """Take over the level (bps) that a threshold was dragged to. Below zero it is none.
+
+    That is unless it is of sizes, whose line below zero is dragged as well.
+    """
     if isinstance(sent, int | float) and math.isfinite(sent):
-        st.session_state["threshold"] = round(min(abs(sent), _MOST_BPS), 1) or None
+        level = abs(sent) if st.session_state.get("threshold_either") else max(sent, 0)
+        st.session_state["threshold"] = round(min(level, _MOST_BPS), 1) or None
         st.session_state["threshold_dragged"] = True
 
 
@@ -205,18 +214,24 @@ def _take_calendars(timezone: str) -> None:
 
 
 def _choose_marks(*, logged: bool) -> None:
-    threshold, marks = st.columns(2, vertical_alignment="bottom")
+    threshold, toggles = st.columns(2, vertical_alignment="bottom")
     threshold.number_input(
-        Markdown("Threshold on either side (bps)"),
+        Markdown("Time and episodes from (bps) on"),
         min_value=0.0,
         max_value=_MOST_BPS,
         step=5.0,
         format="%g",
         key="threshold",
         persist_state="session",
-        placeholder="none",
+        placeholder=f"{LEVEL_BPS:g}",
     )
-    marks.toggle(
+    toggles.toggle(
+        Markdown("Of |spread|"),
+        key="threshold_either",
+        persist_state="session",
+        help=Markdown("The size of the spread, on either side of zero."),
+    )
+    toggles.toggle(
         Markdown("Mark spread events"),
         key="marks",
         persist_state="session",
@@ -232,7 +247,7 @@ def _follow_link(catalogue: pl.DataFrame) -> None:
     state = st.session_state
     timed = state.get("preset") or state.get("trajectory_window")
     params = _LINK.to_follow(
-        *("legs", "marks", "notional"),
+        *("legs", "threshold_either", "marks", "notional"),
         ready=state.get("trajectory") in catalogue["stream"] and timed is not None,
     )
     if params is None:
@@ -246,6 +261,8 @@ def _follow_link(catalogue: pl.DataFrame) -> None:
     state["trajectory_zoom"] = read_zoom(params, faults)
     state["legs"] = read_option(params, "legs", LEGS, "none", faults)
     state["threshold"] = read_number(params, "threshold", 0.0, (0.0, _MOST_BPS), faults) or None
+    side = read_option(params, "side", ("above", "either"), "above", faults)
+    state["threshold_either"] = side == "either"
     state["marks"] = read_option(params, "marks", ("on", "off"), "on", faults) == "on"
     state["notional"] = read_number(params, "size", NOTIONAL, (1.0, MOST_NOTIONAL), faults)
     _LINK.keep_faults(faults)

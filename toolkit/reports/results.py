@@ -11,6 +11,7 @@ from toolkit.foreign import Html
 from toolkit.market import format_ts
 from toolkit.reports.recipe import Part, PartResult, Value
 from toolkit.statistics.explanation import Documented, Meaning, documented, meaning_of, reason_words
+from toolkit.statistics.half_life_note import NOT_BELIEVED, half_life_doubt, half_life_note
 
 _BASIS = frozenset(
     ("trajectory", "stream", "n", "coverage", "window_start", "window_end", "method", "params_hash")
@@ -143,9 +144,19 @@ def _figure(name: str, row: Mapping[str, Value], page: Documented) -> Html:
     if value is None:
         shown = Html('<dd class="reason">{}</dd>').format(reason_words(name, row) or "none")
     else:
-        shown = Html("<dd>{}</dd>").format(cell(name, value, meaning))
+        shown = Html("<dd>{}{}</dd>").format(cell(name, value, meaning), doubt_words(name, row))
     words = Html("<div><dt>{}</dt>{}<small>{}</small></div>")
     return words.format(column_words(name), shown, plain_words(meaning.text))
+
+
+def doubt_words(name: str, row: Mapping[str, Value]) -> str:
+    """Return what stands behind a half-life that is not believed, "" behind other figures.
+
+    >>> doubt_words("half_life_s", {"half_life_s": 60.0, "half_life_upper_s": None,
+    ...                             "half_life_upper_reason": "no_reversion"})
+    ', not believed'
+    """
+    return f", {NOT_BELIEVED}" if name == "half_life_s" and half_life_doubt(row) else ""
 
 
 def with_unit(name: str, page: Documented) -> Meaning:
@@ -187,7 +198,9 @@ def _table(answer: PartResult, columns: list[str], page: Documented) -> Html:
     )
     body = Html("").join(_row(row, kept, kinds) for row in rows)
     reasons = {reason_words(name, row): None for row in rows for name in kept if row[name] is None}
+    doubts = {half_life_note(row): None for row in rows if doubt_words("half_life_s", row)}
     notes = [f"–: {'; '.join(filter(None, reasons))}."] if any(reasons) else []
+    notes += [f"{words[0].upper()}{words[1:]}." for words in doubts if "half_life_s" in kept]
     notes += [f"No {column_words(name)}: {why}." for name, why in empty.items() if why]
     if answer.rows > len(rows):
         notes.append(f"The first {len(rows)} of {answer.rows:,} rows. The hash is of all.")
@@ -200,7 +213,11 @@ def _table(answer: PartResult, columns: list[str], page: Documented) -> Html:
 
 def _row(row: Mapping[str, Value], kept: Mapping[str, Meaning], kinds: Mapping[str, str]) -> Html:
     cells = [
-        table_cell(kinds[name], _head(name, meaning), _shown(name, row[name], meaning))
+        table_cell(
+            kinds[name],
+            _head(name, meaning),
+            _shown(name, row[name], meaning) + doubt_words(name, row),
+        )
         for name, meaning in kept.items()
     ]
     return Html("<tr>{}</tr>").format(Html("").join(cells))

@@ -219,13 +219,14 @@ class SpreadSeries(BarTrajectorySeries, SpreadAnalyses):
         self,
         enter_bps: float,
         *,
+        absolute: bool = False,
         leave_bps: float | None = None,
         merge_gap_s: int = 0,
         min_duration_s: int = 0,
         column: str = "spread_log_bps",
         max_stale_s: int | None = None,
     ) -> pl.DataFrame:
-        """Find the stretches in which the spread is ``enter_bps`` or more from zero.
+        """Find the stretches in which the spread is ``enter_bps`` or more.
 
         The parameters are those of `toolkit.statistics.spread.episodes`.
         """
@@ -233,6 +234,7 @@ class SpreadSeries(BarTrajectorySeries, SpreadAnalyses):
             self.rows,
             *self.window,
             enter_bps=enter_bps,
+            absolute=absolute,
             leave_bps=leave_bps,
             merge_gap_s=merge_gap_s,
             min_duration_s=min_duration_s,
@@ -253,10 +255,11 @@ class SpreadSeries(BarTrajectorySeries, SpreadAnalyses):
         self,
         threshold_bps: float,
         *,
+        absolute: bool = False,
         column: str = "spread_log_bps",
         max_stale_s: int | None = None,
     ) -> pl.DataFrame:
-        """Measure how much of the time the spread is ``threshold_bps`` or more from zero.
+        """Measure how much of the time the spread is ``threshold_bps`` or more.
 
         The parameters are those of `toolkit.statistics.spread.time_above`.
         """
@@ -264,6 +267,7 @@ class SpreadSeries(BarTrajectorySeries, SpreadAnalyses):
             self.rows,
             *self.window,
             threshold_bps=threshold_bps,
+            absolute=absolute,
             column=column,
             step_s=self.origin.step_s,
             max_stale_s=max_stale_s,

@@ -1,4 +1,4 @@
-"""When and for how long a spread is far from zero: time above a threshold, and episodes."""
+"""When and for how long a spread is at or above a level: time above a threshold, and episodes."""
 
 from __future__ import annotations
 
@@ -35,70 +35,84 @@ def time_above(
     end: When | None = None,
     *,
     threshold_bps: float,
+    absolute: bool = False,
     column: str = "spread_log_bps",
     step_s: int | None = None,
     max_stale_s: int | None = None,
 ) -> pl.DataFrame:
-    """Measure the share of observed time at or beyond a threshold, on either side of zero.
+    """Measure the share of observed time at which a spread is at or above a threshold.
+
+    That is with its sign: a spread of -30 bps is not above 20. With ``absolute`` it is the size on
+    either side of zero, and the columns say so: ``time_abs_above_s``, ``time_abs_above_share`` and
+    ``time_abs_above_reason`` are in the place of the last three.
 
     Each observation counts with the seconds that it holds (see `coverage`), and time without one
     counts neither way. One row per trajectory, with the columns of `coverage` before these:
 
-    ==================  =======  ========  =====================================================
-    column              type     unit      meaning
-    ==================  =======  ========  =====================================================
-    threshold_bps       Float64  bps       as asked
-    time_above_s        Float64  s         time at which abs(x) >= threshold_bps
-    time_above_share    Float64  fraction  the same over the time observed
-    time_above_reason   String   none      empty, too_few (the step is not known)
-    ==================  =======  ========  =====================================================
+    ======================  =======  ========  =================================================
+    column                  type     unit      meaning
+    ======================  =======  ========  =================================================
+    threshold_bps           Float64  bps       as asked
+    time_above_s            Float64  s         time at which x >= threshold_bps
+    time_above_share        Float64  fraction  the same over the time observed
+    time_above_reason       String   none      empty, too_few (the step is not known)
+    time_abs_above_s        Float64  s         with ``absolute``: at which abs(x) >= threshold_bps
+    time_abs_above_share    Float64  fraction  with ``absolute``: the same over the time observed
+    time_abs_above_reason   String   none      with ``absolute``: as time_above_reason
+    ======================  =======  ========  =================================================
 
     Raises
     ------
     InputError
         As `coverage`. ``threshold_bps`` is no number above 0. ``column`` is not in bps.
+        ``absolute`` is neither True nor False.
 
     Examples
     --------
-    Two blocks of ten minutes, an hour apart: the first counts for 12 of 22 observed minutes.
+    Two blocks of ten minutes, an hour apart: the first counts for 12 of 22 observed minutes, the
+    second, on the other side of zero, with ``absolute`` alone.
 
     >>> ts = [60 * minute for minute in [*range(10), *range(70, 80)]]
-    >>> values = [50.0] * 10 + [5.0] * 10
+    >>> values = [50.0] * 10 + [-50.0] * 10
     >>> frame = pl.DataFrame({"trajectory": ["a"] * 20, "ts": ts, "spread_log_bps": values})
     >>> row = time_above(frame, 0, 4800, threshold_bps=40).row(0, named=True)
     >>> row["time_above_s"], round(row["time_above_share"], 3)
     (720.0, 0.545)
+    >>> time_above(frame, 0, 4800, threshold_bps=40, absolute=True)["time_abs_above_share"].item()
+    1.0
     """
     limit = checked_bps("threshold_bps", threshold_bps, column)
     question = Question(
-        "spread.time_above/2",
+        "spread.time_above/3",
         *window_of(frame, start, end),
         column,
         step_s,
         max_stale_s,
-        (("threshold_bps", limit),),
+        (("threshold_bps", limit), ("absolute", checked_absolute(absolute))),
     )
-    return measure(frame, question, _above(limit))
+    return measure(frame, question, _above(limit, absolute=absolute))
 
 
-def _above(limit: float) -> Statistic:
+def _above(limit: float, *, absolute: bool) -> Statistic:
+    name = "time_abs_above" if absolute else "time_above"
+
     def aggregate(_column: str) -> list[pl.Expr]:
         weight = pl.col("weight_s").cast(pl.Float64)
         known = weight.null_count() == 0
         return [
             pl.when(known)
-            .then(weight.filter(pl.col("value").abs() >= limit).sum())
-            .alias("time_above_s")
+            .then(weight.filter(sized(absolute=absolute) >= limit).sum())
+            .alias(f"{name}_s")
         ]
 
     def finish(_column: str) -> list[pl.Expr]:
-        time = pl.col("time_above_s")
+        time = pl.col(f"{name}_s")
         return [
             pl.lit(limit).alias("threshold_bps"),
             time,
-            (time / pl.col("observed_s")).alias("time_above_share"),
+            (time / pl.col("observed_s")).alias(f"{name}_share"),
             first_reason({Reason.EMPTY: pl.col("n") == 0, Reason.TOO_FEW: time.is_null()}).alias(
-                "time_above_reason"
+                f"{name}_reason"
             ),
         ]
 
@@ -116,12 +130,42 @@ def checked_bps(name: str, value: float, column: str) -> float:
     return real_number(name, value, "basis points above 0", above=0)
 
 
+def checked_absolute(absolute: bool) -> bool:
+    """Return whether sizes on either side of zero are meant, or raise `InputError`.
+
+    >>> checked_absolute(False)
+    False
+    """
+    if not isinstance(absolute, bool):
+        raise InputError("absolute", absolute, "True or False")
+    return absolute
+
+
+def sized(*, absolute: bool) -> pl.Expr:
+    """Build the expression of what a level in bps is compared with: x, or with ``absolute`` abs(x).
+
+    >>> pl.DataFrame({"value": [-3.0]}).select(sized(absolute=True)).item()
+    3.0
+    """
+    return pl.col("value").abs() if absolute else pl.col("value")
+
+
+def level_words(level_bps: float, *, absolute: bool) -> str:
+    """Put into words what counts at a level, as headings have it.
+
+    >>> level_words(20, absolute=False), level_words(20, absolute=True)
+    ('≥ 20 bps', '|spread| ≥ 20 bps')
+    """
+    return f"{'|spread| ' if absolute else ''}≥ {level_bps:g} bps"
+
+
 def episodes(
     frame: Frame,
     start: When | None = None,
     end: When | None = None,
     *,
     enter_bps: float,
+    absolute: bool = False,
     leave_bps: float | None = None,
     merge_gap_s: int = 0,
     min_duration_s: int = 0,
@@ -129,13 +173,14 @@ def episodes(
     step_s: int | None = None,
     max_stale_s: int | None = None,
 ) -> pl.DataFrame:
-    """Find every stretch of time in which a spread is far from zero, on either side.
+    """Find every stretch of time in which a spread is at or above a level.
 
-    An episode begins with an observation of abs(x) >= ``enter_bps`` and ends with the first of
-    abs(x) < ``leave_bps`` (None: the same). Two that are at most ``merge_gap_s`` apart, with no gap
-    in the observations between, are one. Those shorter than ``min_duration_s`` are then left out,
-    censored ones by what was observed of them. One row per episode, sorted by trajectory and start.
-    A trajectory without one has no row.
+    An episode begins with an observation of x >= ``enter_bps`` and ends with the first of
+    x < ``leave_bps`` (None: the same). With ``absolute`` it is abs(x) in both, so that an episode
+    may be on either side of zero, and ``side`` says on which. Two that are at most ``merge_gap_s``
+    apart, with no gap in the observations between, are one. Those shorter than ``min_duration_s``
+    are then left out, censored ones by what was observed of them. One row per episode, sorted by
+    trajectory and start. A trajectory without one has no row.
 
     An episode that runs into a gap or the end of the window is censored on the right: it ends where
     the last observation ceases to hold. One at the first observation after a gap, or of the
@@ -149,9 +194,10 @@ def episodes(
     start_ts        Int64    s      first observation in the episode, Unix UTC
     end_ts          Int64    s      first one after it, or where it is censored, itself outside
     duration_s      Int64    s      end_ts - start_ts
-    peak_bps        Float64  bps    the value furthest from zero, with its sign
+    peak_bps        Float64  bps    the highest value, with ``absolute`` the one furthest from zero
     peak_ts         Int64    s      when that was first, Unix UTC
-    area_bps_h      Float64  bps h  abs(x) times the hours that each observation holds, summed
+    area_bps_h      Float64  bps h  x times the hours that each observation holds, summed, with
+                                    ``absolute`` abs(x)
     censored_left   Boolean  none   it may have begun earlier
     censored_right  Boolean  none   it may have lasted longer
     n               Int64    count  observations in the episode
@@ -173,7 +219,8 @@ def episodes(
     ------
     InputError
         As `coverage`. A threshold is no number above 0, or ``leave_bps`` is above ``enter_bps``.
-        A time is no whole number of seconds from 0. ``column`` is not in bps.
+        A time is no whole number of seconds from 0. ``column`` is not in bps. ``absolute`` is
+        neither True nor False.
 
     Examples
     --------
@@ -186,6 +233,9 @@ def episodes(
     ...     }
     ... )
     >>> found = episodes(frame, 0, 420, enter_bps=30, leave_bps=20)
+    >>> found.select("start_ts", "duration_s", "peak_bps", "censored_right").rows()
+    [(60, 180, 60.0, False)]
+    >>> found = episodes(frame, 0, 420, enter_bps=30, leave_bps=20, absolute=True)
     >>> found.select("side", "start_ts", "duration_s", "peak_bps", "censored_right").rows()
     [('positive', 60, 180, 60.0, False), ('negative', 360, 60, -40.0, True)]
     """
@@ -198,19 +248,20 @@ def episodes(
     min_duration_s = whole_number("min_duration_s", min_duration_s, 0, least)
     options = {
         "enter_bps": enter,
+        "absolute": checked_absolute(absolute),
         "leave_bps": leave,
         "merge_gap_s": merge_gap_s,
         "min_duration_s": min_duration_s,
     }
     question = Question(
-        "spread.episodes/2",
+        "spread.episodes/3",
         *window_of(frame, start, end),
         column,
         step_s,
         max_stale_s,
         tuple(options.items()),
     )
-    size = pl.col("value").abs()
+    size = sized(absolute=absolute)
     found = []
     for part, chunk in observed_chunks(frame, question):
         rows = collected(chunk).lazy()

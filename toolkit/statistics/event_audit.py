@@ -161,9 +161,8 @@ def audited(
     if leave_bps is not None:
         leave_bps = real_number("leave_bps", leave_bps, "basis points above 0", above=0)
     enter = smallest_size_bps(lives, window, family) if enter_bps is None else enter_bps
-    above = frame.with_columns(pl.col(column).clip(lower_bound=0))  # one that turns has ended
     of_rows: dict[str, Any] = {"column": column, "step_s": step_s, "max_stale_s": max_stale_s}
-    found = episodes(above, *window, enter_bps=enter, leave_bps=leave_bps, **of_rows)
+    found = episodes(frame, *window, enter_bps=enter, leave_bps=leave_bps, **of_rows)
     asked = (("slack_s", slack_s), ("leave_bps", leave_bps), ("known_after_s", known_after_s))
     options = (*asked, ("enter_bps", enter_bps), *([] if move_s is None else [("move_s", move_s)]))
     question = Question("events.audit/3", *window, **of_rows, options=options)

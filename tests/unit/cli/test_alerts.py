@@ -57,7 +57,7 @@ def test_the_history_has_what_is_open(rail: Rail) -> None:
 
 def test_check_shows_what_each_rule_watches(rail: Rail) -> None:
     shown = rail("alerts", "check").stdout
-    assert "wide: spread above 50 bps for 5 min, over at 40" in shown
+    assert "wide: |spread| above 50 bps for 5 min, over at 40" in shown
     assert f"1 stream of the store, the first is {PAIR}" in shown
     assert "1 rule, sent to the log" in shown
 

@@ -20,11 +20,16 @@ PAIR = LOADED[1]
 ASKED = ("stats", "episodes", PAIR.key, "--enter-bps")
 
 
-@pytest.mark.parametrize("more", [{}, {"leave_bps": 4.0, "merge_gap_s": 600, "min_duration_s": 60}])
+@pytest.mark.parametrize(
+    "more", [{}, {"absolute": True}, {"leave_bps": 4.0, "merge_gap_s": 600, "min_duration_s": 60}]
+)
 def test_the_json_is_what_the_statistic_says_of_the_store(
     rail: Rail, held: Store, more: dict[str, Any]
 ) -> None:
-    given = [part for name, of in more.items() for part in (f"--{name.replace('_', '-')}", str(of))]
+    options = {f"--{name.replace('_', '-')}": of for name, of in more.items()}
+    given = [
+        p for name, of in options.items() for p in ((name,) if of is True else (name, str(of)))
+    ]
     done = rail(*ASKED, "8", *given, "--format", "json")
     assert (done.returncode, done.stderr) == (0, "")
     rows = [json.loads(line) for line in done.stdout.splitlines()]

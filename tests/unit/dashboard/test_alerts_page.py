@@ -48,8 +48,8 @@ def test_three_clicks_make_the_rule_of_50_bps_for_5_minutes(page, full) -> None:
     shown.button(key="alert_keep").click().run()
     assert not shown.exception
     (rule,) = find_alerts(full.path).rules
-    assert str(rule) == "spread above 50 bps for 5 min, over at 40"
-    assert rule.name == "Spread above 50 bps for 5 min"
+    assert str(rule) == "|spread| above 50 bps for 5 min, over at 40"
+    assert rule.name == "|Spread| above 50 bps for 5 min"
     assert any("is in" in each.value for each in shown.caption)
 
 
@@ -73,7 +73,7 @@ def test_a_rule_is_changed_and_removed_and_the_rest_stays(page, full, rules) -> 
 @pytest.mark.parametrize(
     ("kind", "condition"),
     [
-        ("funding", "funding differential above 30 % per year for 5 min, over at 24"),
+        ("funding", "|funding differential| above 30 % per year for 5 min, over at 24"),
         ("event", "event of 5 % or more"),
         ("stale", "nothing new for 10 min"),
         ("loss", "dropped by the archive within 6 h"),

@@ -62,10 +62,11 @@ def test_the_hours_of_the_week_are_below_a_spread_alone(page, held):
     )
 
 
-def test_a_threshold_is_dragged_on_either_side(page, held):
-    shown = page(held.path, trajectory=PAIR.key, threshold="2")
+@pytest.mark.parametrize(("side", "lines"), [("above", [2.0]), ("either", [2.0, -2.0])])
+def test_a_threshold_of_sizes_is_dragged_on_either_side(page, held, side, lines):
+    shown = page(held.path, trajectory=PAIR.key, threshold="2", side=side)
     shapes = figures(shown)[0]["layout"]["shapes"]
-    assert [each["y0"] for each in shapes if each.get("name") == "threshold"] == [2.0, -2.0]
+    assert [each["y0"] for each in shapes if each.get("name") == "threshold"] == lines
 
 
 def test_a_link_shows_any_two_prices_that_are_held(page, held):

@@ -147,10 +147,10 @@ def test_the_legs_are_below_where_they_are_wanted(page, held):
 
 def test_net_figures_and_what_would_have_been_kept_are_by_the_fees_of_the_bar(page, held):
     shown = page(held.path, trajectory=PAIR)
-    assert metrics_of(shown)["Time above fees"] == "–"
+    assert metrics_of(shown)["Time ≥ 20 bps"] == "0 %"
     assert any("Choose a fee table" in words for words in texts(shown.caption))
     dear = page(held.path, trajectory=PAIR, fees="example")
-    assert metrics_of(dear)["Time above fees"] == "0 %"
+    assert metrics_of(dear)["Time |spread| > cost"] == "0 %"
     assert metrics_of(dear)["Net sum (bps)"] == "+0.0"
     prices = spread_rows().filter(pl.col("ts") >= START + 60 * 300)
     rows = prices.with_columns(sell_price=pl.col("buy_price") * 1.02)
@@ -174,10 +174,10 @@ def test_net_figures_and_what_would_have_been_kept_are_by_the_fees_of_the_bar(pa
 def test_episodes_beyond_a_threshold_are_counted_without_fees(page, held):
     opened = page(held.path, trajectory=PAIR, threshold="3.5")
     assert len(figures(opened)[0]["layout"]["shapes"]) > 50
-    assert any("Grey: beyond 3.5 bps." in words for words in texts(opened.caption))
+    assert any("Grey: ≥ 3.5 bps." in words for words in texts(opened.caption))
     shown = metrics_of(opened)
-    assert shown["Time beyond 3.5 bps"] == "20.3 %"  # 110 of 542 minutes
-    assert float(shown["Episodes a day"]) > 100
+    assert shown["Time ≥ 3.5 bps"] == "20.3 %"  # 110 of 542 minutes
+    assert float(shown["Episodes a day, ≥ 3.5 bps"]) > 100
 
 
 def test_a_link_that_changes_under_an_open_page_is_followed(page, held):
@@ -332,7 +332,7 @@ def test_events_that_are_not_wanted_are_not_listed(page, full):
     assert "Events" not in shown.get_by_key("below").options
 
 
-def test_a_threshold_is_drawn_on_both_sides(page, held):
+def test_a_threshold_is_drawn(page, held):
     shown = page(held.path, trajectory=PAIR)
     assert shown.get_by_key("marks").disabled
     assert not listed(shown)

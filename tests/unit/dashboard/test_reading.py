@@ -12,13 +12,14 @@ from polars.testing import assert_frame_equal
 
 from toolkit.dashboard.reading import measure_following, read_held, store_version
 from toolkit.dashboard.spreads_measured import (
-    measure_beyond,
     measure_figures,
+    measure_level,
     measure_net,
 )
 from toolkit.intervals import Interval
 from toolkit.market import Trajectory
 from toolkit.statistics.fees import FeeModel
+from toolkit.statistics.level import Level
 from toolkit.statistics.spread import episodes, time_above
 from toolkit.store import Batch, LoadOrigin, Store, StoreWriter
 from toolkit.workspace import open_workspace
@@ -55,11 +56,13 @@ def measured(store: Store) -> pl.DataFrame:
     assert_frame_equal(net.select(figures), screened.select(figures))
 
     rows = store.scan("spread").collect()
-    beyond = measure_beyond(look(store), "spread", WINDOW, 2.5)
-    assert beyond.drop("episodes_per_day").equals(time_above(rows, *WINDOW, threshold_bps=2.5))
-    for key, observed, a_day in beyond.select(
-        "trajectory", "observed_share", "episodes_per_day"
-    ).iter_rows():
+    beyond = measure_level(look(store), "spread", WINDOW, Level(2.5))
+    assert beyond.equals(Level(2.5).measure(rows, *WINDOW))
+    above = time_above(rows, *WINDOW, threshold_bps=2.5)
+    assert beyond["level_share"].equals(above["time_above_share"], check_names=False)
+    for key, a_day, observed in zip(
+        *beyond.select("trajectory", "level_per_day"), above["observed_share"], strict=True
+    ):
         begun = episodes(rows.filter(trajectory=key), *WINDOW, enter_bps=2.5)["censored_left"]
         assert a_day == pytest.approx((~begun).sum() / (observed * 10 / 24))
     return found

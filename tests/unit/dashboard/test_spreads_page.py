@@ -43,7 +43,7 @@ def test_a_spread_has_its_figures_with_n_and_coverage(page, held):
     assert row["last (bps)"] == pytest.approx(4.0, abs=0.01)
     assert row["percentile"] == pytest.approx(90, abs=0.5)  # the fifth of five levels
     assert len(row["24 h"]) == 48
-    assert row["≥ 20 bps (%)"] == row["episodes/d"] == 0.0
+    assert row["≥ 20 bps (%)"] == row["≥ 20 bps (n/d)"] == 0.0
     assert row["notes"] == "service differs; 89 % covered; half-life under 1 step"
 
 
@@ -58,7 +58,7 @@ def test_the_columns_are_those_of_the_link_and_of_the_choice(page, held):
     shown.get_by_key("columns").set_value(["mean"]).run()
     assert list(rows(shown)[0])[2:] == ["mean (bps)"]
     assert shown.query_params["columns"] == "mean"
-    assert not rows(shown)[0].keys() & {"net (%)", "notes"}
+    assert not rows(shown)[0].keys() & {"net (bps)", "notes"}
 
 
 def test_what_is_the_same_in_all_rows_is_said_once(page, held):

@@ -22,8 +22,8 @@ from toolkit.intervals import Interval
 from toolkit.market import EventFamily
 from toolkit.statistics.event_documents import identified
 from toolkit.statistics.events import event_lifecycles
+from toolkit.statistics.level import Level
 from toolkit.statistics.screening import spread_figures
-from toolkit.statistics.spread import time_above
 
 A, B, C = (f"{symbol}:X.spot:Y.futures" for symbol in ("A_U", "B_U", "C_U"))
 
@@ -153,7 +153,7 @@ def lines(asked=(A, B, C)):
             "spread_log_bps": [*([5.0] * 9), -50.0, 7.0],
         }
     ).with_columns(spread_basis=pl.lit("legs", pl.Categorical))
-    beyond = time_above(rows, 0, 600, threshold_bps=20.0).with_columns(episodes_per_day=0.0)
+    beyond = Level(absolute=True).measure(rows, 0, 600)
     recent = rows.group_by("trajectory").agg(recent="spread_log_bps")
     figures = spread_figures(rows, 0, 600)
     return spread_lines(catalogue(), figures, beyond, recent, asked=asked, now=1860)
@@ -170,15 +170,17 @@ def test_every_missing_number_of_a_spread_has_a_reason():
         "asked, no observation in the window",
     ]
     assert lines(asked=(A, B))["notes"][2] == "never asked for in the window"
-    assert found["time_above_share"][0] == pytest.approx(60 / 600)
+    assert found["level_share"][0] == pytest.approx(60 / 600)
 
 
 def test_the_shown_table_has_units_and_no_zero_for_what_is_missing():
-    columns, same = shown_columns(lines(), ["last", "above", "age", "recent"], 20.0, None)
+    columns, same = shown_columns(
+        lines(), ["last", "above", "age", "recent"], "|spread| ≥ 20 bps", None
+    )
     assert same == []
     shown = {column.name: list(column.values) for column in columns}
     assert shown["last (bps)"][2] is None
-    assert shown["≥ 20 bps (%)"][0] == pytest.approx(10.0)
+    assert shown["|spread| ≥ 20 bps (%)"][0] == pytest.approx(10.0)
     assert shown["age"] == [1260, 1320, None]
     assert shown["24 h"][0][-1] == -50.0
 

@@ -15,8 +15,11 @@ from toolkit.statistics.spread import episodes, time_above
 NAN = math.nan
 
 
-def stretches(rows: list[tuple[int, float]], step: int, enter: float, leave: float) -> list[dict]:
+def stretches(
+    rows: list[tuple[int, float]], step: int, enter: float, leave: float, *, absolute: bool
+) -> list[dict]:
     """Each stretch by the observations it begins and ends before, one state at a time."""
+    size = abs if absolute else float
     found: list[dict] = []
     running: dict | None = None
     segment = 0
@@ -25,10 +28,10 @@ def stretches(rows: list[tuple[int, float]], step: int, enter: float, leave: flo
         if fresh:
             segment += 1
             running = None
-        if running is None and abs(v) >= enter:
+        if running is None and size(v) >= enter:
             running = {"from": k, "left": fresh, "segment": segment, "ended": False}
             found.append(running)
-        elif running is not None and abs(v) < leave:
+        elif running is not None and size(v) < leave:
             running["ended"] = True
             running = None
         if running is not None:
@@ -56,17 +59,18 @@ def brute_force(
     thresholds: tuple[float, float],
     merge: int,
     least: int,
+    absolute: bool,
 ) -> list[dict]:
     """A loop over the observations of one trajectory."""
     stands = [
         min(3 * step, (rows[k + 1][0] if k + 1 < len(rows) else end) - t)
         for k, (t, _) in enumerate(rows)
     ]
-    out = []
-    for one in merged(rows, stretches(rows, step, *thresholds), merge):
+    out, size = [], abs if absolute else float
+    for one in merged(rows, stretches(rows, step, *thresholds, absolute=absolute), merge):
         k, until = one["from"], one["until"]
         inside = range(k, until)
-        peak = max(inside, key=lambda j: (abs(rows[j][1]), -j))
+        peak = max(inside, key=lambda j: (size(rows[j][1]), -j))
         ends = rows[until][0] if one["ended"] else rows[until - 1][0] + stands[until - 1]
         row = {
             "side": "positive" if rows[peak][1] > 0 else "negative",
@@ -75,7 +79,7 @@ def brute_force(
             "duration_s": ends - rows[k][0],
             "peak_bps": rows[peak][1],
             "peak_ts": rows[peak][0],
-            "area_bps_h": sum(abs(rows[j][1]) * stands[j] for j in inside) / 3600,
+            "area_bps_h": sum(size(rows[j][1]) * stands[j] for j in inside) / 3600,
             "censored_left": one["left"],
             "censored_right": not one["ended"],
             "n": len(inside),
@@ -85,9 +89,13 @@ def brute_force(
     return out
 
 
+@pytest.mark.parametrize("absolute", [False, True])
 @pytest.mark.parametrize("leave", [20.0, 12.0, 5.0])
-@pytest.mark.parametrize(("merge", "least"), [(0, 0), (60, 0), (180, 0), (0, 120), (240, 300)])
-def test_episodes_equal_a_loop_over_the_observations(leave, merge, least, autoregressive, series):
+@pytest.mark.parametrize("lengths", [(0, 0), (60, 0), (180, 0), (0, 120), (240, 300)])
+def test_episodes_equal_a_loop_over_the_observations(
+    leave, lengths, absolute, autoregressive, series
+):
+    merge, least = lengths
     rng = np.random.default_rng(6)
     seen = 0
     for seed in range(12):
@@ -104,6 +112,7 @@ def test_episodes_equal_a_loop_over_the_observations(leave, merge, least, autore
             leave_bps=leave,
             merge_gap_s=merge,
             min_duration_s=least,
+            absolute=absolute,
         )
         given = zip(ts[present].tolist(), values[present].tolist(), strict=True)
         expected = brute_force(
@@ -113,23 +122,29 @@ def test_episodes_equal_a_loop_over_the_observations(leave, merge, least, autore
             thresholds=(20.0, leave),
             merge=merge,
             least=least,
+            absolute=absolute,
         )
         assert found.height == len(expected)
         seen += len(expected)
         for ours, theirs in zip(found.rows(named=True), expected, strict=True):
             assert ours["area_bps_h"] == pytest.approx(theirs.pop("area_bps_h"), rel=1e-12)
             assert {name: ours[name] for name in theirs} == theirs
-    assert seen > 40
+    assert seen > (40 if absolute else 15)
 
 
-def test_without_hysteresis_episodes_are_the_runs_above_the_threshold(autoregressive, series):
+@pytest.mark.parametrize("absolute", [False, True])
+def test_without_hysteresis_episodes_are_the_runs_above_the_threshold(
+    absolute, autoregressive, series
+):
     values = 20 * autoregressive(0.8, 3000, seed=1)[0]
-    found = episodes(series(values, ts=60 * np.arange(3000)), 0, 180_000, enter_bps=25)
-    above = np.concatenate([[False], np.abs(values) >= 25, [False]])
+    frame = series(values, ts=60 * np.arange(3000))
+    found = episodes(frame, 0, 180_000, enter_bps=25, absolute=absolute)
+    sizes = np.abs(values) if absolute else values
+    above = np.concatenate([[False], sizes >= 25, [False]])
     edges = np.flatnonzero(above[1:] != above[:-1])
     assert found["start_ts"].to_list() == (60 * edges[::2]).tolist()
     assert found["n"].to_list() == (edges[1::2] - edges[::2]).tolist()
-    assert found["n"].sum() == (np.abs(values) >= 25).sum()
+    assert found["n"].sum() == (sizes >= 25).sum()
 
 
 def test_an_episode_that_meets_a_gap_is_censored_and_not_ended(series):
@@ -184,9 +199,9 @@ def many(autoregressive) -> pl.DataFrame:
 
 def test_many_trajectories_give_what_each_gives_alone_in_any_order_of_rows(autoregressive):
     frame = many(autoregressive)
-    whole = episodes(frame, 0, 18_000, enter_bps=30, leave_bps=10, merge_gap_s=120)
+    options = {"enter_bps": 30, "leave_bps": 10, "merge_gap_s": 120, "absolute": True}
+    whole = episodes(frame, 0, 18_000, **options)
     shuffled = frame.sample(fraction=1, shuffle=True, seed=3)
-    options = {"enter_bps": 30, "leave_bps": 10, "merge_gap_s": 120}
     assert episodes(shuffled.lazy(), 0, 18_000, **options).equals(whole)
     parts = frame.partition_by("trajectory", maintain_order=True)
     assert pl.concat(episodes(part, 0, 18_000, **options) for part in parts).equals(whole)
@@ -194,7 +209,8 @@ def test_many_trajectories_give_what_each_gives_alone_in_any_order_of_rows(autor
     assert (empty.height, empty.schema) == (0, whole.schema)
 
 
-def test_time_above_equals_counting_seconds(series):
+@pytest.mark.parametrize("absolute", [False, True])
+def test_time_above_equals_counting_seconds(absolute, series):
     rng = np.random.default_rng(11)
     for _ in range(30):
         ts = np.sort(rng.choice(3000, size=60, replace=False))
@@ -203,18 +219,40 @@ def test_time_above_equals_counting_seconds(series):
         held: dict[int, float] = {}
         for at, value in zip(ts.tolist(), values.tolist(), strict=True):
             held |= dict.fromkeys(range(at, min(at + limit, 3000)), value)
-        row = time_above(series(values, ts=ts), 0, 3000, threshold_bps=8, max_stale_s=limit).row(
-            0, named=True
-        )
-        above = sum(abs(value) >= 8 for value in held.values())
-        assert row["time_above_s"] == above
-        assert row["time_above_share"] == above / len(held)
+        asked = {"threshold_bps": 8, "absolute": absolute, "max_stale_s": limit}
+        row = time_above(series(values, ts=ts), 0, 3000, **asked).row(0, named=True)
+        name, size = ("time_abs_above", abs) if absolute else ("time_above", float)
+        above = sum(size(value) >= 8 for value in held.values())
+        assert row[f"{name}_s"] == above
+        assert row[f"{name}_share"] == above / len(held)
 
 
-def test_the_threshold_itself_is_above_on_both_sides(series):
+def test_the_threshold_itself_is_above_with_its_sign_and_on_both_sides_where_sizes_are_meant(
+    series,
+):
     frame = series([40.0, -40.0, 39.9, -39.9], ts=[0, 60, 120, 180])
     row = time_above(frame, 0, 240, threshold_bps=40).row(0, named=True)
-    assert (row["time_above_s"], row["time_above_share"]) == (120.0, 0.5)
+    assert (row["time_above_s"], row["time_above_share"]) == (60.0, 0.25)
+    row = time_above(frame, 0, 240, threshold_bps=40, absolute=True).row(0, named=True)
+    assert (row["time_abs_above_s"], row["time_abs_above_share"]) == (120.0, 0.5)
+    assert "time_above_share" not in row
+    assert episodes(frame, 0, 240, enter_bps=40)["start_ts"].to_list() == [0]
+    assert episodes(frame, 0, 240, enter_bps=40, absolute=True)["n"].to_list() == [2]
+
+
+def test_a_pair_has_the_time_above_of_one_side_as_held_and_of_the_other_turned_round(
+    autoregressive, series
+):
+    values = 20 * autoregressive(0.9, 2000, seed=3)[0]
+    ts = 60 * np.arange(2000)
+    sides = [
+        time_above(series(sign * values, ts=ts), 0, 120_000, threshold_bps=20)["time_above_share"]
+        for sign in (1, -1)
+    ]
+    both = time_above(series(values, ts=ts), 0, 120_000, threshold_bps=20, absolute=True)[
+        "time_abs_above_share"
+    ]
+    assert sides[0].item() + sides[1].item() == pytest.approx(both.item(), rel=1e-12)
 
 
 def test_time_above_that_cannot_be_had_says_why(series):
@@ -248,14 +286,18 @@ def test_a_wrong_question_about_episodes_is_refused(series):
                 episodes(frame, 0, 60, enter_bps=10, **{name: value})
     with pytest.raises(InputError, match="a column in bps"):
         episodes(frame, 0, 60, enter_bps=10, column="buy_price")
+    for function, level in ((episodes, "enter_bps"), (time_above, "threshold_bps")):
+        with pytest.raises(InputError, match="absolute: 1 is not allowed"):
+            function(frame, 0, 60, **{level: 10, "absolute": 1})
 
 
 def test_thresholds_are_part_of_the_hash(series):
     frame = series([50.0, 50.0], ts=[0, 60])
     asked = [{"enter_bps": 40}, {"enter_bps": 41}, {"enter_bps": 40, "leave_bps": 39}]
     asked += [{"enter_bps": 40, "merge_gap_s": 1}, {"enter_bps": 40, "min_duration_s": 1}]
+    asked += [{"enter_bps": 40, "absolute": True}]
     hashes = {episodes(frame, 0, 120, **options)["params_hash"].item() for options in asked}
-    assert len(hashes) == 5
+    assert len(hashes) == 6
     same = episodes(frame, 0, 119, enter_bps=40.0, leave_bps=40)["params_hash"].item()
     assert same == episodes(frame, 0, 120, enter_bps=40)["params_hash"].item()
 
@@ -271,6 +313,8 @@ def test_the_columns_are_those_that_the_docstring_tables(function, series):
     name = "enter_bps" if function is episodes else "threshold_bps"
     result = function(frame, 0, 120, **{name: 40})
     if function is time_above:
+        either = time_above(frame, 0, 120, threshold_bps=40, absolute=True)
+        result = pl.concat([result, either.select("^time_abs_.*$")], how="horizontal")
         result = result.drop(spread.coverage(frame, 0, 120).columns)
     assert [column for column, *_ in table] == result.columns
     for column, dtype, _ in table:

@@ -121,12 +121,12 @@ def test_the_figures_are_those_of_a_loop_over_rows_with_gaps_and_changes_of_fees
     assert_frame_equal(net_summary(frame.lazy(), fees=fees, **asked), found, check_exact=True)
 
 
-def test_the_share_is_that_of_the_time_above_the_cost(fees):
+def test_the_share_is_that_of_the_time_in_which_the_size_is_above_the_cost(fees):
     draw = random.Random(5)
     frame = spreads([draw.gauss(0, 60) for _ in range(500)]).sample(fraction=0.7, seed=1)
     net = net_summary(frame, fees=fees)
-    above = time_above(frame, threshold_bps=50.0, column="spread_bps")
-    assert net["net_share"].item() == above["time_above_share"].item()
+    above = time_above(frame, threshold_bps=50.0, absolute=True, column="spread_bps")
+    assert net["net_share"].item() == above["time_abs_above_share"].item()
     assert_frame_equal(
         net.select(coverage(frame, column="spread_bps").columns[:-2]),
         coverage(frame, column="spread_bps").drop("method", "params_hash"),

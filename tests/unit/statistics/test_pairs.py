@@ -107,7 +107,7 @@ MEASURES = (
     spread.stationarity,
     quality.coverage,
     quality.flags,
-    functools.partial(spread.episodes, enter_bps=1.0),
+    functools.partial(spread.episodes, enter_bps=1.0, absolute=True),
     functools.partial(spread.time_above, threshold_bps=1.0),
     functools.partial(spread.time_to_close, enter_bps=2.0, exit_bps=1.0),
 )

@@ -76,13 +76,14 @@ def test_the_forms_agree_with_other_ways_and_one_another(
     assert set(hours["mean_reason"]) == {"too_few"}, "three weeks have no interval"
 
     closing = spread.time_to_close(rows, *WINDOW, enter_bps=5, exit_bps=1).row(0, named=True)
-    entered = spread.episodes(rows, *WINDOW, enter_bps=5, leave_bps=np.nextafter(1, 2))
+    either = {"enter_bps": 5, "absolute": True}
+    entered = spread.episodes(rows, *WINDOW, leave_bps=np.nextafter(1, 2), **either)
     assert closing["entries"] == entered.filter(~pl.col("censored_left")).height
     assert closing["closed"] <= closing["entries"]
     assert closing["close_lower_s"] <= closing["close_median_s"] <= closing["close_upper_s"]
 
     net = spread.net_episodes(rows, *WINDOW, fees=FeeModel.parse(FREE), enter_bps=5)
-    plain = spread.episodes(rows, *WINDOW, enter_bps=5, column="spread_bps")
+    plain = spread.episodes(rows, *WINDOW, column="spread_bps", **either)
     assert net["net_episodes"].item() == plain.height
     assert net["net_area_bps_h"].item() == pytest.approx(plain["area_bps_h"].sum())
 

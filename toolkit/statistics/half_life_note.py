@@ -1,0 +1,54 @@
+"""What to know of a half-life beside its number: the same words wherever one is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from toolkit.statistics.contract import Reason
+
+NOT_BELIEVED = "not believed"
+"""What stands beside a half-life whose 95 % interval has no upper bound."""
+
+_NONE = {
+    Reason.TOO_FEW: "too few rows for a half-life",
+    Reason.DEGENERATE: "does not vary",
+    Reason.NO_REVERSION: "no reversion",
+    Reason.BELOW_STEP: "half-life under 1 step",
+}
+
+
+def half_life_doubt(row: Mapping[str, Any]) -> Reason | None:
+    """Return why a half-life is not believed, None where it is, or where there is none.
+
+    ``row`` is of `toolkit.statistics.spread.half_life`. It is believed where its 95 % interval has
+    an upper bound. Columns that a row lacks say nothing.
+
+    >>> half_life_doubt({"half_life_s": 60.0, "half_life_upper_s": None,
+    ...                  "half_life_upper_reason": "no_reversion"}).name
+    'NO_REVERSION'
+    """
+    reason = row.get("half_life_upper_reason")
+    if row.get("half_life_s") is None or row.get("half_life_upper_s") is not None or not reason:
+        return None
+    return Reason(reason)
+
+
+def half_life_note(row: Mapping[str, Any]) -> str:
+    """Say why a half-life is null or not believed, "" where it is believed.
+
+    ``row`` is as in `half_life_doubt`.
+
+    >>> half_life_note({"half_life_s": None, "half_life_reason": "too_few"})
+    'too few rows for a half-life'
+    >>> half_life_note({"half_life_s": 60.0, "half_life_upper_s": None,
+    ...                 "half_life_upper_reason": "no_reversion"})
+    'half-life not believed: a spread that never returns to its mean fits these rows too'
+    """
+    if row.get("half_life_s") is None:
+        reason = row.get("half_life_reason")
+        if not reason:
+            return "no half-life"
+        return _NONE.get(Reason(reason), f"no half-life: {Reason(reason).words}")
+    doubt = half_life_doubt(row)
+    return f"half-life {NOT_BELIEVED}: {doubt.words.removeprefix('none: ')}" if doubt else ""
