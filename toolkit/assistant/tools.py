@@ -134,7 +134,8 @@ TOOLS = (
     StoreTool(
         "screen",
         "Rank all spreads or funding pairs of the store. Without a sort the widest spread now, or "
-        "the largest APR, is first. Rows are long: name columns.",
+        "the largest APR, is first. Without a start it is of the last 7 days, of funding all that "
+        "is held. Rows are long: name columns.",
         {
             "family": _text("what is ranked; spread without it", "spread", "funding"),
             "where": _text("a condition on columns: coverage > 0.95 and half_life_s < 3600"),

@@ -9,7 +9,7 @@ from typing import Annotated
 import polars as pl
 import typer
 
-from toolkit.cards import counted
+from toolkit.cards import counted, duration
 from toolkit.cli.fees import NET_FUNDING_COLUMNS, NET_SPREAD_COLUMNS, CostOptions, Costs, net_notes
 from toolkit.cli.figures import HALF_LIFE
 from toolkit.cli.held import MeasuredWindow
@@ -132,7 +132,7 @@ def screen_command(
     window, its percentile in it, the figures of `rail stats spread`, and flags of prices that are
     not what they seem. The widest now is first. With a fee table the net figures follow: the net
     edge is the mean over all time of what a spread is beyond the cost. Without a window it takes
-    all that is held.
+    the last 7 days that are held, of funding all.
 
     With --pair it takes the spreads of any two prices that are held instead of those stored.
 
@@ -166,11 +166,22 @@ def screen_command(
         _heading(found, family),
         held.source.label,
         kept,
-        _SHOWN[family],
+        _shown(found, family),
         order=family.order,
         notes=[*_joined(pairs), *notes_of(kept), *_left_out(found.height - kept.height)],
     )
     show(view, sheet if costs is None else _with_net(sheet, costs, family))
+
+
+def _shown(found: pl.DataFrame, family: Screened) -> list[TableColumn]:
+    """Return the columns, of which that of the percentile names the window it is in."""
+    length_s = found["window_end"][0] - found["window_start"][0]
+    return [
+        replace(each, heading=f"{each.heading}, {duration(length_s)}")
+        if each.name == "last_percentile"
+        else each
+        for each in _SHOWN[family]
+    ]
 
 
 def _flags(family: Screened, named: _Names) -> tuple[str, ...]:

@@ -20,7 +20,6 @@ from toolkit.dashboard.lifecycles import SEEN, around, lasted_text, pretty, size
 from toolkit.dashboard.link import Choice
 from toolkit.dashboard.loads import LOGS, Load, LoadPart, load_button, offer
 from toolkit.dashboard.navigation import go_to
-from toolkit.dashboard.opening import stream_of
 from toolkit.dashboard.reading import measure_following, read_rows
 from toolkit.dashboard.rows import opened_key, show_rows
 from toolkit.dashboard.screen import st
@@ -29,6 +28,7 @@ from toolkit.foreign import Markdown, file_name, html, markdown
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Family, Trajectory
 from toolkit.statistics.events import detections, event_lifecycles
+from toolkit.workspace.orientation import held_stream
 
 _DOCUMENTS_SHOWN = 200
 _AROUND_S = 3600
@@ -213,7 +213,7 @@ def _held_key(shell: PageShell, trajectory: Trajectory) -> str | None:
     held = set(shell.held.streams.filter(pl.col("rows") > 0)["stream"])
     if trajectory.family is Family.PRICE:
         return trajectory.key if trajectory.key in held else None
-    found = stream_of(trajectory.key, held)
+    found = held_stream(trajectory.key, held)
     return found[0] if found else None
 
 

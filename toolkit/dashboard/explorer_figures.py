@@ -21,7 +21,9 @@ from toolkit.market import Family
 from toolkit.statistics.contract import column_for
 from toolkit.statistics.half_life_note import NOT_BELIEVED, half_life_note
 from toolkit.statistics.polls import by_polls, poll_count
+from toolkit.statistics.screening import spread_figures
 from toolkit.statistics.spread import net_episodes, summary
+from toolkit.statistics.spread_notes import spread_notes
 
 BPS = Markdown("bps: 10,000 ln(sell price / buy price), above 0 where the sell leg is dearer.")
 COLUMNS = {
@@ -42,12 +44,19 @@ def unit_of(explored: Explored) -> str:
 
 
 def measure_explored(explored: Explored, rows: pl.DataFrame) -> dict[str, Any]:
-    """Measure the rows. Of what is kept from snapshots the coverage is by polls."""
+    """Measure the rows, of a spread as `rail screen` does.
+
+    Of what is kept from snapshots the coverage is by polls.
+    """
     polls = explored.polls()
     view = explored.asked.view
     column = COLUMNS[explored.trajectory.family]
     step_s = None if polls is None else explored.step_s
-    measured = summary(rows, *view, column=column, step_s=step_s)
+    measured = (
+        spread_figures(rows, *view, step_s=step_s)
+        if explored.trajectory.family is Family.SPREAD
+        else summary(rows, *view, column=column, step_s=step_s)
+    )
     if polls is not None:
         measured = by_polls(measured, poll_count(polls, *view))
     return measured.row(0, named=True)
@@ -57,7 +66,9 @@ def show_figures(explored: Explored, row: Mapping[str, Any], beyond: Beyond | No
     """Show the row of metrics."""
     spread = explored.trajectory.family is Family.SPREAD
     unit, column = unit_of(explored), COLUMNS[explored.trajectory.family]
-    with st.grid(7 if spread else 4, min_column_width=_LEAST_PX):
+    with st.grid(8 if spread else 4, min_column_width=_LEAST_PX):
+        if spread:
+            _show_last(row, unit)
         for label, name in (("Mean", "mean"), ("Deviation", "std")):
             value = row[column_for(column, name)]
             _metric(
@@ -76,6 +87,22 @@ def show_figures(explored: Explored, row: Mapping[str, Any], beyond: Beyond | No
             sign=_coverage_help(explored, row),
         )
     show_implausible(row_notes(row))
+
+
+def _show_last(row: Mapping[str, Any], unit: str) -> None:
+    """Show the newest observation, and how unusual it is in what is shown."""
+    share = row["last_percentile"]
+    within = duration(row["window_end"] - row["window_start"])
+    why = reason_words(row, "last_percentile") if share is None else None
+    beside = f"percentile –: {why}" if why else f"percentile {share:.0f} of {within}"
+    last = row[column_for(COLUMNS[Family.SPREAD], "last")]
+    _metric(f"Last ({unit})", level_text(last, unit), beside, sign=BPS)
+
+
+def show_notes(explored: Explored, row: Mapping[str, Any]) -> None:
+    """Say what is unusual about a spread, as the page of spreads does."""
+    if explored.trajectory.family is Family.SPREAD and (notes := spread_notes(row)):
+        st.caption(Markdown("; ").join(notes))
 
 
 def show_kept(explored: Explored, rows: pl.DataFrame) -> None:

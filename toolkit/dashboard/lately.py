@@ -15,14 +15,12 @@ from toolkit.intervals import Interval
 from toolkit.market import Family
 from toolkit.statistics.funding import heatmap, persistence
 from toolkit.statistics.passes import Analysis
+from toolkit.statistics.screening import UNUSUAL_S, percentile_of
 from toolkit.statistics.spread import with_spread
 
 _HOUR_S, _DAY_S = 3_600, 86_400
 _BUCKET_S = 1_800
 _BUCKETS = _DAY_S // _BUCKET_S
-_LEVELS = 1_000
-_LEAST = 100
-"""Of fewer observations no percentile is given."""
 
 
 def newest_spread_end(streams: pl.DataFrame) -> int | None:
@@ -56,21 +54,58 @@ def spreads_lately(held: Held, keys: Iterable[str] | None = None) -> pl.DataFram
     return found.with_columns(line)
 
 
-def spread_levels(held: Held, keys: Iterable[str]) -> pl.DataFrame:
-    """Measure what values spreads had in the 30 days before the newest whole hour.
+def held_end(streams: pl.DataFrame, kind: str) -> int | None:
+    """Return the end (s UTC) of the newest row of any stream of a kind, None where none is held.
 
-    One row for each with a row in that time: trajectory, n, levels (list of up to 1,001 ordered
-    values, bps, at equal steps of rank). Rows that come late count from the next hour on.
+    >>> held_end(pl.DataFrame({"kind": ["spread"], "last_ts": [60], "step_s": [60]}), "spread")
+    120
     """
-    end = newest_spread_end(held.streams)
-    if end is None:
-        return _levels(pl.DataFrame(schema=_OBSERVED))
-    hour = end // _HOUR_S * _HOUR_S
-    window = Interval(hour - 30 * _DAY_S, hour)
-    # what tells whether older rows came or changed, in place of how many there are
-    firsts = held.streams.select("stream", "first_ts", "revisions").iter_rows()
-    versions = {key: (*held.versions[key][:4], *first) for key, *first in firsts}
-    return _of_spreads(held, window, "levels", _levels, keys=keys, versions=versions)
+    ends = streams.filter(kind=kind).select(pl.col("last_ts") + pl.col("step_s").fill_null(1))
+    known = ends.to_series().drop_nulls().sort()
+    return int(known[-1]) if known.len() else None
+
+
+def spread_percentiles(held: Held, values: pl.DataFrame) -> pl.DataFrame:
+    """Compare values with the observations of the last 7 days: the percentile of each in its own.
+
+    ``values`` has stream and bps (of the log spread, the way round in which the stream is held).
+    One row for each that is held: stream, n, percentile (null of fewer than 100 observations). The
+    7 days end where the newest row of any stream of the kind does, as on the page of spreads. Rows
+    of before the newest whole hour that come late count from the next hour on.
+    """
+    found = [pl.DataFrame(schema=_COMPARED)]
+    for kind in SPREADS:
+        end = held_end(held.streams, kind)
+        keys = values["stream"].drop_nulls().unique().sort().to_list()
+        if end is None or not _held_of(held, kind, keys, held.versions):
+            continue
+        hour = end // _HOUR_S * _HOUR_S
+        # what tells whether older rows came or changed, in place of how many there are
+        firsts = held.streams.select("stream", "first_ts", "revisions").iter_rows()
+        lasting = {key: (*held.versions[key][:4], *first) for key, *first in firsts}
+        parts = (
+            (Interval(hour - UNUSUAL_S, hour), "levels", lasting),
+            (Interval(hour, hour + _HOUR_S), "levels of the hour", held.versions),
+        )
+        rows = []
+        for window, question, versions in parts:
+            named = _held_of(held, kind, keys, versions)
+            rows += measure_each(held, kind, window, question, _observed, versions=named)
+        observed = pl.concat(rows).filter(pl.col("ts").is_between(end - UNUSUAL_S, end - 1))
+        level, bps = pl.col("spread_log_bps"), pl.col("bps")
+        found.append(
+            observed.join(values, left_on="trajectory", right_on="stream")
+            .group_by("trajectory", "bps")
+            .agg(n=pl.len(), below=(level < bps).sum(), equal=(level == bps).sum())
+            .select(
+                "bps",
+                stream=pl.col("trajectory").cast(pl.String),
+                n=pl.col("n").cast(pl.Int64),
+                percentile=percentile_of(pl.col("below"), pl.col("equal"), pl.col("n")),
+            )
+            .select(*_COMPARED)
+        )
+    return pl.concat(found)
 
 
 def _of_spreads(
@@ -90,22 +125,6 @@ def _of_spreads(
             held, kind, window, question, lambda rows: measure(_observed(rows)), versions=named
         )
     return pl.concat(found)
-
-
-def percentile(levels: pl.Series, n: int, value: float) -> float | None:
-    """Return the percent of values below one, half of those equal to it among them.
-
-    None of fewer than 100 values.
-
-    >>> percentile(pl.Series([1.0, 2.0, 2.0, 3.0]), 400, 2.0)
-    50.0
-    >>> percentile(pl.Series([1.0, 2.0]), 2, 2.0) is None
-    True
-    """
-    if n < _LEAST:
-        return None
-    below, upto = (levels < value).sum(), (levels <= value).sum()
-    return 50.0 * (int(below) + int(upto)) / levels.len()
 
 
 def funding_lately(held: Held, keys: Iterable[str]) -> pl.DataFrame:
@@ -141,6 +160,12 @@ def _held_of(
 
 
 _OBSERVED = {"trajectory": pl.String(), "ts": pl.Int64(), "spread_log_bps": pl.Float64()}
+_COMPARED = {
+    "stream": pl.String(),
+    "bps": pl.Float64(),
+    "n": pl.Int64(),
+    "percentile": pl.Float64(),
+}
 _STEADY = {
     "trajectory": pl.String(),
     "positive_share": pl.Float64(),
@@ -173,18 +198,6 @@ def _lines(observed: pl.DataFrame, start: int) -> pl.DataFrame:
         .agg("line")
     )
     return newest.join(lines, on="trajectory", how="left")
-
-
-def _levels(observed: pl.DataFrame) -> pl.DataFrame:
-    value = pl.col("spread_log_bps")
-    ranks = pl.int_range(_LEVELS + 1) * (pl.len() - 1) // _LEVELS
-    return observed.group_by("trajectory").agg(
-        pl.len().cast(pl.Int64).alias("n"),
-        pl.when(pl.len() > _LEVELS)
-        .then(value.sort().gather(ranks).implode())
-        .otherwise(value.sort().implode())
-        .alias("levels"),
-    )
 
 
 def _steady(rows: pl.DataFrame, window: Interval) -> pl.DataFrame:

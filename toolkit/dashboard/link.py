@@ -14,6 +14,7 @@ from toolkit.errors import InputError
 from toolkit.foreign import Markdown, markdown
 from toolkit.intervals import Interval
 from toolkit.market import format_ts, parse_ts
+from toolkit.workspace.orientation import held_stream
 
 PRESETS = {"24 hours": 86_400, "7 days": 604_800, "30 days": 2_592_000, "All": None}
 """Windows that end with what is held, by their length in seconds. None is all of it."""
@@ -101,6 +102,13 @@ def read_link(params: Mapping[str, str], catalogue: pl.DataFrame) -> tuple[Choic
     keys: list[str] = catalogue["stream"].to_list()
     wrong: list[Markdown] = []
     trajectory = params.get("trajectory", keys[0])
+    if trajectory not in keys and (found := held_stream(trajectory, keys)):
+        wrong.append(
+            Markdown("The link asks for {}, which is held as {}, the other way round.").format(
+                markdown(trajectory), markdown(found[0])
+            )
+        )
+        trajectory = found[0]
     if trajectory not in keys:
         wrong.append(
             Markdown(

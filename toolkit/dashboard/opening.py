@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
-
 from toolkit.dashboard.following import TAKES_NO_ROWS
 from toolkit.dashboard.loads import Load, can_ask, load_now
 from toolkit.dashboard.navigation import go_to
@@ -12,31 +10,11 @@ from toolkit.dashboard.shell import PageShell
 from toolkit.errors import InputError
 from toolkit.foreign import Markdown, markdown
 from toolkit.market import Family, Trajectory
-from toolkit.store import swapped
+from toolkit.workspace.orientation import held_stream
 
 _FAILED = "opening_failed"
 _WINDOWS = {Family.FUNDING: "7d"}
 """How much is loaded of what is not held, else 24 h: of funding these are three settlements."""
-
-
-def stream_of(key: str, held: Container[str]) -> tuple[str, bool] | None:
-    """Return the stream that shows a pair, and whether its legs are the other way round.
-
-    What was loaded comes before what is kept from snapshots. None where neither is held.
-
-    >>> stream_of("A_B:X.spot:Y.spot", {"A_B:Y.spot:X.spot"})
-    ('A_B:Y.spot:X.spot', True)
-    >>> stream_of("A_B:X.spot:Y.spot", {"snapshot-spread/A_B:X.spot:Y.spot"})
-    ('snapshot-spread/A_B:X.spot:Y.spot', False)
-    >>> stream_of("A_B:X.spot:Y.spot", set()) is None
-    True
-    """
-    either = [(key, False), (swapped(key), True)] if key.count(":") == 2 else []
-    for prefix in ("", "snapshot-spread/"):
-        for legs, turned in either or [(key, False)]:
-            if f"{prefix}{legs}" in held:
-                return f"{prefix}{legs}", turned
-    return None
 
 
 def can_load(key: str) -> bool:
@@ -68,7 +46,7 @@ def open_pair(shell: PageShell, key: str, place: Screen) -> None:
     if not can_load(key):
         words = Markdown("{} is no name that a service can be asked for.")
         st.session_state[_FAILED] = words.format(markdown(key))
-    elif found := stream_of(key, set(shell.held.streams["stream"])):
+    elif found := held_stream(key, set(shell.held.streams["stream"])):
         go_to(page, trajectory=found[0])
     elif load_now(shell.held, newest_of(key), place):
         go_to(page, trajectory=key)

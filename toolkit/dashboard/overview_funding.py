@@ -7,12 +7,12 @@ import polars as pl
 from toolkit.dashboard.implausible import high_rate_notes, show_implausible
 from toolkit.dashboard.lately import funding_lately
 from toolkit.dashboard.loads import RATES, offer
-from toolkit.dashboard.opening import stream_of
 from toolkit.dashboard.rows import RowColumn, show_rows
 from toolkit.dashboard.screen import st
 from toolkit.dashboard.shell import PageShell
 from toolkit.foreign import Markdown
 from toolkit.wire.snapshots import snapshot_items
+from toolkit.workspace.orientation import held_stream
 from toolkit.workspace.snapshot_tables import funding_rates, widest_differentials
 
 _SHOWN = 50
@@ -60,7 +60,7 @@ def show_funding(shell: PageShell, rates: tuple[int, str] | None) -> None:
 
 def _columns(shell: PageShell, widest: pl.DataFrame) -> list[RowColumn]:
     held = set(shell.held.streams.filter(pl.col("rows") > 0)["stream"])
-    found = [stream_of(key, held) for key in widest["key"]]
+    found = [held_stream(key, held) for key in widest["key"]]
     lately = {
         name: facts
         for name, *facts in funding_lately(shell.held, [each[0] for each in found if each])

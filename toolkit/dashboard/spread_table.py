@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
@@ -13,8 +12,8 @@ from toolkit.dashboard.age import stream_ages
 from toolkit.dashboard.export import literal
 from toolkit.dashboard.reading import SPREADS
 from toolkit.statistics.fees import FeeModel, Style
-from toolkit.statistics.half_life_note import half_life_note
 from toolkit.statistics.screening import SPREAD_ORDER, Ranking
+from toolkit.statistics.spread_notes import spread_notes
 from toolkit.workspace.screening import Screening, markets_of
 
 FIGURES = (
@@ -37,7 +36,6 @@ FIGURES = (
 """The columns of `toolkit.statistics.screening.spread_figures` that the rows have."""
 
 NET = ("net_share", "net_mean_bps", "cost_bps")
-_WHOLE = 0.9995
 
 
 class SpreadFilters(NamedTuple):
@@ -143,22 +141,6 @@ def spread_names(keys: pl.Series) -> pl.DataFrame:
     )
 
 
-def each_pair_once(rows: pl.DataFrame, ts: str) -> pl.DataFrame:
-    """Keep one row of each two legs, whichever is bought: that of the newest observation.
-
-    A spread can be held both ways round, and as loaded and from snapshots. Of several with the same
-    ``ts`` (column, s UTC) the first stays. The newest row comes first.
-
-    >>> rows = pl.DataFrame({"symbol": ["A_B", "A_B"], "buy": ["X.spot", "Y.dex"],
-    ...     "sell": ["Y.dex", "X.spot"], "t_last": [60, 120]})
-    >>> each_pair_once(rows, "t_last").rows()
-    [('A_B', 'Y.dex', 'X.spot', 120)]
-    """
-    first, second = pl.min_horizontal("buy", "sell"), pl.max_horizontal("buy", "sell")
-    newest = rows.sort(ts, descending=True, nulls_last=True, maintain_order=True)
-    return newest.filter(pl.struct("symbol", first, second.alias("_second")).is_first_distinct())
-
-
 def spread_lines(
     catalogue: pl.DataFrame,
     figures: pl.DataFrame,
@@ -208,13 +190,4 @@ def _notes(line: dict[str, Any]) -> str:
             if line["asked"]
             else "never asked for in the window"
         )
-    found = line["flags"].replace("_", " ").split(", ") if line["flags"] else []
-    if line["coverage"] is not None and line["coverage"] < _WHOLE:
-        found.append(f"{math.floor(100 * line['coverage'])} % covered")
-    if line.get("cost_lacks"):
-        found.append(f"the fee table lacks {line['cost_lacks']}")
-    if note := half_life_note(line):
-        found.append(note)
-    if "service" in (line["spread_basis"] or ""):
-        found.append("the service's own figure")
-    return "; ".join(found)
+    return "; ".join(spread_notes(line))

@@ -9,8 +9,8 @@ import polars as pl
 from toolkit.charts import spread_matrix
 from toolkit.dashboard.export import hand_over
 from toolkit.dashboard.fee_choice import Net
-from toolkit.dashboard.lately import spreads_lately
-from toolkit.dashboard.link import PRESETS, Choice
+from toolkit.dashboard.lately import held_end, spreads_lately
+from toolkit.dashboard.link import PRESETS, SHORT_PRESETS, Choice
 from toolkit.dashboard.loads import WATCHLIST, offer
 from toolkit.dashboard.navigation import go_to
 from toolkit.dashboard.reading import read_asked
@@ -68,8 +68,9 @@ def _body(shell: PageShell) -> None:
 
 def _window(spreads: pl.DataFrame, preset: str) -> Interval:
     """Return the preset's window up to the end of the newest row, never before the first."""
-    ends = spreads.select(end=pl.col("last_ts") + pl.col("step_s").fill_null(60)).drop_nulls()
-    end, first = int(ends["end"].sort()[-1]), int(spreads["first_ts"].drop_nulls().sort()[0])
+    end = held_end(spreads, spreads["kind"][0])
+    assert end is not None  # a spread has a row
+    first = int(spreads["first_ts"].drop_nulls().sort()[0])
     length_s = PRESETS[preset]
     return Interval(first if length_s is None else max(first, end - length_s), end)
 
@@ -98,7 +99,9 @@ def _show(shell: PageShell, chosen: Chosen, found: _ScreenedSpreads) -> None:
     shown = kept.head(_ROWS_SHOWN)
     words = found.net.words if found.net else None
     level_words = chosen.level(found.net).words
-    columns, same = shown_columns(shown, chosen.columns, level_words, words)
+    named = {"above": level_words, "episodes": level_words}
+    named["percentile"] = SHORT_PRESETS[chosen.preset]
+    columns, same = shown_columns(shown, chosen.columns, named, words)
     show_rows(Markdown("Spreads"), shown["trajectory"].to_list(), columns, "spreads", _ROWS_HIGH)
     limited = f", {_ROWS_SHOWN:,} shown" if kept.height > _ROWS_SHOWN else ""
     all_same = Markdown(" The same in all: {}.").format(", ".join(same)) if same else ""

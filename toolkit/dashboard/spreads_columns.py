@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -46,8 +46,11 @@ COLUMNS = {
     "percentile": FigureColumn(
         "percentile of the last",
         "last_percentile",
-        "percentile",
-        Markdown("Share of the window's observations below the last, and half of those equal."),
+        "percentile, {}",
+        Markdown(
+            "Share of the window's observations below the last, and half of those equal. None of "
+            "fewer than 100."
+        ),
         "bar",
         0,
     ),
@@ -147,13 +150,16 @@ SORTS = {
 
 
 def shown_columns(
-    lines: pl.DataFrame, names: Sequence[str], level_words: str, net_words: Markdown | None
+    lines: pl.DataFrame,
+    names: Sequence[str],
+    named: Mapping[str, str],
+    net_words: Markdown | None,
 ) -> tuple[list[RowColumn], list[str]]:
     """Build the columns of the page's table, and what is the same in all rows, in words.
 
     A row of ``lines`` is one of `toolkit.dashboard.spread_table.spread_lines`. What is the same in
-    all rows is no column. ``level_words`` are those of the level from which on time and episodes
-    count. ``net_words`` name the fees of the net figures.
+    all rows is no column. ``named`` has what headings name: by column the window, or the level from
+    which on time and episodes count. ``net_words`` name the fees of the net figures.
     """
     legs = [f"{buy} → {sell}" for buy, sell in lines.select("buy", "sell").iter_rows()]
     columns = [
@@ -171,7 +177,7 @@ def shown_columns(
             meaning = Markdown("{} {}").format(meaning, net_words)
         columns.append(
             RowColumn(
-                heading_of(name, level_words),
+                heading_of(name, named),
                 figure.kind,
                 (cells if figure.times == 1 else cells * figure.times).to_list(),
                 figure.digits,
@@ -201,13 +207,13 @@ def _doubted(lines: pl.DataFrame, figure: FigureColumn) -> dict[str, Any]:
     return {"shown": shown, "titles": titles}
 
 
-def heading_of(name: str, level_words: str) -> str:
-    """Return the heading of a column, in which the level that time counts from is named.
+def heading_of(name: str, named: Mapping[str, str]) -> str:
+    """Return the heading of a column, in which its window or its level is named.
 
-    >>> heading_of("above", "≥ 20 bps"), heading_of("episodes", "|spread| > cost")
-    ('≥ 20 bps (%)', '|spread| > cost (n/d)')
+    >>> heading_of("above", {"above": "≥ 20 bps"}), heading_of("percentile", {"percentile": "7 d"})
+    ('≥ 20 bps (%)', 'percentile, 7 d')
     """
-    return COLUMNS[name].heading.format(level_words)
+    return COLUMNS[name].heading.format(named.get(name, ""))
 
 
 _OF_LEVEL = ("level_share", "level_per_day")

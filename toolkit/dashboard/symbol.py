@@ -28,7 +28,7 @@ from toolkit.dashboard.page_link import PageLink
 from toolkit.dashboard.rows import RowColumn, opened_key, show_rows
 from toolkit.dashboard.screen import Screen, st
 from toolkit.dashboard.shell import PageShell, draw, draw_cells, page
-from toolkit.dashboard.spread_table import SpreadFilters, each_pair_once, spread_names
+from toolkit.dashboard.spread_table import SpreadFilters, spread_names
 from toolkit.dashboard.spreads_measured import measure_figures, measure_net
 from toolkit.dashboard.symbol_reading import (
     busiest_symbol,
@@ -42,6 +42,8 @@ from toolkit.dashboard.zoom import ZOOMED_BY_US, listen_to_zoom
 from toolkit.foreign import Markdown, markdown
 from toolkit.intervals import Interval
 from toolkit.market import format_ts
+from toolkit.statistics.net_edge import net_now_bps
+from toolkit.workspace.orientation import each_pair_once
 
 _ZOOM = "symbol_zoom"
 _DEFAULT_WINDOW = "24 hours"
@@ -248,7 +250,7 @@ _NET = Markdown("The spread less the cost of a round trip at its last observatio
 
 
 def _spreads(shell: PageShell, asked: _SymbolChoice, kind: str, net: Net | None) -> pl.DataFrame:
-    """Measure each spread the way round in which it is above 0, the widest first.
+    """Measure each spread the way round in which it is held, the widest first.
 
     One that is held both ways round is there once. Columns: trajectory (key as held), buy, sell,
     t_last, gross_bps, cost_bps and net_bps.
@@ -264,18 +266,11 @@ def _spreads(shell: PageShell, asked: _SymbolChoice, kind: str, net: Net | None)
         found = found.drop("cost_bps").join(
             costs.select("trajectory", "cost_bps"), on="trajectory", how="left"
         )
-    turned = level < 0
+    gross, cost = pl.col("gross_bps"), pl.col("cost_bps")
     return (
-        found.select(
-            "trajectory",
-            "t_last",
-            "cost_bps",
-            buy=pl.when(turned).then("sell").otherwise("buy"),
-            sell=pl.when(turned).then("buy").otherwise("sell"),
-            gross_bps=level.abs(),
-        )
-        .with_columns(net_bps=pl.col("gross_bps") - pl.col("cost_bps"))
-        .sort("gross_bps", "trajectory", descending=[True, False], nulls_last=True)
+        found.select("trajectory", "t_last", "cost_bps", "buy", "sell", gross_bps=level)
+        .with_columns(net_bps=net_now_bps(gross, cost, net.style if net else "taker"))
+        .sort(gross.abs(), "trajectory", descending=[True, False], nulls_last=True)
     )
 
 

@@ -11,7 +11,12 @@ from toolkit.dashboard.explorer import Explored
 from toolkit.dashboard.explorer_below import show_below
 from toolkit.dashboard.explorer_beyond import measure_beyond
 from toolkit.dashboard.explorer_chart import draw_explored
-from toolkit.dashboard.explorer_figures import measure_explored, show_figures, show_kept
+from toolkit.dashboard.explorer_figures import (
+    measure_explored,
+    show_figures,
+    show_kept,
+    show_notes,
+)
 from toolkit.dashboard.held_pairs import with_pair
 from toolkit.dashboard.loads import WATCHLIST, offer
 from toolkit.dashboard.opening import offer_absent
@@ -49,6 +54,7 @@ def _show(explored: Explored) -> None:
     if not rows.is_empty():
         row = measure_explored(explored, rows)
         show_figures(explored, row, beyond)
+        show_notes(explored, row)
         if explored.trajectory.family is Family.SPREAD:
             show_kept(explored, rows)
     show_below(explored, rows, row, events)

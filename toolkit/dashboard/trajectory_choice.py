@@ -33,6 +33,7 @@ from toolkit.intervals import Interval
 from toolkit.market import Family, format_ts
 from toolkit.statistics.fees import NOTIONAL
 from toolkit.statistics.level import LEVEL_BPS
+from toolkit.workspace.orientation import held_stream
 
 LEGS = {"none": "Legs: off", "below": "Legs: prices", "from_mean": "Legs: bps from mean"}
 """What the chart of a spread shows below it, as `toolkit.charts.spread_chart` takes it."""
@@ -254,7 +255,8 @@ def _follow_link(catalogue: pl.DataFrame) -> None:
         return
     choice, faults = read_link(params, catalogue)
     asked = params.get("trajectory", choice.trajectory)
-    state["trajectory_absent"] = None if asked == choice.trajectory else asked
+    shown = held_stream(asked, catalogue["stream"])
+    state["trajectory_absent"] = None if shown and shown[0] == choice.trajectory else asked
     state["trajectory"] = choice.trajectory
     state["preset"] = choice.preset
     state["trajectory_window"] = None if choice.preset else tuple(choice.window)

@@ -146,6 +146,16 @@ def gross_bps(spread: pl.Expr, style: Style, exit_bps: float = 0.0) -> pl.Expr:
     return spread.abs() if style == "prefunded" else (spread - exit_bps).abs()
 
 
+def net_now_bps(log_bps: pl.Expr, cost_bps: pl.Expr, style: Style) -> pl.Expr:
+    """Build the expression of what a log spread (bps) leaves of a round trip's cost (bps).
+
+    >>> frame = pl.DataFrame({"x": [100.0], "cost": [30.0]})
+    >>> frame.select(net_now_bps(pl.col("x"), pl.col("cost"), "taker").round(2)).item()
+    70.5
+    """
+    return gross_bps(1e4 * ((log_bps / 1e4).exp() - 1), style) - cost_bps
+
+
 def named_by(fees: FeeModel, notional: float, style: Style) -> list[pl.Expr]:
     """Build the columns that show what net figures were computed by."""
     return [

@@ -40,6 +40,14 @@ FUNDING_ORDER = "-funding_apr_pct"
 RATE_ORDER = "-funding_apr_last_size_pct"
 """The order of a screen of rates in force: the highest now is first, whatever its sign."""
 
+UNUSUAL_S = 7 * 86_400
+"""The window in which the newest observation is compared with the others, where none is asked for.
+
+It is the same for all faces that say how unusual a spread is: seven days (s).
+"""
+LEAST_COMPARED = 100
+"""Of fewer observations no percentile is given."""
+
 _COLUMN = "spread_log_bps"
 _RATE = "funding_apr_pct"
 _LEVEL = (MOMENTS, ROBUST, QUANTILES, HALF_LIFE)
@@ -85,7 +93,7 @@ def screen(
     last_z_reason             String   none      empty, too_few, degenerate
     last_percentile           Float64  %         observations of the window below the newest,
                                                  and half of those equal to it, of all
-    last_percentile_reason    String   none      empty, too_few (one observation)
+    last_percentile_reason    String   none      empty, too_few (fewer than 100 observations)
     net_edge_bps              Float64  bps       last, with ``fees``: net while it is above 0, as
                                                  the mean of all time with a known cost: net_share
                                                  times net_mean_bps. It is the area beyond the
@@ -222,6 +230,16 @@ def rate_figures(
     return measure(with_apr(frame), question, *_LEVEL, odd, _latest(question.end))
 
 
+def percentile_of(n_below: pl.Expr, n_equal: pl.Expr, n: pl.Expr) -> pl.Expr:
+    """Build the percent of ``n`` values below one and half of those equal to it, null of few.
+
+    >>> counts = pl.DataFrame({"below": [90, 2], "equal": [4, 1], "n": [100, 3]})
+    >>> counts.select(percentile_of(*map(pl.col, counts.columns))).to_series().to_list()
+    [92.0, None]
+    """
+    return pl.when(n >= LEAST_COMPARED).then(100 * (n_below + n_equal / 2) / n)
+
+
 def _latest(end: int) -> Statistic:
     """Make the statistic of the newest observation, beside `MOMENTS`."""
 
@@ -236,10 +254,10 @@ def _latest(end: int) -> Statistic:
             first_reason(empty).alias("last_reason"),
             pl.when(std > 0).then((last - mean) / std).alias("last_z"),
             first_reason(empty | few).alias("last_z_reason"),
-            pl.when(pl.col("n") > 1)
-            .then(100 * (pl.col("n_below") + pl.col("n_equal") / 2) / pl.col("n"))
-            .alias("last_percentile"),
-            first_reason(empty | {Reason.TOO_FEW: pl.col("n") == 1}).alias(
+            percentile_of(pl.col("n_below"), pl.col("n_equal"), pl.col("n")).alias(
+                "last_percentile"
+            ),
+            first_reason(empty | {Reason.TOO_FEW: pl.col("n") < LEAST_COMPARED}).alias(
                 "last_percentile_reason"
             ),
         ]

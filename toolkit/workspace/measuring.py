@@ -150,7 +150,8 @@ class Measuring(Loading):
         markets ``spot/futures``. ``exclude_symbols`` leaves some out. ``pairs`` are keys
         ``pair/BUY/SELL`` of any two prices held, and ``/FX``: they take the place of the spreads
         held, and are joined as `pairs` does. ``fees`` is a fee table or its file, without it that
-        of the workspace. Without a window it is all that is held, of pairs what their legs share.
+        of the workspace. Without a window it is the last 7 days that are held, of pairs those that
+        their legs share, and of funding all that is held.
 
         ``cluster`` and ``plain_text`` are as in `measure`.
 

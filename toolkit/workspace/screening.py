@@ -30,6 +30,7 @@ from toolkit.statistics.screening import (
     FUNDING_ORDER,
     RATE_ORDER,
     SPREAD_ORDER,
+    UNUSUAL_S,
     Ranking,
     funding_figures,
     rate_figures,
@@ -161,12 +162,13 @@ class Screening:
         *,
         names: tuple[str, str] = ("start", "end"),
     ) -> pl.DataFrame:
-        """Measure the series over a window, by default over all that is held.
+        """Measure the series over a window, by default over the last 7 days that are held.
 
-        Of those kept from snapshots the coverage is by polls, see
-        `toolkit.statistics.polls.by_polls`. ``names`` are those of the window's parameters. Raises
-        `EmptyWindowError` where nothing is held, or nothing in the window, and `InputError` for a
-        symbol or an exchange of no pair.
+        That is how long the newest value is compared with the others. Of funding, which has no such
+        comparison, it is all that is held. Of those kept from snapshots the coverage is by polls,
+        see `toolkit.statistics.polls.by_polls`. ``names`` are those of the window's parameters.
+        Raises `EmptyWindowError` where nothing is held, or nothing in the window, and `InputError`
+        for a symbol or an exchange of no pair.
         """
         store, as_of = passes.store, passes.as_of
         if self.pairs is not None:
@@ -174,7 +176,7 @@ class Screening:
                 raise InputError("cluster", passes.cluster.name, "with stored spreads, not pairs")
             meant = self.among(Joining().pairs(self.pairs))
             joined = HeldPairs.of(store, meant, Joining())
-            window = joined.window(start, end, names=names)
+            window = unusual_window(joined.window(start, end, names=names), start, end)
             measure = partial(self._measured, window=window, fees=self.fees, polled=None)
             found = in_one_pass(joined.groups(window, as_of=as_of), measure)[0]
             return self._found(store, found, window)
@@ -188,9 +190,16 @@ class Screening:
                 window, polls = polled_window(
                     store, self.kind, step_s, start, end, names=names, as_of=as_of
                 )
+                last = unusual_window(window, start, end)
+                if last != window:
+                    window, polls = polled_window(
+                        store, self.kind, step_s, *last, names=names, as_of=as_of
+                    )
                 polled = polls, step_s
             else:
                 window = held_window(store, Family(self.family), rows, start, end, names=names)
+                if self.kind is Screened.SPREAD:
+                    window = unusual_window(window, start, end)
         read = rows_window(window) if self.kind is Screened.FUNDING else window
         measure = partial(self._measured, window=window, fees=self.fees, polled=polled)
         keys = [each.key for each in chosen]
@@ -266,6 +275,19 @@ class Screening:
             and {leg.exchange for leg in each.legs} <= exchanges
             and markets_of(each) in types
         ]
+
+
+def unusual_window(found: Interval, start: When | None, end: When | None) -> Interval:
+    """Return the window in which the newest value is compared: the one asked for, else 7 days.
+
+    ``found`` is that of ``start`` and ``end``, without them all that is held.
+
+    >>> unusual_window(Interval(0, 864_000), None, None), unusual_window(Interval(0, 60), 0, 60)
+    (Interval(start=259200, end=864000), Interval(start=0, end=60))
+    """
+    if start is not None or end is not None:
+        return found
+    return Interval(max(found.start, found.end - UNUSUAL_S), found.end)
 
 
 def markets_of(series: _Series | Pair) -> str:

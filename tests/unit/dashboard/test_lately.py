@@ -7,22 +7,24 @@ from statistics import fmean
 
 import polars as pl
 import pytest
+from scipy.stats import percentileofscore
 
 from toolkit.dashboard.lately import (
     funding_lately,
     newest_spread_end,
-    percentile,
-    spread_levels,
+    spread_percentiles,
     spreads_lately,
 )
 from toolkit.dashboard.reading import read_held, store_version
+from toolkit.dashboard.spreads_measured import measure_figures
+from toolkit.intervals import Interval
 
 from .conftest import HOLE, MINUTES, PAIR, SERVED_AT
 
 KNOWN = [m for m in range(MINUTES) if m != 1 and not HOLE[0] <= m < HOLE[1]]
 
 
-def bps(minute):
+def bps_of(minute):
     return 1e4 * math.log(1 + 1e-4 * (minute % 5))
 
 
@@ -34,9 +36,9 @@ def look(held):
 def test_the_line_has_the_mean_of_each_half_hour_up_to_the_newest_row(look):
     assert newest_spread_end(look.streams) == SERVED_AT
     (row,) = spreads_lately(look, [PAIR.key]).to_dicts()
-    assert (row["ts"], row["last"]) == (SERVED_AT - 60, pytest.approx(bps(MINUTES - 1)))
+    assert (row["ts"], row["last"]) == (SERVED_AT - 60, pytest.approx(bps_of(MINUTES - 1)))
     assert len(row["line"]) == 48
-    halves = [[bps(m) for m in KNOWN if m // 30 == half] for half in range(MINUTES // 30)]
+    halves = [[bps_of(m) for m in KNOWN if m // 30 == half] for half in range(MINUTES // 30)]
     expected = [fmean(values) if values else None for values in halves]
     assert row["line"][:28] == [None] * 28
     assert row["line"][28:] == [each and pytest.approx(each) for each in expected]
@@ -48,14 +50,25 @@ def test_without_keys_it_is_of_all_spreads(look):
     assert funding_lately(look, []).is_empty()
 
 
-def test_the_levels_are_all_values_that_were_seen(look):
-    (row,) = spread_levels(look, [PAIR.key]).to_dicts()
+def compared(look, bps, key=PAIR.key):
+    values = pl.DataFrame({"stream": [key], "bps": [bps]}, schema_overrides={"bps": pl.Float64})
+    return spread_percentiles(look, values).to_dicts()
+
+
+@pytest.mark.parametrize("bps", [-1.0, 0.5, 2.5, 3.9, 100.0])
+def test_a_percentile_is_the_share_of_what_was_below(look, bps):
+    seen = [bps_of(m) for m in KNOWN]
+    (row,) = compared(look, bps)
     assert row["n"] == len(KNOWN)
-    assert row["levels"] == pytest.approx(sorted(bps(m) for m in KNOWN))
+    assert row["percentile"] == pytest.approx(percentileofscore(seen, bps, kind="mean"))
 
 
-def test_a_percentile_counts_half_of_what_is_equal():
-    levels = pl.Series([float(value % 10) for value in range(200)])
-    assert percentile(levels, 200, 9.0) == pytest.approx(95.0)
-    assert percentile(levels, 200, -1.0) == 0.0
-    assert percentile(levels, 99, 9.0) is None
+def test_it_is_that_of_the_page_of_spreads_for_the_newest_value(look):
+    window = Interval(SERVED_AT - 7 * 86_400, SERVED_AT)
+    (figures,) = measure_figures(look, "spread", window).to_dicts()
+    (row,) = compared(look, figures["spread_last_log_bps"])
+    assert row["percentile"] == figures["last_percentile"]
+
+
+def test_of_what_is_not_held_nothing_is_compared(look):
+    assert compared(look, 1.0, "ETH_USD:X.spot:Y.spot") == []

@@ -6,11 +6,11 @@ import pytest
 
 from toolkit.client import Client
 from toolkit.dashboard.following import address_to_ask
-from toolkit.dashboard.opening import stream_of
 from toolkit.dashboard.reading import read_held, store_version
 from toolkit.service import Clock, Config, Simulated, running
 from toolkit.store import Store
 from toolkit.workspace import Workspace, front_page
+from toolkit.workspace.orientation import held_stream
 
 from .shown import rows_of, sync, texts
 
@@ -21,9 +21,9 @@ ABSENT = "BTC_USD:KRAKEN.spot:BITSTAMP.spot"
 def test_what_was_loaded_comes_before_what_snapshots_kept():
     pair, turned = "A_B:X.spot:Y.spot", "A_B:Y.spot:X.spot"
     kept = f"snapshot-spread/{pair}"
-    assert stream_of(pair, {kept, turned}) == (turned, True)
-    assert stream_of(pair, {kept}) == (kept, False)
-    assert stream_of("funding/A_B:X.futures:Y.futures", {kept}) is None
+    assert held_stream(pair, {kept, turned}) == (turned, True)
+    assert held_stream(pair, {kept}) == (kept, False)
+    assert held_stream("funding/A_B:X.futures:Y.futures", {kept}) is None
 
 
 def test_a_service_that_is_away_is_one_line_and_the_page_stays(page, full):

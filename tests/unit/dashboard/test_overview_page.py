@@ -59,9 +59,15 @@ def words(shown):
 
 def test_open_spreads_are_the_services_list_widest_first(shown):
     table = rows_of(shown, "open")
-    assert table["bps"] == ["246.9", "148.9", "124.2"]
+    assert table["bps"] == ["246.9", "-148.9", "124.2"], "the second is held the other way round"
+    legs = [
+        "COINBASE.spot → KRAKEN.spot",
+        "COINBASE.spot → KRAKEN.spot",
+        "KRAKEN.spot → GEMINI.spot",
+    ]
+    assert table["buy → sell"] == legs
     assert table["open for"] == ["10 min"] * 3
-    assert table["percentile"] == ["100", "100", "–"]
+    assert table["percentile, 7 d"] == ["100", "0", "–"]
     assert "net bps" not in table
     assert "**Open spreads** · 3 by the service's list of 2023-03-10 10:00 UTC" in words(shown)
 
@@ -69,7 +75,11 @@ def test_open_spreads_are_the_services_list_widest_first(shown):
 def test_with_fees_a_spread_has_what_is_left_of_it(page, full):
     table = rows_of(page(full.path, "overview", fees="example"), "open")
     cost = FeeModel.example(["COINBASE", "KRAKEN"]).round_trip_bps(PAIR, 1e4, at=SERVED_AT)
-    assert table["net bps"] == [f"{250 - cost:.1f}", f"{150 - cost:.1f}", f"{125 - cost:.1f}"]
+    assert table["net bps"] == [
+        f"{250 - cost:.1f}",
+        f"{1e4 * (1 - 1 / 1.015) - cost:.1f}",
+        f"{125 - cost:.1f}",
+    ]
 
 
 def test_where_none_is_open_the_widest_are_shown(page, held):

@@ -220,8 +220,8 @@ def test_statistics_stand_beside_their_n_and_coverage(page, held):
 def test_a_statistic_that_cannot_be_had_is_a_dash_with_its_reason(page, held):
     shown = page(held.path, trajectory=PAIR, start="2023-03-10T00:00Z", end="2023-03-10T00:10Z")
     half_life = next(metric for metric in shown.metric if metric.label == "Half-life")
-    assert (half_life.value, half_life.delta) == ("–", "not believed")
-    assert "too few observations for this statistic" in half_life.help
+    assert (half_life.value, half_life.delta) == ("–", "too few rows for a half-life")
+    assert "Here: too few rows for a half-life" in half_life.help
     table = below(shown, "All statistics").dataframe[0].value
     missing = table[table["value"] == "–"]
     assert set(missing["reason"]) == {"too few observations for this statistic"}
