@@ -40,9 +40,9 @@ def summary(folder: Path, last: int) -> list[pl.DataFrame]:
     eight = np.minimum(rows.ts - START, 8 * HOUR_S) / (8 * HOUR_S)
     rows["accrued"] = rows.sell_rate.fillna(0) * eight - rows.buy_rate * hours
     by_key = rows.groupby("trajectory")
-    out = pd.DataFrame({"buy_carry_bps": -1e4 * by_key.buy_rate.sum()})
-    out["sell_carry_bps"] = 1e4 * by_key.sell_rate.sum()
-    out["carry_bps"] = out.buy_carry_bps + out.sell_carry_bps
+    out = pd.DataFrame({"buy_funding_bps": -1e4 * by_key.buy_rate.sum()})
+    out["sell_funding_bps"] = 1e4 * by_key.sell_rate.sum()
+    out["funding_bps"] = out.buy_funding_bps + out.sell_funding_bps
     covered_h = (by_key.ts.max() - START) / HOUR_S
     out["funding_apr_pct"] = _APR * by_key.accrued.sum() / covered_h
     return [pl.from_pandas(out.reset_index(drop=True))]
@@ -80,9 +80,9 @@ def holdings(folder: Path, last: int) -> list[pl.DataFrame]:
         rows["kept"] = total.shift(-hours) - rows.total
         kept = rows.dropna(subset="kept").groupby("trajectory").kept
         out = pd.DataFrame({"horizon_s": hours * HOUR_S, "n": kept.size()})
-        out["gross_mean_bps"] = kept.mean()
+        out["funding_mean_bps"] = kept.mean()
         for name, share in (("q05", 0.05), ("q25", 0.25), ("median", 0.5), ("q75", 0.75)):
-            out[f"gross_{name}_bps"] = kept.quantile(share)
+            out[f"funding_{name}_bps"] = kept.quantile(share)
         parts.append(out)
     found = pd.concat(parts).sort_values(["trajectory", "horizon_s"])
     return [pl.from_pandas(found.reset_index(drop=True))]

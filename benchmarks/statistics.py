@@ -87,6 +87,8 @@ def funding(
     from toolkit.statistics.passes import in_one_pass  # noqa: PLC0415 - as above
 
     window, measure = (START, last_settled(end)), getattr(carries, statistic)
+    if statistic in ("summary", "carry", "holdings"):
+        measure = partial(measure, funding_only=True)
     if not stored:
         return [measure(pl.scan_parquet(folder / "funding.parquet"), *window)]
     return in_one_pass(groups(folder, "funding"), lambda rows: measure(rows, *window))

@@ -67,7 +67,7 @@ spreads.select(
 rail.screen(family="funding").select(
     pl.col("trajectory").str.strip_prefix("funding/BTC_USDT:").alias("legs"),
     "n",
-    "carry_bps",
+    "funding_bps",
     "funding_apr_pct",
     coverage_pct=100 * pl.col("coverage"),
 )

@@ -36,21 +36,25 @@ readable_tables()
 exchanges = ["AURORA", "BOREAS", "CORONA", "DRACO", "EQUINOX", "GALENE"]
 rail = tk.open("funding.duckdb", window="28d", fees=FeeModel.example(exchanges))
 rail.sync("funding/BTC_USDT:*")
+rail.sync([f"BTC_USDT:{exchange}.futures" for exchange in exchanges])  # the prices of the legs
 legs = pl.col("trajectory").str.strip_prefix("funding/BTC_USDT:").alias("legs")
 
 # %% [markdown]
 # ## Which paid most
 #
-# Carry is what was received in all, cost that of one round trip by the fee table: opening and
-# closing both legs. That table is made up, the same for each exchange. Yours is a file:
-# `rail fees --example > fees.toml` prints one to edit. The APR is simple, of one leg's notional. A
-# pair that lost would have earned as much the other way round, before costs.
+# Funding is what was received in all, basis what the prices of both legs brought, carry both. Cost
+# is that of one round trip by the fee table: opening and closing both legs. That table is made up,
+# the same for each exchange. Yours is a file: `rail fees --example > fees.toml` prints one to edit.
+# The APR is simple, of one leg's notional. A pair that lost would have earned as much the other way
+# round, before costs.
 
 # %%
 pairs = rail.screen(family="funding", sort="-net_carry_bps")
 pairs.head(6).select(
     legs,
     "n",
+    "funding_bps",
+    "basis_bps",
     "carry_bps",
     "cost_bps",
     "net_carry_bps",
@@ -125,7 +129,9 @@ pl.concat(
 #
 # That pair entered at each full hour, held for so long, less one round trip. `coverage` is the part
 # of the entries for which all settlements are known. `breakeven_pct` is the share of them that
-# earned the round trip back in that time, `half_h` after how long half of them had.
+# earned the round trip back in that time, `half_h` after how long half of them had. Funding is not
+# all: the legs' prices need not be as far apart at the exit as at the entry. `basis_mean_bps` is
+# what that added or took on average, and gross and net have it in them.
 
 # %%
 pair = rail.funding(best)
@@ -134,6 +140,8 @@ kept = [
     (pl.col("horizon_s") // 86400).alias("days"),
     "n",
     "coverage",
+    "funding_median_bps",
+    "basis_mean_bps",
     "gross_median_bps",
     "net_q05_bps",
     "net_median_bps",
@@ -142,20 +150,18 @@ kept = [
 held.select(*kept, breakeven_pct=100 * pl.col("breakeven_share"), half_h="breakeven_median_h")
 
 # %% [markdown]
-# Funding is not all: the legs' prices need not be as far apart at the exit as at the entry.
-# `basis_mean_bps` is what that added or took on average. An entry counts where both prices are
-# known all the way, so that `coverage` is lower: CORONA.futures was out for some hours.
+# Without prices the range is narrower than what a position would have kept. `funding_only=True`
+# leaves them out, and the columns say so.
 
 # %%
-rail.sync(best.removeprefix("funding/"))
-prices = rail.spread(best.removeprefix("funding/"))
-pair.holdings(horizons=["1d", "3d"], prices=prices).select(*kept, "basis_mean_bps")
+only = pair.holdings(horizons=["1d", "3d"], funding_only=True)
+only.select(kept[0], "n", "funding_q05_bps", "funding_q95_bps", "funding_only_net_median_bps")
 
 # %% [markdown]
 # ## A finding
 #
-# That pair's differential, and below it what had been received since the start, before and after
-# one round trip.
+# That pair's differential, and below it what had been received since the start, and the carry with
+# prices, before and after one round trip.
 
 # %%
 cost_bps = held["cost_mean_bps"][0]

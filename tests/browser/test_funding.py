@@ -74,7 +74,8 @@ def own_fees(service: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     (folder / "rail.toml").write_text('fees = "mine.toml"')
     (folder / "mine.toml").write_text(example_text(["AURORA", "BOREAS", "CORONA"]))
     with Workspace(Client(service, "demo-pro"), Store(folder / "rail.duckdb")) as workspace:
-        workspace.sync([PAIR, "snapshot/funding"], NOW - 10 * 86_400, NOW)
+        prices = PAIR.removeprefix("funding/")
+        workspace.sync([PAIR, prices, "snapshot/funding"], NOW - 10 * 86_400, NOW)
     with dashboard_over(folder / "rail.duckdb") as address:
         yield address
 

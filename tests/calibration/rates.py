@@ -96,12 +96,14 @@ def kept(asked: Holding, rng: Rng, runs: int) -> dict[str, Ends]:
     kind, memory, days, held_d = asked
     rates = RATES[kind](rng, runs, 3 * days, memory)
     frame = leg(8 * HOUR * (1 + np.arange(3 * days)), 1e-4 * rates, 8)
-    found = funding.holdings(frame, 0, days * DAY + 1, horizons=[f"{held_d}d"], every="4h")
+    found = funding.holdings(
+        frame, 0, days * DAY + 1, horizons=[f"{held_d}d"], every="4h", funding_only=True
+    )
     median = median_kept_bps(kind, memory, 3 * held_d)
     ends = {}
     for name, truth in (("mean", 3 * held_d * MEAN_BPS), ("median", median)):
-        both = (found[f"gross_{name}_{end}_bps"].to_numpy() for end in ("lower", "upper"))
-        ends[f"funding.holdings gross_{name}_lower_bps"] = Ends(*both, truth)
+        both = (found[f"funding_{name}_{end}_bps"].to_numpy() for end in ("lower", "upper"))
+        ends[f"funding.holdings funding_{name}_lower_bps"] = Ends(*both, truth)
     return ends
 
 

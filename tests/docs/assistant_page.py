@@ -219,7 +219,9 @@ def loaded(folder: Path) -> Workspace:
         opened = rail.events("splash").detections()["trajectory"].unique().sort()
         avax = opened.filter(opened.str.starts_with("AVAX"))
         rail.sync(list(avax), NOW - 3 * day_s, NOW, progress=False)
-        rail.sync(f"funding/{FUNDING}", NOW - 14 * day_s, NOW, progress=False)
+        symbol, *legs = FUNDING.split(":")
+        keys = [f"funding/{FUNDING}", *(f"{symbol}:{leg}" for leg in legs)]
+        rail.sync(keys, NOW - 14 * day_s, NOW, progress=False)
     return tk.open(store.path, fees=folder / "fees.toml")
 
 

@@ -29,6 +29,7 @@ rail.sync(["BTC_USDT:AURORA.spot:*", "LTC_USDT:AURORA.spot:*"])
 rail.sync(["funding/BTC_USDT:AURORA.futures:*", "events/spread", "events/splash"])
 legs = ["AURORA.spot", "FORNAX.spot", "GALENE.futures"]
 rail.sync([f"PEPE_USDT:{leg}" for leg in legs])
+rail.sync([f"BTC_USDT:{exchange}.futures" for exchange in ("AURORA", "GALENE")])
 
 calm, wide = "BTC_USDT:AURORA.spot:CORONA.spot", "LTC_USDT:AURORA.spot:CORONA.futures"
 stale, carry = "BTC_USDT:AURORA.spot:FORNAX.spot", "BTC_USDT:AURORA.futures:GALENE.futures"
@@ -118,12 +119,13 @@ QUESTIONS = (
         (
             "horizon_s",
             "n",
+            "funding_median_bps",
             "gross_median_bps",
             "net_median_bps",
             "breakeven_share",
             "breakeven_median_h",
         ),
-        "Over all full hours at which it could have been entered.",
+        "Over all full hours at which it could have been entered. Gross has what prices brought.",
         "03_funding",
         row=1,
     ),

@@ -138,7 +138,7 @@ def test_real_funding_of_two_years_is_loaded_whole_and_its_carry_printed(
     # the seven hours after the slower leg's last settlement are known of one leg alone
     both = received.filter(pl.col("ts") <= bought["ts"].max())
     carry_bps = 1e4 * (both["sell_rate"].sum() - both["buy_rate"].sum())
-    assert row["carry_bps"] == pytest.approx(carry_bps, rel=1e-12)
+    assert row["funding_bps"] == pytest.approx(carry_bps, rel=1e-12)
     printed = rail("stats", "funding", key, *times).stdout
-    assert re.search(rf"carry, received on both bps\s+{carry_bps:.2f}", printed)
+    assert re.search(rf"funding, received on both bps\s+{carry_bps:.2f}", printed)
     assert re.search(rf"simple APR of one leg's notional %\s+{row['funding_apr_pct']:.2f}", printed)

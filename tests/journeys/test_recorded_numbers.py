@@ -310,7 +310,7 @@ def test_carry_and_apr_of_all_recorded_pairs(rail: Rail, recorded: Recorded) -> 
         common = hours.more[hours.covered]
         assert [row["n_buy"], row["n_sell"], row["n"]] == [*hours.n, rows.height]
         assert close(row["coverage"], len(common) / hours.count)
-        assert close(row["carry_bps"], 1e4 * hours.received[hours.covered].sum())
+        assert close(row["funding_bps"], 1e4 * hours.received[hours.covered].sum())
         assert close(row["funding_apr_pct"], 100 * YEAR_H * common.mean())
 
 
@@ -344,19 +344,19 @@ def kept_by_entry(hours: Hours, horizon: int, *, compound: bool) -> tuple[np.nda
 
 @pytest.mark.parametrize("compound", [False, True])
 def test_holdings_of_all_recorded_pairs(rail: Rail, recorded: Recorded, compound: bool) -> None:
-    asked = ["carry", "--every", "8h", "--horizon", "1d", "--horizon", "7d"]
+    asked = ["carry", "--funding-only", "--every", "8h", "--horizon", "1d", "--horizon", "7d"]
     found = printed(rail, recorded, *asked, *(["--compound"] if compound else []))
     for horizon in (24, 168):
         of_horizon = [row for row in found if row["horizon_s"] == horizon * HOUR]
         for row, rows in each_pair(of_horizon, recorded.funding):
             counts, gross, falls = kept_by_entry(hours_of(row, rows), horizon, compound=compound)
             assert (row["n_due"], row["n"]) == (len(counts), len(gross))
-            assert close(row["gross_mean_bps"], gross.mean(), 1e-7)
+            assert close(row["funding_mean_bps"], gross.mean(), 1e-7)
             for name, q in (("q05", 5), ("q25", 25), ("median", 50), ("q75", 75), ("q95", 95)):
-                assert close(row[f"gross_{name}_bps"], np.quantile(gross, q / 100), 1e-7)
+                assert close(row[f"funding_{name}_bps"], np.quantile(gross, q / 100), 1e-7)
             if not compound:
-                assert close(row["drawdown_median_bps"], np.median(falls), 1e-7)
-                assert close(row["drawdown_q95_bps"], np.quantile(falls, 0.95), 1e-7)
+                assert close(row["funding_only_drawdown_median_bps"], np.median(falls), 1e-7)
+                assert close(row["funding_only_drawdown_q95_bps"], np.quantile(falls, 0.95), 1e-7)
 
 
 def test_dispersion_of_all_recorded_venues(rail: Rail, recorded: Recorded) -> None:

@@ -122,12 +122,14 @@ def test_a_screen_keeps_what_returns_within_the_hour_and_is_covered(
 
 def check_carry(found: list[pl.DataFrame], rows: pl.DataFrame, trajectory: str) -> pl.DataFrame:
     earned, steady, held = (each.filter(trajectory=trajectory) for each in found)
-    assert earned["carry_bps"].item() == pytest.approx(paid_bps(rows).sum(), rel=0.01, abs=1)
+    assert earned["funding_bps"].item() == pytest.approx(paid_bps(rows).sum(), rel=0.01, abs=1)
     assert 0 <= steady["positive_share"].item() <= 1
     day = held.filter(horizon_s=86_400)
-    gross, cost, net = day.select("gross_mean_bps", "cost_mean_bps", "net_mean_bps").row(0)
+    gross, cost, net = day.select(
+        "funding_mean_bps", "cost_mean_bps", "funding_only_net_mean_bps"
+    ).row(0)
     assert (net, cost) == (pytest.approx(gross - cost), pytest.approx(cost))
-    assert 0 <= day["breakeven_share"].item() <= 1
+    assert 0 <= day["funding_only_breakeven_share"].item() <= 1
     return day
 
 
@@ -148,7 +150,7 @@ def test_what_funding_earned_over_two_real_years(years: str, tmp_path: Path) -> 
     rows = rows_of(years, pair).filter(pl.col("ts") > 1_640_995_200)
     day = check_carry(found, rows, pair)
     assert day["coverage"].item() > 0.9
-    assert day["gross_mean_lower_bps"].item() < day["gross_mean_bps"].item()
+    assert day["funding_mean_lower_bps"].item() < day["funding_mean_bps"].item()
 
 
 def test_what_simulated_funding_earned(simulated: str, tmp_path: Path) -> None:
@@ -163,7 +165,7 @@ def test_what_simulated_funding_earned(simulated: str, tmp_path: Path) -> None:
         for end in ends
     ]
     assert day["n"].item() == len(kept)
-    assert day["gross_mean_bps"].item() == pytest.approx(np.mean(kept), abs=1e-9)
+    assert day["funding_mean_bps"].item() == pytest.approx(np.mean(kept), abs=1e-9)
 
 
 def fee_file(folder: Path, exchanges: list[str]) -> str:

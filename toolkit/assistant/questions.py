@@ -11,6 +11,7 @@ from toolkit.cards import duration
 from toolkit.errors import InputError, nearest
 from toolkit.intervals import Interval
 from toolkit.series import EventSeries, FundingSeries, Series, SnapshotSeries, SpreadSeries
+from toolkit.series.held_prices import HeldPrices
 from toolkit.series.logs import STUDIED
 from toolkit.statistics.carry import HORIZONS
 from toolkit.statistics.fee_table import Style
@@ -27,6 +28,7 @@ PARTS = 40
 _FIGURE_POINTS = 400
 _LISTED = ("stream", "kind", "state", "rows", "answered_share", "first_ts", "last_ts", "behind_s")
 _MISSING = ("holes", "longest_hole_s", "open_gaps", "unrepairable_gaps")
+_FUNDING_ONLY = "funding only: what prices brought is left out"
 _NO_FEES = (
     "no fee table is set, so figures are gross; `rail fees --example` prints one, and "
     "`rail mcp --fees FILE` takes it"
@@ -60,7 +62,9 @@ def summary(
     if isinstance(series, SnapshotSeries):
         raise InputError("stream", stream, "a trajectory or an event log; sql reads snapshots")
     found = cast("pl.DataFrame", cast("Any", series).summary())
-    return _of_series(series, found, costs=isinstance(series, SpreadSeries | FundingSeries))
+    notes = HeldPrices(rail.store).lacking(found, series.window)
+    costs = isinstance(series, SpreadSeries | FundingSeries)
+    return _of_series(series, found, costs=costs, notes=notes)
 
 
 def screen(
@@ -71,17 +75,27 @@ def screen(
     sort: str | None = None,
     symbol: str | None = None,
     style: Style = "taker",
+    funding_only: bool = False,
     start: str | None = None,
     end: str | None = None,
 ) -> ToolAnswer:
     """Rank all spreads or funding pairs that are held."""
     found = rail.screen(
-        start, end, family=family, where=where, sort=sort, symbols=symbol, style=style
+        start,
+        end,
+        family=family,
+        where=where,
+        sort=sort,
+        symbols=symbol,
+        style=style,
+        funding_only=funding_only,
     )
     if found.is_empty():
         return _of_many(rail, found, notes=["no pair meets the condition"], n=0)
     window = Interval(found["window_start"][0], found["window_end"][0])
     notes = ["n and coverage are those of each row"]
+    notes += HeldPrices(rail.store).lacking(found, window)
+    notes += [_FUNDING_ONLY] if funding_only else []
     return _of_many(rail, found, notes=notes, window=window, costs=True)
 
 
@@ -91,6 +105,7 @@ def carry(
     stream: str,
     horizon: str | None = None,
     style: Style = "taker",
+    funding_only: bool = False,
     start: str | None = None,
     end: str | None = None,
 ) -> ToolAnswer:
@@ -99,8 +114,10 @@ def carry(
     if not isinstance(series, FundingSeries):
         raise InputError("stream", stream, "a funding pair: SYMBOL:BUY.market:SELL.market")
     horizons = HORIZONS if horizon is None else [horizon]
-    found = series.holdings(horizons=horizons, style=style)
-    return _of_series(series, found, costs=True, notes=["without prices: the basis counts as zero"])
+    found = series.holdings(horizons=horizons, style=style, funding_only=funding_only)
+    notes = [_FUNDING_ONLY] if funding_only else ["gross is funding and what prices brought"]
+    notes += HeldPrices(rail.store).lacking(found, series.window)
+    return _of_series(series, found, costs=True, notes=notes)
 
 
 def survival(

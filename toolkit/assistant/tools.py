@@ -109,6 +109,10 @@ _WINDOW = {
 }
 _COLUMNS = {"columns": _text("names of columns by commas, of which alone the answer is made")}
 _STYLE = _text("how a position is taken, for net figures; taker without it", *questions.STYLES)
+_FUNDING_ONLY = {
+    "type": "boolean",
+    "description": "leave prices out of what a funding position kept: columns are named so",
+}
 _EVENTS = _text("the event log", "spread", "splash", "funding")
 
 TOOLS = (
@@ -125,8 +129,8 @@ TOOLS = (
     StoreTool(
         "summary",
         "Describe one stream: of a spread level, dispersion, quantiles and half-life; of funding "
-        "carry and APR; of a price change and volatility; of an event log counts. Net of fees "
-        "where the user has a fee table.",
+        "what it paid, APR, and carry with prices; of a price change and volatility; of an event "
+        "log counts. Net of fees where the user has a fee table.",
         {"stream": _STREAM, **_WINDOW, **_COLUMNS},
         questions.summary,
         ("stream",),
@@ -142,6 +146,7 @@ TOOLS = (
             "sort": _text("a column, the largest first with a leading dash: -spread_std_log_bps"),
             "symbol": _text("one symbol alone, such as BTC_USDT"),
             "style": _STYLE,
+            "funding_only": _FUNDING_ONLY,
             **_WINDOW,
             **_COLUMNS,
         },
@@ -150,12 +155,14 @@ TOOLS = (
     ),
     StoreTool(
         "carry",
-        "Compute what a funding position kept, over all times of entry, by how long it was held: "
+        "Compute what a funding position kept, funding and prices, over all times of entry, by how "
+        "long it was held: "
         "quantiles, mean with a band, and with a fee table net figures and hours to break even.",
         {
             "stream": _text("a funding pair: SYMBOL:BUY.market:SELL.market"),
             "horizon": _text("how long it is held, such as 7d; several usual ones without it"),
             "style": _STYLE,
+            "funding_only": _FUNDING_ONLY,
             **_WINDOW,
             **_COLUMNS,
         },

@@ -20,6 +20,7 @@ from toolkit.charts.view import View
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
 from toolkit.market import Family, Source, When
+from toolkit.statistics.carry_marks import Prices
 from toolkit.statistics.contract import Frame, Reason, real_number
 from toolkit.statistics.differentials import without_rates
 from toolkit.statistics.funding import carry, differential, summary
@@ -41,10 +42,13 @@ def funding_chart(
     timezone: str = "UTC",
     theme: str | None = None,
     points: int = 2000,
+    prices: Prices | None = None,
+    funding_only: bool = False,
 ) -> Figure:
-    """Draw the funding differential in force above, the cumulative carry below.
+    """Draw the funding differential in force above, cumulative funding and carry below.
 
-    Positive: long the buy leg and short the sell leg receives it.
+    Positive: long the buy leg and short the sell leg receives it. Carry is funding and what prices
+    brought.
 
     Parameters
     ----------
@@ -62,19 +66,22 @@ def funding_chart(
         One of `toolkit.charts.FUNDING_UNITS`: that of the differential.
     cost_bps
         What a round trip costs (bps of the notional of one leg). With it a further line is the
-        carry less that cost, from the opening on.
+        carry less that cost, from the opening on, or with ``funding_only`` the funding less it.
     source, timezone, theme
         As for `spread_chart`.
     points
         The most steps drawn in either plot. The subtitle states how many of how many, and extremes
         are kept.
+    prices, funding_only
+        As for `toolkit.statistics.funding.carry`.
 
     Returns
     -------
     Figure
-        Two lines of steps: sell rate less buy rate (in the unit), broken where a leg has no
-        rate in force, and what was received since ``start`` (bps of the notional of one leg), by
-        `toolkit.statistics.funding.carry`, or nothing and the reason in the subtitle. Without a
+        Lines of steps: sell rate less buy rate (in the unit), broken where a leg has no rate in
+        force, what was received since ``start`` (bps of the notional of one leg), and the carry
+        at each settlement, by `toolkit.statistics.funding.carry`. What is not known is left out,
+        and the reason is in the subtitle. Without a
         settlement in the window: a figure with a sentence on what to do. Where the service sends
         its own ``differential_pct_8h`` and no rate of a leg: that alone, and no carry.
 
@@ -103,7 +110,7 @@ def funding_chart(
     keyed, trajectory = with_subject(frame, trajectory, Family.FUNDING)
     window = window_of(keyed, start, end, settlements_extent)
     view = View.of(trajectory, window, source=source, timezone=timezone, theme=theme)
-    figures = summary(keyed, *window)
+    figures = summary(keyed, *window, prices=prices, funding_only=funding_only)
     if not figures.height or figures["n"].item() == 0:
         if (sent := _sent(keyed, trajectory, view, points, unit)) is not None:
             return sent
@@ -112,23 +119,36 @@ def funding_chart(
             f"{view.sync_command}"
         )
     row = figures.row(0, named=True)
-    rates = _standing(_rates(keyed, unit), view.window, "left")
-    paid = _standing(_paid(keyed, view.window), view.window, "both")
-    drawn = [downsample(steps, "value", points=points) for steps in (rates, paid)]
-    total, shown = rates.height + paid.height, sum(steps.height for steps in drawn)
+    kept = carry(keyed, *window, prices=prices, funding_only=funding_only)
+    steps = [_rates(keyed, unit), *(_paid(kept, view.window, each) for each in _lines_of(kept))]
+    lines = [
+        _standing(each, view.window, "both" if number else "left")
+        for number, each in enumerate(steps)
+    ]
+    drawn = [downsample(each, "value", points=points) for each in lines]
+    total, shown = (sum(each.height for each in of) for of in (lines, drawn))
     some = [f"{shown:,} of {total:,} points"] if shown < total else []
     hover = f"%{{y:+,.4~f}} {unit}%{{hovertext}}"
-    traces = [
-        _line(drawn[0], "differential, sell less buy", hover, view, "y"),
-        _line(drawn[1], "cumulative carry", "%{y:+,.2f} bps%{hovertext}", view, "y2"),
-    ]
-    if cost_bps is not None and paid.height:
-        left = drawn[1].with_columns(pl.col("value") - cost_bps, text=pl.lit(""))
-        traces.append(_line(left, "net of a round trip", "%{y:+,.2f} bps net", view, "y2"))
-    title = f"{trajectory.symbol}: funding differential and carry"
+    traces = [_line(drawn[0], "differential, sell less buy", hover, view, "y")]
+    for each, name in zip(drawn[1:], _lines_of(kept).values(), strict=True):
+        traces.append(_line(each, name, "%{y:+,.2f} bps%{hovertext}", view, "y2"))
+    if cost_bps is not None and lines[-1].height and (funding_only or row["carry_bps"] is not None):
+        left = drawn[-1].with_columns(pl.col("value") - cost_bps, text=pl.lit(""))
+        net = "net of a round trip, funding only" if funding_only else "net of a round trip"
+        traces.append(_line(left, net, "%{y:+,.2f} bps net", view, "y2"))
+    of = "what it paid" if funding_only else "carry"
+    title = f"{trajectory.symbol}: funding differential and {of}"
     return Figure(traces, layout=view.layout(title, *_words(row, some), _SIGN_WORDS)).update_layout(
         **_axes(unit)
     )
+
+
+def _lines_of(kept: pl.DataFrame) -> dict[str, str]:
+    """Return the columns that are drawn cumulated, with what their lines are called."""
+    lines = {"funding_bps": "cumulative funding"}
+    if "carry_bps" in kept.columns and kept["carry_bps"].count():
+        lines["carry_bps"] = "carry: funding and prices"
+    return lines
 
 
 def _sent(
@@ -171,22 +191,28 @@ def _axes(unit: str) -> dict[str, Any]:
         "hoversubplots": "axis",
         "xaxis_anchor": "y2",
         "yaxis": {"domain": [0.54, 1.0]} | _differential_axis(unit),
-        "yaxis2": {"domain": [0.0, 0.46], "title": {"text": "carry (bps)"}} | _ZERO_LINE,
+        "yaxis2": {"domain": [0.0, 0.46], "title": {"text": "cumulative (bps)"}} | _ZERO_LINE,
     }
 
 
 def _words(row: dict[str, Any], some: list[str]) -> list[str]:
-    """Format n, coverage and missed settlements, then the carry or the reason for none."""
+    """Format n, coverage and missed settlements, then funding and carry, or why there is none."""
     parts = [f"n = {row['n']:,}", f"coverage {share_text(row['coverage'])}", *some]
     if row["n_missed"]:
         parts.append(f"{row['n_missed']:,} settlement{'s' * (row['n_missed'] > 1)} missed")
+    if row["funding_reason"]:
+        return [", ".join(parts), f"funding not known: {Reason(row['funding_reason']).words}"]
+    paid, apr = signed(row["funding_bps"], 2), signed(row["funding_apr_pct"], 2)
+    came_to = f"funding {paid} bps, APR {apr} %"
+    if "carry_bps" not in row:
+        return [", ".join(parts), f"{came_to}, prices left out"]
     if row["carry_reason"]:
-        came_to = f"carry not known: {Reason(row['carry_reason']).words}"
-    else:
-        came_to = (
-            f"carry {signed(row['carry_bps'], 2)} bps, APR {signed(row['funding_apr_pct'], 2)} %"
-        )
-    return [", ".join(parts), came_to]
+        return [
+            ", ".join(parts),
+            f"{came_to}; carry not known: {Reason(row['carry_reason']).words}",
+        ]
+    kept, basis = signed(row["carry_bps"], 2), signed(row["basis_bps"], 2)
+    return [", ".join(parts), f"{came_to}, prices {basis} bps, carry {kept} bps"]
 
 
 def _rates(frame: pl.DataFrame, unit: str) -> pl.DataFrame:
@@ -202,14 +228,15 @@ def _rates(frame: pl.DataFrame, unit: str) -> pl.DataFrame:
     )
 
 
-def _paid(frame: pl.DataFrame, window: Interval) -> pl.DataFrame:
-    """Build the carry's steps, from 0 at the window's start: ts, value (bps), each payment."""
-    found = carry(frame, *window).drop_nulls("carry_bps")
+def _paid(kept: pl.DataFrame, window: Interval, column: str) -> pl.DataFrame:
+    """Build a sum's steps, from 0 at the window's start: ts, value (bps), each payment."""
+    found = kept.drop_nulls("funding_bps")
     if found.is_empty():
-        return found.select("ts", pl.col("carry_bps").alias("value"), pl.lit("").alias("text"))
+        return found.select("ts", pl.col(column).alias("value"), pl.lit("").alias("text"))
     opened = pl.DataFrame({"ts": [window.start], "value": [0.0], "text": [" (opened)"]})
     payment = pl.format(" ({} then)", pl.col("payment_bps").round(4))
-    steps = found.select("ts", pl.col("carry_bps").alias("value"), payment.alias("text"))
+    text = payment if column == "funding_bps" else pl.lit("")
+    steps = found.select("ts", pl.col(column).alias("value"), text.alias("text"))
     return pl.concat([opened, steps])
 
 

@@ -37,6 +37,7 @@ from toolkit.market import (
     Stream,
     Trajectory,
 )
+from toolkit.series.held_prices import HeldPrices
 from toolkit.statistics import events as event_statistics
 from toolkit.statistics import funding as funding_statistics
 from toolkit.statistics import spread as spread_statistics
@@ -168,7 +169,7 @@ def _loaded(
 
 
 def _print_figures(workspace: Workspace, wanted: Sequence[Trajectory]) -> None:
-    """Print the widest spread, the best carry, and how many events there were."""
+    """Print the widest spread, the best carry with prices, and how many events there were."""
     store, now = workspace.store, workspace.client.served_at()
     week = Interval(now - DEFAULT_WINDOW_S, now)
     spreads = _rows(store, wanted, Family.SPREAD, week)
@@ -178,7 +179,10 @@ def _print_figures(workspace: Workspace, wanted: Sequence[Trajectory]) -> None:
         .agg(pl.col("spread_log_bps").mean().alias("bps"))
     )
     rates = _rows(store, wanted, Family.FUNDING, funding_statistics.rows_window(week))
-    carries = funding_statistics.summary(rates, *week).select("trajectory", bps="carry_bps")
+    pairs = rates["trajectory"].unique()
+    prices = HeldPrices(store).at_ends(pairs, week) if pairs.len() else None
+    carries = funding_statistics.summary(rates, *week, prices=prices)
+    carries = carries.select("trajectory", bps="carry_bps")
     figures = (("widest spread", means, ", 7-day mean"), ("best carry", carries, " in 7 days"))
     for name, found, over in figures:
         for key, bps in found.drop_nulls().top_k(1, by="bps").iter_rows():

@@ -17,6 +17,7 @@ from toolkit.cli.table_options import TableOptions, tabled
 from toolkit.cli.tables import Sheet, TableColumn, show
 from toolkit.errors import EmptyWindowError, InputError
 from toolkit.market import Leg, SnapshotTrajectory, Stream, Trajectory, format_ts
+from toolkit.statistics.carry_marks import FUNDING_ONLY
 from toolkit.statistics.conditions import Schema
 from toolkit.statistics.fee_example import EXAMPLE_EXCHANGES, example_text
 from toolkit.statistics.fee_table import NOTIONAL, RATES, FeeModel, Style, check_asked
@@ -225,8 +226,7 @@ NET_SPREAD_COLUMNS = (
     TableColumn("net % of time", "net_share", "share"),
     TableColumn("net mean bps", "net_mean_bps", "bps"),
 )
-NET_FUNDING: tuple[Figure, ...] = (
-    ("round trip cost", "cost_bps", "bps"),
+_NET_FUNDING: tuple[Figure, ...] = (
     ("break-even fee per fill", "breakeven_bps", "bps"),
     ("net carry after one round trip", "net_carry_bps", "bps"),
     ("net carry at half the cost", "net_carry_at_half_cost_bps", "bps"),
@@ -234,15 +234,39 @@ NET_FUNDING: tuple[Figure, ...] = (
     ("net APR over the window", "net_apr_pct", "%"),
     ("net APR at half the cost", "net_apr_at_half_cost_pct", "%"),
     ("net APR at twice the cost", "net_apr_at_twice_cost_pct", "%"),
-    ("days to break even at the mean rate", "breakeven_days", "days"),
 )
-"""The lines of `toolkit.statistics.funding.net_summary`."""
 
-NET_FUNDING_COLUMNS = (
-    TableColumn("net APR %", "net_apr_pct", "%"),
-    TableColumn("net bps", "net_carry_bps", "bps"),
-    TableColumn("break-even days", "breakeven_days", "days"),
-)
+
+def net_funding(*, funding_only: bool) -> tuple[Figure, ...]:
+    """Return the lines of `toolkit.statistics.funding.net_summary`.
+
+    >>> net_funding(funding_only=True)[2]
+    ('funding only: net carry after one round trip', 'funding_only_net_carry_bps', 'bps')
+    """
+    words, only = ("funding only: ", FUNDING_ONLY) if funding_only else ("", "")
+    return (
+        ("round trip cost", "cost_bps", "bps"),
+        *((f"{words}{label}", f"{only}{name}", unit) for label, name, unit in _NET_FUNDING),
+        (
+            "days of funding alone at the mean rate to break even",
+            f"{FUNDING_ONLY}breakeven_days",
+            "days",
+        ),
+    )
+
+
+def net_funding_columns(*, funding_only: bool) -> tuple[TableColumn, ...]:
+    """Return the columns of the same.
+
+    >>> [each.heading for each in net_funding_columns(funding_only=True)]
+    ['funding only net APR %', 'funding only net bps', 'funding only break-even days']
+    """
+    words, only = ("funding only ", FUNDING_ONLY) if funding_only else ("", "")
+    return (
+        TableColumn(f"{words}net APR %", f"{only}net_apr_pct", "%"),
+        TableColumn(f"{words}net bps", f"{only}net_carry_bps", "bps"),
+        TableColumn("funding only break-even days", f"{FUNDING_ONLY}breakeven_days", "days"),
+    )
 
 
 def net_notes(found: pl.DataFrame, costs: Costs) -> list[str]:

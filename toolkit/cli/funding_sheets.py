@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -11,13 +11,16 @@ import polars as pl
 from toolkit.cli.fees import Costs
 from toolkit.cli.figures import Figure
 from toolkit.cli.held import Asked
-from toolkit.cli.measured import no_rows, settled_within
+from toolkit.cli.measured import no_rows
+from toolkit.cli.received import priced_notes, settled_within
 from toolkit.cli.tables import Sheet, TableColumn
 from toolkit.errors import EmptyWindowError, InputError
 from toolkit.intervals import Interval
 from toolkit.market import format_ts
+from toolkit.series.held_prices import HeldPrices
 from toolkit.statistics import funding
 from toolkit.statistics import funding as funding_statistics
+from toolkit.statistics.carry_marks import FUNDING_ONLY, LegPrices
 from toolkit.statistics.conditions import Schema
 from toolkit.statistics.passes import Analysis, in_one_pass
 from toolkit.store import Store
@@ -133,38 +136,61 @@ def _of_settlements(store: Store, asked: Asked, measure: Analysis) -> pl.DataFra
 
 
 _NET_COLUMNS = (
-    TableColumn("net bps", "net_median_bps", "bps"),
-    TableColumn("net > 0", "net_positive_share", "share"),
-    TableColumn("even after h", "breakeven_median_h", "plain"),
-    TableColumn("net APR %", "net_apr_median_pct", "%"),
+    ("net bps", "net_median_bps", "bps"),
+    ("net > 0", "net_positive_share", "share"),
+    ("even after h", "breakeven_median_h", "plain"),
+    ("net APR %", "net_apr_median_pct", "%"),
 )
-_COLUMNS = (
-    TableColumn("trajectory", "trajectory", "text"),
-    TableColumn("held", "horizon_s", "s"),
-    TableColumn("median bps", "gross_median_bps", "bps"),
-    TableColumn("5 % bps", "gross_q05_bps", "bps"),
-    TableColumn("95 % bps", "gross_q95_bps", "bps"),
-    TableColumn("entries", "n", "count"),
-    TableColumn("coverage", "coverage", "share"),
-    TableColumn("mean bps", "gross_mean_bps", "bps"),
-    TableColumn("mean from", "gross_mean_lower_bps", "bps"),
-    TableColumn("to", "gross_mean_upper_bps", "bps"),
-    TableColumn("fall, median bps", "drawdown_median_bps", "bps"),
-)
+
+
+def _columns(*, funding_only: bool, net: bool) -> list[TableColumn]:
+    """Return the columns: of gross figures with prices, or of funding alone, which is named so."""
+    words, of, only = ("funding", "funding", FUNDING_ONLY) if funding_only else ("", "gross", "")
+    apart = [
+        TableColumn("funding, median", "funding_median_bps", "bps"),
+        TableColumn("basis, mean", "basis_mean_bps", "bps"),
+    ]
+    named = [
+        TableColumn(f"funding only {label}" if only else label, f"{only}{name}", unit)
+        for label, name, unit in _NET_COLUMNS
+    ]
+    return [
+        TableColumn("trajectory", "trajectory", "text"),
+        TableColumn("held", "horizon_s", "s"),
+        TableColumn(f"{words} median bps".strip(), f"{of}_median_bps", "bps"),
+        *(named if net else []),
+        TableColumn(f"{words} 5 % bps".strip(), f"{of}_q05_bps", "bps"),
+        TableColumn(f"{words} 95 % bps".strip(), f"{of}_q95_bps", "bps"),
+        *([] if funding_only else apart),
+        TableColumn("entries", "n", "count"),
+        TableColumn("coverage", "coverage", "share"),
+        TableColumn(f"{words} mean bps".strip(), f"{of}_mean_bps", "bps"),
+        TableColumn("mean from", f"{of}_mean_lower_bps", "bps"),
+        TableColumn("to", f"{of}_mean_upper_bps", "bps"),
+        TableColumn("fall, median bps", f"{only}drawdown_median_bps", "bps"),
+    ]
 
 
 class Entered(NamedTuple):
-    """How positions are held: for how long, how far apart, and with what becomes of receipts."""
+    """How positions are held: for how long, how far apart, and with what becomes of receipts.
+
+    ``funding_only`` leaves prices out.
+    """
 
     horizons: Sequence[str]
     every: str
     compound: bool
+    funding_only: bool = False
 
 
 def carry_columns() -> Schema:
-    """Return the columns of holdings."""
-    hourly = Entered(["1h"], "1h", compound=False)
-    return _held(no_rows("funding"), Interval(0, 1), hourly, None).schema
+    """Return the columns of holdings, of both modes."""
+    modes: Schema = {}
+    for only in (True, False):
+        hourly = Entered(["1h"], "1h", compound=False, funding_only=only)
+        found = _held(no_rows("funding"), Interval(0, 1), hourly, None)
+        modes = {**modes, **found.schema}
+    return modes
 
 
 def carry_sheet(
@@ -172,11 +198,19 @@ def carry_sheet(
 ) -> Sheet:
     """Hold the positions from each entry on, in one pass over all their rows.
 
-    With ``legs`` a position is short one leg alone, of each that the pairs have.
+    With ``legs`` a position is short one leg alone, of each that the pairs have: of these there is
+    funding only.
     """
+    entered = entered._replace(funding_only=entered.funding_only or legs)
     read = funding_statistics.rows_window(asked.window)
+    held, on_cluster = HeldPrices(store), asked.passes is not None and asked.passes.cluster
+    prices: LegPrices | Callable[[pl.Series], LegPrices] | None = None
+    if not entered.funding_only:
+        # workers have no store: they are given what they need
+        prices = partial(held.over, window=asked.window)
+        prices = prices(asked.keys) if on_cluster else prices
     measures = (
-        partial(_held, window=asked.window, entered=entered, costs=costs),
+        partial(_held, window=asked.window, entered=entered, costs=costs, prices=prices),
         partial(settled_within, window=asked.window),
     )
     if legs:
@@ -189,20 +223,28 @@ def carry_sheet(
         raise EmptyWindowError(f"{store.path} holds no settlement in {left_open}")
     if not legs:
         asked.name_silent(settled["trajectory"], left_open)
+    kept = "Funding only, kept by" if entered.funding_only else "Kept with prices by"
     return Sheet(
-        ("Funding kept short one leg alone, by" if legs else "Funding kept by")
-        + f" positions entered each {entered.every} of {left_open}, "
+        kept
+        + (" short positions of one leg alone" if legs else " positions")
+        + f" entered each {entered.every} of {left_open}, "
         + ("compounded, " if entered.compound else "")
         + (costs.heading if costs else "before fees"),
         store.source.label,
         found,
-        (*_COLUMNS[:3], *_NET_COLUMNS, *_COLUMNS[3:]) if costs else _COLUMNS,
+        _columns(funding_only=entered.funding_only, net=costs is not None),
         order="trajectory",
+        notes=priced_notes(held, found, asked.window),
     )
 
 
 def _held(
-    rows: pl.DataFrame, window: Interval, entered: Entered, costs: Costs | None
+    rows: pl.DataFrame,
+    window: Interval,
+    entered: Entered,
+    costs: Costs | None,
+    prices: LegPrices | Callable[[pl.Series], LegPrices] | None = None,
 ) -> pl.DataFrame:
-    measure = partial(funding_statistics.holdings, rows, *window, **entered._asdict())
+    known = prices(rows["trajectory"].unique()) if callable(prices) else prices
+    measure = partial(funding_statistics.holdings, rows, *window, **entered._asdict(), prices=known)
     return measure(**costs.arguments) if costs else measure()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -12,8 +11,6 @@ import polars as pl
 from toolkit.cards import counted, some
 from toolkit.cli.event_logs import Logs
 from toolkit.cli.fees import (
-    NET_FUNDING,
-    NET_FUNDING_COLUMNS,
     NET_SPREAD,
     NET_SPREAD_COLUMNS,
     NO_COSTS,
@@ -26,11 +23,9 @@ from toolkit.cli.tables import Sheet, TableColumn
 from toolkit.errors import EmptyWindowError
 from toolkit.intervals import Interval
 from toolkit.market import format_ts
-from toolkit.statistics import funding as funding_statistics
 from toolkit.statistics import spread as spread_statistics
 from toolkit.statistics.conditions import Schema
-from toolkit.statistics.contract import Reason, beside
-from toolkit.statistics.differentials import service_differential, without_rates
+from toolkit.statistics.contract import beside
 from toolkit.statistics.event_counts import event_counts
 from toolkit.statistics.plausibility import notes_of
 from toolkit.statistics.polls import PollCount, by_polls
@@ -68,40 +63,6 @@ _SPREAD: tuple[Figure, ...] = (
     ("AR(1) outside the 95 %", "half_lives_differ", "flag"),
 )
 
-
-_FUNDING: tuple[Figure, ...] = (
-    ("settlements", "n", "count"),
-    ("of the leg bought", "n_buy", "count"),
-    ("of the leg sold", "n_sell", "count"),
-    ("missed between others", "n_missed", "count"),
-    ("before their interval was over", "n_early", "count"),
-    ("changes of interval", "n_changed", "count"),
-    ("with another interval than declared", "n_declared_differs", "count"),
-    ("rows that are rates in force", "n_in_force", "count"),
-    ("rows that are a settlement sent again", "n_duplicates", "count"),
-    ("coverage of the leg bought", "buy_coverage", "share"),
-    ("coverage of the leg sold", "sell_coverage", "share"),
-    ("coverage of both at once", "coverage", "share"),
-    ("not plausible", "implausible", "text"),
-    ("received on the leg bought", "buy_carry_bps", "bps"),
-    ("received on the leg sold", "sell_carry_bps", "bps"),
-    ("carry, received on both", "carry_bps", "bps"),
-    ("simple APR of one leg's notional", "funding_apr_pct", "%"),
-)
-
-_SHOWN_ABOVE_0 = {"n_early", "n_declared_differs", "n_in_force", "n_duplicates"}
-"""Counts of what is unusual: their line is left out where all are 0."""
-
-
-_IN_FORCE: tuple[Figure, ...] = (
-    ("rows with the service's differential", "differential_n", "count"),
-    ("computed from", "differential_basis", "text"),
-    ("coverage", "differential_coverage", "share"),
-    ("step", "differential_step_s", "s"),
-    ("mean over time, per 8 h", "differential_pct_8h_time_weighted_mean", "%8h"),
-    ("a year at that, simple", "differential_apr_pct", "%"),
-)
-"""The figures of the service's own differential in force, of which these are the columns."""
 
 _RATE: tuple[Figure, ...] = (
     ("rows with a rate", "n", "count"),
@@ -148,19 +109,6 @@ _RATE_COLUMNS = (
     TableColumn("95 % APR %", "funding_apr_q95_pct", "%"),
     TableColumn("longest gap", "longest_gap_s", "s"),
 )
-_FUNDING_COLUMNS = (
-    TableColumn("trajectory", "trajectory", "text"),
-    TableColumn("APR %", "funding_apr_pct", "%"),
-    TableColumn("carry bps", "carry_bps", "bps"),
-    TableColumn("coverage", "coverage", "share"),
-    TableColumn("settled", "n", "count"),
-    TableColumn("missed", "n_missed", "count"),
-    TableColumn("buy bps", "buy_carry_bps", "bps"),
-    TableColumn("sell bps", "sell_carry_bps", "bps"),
-    TableColumn("buy coverage", "buy_coverage", "share"),
-    TableColumn("sell coverage", "sell_coverage", "share"),
-)
-_IN_FORCE_COLUMN = TableColumn("in force APR %", "differential_apr_pct", "%")
 _EVENT_COLUMNS = (
     TableColumn("family", "family", "text"),
     TableColumn("events", "n", "count"),
@@ -203,13 +151,6 @@ def spread_columns() -> Schema:
     return by_polls(found, PollCount(0, 0)).schema
 
 
-def funding_columns() -> Schema:
-    """Return the columns of carries and of rates kept from snapshots."""
-    rates = by_polls(_rates(no_rows("snapshot-funding"), Interval(0, 1), None), PollCount(0, 0))
-    net = _net_carries(carries(no_rows("funding"), Interval(0, 1), 1.0), NO_COSTS)
-    return dict(net.schema) | dict(rates.schema)
-
-
 def spread_sheet(store: Store, asked: Asked, costs: Costs | None = None) -> Sheet:
     """Measure spreads in one pass over all their rows. Coverage is by polls where there are.
 
@@ -230,7 +171,7 @@ def rate_sheet(store: Store, asked: Asked) -> Sheet:
     return series_sheet(
         store,
         asked,
-        _rates,
+        rates_in_force,
         f"Funding rate in force, percent a year, over {asked.window}",
         (_RATE, _RATE_COLUMNS),
         order="-funding_apr_mean_pct",
@@ -291,87 +232,10 @@ def _net_spreads(
     return beside(_spreads(rows, window, step_s), net, "net")
 
 
-def _net_carries(found: pl.DataFrame, costs: Costs) -> pl.DataFrame:
-    return funding_statistics.net_summary(
-        found, costs.fees, notional=costs.notional, style=costs.style
-    )
-
-
-def _rates(rows: pl.DataFrame, window: Interval, step_s: int | None) -> pl.DataFrame:
+def rates_in_force(rows: pl.DataFrame, window: Interval, step_s: int | None) -> pl.DataFrame:
+    """Measure rates in force, in percent a year."""
     column = "funding_apr_pct"
     return spread_statistics.summary(with_apr(rows), *window, column=column, step_s=step_s)
-
-
-def funding_sheet(
-    store: Store, asked: Asked, min_coverage: float, costs: Costs | None = None
-) -> Sheet:
-    """Sum the carry of funding trajectories in one pass over all their rows.
-
-    With costs the net figures are beside the gross ones.
-    """
-    found, inside = asked.in_one_pass(
-        store,
-        funding_statistics.rows_window(asked.window),
-        partial(carries, asked=asked.window, min_coverage=min_coverage),
-        partial(settled_within, window=asked.window),
-    )
-    left_open = f"({format_ts(asked.window.start)}, {format_ts(asked.window.end)}]"
-    if inside.is_empty():
-        raise nothing_in(store, asked, left_open)
-    asked.name_silent(inside["trajectory"], left_open)
-    found = found.sort("trajectory")
-    figures: Sequence[Figure] = [
-        figure
-        for figure in _FUNDING
-        if figure[1] not in _SHOWN_ABOVE_0 or found[figure[1]].gt(0).any()
-    ]
-    figures = shown_where_odd(figures, found)
-    columns: Sequence[TableColumn] = _FUNDING_COLUMNS
-    if found["differential_n"].gt(0).any():
-        figures = [*figures, *_IN_FORCE]
-        columns = [*columns[:2], _IN_FORCE_COLUMN, *columns[2:]]
-    notes = [*notes_of(found), *_uncovered(found)]
-    if costs is not None:
-        found = _net_carries(found, costs)
-        figures = [*figures, *NET_FUNDING]
-        columns = [*columns[:3], *NET_FUNDING_COLUMNS, *columns[3:]]
-        notes += net_notes(found, costs)
-    return Sheet(
-        f"Funding received over {left_open}",
-        store.source.label,
-        found,
-        columns,
-        order="-funding_apr_pct",
-        figures=figures,
-        notes=notes,
-    )
-
-
-def _uncovered(found: pl.DataFrame) -> list[str]:
-    """Say which least coverage would give the carry of all that have some."""
-    low = found.filter(pl.col("coverage") > 0, carry_reason=Reason.LOW_COVERAGE.value)["coverage"]
-    if low.is_empty():
-        return []
-    share = math.floor(min(low.to_list()) * 100) / 100
-    return [f"a longer window, or --min-coverage {share:g}, gives the carry of {low.len()} more"]
-
-
-def settled_within(rows: pl.DataFrame, window: Interval) -> pl.DataFrame:
-    """Return the trajectories with a settlement in ``(start, end]``."""
-    inside = pl.col("ts").is_between(*window, closed="right")
-    return rows.filter(inside).select(pl.col("trajectory").unique())
-
-
-def carries(rows: pl.DataFrame, asked: Interval, min_coverage: float) -> pl.DataFrame:
-    """Sum the carry, and average the service's differential of those that have nothing else."""
-    found = funding_statistics.summary(rows, *asked, min_coverage=min_coverage)
-    inside = rows.filter(pl.col("ts").is_between(*asked, closed="left"))
-    own = service_differential(without_rates(inside), *asked)
-    names = [name for _, name, _ in _IN_FORCE]
-    own = own.rename({name: f"differential_{name}" for name in ("n", "coverage", "step_s")})
-    own = own.rename({"moments_reason": "differential_reason"})
-    own = own.select("trajectory", *names, "differential_reason")
-    return found.join(own, on="trajectory", how="left", maintain_order="left")
 
 
 def nothing_in(store: Store, asked: Asked, stretch: str) -> EmptyWindowError:

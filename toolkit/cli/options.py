@@ -54,6 +54,10 @@ AllowHttp = Annotated[
         "Default: RAIL_ALLOW_HTTP, else refused.",
     ),
 ]
+FundingOnly = Annotated[
+    bool,
+    typer.Option("--funding-only", help="Leave prices out: what settlements pay alone, named so."),
+]
 Start = Annotated[
     str | None,
     typer.Option(

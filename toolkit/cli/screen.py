@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Annotated
@@ -10,13 +11,23 @@ import polars as pl
 import typer
 
 from toolkit.cards import counted, duration
-from toolkit.cli.fees import NET_FUNDING_COLUMNS, NET_SPREAD_COLUMNS, CostOptions, Costs, net_notes
+from toolkit.cli.fees import (
+    NET_SPREAD_COLUMNS,
+    CostOptions,
+    Costs,
+    net_funding_columns,
+    net_notes,
+)
 from toolkit.cli.figures import HALF_LIFE
 from toolkit.cli.held import MeasuredWindow
+from toolkit.cli.options import FundingOnly
+from toolkit.cli.received import CARRY_COLUMNS, priced_notes
 from toolkit.cli.table_options import TableOptions, tabled
 from toolkit.cli.tables import Sheet, TableColumn, show
 from toolkit.errors import InputError
+from toolkit.intervals import Interval
 from toolkit.market import Pair, format_ts
+from toolkit.series.held_prices import HeldPrices
 from toolkit.series.pairing import joined_notes
 from toolkit.statistics.conditions import Schema
 from toolkit.statistics.flags import FLAGS
@@ -43,8 +54,8 @@ _SPREAD = (
 _EDGE = TableColumn("net edge bps", "net_edge_bps", "bps")
 _FUNDING = (
     TableColumn("trajectory", "trajectory", "text"),
-    TableColumn("APR %", "funding_apr_pct", "%"),
-    TableColumn("carry bps", "carry_bps", "bps"),
+    TableColumn("funding APR %", "funding_apr_pct", "%"),
+    TableColumn("funding bps", "funding_bps", "bps"),
     TableColumn("coverage", "coverage", "share"),
     TableColumn("settled", "n", "count"),
     TableColumn("positive", "positive_share", "share"),
@@ -108,6 +119,8 @@ def _columns() -> Schema:
     """Return the columns of all that can be screened, net ones among them."""
     found: Schema = {}
     for kind in reversed(Screened):
+        if kind is Screened.FUNDING:
+            found = {**found, **Screening(kind, funding_only=True).columns}
         found = {**found, **Screening(kind).columns}
     return found
 
@@ -122,6 +135,7 @@ def screen_command(
     pairs: _Pairs = None,
     exclude_flags: _WithoutFlags = None,
     *,
+    funding_only: FundingOnly = False,
     within: MeasuredWindow,
     net_of: CostOptions,
     view: TableOptions,
@@ -137,6 +151,7 @@ def screen_command(
     With --pair it takes the spreads of any two prices that are held instead of those stored.
 
     Of funding: the figures of `rail stats funding` and of `rail stats persistence`.
+    --funding-only leaves prices out of them.
 
     Of snapshot-spread and snapshot-funding: the pairs and rates that snapshots showed, with
     coverage by polls. An answer that lacks a pair is no gap. Rates in force have no net figures.
@@ -151,6 +166,9 @@ def screen_command(
     asked = Screening(
         family, symbols, exchanges, types=types, exclude_symbols=exclude_symbols, pairs=pairs
     )
+    if funding_only and family is not Screened.FUNDING:
+        raise InputError("--funding-only", funding_only, "for settlements: rail screen funding")
+    asked = replace(asked, funding_only=funding_only)
     for option, given in net_of.given.items():
         if not asked.has_costs:
             raise InputError(option, str(given), "for settlements, not for rates in force")
@@ -162,13 +180,19 @@ def screen_command(
     passes = Passes.of(held, within.cluster, plain_text=within.plain_text)
     found = asked.rows(passes, within.start, within.end, names=("--start", "--end"))
     kept = without_flags(found, without)
+    notes = [*_joined(pairs), *notes_of(kept), *_left_out(found.height - kept.height)]
+    shown = list(_shown(found, family))
+    if "carry_bps" in found.columns:
+        shown[3:3] = CARRY_COLUMNS
+        window = Interval(found["window_start"][0], found["window_end"][0])
+        notes += priced_notes(HeldPrices(held), found, window)
     sheet = Sheet(
         _heading(found, family),
         held.source.label,
         kept,
-        _shown(found, family),
+        shown,
         order=family.order,
-        notes=[*_joined(pairs), *notes_of(kept), *_left_out(found.height - kept.height)],
+        notes=notes,
     )
     show(view, sheet if costs is None else _with_net(sheet, costs, family))
 
@@ -199,7 +223,8 @@ def _flags(family: Screened, named: _Names) -> tuple[str, ...]:
 def _heading(found: pl.DataFrame, family: Screened) -> str:
     start, end = (format_ts(found[name][0]) for name in ("window_start", "window_end"))
     if family is Screened.FUNDING:
-        return f"Funding received over ({start}, {end}]"
+        of = "received, and carry with prices," if "carry_bps" in found.columns else "only"
+        return f"Funding {of} over ({start}, {end}]"
     rates = family is Screened.SNAPSHOT_FUNDING
     of = "Funding rate in force, percent a year," if rates else "Spreads 1e4 ln(sell / buy)"
     heading = f"{of} over [{start}, {end})"
@@ -221,7 +246,8 @@ def _left_out(number: int) -> list[str]:
 
 def _with_net(sheet: Sheet, costs: Costs, family: Screened) -> Sheet:
     """Put the net columns after the first ones, and name the table by which they are."""
-    of_funding = family is Screened.FUNDING
-    net = NET_FUNDING_COLUMNS if of_funding else (_EDGE, *NET_SPREAD_COLUMNS)
+    net: Sequence[TableColumn] = (_EDGE, *NET_SPREAD_COLUMNS)
+    if family is Screened.FUNDING:
+        net = net_funding_columns(funding_only="carry_bps" not in sheet.rows.columns)
     columns = [*sheet.columns[:3], *net, *sheet.columns[3:]]
     return replace(sheet, columns=columns, notes=[*sheet.notes, *net_notes(sheet.rows, costs)])

@@ -21,13 +21,12 @@ from toolkit.cli.held import JoinOptions, MeasuredWindow
 from toolkit.cli.measured import (
     EVENT_COUNTS,
     event_sheet,
-    funding_columns,
-    funding_sheet,
     rate_sheet,
     spread_columns,
     spread_sheet,
 )
-from toolkit.cli.options import StoredWindow
+from toolkit.cli.options import FundingOnly, StoredWindow
+from toolkit.cli.received import funding_columns, funding_sheet
 from toolkit.cli.spread_analyses import add_spread_analyses
 from toolkit.cli.spread_episodes import episodes_command
 from toolkit.cli.table_options import TableOptions, tabled
@@ -113,21 +112,24 @@ def funding_command(
     min_coverage: _MinCoverage = MIN_COVERAGE,
     *,
     within: MeasuredWindow,
+    funding_only: FundingOnly = False,
     net_of: CostOptions,
     view: TableOptions,
 ) -> None:
-    """Print the carry of funding trajectories in the store, summed settlement by settlement.
+    """Print funding and carry of funding trajectories in the store, settlement by settlement.
 
-    Positive: long the buy leg and short the sell leg received it. Only the time that both legs
-    cover counts. A settlement at the start of the window is not received, one at its end is.
-    Without a window it takes all settlements that are held, and none ends after the last sync.
+    Positive: long the buy leg and short the sell leg received it. Carry is what settlements paid
+    and what prices brought, by the spread of the legs or both their prices as held. Only the time
+    that both legs cover counts. A settlement at the start of the window is not received, one at its
+    end is. Without a window it takes all settlements held, and none ends after the last sync.
     The largest APR is first. One trajectory alone is shown with every figure. Where the service
     sends no rates of the legs, the mean of its own differential in force follows.
 
     A rate kept from snapshots is one in force, which pays nothing until it settles. Of such keys
     the level in percent a year is printed, and coverage is by polls.
 
-    With a fee table the carry net of one round trip follows, and the days to break even.
+    With a fee table the carry net of one round trip follows, and the days in which funding alone
+    breaks even. --funding-only leaves prices out.
 
     Example: rail stats funding BTC_USDT:AURORA.futures:EQUINOX.futures
     """
@@ -135,8 +137,11 @@ def funding_command(
     costs = net_of.chosen(held)
     asked = within.of(held, Family.FUNDING, trajectories)
     if asked.polls is None:
-        show(view, funding_sheet(held, asked, min_coverage, costs))
+        sheet = funding_sheet(held, asked, min_coverage, costs, funding_only=funding_only)
+        show(view, sheet)
         return
+    if funding_only:
+        raise InputError("--funding-only", funding_only, "for settlements, not for rates in force")
     if net_of.fees is not None:
         raise InputError("--fees", str(net_of.fees), "for settlements, not for rates in force")
     if min_coverage != MIN_COVERAGE:
@@ -173,15 +178,19 @@ def carry_command(
     ] = False,
     *,
     within: MeasuredWindow,
+    funding_only: FundingOnly = False,
     net_of: CostOptions,
     view: TableOptions,
 ) -> None:
     """Print what funding positions kept, over all times at which to enter them.
 
-    Positive: long the buy leg and short the sell leg received it; with --legs, short that leg
-    alone. A settlement at the entry is not received, one at the exit is. An entry counts where all
-    legs cover its whole horizon. The range of the mean holds it at 95 %, with overlapping holdings
-    not taken for independent ones. With a fee table net figures and the hours to break even follow.
+    It is what settlements paid and what prices brought, by the spread of the legs or both their
+    prices as held. Positive: long the buy leg and short the sell leg received it. With --legs short
+    that leg alone, of which there is funding only. A settlement at the entry is not received, one
+    at the exit is. An entry counts where all legs cover its whole horizon. The range of the mean
+    holds it at 95 %, with overlapping holdings not taken for independent ones. With a fee table net
+    figures and the hours to break even follow.
+    --funding-only leaves prices out.
 
     Before: rail fees --example > fees.toml
 
@@ -192,7 +201,7 @@ def carry_command(
     asked = within.of(held, Family.FUNDING, trajectories)
     if asked.polls is not None:
         raise InputError("trajectories", asked.kind, "keys of settlements, not of rates in force")
-    entered = Entered(horizons or list(HORIZONS), every, compound)
+    entered = Entered(horizons or list(HORIZONS), every, compound, funding_only)
     show(view, carry_sheet(held, asked, entered, costs, legs=legs))
 
 

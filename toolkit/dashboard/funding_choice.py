@@ -24,9 +24,10 @@ UNITS = dict(zip(("1h", "8h", "24h", "apr"), FUNDING_UNITS, strict=True))
 ROWS = {"symbols": "Symbols", "legs": "Legs", "pairs": "Pairs"}
 """What the rows of the heat map are, by the word that a link has for it."""
 
+_PRICE_WORDS = {"with": "With prices", "without": "Funding only"}
 _UNIT_WORDS = dict(zip(UNITS, ("% 1 h", "% 8 h", "% day", "% year"), strict=True))
 _PRESET_WORDS = {"24 hours": "1 d", "7 days": "7 d", "30 days": "30 d", "All": "all"}
-_USUAL = {"unit": "apr", "window": "7 days", "rows": "symbols"}
+_USUAL = {"unit": "apr", "window": "7 days", "rows": "symbols", "prices": "with"}
 _MOST = 1e9
 _KEPT = "funding_kept"
 _LINK = PageLink("funding", ("view", "trajectory", *_USUAL, "size"))
@@ -38,7 +39,8 @@ class FundingChoice:
     """What the widgets ask for.
 
     ``pair`` is the key of the pair as asked, None outside its view and for one that is not held.
-    ``notional`` is of each leg, in the quote. ``rows`` is one of `ROWS`.
+    ``notional`` is of each leg, in the quote. ``rows`` is one of `ROWS`. ``funding_only`` leaves
+    prices out of what is kept.
     """
 
     view: str
@@ -47,6 +49,7 @@ class FundingChoice:
     notional: float
     pair: str | None
     rows: str
+    funding_only: bool
 
 
 def choose_funding(bar: Screen, keys: Sequence[str]) -> FundingChoice:
@@ -68,6 +71,8 @@ def choose_funding(bar: Screen, keys: Sequence[str]) -> FundingChoice:
                 Markdown("Window, up to the newest settlement"), _PRESET_WORDS, "funding_window"
             )
         _segments(Markdown("Unit of rates"), _UNIT_WORDS, "funding_unit")
+        if state["funding_view"] != TIME:
+            _segments(Markdown("What is kept"), _PRICE_WORDS, "funding_prices")
         if pair is not None:
             st.number_input(
                 Markdown("Size per leg"),
@@ -89,6 +94,7 @@ def choose_funding(bar: Screen, keys: Sequence[str]) -> FundingChoice:
         state["funding_size"],
         pair,
         state["funding_rows"],
+        state["funding_prices"] == "without",
     )
 
 
@@ -126,6 +132,7 @@ def _follow_link(keys: Sequence[str]) -> None:
     state["funding_unit"] = read_option(params, "unit", UNITS, _USUAL["unit"], faults)
     state["funding_window"] = read_option(params, "window", PRESETS, _USUAL["window"], faults)
     state["funding_rows"] = read_option(params, "rows", ROWS, _USUAL["rows"], faults)
+    state["funding_prices"] = read_option(params, "prices", _PRICE_WORDS, _USUAL["prices"], faults)
     state["funding_size"] = read_number(params, "size", NOTIONAL, (1.0, _MOST), faults)
     _LINK.keep_faults(faults)
 

@@ -11,26 +11,27 @@ import polars as pl
 from toolkit.cards import duration
 from toolkit.charts.lines import share_text
 from toolkit.dashboard.fee_choice import Net
-from toolkit.dashboard.formatting import NULL
+from toolkit.dashboard.formatting import NULL, reason_words
 from toolkit.dashboard.rows import RowColumn, show_rows
 from toolkit.dashboard.screen import st
 from toolkit.foreign import Markdown
 from toolkit.intervals import Interval
+from toolkit.statistics.carry_marks import FUNDING_ONLY, LegPrices
 from toolkit.statistics.funding import holdings
 
 _EVERY_S = 3_600
 _BPS = (
-    ("median", "gross_median_bps"),
-    ("5 %", "gross_q05_bps"),
-    ("95 %", "gross_q95_bps"),
-    ("mean", "gross_mean_bps"),
-    ("mean from", "gross_mean_lower_bps"),
-    ("to", "gross_mean_upper_bps"),
+    ("median", "median_bps"),
+    ("5 %", "q05_bps"),
+    ("95 %", "q95_bps"),
+    ("mean", "mean_bps"),
+    ("mean from", "mean_lower_bps"),
+    ("to", "mean_upper_bps"),
 )
-_NET_BPS = (("net median", "net_median_bps"),)
 _ENOUGH = 24
 """Of fewer entries, those of a day, nothing is said of when they earned the fees back."""
 _EARNED = "fees earned (%)"
+_FUNDING = "funding "
 _HORIZONS = ("8h", "1d", "2d", "3d", "5d", "7d", "14d", "30d")
 _NARROW = ("median", "net median", "net > 0 (%)", _EARNED)
 _DIGITS = {_EARNED: 1, "net > 0 (%)": 1, "n": 0, "coverage (%)": 1}
@@ -42,34 +43,49 @@ _HELP = Markdown(
 )
 
 
-def show_holdings(rows: pl.DataFrame, window: Interval, net: Net | None) -> None:
-    """Show the distribution of what the position kept over all hours at which to enter it."""
-    st.markdown(Markdown("**What holding it kept** · bps of one leg's notional"), help=_HELP)
-    held = partial(holdings, rows, *window, every=_EVERY_S, horizons=_HORIZONS)
+def show_holdings(
+    rows: pl.DataFrame, window: Interval, net: Net | None, prices: LegPrices | None
+) -> bool:
+    """Show the distribution of what the position kept over all hours at which to enter it.
+
+    ``prices`` None leaves them out. Returns whether too many entries lack a price for a figure.
+    """
+    of = "What holding it kept, funding only" if prices is None else "What holding it kept"
+    st.markdown(Markdown("**{}** · bps of one leg's notional").format(of), help=_HELP)
+    held = partial(
+        holdings,
+        rows,
+        *window,
+        every=_EVERY_S,
+        horizons=_HORIZONS,
+        prices=prices,
+        funding_only=prices is None,
+    )
     found = held() if net is None else held(fees=net.fees, style=net.style, notional=net.notional)
     known = found.filter(pl.col("n") > 0)
     if known.is_empty():
         st.caption(Markdown("Nothing of the window is long enough and covered."))
-        return
+        return False
     enough = known.filter(pl.col("n") >= _ENOUGH)
     if net is not None and enough.height:
-        st.markdown(breakeven_words(enough.row(-1, named=True)))
+        share = "breakeven_share" if prices is not None else f"{FUNDING_ONLY}breakeven_share"
+        earned = enough.drop_nulls(share)
+        st.markdown(breakeven_words((earned if earned.height else enough).row(-1, named=True)))
     table = holdings_table(known)
     columns = [
         RowColumn(name, "text", table[name].fill_null(NULL).to_list())
         if table.schema[name] == pl.String
         else RowColumn(
             name,
-            "bar" if name == _EARNED else "number",
+            "bar" if name.endswith(_EARNED) else "number",
             table[name].to_list(),
-            digits=_DIGITS.get(name, 2),
-            narrow=name in _NARROW,
+            digits=_DIGITS.get(name.removeprefix(_FUNDING), 2),
+            narrow=name.removeprefix(_FUNDING) in _NARROW,
         )
         for name in table.columns
     ]
-    show_rows(
-        Markdown("What holding it kept"), table["held"].to_list(), columns, "holdings", opens=False
-    )
+    show_rows(Markdown("{}").format(of), table["held"].to_list(), columns, "holdings", opens=False)
+    return prices is not None and known["prices_lack"].count() > 0
 
 
 def breakeven_words(row: Mapping[str, Any]) -> Markdown:
@@ -80,21 +96,27 @@ def breakeven_words(row: Mapping[str, Any]) -> Markdown:
     >>> breakeven_words(row)
     'Of 73 entries held 7 d, 80 % earned the fees back: a quarter within 1 d, half within 2 d 12 h'
     """
-    if row["breakeven_share"] is None:
-        return Markdown("When the fees are earned back is not known: the fee table lacks some.")
+    only = "" if "breakeven_share" in row else FUNDING_ONLY
+    if row[f"{only}breakeven_share"] is None:
+        unknown = Markdown("When the fees are earned back is not known: {}.")
+        return unknown.format(reason_words(row, f"{only}breakeven_median_h"))
     shares = (("a quarter", "q25"), ("half", "median"), ("three quarters", "q75"))
-    times = [(words, row[f"breakeven_{name}_h"]) for words, name in shares]
+    times = [(words, row[f"{only}breakeven_{name}_h"]) for words, name in shares]
     parts = [f"{words} within {duration(3600 * hours)}" for words, hours in times if hours]
     by = Markdown(": {}").format(", ".join(parts)) if parts else Markdown("")
-    return Markdown("Of {:,} entries held {}, {} earned the fees back{}").format(
-        row["n"], duration(row["horizon_s"]), share_text(row["breakeven_share"]), by
+    return Markdown("Of {:,} entries held {}, {} earned the fees back{}{}").format(
+        row["n"] - row.get("n_unpriced", 0),
+        duration(row["horizon_s"]),
+        share_text(row[f"{only}breakeven_share"]),
+        Markdown(" by funding only") if only else Markdown(""),
+        by,
     )
 
 
 def holdings_table(found: pl.DataFrame) -> pl.DataFrame:
     """Build one line per time held of the rows of `toolkit.statistics.funding.holdings`.
 
-    Net columns are there where a fee table was given.
+    Net columns are there where a fee table was given. Of funding only the names say so.
 
     >>> from toolkit.statistics.fees import FeeModel
     >>> times = [1_767_225_600 + 28_800 * k for k in range(1, 31)]
@@ -102,24 +124,30 @@ def holdings_table(found: pl.DataFrame) -> pl.DataFrame:
     ...     "ts": times, "buy_rate": [0.0] * 30, "sell_rate": [3e-4] * 30,
     ...     "buy_interval_hours": [None] * 30, "sell_interval_hours": [8] * 30})
     >>> fees = FeeModel.example()
-    >>> table = holdings_table(holdings(rows, horizons=["7d"], fees=fees, style="maker"))
-    >>> table.select("held", "median", "net median", "net > 0 (%)", "fees earned (%)").row(0)
+    >>> table = holdings_table(
+    ...     holdings(rows, horizons=["7d"], fees=fees, style="maker", funding_only=True)
+    ... )
+    >>> kept = ("funding median", "funding net median", "funding net > 0 (%)")
+    >>> table.select("held", *kept, f"funding {_EARNED}").row(0)
     ('7 d', 63.0, 36.0, 100.0, 100.0)
     """
     net = found["fee_model"].null_count() == 0
-    columns = [
-        pl.col("horizon_s").map_elements(duration, pl.String).alias("held"),
-        *(pl.col(name).round(2).alias(label) for label, name in _BPS[:1]),
-    ]
+    priced = "gross_mean_bps" in found.columns
+    of, words, only = ("gross", "", "") if priced else ("funding", _FUNDING, FUNDING_ONLY)
+    gross = [pl.col(f"{of}_{name}").round(2).alias(f"{words}{label}") for label, name in _BPS]
+    columns = [pl.col("horizon_s").map_elements(duration, pl.String).alias("held"), gross[0]]
     if net:
         columns += [
-            *(pl.col(name).round(2).alias(label) for label, name in _NET_BPS),
-            (100 * pl.col("net_positive_share")).round(1).alias("net > 0 (%)"),
-            (100 * pl.col("breakeven_share")).round(1).alias(_EARNED),
+            pl.col(f"{only}net_median_bps").round(2).alias(f"{words}net median"),
+            (100 * pl.col(f"{only}net_positive_share")).round(1).alias(f"{words}net > 0 (%)"),
+            (100 * pl.col(f"{only}breakeven_share")).round(1).alias(f"{words}{_EARNED}"),
         ]
-    columns += [pl.col(name).round(2).alias(label) for label, name in _BPS[1:]]
+    columns += gross[1:]
+    if priced:
+        apart = {"of it funding, median": "funding_median_bps", "prices, mean": "basis_mean_bps"}
+        columns += [pl.col(name).round(2).alias(label) for label, name in apart.items()]
     columns += [
-        pl.col("drawdown_median_bps").round(2).alias("largest fall, median"),
+        pl.col(f"{only}drawdown_median_bps").round(2).alias("largest fall, median"),
         pl.col("n"),
         (100 * pl.col("coverage")).round(1).alias("coverage (%)"),
     ]

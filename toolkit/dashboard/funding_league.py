@@ -1,4 +1,7 @@
-"""The league of the page of funding: what each pair that is held has kept, the most first."""
+"""The league of the page of funding: what each pair that is held has kept, the most first.
+
+What is kept has prices in it, or is of funding only where the page is asked for that.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from typing import Any
 
 import polars as pl
 
+from toolkit.cards import counted
 from toolkit.charts import FUNDING_UNITS
 from toolkit.charts.lines import share_text
 from toolkit.charts.matrix import DECIMALS
@@ -17,13 +21,16 @@ from toolkit.dashboard.funding_choice import FundingChoice
 from toolkit.dashboard.funding_measured import LENGTHS_D, measure_carried
 from toolkit.dashboard.implausible import show_implausible
 from toolkit.dashboard.lately import funding_lately
-from toolkit.dashboard.loads import FUNDING, offer
+from toolkit.dashboard.loads import FUNDING, Load, offer
 from toolkit.dashboard.overview_funding import sign_words
 from toolkit.dashboard.rows import RowColumn, show_rows
 from toolkit.dashboard.screen import Screen, st
 from toolkit.dashboard.shell import PageShell
 from toolkit.foreign import Markdown
+from toolkit.intervals import Interval
 from toolkit.market import Family, Trajectory
+from toolkit.statistics.carry_marks import FUNDING_ONLY
+from toolkit.statistics.contract import Reason
 from toolkit.statistics.funding import net_summary
 from toolkit.statistics.plausibility import notes_of
 from toolkit.statistics.rates_in_force import HOURS_A_YEAR
@@ -31,7 +38,8 @@ from toolkit.store import swapped
 
 _ROWS: dict[str, Any] = (
     dict.fromkeys(("key", "stream", "symbol", "buy", "sell"), pl.String)
-    | {"is_turned": pl.Boolean, "fall_bps": pl.Float64, "window_end": pl.Int64}
+    | {"is_turned": pl.Boolean, "lacks_prices": pl.Boolean}
+    | {"fall_bps": pl.Float64, "window_end": pl.Int64}
     | {f"kept_{days}d": pl.Float64 for days in LENGTHS_D}
     | {f"words_{days}d": pl.String for days in LENGTHS_D}
 )
@@ -40,20 +48,28 @@ _SHOWN = 500
 _BY = ("kept_7d", "kept_1d")
 _FEW_DAYS = 2.0
 _HELP = Markdown(
-    "From settled rates alone, in bps of one leg's notional, until both legs of a pair have "
-    "settled. Net is less one round trip, whatever the time. "
-    "Each pair is turned so that it received over the longest time known: that is hindsight, and "
-    "no promise. **sign**: ● steady, the difference had this sign for 90 % of the last 30 days "
-    "that are held; ◐ mixed, 60 %; ○ weak, less, be it of the other sign or at 0. "
-    "**fall**: the largest of the cumulative carry in that time, before fees. Pairs without a "
-    "settlement in the last 30 days of any are left out."
+    "In bps of one leg's notional, until both legs of a pair have settled. Net is less one round "
+    "trip, whatever the time. Each pair is turned so that it received funding over the longest "
+    "time known: that is hindsight, and no promise. **sign**: ● steady, the difference had this "
+    "sign for 90 % of the last 30 days that are held; ◐ mixed, 60 %; ○ weak, less, be it of the "
+    "other sign or at 0. "
+    "**funding fall**: the largest of the cumulative funding in that time, without prices and "
+    "fees. Pairs without a settlement in the last 30 days of any are left out."
 )
+_WITH_PRICES = Markdown(
+    "Kept is settled rates, and what the prices of both legs brought, as known at the opening and "
+    "the close."
+)
+_WITHOUT = Markdown("From settled rates alone: prices are not in it.")
+_MOST_LOADED = 50
 
 
 def show_league(shell: PageShell, bar: Screen, asked: FundingChoice, net: Net | None) -> None:
     """Show the table, and its rows as files in the bar."""
-    heading = Markdown("**Kept by the pairs held (bps)**")
-    carried = measure_carried(shell.held)
+    only = asked.funding_only
+    words = "Kept by the pairs held, funding only (bps)" if only else "Kept by the pairs held (bps)"
+    heading = Markdown("**{}**").format(words)
+    carried = measure_carried(shell.held, funding_only=only)
     rows = league_rows(carried, net, asked.notional)
     rows = shell.kept(rows)
     pairs = shell.kept(_pairs(shell)).height
@@ -62,22 +78,27 @@ def show_league(shell: PageShell, bar: Screen, asked: FundingChoice, net: Net | 
         offer(shell.held, Markdown("No pair's funding is held."), FUNDING, part="league")
         return
     taken = Markdown("gross of fees") if net is None else Markdown("net, {}").format(net.style)
+    about = Markdown("{} {}").format(_WITHOUT if only else _WITH_PRICES, _HELP)
     some = Markdown(", {:,} shown").format(_SHOWN) if rows.height > _SHOWN else Markdown("")
     st.markdown(
         Markdown("{} · settled, {}, {:,} of {:,} pairs{}").format(
             heading, taken, rows.height, pairs, some
         ),
-        help=_HELP if net is None else Markdown("{} {}").format(_HELP, net.words),
+        help=about if net is None else Markdown("{} {}").format(about, net.words),
     )
     basis = "gross" if net is None else f"net, {net.style}"
     file = rows.select(~pl.selectors.starts_with("words_")).with_columns(basis=pl.lit(basis))
-    file = file.rename({f"kept_{days}d": f"kept_{days}d_bps" for days in LENGTHS_D})
+    first = FUNDING_ONLY if only else ""
+    file = file.rename({f"kept_{days}d": f"{first}kept_{days}d_bps" for days in LENGTHS_D})
     hand_over(bar, file, shell.held.source, f"funding_kept_{shell.held.as_of or 0}", None)
+    _offer_prices(shell, rows)
     rows = rows.head(_SHOWN)
     show_rows(
-        Markdown("What pairs kept (bps), the most over 7 days first"),
+        Markdown("What pairs kept{} (bps), the most over 7 days first").format(
+            ", funding only" if only else ""
+        ),
         rows["key"].to_list(),
-        [*_named(rows), *_kept(rows), *_steady(shell, rows, asked.unit)],
+        [*_named(rows), *_kept(rows, only=only), *_steady(shell, rows, asked.unit)],
         "league",
         _ROWS_HIGH,
     )
@@ -88,6 +109,28 @@ def shown_pairs(carried: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
     """Return each pair that is shown once, as over the longest time measured."""
     shown = carried.filter(pl.col("trajectory").is_in(rows["stream"].implode()))
     return shown.sort("days", "trajectory").unique("trajectory", keep="last", maintain_order=True)
+
+
+def _offer_prices(shell: PageShell, rows: pl.DataFrame) -> None:
+    """Offer the prices of the pairs of which what they kept is not known without them."""
+    lack = rows.filter("lacks_prices")["stream"].head(_MOST_LOADED).to_list()
+    if not lack:
+        return
+    end = int(rows["window_end"].to_numpy().max())
+    window = Interval(end - LENGTHS_D[-1] * 86_400, end)
+    keys = dict.fromkeys(key for pair in lack for key in shell.held.price_keys(pair, window))
+    words = Markdown("Load {} days of prices of {}").format(
+        LENGTHS_D[-1], counted(len(lack), "pair")
+    )
+    some = rows.filter("lacks_prices").height
+    offer(
+        shell.held,
+        Markdown(
+            "What {} kept is not known for all of the time: their prices are not held."
+        ).format(counted(some, "pair")),
+        Load.of(words, *keys, since=f"{LENGTHS_D[-1]}d"),
+        part="prices",
+    )
 
 
 def _pairs(shell: PageShell) -> pl.DataFrame:
@@ -101,15 +144,17 @@ def _pairs(shell: PageShell) -> pl.DataFrame:
 
 
 def league_rows(carried: pl.DataFrame, net: Net | None, notional: float) -> pl.DataFrame:
-    """Build one row a pair, turned so that it received, the most over 7 days first, else over 1.
+    """Build one row a pair, turned so that it received, the most kept over 7 days first, else 1.
 
     ``carried`` is of `toolkit.dashboard.funding_measured.measure_carried`. Columns: key (of the
     pair as turned), stream (as held), is_turned, symbol, buy and sell (legs), fall_bps, window_end
     (s UTC, until when the pair is measured), and of each length kept_1d (bps, net where there are
-    fees) and words_1d (what it rests on, or why it is null), likewise 7d and 30d. A pair that is
-    held both ways round is one row.
+    fees) and words_1d (what it rests on, or why it is null), likewise 7d and 30d, and lacks_prices.
+    Kept is the carry, or of rows that leave prices out, the funding. A pair that is held both ways
+    round is one row.
     """
     turned = _turned(carried)
+    only = "carry_bps" not in carried.columns
     if net is not None:
         turned = net_summary(turned, net.fees, notional=net.notional, style=net.style)
     rows = []
@@ -121,16 +166,20 @@ def league_rows(carried: pl.DataFrame, net: Net | None, notional: float) -> pl.D
         row |= dict(zip(("buy", "sell"), map(str, pair.legs), strict=True))
         for each in lengths.iter_rows(named=True):
             row |= {name: each[name] for name in ("stream", "is_turned", "fall_bps", "window_end")}
-            row[f"kept_{each['days']}d"] = each[_column(net)]
+            row[f"kept_{each['days']}d"] = each[_column(net, only=only)]
             row[f"words_{each['days']}d"] = _words(each, net, notional, pair.symbol.quote)
+        reasons = [] if only else lengths["carry_reason"].to_list()
+        row["lacks_prices"] = Reason.MISSING_PRICE.value in reasons
         rows.append(row)
     return pl.DataFrame(rows, schema=_ROWS, orient="row").sort(
         *_BY, "key", descending=[True] * len(_BY) + [False], nulls_last=True
     )
 
 
-def _column(net: Net | None) -> str:
-    return "carry_bps" if net is None else "net_carry_bps"
+def _column(net: Net | None, *, only: bool) -> str:
+    if net is None:
+        return "funding_bps" if only else "carry_bps"
+    return f"{FUNDING_ONLY if only else ''}net_carry_bps"
 
 
 def _turned(carried: pl.DataFrame) -> pl.DataFrame:
@@ -139,7 +188,7 @@ def _turned(carried: pl.DataFrame) -> pl.DataFrame:
     One that received nothing, or of which it is not known, stays as it is held. Of a pair that is
     held both ways round the stream with a figure stays, of two the first by name.
     """
-    longest = pl.col("carry_bps").sort_by("days").drop_nulls().last().over("trajectory")
+    longest = pl.col("funding_bps").sort_by("days").drop_nulls().last().over("trajectory")
     once = [min(key, swapped(key)) for key in carried["trajectory"]]
     with_turns = carried.with_columns(
         pl.Series("pair", once, pl.String),
@@ -151,11 +200,16 @@ def _turned(carried: pl.DataFrame) -> pl.DataFrame:
         for key, is_turned in with_turns.select("trajectory", "is_turned").iter_rows()
     ]
     sign = pl.when("is_turned").then(-1.0).otherwise(1.0)
+    turning = [
+        name
+        for name in ("funding_bps", "funding_apr_pct", "basis_bps", "carry_bps")
+        if name in carried.columns
+    ]
     return (
         with_turns.with_columns(
             pl.Series("trajectory", keys, pl.String),
             pl.col("trajectory").alias("stream"),
-            *((pl.col(name) * sign + 0.0).alias(name) for name in ("carry_bps", "funding_apr_pct")),
+            *((pl.col(name) * sign + 0.0).alias(name) for name in turning),
             fall_bps=pl.when("is_turned").then("largest_rise_bps").otherwise("largest_fall_bps"),
         )
         .sort("pair", "known", "stream", "days", descending=[False, True, False, False])
@@ -166,17 +220,23 @@ def _turned(carried: pl.DataFrame) -> pl.DataFrame:
 
 def _words(row: Mapping[str, Any], net: Net | None, notional: float, quote: str) -> str:
     """Say what a figure rests on and what it is in money, or why it is null."""
-    name = _column(net)
+    only = "carry_bps" not in row
+    name, gross = _column(net, only=only), "funding_bps" if only else "carry_bps"
     if row[name] is None:
-        if net is not None and row["carry_bps"] is not None:
+        if net is not None and row[gross] is not None:
             return f"the fee table lacks {row['cost_lacks']}"
-        return f"{reason_words(row, name)}, coverage {share_text(row['coverage'])}"
+        paid = row["funding_bps"]
+        funding = "" if paid is None else f", funding alone {paid:+,.2f} bps"
+        return f"{reason_words(row, name)}{funding}, coverage {share_text(row['coverage'])}"
     words = [
         f"{notional:,.0f} {quote} kept {1e-4 * notional * row[name]:+,.2f}",
         f"coverage {share_text(row['coverage'])}",
     ]
+    words.append(f"funding {row['funding_bps']:+,.2f} bps")
+    if not only:
+        words.append(f"prices {row['basis_bps']:+,.2f} bps")
     if net is not None:
-        words.append(f"received {row['carry_bps']:+,.2f} bps, fees {row['cost_bps']:,.2f} bps")
+        words.append(f"fees {row['cost_bps']:,.2f} bps")
     return ", ".join(words)
 
 
@@ -191,7 +251,7 @@ def _named(rows: pl.DataFrame) -> list[RowColumn]:
     ]
 
 
-def _kept(rows: pl.DataFrame) -> list[RowColumn]:
+def _kept(rows: pl.DataFrame, *, only: bool) -> list[RowColumn]:
     """Build the columns of what was kept. On a phone there is room for the one it is sorted by."""
     by = next((name for name in _BY if rows[name].count()), _BY[0])
     return [
@@ -200,7 +260,7 @@ def _kept(rows: pl.DataFrame) -> list[RowColumn]:
             "number",
             rows[f"kept_{days}d"].round(1).to_list(),
             digits=1,
-            help=f"kept over {days} days, bps of one leg's notional",
+            help=f"kept over {days} days, {'funding only, ' * only}bps of one leg's notional",
             titles=rows[f"words_{days}d"].to_list(),
             narrow=f"kept_{days}d" == by,
         )
@@ -232,7 +292,9 @@ def _steady(shell: PageShell, rows: pl.DataFrame, unit: str) -> list[RowColumn]:
     return [
         RowColumn("sign", "number", shares, shown=words, titles=why, help=steady),
         RowColumn("flips", "number", flips, 0, help=f"changes of sign, {of_days}", narrow=False),
-        RowColumn("fall", "number", falls, help=f"the largest in bps, {of_days}", narrow=False),
+        RowColumn(
+            "funding fall", "number", falls, help=f"the largest in bps, {of_days}", narrow=False
+        ),
         RowColumn(
             "7 days", "line", lines, DECIMALS[unit], help=f"{unit}, means of 8 h", narrow=False
         ),

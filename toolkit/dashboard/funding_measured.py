@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import polars as pl
 
-from toolkit.dashboard.reading import Held, measure_each
+from toolkit.dashboard.reading import Held, StreamVersion, measure_each
 from toolkit.intervals import Interval
 from toolkit.market import Family
+from toolkit.series.held_prices import HeldPrices
+from toolkit.statistics.carry_marks import BASIS
 from toolkit.statistics.funding import carry, heatmap, rows_window, summary
 from toolkit.statistics.settlements import LEGS
 
@@ -16,28 +18,42 @@ LENGTHS_D = (1, 7, 30)
 _HOUR_S, _DAY_S = 3_600, 86_400
 _SUMMED = (
     *("trajectory", "window_start", "window_end", "coverage"),
-    *("carry_bps", "carry_reason", "funding_apr_pct", "funding_apr_reason"),
+    *("funding_bps", "funding_reason", "funding_apr_pct", "funding_apr_reason"),
     "implausible",
 )
 
 
-def measure_carried(held: Held) -> pl.DataFrame:
-    """Measure what each pair that is held received over its last 1, 7 and 30 days.
+def measure_carried(held: Held, *, funding_only: bool = False) -> pl.DataFrame:
+    """Measure what each pair that is held kept over its last 1, 7 and 30 days.
 
     A row is a pair and a length: trajectory, days, the columns of
     `toolkit.statistics.funding.summary` that `toolkit.statistics.funding.net_summary` takes,
-    coverage and implausible. ``largest_fall_bps`` is that of the cumulative
-    carry from a maximum before it, over the part of the 30 days that both legs cover,
-    ``largest_rise_bps`` that of the pair turned round. A pair's time ends where both legs have
-    settled. Where that is more than a day before the newest settlement of all, it ends with that
-    one, and too little is covered for a figure.
+    coverage and implausible. ``largest_fall_bps`` is that of the cumulative funding from a maximum
+    before it, over the part of the 30 days that both legs cover, ``largest_rise_bps`` that of the
+    pair turned round. A pair's time ends where both legs have settled. Where that is more than a
+    day before the newest settlement of all, it ends with that one, and too little is covered for a
+    figure.
     """
     pairs = held.streams.filter(pl.col("rows") > 0, kind=Family.FUNDING.value)
     newest = pairs["last_ts"].drop_nulls().sort()
     end = (int(newest[-1]) // _HOUR_S + 1) * _HOUR_S if newest.len() else _HOUR_S
     window = rows_window(Interval(end - (LENGTHS_D[-1] + 1) * _DAY_S, end))
+    keys = pairs.filter(pl.col("rows") > 0)["stream"].to_list()
+    of_prices = {} if funding_only else {key: held.price_keys(key, window) for key in keys}
+    versions: dict[str, StreamVersion] = {
+        key: (
+            *held.versions[key],
+            *(str(held.versions.get(each)) for each in of_prices.get(key, ())),
+        )
+        for key in keys
+    }
     (found,) = measure_each(
-        held, Family.FUNDING.value, window, "carried", lambda rows: _carried(rows, end)
+        held,
+        Family.FUNDING.value,
+        window,
+        "funding only" if funding_only else "carried",
+        lambda rows: _carried(rows, end, None if funding_only else held.prices),
+        versions=versions,
     )
     return found
 
@@ -82,8 +98,8 @@ def settled_until(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _carried(rows: pl.DataFrame, newest: int) -> pl.DataFrame:
-    """Measure the pairs together whose time ends together."""
+def _carried(rows: pl.DataFrame, newest: int, prices: HeldPrices | None) -> pl.DataFrame:
+    """Measure the pairs together whose time ends together. ``prices`` None leaves prices out."""
     late = (pl.col("end") < newest - _DAY_S - _HOUR_S) | pl.col("end").is_null()
     ends = settled_until(rows).with_columns(end=pl.when(late).then(newest).otherwise("end"))
     parts = rows.join(ends, on="trajectory", maintain_order="left").partition_by(
@@ -92,29 +108,34 @@ def _carried(rows: pl.DataFrame, newest: int) -> pl.DataFrame:
     found = []
     for (end,), part in parts.items() or [((newest,), rows)]:
         begin = end - LENGTHS_D[-1] * _DAY_S
-        falls = largest_falls(carry(part, begin, end, min_coverage=0.0))
-        for days in LENGTHS_D:
-            summed = summary(part, end - days * _DAY_S, end).select(*_SUMMED)
+        falls = largest_falls(carry(part, begin, end, min_coverage=0.0, funding_only=True))
+        windows = {days: Interval(end - days * _DAY_S, end) for days in LENGTHS_D}
+        known = None
+        if prices is not None:
+            known = prices.at_ends(part["trajectory"].unique(), *windows.values())
+        for days, window in windows.items():
+            summed = summary(part, *window, prices=known, funding_only=prices is None)
+            summed = summed.select(*_SUMMED, *(BASIS if prices is not None else ()))
             summed = summed.with_columns(days=pl.lit(days, pl.Int64))
             found.append(summed.join(falls, on="trajectory", how="left", maintain_order="left"))
     return pl.concat(found)
 
 
 def largest_falls(carried: pl.DataFrame) -> pl.DataFrame:
-    """Find the largest fall of each cumulative carry from a maximum before it, and largest rise.
+    """Find the largest fall of cumulative funding from a maximum before it, and largest rise.
 
     ``carried`` is of `toolkit.statistics.funding.carry`. The position begins at 0. One row a
     trajectory: trajectory, largest_fall_bps and largest_rise_bps, both from 0 on, null where the
-    carry is not known.
+    funding is not known.
 
     >>> carried = pl.DataFrame({"trajectory": ["a"] * 4, "ts": [1, 2, 3, 4],
-    ...                         "carry_bps": [-1.0, 4.0, 1.5, 2.0]})
+    ...                         "funding_bps": [-1.0, 4.0, 1.5, 2.0]})
     >>> largest_falls(carried).row(0)
     ('a', 2.5, 5.0)
     """
-    known = pl.concat([pl.lit(0.0), pl.col("carry_bps").sort_by("ts")])
+    known = pl.concat([pl.lit(0.0), pl.col("funding_bps").sort_by("ts")])
     return (
-        carried.drop_nulls("carry_bps")
+        carried.drop_nulls("funding_bps")
         .group_by("trajectory")
         .agg(
             (known.cum_max() - known).max().alias("largest_fall_bps"),

@@ -26,14 +26,16 @@ from toolkit.dashboard.funding_tables import (
     settlements,
 )
 from toolkit.dashboard.implausible import row_notes, show_implausible
-from toolkit.dashboard.loads import FUNDING, offer
-from toolkit.dashboard.reading import read_rows
+from toolkit.dashboard.loads import FUNDING, Load, LoadPart, offer
+from toolkit.dashboard.reading import read_leg_prices, read_rows
 from toolkit.dashboard.rows import RowColumn, show_rows
 from toolkit.dashboard.screen import st
 from toolkit.dashboard.shell import PageShell, draw
 from toolkit.foreign import Markdown
 from toolkit.intervals import Interval
 from toolkit.market import Family, Trajectory, format_ts
+from toolkit.statistics.carry_marks import FUNDING_ONLY, LegPrices
+from toolkit.statistics.contract import Reason
 from toolkit.statistics.definition import turned
 from toolkit.statistics.funding import net_summary, rows_window, summary
 from toolkit.store import held_key
@@ -42,10 +44,12 @@ _SHOWN = 500
 _CHART_PX = 460
 _DAY_S = 86_400
 _CARRY_HELP = Markdown(
-    "In bps of the notional of one leg, from settled rates alone: long the leg bought, short the "
-    "leg sold, opened at the window's start and closed at its end. A settlement pays its whole "
-    "rate to who holds the position then. Prices are not in it."
+    "In bps of the notional of one leg: long the leg bought, short the leg sold, opened at the "
+    "window's start and closed at its end. A settlement pays its whole rate to who holds the "
+    "position then. "
 )
+_WITH_PRICES = Markdown("What the prices of both legs brought is in it, as known then.")
+_WITHOUT = Markdown("Funding only: prices are not in it.")
 
 
 def show_pair(
@@ -71,16 +75,44 @@ def show_pair(
         rows = turned(rows, asked.pair)
     window = _settled_window(rows, window)
     if rows.is_empty():
-        _draw_pair(shell, rows, window, asked, None)
+        _draw_pair(shell, rows, window, asked)
         return
+    prices = None if asked.funding_only else _prices(shell, asked.pair, window)
     with st.container(horizontal=True, vertical_alignment="center", key="kept_line"):
-        row = _show_kept(shell, rows, window, asked, net)
+        row = _show_kept(shell, rows, window, asked, net=net, prices=prices)
         show_countdown(shell, asked.pair, rows, rates)
     _show_figures(row, asked.unit)
-    _draw_pair(shell, rows, window, asked, row.get("cost_bps"))
-    show_holdings(rows, window, net)
+    _draw_pair(shell, rows, window, asked, cost_bps=row.get("cost_bps"), prices=prices)
+    lacks = show_holdings(rows, window, net, prices)
+    if lacks or row.get("carry_reason") == Reason.MISSING_PRICE:
+        _offer_prices(shell, asked.pair, window)
     show_steadiness(shell, rows, window, asked.unit)
     _show_settlements(shell, asked.pair, window, settlements(rows, window))
+
+
+def _prices(shell: PageShell, pair: str, window: Interval) -> LegPrices:
+    held = shell.held
+    versions = tuple(held.versions.get(key, ()) for key in held.price_keys(pair, window))
+    return read_leg_prices(held.path, pair, *window, versions=versions)
+
+
+def _offer_prices(shell: PageShell, pair: str, window: Interval) -> None:
+    """Offer the prices of the legs, without which what the pair kept is not known.
+
+    Prices that are held from before the window's begin to its end have holes that no load fills.
+    """
+    if shell.held.prices.reach_over(pair, window):
+        words = "Prices lack for some of the time in between: Data health shows the holes."
+        st.caption(Markdown("{}").format(words))
+        return
+    keys = shell.held.price_keys(pair, window)
+    part = LoadPart(keys, window.start - 3_600, window.end)
+    offer(
+        shell.held,
+        Markdown("The prices of both legs are not held for all of the window."),
+        Load(Markdown("Load their prices"), (part,)),
+        part="pair_prices",
+    )
 
 
 def _draw_pair(
@@ -88,7 +120,9 @@ def _draw_pair(
     rows: pl.DataFrame,
     window: Interval,
     asked: FundingChoice,
-    cost_bps: float | None,
+    *,
+    cost_bps: float | None = None,
+    prices: LegPrices | None = None,
 ) -> None:
     figure = funding_chart(
         rows,
@@ -97,6 +131,8 @@ def _draw_pair(
         end=window.end,
         unit=asked.unit,
         cost_bps=cost_bps,
+        prices=prices,
+        funding_only=asked.funding_only,
         source=shell.held.source,
         timezone=shell.timezone,
     )
@@ -105,18 +141,25 @@ def _draw_pair(
 
 
 def _show_kept(
-    shell: PageShell, rows: pl.DataFrame, window: Interval, asked: FundingChoice, net: Net | None
+    shell: PageShell,
+    rows: pl.DataFrame,
+    window: Interval,
+    asked: FundingChoice,
+    *,
+    net: Net | None,
+    prices: LegPrices | None,
 ) -> dict[str, Any]:
     """Say what a position would have kept, and return its row of figures."""
-    figures = summary(rows, *window)
+    figures = summary(rows, *window, prices=prices, funding_only=asked.funding_only)
     if net is not None:
         figures = net_summary(figures, net.fees, notional=net.notional, style=net.style)
     row = figures.row(0, named=True)
     quote = Trajectory.parse(str(asked.pair), Family.FUNDING).symbol.quote
     stretch = (duration(window.length_s), shell.moment(window.end))
+    about = Markdown("{}{}").format(_CARRY_HELP, _WITHOUT if asked.funding_only else _WITH_PRICES)
     st.markdown(
         money_words(row, asked.notional, quote, stretch),
-        help=_CARRY_HELP if net is None else Markdown("{} {}").format(_CARRY_HELP, net.words),
+        help=about if net is None else Markdown("{} {}").format(about, net.words),
     )
     return row
 
@@ -124,8 +167,9 @@ def _show_kept(
 def _show_figures(row: Mapping[str, Any], unit: str) -> None:
     """Show what the pair received, also net, and how many settlements are odd."""
     lines = carry_rows(row, unit)
-    if "net_carry_bps" in row:
-        lines[2:2] = net_rows(row, unit)
+    if "cost_bps" in row:
+        at = 4 if "carry_bps" in row else 2
+        lines[at:at] = net_rows(row, unit)
     shown, odd = lines[: -len(COUNTS)], lines[-len(COUNTS) :]
     show_metrics(
         [(each["figure"], each["value"], each["reason"] or each["rests on"]) for each in shown]
@@ -142,27 +186,41 @@ def money_words(
 
     ``row`` is of `toolkit.statistics.funding.summary`, or of `net_summary` for a net figure.
 
-    >>> row = {"carry_bps": 20.0, "carry_reason": None, "cost_bps": 5.0, "net_carry_bps": 15.0}
+    >>> row = {"funding_bps": 30.0, "basis_bps": -10.0, "carry_bps": 20.0, "carry_reason": None,
+    ...        "cost_bps": 5.0, "net_carry_bps": 15.0}
     >>> money_words(row, 10_000.0, "USDT", ("7 d", "Friday"))
-    '**10,000 USDT would have kept 15.00 USDT** in the 7 d to Friday, net of 5.00 for fees'
-    >>> money_words({"carry_bps": -20.0, "carry_reason": None}, 500.0, "USDT", ("1 d", "Friday"))
-    '**500 USDT would have lost 1.00 USDT** in the 1 d to Friday, before fees'
+    '**10,000 USDT would have kept 15.00 USDT** in the 7 d to Friday, net of 5.00 for fees:
+     funding +30.00, prices -10.00'
+    >>> row = {"funding_bps": -20.0, "funding_reason": None}
+    >>> money_words(row, 500.0, "USDT", ("1 d", "Friday"))
+    '**500 USDT would have lost 1.00 USDT** in the 1 d to Friday, funding only, before fees'
     """
-    name = "net_carry_bps" if "net_carry_bps" in row else "carry_bps"
+    only = "carry_bps" not in row
+    gross = "funding_bps" if only else "carry_bps"
+    first = FUNDING_ONLY if only else ""
+    name = f"{first}net_carry_bps" if "cost_bps" in row else gross
     size = Markdown("{:,.0f} {}").format(notional, quote)
+
+    def in_money(bps: str) -> str:
+        return "not known" if row[bps] is None else f"{1e-4 * notional * row[bps]:+,.2f}"
+
     if row[name] is None:
-        lacks = row.get("cost_lacks") if row["carry_bps"] is not None else None
+        lacks = row.get("cost_lacks") if row[gross] is not None else None
         why = f"the fee table lacks {lacks}" if lacks else reason_words(row, name)
-        unknown = Markdown("What {} would have kept in the {} to {} is not known: {}")
-        return unknown.format(size, *stretch, why)
+        unknown = Markdown("What {} would have kept in the {} to {} is not known: {}; funding {}")
+        return unknown.format(size, *stretch, why, in_money("funding_bps"))
     money = 1e-4 * notional * row[name]
     fees = Markdown("before fees")
-    if name != "carry_bps":
+    if name != gross:
         fees = Markdown("net of {:,.2f} for fees").format(1e-4 * notional * row["cost_bps"])
     verb = Markdown("lost") if money < 0 else Markdown("kept")
-    return Markdown("**{} would have {} {:,.2f} {}** in the {} to {}, {}").format(
-        size, verb, abs(money), quote, *stretch, fees
+    kept = Markdown("**{} would have {} {:,.2f} {}** in the {} to {}").format(
+        size, verb, abs(money), quote, *stretch
     )
+    if only:
+        return Markdown("{}, funding only, {}").format(kept, fees)
+    parts = in_money("funding_bps"), in_money("basis_bps")
+    return Markdown("{}, {}: funding {}, prices {}").format(kept, fees, *parts)
 
 
 def _settled_window(rows: pl.DataFrame, window: Interval) -> Interval:

@@ -18,6 +18,7 @@ from toolkit.errors import InputError
 from toolkit.foreign import Markdown, markdown
 from toolkit.intervals import Interval
 from toolkit.market import Family, Trajectory
+from toolkit.statistics.carry_marks import FUNDING_ONLY
 from toolkit.statistics.funding import intervals, settled_window
 from toolkit.statistics.rates_in_force import HOURS_A_YEAR
 from toolkit.store import held_key
@@ -126,13 +127,13 @@ def carry_rows(row: Mapping[str, Any], unit: str = _APR) -> list[dict[str, str]]
     >>> row = {"n": 3, "n_buy": 0, "n_sell": 3, "n_missed": 0, "n_changed": 0,
     ...        "n_declared_differs": 0, "n_early": 0, "n_duplicates": 0,
     ...        "buy_coverage": 1.0, "sell_coverage": 0.5,
-    ...        "n_in_force": 0, "coverage": 0.5, "buy_carry_bps": None, "sell_carry_bps": None,
-    ...        "carry_bps": None, "carry_reason": "low_coverage", "funding_apr_pct": None,
+    ...        "n_in_force": 0, "coverage": 0.5, "buy_funding_bps": None, "sell_funding_bps": None,
+    ...        "funding_bps": None, "funding_reason": "low_coverage", "funding_apr_pct": None,
     ...        "funding_apr_reason": "low_coverage"}
     >>> for line in carry_rows(row)[:3]:
     ...     print(" | ".join(line.values()))
-    Cumulative carry (bps) | – | n = 3, coverage 50 % | too little of the window is covered ...
-    Simple APR (%) | – | n = 3, coverage 50 % | too little of the window is covered ...
+    Funding (bps) | – | n = 3, coverage 50 % | too little of the window is covered ...
+    Funding, simple APR (%) | – | n = 3, coverage 50 % | too little of the window is covered ...
     On the leg bought (bps) | – | n = 0, coverage 100 % | too little of the window is covered ...
     """
 
@@ -143,11 +144,21 @@ def carry_rows(row: Mapping[str, Any], unit: str = _APR) -> list[dict[str, str]]
         reason = reason_words(row, name) if value is None else ""
         return {"figure": label, "value": shown, "rests on": rests, "reason": reason}
 
+    priced = (
+        [
+            line("Prices (bps)", "basis_bps"),
+            line("Carry: funding and prices (bps)", "carry_bps"),
+        ]
+        if "carry_bps" in row
+        else []
+    )
+    rate = "Funding, simple APR (%)" if unit == _APR else f"Mean rate ({unit})"
     return [
-        line("Cumulative carry (bps)", "carry_bps"),
-        line("Simple APR (%)" if unit == _APR else f"Mean rate ({unit})", "funding_apr_pct"),
-        line("On the leg bought (bps)", "buy_carry_bps", "buy"),
-        line("On the leg sold (bps)", "sell_carry_bps", "sell"),
+        line("Funding (bps)", "funding_bps"),
+        line(rate, "funding_apr_pct"),
+        *priced,
+        line("On the leg bought (bps)", "buy_funding_bps", "buy"),
+        line("On the leg sold (bps)", "sell_funding_bps", "sell"),
         *(
             {"figure": label, "value": f"{row[name]:,}", "rests on": "", "reason": ""}
             for label, name in COUNTS.items()
@@ -173,24 +184,27 @@ def _in_unit(apr_pct: float | None, unit: str) -> str:
 def net_rows(row: Mapping[str, Any], unit: str = _APR) -> list[dict[str, str]]:
     """Build one line per figure of a row of `toolkit.statistics.funding.net_summary`.
 
-    A line is as in `carry_rows`. It rests on what is taken off, and on 0.5 and 2 times that.
+    A line is as in `carry_rows`. It rests on what is taken off, and on 0.5 and 2 times that. The
+    figures of funding only are called so.
 
-    >>> row = {"cost_bps": 20.0, "cost_reason": None, "cost_lacks": None, "net_carry_bps": 10.0,
-    ...        "net_carry_at_half_cost_bps": 20.0, "net_carry_at_twice_cost_bps": -10.0,
+    >>> row = {"carry_bps": 30.0, "cost_bps": 20.0, "cost_reason": None, "cost_lacks": None,
+    ...        "net_carry_bps": 10.0, "net_carry_at_half_cost_bps": 20.0,
+    ...        "net_carry_at_twice_cost_bps": -10.0,
     ...        "net_carry_reason": None, "breakeven_bps": 7.5, "breakeven_reason": None,
     ...        "net_apr_pct": 1.0, "net_apr_at_half_cost_pct": 2.0,
     ...        "net_apr_at_twice_cost_pct": -1.0, "net_apr_reason": None,
-    ...        "breakeven_days": None, "breakeven_days_reason": "nothing_left"}
+    ...        "funding_only_breakeven_days": None,
+    ...        "funding_only_breakeven_days_reason": "nothing_left"}
     >>> for line in net_rows(row)[1:]:
     ...     print(" | ".join(line.values()))
     Net APR (%) | +1.00 | 0.5x +2.00, 2x -1.00 |
-    Break-even (days) | – | at the mean rate | after the cost nothing is left at any time
+    Break-even by funding only (days) | – | at the mean rate | after the cost nothing is left ...
     Break-even fee (bps per fill) | +7.50 | cost: 20.00 bps |
     """
 
     def line(label: str, name: str, rests: str) -> dict[str, str]:
         value = row[name]
-        shown = _in_unit(value, unit) if name == "net_apr_pct" else _bps(value)
+        shown = _in_unit(value, unit) if name.endswith("net_apr_pct") else _bps(value)
         why = reason_words(row, name) if value is None else ""
         lacks = row["cost_lacks"]
         unknown = value is None and row["cost_bps"] is None and lacks
@@ -203,15 +217,16 @@ def net_rows(row: Mapping[str, Any], unit: str = _APR) -> list[dict[str, str]]:
         return f"0.5x {half}, 2x {twice}"
 
     cost = NULL if row["cost_bps"] is None else f"{row['cost_bps']:,.2f} bps"
+    only, of = ("", "") if "carry_bps" in row else (FUNDING_ONLY, ", funding only")
+    apr = "Net APR" if unit == _APR else "Net rate"
+    in_unit = "%" if unit == _APR else unit
     return [
-        line("Net carry (bps)", "net_carry_bps", beside("net_carry", "bps")),
+        line(f"Net carry{of} (bps)", f"{only}net_carry_bps", beside(f"{only}net_carry", "bps")),
+        line(f"{apr}{of} ({in_unit})", f"{only}net_apr_pct", beside(f"{only}net_apr", "pct")),
         line(
-            "Net APR (%)" if unit == _APR else f"Net rate ({unit})",
-            "net_apr_pct",
-            beside("net_apr", "pct"),
+            "Break-even by funding only (days)", f"{FUNDING_ONLY}breakeven_days", "at the mean rate"
         ),
-        line("Break-even (days)", "breakeven_days", "at the mean rate"),
-        line("Break-even fee (bps per fill)", "breakeven_bps", f"cost: {cost}"),
+        line(f"Break-even fee{of} (bps per fill)", f"{only}breakeven_bps", f"cost: {cost}"),
     ]
 
 

@@ -29,6 +29,8 @@ from toolkit.market import (
     Stream,
     Trajectory,
 )
+from toolkit.series.held_prices import HeldPrices
+from toolkit.statistics.carry_marks import LegPrices
 from toolkit.statistics.events import follow_through, study
 from toolkit.statistics.passes import Analysis, in_one_pass
 from toolkit.statistics.rates_in_force import with_apr
@@ -108,6 +110,15 @@ class Held:
         asked = self.loads["base_url"].drop_nulls()
         return asked[0] if asked.len() else None
 
+    def price_keys(self, pair: str, window: Interval) -> tuple[str, ...]:
+        """Return the streams whose rows are the prices of the legs of a funding pair."""
+        return self.prices.keys_of(pair, window)
+
+    @cached_property
+    def prices(self) -> HeldPrices:
+        """The prices that the store holds of the legs of funding pairs."""
+        return HeldPrices(Store(self.path, wait_s=WAIT_S))
+
     def now(self) -> int:
         """Return the service's clock now (s): the local one and the newest answer's offset."""
         return int(time.time()) + clock_offset_s(self.streams, self.loads)
@@ -185,6 +196,15 @@ def read_rows(
     if kind == "snapshot-funding":
         return with_apr(rows)
     return with_spread(rows) if kind in SPREADS else rows
+
+
+@cache_data(ttl=KEEP_S, max_entries=20, show_spinner="Reading prices")
+def read_leg_prices(
+    path: Path, pair: str, start: int, end: int, *, versions: tuple[StreamVersion, ...]
+) -> LegPrices:
+    """Read the prices of the legs of one funding pair: see `toolkit.series.held_prices`."""
+    del versions
+    return HeldPrices(Store(path, wait_s=WAIT_S)).over([pair], Interval(start, end))
 
 
 @cache_data(ttl=KEEP_S, max_entries=20, show_spinner=False)

@@ -24,8 +24,9 @@ _FIRST = {
         *("longest_gap_s", "implausible", "net_share", "net_mean_bps", "cost_mean_bps"),
     ),
     "funding.summary": (
-        *("carry_bps", "funding_apr_pct", "buy_carry_bps", "sell_carry_bps"),
-        *("implausible", "n_missed", "n_changed", "net_carry_bps"),
+        *("funding_bps", "funding_apr_pct", "basis_bps", "carry_bps", "net_carry_bps"),
+        *("funding_only_net_carry_bps", "buy_funding_bps", "sell_funding_bps"),
+        *("implausible", "n_missed", "n_changed", "prices_lack"),
     ),
     "funding.persistence": (
         *("positive_share", "negative_share", "flips", "longest_run_s", "same_sign_share"),
@@ -46,11 +47,13 @@ _COLUMNS = {
         *("spread_std_log_bps", "half_life_s", "net_mean_bps", "n", "coverage", "flags"),
     ),
     "funding.summary": (
-        *("trajectory", "funding_apr_pct", "carry_bps", "net_carry_bps", "positive_share"),
+        *("trajectory", "funding_apr_pct", "funding_bps", "basis_bps", "carry_bps"),
+        *("net_carry_bps", "funding_only_net_carry_bps", "positive_share"),
         *("flips", "n", "coverage", "implausible"),
     ),
     "funding.holdings": (
-        *("horizon_s", "gross_median_bps", "gross_q05_bps", "gross_q95_bps", "net_median_bps"),
+        *("horizon_s", "funding_median_bps", "basis_mean_bps", "gross_median_bps"),
+        *("gross_q05_bps", "gross_q95_bps", "net_median_bps", "funding_only_net_median_bps"),
         *("net_positive_share", "breakeven_median_h", "n", "coverage"),
     ),
     "events.league": (

@@ -22,6 +22,7 @@ from toolkit.cards import Card, Shown, duration
 from toolkit.errors import InputError, MissingExtraError
 from toolkit.intervals import Interval
 from toolkit.market import Source, Stream, format_ts
+from toolkit.series.held_prices import HeldPrices
 from toolkit.statistics.fees import FeeModel
 
 if TYPE_CHECKING:
@@ -112,6 +113,7 @@ class Origin:
     `toolkit.store.Store.coverage` gives it, None where it knows nothing of them. ``notes`` are
     what a reader has to know of the rows. ``polls`` are those of `toolkit.store.Store.polls` in the
     window, None for rows that are not kept from snapshots. ``fees`` is the workspace's fee table.
+    ``held_prices`` has the prices of the legs of funding, None for what is no funding of a store.
     """
 
     source: Source
@@ -123,6 +125,7 @@ class Origin:
     notes: tuple[str, ...] = ()
     polls: pl.DataFrame | None = field(default=None, repr=False)
     fees: FeeModel | None = field(default=None, repr=False)
+    held_prices: HeldPrices | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -25,6 +25,7 @@ from toolkit.market import (
     format_ts,
 )
 from toolkit.series.base import Origin, Series
+from toolkit.series.held_prices import HeldPrices
 from toolkit.series.logs import EventSeries, SnapshotSeries
 from toolkit.series.prices import PriceSeries
 from toolkit.series.rates import RateSeries
@@ -101,6 +102,7 @@ def read_series(
             notes=() if as_of is None else _of_that_time(store, as_of),
             polls=polls,
             fees=fees if stream.kind in _WITH_COSTS or stream == _SPREAD_EVENTS else None,
+            held_prices=HeldPrices(store, as_of) if stream.kind == Family.FUNDING else None,
         )
         extra = _log(held, known, catalogue) if isinstance(held, EventLog) else {}
     if held != stream and isinstance(stream, Trajectory):

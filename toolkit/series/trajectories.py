@@ -345,34 +345,9 @@ class FundingSeries(TrajectorySeries, FundingAnalyses):
     @checked_options
     def coverage(self) -> pl.DataFrame:
         """Measure how much of the window the settlements of both legs cover, as `summary` does."""
-        columns = ("n", "n_missed", "buy_coverage", "sell_coverage", "coverage", "carry_reason")
-        return self.summary().select("trajectory", *columns)
-
-    @checked_options
-    def summary(
-        self,
-        *,
-        min_coverage: float = funding_statistics.MIN_COVERAGE,
-        fees: fee_statistics.FeeModel | None = None,
-        notional: float = fee_statistics.NOTIONAL,
-        style: fee_statistics.Style = "taker",
-    ) -> pl.DataFrame:
-        """Sum what the position received. See `toolkit.statistics.funding.summary`.
-
-        With ``fees``, or a table of the workspace, what one round trip leaves is beside it: see
-        `toolkit.statistics.funding.net_summary`.
-        """
-        found = funding_statistics.summary(self.rows, *self.window, min_coverage=min_coverage)
-        if fees is None and self.origin.fees is None:
-            return found
-        return funding_statistics.net_summary(
-            found, self._fees(fees), notional=notional, style=style
-        )
-
-    @checked_options
-    def carry(self, *, min_coverage: float = funding_statistics.MIN_COVERAGE) -> pl.DataFrame:
-        """Sum what was received after each settlement. See `toolkit.statistics.funding.carry`."""
-        return funding_statistics.carry(self.rows, *self.window, min_coverage=min_coverage)
+        columns = ("n", "n_missed", "buy_coverage", "sell_coverage", "coverage", "funding_reason")
+        found = funding_statistics.summary(self.rows, *self.window, funding_only=True)
+        return found.select("trajectory", *columns)
 
     @checked_options
     def plot(
@@ -383,8 +358,13 @@ class FundingSeries(TrajectorySeries, FundingAnalyses):
         timezone: str = "UTC",
         theme: str | None = None,
         points: int = 2000,
+        prices: Series | pl.DataFrame | None = None,
+        funding_only: bool = False,
     ) -> Figure:
-        """Draw differential and carry. The parameters are those of `funding_chart`."""
+        """Draw differential, funding and carry. The parameters are those of `funding_chart`.
+
+        ``prices`` and ``funding_only`` are as in `holdings`.
+        """
         from toolkit.charts import funding_chart  # noqa: PLC0415 - plotly takes half a second
 
         return funding_chart(
@@ -395,4 +375,6 @@ class FundingSeries(TrajectorySeries, FundingAnalyses):
             timezone=timezone,
             theme=theme,
             points=points,
+            prices=self._leg_prices(prices, funding_only=funding_only),
+            funding_only=funding_only,
         )

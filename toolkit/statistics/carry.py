@@ -16,8 +16,8 @@ import polars as pl
 from toolkit.errors import InputError
 from toolkit.market import When, parse_length
 from toolkit.statistics.accruals import accruals
-from toolkit.statistics.carry_figures import SCHEMA, Sample, figures
-from toolkit.statistics.carry_marks import NONE_KNOWN, FundedPosition, marks_of, plain
+from toolkit.statistics.carry_figures import Sample, figures, schema
+from toolkit.statistics.carry_marks import FundedPosition, LegPrices, Prices
 from toolkit.statistics.carry_paths import Numbers, Times, covered, gross_bps, held, merged, sliced
 from toolkit.statistics.contract import Frame, Question, Reason, checked_frame
 from toolkit.statistics.fee_table import check_asked, check_held_style
@@ -40,7 +40,8 @@ def holdings(
     *,
     horizons: Sequence[str | int] = HORIZONS,
     every: str | int = "1h",
-    prices: Frame | None = None,
+    prices: Prices | None = None,
+    funding_only: bool = False,
     step_s: int | None = None,
     max_stale_s: int | None = None,
     fees: FeeModel | None = None,
@@ -52,23 +53,28 @@ def holdings(
 
     One row per trajectory and horizon, sorted. The position is long the buy leg and short the sell
     leg. A frame with ``rate`` and ``interval_hours`` in place of those of two legs is of single
-    legs, each held short, so that a positive rate is received. To hold the other way round, turn
-    the legs with `toolkit.statistics.spread.turned`. The better side is not chosen afterwards.
+    legs, each held short, so that a positive rate is received; of them there is funding alone. To
+    hold the other way round, turn the legs with `toolkit.statistics.spread.turned`. The better side
+    is not chosen afterwards.
 
     - A position is entered at each multiple of ``every`` in ``[start, end - horizon]``, from 00:00
       UTC on, and closed a horizon later. A settlement at the entry is not received, one at the exit
       is. Each pays its whole rate.
     - An entry counts where both legs cover its whole horizon by settlements, as in
-      `toolkit.statistics.funding.summary`, and every price that it needs is known. The others are
-      counted in ``n_uncovered`` and ``n_unpriced``, and in no other figure.
-    - ``prices`` are rows of the same trajectories (with or without ``funding/``), ``buy_price`` and
-      ``sell_price``, or ``spread_log_bps`` alone. A row is known from its ts plus a step
-      (``step_s`` or the commonest), for ``max_stale_s`` more, by default three steps. Prices are
-      needed at the entry, at each settlement and at the exit.
-    - ``notional_basis`` is what a rate is paid on. ``constant``: the notional at the entry. The
-      spread then adds what it fell by in log bps. ``drifting``, with prices of both legs: the same
-      units of both are held, at the price then. All is in bps of the geometric mean of both
-      notionals at the entry, so that swapping the legs turns the sign and nothing else.
+      `toolkit.statistics.funding.summary`. The others are counted in ``n_uncovered``, and in no
+      other figure.
+    - Gross is funding and basis: what settlements paid, and what prices brought, by ``prices`` as
+      `toolkit.statistics.funding` has them. A price is known from its ts plus a step (``step_s`` or
+      the commonest), for ``max_stale_s`` more, by default three steps. Prices are needed at the
+      entry and at the exit: entries that lack one are counted in ``n_unpriced`` and left out of all
+      but funding. Where they are more than a tenth, all but funding is null. At a settlement
+      between, the last known price counts.
+    - ``funding_only`` leaves prices out. There is no basis and no gross, and what is net of fees,
+      falls or breaks even is then of funding, under names that begin with ``funding_only_``.
+    - A rate is paid on the notional of one leg at the entry, with and without prices, and the basis
+      is what the log spread fell by, of that notional: ``notional_basis`` is ``constant``. All is
+      in bps of it, so that swapping the legs turns the sign and nothing else. Of a day of BTC at
+      two venues that is within 0.3 bps of equal units of both legs in 95 % of entries.
       ``compound``: all that is received, and the fall of the spread, is put into the position at
       each settlement, at no cost.
     - Net is gross less `FeeModel.round_trip_bps` as of the entry, of the notional then.
@@ -94,25 +100,29 @@ def holdings(
     n_due                       Int64    count     entries whose exit is in the window
     n                           Int64    count     those that count
     n_uncovered                 Int64    count     those with a leg that is not covered
-    n_unpriced                  Int64    count     those that are covered, and lack a price
+    n_unpriced                  Int64    count     of n, those that lack a price
     n_unknown_fee               Int64    count     of n, those whose cost is not known
     n_apart                     Float64  count     horizons that fit into the time of the entries
     coverage                    Float64  fraction  n / n_due
     t_first                     Int64    s         first entry that counts, Unix UTC
     t_last                      Int64    s         last entry that counts, Unix UTC
-    entries_reason              String   none      as gross_reason
+    entries_reason              String   none      as funding_reason
     funding_mean_bps            Float64  bps       received from settlements, mean
-    basis_mean_bps              Float64  bps       gained from prices, mean, 0 without them
-    gross_mean_bps              Float64  bps       both
+    funding_q05_bps             Float64  bps       5 % quantile, likewise q25, median, q75, q95
+    funding_reason              String   none      too_short (no entry is due: the window is shorter
+                                                   than the horizon), missing_leg (a leg has no
+                                                   settlement), dense_rows (some rows are perhaps no
+                                                   settlements), low_coverage (no entry is covered)
+    funding_mean_lower_bps      Float64  bps       95 % band of the mean, likewise upper, and median
+    funding_band_reason         String   none      as funding_reason, too_few
+    basis_mean_bps              Float64  bps       gained from prices, mean of the entries with all
+                                                   prices
+    gross_mean_bps              Float64  bps       funding and basis, mean of the same entries
     gross_q05_bps               Float64  bps       5 % quantile, likewise q25, median, q75, q95
     drawdown_median_bps         Float64  bps       median of the largest fall
     drawdown_q95_bps            Float64  bps       its 95 % quantile
-    gross_reason                String   none      too_short (no entry is due: the window is shorter
-                                                   than the horizon), missing_leg (a leg has no
-                                                   settlement), dense_rows (some rows are perhaps no
-                                                   settlements), low_coverage (no entry is covered),
-                                                   missing_price (none of those covered has every
-                                                   price that it needs)
+    gross_reason                String   none      as funding_reason, missing_price (more than a
+                                                   tenth of the entries lack one)
     gross_mean_lower_bps        Float64  bps       95 % band of the mean, likewise upper, and median
     gross_band_reason           String   none      as gross_reason, too_few
     cost_mean_bps               Float64  bps       of a round trip, mean over the entries
@@ -127,7 +137,8 @@ def holdings(
     breakeven_q25_h             Float64  h         by when a quarter had earned the cost
     breakeven_q25_reason        String   none      as net_reason, censored (fewer than a quarter),
                                                    likewise median and q75
-    notional_basis              String   none      constant, drifting or compound
+    notional_basis              String   none      constant or compound
+    prices_lack                 String   none      what loads the prices, null where gross is known
     fee_model                   String   none      the table's name, null without one
     fee_model_hash              String   none      the same where the table is the same
     window_start                Int64    s         as asked, Unix UTC
@@ -150,11 +161,12 @@ def holdings(
     ------
     InputError
         As `toolkit.statistics.funding.summary`. A length is none, a notional is not above 0, or a
-        style opens no position. ``prices`` lack a column or have a row twice.
+        style opens no position. ``prices`` lack a column, have a row twice, or are given with
+        ``funding_only``.
 
     Examples
     --------
-    Ten days at 3 bps per 8 h, against a spot leg.
+    Ten days at 3 bps per 8 h, against a spot leg, while the spread falls by 1 bps a day.
 
     >>> frame = pl.DataFrame(
     ...     {
@@ -166,13 +178,15 @@ def holdings(
     ...         "sell_interval_hours": [8] * 30,
     ...     }
     ... )
-    >>> found = holdings(frame, horizons=["1d", "7d"])
-    >>> found.select("n", "gross_mean_bps", "net_reason").rows()
-    [(217, 9.0, 'unknown_fee'), (73, 63.0, 'unknown_fee')]
+    >>> days = {"trajectory": frame["trajectory"][0], "ts": [28800 * k for k in range(-1, 31)]}
+    >>> prices = pl.DataFrame(days | {"spread_log_bps": [-k / 3 for k in range(-1, 31)]})
+    >>> found = holdings(frame, horizons=["1d", "7d"], prices=prices)
+    >>> found.select("n", pl.col("funding_mean_bps", "gross_mean_bps").round(9)).rows()
+    [(217, 9.0, 10.0), (73, 63.0, 70.0)]
+    >>> holdings(frame, horizons=["1d"]).select("gross_mean_bps", "gross_reason").row(0)
+    (None, 'missing_price')
     """
-    lengths = [parse_length(each, parameter="horizons") for each in horizons]
-    if isinstance(horizons, str) or not lengths or len(set(lengths)) < len(lengths):
-        raise InputError("horizons", horizons, "lengths such as ['8h', '7d'], each of them once")
+    lengths = _lengths(horizons)
     every_s = parse_length(every, parameter="every")
     if fees is not None:
         check_asked(fees, notional, style)
@@ -181,33 +195,40 @@ def holdings(
     options: dict[str, str | float | None] = {
         "horizons": ",".join(str(each) for each in lengths),
         "every": every_s,
-        "priced": prices is not None,
+        "funding_only": funding_only,
         "fees": fees.hash if fees else None,
         "notional": notional,
         "style": style,
         "compound": compound,
     }
     question = Question(
-        "funding.holdings/3",
+        "funding.holdings/4",
         *window_of(frame, start, end, settlements_extent),
         step_s=step_s,
         max_stale_s=max_stale_s,
         options=tuple(options.items()),
     )
-    marks = marks_of(prices, question.step_s, question.max_stale_s)
-    rows = []
+    priced = LegPrices.of(
+        prices,
+        funding_only=funding_only,
+        step_s=question.step_s,
+        max_stale_s=question.max_stale_s,
+    )
+    rows: list[dict[str, Any]] = []
     for legs in _trajectories(settlements(frame, *_SETTLED), question):
         costs = costs_over_time([legs.key], fees, notional, style) if fees else None
-        found = None if marks is None else marks.get(plain(legs.key), NONE_KNOWN)
-        position = FundedPosition(legs.ts, legs.buy_rate, legs.sell_rate, found, compound)
-        shared = {"trajectory": legs.key, "notional_basis": position.basis}
+        marks = None if priced is None else priced[legs.key]
+        position = FundedPosition(legs.ts, legs.buy_rate, legs.sell_rate, marks, compound)
         samples = _samples(
             legs, position, question, costs, horizons_s=sorted(lengths), every_s=every_s
         )
-        rows += [shared | figures(sample) for sample in samples]
+        shared = {"trajectory": legs.key, "notional_basis": position.basis}
+        rows += [shared | figures(sample) | _lacks(sample, legs.key, priced) for sample in samples]
     table = {"fee_model": fees.name, "fee_model_hash": fees.hash} if fees else {}
+    columns = {"trajectory": frame.collect_schema()["trajectory"]}
+    columns |= schema(funding_only=funding_only)
     return pl.DataFrame(
-        rows, schema={"trajectory": frame.collect_schema()["trajectory"]} | SCHEMA, orient="row"
+        [{name: row.get(name) for name in columns} for row in rows], schema=columns, orient="row"
     ).with_columns(
         *(
             pl.lit(table.get(name), pl.String).alias(name)
@@ -215,6 +236,21 @@ def holdings(
         ),
         *question.columns,
     )
+
+
+def _lengths(horizons: Sequence[str | int]) -> list[int]:
+    """Read how long positions are held (s)."""
+    lengths = [parse_length(each, parameter="horizons") for each in horizons]
+    if isinstance(horizons, str) or not lengths or len(set(lengths)) < len(lengths):
+        raise InputError("horizons", horizons, "lengths such as ['8h', '7d'], each of them once")
+    return lengths
+
+
+def _lacks(sample: Sample, key: Any, prices: LegPrices | None) -> dict[str, Any]:
+    """Return what loads the prices where too many entries lack one."""
+    if prices is None or not sample.lacks_prices:
+        return {}
+    return {"prices_lack": prices.lacking(key)}
 
 
 def _of_pairs(frame: Frame) -> Frame:
@@ -308,19 +344,29 @@ def _samples(
         n_due = max((question.end - first - horizon_s) // every_s + 1, 0)
         steps, late_s = divmod(horizon_s, every_s)
         opened, closed = moments[0][:n_due], moments[late_s][steps : steps + n_due]
-        whole = covered(legs.segments, opened.ts, horizon_s)
-        gross = gross_bps(opened, closed)
-        counts = sliced(whole & ~np.isnan(gross))
+        funding = opened.funding_scale * (closed.level - opened.level)
+        whole = covered(legs.segments, opened.ts, horizon_s) & ~np.isnan(funding)
+        counts = sliced(whole)
         opened, closed, paid = opened[counts], closed[counts], cost[:n_due][counts]
+        funding = funding[counts]
+        priced, gross, cost_bps = None, funding, paid
+        if path.priced:
+            gross = gross_bps(opened, closed)
+            priced = ~np.isnan(gross)
+            known = sliced(priced)
+            opened, closed = opened[known], closed[known]
+            gross, cost_bps = gross[known], paid[known]
         yield Sample(
             horizon_s=horizon_s,
             every_s=every_s,
             n_due=n_due,
             n_uncovered=n_due - int(np.count_nonzero(whole)),
-            ts=opened.ts,
+            ts=due[:n_due][counts],
+            funding_bps=funding,
             cost_bps=paid,
-            holding=held(path, opened, closed, gross[counts], paid),
-            why=Reason.MISSING_PRICE if whole.any() else legs.why,
+            priced=priced,
+            holding=held(path, opened, closed, gross, cost_bps),
+            why=legs.why,
         )
 
 

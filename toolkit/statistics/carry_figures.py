@@ -10,7 +10,8 @@ import numpy as np
 import polars as pl
 
 from toolkit.statistics.carry_bootstrap import Band, Ranked, at_places, band, quantiles
-from toolkit.statistics.carry_paths import TIE_BPS, Holding, Numbers, Times
+from toolkit.statistics.carry_marks import FUNDING_ONLY
+from toolkit.statistics.carry_paths import TIE_BPS, Flags, Holding, Numbers, Times
 from toolkit.statistics.contract import Reason
 from toolkit.statistics.rates_in_force import HOURS_A_YEAR
 
@@ -21,43 +22,62 @@ ENDS = ("mean_lower", "mean_upper", "median_lower", "median_upper")
 FORMS = ("mean", *QUANTILES)
 """The mean, and those quantiles."""
 
+LEAST_PRICED = 0.9
+"""The least part of the covered entries that have every price, for a figure with prices."""
+
+_BREAKEVEN = ("q25", "median", "q75")
 _FALLS = {"drawdown_median_bps": 0.5, "drawdown_q95_bps": 0.95}
 _SHARE_SLACK = 1e-12  # a count over a count misses a share by a few bits
 
-SCHEMA: dict[str, Any] = (
-    dict.fromkeys(
-        ("horizon_s", "n_due", "n", "n_uncovered", "n_unpriced", "n_unknown_fee"), pl.Int64
-    )
-    | dict.fromkeys(("n_apart", "coverage"), pl.Float64)
-    | dict.fromkeys(("t_first", "t_last"), pl.Int64)
-    | {"entries_reason": pl.String}
-    | dict.fromkeys(("funding_mean_bps", "basis_mean_bps"), pl.Float64)
-    | dict.fromkeys((f"gross_{form}_bps" for form in FORMS), pl.Float64)
-    | dict.fromkeys(("drawdown_median_bps", "drawdown_q95_bps"), pl.Float64)
-    | {"gross_reason": pl.String}
-    | dict.fromkeys((f"gross_{end}_bps" for end in ENDS), pl.Float64)
-    | {"gross_band_reason": pl.String, "cost_mean_bps": pl.Float64}
-    | dict.fromkeys((f"net_{form}_bps" for form in FORMS), pl.Float64)
-    | dict.fromkeys((f"net_apr_{form}_pct" for form in FORMS), pl.Float64)
-    | dict.fromkeys(("net_positive_share", "breakeven_share"), pl.Float64)
-    | {"net_reason": pl.String}
-    | dict.fromkeys((f"net_{end}_bps" for end in ENDS), pl.Float64)
-    | {"net_band_reason": pl.String}
-    | {
-        f"breakeven_{name}_{part}": kind
-        for name in ("q25", "median", "q75")
+
+def schema(*, funding_only: bool) -> dict[str, Any]:
+    """Return the columns that `figures` fills, the basis of the notional, and what lacks.
+
+    >>> "gross_mean_bps" in schema(funding_only=True)
+    False
+    """
+    of, only = ("funding", FUNDING_ONLY) if funding_only else ("gross", "")
+    numbers = dict.fromkeys(_shape_names("funding"), pl.Float64)
+    falls = dict.fromkeys((f"{only}{name}" for name in _FALLS), pl.Float64)
+    counts = ("n_uncovered", *(() if funding_only else ("n_unpriced",)), "n_unknown_fee")
+    found: dict[str, Any] = dict.fromkeys(("horizon_s", "n_due", "n", *counts), pl.Int64)
+    found |= dict.fromkeys(("n_apart", "coverage"), pl.Float64)
+    found |= dict.fromkeys(("t_first", "t_last"), pl.Int64) | {"entries_reason": pl.String}
+    found |= numbers | (falls if funding_only else {})
+    found |= {"funding_reason": pl.String} | _band("funding")
+    if not funding_only:
+        found |= dict.fromkeys(("basis_mean_bps", *_shape_names(of)), pl.Float64) | falls
+        found |= {"gross_reason": pl.String} | _band(of)
+    net = f"{only}net"
+    found |= dict.fromkeys(("cost_mean_bps", *_shape_names(net)), pl.Float64)
+    found |= dict.fromkeys((f"{net}_apr_{form}_pct" for form in FORMS), pl.Float64)
+    found |= dict.fromkeys((f"{net}_positive_share", f"{only}breakeven_share"), pl.Float64)
+    found |= {f"{net}_reason": pl.String} | _band(net)
+    found |= {
+        f"{only}breakeven_{name}_{part}": kind
+        for name in _BREAKEVEN
         for part, kind in (("h", pl.Float64), ("reason", pl.String))
     }
-    | {"notional_basis": pl.String}
-)
-"""The columns that `figures` fills, and the basis of the notional."""
+    found |= {"notional_basis": pl.String}
+    return found if funding_only else found | {"prices_lack": pl.String}
+
+
+def _shape_names(name: str) -> list[str]:
+    return [f"{name}_{form}_bps" for form in FORMS]
+
+
+def _band(name: str) -> dict[str, Any]:
+    ends = dict.fromkeys((f"{name}_{end}_bps" for end in ENDS), pl.Float64)
+    return ends | {f"{name}_band_reason": pl.String}
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
     """The entries of one trajectory and horizon that count, and how many do not.
 
-    ``why`` is the reason where none counts. A cost that is not known is NaN.
+    ``ts`` and ``funding_bps`` are of those that are covered, ``priced`` marks those of which every
+    price is known, and ``holding`` is of these. ``priced`` None leaves prices out: ``holding`` is
+    of all. ``why`` is the reason where none counts. A cost that is not known is NaN.
     """
 
     horizon_s: int
@@ -65,71 +85,111 @@ class Sample:
     n_due: int
     n_uncovered: int
     ts: Times
+    funding_bps: Numbers
     cost_bps: Numbers
+    priced: Flags | None
     holding: Holding
     why: Reason
+
+    @property
+    def lacks_prices(self) -> bool:
+        """Whether too few of the entries have every price, where prices are asked for."""
+        if self.priced is None:
+            return False
+        return bool(np.count_nonzero(self.priced) < LEAST_PRICED * self.ts.size)
 
 
 def figures(sample: Sample) -> dict[str, Any]:
     """Return the figures of a sample by the names of their columns: those left out are null.
 
-    >>> kept = np.array([1.0, 3.0])
+    >>> kept, ts = np.array([1.0, 3.0]), np.array([0, 3600])
     >>> holding = Holding(kept, kept, np.zeros(2), np.array([np.inf, 1.0]))
-    >>> found = figures(
-    ...     Sample(3600, 3600, 4, 1, np.array([0, 3600]), kept - 1, holding, Reason.LOW_COVERAGE)
-    ... )
-    >>> found["n_unpriced"], found["net_mean_bps"], found["breakeven_median_h"]
-    (1, 1.0, 1.0)
+    >>> asked = (3600, 3600, 4, 1, ts, kept, kept - 1, None, holding, Reason.LOW_COVERAGE)
+    >>> found = figures(Sample(*asked))
+    >>> found["funding_mean_bps"], found["funding_only_net_mean_bps"]
+    (2.0, 1.0)
     """
-    n, held = sample.ts.size, sample.holding
+    n = sample.ts.size
     why = None if n else (sample.why if sample.n_due else Reason.TOO_SHORT)
     unknown = int(np.count_nonzero(np.isnan(sample.cost_bps)))
-    net_why = why or (Reason.UNKNOWN_FEE if unknown else None)
     found: dict[str, Any] = {
         "horizon_s": sample.horizon_s,
         "n_due": sample.n_due,
         "n": n,
         "n_uncovered": sample.n_uncovered,
-        "n_unpriced": sample.n_due - sample.n_uncovered - n,
         "n_unknown_fee": unknown,
         "n_apart": n * min(1.0, sample.every_s / sample.horizon_s),
         "coverage": n / sample.n_due if sample.n_due else None,
         "entries_reason": why,
-        "gross_reason": why,
-        "gross_band_reason": why,
-        "net_reason": net_why,
-        "net_band_reason": net_why,
+        "funding_reason": why,
+        "funding_band_reason": why,
     }
-    found |= _breakeven(held.breakeven_h, net_why)
-    if why is not None:
+    funding = None
+    if why is None:
+        found |= {"t_first": int(sample.ts[0]), "t_last": int(sample.ts[-1])}
+        funding = _ranked("funding", sample.funding_bps, sample)
+        found |= funding.found
+    if sample.priced is None:
+        return found | _kept(sample, why, unknown, funding, FUNDING_ONLY)
+    found["n_unpriced"] = n - int(np.count_nonzero(sample.priced))
+    kept_why = why or (Reason.MISSING_PRICE if sample.lacks_prices else None)
+    found |= {"gross_reason": kept_why, "gross_band_reason": kept_why}
+    gross = None
+    if kept_why is None:
+        gross = _ranked("gross", sample.holding.gross_bps, sample)
+        held = sample.holding
+        found |= gross.found
+        found["basis_mean_bps"] = float((held.gross_bps - held.funding_bps).mean())
+    return found | _kept(sample, kept_why, unknown, gross, "")
+
+
+@dataclass(frozen=True, slots=True)
+class _Of:
+    """What was kept, its band, and both as columns."""
+
+    kept: Ranked
+    band: Band | None
+    found: dict[str, Any]
+
+
+def _ranked(name: str, values: Numbers, sample: Sample) -> _Of:
+    kept = Ranked.of(values)
+    ts = sample.ts if values.size == sample.ts.size else sample.ts[sample.priced]
+    of = band(ts, kept, sample.horizon_s, sample.every_s)
+    return _Of(kept, of, _shape(name, kept, of))
+
+
+def _kept(
+    sample: Sample, why: Reason | None, unknown: int, gross: _Of | None, only: str
+) -> dict[str, Any]:
+    """Return what is kept after the cost, and how far it fell on the way."""
+    net_why = why or (Reason.UNKNOWN_FEE if unknown else None)
+    found: dict[str, Any] = {f"{only}net_reason": net_why, f"{only}net_band_reason": net_why}
+    held = sample.holding
+    found |= _breakeven(held.breakeven_h, net_why, only)
+    if gross is None:
         return found
-    asked = (sample.horizon_s, sample.every_s)
-    gross = Ranked.of(held.gross_bps)
-    unpriced = held.funding_bps is held.gross_bps
-    found |= {
-        "t_first": int(sample.ts[0]),
-        "t_last": int(sample.ts[-1]),
-        "funding_mean_bps": gross.mean if unpriced else float(held.funding_bps.mean()),
-        "basis_mean_bps": 0.0 if unpriced else float((held.gross_bps - held.funding_bps).mean()),
-        **dict(zip(_FALLS, quantiles(held.drawdown_bps, *_FALLS.values()), strict=True)),
-    }
-    gross_band = band(sample.ts, gross, *asked)
-    found |= _shape("gross", gross, gross_band)
+    falls = quantiles(held.drawdown_bps, *_FALLS.values())
+    found |= {f"{only}{name}": fall for name, fall in zip(_FALLS, falls, strict=True)}
     if net_why is not None:
         return found
-    cost = float(sample.cost_bps[0])
-    if np.all(sample.cost_bps == cost):
-        net, net_band = gross.moved(-cost), gross_band and gross_band.moved(-cost)
+    costs = sample.cost_bps if sample.priced is None else sample.cost_bps[sample.priced]
+    cost, name = float(costs[0]), f"{only}net"
+    if np.all(costs == cost):
+        net, net_band = gross.kept.moved(-cost), gross.band and gross.band.moved(-cost)
+        found |= _shape(name, net, net_band)
     else:
-        net = Ranked.of(held.gross_bps - sample.cost_bps)
-        net_band = band(sample.ts, net, *asked)
-    found |= _shape("net", net, net_band) | {
-        "cost_mean_bps": float(sample.cost_bps.mean()),
-        "net_positive_share": float((net.values > TIE_BPS).mean()),
-        "breakeven_share": float(np.isfinite(held.breakeven_h).mean()),
+        of = _ranked(name, held.gross_bps - costs, sample)
+        net, found = of.kept, found | of.found
+    found |= {
+        "cost_mean_bps": float(costs.mean()),
+        f"{name}_positive_share": float((net.values > TIE_BPS).mean()),
+        f"{only}breakeven_share": float(np.isfinite(held.breakeven_h).mean()),
     }
     yearly = 100 * HOURS_A_YEAR * 3600 / sample.horizon_s / 1e4
-    return found | {f"net_apr_{form}_pct": yearly * found[f"net_{form}_bps"] for form in FORMS}
+    return found | {
+        f"{name}_apr_{form}_pct": yearly * found[f"{name}_{form}_bps"] for form in FORMS
+    }
 
 
 def _shape(name: str, kept: Ranked, of: Band | None) -> dict[str, Any]:
@@ -144,21 +204,20 @@ def _shape(name: str, kept: Ranked, of: Band | None) -> dict[str, Any]:
     return found | {f"{name}_{end}_bps": value for end, value in ends}
 
 
-def _breakeven(hours: Numbers, why: Reason | None) -> dict[str, Any]:
+def _breakeven(hours: Numbers, why: Reason | None, only: str) -> dict[str, Any]:
     """Return by when a share of the entries had earned the cost, from the hours that each took.
 
     All of them are watched for one horizon, so that the estimate of Kaplan and Meier is one less
     the share that had.
     """
-    names = ("q25", "median", "q75")
     if why is not None:
-        return dict.fromkeys((f"breakeven_{name}_reason" for name in names), why)
-    ranks = (math.ceil((QUANTILES[name] - _SHARE_SLACK) * hours.size) for name in names)
+        return dict.fromkeys((f"{only}breakeven_{name}_reason" for name in _BREAKEVEN), why)
+    ranks = (math.ceil((QUANTILES[name] - _SHARE_SLACK) * hours.size) for name in _BREAKEVEN)
     found: dict[str, Any] = {}
     earned = at_places(hours, [max(rank - 1, 0) for rank in ranks])
-    for name, by_h in zip(names, earned, strict=True):
+    for name, by_h in zip(_BREAKEVEN, earned, strict=True):
         if math.isfinite(by_h):
-            found[f"breakeven_{name}_h"] = by_h
+            found[f"{only}breakeven_{name}_h"] = by_h
         else:
-            found[f"breakeven_{name}_reason"] = Reason.CENSORED
+            found[f"{only}breakeven_{name}_reason"] = Reason.CENSORED
     return found

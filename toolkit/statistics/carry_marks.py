@@ -2,82 +2,174 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import polars as pl
 
+from toolkit.errors import InputError
 from toolkit.statistics.carry_paths import Moments, Numbers, Path, Times, counted
-from toolkit.statistics.contract import Frame, checked_columns, collected
+from toolkit.statistics.contract import Frame, Reason, checked_columns, collected
+from toolkit.statistics.definition import holding
 from toolkit.statistics.observations import checked_keys, observed
 
+FUNDING_ONLY = "funding_only_"
+"""How the columns begin that leave prices out of what a position keeps."""
+HOW_TO_PRICE = "prices= takes rows of both legs' prices, funding_only=True leaves prices out"
+"""What to do where nobody says what loads the prices."""
+STALE_STEPS = 3
+"""For so many steps after it is known a price holds, where nothing else is asked."""
+
+OPENS_WITHIN_S = 28_800
+"""How long after the start of a window a position may be opened, where no price is known before."""
+BASIS = ("basis_bps", "basis_reason", "carry_bps", "carry_reason", "prices_lack")
+"""The columns that `with_basis` adds."""
+
 _PREFIX = "funding/"
-_PRICES = ("buy_price", "sell_price")
 _SPREAD = "spread_log_bps"
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
-    """The prices of one trajectory: when each is known (s, rising), for how long, and what it is.
-
-    ``values`` has the price of the buy and of the sell leg, or the spread alone, 1e-4 log bps.
-    """
+class Marks:
+    """The spread of one pair, 1e4 ln(sell / buy): when each is known (s, rising), for how long."""
 
     known_at: Times
+    spread_log_bps: Numbers
     max_stale_s: int
-    values: tuple[Numbers, ...]
 
-    def at(self, ts: Times) -> tuple[Numbers, ...]:
+    def at(self, ts: Times) -> Numbers:
         """Return what was known last at each time, NaN where that is too old.
 
-        >>> rows = Rows(np.array([60, 120]), 30, (np.array([1.0, 2.0]),))
-        >>> rows.at(np.array([59, 60, 91, 120]))[0].tolist()
+        >>> marks = Marks(np.array([60, 120]), np.array([1.0, 2.0]), 30)
+        >>> marks.at(np.array([59, 60, 91, 120])).tolist()
         [nan, 1.0, nan, 2.0]
         """
         if not self.known_at.size:
-            return tuple(np.full(ts.size, np.nan) for _ in self.values)
+            return np.full(ts.size, np.nan)
         row = np.searchsorted(self.known_at, ts, side="right") - 1
         fresh = (row >= 0) & (ts - self.known_at[np.maximum(row, 0)] <= self.max_stale_s)
-        return tuple(np.where(fresh, value[np.maximum(row, 0)], np.nan) for value in self.values)
+        return np.where(fresh, self.spread_log_bps[np.maximum(row, 0)], np.nan)
+
+    def last(self, ts: Times) -> Numbers:
+        """Return what was known last at each time however old it is, NaN before the first.
+
+        >>> Marks(np.array([60]), np.array([1.0]), 30).last(np.array([59, 999])).tolist()
+        [nan, 1.0]
+        """
+        row = np.searchsorted(self.known_at, ts, side="right")
+        return np.append(np.nan, self.spread_log_bps)[row]
+
+    def opening(self, start: int, before: int | None) -> float:
+        """Return the log spread at which a position is opened at ``start``, NaN for none.
+
+        It is the last known then. Where none is, the position is opened at the first that is known
+        within 8 h, and before the first settlement, ``before``: it receives the same settlements.
+
+        >>> marks = Marks(np.array([60, 120]), np.array([1.0, 2.0]), 30)
+        >>> [marks.opening(start, before) for start, before in ((120, None), (1, 3600), (1, 60))]
+        [2.0, 1.0, nan]
+        """
+        known = float(self.at(np.array([start]))[0])
+        at = int(np.searchsorted(self.known_at, start))
+        if np.isnan(known) and at < self.known_at.size:
+            soon = int(self.known_at[at])
+            if soon <= start + OPENS_WITHIN_S and (before is None or soon < before):
+                return float(self.spread_log_bps[at])
+        return known
+
+    @property
+    def turned(self) -> Marks:
+        """The same of the pair the other way round."""
+        return replace(self, spread_log_bps=-self.spread_log_bps)
 
 
-NONE_KNOWN = Rows(np.empty(0, np.int64), 0, (np.empty(0),))
-"""The prices of a trajectory without any."""
+NONE_KNOWN = Marks(np.empty(0, np.int64), np.empty(0), 0)
+"""The prices of a pair without any."""
 
 
-def marks_of(
-    prices: Frame | None, step_s: int | None, max_stale_s: int | None
-) -> dict[object, Rows] | None:
-    """Read the prices of each trajectory, without the prefix ``funding/`` of its key.
+@dataclass(frozen=True, slots=True)
+class LegPrices:
+    """The prices of the legs of pairs, by the key of the pair without ``funding/``.
 
-    >>> frame = pl.DataFrame({"trajectory": ["a"] * 2, "ts": [0, 60], "spread_log_bps": [1.0, 2.0]})
-    >>> marks_of(frame, None, None)["a"].known_at.tolist()
-    [60, 120]
+    ``loads`` says of each pair what loads those that lack.
     """
-    if prices is None:
-        return None
-    priced = isinstance(prices, pl.DataFrame | pl.LazyFrame) and all(
-        name in prices.collect_schema() for name in _PRICES
-    )
-    columns = _PRICES if priced else (_SPREAD,)
-    checked_columns(prices, *columns)
-    rows = collected(prices.lazy().select("trajectory", "ts", *columns))
+
+    marks: Mapping[object, Marks]
+    loads: Mapping[object, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        prices: Frame | LegPrices | None,
+        *,
+        funding_only: bool,
+        step_s: int | None = None,
+        max_stale_s: int | None = None,
+    ) -> LegPrices | None:
+        """Read the prices that a statistic is given, None where it leaves prices out.
+
+        A frame has trajectory, ts and either ``buy_price`` and ``sell_price`` or
+        ``spread_log_bps``. Raises `InputError` for another one, and for prices of ``funding_only``.
+
+        >>> frame = pl.DataFrame({"trajectory": "a", "ts": [0, 60], "spread_log_bps": [1.0, 2.0]})
+        >>> LegPrices.of(frame, funding_only=False)["a"].known_at.tolist()
+        [60, 120]
+        """
+        if not isinstance(funding_only, bool):
+            raise InputError("funding_only", funding_only, "True or False")
+        if funding_only:
+            if prices is not None:
+                raise InputError("prices", prices, "None where funding_only leaves prices out")
+            return None
+        if isinstance(prices, LegPrices):
+            return prices if max_stale_s is None else prices.held_for(max_stale_s)
+        return cls({} if prices is None else _marks_of(prices, step_s, max_stale_s))
+
+    def __getitem__(self, key: object) -> Marks:
+        """Return the prices of a pair: of one that is held the other way round turned."""
+        key = plain(key)
+        if key not in self.marks and (other := _swapped(key)) in self.marks:
+            return self.marks[other].turned
+        return self.marks.get(key, NONE_KNOWN)
+
+    def lacking(self, key: object) -> str:
+        """Say what loads the prices of a pair that lack."""
+        return self.loads.get(plain(key), HOW_TO_PRICE)
+
+    def held_for(self, max_stale_s: int) -> LegPrices:
+        """Return the same prices, each of which holds for another time."""
+        marks = {key: replace(each, max_stale_s=max_stale_s) for key, each in self.marks.items()}
+        return replace(self, marks=marks)
+
+
+def _marks_of(prices: Frame, step_s: int | None, max_stale_s: int | None) -> dict[object, Marks]:
+    frame = holding(prices, _SPREAD)
+    checked_columns(frame, _SPREAD)
+    rows = collected(frame.lazy().select("trajectory", "ts", _SPREAD))
     checked_keys(rows)
-    steps = rows.sort("trajectory", "ts").with_columns(step=pl.col("ts").diff().over("trajectory"))
-    known = pl.all_horizontal(
-        observed(name).is_not_null() & ((pl.col(name) > 0) | (name == _SPREAD)) for name in columns
-    )
     found = {}
-    for (key,), every in steps.partition_by(
-        "trajectory", as_dict=True, maintain_order=True
-    ).items():
-        modes = every["step"].drop_nulls().mode()
+    for (key,), part in (
+        rows.sort("trajectory", "ts")
+        .partition_by("trajectory", as_dict=True, maintain_order=True)
+        .items()
+    ):
+        modes = part["ts"].diff().drop_nulls().mode()
         step = step_s or (int(modes.min()) if modes.len() else 1)  # type: ignore[arg-type]  # whole
-        part = every.filter(known)
-        values = tuple(part[name].to_numpy() / (1e4 if name == _SPREAD else 1) for name in columns)
-        stale = 3 * step if max_stale_s is None else max_stale_s
-        found[plain(key)] = Rows(part["ts"].to_numpy() + step, stale, values)
+        found[plain(key)] = marks_of(part, step, max_stale_s)
     return found
+
+
+def marks_of(rows: pl.DataFrame, step_s: int, max_stale_s: int | None = None) -> Marks:
+    """Return the marks of one pair: rows with ts and ``spread_log_bps``, sorted by ts.
+
+    >>> rows = pl.DataFrame({"ts": [0, 60], "spread_log_bps": [100.0, None]})
+    >>> marks_of(rows, 60).spread_log_bps.tolist()
+    [100.0]
+    """
+    known = rows.filter(observed(_SPREAD).is_not_null())
+    stale_s = STALE_STEPS * step_s if max_stale_s is None else max_stale_s
+    return Marks(known["ts"].to_numpy() + step_s, known[_SPREAD].to_numpy(), stale_s)
 
 
 def plain(key: object) -> object:
@@ -89,25 +181,70 @@ def plain(key: object) -> object:
     return key.removeprefix(_PREFIX) if isinstance(key, str) else key
 
 
+def _swapped(key: object) -> object:
+    symbol, *legs = key.split(":") if isinstance(key, str) else ("",)
+    return ":".join((symbol, *reversed(legs))) if len(legs) == 2 else None
+
+
+def with_basis(figures: pl.DataFrame, prices: LegPrices) -> pl.DataFrame:
+    """Add what prices brought from ``window_start`` to ``window_end``, and the carry: `BASIS`.
+
+    ``figures`` has trajectory, t_first (s, the first settlement), funding_bps with its reason,
+    window_start and window_end (s), in any order. What the columns are is in
+    `toolkit.statistics.funding.summary`.
+
+    >>> rows = {"trajectory": ["a"], "t_first": [60], "funding_bps": [1.0], "window_start": [60],
+    ...         "funding_reason": [None], "window_end": [120]}
+    >>> marks = Marks(np.array([60, 120]), np.array([5.0, 3.0]), 60)
+    >>> figures = pl.DataFrame(rows, schema_overrides={"funding_reason": pl.String})
+    >>> with_basis(figures, LegPrices({"a": marks})).select("basis_bps", "carry_bps").row(0)
+    (2.0, 3.0)
+    """
+    basis = np.full(figures.height, np.nan)
+    lacks = []
+    numbered = figures.select(
+        "trajectory", "window_start", "t_first", "window_end"
+    ).with_row_index()
+    for (key, start, first), part in numbered.group_by(
+        "trajectory", "window_start", "t_first", maintain_order=True
+    ):
+        marks, loads = prices[key], prices.lacking(key)
+        at_end = marks.at(part["window_end"].to_numpy())
+        opened = marks.opening(int(start), None if first is None else int(first))
+        basis[part["index"].to_numpy()] = opened - at_end
+        lacks.append(part.select("index", prices_lack=pl.lit(loads)))
+    named = (
+        pl.concat(lacks).sort("index")["prices_lack"] if lacks else pl.Series([], dtype=pl.String)
+    )
+    unknown = pl.col("basis_bps").is_null()
+    missing = pl.when(unknown).then(pl.lit(Reason.MISSING_PRICE.value))
+    return figures.with_columns(
+        pl.Series("basis_bps", basis).fill_nan(None), named.alias("prices_lack")
+    ).with_columns(
+        missing.alias("basis_reason"),
+        (pl.col("funding_bps") + pl.col("basis_bps")).alias("carry_bps"),
+        pl.coalesce("funding_reason", missing).alias("carry_reason"),
+        pl.when(unknown).then("prices_lack").alias("prices_lack"),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class FundedPosition:
     """One trajectory's settlements, ``ts`` rising, each leg's rate at each (0 where it has none).
 
-    ``rows`` None holds a constant notional without prices.
+    ``marks`` None leaves prices out.
     """
 
     ts: Times
     buy_rate: Numbers
     sell_rate: Numbers
-    rows: Rows | None
+    marks: Marks | None
     compound: bool
 
     @property
     def basis(self) -> str:
         """What rates are paid on, in a word."""
-        if self.compound:
-            return "compound"
-        return "drifting" if self.rows is not None and len(self.rows.values) == 2 else "constant"
+        return "compound" if self.compound else "constant"
 
     def path(self) -> Path:
         """Return the path of the position.
@@ -117,39 +254,33 @@ class FundedPosition:
         ...  for compound in (False, True)]
         [[0.0, 0.5, 1.0], [1.0, 1.5, 2.25]]
         """
-        prices = self._at(self.ts)
+        paid = self.sell_rate - self.buy_rate
+        mark = self._mark(None if self.marks is None else self.marks.last(self.ts), self.ts)
         if self.compound:
-            grown = np.maximum(1 + self.sell_rate - self.buy_rate, 0.0)
-            level = np.append(1.0, np.cumprod(grown))
-            return Path(self.ts, level, level[1:] * self._gain(prices), self.rows is not None)
-        buy, sell = prices if len(prices) == 2 else (1.0, 1.0)
-        paid = self.sell_rate * sell - self.buy_rate * buy
-        if self.rows is not None:
-            np.nan_to_num(paid, copy=False)
+            level = np.append(1.0, np.cumprod(np.maximum(1 + paid, 0.0)))
+            return Path(self.ts, level, level[1:] * mark, self.marks is not None)
         level = np.append(0.0, np.cumsum(paid))
-        return Path(self.ts, level, self._gain(prices), self.rows is not None)
+        return Path(self.ts, level, mark, self.marks is not None)
 
     def moments(self, ts: Times, path: Path) -> Moments:
         """Return where the path is at times equally far apart, and what a unit of it is then."""
         place = counted(path.ts, ts)
-        prices, level = self._at(ts), path.level[place]
-        mark = self._gain(prices)
+        mark = self._mark(None if self.marks is None else self.marks.at(ts), ts)
+        level = path.level[place]
         scale = funding_scale = np.full(ts.size, 1e4)
         if self.compound:
             # nothing is opened with nothing
             funding_scale = 1e4 / np.where(level > 0, level, np.nan)
             scale, mark = 1e4 / (np.where(level > 0, level, np.nan) * (1 + mark)), level * mark
-        elif len(prices) == 2:
-            scale = funding_scale = 1e4 / np.sqrt(prices[0] * prices[1])
-        return Moments(ts, place, level, level + mark, path.unpriced[place], scale, funding_scale)
+        return Moments(ts, place, level, level + mark, scale, funding_scale)
 
-    def _at(self, ts: Times) -> tuple[Numbers, ...]:
-        return (np.zeros(ts.size),) if self.rows is None else self.rows.at(ts)
+    def _mark(self, spread_log_bps: Numbers | None, ts: Times) -> Numbers:
+        """Return what prices add to a level of 1, or where gains are put back, per one."""
+        if spread_log_bps is None:
+            return np.zeros(ts.size)
+        fall = -spread_log_bps / 1e4
+        return np.expm1(fall) if self.compound else fall
 
-    def _gain(self, prices: tuple[Numbers, ...]) -> Numbers:
-        """Return what the prices add: of a unit held, or where gains are put back, per one."""
-        if not self.compound:
-            return prices[0] - prices[1] if len(prices) == 2 else -prices[0]
-        if len(prices) == 2:
-            return prices[0] / prices[1] - 1
-        return np.expm1(-prices[0])
+
+Prices = Frame | LegPrices
+"""What a statistic is given as prices."""

@@ -29,7 +29,7 @@ class Path:
     ``ts`` are the times of settlement of either leg, rising. ``level`` is what a position that is
     always held has received since its beginning, in the unit of ``scale``. It has one element more
     than ``ts``, the first before all settlements. ``mark`` is what closing at each settlement adds
-    to the level, NaN where no price is known, and nothing anywhere if the path is not ``priced``.
+    to the level, NaN before any price is known, and nothing anywhere if the path is not ``priced``.
     """
 
     ts: Times
@@ -42,29 +42,21 @@ class Path:
         """What closing at each settlement comes to, by stretches, 0 where it is not known."""
         return Stretches(np.nan_to_num(self.level[1:] + self.mark))
 
-    @cached_property
-    def unpriced(self) -> Times:
-        """How many of the settlements before each have no price, and of all of them at the end."""
-        if not self.priced:
-            return np.zeros(self.level.size, np.int64)
-        return np.append(0, np.cumsum(np.isnan(self.mark)))
-
 
 @dataclass(frozen=True, slots=True)
 class Moments:
     """Times at which positions are opened or closed (``ts``, s), and the path there.
 
     ``place`` is how many settlements there were by then, and ``level`` what they came to. ``worth``
-    is the level with the mark, NaN where no price is known. ``unpriced`` counts the settlements by
-    then that have no price. ``scale`` is bps per unit of the worth for what is opened then, and
-    ``funding_scale`` per unit of the level alone, which differs where gains are put back.
+    is the level with the mark, NaN where no price is known. ``scale`` is bps per unit of the worth
+    for what is opened then, and ``funding_scale`` per unit of the level alone, which differs where
+    gains are put back.
     """
 
     ts: Times
     place: Times
     level: Numbers
     worth: Numbers
-    unpriced: Times
     scale: Numbers
     funding_scale: Numbers
 
@@ -146,10 +138,8 @@ def sliced(which: Flags) -> Flags | slice:
 
 
 def gross_bps(opened: Moments, closed: Moments) -> Numbers:
-    """Compute what each entry came to, NaN where a price is unknown: at entry, settlement, exit."""
-    gross = opened.scale * (closed.worth - opened.worth)
-    gross[opened.unpriced != closed.unpriced] = np.nan
-    return gross
+    """Compute what each entry came to, NaN where the price at its entry or exit is not known."""
+    return opened.scale * (closed.worth - opened.worth)
 
 
 def held(
@@ -163,7 +153,7 @@ def held(
 
     >>> path = Path(np.array([60, 120]), np.array([0.0, 2.0, 1.0]), np.zeros(2))
     >>> at, one = np.array([0, 1, 2]), np.ones(3)
-    >>> moments = Moments(60 * at, at, path.level, path.level, 0 * at, one, one)
+    >>> moments = Moments(60 * at, at, path.level, path.level, one, one)
     >>> gross = gross_bps(moments[:-1], moments[1:])
     >>> found = held(path, moments[:-1], moments[1:], gross, np.array([1.0, 1.0]))
     >>> found.gross_bps.tolist(), found.drawdown_bps.tolist()

@@ -15,6 +15,7 @@ Schema = Mapping[str, pl.DataType]
 """The columns that may be named, with their types."""
 
 _FORM = "e.g. coverage >= 0.95 and half_life_s < 3600"
+_MOST_NAMED = 3_000
 _LONGEST = 1_000
 _WORDS = {"and", "or", "not", "in", "between", "like", "ilike", "is", "null", "true", "false"}
 _TOKEN = re.compile(
@@ -61,6 +62,8 @@ def condition(text: str, columns: Schema, *, parameter: str = "where") -> pl.Exp
 
 def column(name: str, columns: Collection[str], *, parameter: str) -> str:
     """Return the name of a column. One that is not there is refused with the nearest.
+
+    Of many columns the first 3,000 characters of their names are listed.
 
     >>> column("half_life", ["n", "half_life_s"], parameter="--sort")
     Traceback (most recent call last):

@@ -87,8 +87,7 @@ _WORDS = {
     Reason.BELOW_STEP: "shorter than the spacing of the observations can show",
     Reason.MISSING_LEG: "one leg has nothing to compare the other with",
     Reason.LOW_COVERAGE: "too little of the window is covered on both legs: try a longer one",
-    Reason.MISSING_PRICE: "no entry has every price that it needs: ask for a shorter horizon, "
-    "or let prices hold longer",
+    Reason.MISSING_PRICE: "the prices of both legs that it needs are not held",
     Reason.DENSE_ROWS: "rows come more often than settlements, and nothing tells the two apart",
     Reason.UNKNOWN_FEE: "the fee table does not say what this costs",
     Reason.NOTHING_LEFT: "after the cost nothing is left at any time",

@@ -1,4 +1,4 @@
-"""The service's own funding differential, for where it sends no rates of the legs."""
+"""The difference of the rates in force on both legs, and the one that a service sends itself."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from typing import TypeVar
 import polars as pl
 
 from toolkit.market import When
-from toolkit.statistics.contract import Frame, Question
+from toolkit.statistics.accruals import STALE_INTERVALS
+from toolkit.statistics.contract import Frame, Question, Reason
 from toolkit.statistics.estimators import MOMENTS
 from toolkit.statistics.kernel import measure
 from toolkit.statistics.rates_in_force import HOURS_A_YEAR
+from toolkit.statistics.settlements import LEGS, settlements
 from toolkit.statistics.windows import window_of
 
 _COLUMN = "differential_pct_8h"
@@ -75,3 +77,87 @@ def service_differential(
         pl.lit("service").alias("differential_basis"),
         *found.columns[cut + 1 :],
     )
+
+
+def differential(frame: Frame) -> pl.DataFrame:
+    """Return the rates in force on both legs and their difference, as steps.
+
+    A row holds from its ts until the next row of its trajectory. A rate is in force from its
+    settlement until the leg's next one, at most two of its own intervals. Where it runs out there
+    is a row of its own, so that the last row of a trajectory shows where nothing is in force.
+
+    =======================  =======  ========  ================================================
+    column                   type     unit      meaning
+    =======================  =======  ========  ================================================
+    trajectory               given    none      key of the trajectory
+    ts                       Int64    s         from when, Unix UTC
+    buy_rate_per_hour        Float64  fraction  in force on the buy leg, 0 for spot
+    sell_rate_per_hour       Float64  fraction  in force on the sell leg, 0 for spot
+    differential_per_hour    Float64  fraction  sell - buy: what long buy, short sell receives
+    differential_apr_pct     Float64  percent   a year of 8760 h at that, simple
+    differential_reason      String   none      missing_leg (a leg has no rate in force), too_few
+                                                or dense_rows (a rate's interval is not known)
+    =======================  =======  ========  ================================================
+
+    >>> frame = pl.DataFrame(
+    ...     {
+    ...         "trajectory": ["a"] * 3,
+    ...         "ts": [0, 3600, 7200],
+    ...         "buy_rate": [1e-5, 2e-5, None],
+    ...         "sell_rate": [8e-5, None, None],
+    ...         "buy_interval_hours": [1, 1, 1],
+    ...         "sell_interval_hours": [8, 8, 8],
+    ...     }
+    ... )
+    >>> steps = differential(frame).select("ts", "differential_per_hour", "differential_reason")
+    >>> steps.rows()
+    [(0, 0.0, None), (3600, -1e-05, None), (10800, None, 'missing_leg'),
+     (57600, None, 'missing_leg')]
+    """
+    found = settlements(frame)
+    steps = {leg: _steps(found.rows.filter(leg=leg)) for leg in LEGS}
+    times = pl.concat(step.select("trajectory", "ts") for step in steps.values())
+    rows = times.unique().sort("trajectory", "ts").join(found.trajectories, on="trajectory")
+    rows = rows.sort("trajectory", "ts")
+    for leg, step in steps.items():
+        in_force = step.rename({"rate_per_hour": f"{leg}_rate_per_hour", "reason": f"{leg}_reason"})
+        rows = rows.join_asof(in_force, on="ts", by="trajectory", check_sortedness=False)
+        rows = rows.with_columns(
+            pl.when(f"{leg}_spot")
+            .then(0.0)
+            .otherwise(f"{leg}_rate_per_hour")
+            .alias(in_force.columns[2])
+        )
+    difference = pl.col("sell_rate_per_hour") - pl.col("buy_rate_per_hour")
+    reasons = pl.coalesce("buy_reason", "sell_reason", pl.lit(Reason.MISSING_LEG.value))
+    return rows.select(
+        "trajectory",
+        "ts",
+        "buy_rate_per_hour",
+        "sell_rate_per_hour",
+        difference.alias("differential_per_hour"),
+        (100 * HOURS_A_YEAR * difference).alias("differential_apr_pct"),
+        pl.when(difference.is_null()).then(reasons).alias("differential_reason"),
+    )
+
+
+def _steps(rows: pl.DataFrame) -> pl.DataFrame:
+    """List the changes of a leg's rate in force, its end included: trajectory, ts, rate."""
+    stands_s = (STALE_INTERVALS * 3600 * pl.col("interval_hours")).round().cast(pl.Int64)
+    until = pl.col("ts").shift(-1).over("trajectory")
+    out = rows.select("trajectory", ts=pl.col("ts") + stands_s, until=until).filter(
+        (pl.col("ts") < pl.col("until")) | pl.col("until").is_null(), pl.col("ts").is_not_null()
+    )
+    return pl.concat(
+        [
+            rows.select(
+                "trajectory", "ts", "rate_per_hour", pl.col("interval_reason").alias("reason")
+            ),
+            out.select(
+                "trajectory",
+                "ts",
+                pl.lit(None, pl.Float64).alias("rate_per_hour"),
+                pl.lit(Reason.MISSING_LEG.value).alias("reason"),
+            ),
+        ]
+    ).sort("ts")

@@ -21,6 +21,7 @@ from toolkit.cards import duration
 from toolkit.errors import InputError, nearest
 from toolkit.intervals import Interval
 from toolkit.market import format_ts
+from toolkit.statistics.carry_marks import FUNDING_ONLY
 from toolkit.statistics.contract import Reason, checked_frame
 
 _RULE = re.compile(r"^ *=+(?: +=+){3} *$")
@@ -226,6 +227,9 @@ def meaning_of(name: str, page: Documented) -> Meaning:
     if _OF_DETECTION.search(name):
         found = meaning_of(_OF_DETECTION.sub("", name), page)
         return replace(found, text=f"{found.text}, the event as start" if found.text else "")
+    if name.startswith(FUNDING_ONLY):
+        plain = meaning_of(name.removeprefix(FUNDING_ONLY), page)
+        return replace(plain, text=f"without prices: {plain.text}")
     base, unit = next(
         ((name.removesuffix(end), unit) for end, unit in _UNITS.items() if name.endswith(end)),
         (name, ""),

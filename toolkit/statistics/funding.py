@@ -28,7 +28,17 @@ sell_interval_hours  number   h         likewise
 - Rows may come more often than a leg settles, with the rate in force. Those are no settlements and
   pay nothing: `toolkit.statistics.rates_in_force.settled` has the rule. Where they cannot be
   distinguished, figures are null for the reason ``dense_rows``.
-- A differential as the service sent it is not read. Notional is constant, but in `holdings`.
+- A differential as the service sent it is not read.
+- Funding is what settlements paid. Basis is what prices brought: the log spread, in bps
+  1e4 ln(sell / buy), at the opening less that at the close, as known then. Carry is both. All are
+  in bps of the notional of one leg at the opening, which stays constant: a rate is paid on it
+  whatever the price is later.
+  A spot leg pays no funding, and its price counts.
+- ``prices`` are rows of the same pairs, held either way round: ``trajectory`` (with or without
+  ``funding/``), ``ts`` and ``buy_price`` with ``sell_price``, or ``spread_log_bps``. A row is known
+  at its ts plus the commonest step, for three steps more. Where they lack, basis and carry are null
+  for the reason ``missing_price``, and funding is given. ``funding_only`` leaves prices out, with
+  every figure that they would enter, or under a name that begins with ``funding_only_``.
 - Windows are ``(start, end]``: a settlement at the opening is not received, one at the close is.
 - Rows outside a window show intervals and cover its ends: read them over `rows_window`.
 
@@ -43,18 +53,17 @@ import polars as pl
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
 from toolkit.market import When
-from toolkit.statistics.accruals import STALE_INTERVALS
 from toolkit.statistics.carry import holdings
-from toolkit.statistics.contract import Frame, Question, Reason, real_number
-from toolkit.statistics.differentials import service_differential
+from toolkit.statistics.carry_marks import BASIS, LegPrices, Prices, with_basis
+from toolkit.statistics.contract import Frame, Question, real_number
+from toolkit.statistics.differentials import differential, service_differential
 from toolkit.statistics.funding_calendar import by_hour, by_weekday, heatmap
 from toolkit.statistics.net_funding import net_summary
 from toolkit.statistics.persistence import persistence
 from toolkit.statistics.predictions import prediction_errors
 from toolkit.statistics.ranks import rank_persistence
-from toolkit.statistics.rates_in_force import HOURS_A_YEAR
 from toolkit.statistics.receipts import MIN_COVERAGE, receipts
-from toolkit.statistics.settlements import LEGS, settlements
+from toolkit.statistics.settlements import settlements
 from toolkit.statistics.venues import dispersion, dispersion_summary, legs
 from toolkit.statistics.windows import settlements_extent, window_of
 
@@ -163,121 +172,46 @@ def intervals(frame: Frame) -> pl.DataFrame:
     return settlements(frame).rows.drop("leg_number")
 
 
-def differential(frame: Frame) -> pl.DataFrame:
-    """Return the rates in force on both legs and their difference, as steps.
-
-    A row holds from its ts until the next row of its trajectory. A rate is in force from its
-    settlement until the leg's next one, at most two of its own intervals. Where it runs out there
-    is a row of its own, so that the last row of a trajectory shows where nothing is in force.
-
-    =======================  =======  ========  ================================================
-    column                   type     unit      meaning
-    =======================  =======  ========  ================================================
-    trajectory               given    none      key of the trajectory
-    ts                       Int64    s         from when, Unix UTC
-    buy_rate_per_hour        Float64  fraction  in force on the buy leg, 0 for spot
-    sell_rate_per_hour       Float64  fraction  in force on the sell leg, 0 for spot
-    differential_per_hour    Float64  fraction  sell - buy: what long buy, short sell receives
-    differential_apr_pct     Float64  percent   a year of 8760 h at that, simple
-    differential_reason      String   none      missing_leg (a leg has no rate in force), too_few
-                                                or dense_rows (a rate's interval is not known)
-    =======================  =======  ========  ================================================
-
-    >>> frame = pl.DataFrame(
-    ...     {
-    ...         "trajectory": ["a"] * 3,
-    ...         "ts": [0, 3600, 7200],
-    ...         "buy_rate": [1e-5, 2e-5, None],
-    ...         "sell_rate": [8e-5, None, None],
-    ...         "buy_interval_hours": [1, 1, 1],
-    ...         "sell_interval_hours": [8, 8, 8],
-    ...     }
-    ... )
-    >>> steps = differential(frame).select("ts", "differential_per_hour", "differential_reason")
-    >>> steps.rows()
-    [(0, 0.0, None), (3600, -1e-05, None), (10800, None, 'missing_leg'),
-     (57600, None, 'missing_leg')]
-    """
-    found = settlements(frame)
-    steps = {leg: _steps(found.rows.filter(leg=leg)) for leg in LEGS}
-    times = pl.concat(step.select("trajectory", "ts") for step in steps.values())
-    rows = times.unique().sort("trajectory", "ts").join(found.trajectories, on="trajectory")
-    rows = rows.sort("trajectory", "ts")
-    for leg, step in steps.items():
-        in_force = step.rename({"rate_per_hour": f"{leg}_rate_per_hour", "reason": f"{leg}_reason"})
-        rows = rows.join_asof(in_force, on="ts", by="trajectory", check_sortedness=False)
-        rows = rows.with_columns(
-            pl.when(f"{leg}_spot")
-            .then(0.0)
-            .otherwise(f"{leg}_rate_per_hour")
-            .alias(in_force.columns[2])
-        )
-    difference = pl.col("sell_rate_per_hour") - pl.col("buy_rate_per_hour")
-    reasons = pl.coalesce("buy_reason", "sell_reason", pl.lit(Reason.MISSING_LEG.value))
-    return rows.select(
-        "trajectory",
-        "ts",
-        "buy_rate_per_hour",
-        "sell_rate_per_hour",
-        difference.alias("differential_per_hour"),
-        (100 * HOURS_A_YEAR * difference).alias("differential_apr_pct"),
-        pl.when(difference.is_null()).then(reasons).alias("differential_reason"),
-    )
-
-
-def _steps(rows: pl.DataFrame) -> pl.DataFrame:
-    """List the changes of a leg's rate in force, its end included: trajectory, ts, rate."""
-    stands_s = (STALE_INTERVALS * 3600 * pl.col("interval_hours")).round().cast(pl.Int64)
-    until = pl.col("ts").shift(-1).over("trajectory")
-    out = rows.select("trajectory", ts=pl.col("ts") + stands_s, until=until).filter(
-        (pl.col("ts") < pl.col("until")) | pl.col("until").is_null(), pl.col("ts").is_not_null()
-    )
-    return pl.concat(
-        [
-            rows.select(
-                "trajectory", "ts", "rate_per_hour", pl.col("interval_reason").alias("reason")
-            ),
-            out.select(
-                "trajectory",
-                "ts",
-                pl.lit(None, pl.Float64).alias("rate_per_hour"),
-                pl.lit(Reason.MISSING_LEG.value).alias("reason"),
-            ),
-        ]
-    ).sort("ts")
-
-
 def carry(
     frame: Frame,
     start: When | None = None,
     end: When | None = None,
     *,
     min_coverage: float = MIN_COVERAGE,
+    prices: Prices | None = None,
+    funding_only: bool = False,
 ) -> pl.DataFrame:
-    """Sum what the position has received after each settlement in ``(start, end]``.
+    """Sum what the position has received and gained after each settlement in ``(start, end]``.
 
     One row per time at which a leg settles. A settlement pays its whole rate to whoever holds the
     position at that time, and nothing is accrued between settlements. Where the other leg does not
     cover all the time in the window that a settlement pays for, only the covered part of the rate
-    counts: see `summary`, whose ``carry_bps`` is the last of this one.
+    counts: see `summary`, whose ``funding_bps`` is the last of this one. Basis is as there, up to
+    the row's time. With ``funding_only`` there is no column from basis_bps to prices_lack.
 
-    ============  =======  ====  ===============================================================
-    column        type     unit  meaning
-    ============  =======  ====  ===============================================================
-    trajectory    given    none  key of the trajectory
-    ts            Int64    s     the settlement, Unix UTC, to the minute
-    payment_bps   Float64  bps   received then, of the notional of one leg, negative where paid
-    carry_bps     Float64  bps   received since start
-    carry_reason  String   none  as of `summary`
-    window_start  Int64    s     as asked, Unix UTC, itself outside
-    window_end    Int64    s     as asked, Unix UTC, itself inside
-    method        String   none  what computed the row, with its version
-    params_hash   String   none  the same where the same was asked of any window
-    ============  =======  ====  ===============================================================
+    ==============  =======  ====  =============================================================
+    column          type     unit  meaning
+    ==============  =======  ====  =============================================================
+    trajectory      given    none  key of the trajectory
+    ts              Int64    s     the settlement, Unix UTC, to the minute
+    payment_bps     Float64  bps   received then, of the notional of one leg, negative where paid
+    funding_bps     Float64  bps   received since start
+    funding_reason  String   none  as of `summary`
+    basis_bps       Float64  bps   gained from prices since start
+    basis_reason    String   none  missing_price (at the opening, or at ts)
+    carry_bps       Float64  bps   both
+    carry_reason    String   none  as funding_reason, missing_price
+    prices_lack     String   none  what loads the prices, null where none lacks
+    window_start    Int64    s     as asked, Unix UTC, itself outside
+    window_end      Int64    s     as asked, Unix UTC, itself inside
+    method          String   none  what computed the row, with its version
+    params_hash     String   none  the same where the same was asked of any window
+    ==============  =======  ====  =============================================================
 
+    >>> key = "A_B:X.spot:Y.futures"
     >>> frame = pl.DataFrame(
     ...     {
-    ...         "trajectory": ["a"] * 3,
+    ...         "trajectory": [key] * 3,
     ...         "ts": [0, 28800, 57600],
     ...         "buy_rate": [0.0] * 3,
     ...         "sell_rate": [5e-4, 1e-4, 2e-4],
@@ -285,35 +219,38 @@ def carry(
     ...         "sell_interval_hours": [8] * 3,
     ...     }
     ... )
-    >>> carry(frame, 0, 57600).select("ts", "payment_bps", "carry_bps").rows()
-    [(28800, 1.0, 1.0), (57600, 2.0, 3.0)]
+    >>> spread = {"trajectory": key, "ts": [-28800, 0, 28800], "spread_log_bps": [9.0, 4.0, 6.0]}
+    >>> found = carry(frame, 0, 57600, prices=pl.DataFrame(spread))
+    >>> found.select("ts", "payment_bps", "funding_bps", "basis_bps", "carry_bps").rows()
+    [(28800, 1.0, 1.0, 5.0, 6.0), (57600, 2.0, 3.0, 3.0, 6.0)]
     """
-    question = _question(
-        "funding.carry/3", window_of(frame, start, end, settlements_extent), min_coverage
-    )
+    window = window_of(frame, start, end, settlements_extent)
+    question = _question("funding.carry/4", window, min_coverage, funding_only)
+    priced = LegPrices.of(prices, funding_only=funding_only)
     found = receipts(settlements(frame), question, min_coverage=min_coverage)
-    known = pl.col("carry_reason").is_null()
-    return (
+    known = pl.col("funding_reason").is_null()
+    rows = (
         found.payments.group_by("trajectory", "ts", maintain_order=True)
         .agg(pl.col("payment_bps").sum())
         .sort("trajectory", "ts")
         .join(
-            found.figures.select("trajectory", "carry_reason"),
+            found.figures.select("trajectory", "t_first", "funding_reason"),
             on="trajectory",
             how="left",
             maintain_order="left",
         )
-        .select(
-            "trajectory",
-            "ts",
+        .with_columns(
             pl.when(known).then("payment_bps"),
             pl.when(known)
             .then(pl.col("payment_bps").cum_sum().over("trajectory"))
-            .alias("carry_bps"),
-            "carry_reason",
-            *question.columns,
+            .alias("funding_bps"),
         )
     )
+    names = ["trajectory", "ts", "payment_bps", "funding_bps", "funding_reason"]
+    if priced is not None:
+        rows = with_basis(rows.with_columns(question.columns[0], window_end="ts"), priced)
+        names += BASIS
+    return rows.select(*names, *question.columns)
 
 
 def summary(
@@ -322,8 +259,10 @@ def summary(
     end: When | None = None,
     *,
     min_coverage: float = MIN_COVERAGE,
+    prices: Prices | None = None,
+    funding_only: bool = False,
 ) -> pl.DataFrame:
-    """Sum what the position received over ``(start, end]``, also as a yearly rate.
+    """Sum what the position received and gained over ``(start, end]``, and funding as yearly rate.
 
     One row per trajectory of the frame, sorted. Intervals are those of `intervals` over the whole
     frame.
@@ -332,15 +271,19 @@ def summary(
       it: the time from a settlement back over its interval. A spot leg covers everything.
     - Coverage is settlements present over settlements expected. One is expected per interval, and
       each counts by the part of its interval inside the window. So it is also a share of time.
-    - Only time that both legs cover counts, in the carry and in the yearly rate. Where it is less
+    - Only time that both legs cover counts, in the funding and in the yearly rate. Where it is less
       of the window than ``min_coverage``, 0 to 1, the figures are null.
-    - Carry is what was received in cash, as in `carry`: a settlement in ``(start, end]`` counts
+    - Funding is what was received in cash, as in `carry`: a settlement in ``(start, end]`` counts
       whole, also for an interval that began before ``start``. Of a settlement whose time in the
       window the other leg covers in part, that part counts.
+    - Basis is of the spread last known at ``start`` and at ``end``. Where none is known at
+      ``start``, the position is opened at the first that is known within 8 h and before the first
+      settlement, so that it receives the same.
     - The yearly rate is the mean over the covered time of the sell leg's rate per hour less the buy
-      leg's, times 8760 h. Where the window cuts an interval, only the time inside counts. So carry
-      over the hours of the window is this rate where the window begins and ends at a settlement of
-      both legs.
+      leg's, times 8760 h, of funding alone. Where the window cuts an interval, only the time inside
+      counts. So funding over the hours of the window is this rate where the window begins and ends
+      at a settlement of both legs.
+    - With ``funding_only`` there is no column from basis_bps to prices_lack.
 
     ======================  =======  ========  ==================================================
     column                  type     unit      meaning
@@ -366,14 +309,19 @@ def summary(
     implausible             String   none      rate_above_5_pct, "" for none: a rate beyond 5 % per
                                                interval is perhaps in the quote per contract
     implausible_n           Int64    count     settlements with such a rate, both legs
-    buy_carry_bps           Float64  bps       received on the buy leg: minus its rates
-    sell_carry_bps          Float64  bps       received on the sell leg: its rates
-    carry_bps               Float64  bps       received on both, of the notional of one leg
-    carry_reason            String   none      empty (nothing is known in the window), missing_leg
+    buy_funding_bps         Float64  bps       received on the buy leg: minus its rates
+    sell_funding_bps        Float64  bps       received on the sell leg: its rates
+    funding_bps             Float64  bps       received on both, of the notional of one leg
+    funding_reason          String   none      empty (nothing is known in the window), missing_leg
                                                (of one leg nothing is known), dense_rows (some rows
                                                are perhaps no settlements), low_coverage
     funding_apr_pct         Float64  percent   mean rate per hour, sell less buy, times 8760 h
-    funding_apr_reason      String   none      as carry_reason, also empty where n = 0
+    funding_apr_reason      String   none      as funding_reason, also empty where n = 0
+    basis_bps               Float64  bps       gained from prices: the fall of the log spread
+    basis_reason            String   none      missing_price (at the opening or the close)
+    carry_bps               Float64  bps       funding_bps + basis_bps
+    carry_reason            String   none      as funding_reason, missing_price
+    prices_lack             String   none      what loads the prices, null where none lacks
     window_start            Int64    s         as asked, Unix UTC, itself outside
     window_end              Int64    s         as asked, Unix UTC, itself inside
     method                  String   none      what computed the row, with its version
@@ -391,19 +339,29 @@ def summary(
     ...     }
     ... )
     >>> row = summary(frame, 0, 86400).row(0, named=True)
-    >>> row["n"], row["coverage"], round(row["carry_bps"], 9), round(row["funding_apr_pct"], 9)
+    >>> row["n"], row["coverage"], round(row["funding_bps"], 9), round(row["funding_apr_pct"], 9)
     (3, 1.0, 9.0, 32.85)
+    >>> row["carry_bps"], row["carry_reason"]
+    (None, 'missing_price')
     """
-    question = _question(
-        "funding.summary/3", window_of(frame, start, end, settlements_extent), min_coverage
-    )
+    window = window_of(frame, start, end, settlements_extent)
+    question = _question("funding.summary/4", window, min_coverage, funding_only)
+    priced = LegPrices.of(prices, funding_only=funding_only)
     found = receipts(settlements(frame), question, min_coverage=min_coverage)
-    return found.figures.with_columns(*question.columns)
+    figures = found.figures.with_columns(*question.columns)
+    if priced is None:
+        return figures
+    kept = with_basis(figures, priced)
+    return kept.select(pl.exclude(*BASIS, *_ASKED), *BASIS, *_ASKED)
 
 
-def _question(method: str, window: Interval, min_coverage: float) -> Question:
+_ASKED = ("window_start", "window_end", "method", "params_hash")
+
+
+def _question(method: str, window: Interval, min_coverage: float, funding_only: bool) -> Question:
     allowed = "a part of the window, 0 to 1"
     share = real_number("min_coverage", min_coverage, allowed)
     if not 0 <= share <= 1:
         raise InputError("min_coverage", min_coverage, allowed)
-    return Question(method, *window, options=(("min_coverage", share),))
+    options = (("min_coverage", share), ("funding_only", funding_only))
+    return Question(method, *window, options=options)

@@ -65,7 +65,7 @@ def receipts(
     >>> hours = {"buy_interval_hours": [None], "sell_interval_hours": [8]}
     >>> found = settlements(pl.DataFrame(rows | hours))
     >>> figures = receipts(found, Question("rows/1", 0, 28800)).figures
-    >>> figures.select("n", "coverage", "carry_bps").row(0)
+    >>> figures.select("n", "coverage", "funding_bps").row(0)
     (1, 1.0, 1.0)
     """
     paid = accruals(found, question)
@@ -200,14 +200,14 @@ def _reasons(min_coverage: float) -> list[pl.Expr]:
         Reason.LOW_COVERAGE: low,
     }
     return [
-        first_reason(carry).alias("carry_reason"),
+        first_reason(carry).alias("funding_reason"),
         first_reason(carry | {Reason.EMPTY: pl.col("n") == 0}).alias("funding_apr_reason"),
     ]
 
 
 def _figures() -> list[pl.Expr]:
     received = {
-        leg: pl.when(pl.col("carry_reason").is_null()).then(pl.col(f"{leg}_bps") + 0.0)
+        leg: pl.when(pl.col("funding_reason").is_null()).then(pl.col(f"{leg}_bps") + 0.0)
         for leg in LEGS
     }
     hourly = pl.col("accrued") / pl.col("common_s")
@@ -224,9 +224,9 @@ def _figures() -> list[pl.Expr]:
         first_reason({Reason.EMPTY: pl.col("n") == 0}).alias("settlements_reason"),
         named({HIGH_RATE: pl.col("implausible_n") > 0}).alias("implausible"),
         pl.col("implausible_n"),
-        *(received[leg].alias(f"{leg}_carry_bps") for leg in LEGS),
-        (received["buy"] + received["sell"]).alias("carry_bps"),
-        pl.col("carry_reason"),
+        *(received[leg].alias(f"{leg}_funding_bps") for leg in LEGS),
+        (received["buy"] + received["sell"]).alias("funding_bps"),
+        pl.col("funding_reason"),
         pl.when(pl.col("funding_apr_reason").is_null())
         .then(_PCT * HOURS_A_YEAR * hourly)
         .alias("funding_apr_pct"),

@@ -11,6 +11,7 @@ import polars as pl
 from toolkit.errors import InputError
 from toolkit.market import When
 from toolkit.statistics import funding as funding_statistics
+from toolkit.statistics.carry_marks import Prices
 from toolkit.statistics.conditions import Schema, column, condition
 from toolkit.statistics.contract import (
     Frame,
@@ -183,21 +184,24 @@ def funding_figures(
     fees: FeeModel | None = None,
     notional: float = NOTIONAL,
     style: Style = "taker",
+    prices: Prices | None = None,
+    funding_only: bool = False,
 ) -> pl.DataFrame:
-    """Measure funding: what it paid, how steady it was, and with ``fees`` what it left.
+    """Measure funding: what it and prices brought, how steady it was, with ``fees`` what it left.
 
     A trajectory's row has the columns of `toolkit.statistics.funding.summary`, with ``fees`` those
     of `toolkit.statistics.funding.net_summary`, then those of
     `toolkit.statistics.funding.persistence`. How the last were computed is in
-    ``persistence_method`` and ``persistence_params_hash``.
+    ``persistence_method`` and ``persistence_params_hash``. ``prices`` and ``funding_only`` are as
+    in `toolkit.statistics.funding.summary`.
 
     >>> rows = {"trajectory": "funding/A_B:X.futures:Y.futures", "ts": [28800, 57600],
     ...     "buy_rate": [0.0, 0.0], "sell_rate": [1e-4, 1e-4],
     ...     "buy_interval_hours": [8.0, 8.0], "sell_interval_hours": [8.0, 8.0]}
-    >>> funding_figures(pl.DataFrame(rows), 0, 57600)["carry_bps"].to_list()
+    >>> funding_figures(pl.DataFrame(rows), 0, 57600)["funding_bps"].to_list()
     [2.0]
     """
-    found = funding_statistics.summary(frame, start, end)
+    found = funding_statistics.summary(frame, start, end, prices=prices, funding_only=funding_only)
     if fees is not None:
         found = funding_statistics.net_summary(found, fees, notional=notional, style=style)
     return beside(found, persistence(frame, start, end), "persistence")

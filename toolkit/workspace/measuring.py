@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,6 +16,7 @@ from toolkit.errors import EmptyWindowError, InputError
 from toolkit.intervals import Interval
 from toolkit.market import Family, Pair, Trajectory, When
 from toolkit.series.base import MethodCall, Origin, remember
+from toolkit.series.held_prices import HeldPrices
 from toolkit.statistics.fee_table import NOTIONAL, FeeModel, Style
 from toolkit.statistics.funding import rows_window
 from toolkit.store import sync_advice
@@ -84,7 +85,8 @@ class Measuring(Loading):
         ``end`` (s), and the ``parameters``: ``rail.measure(tk.statistics.spread.episodes,
         enter_bps=50)``. It must not need more than one trajectory, since it is given some of them
         at a time. Rows are as in `toolkit.store.Store.groups`. Of funding they begin early enough
-        for the settlements of the window. ``streams`` are those meant, by default all. Without a
+        for the settlements of the window, and a statistic that takes ``prices`` is given those held
+        of the legs. ``streams`` are those meant, by default all. Without a
         window it is all that is held.
 
         ``cluster`` computes on many processes: a number of them, ``local``, the address of a Dask
@@ -112,6 +114,9 @@ class Measuring(Loading):
             self.store, family, found.to_dicts(), *self._asked(start, end), names=("start", "end")
         )
         read = rows_window(window) if family is Family.FUNDING else window
+        if family is Family.FUNDING and _takes_prices(function, parameters):
+            held_prices = HeldPrices(self.store, self._as_of)
+            parameters = parameters | {"prices": held_prices.over(found["stream"], window)}
         applied = partial(_applied, function, window, parameters)
         passes = Passes.of(self.store, cluster, as_of=self._as_of, plain_text=plain_text)
         return passes.over(family, read, applied, keys=named)[0]
@@ -135,6 +140,7 @@ class Measuring(Loading):
         fees: FeeModel | str | Path | None = None,
         notional: float = NOTIONAL,
         style: Style = "taker",
+        funding_only: bool = False,
         cluster: Where | None = None,
         plain_text: bool = False,
     ) -> pl.DataFrame:
@@ -143,15 +149,15 @@ class Measuring(Loading):
         The columns, ``where``, ``sort``, ``top`` and ``exclude_flags`` are those of
         `toolkit.statistics.spread.screen`: without a ``sort`` the widest now is first. With
         ``family`` funding they are those of `toolkit.statistics.screening.funding_figures`, and the
-        largest APR is first. Those kept from snapshots have coverage by polls, as in
-        `toolkit.statistics.polls.by_polls`: ``snapshot-spread`` as spreads, ``snapshot-funding`` as
-        `toolkit.statistics.screening.rate_figures`, without fees. ``symbols``, ``exchanges`` and
-        ``types`` take some pairs alone: those with both legs on one of the exchanges, and of the
-        markets ``spot/futures``. ``exclude_symbols`` leaves some out. ``pairs`` are keys
-        ``pair/BUY/SELL`` of any two prices held, and ``/FX``: they take the place of the spreads
-        held, and are joined as `pairs` does. ``fees`` is a fee table or its file, without it that
-        of the workspace. Without a window it is the last 7 days that are held, of pairs those that
-        their legs share, and of funding all that is held.
+        largest APR is first. ``funding_only`` leaves prices out of them. Those kept from snapshots
+        have coverage by polls, as in `toolkit.statistics.polls.by_polls`: ``snapshot-spread`` as
+        spreads, ``snapshot-funding`` as `toolkit.statistics.screening.rate_figures`, without fees.
+        ``symbols``, ``exchanges`` and ``types`` take some pairs alone: those with both legs on one
+        of the exchanges, and of the markets ``spot/futures``. ``exclude_symbols`` leaves some out.
+        ``pairs`` are keys ``pair/BUY/SELL`` of any two prices held, and ``/FX``: they take the
+        place of the spreads held, and are joined as `pairs` does. ``fees`` is a fee table or its
+        file, without it that of the workspace. Without a window it is the last 7 days that are
+        held, of pairs those that their legs share, and of funding all that is held.
 
         ``cluster`` and ``plain_text`` are as in `measure`.
 
@@ -160,12 +166,19 @@ class Measuring(Loading):
         """
         table = self.fees if fees is None else find_fees(self.store.path, fees)
         chosen = (types, exclude_symbols, pairs)
-        asked = Screening(family, symbols, exchanges, None, notional, style, *chosen)
+        asked = Screening(family, symbols, exchanges, None, notional, style, *chosen, funding_only)
         if fees is not None or asked.has_costs:
             asked = replace(asked, fees=table)
         ranking = asked.ranking(where, sort, top, exclude_flags)
         passes = Passes.of(self.store, cluster, as_of=self._as_of, plain_text=plain_text)
         return ranking.applied(asked.rows(passes, *self._asked(start, end)))
+
+
+def _takes_prices(function: Function, given: Mapping[str, Any]) -> bool:
+    """Return whether a statistic takes prices, and neither is given any nor leaves them out."""
+    if given.get("prices") is not None or given.get("funding_only"):
+        return False
+    return "prices" in inspect.signature(function).parameters
 
 
 def _applied(

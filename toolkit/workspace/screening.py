@@ -21,6 +21,8 @@ from toolkit.market import (
     asked_window,
     format_ts,
 )
+from toolkit.series.held_prices import HeldPrices
+from toolkit.statistics.carry_marks import LegPrices
 from toolkit.statistics.conditions import Schema
 from toolkit.statistics.fee_table import NOTIONAL, FeeModel, Style, check_asked
 from toolkit.statistics.funding import rows_window, settled_window
@@ -73,7 +75,8 @@ class Screening:
     ``symbols``, ``exchanges`` and ``types`` None take all, ``exclude_symbols`` None leaves none
     out. A series is taken where all its legs are on one of the exchanges, and where the markets of
     its legs, such as ``spot/futures``, are one of the types. Raises `InputError` for a ``family``
-    that is not one of `Screened`, for fees of rates in force, and as
+    that is not one of `Screened`, for fees of rates in force, for ``funding_only``, which leaves
+    prices out, of another family than funding, and as
     `toolkit.statistics.spread.net_summary`.
     """
 
@@ -86,12 +89,17 @@ class Screening:
     types: str | Iterable[str] | None = None
     exclude_symbols: str | Iterable[str] | None = None
     pairs: Iterable[Pair | str] | Pair | str | None = None
+    funding_only: bool = False
 
     def __post_init__(self) -> None:
         if self.family not in list(Screened):
             raise InputError("family", self.family, list(Screened))
         if self.pairs is not None and self.kind is not Screened.SPREAD:
             raise InputError("pairs", self.pairs, "pairs of prices with the family spread alone")
+        if self.funding_only and self.kind is not Screened.FUNDING:
+            raise InputError(
+                "funding_only", self.funding_only, "True with the family funding alone"
+            )
         if self.fees is not None:
             check_asked(self.fees, self.notional, self.style)
             if not self.has_costs:
@@ -200,9 +208,14 @@ class Screening:
                 window = held_window(store, Family(self.family), rows, start, end, names=names)
                 if self.kind is Screened.SPREAD:
                     window = unusual_window(window, start, end)
-        read = rows_window(window) if self.kind is Screened.FUNDING else window
-        measure = partial(self._measured, window=window, fees=self.fees, polled=polled)
         keys = [each.key for each in chosen]
+        read, prices = window, None
+        if self.kind is Screened.FUNDING:
+            read = rows_window(window)
+            prices = None if self.funding_only else HeldPrices(store, as_of).at_ends(keys, window)
+        measure = partial(
+            self._measured, window=window, fees=self.fees, polled=polled, prices=prices
+        )
         return self._found(store, passes.over(self.kind, read, measure, keys=keys)[0], window)
 
     def _found(self, store: Store, found: pl.DataFrame, window: Interval) -> pl.DataFrame:
@@ -217,10 +230,12 @@ class Screening:
         window: Interval,
         fees: FeeModel | None,
         polled: tuple[PollCount, int | None] | None,
+        prices: LegPrices | None = None,
     ) -> pl.DataFrame:
         """Measure rows. ``polled`` are the polls and their period, None of what is none."""
         costs: dict[str, Any] = {"fees": fees, "notional": self.notional, "style": self.style}
         if self.kind is Screened.FUNDING:
+            costs |= {"prices": prices, "funding_only": self.funding_only}
             return funding_figures(rows, *window, **costs)
         polls, step_s = polled or (None, None)
         if self.kind is Screened.SNAPSHOT_FUNDING:

@@ -32,7 +32,8 @@ def chart(frame=None, **more):
     window = {"start": START, "end": START + 3 * EIGHT}
     source = Source("simulated", "seed-7")
     frame = settled() if frame is None else frame
-    return funding_chart(frame, **{"trajectory": PAIR, "source": source, **window, **more})
+    only = {"funding_only": "prices" not in more}
+    return funding_chart(frame, **{"trajectory": PAIR, "source": source, **window, **only, **more})
 
 
 def test_the_differential_stands_in_steps_above_and_the_carry_below():
@@ -65,17 +66,17 @@ def test_a_rate_from_before_the_window_stands_at_its_start_and_pays_nothing():
 
 def test_titles_say_what_which_units_how_many_and_what_it_came_to():
     layout = chart().layout
-    assert layout.title.text == "BTC_USDT: funding differential and carry"
+    assert layout.title.text == "BTC_USDT: funding differential and what it paid"
     assert layout.title.subtitle.text.split("<br>") == [
         PAIR.legs_key,
         "2023-03-10 00:00 to 2023-03-11 00:00 UTC",
         "n = 3, coverage 100 %",
-        "carry +1.00 bps, APR +3.65 %",
+        "funding +1.00 bps, APR +3.65 %, prices left out",
         "+: long buy, short sell receives",
         "SIMULATED market, seed-7",
     ]
     assert layout.yaxis.title.text == "differential (% per 8 h)"
-    assert layout.yaxis2.title.text == "carry (bps)"
+    assert layout.yaxis2.title.text == "cumulative (bps)"
     assert [note.text for note in layout.annotations] == ["SIMULATED"]
 
 
@@ -99,7 +100,7 @@ def test_a_leg_of_which_nothing_is_known_leaves_no_carry_and_says_why():
     figure = chart(frame)
     assert len(figure.data[1].x) == 0
     assert np.isnan(figure.data[0].y).all()
-    assert "carry not known: one leg has nothing to compare" in figure.layout.title.subtitle.text
+    assert "funding not known: one leg has nothing to compare" in figure.layout.title.subtitle.text
 
 
 def test_a_window_of_which_one_leg_covers_half_draws_no_carry_and_says_why():
@@ -108,7 +109,7 @@ def test_a_window_of_which_one_leg_covers_half_draws_no_carry_and_says_why():
     assert len(figure.data[1].x) == 0
     words = figure.layout.title.subtitle.text
     assert "coverage 50 %" in words
-    assert "carry not known: too little of the window is covered on both legs" in words
+    assert "funding not known: too little of the window is covered on both legs" in words
 
 
 def test_both_legs_rates_stand_in_the_hover():
@@ -179,3 +180,23 @@ def test_a_missing_column_is_named():
 def test_a_yearly_differential_names_its_unit_without_a_bracket_in_a_bracket():
     axis = chart(unit="% per year (APR)").layout.yaxis
     assert axis.title.text == "differential (% per year)"
+
+
+def test_with_prices_the_carry_is_a_line_of_its_own_and_the_cost_is_off_it():
+    known = {"ts": [START - EIGHT + EIGHT * k for k in range(4)], "trajectory": PAIR.legs_key}
+    prices = pl.DataFrame(known | {"spread_log_bps": [10.0, 12.0, 9.0, 4.0]})
+    figure = chart(prices=prices, cost_bps=1.5)
+    _, paid, carry, net = figure.data
+    assert (paid.name, carry.name) == ("cumulative funding", "carry: funding and prices")
+    gained = [0.0, -2.0, 1.0, 6.0]
+    assert carry.y.tolist() == pytest.approx([a + b for a, b in zip(paid.y, gained, strict=True)])
+    assert net.y.tolist() == pytest.approx([each - 1.5 for each in carry.y])
+    assert "prices +6.00 bps, carry +7.00 bps" in figure.layout.title.subtitle.text
+
+
+def test_without_prices_no_carry_and_no_net_is_drawn_and_the_reason_is_given():
+    figure = chart(prices=None, cost_bps=1.5)
+    assert [line.name for line in figure.data][1:] == ["cumulative funding"]
+    words = figure.layout.title.subtitle.text
+    assert "funding +1.00 bps" in words
+    assert "carry not known: the prices of both legs that it needs are not held" in words

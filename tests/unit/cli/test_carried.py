@@ -27,12 +27,17 @@ def test_holdings_are_printed_and_their_json_is_what_the_statistics_say(
 ) -> None:
     shown = rail(*ASKED, "--horizon", "8h")
     done = rail(*ASKED, "--horizon", "8h", "--format", "json")
-
     assert (shown.returncode, shown.stderr, done.returncode, done.stderr) == (0, "", 0, "")
-    assert shown.stdout.startswith("Funding kept by positions entered each 1h of ")
+    assert shown.stdout.startswith("Kept with prices by positions entered each 1h of ")
     row = json.loads(done.stdout)
     assert row.pop("source") == held.source.label
-    assert funding.holdings(held.series(FUNDING), *SETTLED, horizons=["8h"]).to_dicts() == [row]
+    (expected,) = funding.holdings(held.series(FUNDING), *SETTLED, horizons=["8h"]).to_dicts()
+    assert expected.pop("prices_lack") != row["prices_lack"]
+    lacks = row.pop("prices_lack")
+    assert expected == row
+    assert row["gross_reason"] == "missing_price"
+    assert lacks.startswith(f'rail.sync(["{FUNDING.legs_key}"], ')
+    assert f"rail sync {FUNDING.legs_key} --start" in " ".join(shown.stdout.split())
     assert row["n"] > 0
     done = rail(*ASKED, "--horizon", "8h", "--compound", "--format", "json")
     assert json.loads(done.stdout)["notional_basis"] == "compound"
@@ -48,10 +53,10 @@ def test_each_leg_of_the_pairs_is_held_alone_and_net_of_its_own_fees(
     assert set(alone) == {f"funding/{FUNDING.symbol}:{leg}" for leg in FUNDING.legs}
     fees = FeeModel.read(workdir / "fees.toml")
     legs = funding.legs(held.series(FUNDING))
-    gross = funding.holdings(legs, *SETTLED, horizons=["8h"])
-    for key, mean in gross.select("trajectory", "gross_mean_bps").iter_rows():
+    gross = funding.holdings(legs, *SETTLED, horizons=["8h"], funding_only=True)
+    for key, mean in gross.select("trajectory", "funding_mean_bps").iter_rows():
         cost = fees.round_trip_bps(key.removeprefix("funding/"), at=SETTLED.start)
-        assert alone[key]["net_mean_bps"] == pytest.approx(mean - cost)
+        assert alone[key]["funding_only_net_mean_bps"] == pytest.approx(mean - cost)
 
 
 @pytest.mark.usefixtures("held")
@@ -63,10 +68,12 @@ def test_a_length_that_is_none_is_refused(rail: Rail, option: str, value: str) -
 @pytest.mark.usefixtures("held")
 def test_with_a_fee_table_net_figures_follow(rail: Rail, workdir: Path) -> None:
     (workdir / "fees.toml").write_text(rail("fees", "--example").stdout)
-    done = rail(*ASKED, "--horizon", "8h", "--fees", "fees.toml", "--format", "json")
+    asked = (*ASKED, "--horizon", "8h", "--fees", "fees.toml", "--funding-only")
+    done = rail(*asked, "--format", "json")
     row = json.loads(done.stdout)
     fees = FeeModel.read(workdir / "fees.toml")
     cost = fees.round_trip_bps(FUNDING, at=SETTLED.start)
     assert row["cost_mean_bps"] == cost
-    assert row["net_mean_bps"] == pytest.approx(row["gross_mean_bps"] - cost)
+    assert row["funding_only_net_mean_bps"] == pytest.approx(row["funding_mean_bps"] - cost)
+    assert rail(*asked).stdout.startswith("Funding only, kept by positions entered each 1h of ")
     assert row["fee_model_hash"] == fees.hash

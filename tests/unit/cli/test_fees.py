@@ -121,9 +121,11 @@ def test_funding_has_the_carry_net_of_a_round_trip(
 ) -> None:
     (workdir / "rail.toml").write_text('fees = "fees.toml"')
     (net,) = rows_of(rail("stats", "funding", "--format", "json"))
-    assert net["net_carry_bps"] == net["carry_bps"] - net["cost_bps"]
+    assert (net["net_carry_bps"], net["net_carry_reason"]) == (None, "missing_price")
+    (net,) = rows_of(rail("stats", "funding", "--funding-only", "--format", "json"))
+    assert net["funding_only_net_carry_bps"] == net["funding_bps"] - net["cost_bps"]
     assert net["fee_model"] == table.name
-    assert "days to break even at the mean rate" in rail("stats", "funding").stdout
+    assert "days of funding alone at the mean rate to break even" in rail("stats", "funding").stdout
 
 
 @pytest.mark.usefixtures("table")

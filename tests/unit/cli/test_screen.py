@@ -74,7 +74,10 @@ def test_flags_leave_rows_out_and_the_table_counts_them(rail: Rail, held: Store)
 @pytest.mark.usefixtures("fees")
 def test_funding_is_screened_by_its_carry_net_and_its_persistence(rail: Rail) -> None:
     done = rail("screen", "funding")
-    assert done.stdout.startswith("Funding received over (2026-")
+    assert done.stdout.startswith("Funding received, and carry with prices, over (2026-")
+    only = rail("screen", "funding", "--funding-only").stdout
+    assert only.startswith("Funding only over (2026-")
+    assert "carry bps" not in only
     assert "EXAMPLE" in done.stdout
     (row,) = as_json(rail("screen", "funding", "--format", "json"))
     assert row["trajectory"] == FUNDING.key

@@ -79,10 +79,15 @@ def test_funding_is_printed_and_its_json_is_what_the_statistics_say(
     shown = printed(rail("stats", "funding", *window))
     (row,) = as_json(rail("stats", "funding", FUNDING_KEY, *window, "--format", "json"))
 
-    assert shown.startswith("Funding received over ")
-    assert re.search(r"carry, received on both bps\s+-?\d+\.\d\d", shown)
+    assert shown.startswith("Funding received, and carry with prices, over ")
+    assert re.search(r"funding, received on both bps\s+-?\d+\.\d\d", shown)
+    assert "carry is not known of 1 of 1, whose prices are not held" in " ".join(shown.split())
+    assert f"rail sync {FUNDING.legs_key} --start" in " ".join(shown.split())
     carry = funding.summary(held.series(FUNDING), *SETTLED, min_coverage=0.8).to_dicts()[0]
     assert row.pop("source") == held.source.label
+    assert carry["carry_reason"] == "missing_price"
+    assert carry.pop("prices_lack") != row["prices_lack"]
+    assert row.pop("prices_lack").startswith(f'rail.sync(["{FUNDING.legs_key}"], ')
     assert {name: row.pop(name) for name in carry} == carry
     assert set(row.values()) == {None}, "the service's own differential is for what has no rates"
 
@@ -153,8 +158,8 @@ def test_figures_of_uneven_legs_need_a_lower_coverage_asked_for(rail: Rail, unev
     assert re.search(r"coverage of both at once\s+50.41%", shown)
     assert re.search(r"coverage of the leg sold\s+100.00%", shown)
     assert "too little of the window is covered" in " ".join(shown.split())
-    assert "or --min-coverage 0.5, gives the carry of 1 more" in " ".join(shown.split())
-    assert row["carry_bps"] == pytest.approx(1 - 31)
+    assert "or --min-coverage 0.5, gives the funding of 1 more" in " ".join(shown.split())
+    assert row["funding_bps"] == pytest.approx(1 - 31)
     assert "min_coverage: 1.5 is not allowed; allowed: a part of the window, 0 to 1" in wrong
 
 
@@ -287,7 +292,7 @@ def test_series_kept_from_snapshots_are_marked_for_a_reader(rail: Rail, kept: St
         (["spread", RATE], "two legs"),
         (["spread", STEADY.replace("B.", "D.")], "nearest: snapshot-spread/BTC_USDT:A.spot:"),
         (["funding", RATE, "--min-coverage", "0.5"], "for settlements, not for rates in force"),
-        (["funding", RATE, "--sort", "carry_bps"], "--sort: 'carry_bps' is not allowed"),
+        (["funding", RATE, "--sort", "funding_bps"], "--sort: 'funding_bps' is not allowed"),
         (["funding", RATE, "--where", "carry_bps > 1"], "--where: 'carry_bps' is not allowed"),
         (["spread", STEADY, "--start", "2026-10-01", "--end", "2026-10-02"], "holds nothing in"),
     ],
@@ -322,7 +327,7 @@ def test_legs_the_other_way_round_are_turned_with_a_word(rail: Rail) -> None:
     )
     (carry,) = as_json(rail("stats", "funding", FUNDING_KEY, *asked))
     turned = rail("stats", "funding", reversed_legs(FUNDING_KEY), *asked)
-    assert json.loads(turned.stdout)["carry_bps"] == pytest.approx(-carry["carry_bps"])
+    assert json.loads(turned.stdout)["funding_bps"] == pytest.approx(-carry["funding_bps"])
     assert "legs and signs are turned" in turned.stderr
 
 

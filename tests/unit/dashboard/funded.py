@@ -1,6 +1,7 @@
 """A store with funding, and what the page of it shows, in plain values."""
 
 import json
+import math
 
 import polars as pl
 
@@ -36,6 +37,22 @@ def settled(missing=()):
     )
 
 
+def spread_held(widens_bps=0.0):
+    """Ten days and a half of hours of a spread of 5 bps, that widens to the end."""
+    hours = range(-12, 240)
+    bps = [5.0 + widens_bps * max(hour, 0) / 239 for hour in hours]
+    return pl.DataFrame(
+        {
+            "ts": [START + 3600 * hour for hour in hours],
+            "buy_price": 20_000.0,
+            "sell_price": [20_000.0 * math.exp(each / 1e4) for each in bps],
+            "spread_pct": None,
+            "extra": None,
+        },
+        schema_overrides={"spread_pct": pl.Float64, "extra": pl.String},
+    )
+
+
 def overview():
     legs = [
         ("BTC_USDT", "AURORA", 1e-4, 8),
@@ -57,7 +74,10 @@ def overview():
     return json.dumps({"type": "funding_overview", "ts": SERVED_AT, "items": items}).encode()
 
 
-def fill(path, *, pairs=True, rates=True, missing=(), source=SOURCE):
+def fill(
+    path, *, pairs=True, rates=True, missing=(), source=SOURCE, widens_bps=0.0, priced=(PAIR, OTHER)
+):
+    """Both pairs' funding, and the spreads of those that are priced."""
     store = empty_store(path, source)
     writer = StoreWriter(store)
     load = writer.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"))
@@ -66,6 +86,11 @@ def fill(path, *, pairs=True, rates=True, missing=(), source=SOURCE):
         batch = Batch()
         for trajectory in (PAIR, OTHER):
             batch.add(trajectory, settled(missing), Interval(START, SERVED_AT), edge)
+        hourly = Edge(served_at=SERVED_AT, delay_s=0, retention_s=None, step_s=3600)
+        for pair in priced:
+            spread = Trajectory.spread(str(pair.symbol), *pair.legs)
+            window = Interval(START - 43_200, SERVED_AT)
+            batch.add(spread, spread_held(widens_bps), window, hourly)
         writer.commit(load, batch)
     if rates:
         keep_snapshot(store, load, "funding", overview(), SERVED_AT)

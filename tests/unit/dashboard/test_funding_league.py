@@ -70,23 +70,23 @@ def held(tmp_path_factory):
 
 
 def test_a_pair_is_measured_until_both_of_its_legs_have_settled(held):
-    found = measure_carried(held)
+    found = measure_carried(held, funding_only=True)
     row = found.row(by_predicate=(pl.col("trajectory") == PAYS.key) & (pl.col("days") == 1))
     named = dict(zip(found.columns, row, strict=True))
     assert named["window_end"] == START + 10 * DAY
     assert named["coverage"] == 1
-    assert named["carry_bps"] == pytest.approx(3 * 2.0)
+    assert named["funding_bps"] == pytest.approx(3 * 2.0)
 
 
 def test_a_pair_whose_settlements_ended_long_ago_has_no_figure_and_the_reason(held):
-    rows = league_rows(measure_carried(held), None, 1e4)
+    rows = league_rows(measure_carried(held, funding_only=True), None, 1e4)
     old = rows.row(by_predicate=pl.col("key") == OLD.key, named=True)
     assert (old["kept_1d"], old["kept_7d"], old["kept_30d"]) == (None, None, None)
     assert old["words_1d"] == "no observation in the window, coverage 0 %"
 
 
 def test_a_pair_is_turned_so_that_it_received_and_the_cost_is_taken_off_the_turned_one(held):
-    carried = measure_carried(held)
+    carried = measure_carried(held, funding_only=True)
     gross = league_rows(carried, None, 1e4)
     assert gross["key"].to_list()[0] == turned_key(COSTS)
     assert gross["is_turned"].to_list()[:2] == [True, False]
@@ -142,10 +142,10 @@ def test_the_largest_fall_and_rise_are_those_of_a_position_held_all_the_time(see
     rows = settlements(10, 1e-4, seed).with_columns(trajectory=pl.lit(PAYS.key))
     window = (START, START + 10 * DAY)
     (_, fall, rise) = largest_falls(carry(rows, *window)).row(0)
-    asked = {"horizons": [10 * DAY], "every": DAY}
-    held_once = holdings(rows, *window, **asked)["drawdown_median_bps"].item()
+    asked = {"horizons": [10 * DAY], "every": DAY, "funding_only": True}
+    held_once = holdings(rows, *window, **asked)["funding_only_drawdown_median_bps"].item()
     other = turned(rows, turned_key(PAYS))
-    turned_once = holdings(other, *window, **asked)["drawdown_median_bps"].item()
+    turned_once = holdings(other, *window, **asked)["funding_only_drawdown_median_bps"].item()
     assert (fall, rise) == pytest.approx((held_once, turned_once))
 
 

@@ -50,13 +50,15 @@ def test_the_python_of_the_page_gives_the_settlements_of_its_files(page, store):
 def test_a_link_opens_its_pair_with_differential_carry_and_their_grounds(page, store):
     shown = page(store, trajectory=PAIR.key, window="All")
     assert shown.get_by_key("funding_view").value == "pair"
-    differential, carry = figures(shown)[0]["data"]
+    differential, paid, carry = figures(shown)[0]["data"]
     assert differential["name"] == "differential, sell less buy"
-    assert carry["name"] == "cumulative carry"
+    assert (paid["name"], carry["name"]) == ("cumulative funding", "carry: funding and prices")
     # Ten days: from one interval before the first settlement to the newest.
     assert metrics(shown) == {
-        "Cumulative carry (bps)": "+60.00",
-        "Simple APR (%)": "+21.90",
+        "Funding (bps)": "+60.00",
+        "Funding, simple APR (%)": "+21.90",
+        "Prices (bps)": "0.00",
+        "Carry: funding and prices (bps)": "+60.00",
         "On the leg bought (bps)": "-30.00",
         "On the leg sold (bps)": "+90.00",
         "Time it is received": "100 %",
@@ -64,7 +66,7 @@ def test_a_link_opens_its_pair_with_differential_carry_and_their_grounds(page, s
         "Longest time of one sign": "9 d 16 h",
         "Carry to noise, a year": "–",
     }
-    assert beside(shown).count("n = 30, coverage 100 %") == 4
+    assert beside(shown).count("n = 30, coverage 100 %") == 6
     assert len(rows_of(shown, "settlements")["leg"]) == 60
 
 
@@ -101,10 +103,11 @@ def test_what_holding_a_pair_kept_is_listed_by_the_time_held_gross_and_net(page,
 
 def test_the_chart_of_a_pair_is_in_the_unit_and_has_the_carry_net_of_fees(page, store):
     shown = page(store, trajectory=PAIR.key, window="All", unit="24h", fees="example")
-    differential, gross, net = figures(shown)[0]["data"]
+    differential, paid, gross, net = figures(shown)[0]["data"]
     assert differential["hovertemplate"].startswith("%{y:+,.4~f} % per 24 h")
     assert figures(shown)[0]["layout"]["yaxis"]["title"]["text"] == "differential (% per 24 h)"
-    assert (gross["name"], net["name"]) == ("cumulative carry", "net of a round trip")
+    assert paid["name"] == "cumulative funding"
+    assert (gross["name"], net["name"]) == ("carry: funding and prices", "net of a round trip")
     assert metrics(shown)["Mean rate (% per 24 h)"] == "+0.0600"
 
 
@@ -131,7 +134,7 @@ def test_the_countdown_goes_by_the_services_clock(page, store):
 def test_a_shorter_window_is_measured_anew(page, store):
     shown = page(store, trajectory=PAIR.key, window="All")
     shown.get_by_key("funding_window").set_value("24 hours").run()
-    assert metrics(shown)["Cumulative carry (bps)"] == "+6.00"
+    assert metrics(shown)["Funding (bps)"] == "+6.00"
     assert "n = 3, coverage 100 %" in beside(shown)
     assert shown.query_params["window"] == "24 hours"
 
@@ -141,9 +144,9 @@ def test_the_carry_is_net_of_one_round_trip_by_the_table_that_is_chosen(page, st
     example = FeeModel.example(["AURORA", "BOREAS", "CORONA"])
     cost = example.round_trip_bps(PAIR, style="maker", at=START)
     found = metrics(shown)
-    assert found["Cumulative carry (bps)"] == "+60.00"
+    assert found["Funding (bps)"] == "+60.00"
     assert found["Net carry (bps)"] == f"{60 - cost:+.2f}"
-    assert found["Break-even (days)"] == f"{cost / 6:+.2f}"
+    assert found["Break-even by funding only (days)"] == f"{cost / 6:+.2f}"
     assert f"cost: {cost:.2f} bps" in beside(shown)
     assert f"`{example.name}` ({example.hash}), style maker" in kept(shown).help
     assert (shown.query_params["fees"], shown.query_params["style"]) == ("example", "maker")
@@ -160,7 +163,7 @@ def test_a_style_that_holds_no_position_is_named_with_what_is_taken_in_its_place
 def test_missing_settlements_are_counted(page, tmp_path):
     shown = page(fill(tmp_path / "gap.duckdb", missing=(10, 11)), trajectory=PAIR.key, window="All")
     assert any("Settlements missing between others: 4" in each for each in texts(shown.caption))
-    assert metrics(shown)["Cumulative carry (bps)"] == "+56.00"
+    assert metrics(shown)["Funding (bps)"] == "+56.00"
     remarks = rows_of(shown, "settlements")["remark"]
     assert [each for each in remarks if each] == ["one before it is missing"] * 2
 
@@ -172,21 +175,21 @@ def test_a_pair_held_the_other_way_round_is_shown_as_asked_with_every_sign_turne
     assert shown.query_params["trajectory"] == f"funding/{asked}"
     assert not shown.warning
     assert metrics(shown) | {
-        "Cumulative carry (bps)": "-60.00",
-        "Simple APR (%)": "-21.90",
+        "Funding (bps)": "-60.00",
+        "Funding, simple APR (%)": "-21.90",
         "On the leg bought (bps)": "-90.00",
         "On the leg sold (bps)": "+30.00",
         "Time it is received": "0 %",
     } == metrics(shown)
     chart, words = figures(shown)[0], read_out(shown)
     assert asked in words
-    assert "carry -60.00 bps, APR -21.90 %" in words
+    assert "funding -60.00 bps, APR -21.90 %, prices 0.00 bps, carry -60.00 bps" in words
     assert chart["data"][0]["hovertext"][0] == " (buy 32.85, sell 10.95)"
     newest = rows_of(shown, "settlements")
     assert newest["leg"][:2] == ["buy", "sell"]
     assert newest["rate (%)"][:2] == ["0.0300", "0.0100"]
     shown.get_by_key("funding_pair").set_value(OTHER.key).run()
-    assert metrics(shown)["Cumulative carry (bps)"] == "+60.00"
+    assert metrics(shown)["Funding (bps)"] == "+60.00"
 
 
 def test_a_pair_that_is_not_held_is_not_replaced_by_another(page, store):
@@ -196,3 +199,41 @@ def test_a_pair_that_is_not_held_is_not_replaced_by_another(page, store):
     assert not figures(shown)
     assert not shown.metric
     assert shown.run().query_params["trajectory"] == asked
+
+
+def test_prices_are_in_what_is_kept_and_funding_only_says_that_they_are_not(page, tmp_path):
+    store = fill(tmp_path / "wider.duckdb", widens_bps=50.0)
+    asked = {"trajectory": PAIR.key, "window": "All", "fees": "example", "style": "maker"}
+    shown = page(store, **asked)
+    found = metrics(shown)
+    basis = float(found["Prices (bps)"])
+    assert basis == pytest.approx(-50, abs=2)
+    assert found["Carry: funding and prices (bps)"] == f"{60 + basis:+.2f}"
+    assert found["Net carry (bps)"] == f"{60 + basis - 10:+.2f}"
+    assert f"funding +60.00, prices {basis:+.2f}" in kept(shown).value
+    with_prices = rows_of(shown, "holdings")
+    assert with_prices["of it funding, median"][-1] == "42.00"
+    assert float(with_prices["median"][-1]) == pytest.approx(42 - 50 * 7 / 10, abs=1)
+
+    only = page(store, **asked, prices="without")
+    assert only.get_by_key("funding_prices").value == "without"
+    assert "funding only" in kept(only).value
+    found = metrics(only)
+    assert found["Net carry, funding only (bps)"] == "+50.00"
+    assert not {"Prices (bps)", "Net carry (bps)", "Carry: funding and prices (bps)"} & set(found)
+    listed = rows_of(only, "holdings")
+    assert listed["funding median"][-1] == "42.00"
+    assert any("What holding it kept, funding only" in each for each in texts(only.markdown))
+
+
+def test_without_prices_what_is_kept_is_not_known_and_a_button_loads_them(page, tmp_path):
+    store = fill(tmp_path / "unpriced.duckdb", priced=())
+    shown = page(store, trajectory=PAIR.key, window="All", fees="example", style="maker")
+    found = metrics(shown)
+    assert (found["Funding (bps)"], found["Carry: funding and prices (bps)"]) == ("+60.00", "–")
+    assert found["Net carry (bps)"] == "–"
+    assert "the prices of both legs that it needs are not held; funding +60.00" in kept(shown).value
+    assert "the prices of both legs that it needs are not held" in beside(shown)
+    button = next(each for each in shown.button if "Load their prices" in each.label)
+    assert not button.disabled
+    assert rows_of(shown, "holdings")["of it funding, median"][-1] == "42.00"

@@ -13,7 +13,7 @@ import pytest
 
 from tests import miniature
 from toolkit.cli.held import asked_for
-from toolkit.cli.measured import funding_sheet
+from toolkit.cli.received import funding_sheet
 from toolkit.cli.table_options import Format, TableOptions
 from toolkit.cli.tables import show
 from toolkit.client import Client

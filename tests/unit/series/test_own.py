@@ -109,7 +109,7 @@ def test_spreads_and_funding_of_ones_own_have_the_statistics_of_the_service_s() 
     )
     funding = own_series(settled, "funding/BTC_USD:VENDOR.spot:OTHER.futures")
     assert isinstance(funding, FundingSeries)
-    assert funding.summary()["carry_bps"][0] == pytest.approx(9 * 1.0)
+    assert funding.summary()["funding_bps"][0] == pytest.approx(9 * 1.0)
 
 
 def test_a_clock_that_is_late_is_found_by_a_pair_with_what_is_stored() -> None:

@@ -84,48 +84,44 @@ class ByTrade:
             ]
         )
 
-    def price(self, ts: int) -> tuple[float, float] | None:
+    def price(self, ts: int, *, fresh: bool = True) -> tuple[float, float] | None:
         if not self.known:
             return 1.0, 1.0
         at, buy, sell = max((row for row in self.known if row[0] <= ts), default=(-math.inf, 0, 0))
-        return (buy, sell) if ts - at <= 1800 else None
+        return (buy, sell) if not fresh or ts - at <= 1800 else None
 
     def trade(self, entry: int, horizon: int) -> dict[str, float] | None:
         first = self.price(entry)
         times = sorted(ts for ts in self.paid if entry < ts <= entry + horizon)
-        marks = [self.price(ts) for ts in (*times, entry + horizon)]
-        if first is None or None in marks:
+        last = self.price(entry + horizon)
+        if first is None or last is None:
             return None
+        marks = [*(self.price(ts, fresh=False) for ts in times), last]
         levels, received, wealth, even = [0.0], 0.0, 1.0, math.inf
         for ts, mark in zip((*times, entry + horizon), marks, strict=True):
             settles = ts in times and len(levels) <= len(times)
             buy, sell = self.paid[ts] if settles else (0.0, 0.0)
-            if self.mode == "drifting":
-                one = math.sqrt(first[0] * first[1])
-                received += 1e4 * (sell * mark[1] - buy * mark[0]) / one
-                level = received + 1e4 * (mark[0] - mark[1] - first[0] + first[1]) / one
-            else:
-                fall = math.log(first[1] / first[0]) - math.log(mark[1] / mark[0])
-                received += 1e4 * (sell - buy)
-                wealth *= 1 + sell - buy
-                level = received + 1e4 * fall
-                if self.mode == "compound":
-                    level = 1e4 * (wealth * math.exp(fall) - 1)
+            fall = math.log(first[1] / first[0]) - math.log(mark[1] / mark[0])
+            received += 1e4 * (sell - buy)
+            wealth *= 1 + sell - buy
+            level = received + 1e4 * fall
+            if self.mode == "compound":
+                level = 1e4 * (wealth * math.exp(fall) - 1)
             levels.append(level)
             if settles and level >= COST - 1e-9 and even == math.inf:
                 even = (ts - entry) / HOUR
         falls = [max(levels[: k + 1]) - level for k, level in enumerate(levels)]
-        return {"gross": levels[-1], "fall": max(falls), "even": even}
+        funding = 1e4 * (wealth - 1) if self.mode == "compound" else received
+        return {"gross": levels[-1], "funding": funding, "fall": max(falls), "even": even}
 
 
 def check_every_trade(seed: int, mode: str) -> None:
     rng = np.random.default_rng(seed)
     hours = 8 * int(rng.integers(8, 20))
     buy, sell = calendar(rng, hours), calendar(rng, hours)
-    priced = mode == "drifting" or bool(rng.integers(2))
-    prices = minute_prices(rng, hours) if priced else None
+    prices = minute_prices(rng, hours) if rng.integers(3) else None
     given = prices
-    if prices is not None and mode != "drifting":
+    if prices is not None and rng.integers(2):
         spread = 1e4 * (pl.col("sell_price") / pl.col("buy_price")).log()
         given = prices.select("trajectory", "ts", spread_log_bps=spread)
     found = funding.holdings(
@@ -135,6 +131,7 @@ def check_every_trade(seed: int, mode: str) -> None:
         horizons=["1h", "8h", "36h"],
         every="2h",
         prices=given,
+        funding_only=prices is None,
         max_stale_s=1800,
         fees=FeeModel.example(),
         compound=mode == "compound",
@@ -148,11 +145,21 @@ def check_every_trade(seed: int, mode: str) -> None:
 def check_row(row: dict, trades: list[dict[str, float] | None]) -> None:
     """Compare the figures of a horizon with those of its trades, None for one without a price."""
     some = [trade for trade in trades if trade]
-    assert (row["n_due"], row["n"], row["n_uncovered"]) == (len(trades), len(some), 0)
-    assert row["n_unpriced"] == len(trades) - len(some)
-    if not some:
-        assert row["gross_reason"] == "low_coverage"
+    assert (row["n_due"], row["n"], row["n_uncovered"]) == (len(trades), len(trades), 0)
+    assert row.get("n_unpriced", 0) == len(trades) - len(some)
+    if not trades:
+        assert row["funding_reason"] == "too_short"
         return
+    if len(some) < 0.9 * len(trades):
+        assert (row["gross_reason"], row["gross_mean_bps"]) == ("missing_price", None)
+        return
+    only = "" if "gross_mean_bps" in row else "funding_only_"
+    if not only:
+        both = sum(trade["gross"] - trade["funding"] for trade in some) / len(some)
+        assert row["basis_mean_bps"] == pytest.approx(both, abs=1e-7)
+    names = {name.replace("funding_only_", ""): value for name, value in row.items()}
+    row = names | {name.replace("funding_", "gross_"): row[name] for name in row if only}
+    row |= {name: value for name, value in names.items() if only and not name.startswith("funding")}
     gross = np.array([trade["gross"] for trade in some])
     shape = [gross.mean(), *np.quantile(gross, (0.05, 0.25, 0.5, 0.75, 0.95))]
     net = [value - COST for value in shape]
@@ -171,7 +178,7 @@ def check_row(row: dict, trades: list[dict[str, float] | None]) -> None:
     assert row["breakeven_median_reason"] == life["median_life_reason"]
 
 
-@given(mode=st.sampled_from(["constant", "drifting", "compound"]), seed=st.integers(0, 2**32 - 1))
+@given(mode=st.sampled_from(["constant", "compound"]), seed=st.integers(0, 2**32 - 1))
 def test_each_holding_is_that_of_a_loop_over_its_settlements(mode, seed):
     check_every_trade(seed, mode)
 
@@ -183,8 +190,17 @@ def steady(days: int = 60, rate: float = 3e-4, hours: int = 8) -> pl.DataFrame:
 
 def one(frame: pl.DataFrame, **asked: object) -> dict:
     start = asked.pop("start", MIDNIGHT)
+    if "prices" not in asked:
+        asked["prices"] = flat(frame)
     (row,) = funding.holdings(frame, start, **asked).to_dicts()
     return row
+
+
+def flat(frame: pl.DataFrame) -> pl.DataFrame:
+    """A spread that stays, known at each hour from one before the first settlement on."""
+    first, last = MIDNIGHT // HOUR, int(frame["ts"].max()) // HOUR
+    ts = [HOUR * at for at in range(first - 1, last + 1)]
+    return pl.DataFrame({"trajectory": KEY, "ts": ts, "spread_log_bps": 7.0})
 
 
 def test_a_settlement_at_the_entry_is_not_received_and_one_at_the_exit_is():
@@ -231,7 +247,15 @@ def test_stale_prices_leave_entries_out_and_count_them():
     asked = {"end": MIDNIGHT + DAY, "horizons": ["8h"], "prices": prices, "step_s": 60}
     row = one(steady(), **asked)
     assert (row["n_due"], row["n_unpriced"], row["gross_reason"]) == (17, 17, "missing_price")
-    assert one(steady(), **asked, max_stale_s=DAY)["n"] == 17
+    assert (row["n"], row["funding_mean_bps"]) == (
+        17,
+        pytest.approx(
+            one(steady(), **asked | {"prices": flat(steady()), "step_s": None})["gross_mean_bps"]
+        ),
+    )
+    assert "prices=" in row["prices_lack"]
+    patient = one(steady(), **asked, max_stale_s=DAY)
+    assert (patient["n_unpriced"], patient["prices_lack"]) == (0, None)
 
 
 def test_swapped_legs_turn_the_sign_and_nothing_else():
@@ -261,9 +285,12 @@ def test_a_single_leg_is_held_short():
             "interval_hours": 8,
         }
     )
-    row = one(leg, horizons=["1d"], fees=FeeModel.example())
-    assert row["gross_mean_bps"] == pytest.approx(9.0)
+    asked = {"horizons": ["1d"], "fees": FeeModel.example()}
+    row = one(leg, **asked, prices=None, funding_only=True)
+    assert row["funding_mean_bps"] == pytest.approx(9.0)
     assert row["cost_mean_bps"] == pytest.approx(11.0)
+    assert row["funding_only_net_mean_bps"] == pytest.approx(-2.0)
+    assert one(leg, **asked, prices=None)["gross_reason"] == "missing_price"
 
 
 def test_what_cannot_be_known_is_null_with_its_reason():
@@ -295,6 +322,8 @@ def test_what_cannot_be_known_is_null_with_its_reason():
         ({"style": "transfer"}, "style"),
         ({"fees": "fees.toml"}, "fees"),
         ({"prices": pl.DataFrame({"ts": [0]})}, "frame"),
+        ({"prices": pl.DataFrame({"ts": [0]}), "funding_only": True}, "prices"),
+        ({"funding_only": 1}, "funding_only"),
     ],
 )
 def test_what_is_not_allowed_is_named(asked, named):
@@ -319,7 +348,8 @@ def check_three_venues(rows: pl.DataFrame) -> pl.DataFrame:
         of_legs(rows, *legs)
         for legs in (("BINANCE", "BYBIT"), ("BINANCE", "DYDX"), ("BYBIT", "DYDX"))
     ]
-    found = funding.holdings(pl.concat(frames), horizons=["1d", "7d"], every="8h")
+    asked = {"funding_only": True}
+    found = funding.holdings(pl.concat(frames), horizons=["1d", "7d"], every="8h", **asked)
     assert found["coverage"].drop_nulls().is_between(0, 1).all()
     for frame, week in zip(frames, found.filter(horizon_s=7 * DAY).to_dicts(), strict=True):
         assert frame["trajectory"][0] == week["trajectory"]
@@ -327,12 +357,12 @@ def check_three_venues(rows: pl.DataFrame) -> pl.DataFrame:
             held = frame.filter(pl.col("ts").is_between(entry, entry + 7 * DAY, closed="right"))
             by_sum = 1e4 * (held["sell_rate"].sum() - held["buy_rate"].sum())
             (alone,) = funding.holdings(
-                frame, entry, entry + 7 * DAY, horizons=["7d"], every=1
+                frame, entry, entry + 7 * DAY, horizons=["7d"], every=1, **asked
             ).to_dicts()
-            assert (alone["n"], alone["gross_mean_bps"]) == (1, pytest.approx(by_sum, abs=1e-8))
+            assert (alone["n"], alone["funding_mean_bps"]) == (1, pytest.approx(by_sum, abs=1e-8))
             summed = funding.summary(frame, entry, entry + 7 * DAY)
             assert summed["coverage"].item() == 1
-            assert summed["carry_bps"].item() == pytest.approx(by_sum, abs=1e-8)
+            assert summed["funding_bps"].item() == pytest.approx(by_sum, abs=1e-8)
     return found
 
 
@@ -345,7 +375,7 @@ def test_three_real_venues_agree_with_the_sum_of_their_settlements(real_data: Pa
     rows = rows.filter(dataset="supervik").with_columns(ts=(pl.col("ts") + 30) // 60 * 60)
     found = check_three_venues(rows.filter(pl.col("symbol").str.starts_with("BTC")))
     assert found["n"].min() > 700
-    assert found["gross_mean_lower_bps"].null_count() == 0
+    assert found["funding_mean_lower_bps"].null_count() == 0
 
 
 def test_three_made_venues_agree_with_the_sum_of_their_settlements() -> None:

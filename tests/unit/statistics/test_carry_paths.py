@@ -20,7 +20,7 @@ def moments(path: Path, at: np.ndarray, mark: np.ndarray, scale: float = 1.0) ->
     """Times at which a mark is known, and what a unit of the path is to what is opened then."""
     place = np.searchsorted(path.ts, at, side="right")
     level, scales = path.level[place], np.full(at.size, scale)
-    return Moments(at, place, level, level + mark, path.unpriced[place], scales, scales)
+    return Moments(at, place, level, level + mark, scales, scales)
 
 
 @pytest.mark.parametrize(("seed", "apart"), [*((seed, None) for seed in range(20)), (20, 3)])
@@ -48,13 +48,12 @@ def test_stretches_have_the_extremes_of_a_loop(seed: int, apart: int | None) -> 
         assert found.breakeven_h[k] == (pytest.approx((even[0] - entry) / 3600) if even else np.inf)
 
 
-def test_a_price_that_is_missing_within_the_horizon_makes_the_holding_unknown() -> None:
-    path = Path(np.array([10, 20]), np.zeros(3), np.array([0.0, np.nan]))
+def test_a_price_that_is_missing_at_the_entry_or_the_exit_makes_the_holding_unknown() -> None:
+    path = Path(np.array([10, 20]), np.zeros(3), np.zeros(2))
     at = np.array([0, 5, 20])
-    opened, closed = moments(path, at, np.zeros(3)), moments(path, at + 15, np.zeros(3))
-    assert np.isnan(gross_bps(opened, closed)).tolist() == [False, True, False]
-    unpriced = moments(path, at, np.array([np.nan, 0.0, 0.0]))
-    assert np.isnan(gross_bps(unpriced, closed)).tolist() == [True, True, False]
+    opened = moments(path, at, np.array([np.nan, 0.0, 0.0]))
+    closed = moments(path, at + 15, np.array([0.0, 0.0, np.nan]))
+    assert np.isnan(gross_bps(opened, closed)).tolist() == [True, False, True]
 
 
 def test_a_cost_that_is_not_known_is_never_earned_and_the_rest_is_known() -> None:

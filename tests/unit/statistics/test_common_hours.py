@@ -87,8 +87,8 @@ def check_every_pair_and_window(legs: dict[str, Leg], windows: Iterable[tuple[in
         for row, strict in zip(found.to_dicts(), gated.to_dicts(), strict=True):
             coverage, apr = pairs[row["trajectory"]].expected(start, end)
             assert math.isclose(row["coverage"], coverage, abs_tol=1e-12)
-            assert (row["carry_bps"] is None) == (apr is None)
-            assert (strict["carry_bps"] is None) == (coverage < 0.9)
+            assert (row["funding_bps"] is None) == (apr is None)
+            assert (strict["funding_bps"] is None) == (coverage < 0.9)
             if apr is not None and row["n"]:
                 compared += 1
                 assert math.isclose(row["funding_apr_pct"], apr, rel_tol=1e-9, abs_tol=1e-9)
@@ -144,7 +144,7 @@ def test_the_sign_of_a_pair_is_that_of_the_hours_both_cover() -> None:
     row = funding.summary(frame, start, end, min_coverage=0.4).row(0, named=True)
     assert row["funding_apr_pct"] == pytest.approx(100 * 1095 * -9e-5)
     assert (row["buy_coverage"], row["sell_coverage"], row["coverage"]) == (0.5, 1.0, 0.5)
-    assert funding.summary(frame, start, end)["carry_reason"].to_list() == ["low_coverage"]
+    assert funding.summary(frame, start, end)["funding_reason"].to_list() == ["low_coverage"]
 
 
 def recorded(real_data: Path) -> pl.DataFrame:
@@ -190,7 +190,7 @@ def test_real_uneven_pairs_have_the_rate_of_their_common_hours(real_data: Path) 
         window = frame["ts"].min() - 8 * HOUR, frame["ts"].max()
         (row,) = funding.summary(frame, *window, min_coverage=0).to_dicts()
         assert round(row["funding_apr_pct"], 2) == apr
-        assert funding.summary(frame, *window)["carry_reason"].to_list() == ["low_coverage"]
+        assert funding.summary(frame, *window)["funding_reason"].to_list() == ["low_coverage"]
 
 
 def test_no_real_settlement_is_taken_for_a_rate_in_force(real_data: Path) -> None:

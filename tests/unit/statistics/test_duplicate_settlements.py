@@ -45,7 +45,7 @@ def test_a_settlement_sent_again_counts_once_and_the_row_left_out_is_counted(lat
     hours = [first + 8 * k for k in range(-1, 31)]
     again = sorted([*hours, hours[9] + late_s / HOUR])
     row, plain = measured(rows_of(again, told=told)), measured(rows_of(hours, told=told))
-    assert plain["carry_bps"] == pytest.approx(30.0)
+    assert plain["funding_bps"] == pytest.approx(30.0)
     assert {**row, "n_duplicates": 0} == plain
     assert row["n_duplicates"] == 1
     listed = funding.intervals(rows_of(again, told=told))
@@ -59,7 +59,7 @@ def test_every_settlement_sent_again_in_any_number_counts_once():
     row = measured(rows_of(again))
     assert (row["n"], row["n_in_force"]) == (30, 0)
     assert row["n_duplicates"] == 58  # those of the last one are after the window
-    assert row["carry_bps"] == pytest.approx(30.0)
+    assert row["funding_bps"] == pytest.approx(30.0)
     assert funding.intervals(rows_of(again))["n_duplicates"].to_list() == [0] + [2] * 30
 
 

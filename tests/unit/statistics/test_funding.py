@@ -67,17 +67,17 @@ def test_a_settlement_at_the_start_is_not_received_and_one_at_the_end_is(joined,
     frame = joined(None, every(8, [5e-4, 1e-4, 2e-4, 7e-4]))
     whole = funding.carry(frame, START, START + 16 * HOUR)
     assert whole["ts"].to_list() == [START + 8 * HOUR, START + 16 * HOUR]
-    assert whole["carry_bps"].to_list() == pytest.approx([1.0, 3.0], rel=1e-14)
+    assert whole["funding_bps"].to_list() == pytest.approx([1.0, 3.0], rel=1e-14)
     later = funding.carry(frame, START + 1, START + 16 * HOUR - 1)
-    assert later["carry_bps"].to_list() == [1.0]
+    assert later["funding_bps"].to_list() == [1.0]
 
 
 def test_the_position_receives_the_sell_rate_and_pays_the_buy_rate(joined, every):
     frame = joined(every(8, [1e-4, 1e-4]), every(8, [3e-4, -2e-4]))
     row = only(funding.summary(frame, START - 8 * HOUR, START + 8 * HOUR))
-    assert row["buy_carry_bps"] == pytest.approx(-2.0)
-    assert row["sell_carry_bps"] == pytest.approx(1.0)
-    assert row["carry_bps"] == pytest.approx(-1.0)
+    assert row["buy_funding_bps"] == pytest.approx(-2.0)
+    assert row["sell_funding_bps"] == pytest.approx(1.0)
+    assert row["funding_bps"] == pytest.approx(-1.0)
     assert funding.carry(frame, START - 8 * HOUR, START + 8 * HOUR)[
         "payment_bps"
     ].to_list() == pytest.approx([2.0, -3.0])
@@ -86,8 +86,8 @@ def test_the_position_receives_the_sell_rate_and_pays_the_buy_rate(joined, every
 def test_a_spot_leg_pays_nothing_and_has_no_settlements(joined, every):
     frame = joined(None, every(8, [1e-4, 2e-4, 3e-4]))
     row = only(funding.summary(frame, START - 8 * HOUR, START + 16 * HOUR))
-    assert (row["buy_carry_bps"], row["n_buy"], row["buy_coverage"]) == (0.0, 0, 1.0)
-    assert math.copysign(1, row["buy_carry_bps"]) == 1
+    assert (row["buy_funding_bps"], row["n_buy"], row["buy_coverage"]) == (0.0, 0, 1.0)
+    assert math.copysign(1, row["buy_funding_bps"]) == 1
     assert set(funding.intervals(frame)["leg"]) == {"sell"}
     assert set(funding.differential(frame)["buy_rate_per_hour"]) == {0.0}
 
@@ -95,31 +95,31 @@ def test_a_spot_leg_pays_nothing_and_has_no_settlements(joined, every):
 def test_a_perpetual_that_settles_at_zero_is_no_spot_leg(joined, every):
     frame = joined(every(8, [0.0, 0.0]), every(8, [1e-4, 2e-4]))
     row = only(funding.summary(frame, START - 8 * HOUR, START + 8 * HOUR))
-    assert (row["n_buy"], row["buy_carry_bps"]) == (2, 0.0)
+    assert (row["n_buy"], row["buy_funding_bps"]) == (2, 0.0)
 
 
 def test_a_leg_of_which_nothing_is_known_leaves_the_carry_unknown(joined, every):
     other = [(at, 1e-4, 8) for at in (800, 808)]
     row = only(funding.summary(joined(every(8, [1e-4] * 4), other), START, START + DAY))
     assert (row["n_buy"], row["n_sell"], row["coverage"]) == (3, 0, 0.0)
-    assert (row["carry_bps"], row["carry_reason"]) == (None, "missing_leg")
-    assert (row["buy_carry_bps"], row["buy_coverage"]) == (None, 1.0)
+    assert (row["funding_bps"], row["funding_reason"]) == (None, "missing_leg")
+    assert (row["buy_funding_bps"], row["buy_coverage"]) == (None, 1.0)
     path = funding.carry(joined(every(8, [1e-4] * 4), other), START, START + DAY)
-    assert path["carry_bps"].null_count() == path.height == 3
-    assert set(path["carry_reason"]) == {"missing_leg"}
+    assert path["funding_bps"].null_count() == path.height == 3
+    assert set(path["funding_reason"]) == {"missing_leg"}
 
 
 def test_a_leg_that_settles_only_after_the_window_paid_nothing_in_it(joined, every):
     frame = joined(None, every(24, [1e-4, 1e-4]))
     row = only(funding.summary(frame, START + 6 * HOUR, START + 12 * HOUR))
     assert (row["n"], row["settlements_reason"]) == (0, "empty")
-    assert (row["carry_bps"], row["coverage"], row["carry_reason"]) == (0.0, 1.0, None)
+    assert (row["funding_bps"], row["coverage"], row["funding_reason"]) == (0.0, 1.0, None)
     assert (row["funding_apr_pct"], row["funding_apr_reason"]) == (None, "empty")
 
 
 def test_a_window_without_anything_is_empty(joined, every):
     row = only(funding.summary(joined(every(8, [1e-4]), every(8, [1e-4])), 0, DAY))
-    assert (row["n"], row["carry_bps"], row["carry_reason"]) == (0, None, "empty")
+    assert (row["n"], row["funding_bps"], row["funding_reason"]) == (0, None, "empty")
     assert row["buy_coverage"] == row["sell_coverage"] == 0.0
 
 
@@ -163,7 +163,7 @@ def test_carry_and_coverage_equal_a_count_by_hand(joined, read_off, some_leg):
             assert row[f"{name}_coverage"] == pytest.approx(len(covered) / (last - first))
         coverage, apr = figures_by_hand(paid["buy"], paid["sell"], range(first, last))
         assert row["coverage"] == pytest.approx(coverage, abs=1e-12)
-        assert (row["carry_bps"] is None) == (coverage == 0)
+        assert (row["funding_bps"] is None) == (coverage == 0)
         if coverage == 0:
             continue
         if row["n"]:
@@ -175,7 +175,7 @@ def test_carry_and_coverage_equal_a_count_by_hand(joined, read_off, some_leg):
                 both = [hour for hour in own if hour in paid[other]]
                 if first < at <= last and own:
                     expected += sign * 1e4 * rate * len(both) / len(own)
-        assert row["carry_bps"] == pytest.approx(expected, rel=1e-10, abs=1e-10)
+        assert row["funding_bps"] == pytest.approx(expected, rel=1e-10, abs=1e-10)
         path = funding.carry(joined(*legs.values()), *window, min_coverage=0)
         assert path.height == row["n"]
         assert path["payment_bps"].sum() == pytest.approx(expected, abs=1e-9)
@@ -187,18 +187,18 @@ def test_only_time_that_both_legs_cover_counts(joined, every):
     row = only(funding.summary(joined(buy, sell), START, START + 64 * HOUR, min_coverage=0.3))
     assert (row["buy_coverage"], row["sell_coverage"]) == (0.375, 1.0)
     assert row["coverage"] == 0.375
-    assert row["sell_carry_bps"] == pytest.approx(3 + 3 + 30)
-    assert row["carry_bps"] == pytest.approx(3 + 3 + 30 - 3)
+    assert row["sell_funding_bps"] == pytest.approx(3 + 3 + 30)
+    assert row["funding_bps"] == pytest.approx(3 + 3 + 30 - 3)
     assert row["funding_apr_pct"] == pytest.approx(876_000 * 33e-4 / 24)
     path = funding.carry(joined(buy, sell), START, START + 64 * HOUR, min_coverage=0.3)
-    assert path["carry_bps"].to_list()[2:] == pytest.approx([33.0] * 6)
+    assert path["funding_bps"].to_list()[2:] == pytest.approx([33.0] * 6)
 
 
 def test_a_settlement_that_the_other_leg_covers_in_part_counts_in_part(joined, every):
     hourly = [row for row in every(1, [1e-5] * 25) if row[0] not in {3, 4}]
     row = only(funding.summary(joined(hourly, every(8, [8e-4] * 4)), START, START + DAY))
     assert row["coverage"] == pytest.approx(22 / 24)
-    assert row["sell_carry_bps"] == pytest.approx(8 * 6 / 8 + 8 + 8)
+    assert row["sell_funding_bps"] == pytest.approx(8 * 6 / 8 + 8 + 8)
     assert row["funding_apr_pct"] == pytest.approx(876_000 * (1e-4 - 1e-5))
 
 
@@ -207,10 +207,10 @@ def test_less_common_time_than_asked_leaves_the_figures_null(function, joined, e
     frame = joined(every(8, [1e-4] * 10), every(8, [1e-4] * 9))
     for least, reason in ((0.89, "low_coverage"), (0.88, None)):
         rows = function(frame, START, START + 72 * HOUR, min_coverage=least)
-        assert set(rows["carry_reason"]) == {reason if least > 8 / 9 else None}
+        assert set(rows["funding_reason"]) == {reason if least > 8 / 9 else None}
     rows = function(frame, START, START + 72 * HOUR)
-    assert set(rows["carry_reason"]) == {"low_coverage"}
-    assert rows["carry_bps"].null_count() == rows.height
+    assert set(rows["funding_reason"]) == {"low_coverage"}
+    assert rows["funding_bps"].null_count() == rows.height
     for wrong in (-0.1, 1.1, math.nan):
         with pytest.raises(InputError, match="a part of the window, 0 to 1"):
             function(frame, START, START + DAY, min_coverage=wrong)
@@ -221,7 +221,7 @@ def test_a_window_that_cuts_an_interval_counts_the_rate_by_the_hour_and_the_cash
 ):
     frame = joined(every(1, [1e-5] * 30), every(8, [8e-4] * 4))
     row = only(funding.summary(frame, START + 5 * HOUR, START + 13 * HOUR))
-    assert row["carry_bps"] == pytest.approx(8 - 0.8)
+    assert row["funding_bps"] == pytest.approx(8 - 0.8)
     assert row["funding_apr_pct"] == pytest.approx(876_000 * (1e-4 - 1e-5))
 
 
@@ -263,7 +263,7 @@ def test_every_null_of_the_summary_has_a_reason(joined, every):
         joined([(8, math.nan, 8)], [(8, math.inf, 8)], "no number"),
     ]
     result = funding.summary(pl.concat(parts), START, START + 64 * HOUR)
-    assert dict(result.select("trajectory", "carry_reason").rows()) == {
+    assert dict(result.select("trajectory", "funding_reason").rows()) == {
         "whole": None,
         "spot": "missing_leg",
         "one leg": "missing_leg",
@@ -337,14 +337,14 @@ def test_real_settlements_of_two_exchanges_agree_with_a_plain_sum(real_data):
         ts, rates = legs[leg]["ts"].to_numpy(), legs[leg]["rate"].to_numpy()
         inside = rates[(ts > start) & (ts <= end)]
         assert row[f"n_{leg}"] == len(inside) > least
-        assert row[f"{leg}_carry_bps"] == pytest.approx(sign * 1e4 * inside.sum(), rel=1e-10)
+        assert row[f"{leg}_funding_bps"] == pytest.approx(sign * 1e4 * inside.sum(), rel=1e-10)
         carry += sign * inside.sum()
-    assert row["carry_bps"] == pytest.approx(1e4 * carry, rel=1e-9)
+    assert row["funding_bps"] == pytest.approx(1e4 * carry, rel=1e-9)
     years = (end - start) / (365 * DAY)
     assert row["funding_apr_pct"] == pytest.approx(100 * carry / years, rel=1e-9)
     assert row["coverage"] > 0.97
     path = funding.carry(frame, start, end)
-    assert path["carry_bps"][-1] == pytest.approx(row["carry_bps"], rel=1e-9)
+    assert path["funding_bps"][-1] == pytest.approx(row["funding_bps"], rel=1e-9)
     assert funding.intervals(frame)["interval_hours"].unique().sort().to_list() == [1.0, 8.0]
 
 

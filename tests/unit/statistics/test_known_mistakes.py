@@ -51,8 +51,8 @@ def test_bars_that_meet_one_settlement_of_three_lose_two_thirds(joined, every):
     frame = joined(None, every(8, [1e-4] * 31))
     row = funding.summary(frame, MIDNIGHT, MIDNIGHT + 10 * DAY).row(0, named=True)
     in_bars = frame.filter(pl.col("ts") > MIDNIGHT, (pl.col("ts") - MIDNIGHT) % (6 * HOUR) == 0)
-    assert row["carry_bps"] == pytest.approx(30)
-    assert 1e4 * in_bars["sell_rate"].sum() / row["carry_bps"] - 1 == pytest.approx(-2 / 3)
+    assert row["funding_bps"] == pytest.approx(30)
+    assert 1e4 * in_bars["sell_rate"].sum() / row["funding_bps"] - 1 == pytest.approx(-2 / 3)
 
 
 def test_an_autocorrelation_over_gaps_divided_by_all_rows_shortens_the_half_life(
@@ -153,10 +153,10 @@ def test_pairs_that_are_left_earned_more_than_all_that_there_were():
     ).with_columns(buy_rate=0.0, buy_interval_hours=None, sell_interval_hours=8)
     window = MIDNIGHT, MIDNIGHT + 30 * DAY + 1
     left, every = funding.summary(rows, *window), funding.summary(rows, *window, min_coverage=0.01)
-    gone = left.filter(pl.col("carry_bps").is_null())
-    assert (left.height, gone["carry_reason"].unique().to_list()) == (pairs, ["low_coverage"])
+    gone = left.filter(pl.col("funding_bps").is_null())
+    assert (left.height, gone["funding_reason"].unique().to_list()) == (pairs, ["low_coverage"])
     assert gone.height > 0.4 * pairs
-    error = every["carry_bps"].std() / math.sqrt(pairs)
-    assert every["carry_bps"].null_count() == 0
-    assert every["carry_bps"].mean() == pytest.approx(0, abs=3 * error)
-    assert left["carry_bps"].mean() > 10 * error
+    error = every["funding_bps"].std() / math.sqrt(pairs)
+    assert every["funding_bps"].null_count() == 0
+    assert every["funding_bps"].mean() == pytest.approx(0, abs=3 * error)
+    assert left["funding_bps"].mean() > 10 * error

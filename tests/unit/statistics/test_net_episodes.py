@@ -33,7 +33,7 @@ def spreads(series, autoregressive) -> pl.DataFrame:
 def test_at_a_constant_cost_they_are_the_episodes_beyond_it(spreads):
     fees = table(("BINANCE", "2020-01-01", 5), ("KRAKEN", "2020-01-01", 10))
     row = net_episodes(spreads, fees=fees, enter_bps=10, leave_bps=-5).row(0, named=True)
-    plain = episodes(spreads, enter_bps=40, leave_bps=25, column="spread_bps")
+    plain = episodes(spreads, enter_bps=40, leave_bps=25, column="spread_bps", absolute=True)
     assert (row["cost_lowest_bps"], row["cost_highest_bps"]) == (30, 30)
     assert row["net_episodes"] == plain.height > 20
     assert row["net_duration_s"] == plain["duration_s"].sum()

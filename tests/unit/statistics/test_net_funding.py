@@ -23,8 +23,16 @@ def fees() -> FeeModel:
     return FeeModel.parse(TABLE)
 
 
-def paid(rate: float, days: int = 10, key: str = KEY, start: int = JANUARY) -> pl.DataFrame:
-    """A pair whose sell leg pays a rate each 8 h, and whose buy leg pays nothing."""
+def paid(
+    rate: float,
+    days: int = 10,
+    key: str = KEY,
+    start: int = JANUARY,
+    *,
+    widened_bps: float = 0.0,
+    funding_only: bool = False,
+) -> pl.DataFrame:
+    """A pair whose sell leg pays a rate each 8 h, and whose spread widens over the whole time."""
     times = [start + 28_800 * k for k in range(1, 3 * days + 1)]
     rows = pl.DataFrame({"ts": times}).with_columns(
         trajectory=pl.lit(key),
@@ -33,7 +41,12 @@ def paid(rate: float, days: int = 10, key: str = KEY, start: int = JANUARY) -> p
         buy_interval_hours=pl.lit(8.0),
         sell_interval_hours=pl.lit(8.0),
     )
-    return summary(rows, start, start + 86_400 * days)
+    end = start + 86_400 * days
+    known = {"ts": [start - 60, end - 60], "spread_log_bps": [5.0, 5.0 + widened_bps]}
+    prices = None if funding_only else pl.DataFrame({"trajectory": key[8:]} | known)
+    if prices is not None:
+        prices = pl.concat([prices.with_columns(pl.col("ts") - 60), prices]).unique("ts").sort("ts")
+    return summary(rows, start, end, prices=prices, funding_only=funding_only)
 
 
 def test_a_carry_and_its_cost_give_what_a_hand_computes(fees):
@@ -44,7 +57,7 @@ def test_a_carry_and_its_cost_give_what_a_hand_computes(fees):
     assert row["net_carry_at_half_cost_bps"] == pytest.approx(90 - COST / 2)
     assert row["net_carry_at_twice_cost_bps"] == pytest.approx(90 - 2 * COST)
     assert row["breakeven_bps"] == pytest.approx(22.5)
-    assert row["breakeven_days"] == pytest.approx(COST / 9)
+    assert row["funding_only_breakeven_days"] == pytest.approx(COST / 9)
     assert row["fee_model_hash"] == fees.hash
 
 
@@ -57,14 +70,17 @@ def test_the_net_rate_is_that_of_the_net_carry_over_the_window(days, fees):
 
 
 def test_at_the_break_even_days_nothing_is_left(fees):
-    days = net_summary(paid(3e-4), fees)["breakeven_days"].item()
-    assert paid(3e-4, 1)["carry_bps"].item() * days == pytest.approx(COST)
+    days = net_summary(paid(3e-4), fees)["funding_only_breakeven_days"].item()
+    assert paid(3e-4, 1)["funding_bps"].item() * days == pytest.approx(COST)
 
 
 @pytest.mark.parametrize("rate", [0.0, -1e-4])
 def test_a_rate_that_is_paid_never_breaks_even(rate, fees):
     row = net_summary(paid(rate), fees).row(0, named=True)
-    assert (row["breakeven_days"], row["breakeven_days_reason"]) == (None, "nothing_left")
+    assert (row["funding_only_breakeven_days"], row["funding_only_breakeven_days_reason"]) == (
+        None,
+        "nothing_left",
+    )
     assert row["net_carry_bps"] < 0
 
 
@@ -72,14 +88,20 @@ def test_rebates_break_even_at_once():
     free = FeeModel.parse(TABLE.replace("maker_bps = 10.0", "maker_bps = -1.5"))
     row = net_summary(paid(-1e-4), free, style="maker").row(0, named=True)
     assert row["cost_bps"] < 0
-    assert (row["breakeven_days"], row["breakeven_days_reason"]) == (0.0, None)
+    assert (row["funding_only_breakeven_days"], row["funding_only_breakeven_days_reason"]) == (
+        0.0,
+        None,
+    )
 
 
 def test_unknown_costs_are_null_and_named_and_reasons_of_the_carry_come_first(fees):
     other = paid(3e-4, key="funding/BTC_USDT:BYBIT.futures:KRAKEN.futures")
     row = net_summary(other, fees).row(0, named=True)
     assert (row["net_carry_bps"], row["net_carry_reason"]) == (None, "unknown_fee")
-    assert (row["breakeven_days"], row["breakeven_days_reason"]) == (None, "unknown_fee")
+    assert (row["funding_only_breakeven_days"], row["funding_only_breakeven_days_reason"]) == (
+        None,
+        "unknown_fee",
+    )
     assert row["cost_lacks"] == "an entry for BYBIT.futures"
     assert row["breakeven_bps"] == pytest.approx(22.5)
     empty = summary(pl.DataFrame(schema=PAID), JANUARY, JANUARY + 60)
@@ -110,8 +132,41 @@ def test_a_style_that_holds_nothing_is_refused(fees):
     for style in ("prefunded", "transfer"):
         with pytest.raises(InputError, match="is held"):
             net_summary(paid(1e-4), fees, style=style)
-    with pytest.raises(InputError, match="carry_bps"):
-        net_summary(paid(1e-4).drop("carry_bps"), fees)
+    with pytest.raises(InputError, match="funding_bps"):
+        net_summary(paid(1e-4).drop("funding_bps"), fees)
+
+
+def test_what_prices_took_is_off_the_net_carry_and_its_rate(fees):
+    flat, wider = (
+        net_summary(paid(3e-4, widened_bps=by), fees).row(0, named=True) for by in (0.0, 30.0)
+    )
+    assert (wider["funding_bps"], wider["basis_bps"]) == (pytest.approx(90), pytest.approx(-30))
+    for name in ("net_carry_bps", "net_carry_at_half_cost_bps", "net_carry_at_twice_cost_bps"):
+        assert wider[name] == pytest.approx(flat[name] - 30)
+    assert wider["net_apr_pct"] == pytest.approx(flat["net_apr_pct"] - 30 / 100 * 365 / 10)
+    assert wider["breakeven_bps"] == pytest.approx((90 - 30) / 4)
+    assert wider["funding_only_breakeven_days"] == flat["funding_only_breakeven_days"]
+
+
+def test_funding_only_names_itself_in_every_net_figure_and_has_none_with_prices(fees):
+    only = net_summary(paid(3e-4, funding_only=True), fees)
+    row = only.row(0, named=True)
+    assert row["funding_only_net_carry_bps"] == pytest.approx(90 - COST)
+    assert row["funding_only_net_apr_pct"] == pytest.approx((90 - COST) / 100 * 365 / 10)
+    unnamed = [each for each in only.columns if each.startswith(("net_", "breakeven", "basis"))]
+    assert unnamed == []
+
+
+def test_without_prices_the_net_carry_is_null_for_want_of_them_and_funding_is_given(fees):
+    rows = pl.DataFrame({"trajectory": KEY, "ts": [JANUARY + 28_800], "sell_rate": 3e-4})
+    rows = rows.with_columns(
+        buy_rate=0.0, buy_interval_hours=pl.lit(None, pl.Float64), sell_interval_hours=8.0
+    )
+    row = net_summary(summary(rows, JANUARY, JANUARY + 28_800), fees).row(0, named=True)
+    assert row["funding_bps"] == pytest.approx(3)
+    for name in ("net_carry", "breakeven", "net_apr"):
+        assert row[f"{name}_reason"] == "missing_price"
+    assert (row["net_carry_bps"], row["breakeven_bps"], row["net_apr_pct"]) == (None, None, None)
 
 
 def test_the_columns_are_those_of_the_docstring(fees):

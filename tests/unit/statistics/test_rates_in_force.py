@@ -15,7 +15,7 @@ from toolkit.statistics import funding
 HOUR, DAY = 3600, 86400
 START = 1_700_006_400  # a midnight, UTC
 WEEK = (START, START + 7 * DAY)
-SHOWN = ("carry_bps", "funding_apr_pct", "carry_reason", "funding_apr_reason")
+SHOWN = ("funding_bps", "funding_apr_pct", "funding_reason", "funding_apr_reason")
 
 
 def rows_of(
@@ -101,7 +101,7 @@ def test_minute_rates_that_change_each_minute_are_settled_by_the_calendar():
     row = measured(rows_of(times, rates, 8.0))
     due = rates[480::480]
     assert row["n"] == len(due) == 21
-    assert row["carry_bps"] == pytest.approx(1e4 * due.sum())
+    assert row["funding_bps"] == pytest.approx(1e4 * due.sum())
 
 
 @pytest.mark.parametrize("told", ["right", "lagging", "not at all"])
@@ -112,7 +112,7 @@ def test_an_interval_that_gets_shorter_is_followed_whatever_is_declared(told):
     frame = rows_of(START + HOUR * np.cumsum(hours), rates, declared)
     assert funding.intervals(frame)["interval_hours"].to_list()[1:] == hours[1:]
     row = measured(frame, (START + 8 * HOUR, START + 136 * HOUR))
-    assert row["carry_bps"] == pytest.approx(1e4 * rates[1:].sum())
+    assert row["funding_bps"] == pytest.approx(1e4 * rates[1:].sum())
     assert (row["n_in_force"], row["coverage"]) == (0, 1.0)
     assert row["n_declared_differs"] == (52 if told == "lagging" else 0)
 
@@ -123,14 +123,14 @@ def test_rows_that_become_rates_in_force_are_not_an_interval_that_gets_shorter()
     since = START + 3 * DAY
     frame = dense.filter((pl.col("ts") % (8 * HOUR) == 0) | (pl.col("ts") >= since))
     row = measured(frame)
-    assert row["carry_bps"] == pytest.approx(1e4 * settled[1:].sum())
+    assert row["funding_bps"] == pytest.approx(1e4 * settled[1:].sum())
     assert row["n_in_force"] == 7 * 12
 
 
 def test_settlements_at_other_hours_than_the_calendars_are_settlements():
     times = START + 4 * HOUR + 8 * HOUR * np.arange(-1, 21)
     row = measured(rows_of(times, [1e-4] * len(times), 8.0))
-    assert (row["n"], row["n_in_force"], row["carry_bps"]) == (21, 0, pytest.approx(21.0))
+    assert (row["n"], row["n_in_force"], row["funding_bps"]) == (21, 0, pytest.approx(21.0))
 
 
 def test_single_settlements_off_their_hours_are_settlements():
@@ -138,7 +138,7 @@ def test_single_settlements_off_their_hours_are_settlements():
     row = measured(
         rows_of(START + HOUR * np.array(hours), [1e-4] * 10, 8.0), (START, START + 64 * HOUR)
     )
-    assert (row["n"], row["n_in_force"], row["carry_bps"]) == (9, 0, pytest.approx(9.0))
+    assert (row["n"], row["n_in_force"], row["funding_bps"]) == (9, 0, pytest.approx(9.0))
 
 
 def test_a_leg_that_lost_seven_of_eight_rows_has_not_changed_its_interval():

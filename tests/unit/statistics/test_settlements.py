@@ -44,7 +44,7 @@ def test_a_declaration_that_the_settlements_contradict_is_flagged_and_not_follow
     assert found["interval_flag"].to_list() == [None] * 4 + ["declared_differs"] * 9
     row = funding.summary(joined(None, leg), START, START + 36 * HOUR).row(0, named=True)
     assert (row["n_declared_differs"], row["coverage"]) == (9, 1.0)
-    assert row["carry_bps"] == pytest.approx(4.5)
+    assert row["funding_bps"] == pytest.approx(4.5)
 
 
 def test_a_declared_interval_off_the_usual_grid_is_believed_where_settlements_keep_it(

@@ -85,7 +85,7 @@ def test_a_frame_without_rows_has_no_window_of_its_own(name: str) -> None:
 def test_of_settlements_the_window_begins_one_interval_before_the_first() -> None:
     row = funding.summary(FUNDING).row(0, named=True)
     assert (row["window_start"], row["window_end"]) == (MARCH - 28_800, MARCH + 3 * 28_800)
-    assert (row["n"], row["coverage"], row["carry_bps"]) == (4, 1.0, pytest.approx(4.0))
+    assert (row["n"], row["coverage"], row["funding_bps"]) == (4, 1.0, pytest.approx(4.0))
     assert funding.carry(FUNDING).height == 4
     sent = SETTLED.with_columns(differential_pct_8h=pl.lit(0.01))
     assert service_differential(sent)["coverage"].item() == 1.0

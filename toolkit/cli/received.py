@@ -1,0 +1,201 @@
+"""Funding that settled, and what prices brought: `rail stats funding` as a table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+
+import polars as pl
+
+from toolkit.cli.fees import NO_COSTS, Costs, net_funding, net_funding_columns, net_notes
+from toolkit.cli.figures import Figure
+from toolkit.cli.held import Asked
+from toolkit.cli.measured import no_rows, nothing_in, rates_in_force, shown_where_odd
+from toolkit.cli.tables import Sheet, TableColumn
+from toolkit.intervals import Interval
+from toolkit.market import format_ts
+from toolkit.series.held_prices import HeldPrices
+from toolkit.statistics import funding as funding_statistics
+from toolkit.statistics.carry_marks import LegPrices
+from toolkit.statistics.conditions import Schema
+from toolkit.statistics.contract import Reason
+from toolkit.statistics.differentials import service_differential, without_rates
+from toolkit.statistics.plausibility import notes_of
+from toolkit.statistics.polls import PollCount, by_polls
+from toolkit.store import Store
+
+_FUNDING: tuple[Figure, ...] = (
+    ("settlements", "n", "count"),
+    ("of the leg bought", "n_buy", "count"),
+    ("of the leg sold", "n_sell", "count"),
+    ("missed between others", "n_missed", "count"),
+    ("before their interval was over", "n_early", "count"),
+    ("changes of interval", "n_changed", "count"),
+    ("with another interval than declared", "n_declared_differs", "count"),
+    ("rows that are rates in force", "n_in_force", "count"),
+    ("rows that are a settlement sent again", "n_duplicates", "count"),
+    ("coverage of the leg bought", "buy_coverage", "share"),
+    ("coverage of the leg sold", "sell_coverage", "share"),
+    ("coverage of both at once", "coverage", "share"),
+    ("not plausible", "implausible", "text"),
+    ("received on the leg bought", "buy_funding_bps", "bps"),
+    ("received on the leg sold", "sell_funding_bps", "bps"),
+    ("funding, received on both", "funding_bps", "bps"),
+    ("funding, simple APR of one leg's notional", "funding_apr_pct", "%"),
+)
+_CARRY: tuple[Figure, ...] = (
+    ("basis, gained from prices", "basis_bps", "bps"),
+    ("carry, funding and basis", "carry_bps", "bps"),
+)
+
+_SHOWN_ABOVE_0 = {"n_early", "n_declared_differs", "n_in_force", "n_duplicates"}
+"""Counts of what is unusual: their line is left out where all are 0."""
+
+
+_IN_FORCE: tuple[Figure, ...] = (
+    ("rows with the service's differential", "differential_n", "count"),
+    ("computed from", "differential_basis", "text"),
+    ("coverage", "differential_coverage", "share"),
+    ("step", "differential_step_s", "s"),
+    ("mean over time, per 8 h", "differential_pct_8h_time_weighted_mean", "%8h"),
+    ("a year at that, simple", "differential_apr_pct", "%"),
+)
+"""The figures of the service's own differential in force, of which these are the columns."""
+
+_FUNDING_COLUMNS = (
+    TableColumn("trajectory", "trajectory", "text"),
+    TableColumn("funding APR %", "funding_apr_pct", "%"),
+    TableColumn("funding bps", "funding_bps", "bps"),
+    TableColumn("coverage", "coverage", "share"),
+    TableColumn("settled", "n", "count"),
+    TableColumn("missed", "n_missed", "count"),
+    TableColumn("buy bps", "buy_funding_bps", "bps"),
+    TableColumn("sell bps", "sell_funding_bps", "bps"),
+    TableColumn("buy coverage", "buy_coverage", "share"),
+    TableColumn("sell coverage", "sell_coverage", "share"),
+)
+CARRY_COLUMNS = (
+    TableColumn("basis bps", "basis_bps", "bps"),
+    TableColumn("carry bps", "carry_bps", "bps"),
+)
+"""What prices brought, and what funding and prices did."""
+_IN_FORCE_COLUMN = TableColumn("in force APR %", "differential_apr_pct", "%")
+
+
+def funding_columns() -> Schema:
+    """Return the columns of carries and of rates kept from snapshots."""
+    rates = by_polls(
+        rates_in_force(no_rows("snapshot-funding"), Interval(0, 1), None), PollCount(0, 0)
+    )
+    modes: Schema = {}
+    for only in (True, False):
+        found = carries(no_rows("funding"), Interval(0, 1), 1.0, funding_only=only)
+        modes = {**modes, **_net_carries(found, NO_COSTS).schema}
+    return {**modes, **rates.schema}
+
+
+def _net_carries(found: pl.DataFrame, costs: Costs) -> pl.DataFrame:
+    return funding_statistics.net_summary(
+        found, costs.fees, notional=costs.notional, style=costs.style
+    )
+
+
+def funding_sheet(
+    store: Store,
+    asked: Asked,
+    min_coverage: float,
+    costs: Costs | None = None,
+    *,
+    funding_only: bool = False,
+) -> Sheet:
+    """Sum funding and carry of trajectories in one pass over all their rows.
+
+    With costs the net figures are beside the gross ones.
+    """
+    held = HeldPrices(store)
+    prices = None if funding_only else held.at_ends(asked.keys, asked.window)
+    measure = partial(carries, asked=asked.window, min_coverage=min_coverage)
+    found, inside = asked.in_one_pass(
+        store,
+        funding_statistics.rows_window(asked.window),
+        partial(measure, prices=prices, funding_only=funding_only),
+        partial(settled_within, window=asked.window),
+    )
+    left_open = f"({format_ts(asked.window.start)}, {format_ts(asked.window.end)}]"
+    if inside.is_empty():
+        raise nothing_in(store, asked, left_open)
+    asked.name_silent(inside["trajectory"], left_open)
+    found = found.sort("trajectory")
+    figures: Sequence[Figure] = [
+        figure
+        for figure in _FUNDING
+        if figure[1] not in _SHOWN_ABOVE_0 or found[figure[1]].gt(0).any()
+    ]
+    figures = shown_where_odd(figures, found)
+    columns: Sequence[TableColumn] = _FUNDING_COLUMNS
+    if found["differential_n"].gt(0).any():
+        figures = [*figures, *_IN_FORCE]
+        columns = [*columns[:2], _IN_FORCE_COLUMN, *columns[2:]]
+    notes = [*notes_of(found), *_uncovered(found), *priced_notes(held, found, asked.window)]
+    if not funding_only:
+        figures = [*figures, *_CARRY]
+        columns = [*columns[:3], *CARRY_COLUMNS, *columns[3:]]
+    if costs is not None:
+        found = _net_carries(found, costs)
+        figures = [*figures, *net_funding(funding_only=funding_only)]
+        added = net_funding_columns(funding_only=funding_only)
+        columns = [*columns[:3], *added, *columns[3:]]
+        notes += net_notes(found, costs)
+    of = "Funding only" if funding_only else "Funding received, and carry with prices,"
+    return Sheet(
+        f"{of} over {left_open}",
+        store.source.label,
+        found,
+        columns,
+        order="-funding_apr_pct",
+        figures=figures,
+        notes=notes,
+    )
+
+
+def _uncovered(found: pl.DataFrame) -> list[str]:
+    """Say which least coverage would give the carry of all that have some."""
+    few = {"funding_reason": Reason.LOW_COVERAGE.value}
+    low = found.filter(pl.col("coverage") > 0, **few)["coverage"]
+    if low.is_empty():
+        return []
+    share = math.floor(min(low.to_list()) * 100) / 100
+    return [f"a longer window, or --min-coverage {share:g}, gives the funding of {low.len()} more"]
+
+
+def settled_within(rows: pl.DataFrame, window: Interval) -> pl.DataFrame:
+    """Return the trajectories with a settlement in ``(start, end]``."""
+    inside = pl.col("ts").is_between(*window, closed="right")
+    return rows.filter(inside).select(pl.col("trajectory").unique())
+
+
+def priced_notes(held: HeldPrices, found: pl.DataFrame, window: Interval) -> list[str]:
+    """Say of how many pairs prices lack, what loads them, and what leaves prices out."""
+    return [f"{words}, --funding-only leaves prices out" for words in held.lacking(found, window)]
+
+
+def carries(
+    rows: pl.DataFrame,
+    asked: Interval,
+    min_coverage: float,
+    prices: LegPrices | None = None,
+    *,
+    funding_only: bool = False,
+) -> pl.DataFrame:
+    """Sum the carry, and average the service's differential of those that have nothing else."""
+    found = funding_statistics.summary(
+        rows, *asked, min_coverage=min_coverage, prices=prices, funding_only=funding_only
+    )
+    inside = rows.filter(pl.col("ts").is_between(*asked, closed="left"))
+    own = service_differential(without_rates(inside), *asked)
+    names = [name for _, name, _ in _IN_FORCE]
+    own = own.rename({name: f"differential_{name}" for name in ("n", "coverage", "step_s")})
+    own = own.rename({"moments_reason": "differential_reason"})
+    own = own.select("trajectory", *names, "differential_reason")
+    return found.join(own, on="trajectory", how="left", maintain_order="left")
