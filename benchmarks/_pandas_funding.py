@@ -2,7 +2,7 @@
 
 Each reads the Parquet file of `benchmarks._walks`: the buy leg settles each hour and the sell leg
 each 8 h, and no settlement is missing. The toolkit finds intervals, gaps and cover by itself. Its
-further figures (autocorrelations, caps, drawdowns, bootstrap bands, coverage) have no peer, so that
+further figures (autocorrelations, caps, drawdowns, bands, coverage) have no peer, so that
 pandas does less.
 """
 

@@ -11,8 +11,10 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-NOMINAL = (0.93, 0.97)
-"""Between which shares of all runs an interval of 95 % has to hold the truth."""
+NOMINAL = (0.92, 0.98)
+"""Between which shares of the runs that have it an interval of 95 % has to hold the truth."""
+REASONED = 0.9
+"""In which share of the runs an interval has a reason in its place where its assumption fails."""
 FULL_RUNS = 2000
 _AT_ONCE = 50
 _SEED = 20_261_124
@@ -34,7 +36,8 @@ class Process(NamedTuple):
     ``draw`` takes a generator and how many runs. It returns the ends by the name of the statistic
     and the column of the lower end, or of the error or band. ``outside`` has the shares between
     which an interval was found that is not within `NOMINAL`, ``runs`` how many are drawn in full,
-    ``given`` the least share of them in which each interval is given.
+    ``given`` the least share of them in which each interval is given. Of a process that ``fails``
+    what the intervals assume, a reason has to be given in their place.
     """
 
     words: str
@@ -42,6 +45,7 @@ class Process(NamedTuple):
     outside: Mapping[str, tuple[float, float]] = MappingProxyType({})
     runs: int = FULL_RUNS
     given: float = 0.99
+    fails: bool = False
 
 
 class Calibration(NamedTuple):
@@ -56,11 +60,29 @@ class Calibration(NamedTuple):
     width: float
 
     @property
-    def within(self) -> tuple[float, float]:
-        """The shares it may have, widened by what the draw of fewer runs can do to it."""
-        least, most = self.process.outside.get(f"{self.statistic} {self.column}", NOMINAL)
-        slack = 0.0 if self.runs >= FULL_RUNS else 3 * math.sqrt(0.95 * 0.05 / self.runs)
-        return least - slack, most + slack
+    def name(self) -> str:
+        """The statistic and the column."""
+        return f"{self.statistic} {self.column}"
+
+    @property
+    def fault(self) -> bool:
+        """Whether it was given too seldom or too often, or held the truth so."""
+        if self.process.fails:
+            return not 1 - self.given >= REASONED - chance(REASONED, self.runs)
+        least, most = within(self.process, self.name, round(self.runs * self.given))
+        enough = self.process.given - chance(self.process.given, self.runs)
+        return not (self.given >= enough and least <= self.held <= most)
+
+
+def chance(share: float, runs: int) -> float:
+    """By how much so few runs can miss a share, in 99 of 100 cases."""
+    return 2.576 * math.sqrt(share * (1 - share) / max(runs, 1))
+
+
+def within(process: Process, name: str, runs: int) -> tuple[float, float]:
+    """The shares an interval may have: those it has to have, give or take chance."""
+    least, most = process.outside.get(name, NOMINAL)
+    return least - chance(least, runs), most + chance(most, runs)
 
 
 def calibrated(process: Process, runs: int) -> Iterator[Calibration]:
@@ -73,6 +95,8 @@ def calibrated(process: Process, runs: int) -> Iterator[Calibration]:
         lower, upper = (np.stack([each[end] for each in of_runs]) for end in (0, 1))
         given = ~np.isnan(lower) & ~np.isnan(upper)
         lower, upper, truth = lower[given], upper[given], truth[given]
+        if process.fails:
+            lower, upper, truth = (np.full(1, math.nan) for _ in range(3))
         held = (lower <= truth) & (truth <= upper) & np.isfinite(lower)
         width = np.subtract(
             upper, lower, out=np.full(upper.shape, math.inf), where=upper < math.inf

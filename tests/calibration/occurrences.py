@@ -265,7 +265,7 @@ def apart(rng: Rng, runs: int) -> dict[str, Ends]:
 PROCESSES = [
     Process("events apart from each other", counted),
     Process("60 symbols with lognormal rates", ranked),
-    Process("8 weeks of events with a season and bursts", by_hour),
+    Process("8 weeks of events with a season and bursts", by_hour, given=0.9),
     Process("two logs apart with hours, bursts and a gap", apart),
     Process("lognormal lives seen in a window of 4 medians", watched),
     Process("250 lives whose hazard follows size and venue", lasting),

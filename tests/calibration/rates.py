@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from functools import cache, partial
 from typing import NamedTuple
 
@@ -10,8 +12,8 @@ import polars as pl
 
 from toolkit.statistics import funding
 
-from .form import Ends, Process, Rng, cells_of, frame_of
-from .spreads import MONDAY, WEEK, bursts, reverting
+from .form import FULL_RUNS, Ends, Process, Rng, cells_of, frame_of
+from .spreads import MONDAY, WEEK, bursts, long_memory, reverting
 
 HOUR, DAY = 3600, 86_400
 MEAN_BPS = 2.2
@@ -38,6 +40,18 @@ def calendar(rng: Rng, runs: int) -> dict[str, Ends]:
     }
 
 
+def of_weeks(of: Callable[[Rng, int, int], np.ndarray], rng: Rng, runs: int) -> dict[str, Ends]:
+    """A quarter of rates of 8 h, around 0 and without a season."""
+    rates = of(rng, runs, 13 * 21)
+    frame = leg(MONDAY + 8 * HOUR * (1 + np.arange(13 * 21)), 1e-4 * rates, 8)
+    window, columns = (MONDAY, MONDAY + 13 * WEEK), ("lower_apr_pct", "upper_apr_pct")
+    hours, days = funding.by_hour(frame, *window), funding.by_weekday(frame, *window)
+    return {
+        "funding.by_hour lower_apr_pct": cells_of(hours, *columns, np.zeros(24), runs),
+        "funding.by_weekday lower_apr_pct": cells_of(days, *columns, np.zeros(7), runs),
+    }
+
+
 def averages(rng: Rng, runs: int, settlements: int, memory: int) -> np.ndarray:
     """Rates in bps: the mean, and the sum of the newest ``memory`` shocks of Laplace."""
     level = np.cumsum(rng.laplace(0.0, 1.0, (runs, settlements + memory)), axis=1)
@@ -60,7 +74,58 @@ def regimes(rng: Rng, runs: int, settlements: int, memory: int) -> np.ndarray:
     return high.T + 1 + 0.5 * rng.standard_normal((runs, settlements))
 
 
-RATES = {"averages": averages, "regimes": regimes}
+def steady(phi: float, rng: Rng, runs: int, settlements: int) -> np.ndarray:
+    """An AR(1) of variance 1."""
+    return reverting(phi, math.sqrt(1 - phi**2) * rng.standard_normal((runs, settlements)), rng)
+
+
+def drawn(
+    of: Callable[[Rng, int, int], np.ndarray], rng: Rng, runs: int, settlements: int, _memory: int
+) -> np.ndarray:
+    """Rates in bps: the mean, and values around 0."""
+    return MEAN_BPS + of(rng, runs, settlements)
+
+
+def lognormal(phi: float, rng: Rng, runs: int, settlements: int) -> np.ndarray:
+    """An AR(1) of logs with a deviation of 1, less its mean."""
+    return np.exp(steady(phi, rng, runs, settlements)) - math.exp(0.5)
+
+
+def daily(rng: Rng, runs: int, settlements: int) -> np.ndarray:
+    """An AR(1) with a season of the day."""
+    return steady(0.8, rng, runs, settlements) + np.resize([-1.0, 0.0, 1.0], settlements)
+
+
+def two_speeds(rng: Rng, runs: int, settlements: int) -> np.ndarray:
+    """Two AR(1), correlated 0.79, 0.68 and 0.44 after 1, 3 and 21 settlements, as real funding."""
+    slow, fast = (steady(phi, rng, runs, settlements) for phi in (0.976, 0.3))
+    return math.sqrt(0.73) * slow + math.sqrt(0.27) * fast
+
+
+def remembering(order: float, rng: Rng, runs: int, settlements: int) -> np.ndarray:
+    """A fractional difference of variance 1."""
+    return long_memory(order, rng, (runs, settlements))
+
+
+def shifted(rng: Rng, runs: int, settlements: int) -> np.ndarray:
+    """An AR(1) whose level rises by two deviations within the middle half of the time."""
+    at = rng.integers(settlements // 4, 3 * settlements // 4, (runs, 1))
+    return steady(0.5, rng, runs, settlements) + 2.0 * (np.arange(settlements) >= at)
+
+
+RATES: dict[str, Callable[..., np.ndarray]] = {
+    "averages": averages,
+    "regimes": regimes,
+    "rates that are AR(1), half-life 1 d": partial(drawn, partial(steady, 0.8)),
+    "lognormal rates, half-life 1 d": partial(drawn, partial(lognormal, 0.8)),
+    "lognormal rates, half-life 2 d": partial(drawn, partial(lognormal, 0.9)),
+    "rates with a season of the day": partial(drawn, daily),
+    "rates of two speeds as real ones": partial(drawn, two_speeds),
+    "rates with long memory of order 0.3": partial(drawn, partial(remembering, 0.3)),
+    "rates with long memory of order 0.4": partial(drawn, partial(remembering, 0.4)),
+    "rates with long memory of order 0.49": partial(drawn, partial(remembering, 0.49)),
+    "rates whose level shifts by 2 deviations": partial(drawn, shifted),
+}
 
 
 @cache
@@ -78,20 +143,23 @@ class Holding(NamedTuple):
     days: int
     held_d: int
 
-    def process(self) -> Process:
+    def process(self, *, given: float = 0.9, fails: bool = False, runs: int = FULL_RUNS) -> Process:
         """Return the process of such holdings."""
         what = {
             "averages": "rates that are averages over {:g} d",
             "regimes": "rates that are high for {:g} d now and then",
         }
-        of_rates = what[self.kind].format(self.memory / 3)
+        of_rates = what.get(self.kind, self.kind).format(self.memory / 3)
         return Process(
             f"{of_rates}: {self.days} days, held {self.held_d} d",
-            partial(kept, self),
+            partial(kept, self, fails),
+            runs=runs,
+            given=given,
+            fails=fails,
         )
 
 
-def kept(asked: Holding, rng: Rng, runs: int) -> dict[str, Ends]:
+def kept(asked: Holding, fails: bool, rng: Rng, runs: int) -> dict[str, Ends]:
     """Holdings of a leg that settles each 8 h."""
     kind, memory, days, held_d = asked
     rates = RATES[kind](rng, runs, 3 * days, memory)
@@ -99,7 +167,7 @@ def kept(asked: Holding, rng: Rng, runs: int) -> dict[str, Ends]:
     found = funding.holdings(
         frame, 0, days * DAY + 1, horizons=[f"{held_d}d"], every="4h", funding_only=True
     )
-    median = median_kept_bps(kind, memory, 3 * held_d)
+    median = 0.0 if fails else median_kept_bps(kind, memory, 3 * held_d)
     ends = {}
     for name, truth in (("mean", 3 * held_d * MEAN_BPS), ("median", median)):
         both = (found[f"funding_{name}_{end}_bps"].to_numpy() for end in ("lower", "upper"))
@@ -109,6 +177,22 @@ def kept(asked: Holding, rng: Rng, runs: int) -> dict[str, Ends]:
 
 PROCESSES = [
     Process("8 weeks of hourly rates with a season and bursts", calendar),
+    Process("13 weeks of AR(1) rates, half-life 2 d", partial(of_weeks, partial(steady, 0.9))),
+    Process(
+        "13 weeks of lognormal rates, half-life 1 d",
+        partial(of_weeks, partial(lognormal, 0.8)),
+        given=0.9,
+    ),
+    Process(
+        "13 weeks of rates with long memory of order 0.3",
+        partial(of_weeks, partial(remembering, 0.3)),
+        fails=True,
+    ),
+    Process(
+        "13 weeks of rates with long memory of order 0.4",
+        partial(of_weeks, partial(remembering, 0.4)),
+        fails=True,
+    ),
     Holding("averages", 3, 90, 1).process(),
     Holding("averages", 9, 90, 1).process(),
     Holding("averages", 9, 365, 7).process(),
@@ -118,4 +202,13 @@ PROCESSES = [
     Holding("regimes", 9, 365, 1).process(),
     Holding("regimes", 9, 365, 7).process(),
     Holding("regimes", 30, 365, 7).process(),
+    Holding("rates that are AR(1), half-life 1 d", 1, 90, 1).process(),
+    Holding("lognormal rates, half-life 1 d", 1, 90, 1).process(),
+    Holding("lognormal rates, half-life 2 d", 1, 365, 7).process(),
+    Holding("rates with a season of the day", 1, 90, 1).process(),
+    Holding("rates of two speeds as real ones", 1, 1095, 7).process(runs=500),
+    Holding("rates with long memory of order 0.3", 1, 90, 1).process(fails=True),
+    Holding("rates with long memory of order 0.4", 1, 90, 1).process(fails=True),
+    Holding("rates with long memory of order 0.49", 1, 365, 7).process(fails=True),
+    Holding("rates whose level shifts by 2 deviations", 1, 90, 1).process(fails=True),
 ]

@@ -54,6 +54,18 @@ def bursts(rng: Rng, shape: tuple[int, int], calm: int) -> np.ndarray:
     return loudness(rng, shape, calm) * rng.standard_t(5, shape) * math.sqrt(0.6)
 
 
+def long_memory(order: float, rng: Rng, shape: tuple[int, int]) -> np.ndarray:
+    """Draw a fractional difference of an order below 0.5, of variance 1 (Davies and Harte 1987)."""
+    lags = np.arange(1, shape[1])
+    correlation = np.concatenate([[1.0], np.cumprod((lags - 1 + order) / (lags - order))])
+    powers = np.fft.rfft(np.concatenate([correlation, correlation[-2:0:-1]])).real
+    size = 2 * (shape[1] - 1)
+    draws = rng.standard_normal((2, shape[0], powers.size))
+    draws[:, :, [0, -1]] *= math.sqrt(2)
+    waves = (draws[0] + 1j * draws[1]) * np.sqrt(powers.clip(0) * size / 2)
+    return np.fft.irfft(waves, size, axis=1)[:, : shape[1]]
+
+
 def half_lives(case: str, phi: float, rng: Rng, runs: int) -> dict[str, Ends]:
     """A week of minutes."""
     length = MINUTES + 5040 if case == "mixed" else MINUTES
@@ -89,6 +101,36 @@ def weekly(half_life_h: int, rng: Rng, runs: int) -> dict[str, Ends]:
         lower, upper = (f"spread_{name}_{end}_log_bps" for end in ("lower", "upper"))
         ends[f"spread.hour_of_week {lower}"] = cells_of(found, lower, upper, truth, runs)
     return ends
+
+
+def in_hours(hours: np.ndarray, truth: float, *names: str) -> dict[str, Ends]:
+    """Whole weeks of hourly rows without a season: the mean of each hour, its deviation."""
+    runs, weeks = hours.shape[0], hours.shape[1] // 168
+    frame = frame_of(MONDAY + 3600 * np.arange(hours.shape[1]), spread_log_bps=hours)
+    found = hour_of_week(frame, MONDAY, MONDAY + weeks * WEEK)
+    ends = {}
+    for name in names:
+        lower, upper = (f"spread_{name}_{end}_log_bps" for end in ("lower", "upper"))
+        of_weeks = np.full(168, truth if name == "mean" else 0.0)
+        ends[f"spread.hour_of_week {lower}"] = cells_of(found, lower, upper, of_weeks, runs)
+    return ends
+
+
+def weekly_skewed(half_life_h: int, rng: Rng, runs: int) -> dict[str, Ends]:
+    """Eight weeks of hours whose logs are an AR(1)."""
+    phi = 0.5 ** (1 / half_life_h)
+    logs = reverting(phi, math.sqrt(1 - phi**2) * rng.standard_normal((runs, 8 * 168)), rng)
+    return in_hours(np.exp(logs), math.exp(0.5), "mean", "deviation")
+
+
+def weekly_steady(half_life_h: int, weeks: int, rng: Rng, runs: int) -> dict[str, Ends]:
+    phi = 0.5 ** (1 / half_life_h)
+    paths = reverting(phi, bursts(rng, (runs, weeks * 168), 10), rng)
+    return in_hours(paths, 0.0, "mean", "deviation")
+
+
+def weekly_long(order: float, name: str, rng: Rng, runs: int) -> dict[str, Ends]:
+    return in_hours(long_memory(order, rng, (runs, 8 * 168)), 0.0, name)
 
 
 def lives(count: int, rng: Rng, runs: int) -> dict[str, Ends]:
@@ -192,8 +234,28 @@ def half_life_process(case: str, phi: float) -> Process:
 PROCESSES = [
     *(half_life_process(case, phi) for case in CASES for phi in (0.9, 0.97, 0.99, 0.999, 1.0)),
     Process("8 weeks with a season and bursts, half-life 5 h", partial(weekly, 5)),
-    Process("8 weeks with a season and bursts, half-life 24 h", partial(weekly, 24)),
-    Process("8 weeks with a season and bursts, half-life 72 h", partial(weekly, 72)),
+    Process("8 weeks with a season and bursts, half-life 24 h", partial(weekly, 24), given=0.9),
+    Process(
+        "26 weeks of hours with bursts, half-life 72 h",
+        partial(weekly_steady, 72, 26),
+        runs=500,
+        given=0.9,
+    ),
+    Process("8 weeks of lognormal hours, half-life 12 h", partial(weekly_skewed, 12), given=0.9),
+    Process(
+        "8 weeks with long memory of order 0.3",
+        partial(weekly_long, 0.3, "mean"),
+        fails=True,
+    ),
+    Process(
+        "8 weeks with long memory of order 0.45",
+        partial(weekly_long, 0.45, "mean"),
+        fails=True,
+    ),
+    Process(
+        "8 weeks with long memory of order 0.45, each less its mean",
+        partial(weekly_long, 0.45, "deviation"),
+    ),
     Process("25 lognormal lives, some cut off", partial(lives, 25)),
     Process("100 lognormal lives, some cut off", partial(lives, 100)),
     Process("AR(1), phi 0.98, from 2 deviations to 0.5", closes),

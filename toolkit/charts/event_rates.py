@@ -179,8 +179,8 @@ def event_hours_chart(
     Returns
     -------
     Figure
-        A heat map, Monday on top. Hovering shows the mean, its interval where there are four weeks,
-        and the weeks. A cell without fill: the log is not held in that hour of any week. Without a
+        A heat map, Monday on top. Hovering shows the mean, its interval where it has one, and the
+        weeks. A cell without fill: the log is not held in that hour of any week. Without a
         known hour: a figure with a sentence.
 
     Raises

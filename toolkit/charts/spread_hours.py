@@ -40,7 +40,7 @@ def spread_hours_chart(
     -------
     Figure
         A heat map, Monday on top, with one scale of colours around 0. Hovering shows the mean, its
-        95 % interval where there are four weeks, and the weeks. A cell without fill: no row in that
+        95 % interval where it has one, and the weeks. A cell without fill: no row in that
         hour of any week. Without any row: a figure with a sentence.
 
     Raises

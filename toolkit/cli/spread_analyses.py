@@ -104,7 +104,7 @@ SPREAD_ANALYSES = (
         """Print the mean of spreads by hour of the week (UTC), with errors from week to week.
 
         One in twenty hours differs where there is no season. Hours of less than four weeks have no
-        interval.
+        interval, nor has the mean of a spread that remembers more than the window.
 
         Example: rail stats hour-of-week LTC_USDT:AURORA.spot:BOREAS.spot""",
         (

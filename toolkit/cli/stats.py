@@ -188,9 +188,9 @@ def carry_command(
     prices as held. Positive: long the buy leg and short the sell leg received it. With --legs short
     that leg alone, of which there is funding only. A settlement at the entry is not received, one
     at the exit is. An entry counts where all legs cover its whole horizon. The range of the mean
-    holds it at 95 %, with overlapping holdings not taken for independent ones. With a fee table net
-    figures and the hours to break even follow.
-    --funding-only leaves prices out.
+    holds it at 95 %, with overlapping holdings not taken for independent ones, and is absent where
+    funding remembers more than the window. With a fee table net figures and the hours to break even
+    follow. --funding-only leaves prices out.
 
     Before: rail fees --example > fees.toml
 

@@ -22,6 +22,7 @@ from toolkit.dashboard.shell import draw, show_table
 from toolkit.dashboard.tables import gap_table, row_table, rows_csv
 from toolkit.foreign import Markdown, file_name
 from toolkit.market import Family, Pair, format_ts
+from toolkit.statistics.contract import Reason
 from toolkit.statistics.event_documents import identified
 from toolkit.statistics.events import event_lifecycles
 from toolkit.statistics.spread import hour_of_week
@@ -127,10 +128,13 @@ def _show_hours(explored: Explored, rows: pl.DataFrame) -> None:
         ),
         help=_WEEKS,
     )
+    if (found["mean_reason"] == Reason.LONG_MEMORY.value).any():
+        st.caption(Markdown("No interval of an hour's mean: {}.").format(Reason.LONG_MEMORY.words))
 
 
 _WEEKS = Markdown(
-    "Each week counts once. From four weeks on, hovering shows the 95 % interval of an hour's mean."
+    "Each week counts once. From four weeks on, hovering shows the 95 % interval of an hour's "
+    "mean, where the spread does not remember more than the window."
 )
 
 

@@ -17,6 +17,7 @@ from toolkit.dashboard.screen import st
 from toolkit.foreign import Markdown
 from toolkit.intervals import Interval
 from toolkit.statistics.carry_marks import FUNDING_ONLY, LegPrices
+from toolkit.statistics.contract import Reason
 from toolkit.statistics.funding import holdings
 
 _EVERY_S = 3_600
@@ -37,9 +38,9 @@ _NARROW = ("median", "net median", "net > 0 (%)", _EARNED)
 _DIGITS = {_EARNED: 1, "net > 0 (%)": 1, "n": 0, "coverage (%)": 1}
 _HELP = Markdown(
     "Entered at each full hour of the window and closed after the time held. A range of the mean "
-    "holds it at 95 %, with overlapping times not taken for independent ones. Fees earned: the "
-    "share that had earned a round trip by then. Times that the window is too short for are left "
-    "out."
+    "holds it at 95 %, with overlapping times not taken for independent ones. Where funding "
+    "remembers more than the window there is none. Fees earned: the share that had earned a round "
+    "trip by then. Times that the window is too short for are left out."
 )
 
 
@@ -85,7 +86,29 @@ def show_holdings(
         for name in table.columns
     ]
     show_rows(Markdown("{}").format(of), table["held"].to_list(), columns, "holdings", opens=False)
+    for words in unbounded_words(known):
+        st.caption(words)
     return prices is not None and known["prices_lack"].count() > 0
+
+
+def unbounded_words(found: pl.DataFrame) -> list[Markdown]:
+    """Put into words at which times held the mean has no range, and why: one line per reason.
+
+    >>> none = {"horizon_s": [86_400, 604_800], "gross_band_reason": ["long_memory", "too_few"]}
+    >>> unbounded_words(pl.DataFrame(none))[1]
+    'No range of the mean held 7 d: too few observations for this statistic'
+    """
+    of = "gross" if "gross_band_reason" in found.columns else "funding"
+    band, mean = f"{of}_band_reason", f"{of}_reason"
+    missing = found.drop_nulls(band)
+    if mean in found.columns:  # a mean that is null says why itself
+        missing = missing.filter(pl.col(mean).is_null())
+    return [
+        Markdown("No range of the mean held {}: {}").format(
+            ", ".join(duration(each) for each in held), Reason(reason).words
+        )
+        for reason, held in missing.group_by(band, maintain_order=True).agg("horizon_s").iter_rows()
+    ]
 
 
 def breakeven_words(row: Mapping[str, Any]) -> Markdown:

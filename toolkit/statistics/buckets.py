@@ -9,9 +9,9 @@ from toolkit.errors import InputError
 from toolkit.intervals import Interval
 from toolkit.market import parse_length
 from toolkit.statistics.accruals import accruals, covered_stretches
-from toolkit.statistics.contract import Frame, Question
+from toolkit.statistics.contract import Question
 from toolkit.statistics.rates_in_force import HOURS_A_YEAR
-from toolkit.statistics.settlements import settlements
+from toolkit.statistics.settlements import LegSettlements
 
 BUCKET_S = 28_800
 """The common bucket: 8 hours, the longest usual interval, from 00:00 UTC."""
@@ -65,7 +65,7 @@ def bucket_sums(stretches: pl.DataFrame, bucket_s: int = BUCKET_S) -> pl.DataFra
     )
 
 
-def mean_rates(frame: Frame, question: Question, bucket_s: int) -> pl.DataFrame:
+def mean_rates(found: LegSettlements, question: Question, bucket_s: int) -> pl.DataFrame:
     """Average the differential of each trajectory over buckets: trajectory, ts, coverage, apr_pct.
 
     Only time that both legs cover counts, and a bucket without any has no row. The yearly rate is
@@ -73,10 +73,11 @@ def mean_rates(frame: Frame, question: Question, bucket_s: int) -> pl.DataFrame:
 
     >>> rows = {"trajectory": ["a"], "ts": [28800], "buy_rate": [0.0], "sell_rate": [0.5]}
     >>> hours = {"buy_interval_hours": [None], "sell_interval_hours": [8]}
-    >>> mean_rates(pl.DataFrame(rows | hours), Question("rows/1", 0, 86400), 28800).rows()
+    >>> from toolkit.statistics.settlements import settlements
+    >>> found = settlements(pl.DataFrame(rows | hours))
+    >>> mean_rates(found, Question("rows/1", 0, 86400), 28800).rows()
     [('a', 0, 1.0, 54750.0)]
     """
-    found = settlements(frame)
     sums = bucket_sums(covered_stretches(found, accruals(found, question)), bucket_s)
     hours = pl.col("covered_s") / 3600
     return sums.select(

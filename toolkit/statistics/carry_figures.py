@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from toolkit.statistics.carry_bootstrap import Band, Ranked, at_places, band, quantiles
+from toolkit.statistics.carry_bands import Band, Ranked, at_places, band, quantiles
 from toolkit.statistics.carry_marks import FUNDING_ONLY
 from toolkit.statistics.carry_paths import TIE_BPS, Flags, Holding, Numbers, Times
 from toolkit.statistics.contract import Reason
+from toolkit.statistics.long_run import Memory
 from toolkit.statistics.rates_in_force import HOURS_A_YEAR
 
 QUANTILES = {"q05": 0.05, "q25": 0.25, "median": 0.5, "q75": 0.75, "q95": 0.95}
@@ -77,7 +78,8 @@ class Sample:
 
     ``ts`` and ``funding_bps`` are of those that are covered, ``priced`` marks those of which every
     price is known, and ``holding`` is of these. ``priced`` None leaves prices out: ``holding`` is
-    of all. ``why`` is the reason where none counts. A cost that is not known is NaN.
+    of all. ``why`` is the reason where none counts, ``memory`` that of what the
+    position is paid. A cost that is not known is NaN.
     """
 
     horizon_s: int
@@ -90,6 +92,7 @@ class Sample:
     priced: Flags | None
     holding: Holding
     why: Reason
+    memory: Memory
 
     @property
     def lacks_prices(self) -> bool:
@@ -105,7 +108,7 @@ def figures(sample: Sample) -> dict[str, Any]:
     >>> kept, ts = np.array([1.0, 3.0]), np.array([0, 3600])
     >>> holding = Holding(kept, kept, np.zeros(2), np.array([np.inf, 1.0]))
     >>> asked = (3600, 3600, 4, 1, ts, kept, kept - 1, None, holding, Reason.LOW_COVERAGE)
-    >>> found = figures(Sample(*asked))
+    >>> found = figures(Sample(*asked, Memory(None, 1.0)))
     >>> found["funding_mean_bps"], found["funding_only_net_mean_bps"]
     (2.0, 1.0)
     """
@@ -148,14 +151,14 @@ class _Of:
     """What was kept, its band, and both as columns."""
 
     kept: Ranked
-    band: Band | None
+    band: Band | Reason
     found: dict[str, Any]
 
 
 def _ranked(name: str, values: Numbers, sample: Sample) -> _Of:
     kept = Ranked.of(values)
     ts = sample.ts if values.size == sample.ts.size else sample.ts[sample.priced]
-    of = band(ts, kept, sample.horizon_s, sample.every_s)
+    of = band(ts, kept, sample.horizon_s, sample.every_s, sample.memory)
     return _Of(kept, of, _shape(name, kept, of))
 
 
@@ -176,7 +179,9 @@ def _kept(
     costs = sample.cost_bps if sample.priced is None else sample.cost_bps[sample.priced]
     cost, name = float(costs[0]), f"{only}net"
     if np.all(costs == cost):
-        net, net_band = gross.kept.moved(-cost), gross.band and gross.band.moved(-cost)
+        net, net_band = gross.kept.moved(-cost), gross.band
+        if isinstance(net_band, Band):
+            net_band = net_band.moved(-cost)
         found |= _shape(name, net, net_band)
     else:
         of = _ranked(name, held.gross_bps - costs, sample)
@@ -192,14 +197,14 @@ def _kept(
     }
 
 
-def _shape(name: str, kept: Ranked, of: Band | None) -> dict[str, Any]:
+def _shape(name: str, kept: Ranked, of: Band | Reason) -> dict[str, Any]:
     """Return the mean and the quantiles of what was kept, with their bands."""
     figures = [kept.mean, *(kept.quantile(share) for share in QUANTILES.values())]
     found: dict[str, Any] = {
         f"{name}_{form}_bps": figure for form, figure in zip(FORMS, figures, strict=True)
     }
-    if of is None:
-        return found | {f"{name}_band_reason": Reason.TOO_FEW}
+    if isinstance(of, Reason):
+        return found | {f"{name}_band_reason": of}
     ends = zip(ENDS, (*of.mean, *of.median), strict=True)
     return found | {f"{name}_{end}_bps": value for end, value in ends}
 

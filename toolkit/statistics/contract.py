@@ -62,6 +62,7 @@ class Reason(StrEnum):
     NOT_NOTED = "not_noted"
     DAYS_DEPEND = "days_depend"
     MORE_THAN_EXPECTED = "more_than_expected"
+    LONG_MEMORY = "long_memory"
 
     @property
     def words(self) -> str:
@@ -98,6 +99,8 @@ _WORDS = {
     Reason.NOT_NOTED: "nobody counted it when the rows came",
     Reason.DAYS_DEPEND: "days are too like the days before them to be separate draws",
     Reason.MORE_THAN_EXPECTED: "there are more rows than their step lets expect",
+    Reason.LONG_MEMORY: "what was long ago still shows in the values: a window of this length does "
+    "not bound their long-run mean",
 }
 
 

@@ -193,13 +193,14 @@ def rates_by_hour(
     events_per_h_mean_error        Float64  1/h    standard error of the mean
     events_per_h_mean_lower        Float64  1/h    95 %, lower bound
     events_per_h_mean_upper        Float64  1/h    95 %, upper bound
-    mean_reason                    String   none   empty, too_few (less than 4 weeks), degenerate
+    mean_reason                    String   none   empty, too_few (less than 4 weeks, or 24 hours),
+                                                   degenerate, long_memory
     events_per_h_deviation         Float64  1/h    mean less that of each week
     events_per_h_deviation_error   Float64  1/h    standard error of the deviation
     events_per_h_deviation_lower   Float64  1/h    95 %, lower bound
     events_per_h_deviation_upper   Float64  1/h    95 %, upper bound
     differs                        Boolean  none   0 is outside the bounds of the deviation
-    deviation_reason               String   none   as mean_reason
+    deviation_reason               String   none   empty, too_few (less than 4 weeks), degenerate
     window_start                   Int64    s      as asked of the lifecycles, Unix UTC
     window_end                     Int64    s      itself outside
     method                         String   none   what computed the row, with its version
@@ -253,7 +254,7 @@ def rates_by_hour(
         groups.join(_wide_enough(found), on="trajectory", maintain_order="left_right")
         .select(*names, "n", "coverage", *found.columns[first:last])
         .drop("hour_n")
-        .with_columns(watched.question("events.rates_by_hour/2").columns)
+        .with_columns(watched.question("events.rates_by_hour/3").columns)
     )
 
 

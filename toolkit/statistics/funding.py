@@ -283,6 +283,8 @@ def summary(
       leg's, times 8760 h, of funding alone. Where the window cuts an interval, only the time inside
       counts. So funding over the hours of the window is this rate where the window begins and ends
       at a settlement of both legs.
+    - All of it is what was settled, and has no error. How near the yearly rate may be to that of
+      other times is another question: `holdings` and `by_hour` have intervals for that.
     - With ``funding_only`` there is no column from basis_bps to prices_lack.
 
     ======================  =======  ========  ==================================================

@@ -10,10 +10,12 @@ from toolkit.intervals import Interval
 from toolkit.market import When
 from toolkit.statistics.buckets import bucket_length, mean_rates, whole_buckets
 from toolkit.statistics.contract import Frame, Question, Reason, first_reason
-from toolkit.statistics.student import two_sided_95
+from toolkit.statistics.funding_memory import funding_memories
+from toolkit.statistics.long_run import FEWEST_VALUES, moments_of, with_ends
+from toolkit.statistics.settlements import settlements
 from toolkit.statistics.windows import settlements_extent, window_of
 
-MIN_WEEKS = 4
+MIN_WEEKS = FEWEST_VALUES
 """With fewer weeks than this a mean by hour or day has no interval."""
 
 _HOUR_S, _DAY_S, _WEEK_S = 3_600, 86_400, 604_800
@@ -65,7 +67,7 @@ def heatmap(
         options=(("bucket_s", bucket_s),),
     )
     buckets = whole_buckets(Interval(question.start, question.end), bucket_s).to_frame()
-    rates = mean_rates(frame, question, bucket_s)
+    rates = mean_rates(settlements(frame), question, bucket_s)
     return (
         _keys(frame)
         .join(buckets, how="cross", maintain_order="left_right")
@@ -87,8 +89,13 @@ def by_hour(frame: Frame, start: When | None = None, end: When | None = None) ->
     One row per trajectory and hour, sorted. What a settlement paid counts in the hours it accrued
     over, so that 8 hours of one settlement are alike. Each week, from Monday 00:00 UTC, gives one
     mean of the hour. The error is that of these means between the weeks: hours and days of one week
-    resemble each other, and counted each alone they would find seasons where there are none. The
-    interval is Student's, with one degree of freedom less than weeks.
+    resemble each other, and counted each alone they would find seasons where there are none. A week
+    resembles the next one, so that it is the error of the slow part of the means, as in
+    `toolkit.statistics.spread.hour_of_week`, and the interval is Student's, moved by the
+    skewness of all hours.
+
+    Where funding remembers more than the window, as it often does, the mean of an hour has no
+    interval, for ``long_memory``: see `holdings`.
 
     ================  =======  ========  =======================================================
     column            type     unit      meaning
@@ -102,7 +109,8 @@ def by_hour(frame: Frame, start: When | None = None, end: When | None = None) ->
     error_apr_pct     Float64  percent   standard error of the mean
     lower_apr_pct     Float64  percent   95 %, lower bound
     upper_apr_pct     Float64  percent   95 %, upper bound
-    error_reason      String   none      too_few (fewer than 4 weeks), degenerate
+    error_reason      String   none      too_few (fewer than 4 weeks, or than 24 settlements),
+                                         degenerate, long_memory
     window_start      Int64    s         as asked, Unix UTC
     window_end        Int64    s         as asked, Unix UTC
     method            String   none      what computed the row, with its version
@@ -149,53 +157,65 @@ class _Cells(NamedTuple):
 def _profile(frame: Frame, start: When | None, end: When | None, cells: _Cells) -> pl.DataFrame:
     """Average over the weeks what each week has on the mean in each part of the day or week."""
     question = Question(
-        f"funding.by_{cells.name}/1", *window_of(frame, start, end, settlements_extent)
+        f"funding.by_{cells.name}/2", *window_of(frame, start, end, settlements_extent)
     )
     ts, apr, covered = pl.col("ts") - _MONDAY_S, pl.col("apr_pct"), pl.col("coverage")
     cell = (ts // cells.length_s % cells.per_round + cells.first).alias(cells.name)
+    found = settlements(frame)
     weekly = (
-        mean_rates(frame, question, cells.length_s)
+        mean_rates(found, question, cells.length_s)
         .group_by("trajectory", (ts // _WEEK_S).alias("week"), cell, maintain_order=True)
         .agg((apr * covered).sum() / covered.sum(), covered.sum())
     )
-    spread = ((apr - apr.mean()).pow(2).sum() / (pl.len() - 1)).sqrt()
     flat = apr.max() - apr.min() <= _SAME * apr.abs().max()
-    found = weekly.group_by("trajectory", cells.name, maintain_order=True).agg(
+    memory = funding_memories(found, question)
+    reasons = {"trajectory": list(memory), "memory": [each.reason for each in memory.values()]}
+    means = weekly.group_by("trajectory", cells.name, maintain_order=True).agg(
         pl.len().cast(pl.Int64).alias("n"),
         covered.sum(),
         apr.mean().alias("funding_apr_pct"),
-        spread.alias("spread"),
+        *moments_of("mean", apr, weekly["week"].n_unique()),
         flat.alias("flat"),
     )
+    of_memory = pl.DataFrame(reasons, schema_overrides={"memory": pl.String})
     numbers = range(cells.first, cells.first + cells.per_round)
     grid = pl.DataFrame({cells.name: numbers}, schema={cells.name: pl.Int64})
     return (
         _keys(frame)
         .join(grid, how="cross", maintain_order="left_right")
         .join(_due(question, cells), on=cells.name, how="left", maintain_order="left")
-        .join(found, on=["trajectory", cells.name], how="left", maintain_order="left")
-        .select("trajectory", cells.name, *_figures(found))
+        .join(
+            with_ends(means, "trajectory", "n", "mean"),
+            on=["trajectory", cells.name],
+            how="left",
+            maintain_order="left",
+        )
+        .join(of_memory, on="trajectory", how="left", maintain_order="left")
+        .select("trajectory", cells.name, *_figures())
         .with_columns(*question.columns)
     )
 
 
-def _figures(found: pl.DataFrame) -> list[pl.Expr]:
-    n, mean = pl.col("n").fill_null(0), pl.col("funding_apr_pct")
-    most = max([MIN_WEEKS, *found["n"]])
-    points = {weeks: two_sided_95(weeks - 1) for weeks in range(MIN_WEEKS, most + 1)}
+def _figures() -> list[pl.Expr]:
+    n, mean, memory = pl.col("n").fill_null(0), pl.col("funding_apr_pct"), pl.col("memory")
     reason = first_reason(
-        {Reason.TOO_FEW: n < MIN_WEEKS, Reason.DEGENERATE: pl.col("flat").fill_null(value=False)}
+        {
+            Reason.TOO_FEW: (n < MIN_WEEKS) | (memory == Reason.TOO_FEW.value),
+            Reason.DEGENERATE: pl.col("flat").fill_null(value=False),
+            Reason.LONG_MEMORY: memory == Reason.LONG_MEMORY.value,
+        }
     )
-    error = pl.when(reason.is_null()).then(pl.col("spread") / n.sqrt())
-    half = error * n.replace_strict(points, default=None, return_dtype=pl.Float64)
+    error, lower, upper = (
+        pl.when(reason.is_null()).then(f"mean_{name}") for name in ("error", "lower", "upper")
+    )
     return [
         n,
         (pl.col("coverage").fill_null(0.0) / pl.col("due")).fill_null(0.0).alias("coverage"),
         mean,
         first_reason({Reason.EMPTY: n == 0}).alias("mean_reason"),
         error.alias("error_apr_pct"),
-        (mean - half).alias("lower_apr_pct"),
-        (mean + half).alias("upper_apr_pct"),
+        (mean + lower).alias("lower_apr_pct"),
+        (mean + upper).alias("upper_apr_pct"),
         reason.alias("error_reason"),
     ]
 

@@ -14,6 +14,7 @@ from toolkit.market import When
 from toolkit.statistics.buckets import mean_rates
 from toolkit.statistics.contract import Frame, Question, Reason, first_reason, real_number
 from toolkit.statistics.receipts import MIN_COVERAGE
+from toolkit.statistics.settlements import settlements
 from toolkit.statistics.venues import legs
 from toolkit.statistics.windows import settlements_extent, window_of
 
@@ -108,7 +109,7 @@ def rank_persistence(
 
 def _weekly(frame: Frame, question: Question, min_coverage: float) -> pl.DataFrame:
     """Average each trajectory over the whole weeks of the window, of those that it covers."""
-    days = mean_rates(frame, question, _DAY_S)
+    days = mean_rates(settlements(frame), question, _DAY_S)
     week = (pl.col("ts") - _MONDAY_S) // _WEEK_S * _WEEK_S + _MONDAY_S
     coverage = pl.col("coverage")
     return (

@@ -20,6 +20,7 @@ from toolkit.statistics.contract import (
 from toolkit.statistics.legs_apart import highest_leg, lowest_leg
 from toolkit.statistics.observations import observed
 from toolkit.statistics.receipts import MIN_COVERAGE
+from toolkit.statistics.settlements import settlements
 from toolkit.statistics.windows import settlements_extent, window_of
 
 _PREFIX = "funding/"
@@ -272,7 +273,7 @@ def _of_venues(
     buckets = whole_buckets(Interval(question.start, question.end), bucket_s)
     parts = pl.col("trajectory").str.strip_prefix(_PREFIX).str.split(":")
     names = [parts.list.first().alias("symbol"), parts.list.last().alias("venue")]
-    rates = mean_rates(singles, question, bucket_s).filter(
+    rates = mean_rates(settlements(singles), question, bucket_s).filter(
         pl.col("coverage") >= WHOLE, pl.col("ts").is_in(buckets.implode())
     )
     counts = rates.group_by("trajectory").agg(pl.len().alias("buckets"))

@@ -16,9 +16,9 @@ WEEK, MONDAY = 604_800, 345_600
 
 
 def rows(key: str = "A_B:X.spot:Y.spot", weeks: int = 5) -> pl.DataFrame:
-    """A spread of 5 bps more at each later hour of the week, and of one more each week."""
+    """A spread of 5 bps more at each later hour of the week, and of 0 to 4 more by turns."""
     ts = MONDAY + 3_600 * np.arange(168 * weeks)
-    level = 5.0 * (np.arange(ts.size) % 168) - 400 + np.arange(ts.size) // 168
+    level = 5.0 * (np.arange(ts.size) % 168) - 400 + np.arange(ts.size) * 7 % 5
     return pl.DataFrame({"trajectory": key, "ts": ts, "spread_log_bps": level})
 
 

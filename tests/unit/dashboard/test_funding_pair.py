@@ -5,6 +5,7 @@ from functools import partial
 import polars as pl
 import pytest
 
+from toolkit.dashboard.formatting import NULL
 from toolkit.dashboard.funding_countdown import due_in
 from toolkit.statistics.fees import FeeModel
 from toolkit.workspace.snapshot_tables import funding_rates
@@ -98,6 +99,19 @@ def test_what_holding_a_pair_kept_is_listed_by_the_time_held_gross_and_net(page,
     assert says.endswith(
         "100 % earned the fees back: a quarter within 1 d 11 h, half within "
         "1 d 13 h, three quarters within 1 d 15 h"
+    )
+
+
+def test_times_held_without_a_range_of_the_mean_have_the_reason_below(page, store):
+    shown = page(store, trajectory=PAIR.key, window="All")
+    listed = rows_of(shown, "holdings")
+    without = [
+        held for held, low in zip(listed["held"], listed["mean from"], strict=True) if low == NULL
+    ]
+    assert without
+    assert (
+        f"No range of the mean held {', '.join(without)}: too few observations for this statistic"
+        in texts(shown.caption)
     )
 
 

@@ -375,7 +375,8 @@ def test_three_real_venues_agree_with_the_sum_of_their_settlements(real_data: Pa
     rows = rows.filter(dataset="supervik").with_columns(ts=(pl.col("ts") + 30) // 60 * 60)
     found = check_three_venues(rows.filter(pl.col("symbol").str.starts_with("BTC")))
     assert found["n"].min() > 700
-    assert found["funding_mean_lower_bps"].null_count() == 0
+    # over years real funding differs from itself for longer than a window can say
+    assert set(found["funding_band_reason"]) == {"long_memory"}
 
 
 def test_three_made_venues_agree_with_the_sum_of_their_settlements() -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
-from scipy.stats import t as student
+from scipy.fft import dct
 
 from toolkit.errors import InputError
 from toolkit.statistics import funding
+
+from .test_hour_of_week import pooled_skewness, skewed_ends
 
 HOUR, DAY, WEEK = 3600, 86400, 604_800
 MONDAY = 1_700_438_400
@@ -46,7 +48,7 @@ def test_a_heatmap_has_the_mean_of_each_bucket_and_its_coverage():
 
 
 @pytest.mark.parametrize(("function", "part"), [("by_hour", "hour"), ("by_weekday", "weekday")])
-def test_a_profile_is_the_mean_over_the_weeks_with_the_interval_of_scipy(function, part):
+def test_a_profile_is_the_mean_over_the_weeks_with_the_error_of_its_slow_waves(function, part):
     rates = np.random.default_rng(2).normal(1e-5, 1e-5, 6 * 168)
     found = getattr(funding, function)(hourly(rates), MONDAY, MONDAY + 6 * WEEK)
     table = 876_000 * rates.reshape(6, 7, 24)
@@ -54,8 +56,14 @@ def test_a_profile_is_the_mean_over_the_weeks_with_the_interval_of_scipy(functio
     assert found[part].to_list() == list(range(24) if part == "hour" else range(1, 8))
     assert found["n"].unique().to_list() == [6]
     assert found["coverage"].to_list() == pytest.approx([1.0] * found.height)
-    means, errors = weekly.mean(axis=0), weekly.std(axis=0, ddof=1) / np.sqrt(6)
-    lower, upper = student.interval(0.95, 5, means, errors)
+    slow = dct(weekly, norm="ortho", axis=0)[1:4]  # 6^(2/3) is nearest to three
+    means, errors = weekly.mean(axis=0), np.sqrt((slow**2).mean(axis=0) / 6)
+    lower, upper = np.transpose(
+        [
+            mean + error * skewed_ends(of, 3, pooled_skewness(list(weekly.T)))
+            for mean, error, of in zip(means, errors, weekly.T, strict=True)
+        ]
+    )
     for name, values in (
         ("funding_apr_pct", means),
         ("error_apr_pct", errors),
@@ -89,3 +97,13 @@ def test_swapped_legs_turn_the_profile():
     window = MONDAY, MONDAY + 5 * WEEK
     found, other = funding.by_hour(frame, *window), funding.by_hour(turned, *window)
     assert found["lower_apr_pct"].to_list() == pytest.approx((-other["upper_apr_pct"]).to_list())
+
+
+def test_funding_that_remembers_more_than_the_window_has_means_without_an_interval():
+    noise = np.random.default_rng(4).normal(0, 1e-6, 8 * 168)
+    window = MONDAY, MONDAY + 8 * WEEK
+    for rates, reason in ((noise, None), (np.cumsum(noise), "long_memory")):
+        found = funding.by_hour(hourly(rates), *window)
+        assert found["error_reason"].unique().to_list() == [reason]
+        assert found["funding_apr_pct"].null_count() == 0
+        assert found["lower_apr_pct"].null_count() == (24 if reason else 0)

@@ -5,16 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from toolkit.statistics.carry_bootstrap import (
+from toolkit.statistics.carry_bands import (
     Ranked,
     at_places,
     band,
     cell_sums,
-    moments_of_sums,
     quantiles,
+    skewness_of_sum,
 )
+from toolkit.statistics.contract import Reason
+from toolkit.statistics.long_run import Memory
 
 HOUR = 3600
+SHORT = Memory(None, 1.0)
 
 
 def rates(phi: float, settlements: int, runs: int, seed: int) -> np.ndarray:
@@ -42,7 +45,7 @@ def test_an_interval_of_independent_entries_is_too_narrow():
 
 def test_the_band_moves_and_scales_with_the_values_and_is_the_same_each_time():
     ts, (values,) = holdings(rates(0.5, 300, 1, 1), 24, 4)
-    asked = (24 * HOUR, 4 * HOUR)
+    asked = (24 * HOUR, 4 * HOUR, SHORT)
     found, again = (band(ts, Ranked.of(values.copy()), *asked) for _ in range(2))
     assert found == again
     moved = band(ts, Ranked.of(2 * values + 5), *asked)
@@ -50,33 +53,42 @@ def test_the_band_moves_and_scales_with_the_values_and_is_the_same_each_time():
     assert moved.median == pytest.approx([2 * end + 5 for end in found.median])
 
 
-@pytest.mark.parametrize(("days", "expected"), [(12, False), (13, True)])
-def test_fewer_than_twelve_horizons_have_no_band(days, expected):
+@pytest.mark.parametrize(("days", "found"), [(12, False), (13, True)])
+def test_fewer_than_twelve_horizons_have_no_band(days, found):
     ts, (values,) = holdings(rates(0.0, 3 * days, 1, 2), 24, 1)
-    assert (band(ts, Ranked.of(values), 24 * HOUR, HOUR) is not None) is expected
+    given = band(ts, Ranked.of(values), 24 * HOUR, HOUR, SHORT)
+    assert (given != Reason.TOO_FEW) is found
+
+
+def test_values_that_remember_more_than_their_time_have_no_band():
+    ts, (values,) = holdings(rates(0.0, 300, 1, 2), 24, 4)
+    asked = (ts, Ranked.of(values), 24 * HOUR, 4 * HOUR)
+    assert band(*asked, Memory(Reason.LONG_MEMORY, 1.0)) == Reason.LONG_MEMORY
+    once, fourfold = (band(*asked, Memory(None, excess)) for excess in (1.0, 4.0))
+    mean = values.mean()
+    assert np.subtract(fourfold.mean, mean) == pytest.approx(2 * np.subtract(once.mean, mean))
 
 
 def test_entries_with_more_holes_than_time_have_no_band():
     ts, (values,) = holdings(rates(0.0, 900, 1, 2), 24, 1)
-    assert band(ts[::3], Ranked.of(values[::3]), 24 * HOUR, HOUR) is None
-    assert band(ts[::3], Ranked.of(values[::3]), 24 * HOUR, 3 * HOUR) is not None
+    third = ts[::3], Ranked.of(values[::3]), 24 * HOUR
+    assert band(*third, HOUR, SHORT) == Reason.TOO_FEW
+    assert band(*third, 3 * HOUR, SHORT) != Reason.TOO_FEW
 
 
 def test_values_that_are_all_the_same_have_a_band_of_no_width():
-    found = band(np.arange(500) * HOUR, Ranked.of(np.full(500, 3.0)), 8 * HOUR, HOUR)
+    found = band(np.arange(500) * HOUR, Ranked.of(np.full(500, 3.0)), 8 * HOUR, HOUR, SHORT)
     assert (found.mean, found.median) == ((3.0, 3.0), (3.0, 3.0))
 
 
-def test_the_moments_of_all_draws_are_those_of_draws_made_one_by_one():
+def test_the_skewness_of_a_sum_is_that_of_drawing_blocks_one_by_one():
     rng = np.random.default_rng(20261125)
-    cells, of_cells = 5, rng.gamma(0.5, 1.0, 12)
+    cells, of_cells = 4, rng.gamma(0.5, 1.0, 12)
     drawn = np.zeros(200_000)
-    for length in (5, 5, 2):
+    for _ in range(3):
         begins = rng.integers(0, 12, drawn.size)
-        drawn += sum(of_cells[(begins + step) % 12] for step in range(length))
-    (deviation,), (skewness,) = moments_of_sums(of_cells[None], cells)
-    assert deviation == pytest.approx(drawn.std(), rel=0.01)
-    assert skewness == pytest.approx(
+        drawn += sum(of_cells[(begins + step) % 12] for step in range(cells))
+    assert skewness_of_sum(of_cells, cells) == pytest.approx(
         ((drawn - drawn.mean()) ** 3).mean() / drawn.std() ** 3, abs=0.03
     )
 
@@ -90,7 +102,7 @@ def test_the_band_of_the_median_is_between_quantiles_of_the_values():
     ts, (values,) = holdings(rates(0.5, 300, 1, 1), 24, 4)
     cubed = values**3
     (below, above), (low, high) = (
-        band(ts, Ranked.of(each), 24 * HOUR, 4 * HOUR).median for each in (values, cubed)
+        band(ts, Ranked.of(each), 24 * HOUR, 4 * HOUR, SHORT).median for each in (values, cubed)
     )
     assert below < np.median(values) < above
     # a quantile of cubes is the cube of a quantile, but for the line between two values
