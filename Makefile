@@ -113,7 +113,7 @@ docs: $(READY) ## write the pages of docs/ that come from the code, and build th
 	$(BIN)/python -m tests.docs.statistics_page
 	$(BIN)/python -m tests.docs.questions_page
 	$(BIN)/python -m tests.docs.assistant_page
-	$(BIN)/python -m tests.unit.service.market.simulator.stylised
+	$(BIN)/python -m tests.unit.service.market.simulator.stylised_page
 	$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build
 	@echo "The site: docs/_build/index.html"
 

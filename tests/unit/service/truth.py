@@ -21,14 +21,15 @@ __all__ = ["Shock", "SpreadTruth", "Truth", "beyond"]
 class SpreadTruth:
     """The law of a spread's log value, 1e4 ln(sell / buy), episodes and shocks aside.
 
-    ``half_life_s`` None: the legs revert at different speeds, so that the spread has not one.
-    ``noise_share``: part of the variance that is quote noise. ``same_asset`` False: two coins
-    share the symbol, and nothing holds their prices together.
+    ``half_life_s`` None: the spread reverts at more speeds than one. ``noise_share`` and
+    ``slow_share``: parts of the variance that are quote noise and the legs' slow processes.
+    ``same_asset`` False: two coins share the symbol, and nothing holds their prices together.
     """
 
     level_bps: float
     sd_bps: float
     noise_share: float
+    slow_share: float
     half_life_s: float | None
     same_asset: bool
 
@@ -79,7 +80,7 @@ class Truth:
         self._schedule = Schedule(seed)
 
     def spread(self, symbol: str, buy: Leg, sell: Leg) -> SpreadTruth:
-        """The law of a spread; of its two processes each is exact.
+        """The law of a spread; of its processes each is exact. What comes late is left out.
 
         Examples
         --------
@@ -92,12 +93,16 @@ class Truth:
         half_lives = {each.half_life_s for each in (paid, earned) if each.sd_bps}
         same_asset = legs[0].instrument.asset == legs[1].instrument.asset
         moving = paid.sd_bps**2 + earned.sd_bps**2
+        slow = paid.slow_share * paid.sd_bps**2 + earned.slow_share * earned.sd_bps**2
         noise = paid.noise_bps**2 + earned.noise_bps**2
         return SpreadTruth(
             level_bps=earned.level_bps - paid.level_bps,
             sd_bps=(moving + noise) ** 0.5,
             noise_share=noise / (moving + noise) if noise else 0.0,
-            half_life_s=half_lives.pop() if same_asset and len(half_lives) == 1 else None,
+            slow_share=slow / (moving + noise) if slow else 0.0,
+            half_life_s=half_lives.pop()
+            if same_asset and not slow and len(half_lives) == 1
+            else None,
             same_asset=same_asset,
         )
 

@@ -165,9 +165,9 @@ FILTERS: list[tuple[EventFilters, Callable[[dict[str, Any]], bool]]] = [
     (EventFilters(min_pct=1.5), lambda d: size(d) >= 1.5),
     (EventFilters(min_pct=0.11), lambda d: size(d) >= 0.11),
     (
-        EventFilters(symbol="ETH_USDT", lifecycle="open", min_pct=0.1),
+        EventFilters(symbol="ARB_USDT", lifecycle="open", min_pct=0.1),
         lambda d: (
-            d["instrument"]["symbol"] == "ETH_USDT" and d["lifecycle"] == "open" and size(d) >= 0.1
+            d["instrument"]["symbol"] == "ARB_USDT" and d["lifecycle"] == "open" and size(d) >= 0.1
         ),
     ),
 ]

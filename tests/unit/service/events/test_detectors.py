@@ -183,7 +183,7 @@ def alone(truth: Truth, key: str, start: int, end: int) -> Iterator[Pulse]:
 
 
 def test_planted_episodes_are_found_with_their_times_to_the_minute(
-    lives_of: Lives, day: int
+    source: Simulated, lives_of: Lives, day: int
 ) -> None:
     """Of a leg against the reference, whose noise is bounded by five standard deviations.
 
@@ -192,8 +192,13 @@ def test_planted_episodes_are_found_with_their_times_to_the_minute(
     truth, rule = Truth(7), DEFAULT.spread
     lives = [each for found in lives_of(EventFamily.SPREAD, 3).values() for each in found]
     matched = 0
-    for leg in ("BOREAS.spot", "BOREAS.futures", "CORONA.futures", "EQUINOX.futures"):
-        for symbol in ("ADA_USDT", "AVAX_USDT", "LTC_USDT", "SUI_USDT", "SUN_USDT"):
+    for leg in (
+        "AURORA.futures", "BOREAS.futures", "CORONA.futures", "DRACO.futures", "EQUINOX.futures",
+        "GALENE.futures", "DEX-SOLARIS.dex",
+    ):  # fmt: skip
+        for symbol in source.listing:
+            if Leg.parse(leg) not in source.listing[symbol]:
+                continue
             key = f"{symbol}:AURORA.spot:{leg}"
             law = truth.spread(symbol, Leg.parse("AURORA.spot"), Leg.parse(leg))
             margin = abs(law.level_bps) + 5 * law.sd_bps
@@ -209,7 +214,8 @@ def test_planted_episodes_are_found_with_their_times_to_the_minute(
                     for life in lives
                     if life.key == way and maybe[0] <= life.opened_at <= surely[0] + MINUTE_S
                 }
-                ((opened_at, closed_at),) = opened.items()
+                opened_at = min(opened)  # on a slow ramp it may open more than once
+                closed_at = opened[opened_at]
                 assert closed_at is not None
                 assert closed_at <= max(pulse.end + 30 * MINUTE_S, opened_at + rule.max_age_s)
                 matched += 1
@@ -288,21 +294,23 @@ def test_spot_and_futures_prices_are_null_where_the_exchange_has_no_such_market(
 def test_planted_funding_dislocations_are_open_on_their_plateau(
     source: Simulated, day: int, detect: dict[EventFamily, Callable[..., list[Life]]]
 ) -> None:
-    """One of 40 bps is four thresholds high: against every leg without one, in its direction."""
+    """One of 35 bps is far beyond the threshold, against every leg that has none at the time."""
     truth, matched = Truth(7), 0
-    days = {n: detect[EventFamily.FUNDING](source, n) for n in range(day, day + 4)}
+    days = {n: detect[EventFamily.FUNDING](source, n) for n in range(day, day + 12)}
     for symbol, legs in source.listing.items():
         futures = [leg for leg in legs if leg.market is Market.FUTURES]
-        window = (day * DAY_S, (day + 4) * DAY_S)
+        window = (day * DAY_S, (day + 12) * DAY_S)
         planted = {leg: truth.dislocations(symbol, leg, *window) for leg in futures}
         for leg, pulses in planted.items():
             for pulse in pulses:
                 plateau = pulse.start + pulse.rise_s + 8 * 3_600
                 inside = window[0] <= plateau < min(window[1], plateau + pulse.hold_s)
-                if abs(pulse.peak_bps) < 40 or pulse.hold_s < 9 * 3_600 or not inside:
+                if abs(pulse.peak_bps) < 35 or pulse.hold_s < 9 * 3_600 or not inside:
                     continue
                 for other in futures:
-                    if other == leg or planted[other]:
+                    if other == leg or any(
+                        each.start <= plateau < each.end for each in planted[other]
+                    ):
                         continue
                     sides = (other, leg) if pulse.peak_bps > 0 else (leg, other)
                     key = f"{symbol}:{sides[0]}:{sides[1]}"

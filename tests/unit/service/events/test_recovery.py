@@ -32,18 +32,20 @@ from ..truth import Truth, beyond
 
 pytestmark = pytest.mark.slow
 
-SEEDS, DAYS = range(int(os.environ.get("RAIL_SEEDS", "3"))), 2
+SEEDS, DAYS = range(int(os.environ.get("RAIL_SEEDS", "3"))), 4
 EVERYWHERE, AT_BOUNDS = 6.0, 4.0  # standard deviations
 BAR_S, AT_LEAST_S = 60, 120
 RULE = DEFAULT.spread
 OPEN_BPS, CLOSE_BPS = (1e4 * math.log1p(pct / 100) for pct in (RULE.open, RULE.close))
+REFERENCE = Leg.parse("AURORA.spot")
 KEY = ["symbol", "buy_exchange", "buy_market", "sell_exchange", "sell_market"]
 
 
 class Pair(NamedTuple):
     """Two legs of one asset, neither stale: the law of their spread holds wherever there are bars.
 
-    ``whole``: there are bars at every minute.
+    ``whole``: there are bars at every minute. ``later``: how much more of its asset's moves the
+    sell leg has a minute late.
     """
 
     symbol: str
@@ -52,6 +54,7 @@ class Pair(NamedTuple):
     whole: bool
     level_bps: float
     sd_bps: float
+    later: float
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -60,10 +63,16 @@ class Pair(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """Between which moments (s) an episode's event opens, and closes unless its age ends it."""
+    """Between which moments (s) an episode's event opens, and closes unless its age ends it.
+
+    ``slow``: it may open and close more than once on the ramps. One of its events is open from
+    ``opened`` at the latest to ``sure_until``.
+    """
 
     opened: tuple[float, float]
     closed: tuple[float, float]
+    sure_until: float
+    slow: bool
 
 
 def pairs(source: Simulated, truth: Truth) -> Iterator[Pair]:
@@ -75,7 +84,8 @@ def pairs(source: Simulated, truth: Truth) -> Iterator[Pair]:
             law = truth.spread(symbol, buy, sell)
             if law.same_asset:
                 both = whole[buy] and whole[sell]
-                yield Pair(symbol, buy, sell, both, law.level_bps, law.sd_bps)
+                later = listings[sell].lag - listings[buy].lag
+                yield Pair(symbol, buy, sell, both, law.level_bps, law.sd_bps, later)
 
 
 def events(source: Simulated, start: int, end: int) -> dict[tuple[str, ...], pl.DataFrame]:
@@ -96,8 +106,8 @@ def bounds(pulse: Pulse, pair: Pair) -> Bounds | None:
 
     The earliest moment is where level, pulse and the best chance reach a threshold; the latest is a
     bar after the one where they reach it with the worst chance. A moment may lie up to a bar before
-    the earliest: prices run straight from one close to the next. Ramps last a bar at most, so that
-    no bar between the opening and the last sure one is below the closing threshold.
+    the earliest: prices run straight from one close to the next. No bar between the opening and the
+    last sure one is below the closing threshold where ramps last a bar at most.
     """
     opening, closing = OPEN_BPS - pair.level_bps, CLOSE_BPS - pair.level_bps
     chance = AT_BOUNDS * pair.sd_bps
@@ -106,12 +116,12 @@ def bounds(pulse: Pulse, pair: Pair) -> Bounds | None:
     sure = beyond(pulse, opening + chance)
     if sure is None or sure[1] - sure[0] < AT_LEAST_S:
         return None
-    assert max(pulse.rise_s, pulse.fall_s) <= BAR_S
     lower = [opening - chance, closing + chance, closing - chance]
     spans = [beyond(pulse, threshold) for threshold in lower]
     assert None not in spans  # as it is beyond a higher one
     (first, _), (_, converging), (_, converged) = spans
-    return Bounds((first, sure[0] + BAR_S), (converging, converged + BAR_S))
+    slow = max(pulse.rise_s, pulse.fall_s) > BAR_S
+    return Bounds((first, sure[0] + BAR_S), (converging, converged + BAR_S), sure[1], slow)
 
 
 class Recovered(NamedTuple):
@@ -125,21 +135,34 @@ class Recovered(NamedTuple):
 def check_episode(pulse: Pulse, within: Bounds, lives: pl.DataFrame) -> bool:
     """One event, opened and closed within its bounds; whether its age ended it."""
     near = pl.col("t_open").is_between(pulse.start - BAR_S, pulse.end + BAR_S)
-    (life,) = lives.filter(near).rows(named=True)
+    found = lives.filter(near).sort("t_open").rows(named=True)
+    if within.slow:
+        assert within.opened[0] - BAR_S <= found[0]["t_open"], pulse
+        found = [each for each in found if each["t_open"] < within.opened[1]][-1:]
+    (life,) = found
     assert life["kind"] == "closed"
     assert within.opened[0] - BAR_S <= life["t_open"] < within.opened[1], (pulse, life)
     expiry = life["t_open"] + RULE.max_age_s
-    low, high = (min(each, expiry) for each in within.closed)
+    converging, converged = within.closed
+    converging = min(converging, within.sure_until) if within.slow else converging
+    low, high = (min(each, expiry) for each in (converging, converged))
     assert low - BAR_S <= life["t_close"] <= high, (pulse, life)
     assert abs(life["duration_s"] - (life["t_close"] - life["t_open"])) <= 1
     return bool(expiry <= low)
 
 
-def check_explained(lives: pl.DataFrame, pair: Pair, pulses: list[Pulse]) -> int:
-    """Every event opens where the law and what is planted can reach the threshold; how many."""
+def check_explained(source: Simulated, lives: pl.DataFrame, pair: Pair, pulses: list[Pulse]) -> int:
+    """Every event opens where the law and what is planted can reach the threshold; how many.
+
+    A leg that is later than the other is behind it by its part of the asset's last minute.
+    """
     opened = lives["t_open"].drop_nulls().to_numpy()
     ends = -(-opened // BAR_S) * BAR_S  # of the bars that opened them
     height = sum((pulse.height_bps(ends) for pulse in pulses), np.zeros(len(opened)))
+    reference = source.bars(pair.symbol, REFERENCE)
+    for place, end in enumerate(ends.tolist()):
+        before, now = reference.between(end - 2 * BAR_S, end).price
+        height[place] -= pair.later * 1e4 * np.log(now / before)
     reached = pair.level_bps + height + EVERYWHERE * pair.sd_bps
     assert (reached >= OPEN_BPS).all(), pair
     return len(opened)
@@ -158,7 +181,7 @@ def check_seed(seed: int, start: int, end: int) -> Recovered:
         if (
             pair.level_bps + EVERYWHERE * pair.sd_bps < OPEN_BPS
         ):  # else its law alone may open an event
-            explained += check_explained(lives, pair, pulses)
+            explained += check_explained(source, lives, pair, pulses)
         for place, pulse in enumerate(planted):
             within = bounds(pulse, pair)
             first, last = pulse.start - BAR_S, pulse.end + BAR_S
@@ -175,6 +198,6 @@ def test_lifecycles_of_planted_episodes_are_recovered_and_none_is_invented_in_an
 ) -> None:
     window = (day * 86_400, (day + DAYS) * 86_400)
     totals = Recovered(*map(sum, zip(*(check_seed(seed, *window) for seed in SEEDS), strict=True)))
-    assert totals.episodes > 12 * len(SEEDS)
-    assert totals.expired > 0.4 * len(SEEDS)
-    assert totals.explained > 200 * len(SEEDS)
+    assert totals.episodes > 12 * len(SEEDS), totals
+    assert totals.expired > 0.3 * len(SEEDS), totals
+    assert totals.explained > 100 * len(SEEDS), totals

@@ -16,6 +16,9 @@ from toolkit.market import Leg, Market
 _ILLIQUID_TURNOVER = 2e4
 _ILLIQUIDITY_ON_DEX = 0.5  # at least
 
+SLOW_HALF_LIFE_S = 48 * 3_600
+"""Half-life of the slower of a deviation's two processes."""
+
 
 @dataclass(frozen=True, slots=True)
 class Asset:
@@ -37,8 +40,9 @@ class Asset:
     def illiquidity(self) -> float:
         """1 up to a turnover of 20,000, less as the root of it grows.
 
-        Pumps, dumps and a leg's episodes are so many times as frequent and as large as in an
-        illiquid asset, and long episodes last so many times as long. A DEX counts as 0.5 at least.
+        Pumps, dumps and a leg's episodes are so many times as frequent as in an illiquid asset,
+        episodes so many times as wide and long, pumps and dumps the square of it. A DEX counts as
+        0.5 at least.
         """
         return float(min(1.0, (_ILLIQUID_TURNOVER / self.turnover) ** 0.5))
 
@@ -54,10 +58,12 @@ class Instrument:
 
 @dataclass(frozen=True, slots=True)
 class Deviation:
-    """A leg's log distance from its asset: a level, an Ornstein-Uhlenbeck process, quote noise.
+    """A leg's log distance from its asset: a level, Ornstein-Uhlenbeck processes, quote noise.
 
-    ``sd_bps`` is the process's standard deviation, ``half_life_s`` its half-life. The noise changes
-    once per minute, to a value of its own. ``noise_share`` is its part of the variance of both.
+    ``sd_bps`` is the processes' standard deviation, ``half_life_s`` the faster one's half-life.
+    ``slow_share`` of their variance is the slower one's, with a half-life of `SLOW_HALF_LIFE_S`.
+    The noise changes once per minute, to a value of its own. ``noise_share`` is its part of the
+    variance of all.
 
     >>> Deviation(level_bps=1.0, sd_bps=4.0, half_life_s=600.0, noise_share=0.2).noise_bps
     2.0
@@ -67,10 +73,12 @@ class Deviation:
     sd_bps: float
     half_life_s: float
     noise_share: float = 0.0
+    slow_share: float = 0.0
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.noise_share < 1.0:
-            raise InputError("noise_share", self.noise_share, "0 or more and less than 1")
+        for name in ("noise_share", "slow_share"):
+            if not 0.0 <= getattr(self, name) < 1.0:
+                raise InputError(name, getattr(self, name), "0 or more and less than 1")
 
     @property
     def noise_bps(self) -> float:
@@ -98,6 +106,7 @@ class Listing:
     """An instrument on a leg, and how it behaves there.
 
     ``deviation`` None: the leg follows its asset exactly, without episodes or shocks of its own.
+    ``lag`` of its asset's moves come one minute late.
     ``quiet_share`` of the minutes have no bar. ``stale_share`` repeat the close before them, with
     volume 0. ``outages``: about one stretch without bars in ten days.
     """
@@ -106,14 +115,15 @@ class Listing:
     instrument: Instrument
     deviation: Deviation | None = None
     funding: Funding | None = None
+    lag: float = 0.0
     quiet_share: float = 0.0
     stale_share: float = 0.0
     outages: bool = False
 
     def __post_init__(self) -> None:
-        for name, share in (("quiet_share", self.quiet_share), ("stale_share", self.stale_share)):
-            if not 0.0 <= share < 1.0:
-                raise InputError(name, share, "0 or more and less than 1")
+        for name in ("lag", "quiet_share", "stale_share"):
+            if not 0.0 <= getattr(self, name) < 1.0:
+                raise InputError(name, getattr(self, name), "0 or more and less than 1")
 
     @property
     def illiquidity(self) -> float:
@@ -129,29 +139,46 @@ Markets = Mapping[str, tuple[Listing, ...]]
 # The deviations are those of a market of ordinary width and pace: `_Listed` scales them.
 _LEGS: Mapping[str, partial[Listing]] = {
     "AURORA.spot": partial(Listing),
-    "AURORA.futures": partial(Listing, deviation=Deviation(4.0, 6.0, 1_200), funding=Funding(8)),
-    "BOREAS.spot": partial(Listing, deviation=Deviation(-1.0, 4.0, 600), quiet_share=0.12),
-    "BOREAS.futures": partial(
-        Listing, deviation=Deviation(5.0, 7.0, 900, noise_share=0.03), funding=Funding(8)
+    "AURORA.futures": partial(
+        Listing, deviation=Deviation(4.0, 6.0, 1_200, 0.2, 0.5), funding=Funding(8)
     ),
-    "CORONA.spot": partial(Listing, deviation=Deviation(1.0, 5.0, 300)),
-    "CORONA.futures": partial(Listing, deviation=Deviation(6.0, 8.0, 1_800), funding=Funding(8)),
+    "BOREAS.spot": partial(
+        Listing, deviation=Deviation(-1.0, 4.0, 600, 0.08), quiet_share=0.12, lag=0.10
+    ),
+    "BOREAS.futures": partial(
+        Listing, deviation=Deviation(5.0, 5.0, 900, 0.5, 0.5), funding=Funding(8), lag=0.02
+    ),
+    "CORONA.spot": partial(Listing, deviation=Deviation(1.0, 5.0, 300, 0.03), lag=0.03),
+    "CORONA.futures": partial(
+        Listing, deviation=Deviation(6.0, 8.0, 1_800, 0.02), funding=Funding(8)
+    ),
     "DRACO.futures": partial(
         Listing,
-        deviation=Deviation(3.0, 9.0, 3_600, noise_share=0.05),
+        deviation=Deviation(3.0, 3.2, 3_600, 0.8, 0.4),
         funding=Funding(8, first_hour=4),
+        lag=0.18,
     ),
     "EQUINOX.futures": partial(
-        Listing, deviation=Deviation(2.0, 10.0, 1_800), funding=Funding(1, clamped=False)
+        Listing,
+        deviation=Deviation(2.0, 8.0, 1_800, 0.2, 0.5),
+        funding=Funding(1, clamped=False),
+        lag=0.12,
     ),
-    "FORNAX.spot": partial(Listing, deviation=Deviation(-2.0, 8.0, 1_500), stale_share=0.4),
-    "GALENE.futures": partial(Listing, deviation=Deviation(4.0, 9.0, 5_400), funding=Funding(4)),
-    "DEX-LUNARIS.dex": partial(Listing, deviation=Deviation(5.0, 18.0, 2_400, noise_share=0.35)),
-    "DEX-SOLARIS.dex": partial(Listing, deviation=Deviation(-3.0, 14.0, 720, noise_share=0.2)),
+    "FORNAX.spot": partial(
+        Listing, deviation=Deviation(-2.0, 8.0, 1_500, 0.15, 0.3), stale_share=0.4, lag=0.20
+    ),
+    "GALENE.futures": partial(
+        Listing, deviation=Deviation(4.0, 8.0, 5_400, 0.25, 0.6), funding=Funding(4), lag=0.14
+    ),
+    "DEX-LUNARIS.dex": partial(
+        Listing, deviation=Deviation(5.0, 18.0, 2_400, 0.35, 0.25), lag=0.30
+    ),
+    "DEX-SOLARIS.dex": partial(Listing, deviation=Deviation(-3.0, 14.0, 720, 0.2), lag=0.25),
 }
 
 _ALL = tuple(_LEGS)
 _LARGE = tuple(leg for leg in _ALL if leg != "FORNAX.spot")
+_TWO_COINS = ("AURORA.spot", "FORNAX.spot")
 _SMALL = ("AURORA.spot", "BOREAS.spot", "BOREAS.futures", "CORONA.futures", "EQUINOX.futures")
 _PERPETUAL = ("AURORA.spot", "AURORA.futures", "CORONA.futures", "DRACO.futures")
 _ON_CHAIN = ("AURORA.spot", "FORNAX.spot", "GALENE.futures", "DEX-LUNARIS.dex", "DEX-SOLARIS.dex")
@@ -185,7 +212,7 @@ _SYMBOLS: Mapping[str, _Listed] = {
     "1000PEPE_USDT": _Listed(Instrument(_PEPE, 0.005_21, 8), 1.8, 1.5, _PERPETUAL),
     "ADA_USDT": _Listed(Instrument(Asset("ADA", 1.1, 0.025, 3.5e4), 0.52, 6), 1.2, 1.0, _SMALL),
     "ARB_USDT": _Listed(Instrument(Asset("ARB", 1.3, 0.035, 1.5e4), 0.241, 6), 1.6, 2.0, _ON_CHAIN),
-    "AVAX_USDT": _Listed(Instrument(Asset("AVAX", 1.2, 0.030, 3e4), 17.4, 4), 1.3, 1.0, _LARGE),
+    "AVAX_USDT": _Listed(Instrument(Asset("AVAX", 1.2, 0.030, 6e4), 17.4, 4), 1.3, 1.0, _LARGE),
     "BTC_USDT": _Listed(Instrument(Asset("BTC", 0.9, 0.008, 9e5), 91_250.0, 1), 0.6, 1.0, _ALL),
     "DOGE_USDT": _Listed(Instrument(Asset("DOGE", 1.2, 0.030, 9e4), 0.171_2, 6), 1.2, 1.5, _SMALL),
     "ETH_USDT": _Listed(Instrument(Asset("ETH", 1.1, 0.015, 7e5), 3_120.0, 2), 0.65, 1.0, _ALL),
@@ -196,13 +223,36 @@ _SYMBOLS: Mapping[str, _Listed] = {
     "PEPE_USDT": _Listed(Instrument(_PEPE, 0.000_005_21, 11), 2.0, 1.5, _ON_CHAIN),
     "SOL_USDT": _Listed(Instrument(Asset("SOL", 1.2, 0.025, 2e5), 148.0, 3), 1.0, 1.0, _LARGE),
     "SUI_USDT": _Listed(Instrument(Asset("SUI", 1.3, 0.035, 4e4), 1.86, 5), 1.4, 1.5, _SMALL),
-    "SUN_USDT": _Listed(Instrument(Asset("SUN", 0.8, 0.030, 6e3), 0.021_5, 7), 2.0, 2.5, _SMALL),
+    "SUN_USDT": _Listed(
+        Instrument(Asset("SUN", 0.8, 0.030, 6e3), 0.021_5, 7), 2.0, 2.5, _TWO_COINS
+    ),
     "TON_USDT": _Listed(Instrument(Asset("TON", 0.9, 0.028, 1.5e4), 1.95, 5), 1.5, 2.5, _PERPETUAL),
     "XRP_USDT": _Listed(Instrument(Asset("XRP", 1.0, 0.022, 1.5e5), 2.31, 5), 1.0, 1.0, _LARGE),
 }
 _OTHER_SUN = _Listed(
     Instrument(Asset("SUN-OTHER", 1.0, 0.030, 2e3), 0.74, 5), 2.0, 2.5, ("FORNAX.spot",)
 )
+
+TURNS: tuple[tuple[str, ...], tuple[str, ...]] = (
+    (
+        "ARB_USDT:DEX-LUNARIS.dex",
+        "ARB_USDT:DEX-SOLARIS.dex",
+        "ARB_USDT:GALENE.futures",
+        "LINK_USDT:DEX-LUNARIS.dex",
+        "LINK_USDT:DEX-SOLARIS.dex",
+        "1000PEPE_USDT:DRACO.futures",
+    ),
+    (
+        "PEPE_USDT:DEX-LUNARIS.dex",
+        "PEPE_USDT:DEX-SOLARIS.dex",
+        "PEPE_USDT:GALENE.futures",
+        "TON_USDT:AURORA.futures",
+        "TON_USDT:CORONA.futures",
+        "TON_USDT:DRACO.futures",
+    ),
+)
+"""Thin legs, in two halves that share no symbol: one of each half is away from its symbol's others
+for most of any two hours, as where deposits are closed. At any time at least one of all is."""
 
 
 def _markets() -> Markets:
@@ -231,5 +281,6 @@ MARKETS: Markets = _markets()
 AURORA.spot is every symbol's reference. BOREAS.spot leaves quiet minutes out, FORNAX.spot repeats
 stale closes, BTC_USDT on CORONA.futures has outages. DRACO.futures settles at 04, 12 and 20 h,
 which no other leg of 8 h does. AVAX_USDT on BOREAS.futures changes its interval. PEPE and 1000PEPE
-are one asset, and SUN_USDT on FORNAX.spot is another coin of the same name.
+are one asset. SUN_USDT on FORNAX.spot is another coin of the same name, and SUN_USDT is listed on
+AURORA.spot alone beside it: one pair of two coins.
 """

@@ -1,10 +1,11 @@
 """Funding: when a futures leg settles, and at which rate.
 
-A premium p (fraction per 8 h) of a leg is a mean, plus a reverting part that its asset's legs
-share, plus one of its own, plus dislocations. A clamped leg settles, per 8 h, at
-p + clip(b - p, -0.0005, 0.0005) with the baseline b = 0.0001, which is b itself where p is near
-it. Any other settles at p + b. Rates are capped at 0.00375 per 8 h either way, brought to the leg's
-interval in proportion, and rounded to 8 decimals.
+A premium p (fraction per 8 h) of a leg is a mean, plus a part that its asset's legs share and that
+is half gone after 14 days, plus two of its own (6 days, 4 hours), plus dislocations. What of a
+discount is beyond 4 bps counts for a third, but for dislocations. A clamped leg settles, per 8 h,
+at p + clip(b - p, -0.0005, 0.0005) with the baseline b = 0.0001, which is b itself where p is near
+it. Any other settles at b + 0.3 p. Rates are capped at 0.00375 per 8 h either way, brought to the
+leg's interval in proportion, and rounded to 8 decimals.
 """
 
 from __future__ import annotations
@@ -28,8 +29,11 @@ CYCLE_DAYS = 20
 
 _STAGES = ((9, 8), (15, 4), (CYCLE_DAYS, 1))  # up to which day of a cycle, which interval (h)
 _BASELINE, _CLAMP = 0.000_1, 0.000_5
-_MEAN, _SD, _SHARED = 0.000_25, 0.000_6, 0.6  # of the premium, _SHARED of its variance
-_HALF_LIFE_S = 8 * HOUR_S
+_UNCLAMPED = 0.3  # of the premium reaches the rate of a leg that clamps nothing
+_MEAN, _SD = 0.000_03, 0.000_7
+_DISCOUNT, _BEYOND = -0.000_4, 0.35  # beyond it, so much of a discount counts
+_SHARED = (0.75, 14 * DAY_S)  # share of the variance, half-life
+_OWN = {"slow": (0.12, 6 * DAY_S), "fast": (0.13, 4 * HOUR_S)}
 
 
 class FundingCalendar:
@@ -81,17 +85,19 @@ class LegFunding:
         self._funding = listing.funding
         self.calendar = FundingCalendar(listing.funding, own)
         self._dislocations = dislocations
-        self._shared, self._own = (
-            Reverting(part, half_life_s=_HALF_LIFE_S, step_s=HOUR_S)
-            for part in (stream.under(listing.instrument.asset.name), own)
-        )
+        streams = [(stream.under(listing.instrument.asset.name), *_SHARED)]
+        streams += [(own.under(name), *law) for name, law in _OWN.items()]
+        self._parts = [
+            (share**0.5, Reverting(part, half_life_s=half_life_s, step_s=HOUR_S))
+            for part, share, half_life_s in streams
+        ]
 
     def settlements(self, start: int, end: int) -> SettledRates:
         """Return the settlements in ``[start, end)``, by time."""
         ts, interval = self.calendar.between(start, end)
         premium = self._premium(ts)
         pull = np.clip(_BASELINE - premium, -_CLAMP, _CLAMP)
-        per_8h = premium + (pull if self._funding.clamped else _BASELINE)
+        per_8h = premium + pull if self._funding.clamped else _BASELINE + _UNCLAMPED * premium
         rate = np.round(np.clip(per_8h, -CAP, CAP) * interval / 8, 8)
         return SettledRates(ts, rate, interval)
 
@@ -105,9 +111,8 @@ class LegFunding:
             return np.empty(0)
         days = range(day_of(int(ts[0])), day_of(int(ts[-1])) + 1)
         hours = (ts - days.start * DAY_S) // HOUR_S
-        shared, own = (
-            np.concatenate([part.day(day)[:-1] for day in days])[hours]
-            for part in (self._shared, self._own)
-        )
-        usual: Floats = _MEAN + _SD * (_SHARED**0.5 * shared + (1 - _SHARED) ** 0.5 * own)
+        usual = np.full(len(ts), _MEAN)
+        for scale, part in self._parts:
+            usual += _SD * scale * np.concatenate([part.day(day)[:-1] for day in days])[hours]
+        usual += (_BEYOND - 1.0) * np.minimum(usual - _DISCOUNT, 0.0)
         return usual + planted_bps([self._dislocations], ts) / 1e4

@@ -25,6 +25,7 @@ from toolkit.service.market.simulator.timeline import (
     MINUTE_S,
     MINUTES_A_DAY,
     day_of,
+    weekday,
 )
 
 Floats = NDArray[np.float64]
@@ -38,10 +39,15 @@ _PRICE_HALF_LIFE_DAYS = 120  # keeps prices near their start: the tick still fit
 _VOLATILITY_HALF_LIFE_DAYS = 10
 _DAILY_LOG_VOLATILITY = 0.35  # standard deviation of a day's log volatility
 _INTRADAY_HALF_LIFE_S = 7_200
-_INTRADAY_LOG_VOLATILITY = 0.6
+_INTRADAY_LOG_VOLATILITY = 0.8
 _BUSIEST_MINUTE, _DAILY_SWING = 870, 0.35  # 14:30 UTC
-_JUMP_SHARE = 0.0015  # of the minutes: about two per day
+_JUMP_SHARE = 0.003  # of the minutes: about four per day
 _JUMP_VARIANCE = 40.0  # of a jump minute, in variances of an ordinary one
+_LARGEST_VARIANCE = 80.0  # of a minute, in those of the day's mean one
+_LARGEST_LOG_VOLATILITY = 2.2  # of a day, in standard deviations either way
+_WEEKEND_VOLATILITY = 0.8  # of a working day's
+_DAYS_OF_THE_WEEK = np.array([*5 * [1.0], *2 * [_WEEKEND_VOLATILITY]])
+_DAYS_OF_THE_WEEK /= np.sqrt(np.mean(_DAYS_OF_THE_WEEK**2))  # Monday first
 
 
 def brownian_bridge(start: Floats, end: Floats, variances: Floats, normals: Floats) -> Floats:
@@ -180,7 +186,9 @@ class Diffusion:
     """A log price with occasional jumps, and volatility that clusters over days and over minutes.
 
     Given its variances it is a Brownian motion, drawn towards 0 with a half-life of 120 days.
-    ``daily_volatility`` is the square root of a day's mean variance (a fraction, 0.03 = 3 %).
+    ``daily_volatility`` is the square root of a day's mean variance (a fraction, 0.03 = 3 %). That
+    of a Saturday or Sunday is 0.8 times that of a working day. No minute has more than 80 times the
+    day's mean variance, before the day's are brought to their sum.
 
     >>> price = Diffusion(RandomStream(7, "x"), daily_volatility=0.03)
     >>> bool(price.day(20_500).values[-1] == price.day(20_501).values[0])
@@ -213,8 +221,10 @@ class Diffusion:
 
     def _deviation(self, day: int) -> float:
         """Return a day's standard deviation. Its square has the mean ``daily_volatility``^2."""
-        log = _DAILY_LOG_VOLATILITY * self._volatility.at(day) - _DAILY_LOG_VOLATILITY**2
-        return float(self._daily_volatility * np.exp(log))
+        bounds = (-_LARGEST_LOG_VOLATILITY, _LARGEST_LOG_VOLATILITY)
+        log = _DAILY_LOG_VOLATILITY * np.clip(self._volatility.at(day), *bounds)
+        usual = self._daily_volatility * np.exp(log - _DAILY_LOG_VOLATILITY**2)
+        return float(usual * _DAYS_OF_THE_WEEK[weekday(day)])
 
     def _build(self, day: int) -> DiffusionDay:
         random = self._stream.at(day)
@@ -224,6 +234,7 @@ class Diffusion:
         variances = 1.0 + _DAILY_SWING * np.cos(hours)
         variances *= np.exp(2.0 * _INTRADAY_LOG_VOLATILITY * self._bursts.day(day)[1:])
         variances[jumps] *= _JUMP_VARIANCE
+        np.minimum(variances, _LARGEST_VARIANCE * variances.mean(), out=variances)
         variances *= self._deviation(day) ** 2 / variances.sum()
         start, end = self._midnights.at(day), self._midnights.at(day + 1)
         path = brownian_bridge(np.array(start), np.array(end), variances, normals)

