@@ -12,6 +12,7 @@ import shutil
 import signal
 import socket
 import struct
+import subprocess
 import termios
 import time
 import urllib.request
@@ -263,3 +264,25 @@ def test_a_store_of_an_earlier_market_is_kept_and_named_in_one_line(tmp_path: Pa
         assert screen.end() == 130
     assert any(line.startswith(f"note: {earlier.name} is kept") for line in screen.lines)
     assert earlier.read_bytes() == before
+
+
+def test_beside_a_named_store_of_an_earlier_market_a_new_one_begins_and_the_old_stays_readable(
+    tmp_path: Path,
+) -> None:
+    earlier, source = tmp_path / "mine.duckdb", Source("simulated", "seed-7-000000000000")
+    StoreWriter(Store(earlier)).bind(source)
+    before = earlier.read_bytes()
+    for note in ("so a new file", "its file is beside"):
+        with demo(tmp_path, "--once", "--store", "mine.duckdb") as screen:
+            assert screen.read(lambda text: "rows" in text), screen.written
+            screen.ctrl_c()
+            assert screen.end() == 130
+        notes = [line for line in screen.lines if line.startswith("note: ")]
+        assert notes == [f"note: mine.duckdb is kept; this version's market differs, {note}"]
+        assert len(notes[0]) <= COLUMNS
+    (beside,) = tmp_path.glob("mine-*.duckdb")
+    assert Store(beside).source.id.endswith(beside.stem.removeprefix("mine-"))
+    assert earlier.read_bytes() == before
+    assert Store(earlier).source == source
+    asked = [str(RAIL), "store", "verify", "--store", "mine.duckdb"]
+    subprocess.run(asked, cwd=tmp_path, capture_output=True, check=True)

@@ -50,6 +50,7 @@ from toolkit.workspace import (
     front_page,
     load_progress,
     simulated_service,
+    store_beside,
     watchlist,
 )
 from toolkit.workspace.rules import Watchlist
@@ -81,8 +82,9 @@ def demo_command(
 
     It loads prices, spreads and funding of three symbols, what the first page lists, two days of
     events and the snapshots. Everything happens on this machine. Nothing is asked of anybody else.
-    The store is kept: the next run loads what is new since. While the dashboard is open, new rows
-    go into the store. Ctrl-C ends it.
+    The store is kept: the next run loads what is new since. A store of an earlier version's market
+    stays as it is, and a new one begins beside it. While the dashboard is open, new rows go into
+    the store. Ctrl-C ends it.
 
     Example: rail demo --once
     """
@@ -106,7 +108,7 @@ def _run(kept: list[Store], *, once: bool, given: Path | None, port: int, browse
         client = Client(base_url, LOCAL_KEY)
         source = client.discover().source or Source("unknown", base_url)
         _line("market", f"{source.label}, at {base_url}")
-        held = Store(given or _own_store(source))
+        held = Store(_store_for(source, given))
         _line("store", str(held.path))
         kept.append(held)
         workspace = closing.enter_context(Workspace(client, held))
@@ -133,11 +135,13 @@ def _kept(*, given: Path | None, began: bool) -> str:
     return f"the store keeps what was loaded, `{again}` goes on from there"
 
 
-def _own_store(source: Source) -> Path:
-    path, others = demo_store(source)
-    if others and not path.exists():
+def _store_for(source: Source, given: Path | None) -> Path:
+    """Return the store that the demo loads into, and say which of an earlier market it leaves."""
+    path, others = (store_beside(given, source), [given]) if given else demo_store(source)
+    if path not in others and others and (given or not path.exists()):
         names = ", ".join(other.name for other in others)
-        _line("note", f"{names} is kept; this version's market differs, so a new file")
+        new = "its file is beside" if path.exists() else "so a new file"
+        _line("note", f"{names} is kept; this version's market differs, {new}")
     return path
 
 

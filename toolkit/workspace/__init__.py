@@ -5,7 +5,7 @@ from toolkit.workspace.fee_choice import fees_file, find_fees
 from toolkit.workspace.loading import DEFAULT_WINDOW_S
 from toolkit.workspace.local import DEFAULT_SEED, Serving, serve_local, simulated_service
 from toolkit.workspace.opening import Workspace, named_store, open_workspace
-from toolkit.workspace.places import data_folder, demo_store
+from toolkit.workspace.places import data_folder, demo_store, store_beside
 from toolkit.workspace.progress import Watch, load_progress
 from toolkit.workspace.selection import front_page, watchlist
 from toolkit.workspace.settings import (
@@ -35,6 +35,7 @@ __all__ = [
     "open_workspace",
     "serve_local",
     "simulated_service",
+    "store_beside",
     "store_path",
     "user_profile",
     "watchlist",

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from toolkit.errors import StoreError
 from toolkit.market import Source
+from toolkit.store import Store
 
 _FOLDER = "machine-rail"
 
@@ -76,5 +77,25 @@ def demo_store(source: Source, folder: Path | None = None) -> tuple[Path, list[P
             "name a file: rail demo --store FILE",
             path=str(folder),
         ) from None
-    path = folder / f"demo-{source.id.rpartition('-')[2]}.duckdb"
+    path = folder / f"demo-{_market(source)}.duckdb"
     return path, sorted(other for other in folder.glob("demo-*.duckdb") if other != path)
+
+
+def store_beside(path: Path, source: Source) -> Path:
+    """Return where a source's rows go if ``path`` is named: there, or beside a store that stays.
+
+    A store of another SIMULATED market, as of an earlier version, stays as it is, and the file
+    beside it is named after the market, as in `demo_store`. A store of any other source is not
+    made way for: to load into it is refused.
+    """
+    if not path.is_file():
+        return path
+    held = Store(path).source
+    if held.id == source.id or {held.kind, source.kind} != {"simulated"}:
+        return path
+    return path.with_name(f"{path.stem}-{_market(source)}{path.suffix}")
+
+
+def _market(source: Source) -> str:
+    """Return the end of a source's id, a hash of what makes its market."""
+    return source.id.rpartition("-")[2]
