@@ -17,7 +17,9 @@ from toolkit.workspace import Serving, serve_local
 def serve_command(
     replay: Annotated[
         Path | None,
-        typer.Option("--replay", help="A prices.parquet, or the folder that holds it."),
+        typer.Option(
+            "--replay", help="A prices, funding or pumps.parquet, or the folder that holds them."
+        ),
     ] = None,
     dataset: Annotated[
         list[str] | None,

@@ -60,7 +60,7 @@ def serve_local(
 ) -> None:
     """Serve until SIGINT or SIGTERM. ``ready`` is called once connections are accepted.
 
-    With ``replay`` what that Parquet file (or ``prices.parquet`` and ``funding.parquet`` in that
+    With ``replay`` what that Parquet file (or ``prices``, ``funding`` and ``pumps.parquet`` in that
     folder) holds, all of it unless ``retention_s`` limits it, under the symbols that ``renamed``
     gives in place of the file's. Without, the endless SIMULATED market of ``seed``
     (`DEFAULT_SEED`). ``now`` (s) stops the service's clock. ``owners`` is a TOML file

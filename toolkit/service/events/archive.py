@@ -48,7 +48,8 @@ _DETECT: Mapping[EventFamily, Callable[[MarketSource, int, DetectorSettings], li
 class EventFilters:
     """Which documents are wanted. None is no condition.
 
-    ``exchange`` is that of any leg. ``min_pct`` is compared with the size without its sign.
+    ``exchange`` is that of any leg. ``min_pct`` is compared with the size without its sign: no
+    document of unknown size is as large.
 
     >>> EventFilters(min_pct=2.0).symbol is None
     True
@@ -67,7 +68,7 @@ class _Entry(NamedTuple):
     position: Position
     symbol: str
     exchanges: tuple[str, ...]
-    magnitude_pct: float
+    magnitude_pct: float | None
     lifecycle: str
     body: bytes
 
@@ -76,9 +77,12 @@ class _Entry(NamedTuple):
             filters.symbol in (None, self.symbol)
             and (filters.exchange is None or filters.exchange in self.exchanges)
             and filters.event_type in (None, self.position.event_type)
-            and (filters.min_pct is None or self.magnitude_pct >= filters.min_pct)
+            and (filters.min_pct is None or self._at_least(filters.min_pct))
             and filters.lifecycle in (None, self.lifecycle)
         )
+
+    def _at_least(self, pct: float) -> bool:
+        return self.magnitude_pct is not None and self.magnitude_pct >= pct
 
 
 class Day(NamedTuple):

@@ -113,16 +113,16 @@ class SpreadDocument(_Document, frozen=True, kw_only=True):
 
 
 class SplashDocument(_Document, frozen=True, kw_only=True):
-    """A pump or a dump on one leg, or that it faded."""
+    """A pump or a dump on one leg, or that it faded. Of one that was recorded its time is known."""
 
     schema: Literal["svc.splash.v1"]
     event_type: Literal["splash.pump", "splash.dump", "splash.faded"]
     exchange: _Exchange
     market: _Market
     kind: Literal["pump", "dump"]
-    pct: Annotated[float, _unit("percent", "from start_price to now: below 0 for a dump")]
-    window_s: Annotated[int, _unit("s", "from start_price to the detection")]
-    start_price: _Price
+    pct: Annotated[float | None, _unit("percent", "from start_price to now: below 0 for a dump")]
+    window_s: Annotated[int | None, _unit("s", "from start_price to the detection")]
+    start_price: Annotated[float | None, _unit("quote", "null of a pump that was recorded")]
     spot_price: Annotated[float | None, _unit("quote", "now, on the exchange's spot market")]
     futures_price: Annotated[float | None, _unit("quote", "now, on its futures market")]
     volume_24h: Annotated[float | None, _unit("quote", "null where the source has no volumes")]
@@ -133,9 +133,9 @@ class SplashDocument(_Document, frozen=True, kw_only=True):
         return (self.exchange,)
 
     @property
-    def magnitude_pct(self) -> float:
-        """The move without its sign, which ``min_pct`` is compared with."""
-        return abs(self.pct)
+    def magnitude_pct(self) -> float | None:
+        """The move without its sign, which ``min_pct`` is compared with, None where unknown."""
+        return None if self.pct is None else abs(self.pct)
 
 
 class FundingDocument(_Document, frozen=True, kw_only=True):

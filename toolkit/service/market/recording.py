@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -10,6 +10,7 @@ from types import MappingProxyType
 import polars as pl
 
 from toolkit.errors import InputError
+from toolkit.market import Market
 from toolkit.service.market.source import LONGEST_INTERVAL_HOURS, Kind
 
 KIND_METADATA = "machine_rail.source_kind"
@@ -23,7 +24,8 @@ class Layout:
     """What a file holds: its name in a directory, its columns, and what a row has to be.
 
     ``leg`` are the columns that identify a series, ``one_of`` those that may have only one value
-    in a series, with the option that chooses among several.
+    in a series, with the option that chooses among several. ``market`` is that of every leg, None
+    where a column has it. ``told_again``: equal rows are one, told more than once.
     """
 
     name: str
@@ -32,14 +34,8 @@ class Layout:
     one_of: Mapping[str, str]
     valid: pl.Expr
     rule: str
-
-    def fits(self, schema: Mapping[str, pl.DataType]) -> bool:
-        """Return whether a file with these columns is meant to be of this layout.
-
-        >>> LAYOUTS["funding"].fits({"rate": pl.Float64()})
-        True
-        """
-        return ("rate" in self.columns) is ("rate" in schema)
+    market: Market | None = None
+    told_again: bool = False
 
 
 LAYOUTS: Mapping[str, Layout] = MappingProxyType(
@@ -77,14 +73,43 @@ LAYOUTS: Mapping[str, Layout] = MappingProxyType(
             & (pl.col("interval_hours") % 1 == 0),
             rule="rows without nulls, with a finite rate and an interval of 1 to "
             f"{LONGEST_INTERVAL_HOURS} whole hours",
+            market=Market.FUTURES,
+        ),
+        "pumps": Layout(
+            name="pumps",
+            columns={
+                "ts": _INTEGER,
+                "symbol": _TEXT,
+                "exchange": _TEXT,
+                "precision_s": _INTEGER,
+                "dataset": _TEXT,
+            },
+            leg=("symbol", "exchange"),
+            one_of={"dataset": "--dataset"},
+            valid=pl.col("precision_s") >= 1,
+            rule="rows without nulls, with a precision of 1 s or more",
+            market=Market.SPOT,
+            told_again=True,
         ),
     }
 )
-"""Bars and settlements, each in a file of its own."""
+"""Bars, settlements and announced pumps, each in a file of its own."""
 
-_ALLOWED = "a Parquet file of bars or settlements, or a directory with {}".format(
+_MARKS = {"rate": "funding", "precision_s": "pumps"}
+"""A column that no other layout has. A file without one is meant to be of prices."""
+
+_ALLOWED = "a Parquet file of bars, settlements or pumps, or a directory with {}".format(
     " or ".join(f"{name}.parquet" for name in LAYOUTS)
 )
+
+
+def layout_of(columns: Iterable[str]) -> Layout:
+    """Return the layout that a file with these columns is meant to be of.
+
+    >>> layout_of(["ts", "rate"]).name, layout_of(["ts", "close"]).name
+    ('funding', 'prices')
+    """
+    return LAYOUTS[next((_MARKS[name] for name in columns if name in _MARKS), "prices")]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -131,7 +156,7 @@ class Recording:
 
     def _named(self, names: Sequence[str]) -> str:
         symbol, *leg = names
-        return f"{symbol}:{'.'.join(leg)}" + (" of funding" if len(leg) == 1 else "")
+        return f"{symbol}:{'.'.join(leg)}" + (f" of {self.layout.name}" if len(leg) == 1 else "")
 
 
 def recordings(path: Path) -> list[Recording]:
@@ -155,7 +180,7 @@ def recordings(path: Path) -> list[Recording]:
 def _recording(file: Path) -> Recording:
     try:
         schema = pl.read_parquet_schema(file)
-        layout = next(each for each in LAYOUTS.values() if each.fits(schema))
+        layout = layout_of(schema)
         columns = layout.columns
         wrong = [name for name, kind in columns.items() if not _fits(schema.get(name), kind)]
         if wrong:
@@ -170,6 +195,7 @@ def _recording(file: Path) -> Recording:
     if rows.is_empty() or not bad.is_empty():
         found = "no rows" if rows.is_empty() else f"the row {bad.row(0, named=True)}"
         raise InputError("replay", found, layout.rule)
+    rows = rows.unique() if layout.told_again else rows
     return Recording(layout, rows, "simulated" if kind == "simulated" else "replay")
 
 

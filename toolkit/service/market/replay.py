@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,16 +13,16 @@ import numpy as np
 import polars as pl
 
 from toolkit.errors import InputError
-from toolkit.market import Leg, Market, Symbol
+from toolkit.market import Leg, Symbol
 from toolkit.service.market.recording import Recording, recordings
-from toolkit.service.market.source import Bars, Kind, SettledRates
+from toolkit.service.market.source import Bars, Kind, Pump, SettledRates
 
 _NO_BARS = Bars(ts=np.empty(0, dtype=np.int64), price=np.empty(0), interval_s=60)
 
 
 @dataclass(frozen=True, eq=False)
 class Replay:
-    """Bars and settlements of files, each leg's series held as arrays.
+    """Bars and settlements of files, each leg's series held as arrays, and announced pumps.
 
     >>> from tempfile import TemporaryDirectory
     >>> leg = {"symbol": "BTC_USDT", "exchange": "KRAKEN", "market": "spot", "dataset": "one"}
@@ -38,6 +39,7 @@ class Replay:
     listing: Mapping[str, tuple[Leg, ...]]
     _bars: Mapping[tuple[str, Leg], Bars] = field(repr=False)
     _funding: Mapping[tuple[str, Leg], SettledRates] = field(repr=False)
+    _pumps: Sequence[Pump] = field(repr=False, default=())
 
     @classmethod
     def read(
@@ -48,13 +50,15 @@ class Replay:
         interval_s: int | None = None,
         renamed: Mapping[str, str] | None = None,
     ) -> Replay:
-        """Read a Parquet file, or ``prices.parquet`` and ``funding.parquet`` in a directory.
+        """Read a Parquet file, or ``prices``, ``funding`` and ``pumps.parquet`` in a directory.
 
         Columns of prices: ts (s, Unix UTC, start of the bar), symbol, exchange, market, interval_s
         (s, 0 where rows are moments), price (quote, at the bar's end), dataset. Of funding, for
         futures legs: ts (s, Unix UTC, the settlement), symbol, exchange, rate (fraction per
-        interval), interval_hours (h), dataset. Others are not read. Row order is free.
-        ``datasets`` chooses among what both files hold, ``interval_s`` among the bars.
+        interval), interval_hours (h), dataset. Of announced pumps, on spot legs: ts (s, Unix UTC),
+        symbol, exchange, precision_s (s), dataset, where equal rows are one pump. Others are not
+        read. Row order is free. ``datasets`` chooses among what the files hold, ``interval_s``
+        among the bars.
         ``renamed`` maps symbols of the files to those they are served under, so that legs which
         an exchange quotes in another currency can be compared. The source's id shows it.
 
@@ -76,20 +80,23 @@ class Replay:
             each.check_one_series_each()
         names = sorted({name for each in found for name in each.rows["dataset"].unique()})
         told = [f"{old}={new}" for old, new in sorted((renamed or {}).items())]
-        prices, funding = _prices(found), _settlements(found)
+        prices, funding, pumps = _prices(found), _settlements(found), _pumps(found)
         listing: dict[str, list[Leg]] = {}
-        for symbol, leg in sorted({*prices, *funding}):
+        for symbol, leg in sorted(
+            {*prices, *funding, *((each.symbol, each.leg) for each in pumps)}
+        ):
             listing.setdefault(symbol, []).append(leg)
         return cls(
             kind="simulated" if any(each.kind == "simulated" for each in found) else "replay",
-            id=f"{'+'.join([*names, *told])}-{_content_hash(prices, funding)}",
+            id=f"{'+'.join([*names, *told])}-{_content_hash(prices, funding, pumps)}",
             listing=MappingProxyType({symbol: tuple(legs) for symbol, legs in listing.items()}),
             _bars=MappingProxyType(prices),
             _funding=MappingProxyType(funding),
+            _pumps=pumps,
         )
 
     def bars(self, symbol: str, leg: Leg) -> Bars:
-        """Return the bars of a listed leg (none where its funding alone is known).
+        """Return the bars of a listed leg (none where its funding or pumps alone are known).
 
         A `KeyError` for a leg that is not listed.
         """
@@ -100,6 +107,13 @@ class Replay:
     def funding(self, symbol: str, leg: Leg) -> SettledRates | None:
         """Return the settlements of a listed futures leg, None where none are known."""
         return self._funding.get((symbol, leg))
+
+    def pumps(self, start: int, end: int) -> Sequence[Pump] | None:
+        """Return the announced pumps with ``start <= ts < end``, None without a file of them."""
+        first, last = (
+            bisect_left(self._pumps, ts, key=lambda each: each.ts) for ts in (start, end)
+        )
+        return self._pumps[first:last] if self._pumps else None
 
 
 def _chosen(
@@ -132,7 +146,7 @@ def _series(
         if each.layout.name == layout:
             rows = each.rows.sort("ts").group_by(each.layout.leg, maintain_order=True)
             for (symbol, exchange, *market), series in rows:
-                leg = Leg(str(exchange), Market.FUTURES if not market else market[0])
+                leg = Leg(str(exchange), each.layout.market or market[0])
                 yield (str(Symbol.parse(str(symbol))), leg), series
 
 
@@ -154,10 +168,20 @@ def _settlements(found: Sequence[Recording]) -> dict[tuple[str, Leg], SettledRat
     }
 
 
+def _pumps(found: Sequence[Recording]) -> list[Pump]:
+    return sorted(
+        Pump(ts, symbol, leg)
+        for (symbol, leg), rows in _series(found, "pumps")
+        for ts in rows["ts"].to_list()
+    )
+
+
 def _content_hash(
-    prices: Mapping[tuple[str, Leg], Bars], funding: Mapping[tuple[str, Leg], SettledRates]
+    prices: Mapping[tuple[str, Leg], Bars],
+    funding: Mapping[tuple[str, Leg], SettledRates],
+    pumps: Sequence[Pump],
 ) -> str:
-    """Hash every name, time, price, rate and interval served to 16 hexadecimal digits."""
+    """Hash every name, time, price, rate, interval and pump served to 16 hexadecimal digits."""
     digest = hashlib.sha256()
     for (symbol, leg), bars in sorted(prices.items(), key=lambda item: item[0]):
         digest.update(f"{symbol}:{leg} {bars.interval_s} {len(bars.ts)}\n".encode())
@@ -168,4 +192,6 @@ def _content_hash(
         digest.update(settled.ts.astype("<i8").tobytes())
         digest.update(settled.rate.astype("<f8").tobytes())
         digest.update(settled.interval_hours.astype("<i8").tobytes())
+    for ts, symbol, leg in pumps:
+        digest.update(f"pump {symbol}:{leg} {ts}\n".encode())
     return digest.hexdigest()[:16]

@@ -6,9 +6,9 @@ as well as one held in memory: `Bars` and `SettledRates` are their own series.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -169,6 +169,22 @@ class SettlementSeries(TimedSeries, Protocol):
 
     def next_after(self, ts: int) -> int | None:
         """Return the next settlement after ``ts`` (s), None where it is not known at ``ts``."""
+
+
+class Pump(NamedTuple):
+    """A pump that was recorded: when (s, Unix UTC), of which symbol, on which leg."""
+
+    ts: int
+    symbol: str
+    leg: Leg
+
+
+@runtime_checkable
+class RecordsPumps(Protocol):
+    """A source that may have recorded pumps, in place of those to be found in its bars."""
+
+    def pumps(self, start: int, end: int) -> Sequence[Pump] | None:
+        """Return those with ``start <= ts < end``, by time, None where none at all are recorded."""
 
 
 class MarketSource(Protocol):

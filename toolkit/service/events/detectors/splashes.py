@@ -26,7 +26,7 @@ from toolkit.service.events.documents import (
     instrument,
     milliseconds,
 )
-from toolkit.service.market.source import MarketSource
+from toolkit.service.market.source import MarketSource, Pump, RecordsPumps
 
 Kind = Literal["pump", "dump"]
 
@@ -41,16 +41,47 @@ def splash_lives(
     below ``close`` (the price has turned back, or stopped), at the latest at ``max_age_s``. The
     moments of documents are found within their bars as those of a spread.
 
+    A source that has recorded pumps has those in place of all this: each is one document
+    ``splash.pump``, of a size that is not known, and is over at once: nothing says when it faded.
+
     >>> from toolkit.service.market.simulated import Simulated
     >>> lives = splash_lives(Simulated(7), 20_776)
     >>> {document.window_s <= 300 for life in lives for document in life.documents}
     {True}
     """
+    if isinstance(source, RecordsPumps):
+        recorded = source.pumps(day * DAY_S, (day + 1) * DAY_S)
+        if recorded is not None:
+            return [_recorded(source, pump) for pump in recorded]
     found: list[Life] = []
     for symbol, legs in source.listing.items():
         for leg in legs:
             found += _lives(source, symbol, leg, day, settings)
     return found
+
+
+def _recorded(source: MarketSource, pump: Pump) -> Life:
+    ts, symbol, leg = pump
+    identity = event_id(EventFamily.SPLASH, source.id, symbol, leg, "pump", ts)
+    document = SplashDocument(
+        schema="svc.splash.v1",
+        event_type="splash.pump",
+        event_id=identity,
+        lifecycle="open",
+        ts=ts,
+        ts_ms=milliseconds(identity, "open", ts),
+        instrument=instrument(symbol),
+        exchange=leg.exchange,
+        market=leg.market.value,
+        kind="pump",
+        pct=None,
+        window_s=None,
+        start_price=None,
+        spot_price=None,
+        futures_price=None,
+        volume_24h=None,
+    )
+    return Life(f"{symbol}:{leg}:pump", ts, ts, (document,))
 
 
 def _lives(
