@@ -12,6 +12,7 @@ from functools import cache, partial
 
 import numpy as np
 
+from toolkit.market import Market
 from toolkit.service.market.simulator.catalogue import TURNS, Asset, Listing
 from toolkit.service.market.simulator.pulses import PlantedOverTime, Pulse, Slots, TimeSpan
 from toolkit.service.market.simulator.streams import RandomStream
@@ -113,7 +114,8 @@ class Schedule:
         stream = self._root.under(f"{symbol}:{listing.leg}")
         scale, funded = listing.illiquidity, listing.funding is not None
         shock = partial(_shock, scale**2 * listing.instrument.asset.daily_volatility)
-        episode, away = partial(_episode, scale), partial(_dislocation, scale)
+        on_dex = listing.leg.market is Market.DEX
+        episode, away = partial(_episode, scale, on_dex), partial(_dislocation, scale)
         name, own = f"{symbol}:{listing.leg}", stream.under("episode")
         turns = [_Turns(slots, name) for slots, names in self._halves if name in names]
         dislocated = funded * 0.45 * scale
@@ -183,20 +185,22 @@ def _shock(volatility: float, random: np.random.Generator, at: int, length: int)
     return _placed(random, (at, length), times, peak_bps, 3, on_the_hour=agreed)
 
 
-def _episode(scale: float, random: np.random.Generator, at: int, length: int) -> Pulse:
+def _episode(
+    scale: float, on_dex: bool, random: np.random.Generator, at: int, length: int
+) -> Pulse:
     """Draw an excursion of one leg: ``scale`` times 60 to 150 bps, seconds to hours long.
 
-    One that lasts an hour or more goes ``scale`` times 60 to 400 bps, and takes its time. The
-    excursions count a ``scale`` below 0.4 as 0.4.
+    One on a DEX, or of an hour or more, goes ``scale`` times 60 to 400 bps. That of an hour or more
+    takes its time. How wide they are counts a ``scale`` below 0.4 as 0.4.
     """
     if random.random() < _SHORT_EPISODES:
         typical = random.lognormal(math.log(_SHORT_MEDIAN_S), _SHORT_LOG_SD)
         duration = min(max(typical, 8.0), 240.0)
     else:
         duration = _between(random, 120, scale * 4 * HOUR_S)
-    widest_bps = 400 if duration >= HOUR_S else 150
-    peak_bps = max(scale, _LEAST_WIDE) * _between(random, 60, widest_bps)
-    ramp = _RAMP_S_PER_BPS * peak_bps if duration >= HOUR_S else min(0.08 * duration, 60.0)
+    long = duration >= HOUR_S
+    peak_bps = max(scale, _LEAST_WIDE) * _between(random, 60, 400 if long or on_dex else 150)
+    ramp = _RAMP_S_PER_BPS * peak_bps if long else min(0.08 * duration, 60.0)
     times = (ramp, duration - 2 * ramp, ramp)
     return _placed(random, (at, length), times, _sign(random) * peak_bps)
 
