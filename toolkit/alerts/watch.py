@@ -63,7 +63,8 @@ class AlertWatch:
     """The alerts of a follow under way.
 
     ``clock`` gives the service's time (s), ``followed`` the streams followed now. Each change is a
-    ``note`` when it is recorded. Nothing that a rule or a channel does ends the follow.
+    ``note`` when it is recorded. ``evaluated`` is called each time that the rules were evaluated.
+    Nothing that a rule or a channel does ends the follow.
     """
 
     def __init__(
@@ -75,9 +76,11 @@ class AlertWatch:
         clock: Callable[[], int],
         followed: Callable[[], Collection[Stream]],
         note: Callable[[str], object],
+        evaluated: Callable[[], object] = lambda: None,
     ) -> None:
         self._plan, self._writer, self._load_id = plan, writer, load_id
         self._clock, self._followed, self._note = clock, followed, note
+        self._evaluated_now = evaluated
         self._book = plan.read()
         self._source = str(writer.store.source.id)
         self._began_at = clock()
@@ -137,6 +140,7 @@ class AlertWatch:
 
     def committed(self) -> None:
         """Send what was recorded, now that it is committed."""
+        self._evaluated_now()
         self._until |= self._coming
         found, self._found, self._coming = self._found, [], {}
         for alert, channels in found:
@@ -299,6 +303,7 @@ class AlertWatch:
                 self.committed()
         except StoreLockedError:
             return
+        self._evaluated_now()
 
     def _read_rules(self) -> None:
         try:

@@ -60,8 +60,8 @@ def status_command(
     """Show what the store holds: one line per trajectory, event log and kind of snapshot.
 
     held: rows, documents or snapshots, else what came of asking: "nothing there", "no answer" or
-    "never asked". answered: of the time asked for that can be known by now,
-    the share that the service has answered for. behind: from the newest row to now, by the
+    "never asked". answered: of the time asked for that can be known by now, the share that the
+    service has answered for. behind: from the end of what came or was answered to now, by the
     service's clock. holes: where rows are further apart than 1.5 steps, and how far at most. gaps:
     losses of live capture that are still open. Times are UTC.
 

@@ -12,8 +12,9 @@ function words(seconds) {
 }
 
 // Without limits an age has no state.
-function showAge(place, { age_s, late_s, old_s }, since, write) {
-  const age = Math.floor(age_s + (Date.now() - since) / 1000);
+// That of a service whose clock stands does not grow.
+function showAge(place, { age_s, late_s, old_s, stands }, since, write) {
+  const age = Math.floor(age_s + (stands ? 0 : (Date.now() - since) / 1000));
   const limited = age >= old_s ? "old" : age >= late_s ? "late" : "fresh";
   const state = old_s === null ? "none" : limited;
   const text = write(words(age));

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import polars as pl
 
 from toolkit.alerts.channels import read_channels
@@ -11,16 +9,16 @@ from toolkit.cards import duration
 from toolkit.dashboard.alert_form import choose_rule, follow_link, show_form
 from toolkit.dashboard.alert_news import SHOWN, read_changes
 from toolkit.dashboard.export import hand_over, literal
-from toolkit.dashboard.following import address_to_ask, follower_of, is_followed
+from toolkit.dashboard.following import follow_button, is_followed
 from toolkit.dashboard.formatting import NULL
 from toolkit.dashboard.navigation import go_to
-from toolkit.dashboard.reading import Held
 from toolkit.dashboard.rows import RowColumn, opened_key, show_rows
 from toolkit.dashboard.screen import st
 from toolkit.dashboard.shell import PageShell, page
 from toolkit.errors import RailError
 from toolkit.foreign import Markdown, markdown
 from toolkit.market import Stream
+from toolkit.store.follow_mark import running_follow
 from toolkit.tables import SNAPSHOT_SERIES
 from toolkit.workspace.alert_file import alert_file
 from toolkit.workspace.alerts import find_alerts, matched_streams
@@ -113,11 +111,12 @@ def _show_rules(shell: PageShell, changes: pl.DataFrame) -> None:
         ]
         names = [rule.name for rule in rules]
         show_rows(Markdown("Rules of alerts"), names, columns, "alerts_rules", _RULES_MOST)
-    _show_watched(held)
+    _show_watched(shell)
 
 
-def _show_watched(held: Held) -> None:
-    """Name what is followed, and say so where nothing evaluates the rules now."""
+def _show_watched(shell: PageShell) -> None:
+    """Name what is followed, and say when the rules were evaluated, or that nothing does."""
+    held = shell.held
     watched = find_watchlist(held.path)
     named = ", ".join([*watched.streams, *watched.symbols]) or watched.name
     st.caption(
@@ -126,15 +125,16 @@ def _show_watched(held: Held) -> None:
             markdown("[follow]")
         ),
     )
-    if not (follower_of(held.path).runs or is_followed(held.streams, held.loads, time.time())):
-        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            st.markdown(Markdown(":orange[**⚠**] Nothing evaluates the rules now."))
-            st.button(
-                Markdown("Follow the service"),
-                key="alerts_follow",
-                on_click=follower_of(held.path).start,
-                args=(address_to_ask(held.base_url),),
-            )
+    running = running_follow(held.path)
+    if running is not None and running.evaluated_at is not None:
+        at = shell.clock(pl.Series([int(running.evaluated_at)]))[0]
+        words = Markdown("The rules were last evaluated at {} {}.")
+        st.caption(words.format(at, shell.timezone))
+    elif is_followed(held):
+        st.caption(Markdown("A follow has begun, and evaluates the rules from its first rows on."))
+    else:
+        st.markdown(Markdown(":orange[**⚠**] Nothing evaluates the rules now."))
+        follow_button(held, "alerts_follow")
 
 
 def _show_history(shell: PageShell, changes: pl.DataFrame) -> None:

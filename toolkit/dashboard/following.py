@@ -7,27 +7,29 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 from urllib.parse import urlsplit
 
-import polars as pl
-from streamlit import cache_resource
+from streamlit import cache_data, cache_resource
 
+from toolkit.cards import counted
 from toolkit.commands import rail
 from toolkit.dashboard.reading import Held
 from toolkit.dashboard.screen import st
+from toolkit.errors import RailError
 from toolkit.foreign import Markdown, markdown
+from toolkit.intervals import Interval
+from toolkit.loader.planned import load_words, plan_load
+from toolkit.store.follow_mark import running_follow
 from toolkit.wire.address import is_loopback
+from toolkit.workspace import open_workspace
+from toolkit.workspace.following import named_streams, wanted_watchlist
 
 TAKES_NO_ROWS = Markdown(
     "This is published data, which takes no rows: load where its store is, and publish again."
 )
-_LIVELY_S = 180
-"""A follow asks each minute. After three without an answer there is none."""
-
 _RUNS_RAIL = "from toolkit.cli import main; main()"
 
 
@@ -111,17 +113,9 @@ def follower_of(store: Path) -> Follower:
     return Follower(store)
 
 
-def is_followed(streams: pl.DataFrame, loads: pl.DataFrame, now: float) -> bool:
-    """Return whether a load is under way that was answered lately. ``now`` is the local clock (s).
-
-    >>> loads = pl.DataFrame({"finished_at": [None]})
-    >>> streams = pl.DataFrame({"asked_at": [1000]})
-    >>> is_followed(streams, loads, 1060), is_followed(streams, loads, 2000)
-    (True, False)
-    """
-    asked = streams["asked_at"].drop_nulls().sort()
-    under_way = loads.head(1)["finished_at"].null_count() > 0  # the newest
-    return under_way and asked.len() > 0 and now - int(asked[-1]) < _LIVELY_S
+def is_followed(held: Held) -> bool:
+    """Return whether a follow of the store runs now, whoever started it."""
+    return follower_of(held.path).runs or running_follow(held.path) is not None
 
 
 def show_following(held: Held) -> None:
@@ -134,19 +128,55 @@ def show_following(held: Held) -> None:
         st.markdown(Markdown("This dashboard follows the service for the store."))
         st.button(Markdown("Stop following"), key="unfollow", on_click=follower.stop)
         return
-    if is_followed(held.streams, held.loads, time.time()):
-        st.markdown(Markdown("A load or `rail follow` brings new rows."))
+    if (running := running_follow(held.path)) is not None:
+        st.markdown(Markdown("`rail follow` brings new rows (process {}).").format(running.pid))
         return
     if follower.fault:
         st.error(Markdown("Following ended: {}").format(markdown(follower.fault, 400)))
     st.markdown(Markdown("Nothing brings new rows."))
-    st.button(
-        Markdown("Follow the service"),
-        key="follow_service",
-        type="primary",
-        on_click=follower.start,
-        args=(address_to_ask(held.base_url),),
-        help=Markdown("As {} does, until the dashboard ends.").format(
-            markdown(rail("follow"), 400)
-        ),
-    )
+    follow_button(held, "follow_service")
+
+
+def follow_button(held: Held, key: str) -> None:
+    """Show the button of a follow. A click says what the follow loads first; another starts it."""
+    follower, state = follower_of(held.path), st.session_state
+    address, asked = address_to_ask(held.base_url), f"{key}_asked"
+    if not state.get(asked):
+        st.button(
+            Markdown("Follow the service"),
+            key=key,
+            type="primary",
+            on_click=state.__setitem__,
+            args=(asked, True),
+            help=Markdown("As {} does, until the dashboard ends.").format(
+                markdown(rail("follow"), 400)
+            ),
+        )
+        return
+    try:
+        with st.spinner(Markdown("Asking the service what a follow loads first")):
+            words = Markdown("A follow loads {} first.").format(_first_load(held.path, address))
+    except RailError as error:
+        words = Markdown.harmless(str(error))
+    st.markdown(words)
+
+    def begin() -> None:
+        state.pop(asked, None)
+        follower.start(address)
+
+    with st.container(horizontal=True, gap="small"):
+        st.button(Markdown("Start"), key=f"{key}_start", type="primary", on_click=begin)
+        st.button(Markdown("Not now"), key=f"{key}_not", on_click=state.pop, args=(asked, None))
+
+
+@cache_data(ttl=60, max_entries=4, show_spinner=False)
+def _first_load(path: Path, base_url: str | None) -> str:
+    """Return in words what a follow of the store's watchlist loads before it waits for new rows."""
+    with open_workspace(path, base_url=base_url) as workspace:
+        client, store = workspace.client, workspace.store
+        watchlist = wanted_watchlist(store)
+        streams = list(named_streams(client, store, watchlist))
+        now = client.served_at()
+        planned = plan_load(client, store, streams, Interval(now - watchlist.back_s, now))
+        of = counted(len(streams), "stream")
+        return f"{load_words(store, planned.requests, planned.rows)} of {of}"

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import time
-
 import polars as pl
 
 from toolkit.cards import counted, duration
 from toolkit.charts.lines import share_text
-from toolkit.dashboard.following import TAKES_NO_ROWS, follower_of, is_followed
+from toolkit.dashboard.following import TAKES_NO_ROWS, is_followed
 from toolkit.dashboard.formatting import NULL
 from toolkit.dashboard.health_gaps import behind, repair
-from toolkit.dashboard.health_measured import Health, measure_health, measure_requests
+from toolkit.dashboard.health_measured import Health, measure_cost, measure_health
 from toolkit.dashboard.health_store import show_store
 from toolkit.dashboard.health_streams import STATES, show_streams
 from toolkit.dashboard.loads import WATCHLIST, Load, load_button, offer
@@ -124,7 +122,7 @@ def _show_repair(
             says, duration(max(0, leaves[0] - now))
         )
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        cost = Markdown("about {}").format(counted(int(missing["requests"].sum()), "request"))
+        cost = Markdown("{}").format(measure_cost(shell.held.path, missing))
         primary = "primary" if key == "repair_all" else "secondary"
         load_button(shell.held, repair(words, missing), key, cost=cost, type=primary)
         st.markdown(says)
@@ -134,15 +132,14 @@ def _show_top_up(shell: PageShell, health: Health, now: int) -> None:
     held = shell.held
     if held.published:
         return
-    if follower_of(held.path).runs or is_followed(held.streams, held.loads, time.time()):
+    if is_followed(held):
         return
     parts = behind(health.lines, now // 60 * 60)
     since_s = now - int(parts["start_ts"].to_numpy().min()) if parts.height else 0
     if since_s < _FRESH_S:
         return
-    requests = measure_requests(held.path, parts)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        cost = Markdown("about {}").format(counted(requests, "request"))
+        cost = Markdown("{}").format(measure_cost(held.path, parts))
         load_button(held, repair(Markdown("Top up"), parts), "top_up", cost=cost)
         st.markdown(
             Markdown("**not asked for since**: {}, the longest for {}").format(

@@ -18,9 +18,13 @@ Run = list[int]
 
 
 class CoverageMap(NamedTuple):
-    """Cells from ``start`` (s UTC) on, each ``step_s`` long, as runs of each stream."""
+    """Cells from ``start`` (s UTC) on, each ``step_s`` long, as runs of each stream.
+
+    Of the last cell, what lies after ``end`` is not known yet.
+    """
 
     start: int
+    end: int
     step_s: int
     cells: int
     runs: dict[str, list[Run]]
@@ -57,7 +61,7 @@ def coverage_map(stretches: pl.DataFrame, shares: pl.DataFrame | None = None) ->
             percents[key] = [[0] * len(LedgerState)] * count
         percents[key][cell - start] = each
     runs = {key: _runs(cells) for key, cells in percents.items()}
-    return CoverageMap(start * step_s, step_s, count, runs)
+    return CoverageMap(start * step_s, last, step_s, count, runs)
 
 
 def cell_s(stretches: pl.DataFrame) -> int:

@@ -14,7 +14,7 @@ from toolkit.dashboard.health_map import CoverageMap, cell_s, coverage_map, cove
 from toolkit.dashboard.health_tables import COVERAGE, STATE_COLUMNS, coverage_lines
 from toolkit.dashboard.reading import Version
 from toolkit.intervals import Interval, clip
-from toolkit.loader.planned import expected_requests
+from toolkit.loader.planned import expected_load, load_words
 from toolkit.market import SnapshotKind, SnapshotLog, SnapshotTrajectory, Stream
 from toolkit.store import Ledger, Store, answer_words
 from toolkit.store.schema import read_format
@@ -39,8 +39,9 @@ class Health(NamedTuple):
     (`toolkit.store.answer_words`), ``retention_s`` and ``served_at`` (s, null where it never
     answered), over the time from its first second asked for, or first row, to the service's clock
     when it was last asked. ``map`` is of the coverage of all of them. ``missing`` has what of it is
-    missing, with its cause, the requests that it takes, and when it leaves the archive: see
-    `toolkit.dashboard.health_gaps.caused`. ``rows`` is of `toolkit.store.Store.rows_by_load`.
+    missing and has a row due, with its cause, the requests and rows that it takes, and when it
+    leaves the archive: see `toolkit.dashboard.health_gaps.caused`. ``rows`` is of
+    `toolkit.store.Store.rows_by_load`.
     """
 
     lines: pl.DataFrame
@@ -86,7 +87,7 @@ def measure_health(path: Path, version: Version) -> Health:
         place[:] = [_covered(before, versions, changed)]
         covered, lost = place[0], store.gaps().filter(status=GapStatus.OPEN.value)
         gaps = caused(covered.stretches.filter(state=LedgerState.MISSING.value), ledger, lost)
-        missing = gaps.with_columns(requests=expected_requests(store, gaps))
+        missing = _of_whole_rows(pl.concat([gaps, expected_load(store, gaps)], how="horizontal"))
         rows, store_format = store.rows_by_load(), read_format(connection, path)
     frame = (
         pl.DataFrame(lines, schema=_LINES)
@@ -98,10 +99,23 @@ def measure_health(path: Path, version: Version) -> Health:
     )
 
 
-@cache_data(ttl=_KEEP_S, max_entries=4, show_spinner=False)
-def measure_requests(path: Path, parts: pl.DataFrame) -> int:
-    """Estimate the requests of parts of streams: `toolkit.loader.planned.expected_requests`."""
-    return int(expected_requests(Store(path, wait_s=_WAIT_S), parts).sum())
+@cache_data(ttl=_KEEP_S, max_entries=16, show_spinner=False)
+def measure_cost(path: Path, parts: pl.DataFrame) -> str:
+    """Return in words what a load of parts of streams takes: `toolkit.loader.planned.load_words`.
+
+    ``parts`` has stream, start_ts and end_ts (s UTC), and may have their requests and rows.
+    """
+    store = Store(path, wait_s=_WAIT_S)
+    known = parts if "requests" in parts.columns else expected_load(store, parts)
+    rows = known["rows"]
+    return load_words(
+        store, int(known["requests"].sum()), None if rows.has_nulls() else int(rows.sum())
+    )
+
+
+def _of_whole_rows(missing: pl.DataFrame) -> pl.DataFrame:
+    """Leave out the stretches in which no row is due, such as the seconds between two bars."""
+    return missing.filter(pl.col("rows").is_null() | (pl.col("rows") > 0))
 
 
 class _Covered(NamedTuple):

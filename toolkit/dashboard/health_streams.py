@@ -64,14 +64,14 @@ def show_streams(shell: PageShell, health: Health) -> None:
         )
     path, now = shell.held.place, shell.held.now()
     python = f"import toolkit as tk\n\nwith tk.open({path!r}) as rail:\n    found = rail.status()\n"
-    rows = lines.drop("late_s", "old_s").with_columns(ts=pl.lit(now))
+    rows = lines.drop("late_s", "old_s", "stands").with_columns(ts=pl.lit(now))
     hand_over(below, rows, shell.held.source, f"streams_{format_ts(now)}", python)
 
 
 def _measured(shell: PageShell, lines: pl.DataFrame) -> pl.DataFrame:
     """Add rows, ages and held (percent, null where nothing is known), and sort the lines."""
     streams = shell.held.streams
-    ages = stream_ages(streams, shell.held.now())
+    ages = stream_ages(streams, shell.held.now(), stands=shell.held.clock_stands)
     facts = streams.select("stream", "rows").join(ages, on="stream")
     held = pl.when(pl.col("known_s") > 0).then(100 * pl.col("held_s") / pl.col("known_s"))
     return (
@@ -104,7 +104,7 @@ def _map_column(
 ) -> list[RowColumn]:
     if found is None:
         return []
-    ends = shell.clock(pl.Series([found.start, found.start + found.cells * found.step_s]))
+    ends = shell.clock(pl.Series([found.start, found.end]))
     return [
         RowColumn(
             " to ".join(end.removesuffix(" 00:00") for end in ends),

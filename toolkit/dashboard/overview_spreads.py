@@ -206,7 +206,7 @@ def _history(shell: PageShell, rows: pl.DataFrame) -> Iterable[RowColumn]:
         "not held yet: open it to load it" if stream is None else f"of n = {n or 0:,} in 7 days"
         for stream, n in unusual.select("stream", "n").iter_rows()
     ]
-    ages = stream_ages(held.streams, held.now())
+    ages = stream_ages(held.streams, held.now(), stands=held.clock_stands)
     of_rows = rows.select("stream")
     yield age_column(of_rows.join(ages, on="stream", how="left", maintain_order="left"))
     shown: list[Any] = [lines.get(stream) for stream in rows["stream"]]

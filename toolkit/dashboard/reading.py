@@ -37,9 +37,10 @@ from toolkit.statistics.rates_in_force import with_apr
 from toolkit.statistics.spread import with_spread
 from toolkit.store import (
     Store,
-    clock_offset_s,
+    clock_stands,
     event_logs,
     held_stretches,
+    service_now,
 )
 
 SPREADS = (Family.SPREAD.value, "snapshot-spread")
@@ -120,8 +121,13 @@ class Held:
         return HeldPrices(Store(self.path, wait_s=WAIT_S))
 
     def now(self) -> int:
-        """Return the service's clock now (s): the local one and the newest answer's offset."""
-        return int(time.time()) + clock_offset_s(self.streams, self.loads)
+        """Return what the service's clock shows now (s), as its newest answers tell."""
+        return service_now(self.streams, self.loads, self.source, int(time.time()))
+
+    @property
+    def clock_stands(self) -> bool:
+        """Whether the service's clock stands still, as that of a replay does."""
+        return clock_stands(self.streams, self.loads, self.source)
 
 
 def store_version(path: Path) -> Version:

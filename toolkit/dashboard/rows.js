@@ -91,8 +91,8 @@ function drawCell(cell, column, at, open) {
   if (column.kind === "map") return drawMap(cell, column, at);
   if (column.kind === "line") return drawLine(cell, column.values[at] || [], text);
   if (column.kind === "age" && column.values[at] !== null) {
-    const [late_s, old_s] = column.limits[at];
-    cell.age = { age_s: column.values[at], late_s, old_s };
+    const [late_s, old_s, stands] = column.limits[at];
+    cell.age = { age_s: column.values[at], late_s, old_s, stands };
     return;
   }
   if (open) {

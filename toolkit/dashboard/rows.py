@@ -46,7 +46,7 @@ class RowColumn:
     titles: Sequence[str | None] | None = None
     narrow: bool = True
     cells: tuple[int, int] | None = None
-    limits: Sequence[tuple[int | None, int | None]] | None = None
+    limits: Sequence[tuple[int | None, int | None, bool]] | None = None
 
     @property
     def texts(self) -> list[str]:

@@ -149,6 +149,7 @@ def spread_lines(
     *,
     asked: Collection[str],
     now: int,
+    stands: bool = False,
     net: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
     """Build one row per spread of the catalogue, in the order of the keys.
@@ -168,7 +169,7 @@ def spread_lines(
         figures.select("trajectory", *FIGURES),
         beyond.select("trajectory", "level_share", "level_per_day"),
         recent,
-        stream_ages(catalogue, now).rename({"stream": "trajectory"}),
+        stream_ages(catalogue, now, stands=stands).rename({"stream": "trajectory"}),
     ]
     if net is not None:
         parts.append(net.select("trajectory", *NET, "cost_lacks"))

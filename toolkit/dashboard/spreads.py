@@ -87,6 +87,7 @@ def _lines(
         spreads_lately(held).select("trajectory", recent="line"),
         asked=read_asked(held.path, tuple(spreads["stream"]), *window, version=held.version),
         now=held.now(),
+        stands=held.clock_stands,
         net=None if net is None else measure_net(held, kind, window, net.fees, net.style),
     )
 

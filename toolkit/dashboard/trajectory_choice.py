@@ -105,7 +105,9 @@ def choose_trajectory(shell: PageShell, catalogue: pl.DataFrame, *, logged: bool
             label_visibility="collapsed",
         )
         now = shell.held.now()
-        own = stream_ages(catalogue.filter(stream=key), now).row(0, named=True)
+        own = stream_ages(catalogue.filter(stream=key), now, stands=shell.held.clock_stands).row(
+            0, named=True
+        )
         if own["age_s"] != age_facts(shell.held, now)["age_s"]:  # else the bar says it
             show_age(own, "trajectory_age")
         window = held_window(catalogue, key)

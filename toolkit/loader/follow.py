@@ -22,6 +22,7 @@ from toolkit.loader.sweep import Since, Sweeper
 from toolkit.loader.sync import bound_source, check_listed, checked_workers, load_origin
 from toolkit.market import EventLog, SnapshotLog, Source, Stream, Trajectory
 from toolkit.store import Store, StoreWriter
+from toolkit.store.follow_mark import FollowMark
 from toolkit.store.pages import KEPT_DAYS
 from toolkit.tables import GapStatus
 from toolkit.wire.finding_words import as_rows
@@ -97,6 +98,7 @@ def follow(
     capture = Capture(client, writer, load_id, policy=policy, note=on_note or (lambda _: None))
     sweeper = Sweeper(client, writer, since or Since(began_at), capture.inbox.put, workers=workers)
     following = Following(client, capture, sweeper, named, pace or Pace(), once=once)
+    mark = FollowMark(store.path)
     if alerts is not None:
         capture.alerts = AlertWatch(
             alerts,
@@ -105,8 +107,9 @@ def follow(
             clock=client.served_at,
             followed=lambda: list(following.followed.rules),
             note=capture.note,
+            evaluated=mark.evaluated,
         )
-    with under_way(capture.abandon), capture:
+    with mark, under_way(capture.abandon), capture:
         following.carry_out(duration_s, stop or threading.Event(), on_progress)
     return _finished(following, writer, source, began_at, load_id)
 

@@ -38,6 +38,7 @@ from toolkit.wire.profile import BUILT_IN, LARGEST_PAGE, Profile
 
 _DAY_S = 86_400
 _PAGES_PER_CHECK = 100
+_ROW_BYTES, _MANY_ROWS = 20, 50_000
 
 PLANNED: dict[str, pl.DataType] = {
     "stream": pl.String(),
@@ -235,12 +236,13 @@ def plan_load(
     )
 
 
-def expected_requests(store: Store, parts: pl.DataFrame) -> pl.Series:
-    """Estimate how many requests each part of a stream will take, without asking the service.
+def expected_load(store: Store, parts: pl.DataFrame) -> pl.DataFrame:
+    """Estimate how many requests and rows each part of a stream takes, without asking the service.
 
     ``parts`` has stream, start_ts and end_ts (s UTC), none after now by the service's clock. The
     profile is the built-in one, with the largest pages and the depth of the plan at the last
-    answer. So it is about as many as a load makes, one or more.
+    answer. Columns: requests (count, one or more) and rows (count, null where the step of the rows
+    or the density of the log is unknown), a row for each part in their order.
 
     >>> import tempfile
     >>> from toolkit.store import StoreWriter
@@ -248,21 +250,45 @@ def expected_requests(store: Store, parts: pl.DataFrame) -> pl.Series:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     store = Store(f"{folder}/rail.duckdb")
     ...     _ = StoreWriter(store).bind(Source("simulated", "seed-7"))
-    ...     expected_requests(store, parts).to_list()
-    [2]
+    ...     expected_load(store, parts).rows()
+    [(2, None)]
     """
     streams = {key: Stream.parse(key) for key in parts["stream"].unique()}
     ledger = store.ledger(streams.values()) if streams else {}
     held = _held(store, list(streams.values()), ledger)
-    requests = []
+    found = []
     for key, start, end in parts.select("stream", "start_ts", "end_ts").iter_rows():
         stream, known = streams[key], ledger.get(streams[key], Ledger(None))
         now = max(end, known.edge.served_at if known.edge else end)
         asked, profile = {stream: [Interval(start, end)]}, _usual(stream, known)
         tasks = plan(profile, {stream: known}, asked, ClockReading(now, now)).tasks
-        counts = [estimate(profile, task, held[stream]).requests for task in tasks]
-        requests.append(max(1, sum(counts)))
-    return pl.Series("requests", requests, dtype=pl.Int64)
+        sums = _asked([(task, estimate(profile, task, held[stream])) for task in tasks])
+        found.append((max(1, sums["requests"]), sums["rows"]))
+    return pl.DataFrame(found, schema={"requests": pl.Int64, "rows": pl.Int64}, orient="row")
+
+
+def load_words(store: Store, requests: int, rows: int | None) -> str:
+    """Return in words what a load takes: requests, rows, and how much the file grows.
+
+    A row takes as many bytes as one of the store does on average, 20 in a store of few rows.
+
+    >>> load_words(Store("nowhere.duckdb"), 12, 50_000)
+    'about 12 requests, 50,000 rows, 1.0 MB'
+    >>> load_words(Store("nowhere.duckdb"), 1, None)
+    'about 1 request'
+    """
+    if rows is None:
+        return f"about {counted(requests, 'request')}"
+    size = rows * _row_bytes(store)
+    room = f"{size / 1e6:,.1f} MB" if size >= 1e5 else f"{size / 1e3:,.0f} kB"
+    return f"about {counted(requests, 'request')}, {counted(rows, 'row')}, {room}"
+
+
+def _row_bytes(store: Store) -> float:
+    if not store.path.exists():
+        return _ROW_BYTES
+    held = int(store.catalogue()["rows"].sum())
+    return store.path.stat().st_size / held if held >= _MANY_ROWS else _ROW_BYTES
 
 
 def _usual(stream: Stream, known: Ledger) -> Profile:

@@ -5,10 +5,12 @@ from toolkit.store.batch import ARCHIVE, SOCKET, WEBHOOK, Batch, Ledger, LoadOri
 from toolkit.store.catalogue import (
     answer_words,
     clock_offset_s,
+    clock_stands,
     event_logs,
     held_stretches,
     never_asked,
     profile_words,
+    service_now,
 )
 from toolkit.store.deliveries import Delivered, Kept, keep_deliveries, read_deliveries
 from toolkit.store.gaps import Gap
@@ -46,6 +48,7 @@ __all__ = [
     "answer_words",
     "check_known",
     "clock_offset_s",
+    "clock_stands",
     "due_parts",
     "event_logs",
     "held_key",
@@ -59,6 +62,7 @@ __all__ = [
     "read_deliveries",
     "rowless_parts",
     "service_clock",
+    "service_now",
     "settled_after_s",
     "swapped",
     "sync_advice",

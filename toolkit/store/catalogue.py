@@ -15,6 +15,7 @@ from toolkit.market import (
     Family,
     SnapshotKind,
     SnapshotLog,
+    Source,
     Stream,
     Trajectory,
 )
@@ -88,6 +89,9 @@ COUNTS = (
 )
 """The query of `toolkit.store.Store.counts`."""
 
+_TELLS_S = 5
+"""How far apart two answers are that tell a clock that stands from one that runs (s)."""
+
 _ROWS_OF_LOADS = " UNION ALL ".join(
     f"SELECT load_id, count(*) AS rows FROM {table.name} GROUP BY load_id"  # noqa: S608 - ours
     for table in (*SERIES.values(), EVENT, SNAPSHOT)
@@ -130,7 +134,7 @@ def clock_offset_s(catalogue: pl.DataFrame, loads: pl.DataFrame) -> int:
     """Return how far the service's clock was ahead of the local one at its newest answer (s).
 
     ``catalogue`` and ``loads`` are of `toolkit.store.Store`. Without an answer it is that of the
-    newest load's start, without a load 0. The local clock plus this is the service's clock now.
+    newest load's start, without a load 0.
 
     >>> catalogue = pl.DataFrame({"served_at": [500, 990, None], "asked_at": [9000, 9500, None]})
     >>> loads = pl.DataFrame({"served_at": [400], "started_at": [8900]})
@@ -139,15 +143,57 @@ def clock_offset_s(catalogue: pl.DataFrame, loads: pl.DataFrame) -> int:
     >>> clock_offset_s(catalogue.clear(), loads)
     -8500
     """
-    known = [
+    moments = _moments(catalogue, loads)
+    return int(moments["served_at"][-1] - moments["at"][-1]) if moments.height else 0
+
+
+def clock_stands(catalogue: pl.DataFrame, loads: pl.DataFrame, source: Source) -> bool:
+    """Return whether the service's clock stands still, as that of a replay does.
+
+    Where the newest two answers are 5 s apart or more by the local clock, they tell it. Otherwise
+    the clock of a replay stands, and any other runs.
+
+    >>> loads = pl.DataFrame({"served_at": [400, 400], "started_at": [60, 0]})
+    >>> clock_stands(pl.DataFrame({"served_at": [], "asked_at": []}), loads, Source("live", "x"))
+    True
+    """
+    moments = _moments(catalogue, loads)
+    before = moments.filter(pl.col("at") <= pl.col("at").last() - _TELLS_S)
+    if before.is_empty():
+        return source.kind == "replay"
+    return bool(before["served_at"][-1] == moments["served_at"][-1])
+
+
+def service_now(
+    catalogue: pl.DataFrame, loads: pl.DataFrame, source: Source, local_now: int
+) -> int:
+    """Return what the service's clock shows when the local one shows ``local_now`` (s).
+
+    >>> loads = pl.DataFrame({"served_at": [400, 340], "started_at": [1060, 1000]})
+    >>> none = pl.DataFrame({"served_at": [], "asked_at": []})
+    >>> service_now(none, loads, Source("live", "x"), 1_100)
+    440
+    >>> service_now(none, loads.head(1), Source("replay", "x"), 1_100)
+    400
+    """
+    if clock_stands(catalogue, loads, source):
+        moments = _moments(catalogue, loads)
+        return int(moments["served_at"][-1]) if moments.height else local_now
+    return local_now + clock_offset_s(catalogue, loads)
+
+
+def _moments(catalogue: pl.DataFrame, loads: pl.DataFrame) -> pl.DataFrame:
+    """Return when the service answered by the local clock (at) and its own (served_at), in order.
+
+    Without an answer these are the starts of loads.
+    """
+    found = [
         frame.select(at=pl.col(at).cast(pl.Int64), served_at=pl.col("served_at").cast(pl.Int64))
         .drop_nulls()
         .sort("at", "served_at")
-        .select(pl.col("served_at") - pl.col("at"))
-        .to_series()
         for frame, at in ((catalogue, "asked_at"), (loads, "started_at"))
     ]
-    return next((int(offsets[-1]) for offsets in known if offsets.len()), 0)
+    return found[0] if found[0].height else found[1]
 
 
 def never_asked(asked: Iterable[Stream]) -> list[str]:

@@ -14,12 +14,19 @@ import duckdb
 import polars as pl
 
 from toolkit.intervals import EVER, Interval, clip, difference, union
-from toolkit.market import Stream, Trajectory
+from toolkit.market import Family, Stream, Trajectory
 from toolkit.store.answers import Provisional, renewed, within_reach, without
 from toolkit.store.batch import Ledger
 from toolkit.store.frames import frame_of
 from toolkit.store.history import log_changes
-from toolkit.store.ledger import Edge, Stretches, states, stretches
+from toolkit.store.ledger import (
+    LONGEST_INTERVAL_S,
+    Edge,
+    Stretches,
+    settled_stretches,
+    states,
+    stretches,
+)
 from toolkit.store.streams import append, number_streams, numbers_of
 from toolkit.tables import COVERAGE, COVERAGE_CHANGE, EDGE, EDGE_CHANGE, SERIES, CoverageState
 
@@ -249,9 +256,14 @@ def read_coverage(
     if known is None or known.edge is None:
         return None
     held: Stretches = known.answered
+    settled = isinstance(stream, Trajectory) and stream.family is Family.FUNDING
     if isinstance(stream, Trajectory):
         held = _held(connection, stream, window, known.edge, tolerance_s)
-    return states(window, known.answered, held, known.edge)
+    return states(window, known.answered, held, known.edge, settled=settled)
+
+
+_INTERVAL_S = "(3600 * least(buy_interval_hours, sell_interval_hours))::BIGINT"
+"""What a row of funding declares (s): the shorter interval of two legs, null without any."""
 
 
 def _held(
@@ -264,15 +276,20 @@ def _held(
     """Return the stretches of the window in which there are rows."""
     step_s = edge.step_s or 1
     apart_s = step_s * 3 // 2 if tolerance_s is None else tolerance_s
-    reach_s = max(apart_s, step_s)
-    times = frame_of(
+    funding = trajectory.family is Family.FUNDING
+    reach_s = max(apart_s, step_s, 2 * LONGEST_INTERVAL_S if funding else 0)
+    rows = frame_of(
         connection,
-        f"SELECT ts FROM {SERIES[trajectory.family].name} JOIN stream USING (stream_id) "  # noqa: S608 - ours
+        f"SELECT ts{f', {_INTERVAL_S} AS declared_s' if funding else ''} "  # noqa: S608 - ours
+        f"FROM {SERIES[trajectory.family].name} JOIN stream USING (stream_id) "
         "WHERE key = $key AND ts >= $low AND ts < $high",
         params={
             "key": trajectory.key,
             "low": window.start - reach_s,
             "high": window.end + reach_s,
         },
-    )["ts"]
-    return stretches(times, step_s, apart_s)
+    )
+    if funding:
+        each = rows.sort("ts", "declared_s").unique("ts", keep="last", maintain_order=True)
+        return settled_stretches(each["ts"], each["declared_s"], step_s, tolerance_s)
+    return stretches(rows["ts"], step_s, apart_s)

@@ -30,6 +30,9 @@ LATE_S = 86_400
 CLOCK_TOLERANCE_S = 300
 """How far the service's clock is believed to be ahead of the local one where no row shows it."""
 
+LONGEST_INTERVAL_S = 2 * 86_400
+"""No settlement is believed to last longer, whatever its row declares."""
+
 UNKNOWN_STEP_S = 86_400
 """Taken for the rows' spacing while none was observed: long, so that nothing is settled early."""
 
@@ -171,13 +174,19 @@ def to_ask(window: Interval, answered: Iterable[tuple[int, int]], edge: Edge) ->
 
 
 def states(
-    window: Interval, answered: Sequence[tuple[int, int]], held: Stretches, edge: Edge
+    window: Interval,
+    answered: Sequence[tuple[int, int]],
+    held: Stretches,
+    edge: Edge,
+    *,
+    settled: bool = False,
 ) -> pl.DataFrame:
     """Return what is known of every second of the window, in order, without gaps or overlaps.
 
     The columns are those of `toolkit.store.Store.coverage`. ``answered`` is the ledger, ``held``
     the stretches that have rows. Rows that are not final yet lie outside the ledger: their stretch
-    is not yet known.
+    is not yet known. Rows that are ``settled`` once they are visible, as those of funding, are held
+    wherever they are.
 
     >>> edge = Edge(served_at=1000, retention_s=800, step_s=60)
     >>> for row in states(Interval(100, 1000), [(300, 600)], [(300, 500)], edge).rows():
@@ -196,7 +205,7 @@ def states(
     starts = cuts[:-1]
     inside = _lies_in(starts, answers)
     rules = [
-        (inside & _lies_in(starts, rows), LedgerState.HELD),
+        ((inside | settled) & _lies_in(starts, rows), LedgerState.HELD),
         (inside, LedgerState.EMPTY),
         (starts >= edge.final_before, LedgerState.UNKNOWN),
         (starts < oldest, LedgerState.UNRECOVERABLE),
@@ -240,6 +249,32 @@ def stretches(times: pl.Series, step_s: int, apart_s: int) -> NDArray[np.int64]:
     breaks = np.flatnonzero(np.diff(ts) > max(apart_s, step_s))
     firsts, lasts = ts[[0, *(breaks + 1)][: ts.size]], ts[[*breaks, -1][: ts.size]]
     return np.column_stack([firsts, lasts + step_s])
+
+
+def settled_stretches(
+    times: pl.Series, declared_s: pl.Series, step_s: int, apart_s: int | None
+) -> NDArray[np.int64]:
+    """Find the stretches that have rates of funding, whose interval may change between rows.
+
+    ``times`` are the rows' ts in order, ``declared_s`` the interval that each declares (s, null
+    where none). A row lasts its interval, or ``step_s`` where the next row follows sooner, as rates
+    in force do. Two rows are of one stretch where they are at most ``apart_s`` apart, by default
+    1.5 times what the longer of them lasts.
+
+    >>> times, declared_s = pl.Series([0, 400, 500, 600, 900]), pl.Series([400, 100, 100, 100, 100])
+    >>> settled_stretches(times, declared_s, 100, None).tolist()
+    [[0, 700], [900, 1000]]
+    """
+    ts = times.to_numpy()
+    told_s = declared_s.fill_null(step_s).clip(1, LONGEST_INTERVAL_S).to_numpy()
+    spacing_s = np.diff(ts)
+    follows_s = np.append(spacing_s, spacing_s[-1:] if ts.size > 1 else told_s)[: ts.size]
+    lasts_s = np.where(3 * follows_s < 2 * told_s, step_s, told_s)
+    longer_s = np.maximum(lasts_s[:-1], lasts_s[1:])
+    reach_s = longer_s * 3 // 2 if apart_s is None else np.maximum(apart_s, lasts_s[:-1])
+    breaks = np.flatnonzero(spacing_s > reach_s)
+    firsts, lasts = [0, *(breaks + 1)][: ts.size], [*breaks, -1][: ts.size]
+    return np.column_stack([ts[firsts], ts[lasts] + lasts_s[lasts]])
 
 
 def final_part(answered: Interval, edge: Edge) -> list[Interval]:

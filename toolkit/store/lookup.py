@@ -13,7 +13,7 @@ from toolkit.errors import InputError, UnknownTrajectoryError, nearest
 from toolkit.intervals import clip, difference
 from toolkit.market import Family, SnapshotTrajectory, Stream, Trajectory
 from toolkit.store.batch import Ledger
-from toolkit.store.catalogue import clock_offset_s
+from toolkit.store.catalogue import service_now
 
 if TYPE_CHECKING:
     from toolkit.store.store import Store
@@ -125,7 +125,7 @@ def soonest_losses(ledger: Mapping[Stream, Ledger], within_s: int) -> dict[Strea
 def service_clock(store: Store) -> int:
     """Return what the service's clock shows now (s), by its newest answer and the local clock."""
     with store.reading():
-        return int(time.time()) + clock_offset_s(store.catalogue(), store.loads())
+        return service_now(store.catalogue(), store.loads(), store.source, int(time.time()))
 
 
 def asked_streams(streams: Iterable[Stream | str]) -> list[Stream]:

@@ -12,7 +12,7 @@ import polars as pl
 from toolkit.intervals import clip, difference, total_s
 from toolkit.market import Family, SnapshotKind, SnapshotLog, Stream
 from toolkit.statistics.polls import poll_count
-from toolkit.store import Ledger, Store, answer_words, clock_offset_s, unchanged
+from toolkit.store import Ledger, Store, answer_words, service_now, unchanged
 from toolkit.tables import GapStatus
 
 STATUS: dict[str, pl.DataType] = {
@@ -57,7 +57,10 @@ def stream_states(store: Store, *, as_of: int | None = None) -> pl.DataFrame:
                                           over polls due. Null for other snapshots
     first_ts           Int64    s         oldest row, Unix UTC, null without rows
     last_ts            Int64    s         newest row
-    behind_s           Int64    s         from the newest row to now, by the service's clock
+    behind_s           Int64    s         from the end of the newest row, or of what was answered
+                                          where that is later, to now by the service's clock. A
+                                          settlement lasts until the next one is due. Null before
+                                          anything came
     step_s             Int64    s         spacing of the rows as observed
     holes              Int64    count     spacings of more than 1.5 steps. Null where rows have no
                                           step
@@ -82,7 +85,7 @@ def stream_states(store: Store, *, as_of: int | None = None) -> pl.DataFrame:
     newest_load_at = int(loads["served_at"][0]) if loads.height else 0
     at = store.as_of if as_of is None else as_of
     local_now = int(time.time()) if at is None else at
-    now = local_now + clock_offset_s(catalogue, loads)
+    now = service_now(catalogue, loads, store.source, local_now)
     rows = [
         _row(row, ledger.get(Stream.parse(row["stream"])), newest_load_at, now)
         | {f"{status}_gaps": lost[row["stream"], status.value] for status in GapStatus}
@@ -98,11 +101,13 @@ def _row(
 ) -> dict[str, str | int | float | None]:
     """Return the values of a stream of the catalogue."""
     last = row["last_ts"]
+    ends = [row["answered_until"], None if last is None else last + (row["step_s"] or 0)]
+    until = max((end for end in ends if end is not None), default=None)
     return {
         **{name: row[name] for name in _CATALOGUED},
         "state": "held" if row["rows"] else answer_words(known, 0),
         "answered_share": _answered_share(row["kind"], known, newest_load_at),
-        "behind_s": None if last is None else max(0, now - last),
+        "behind_s": None if until is None else max(0, now - until),
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from toolkit.loader import sync
 from toolkit.market import Stream
 from toolkit.service import Config, Simulated, running
 from toolkit.store import LoadOrigin, Store, StoreWriter
+from toolkit.store.follow_mark import FollowMark
 
 from .conftest import SERVED_AT
 from .shown import texts
@@ -57,6 +59,12 @@ def test_a_click_follows_the_service_and_another_ends_it(
     assert "Nothing brings new rows." in popover(shown)
     shown.get_by_key("follow_service").click().run()
     follower = follower_of(loaded.path)
+    assert not follower.runs
+    (cost,) = [each for each in texts(shown.markdown) if each.startswith("A follow loads about ")]
+    assert re.fullmatch(
+        r"A follow loads about .+ requests?, .+ rows?, .+ [kM]B of 1 stream first.", cost
+    )
+    shown.get_by_key("follow_service_start").click().run()
     assert follower.runs
     assert "This dashboard follows the service" in popover(shown)
     while loaded.catalogue()["rows"].sum() == before:
@@ -74,12 +82,35 @@ def test_a_follow_that_cannot_begin_says_why(
     monkeypatch.setenv("RAIL_BASE_URL", "http://127.0.0.1:9")
     shown = page(loaded.path)
     shown.get_by_key("follow_service").click().run()
+    assert any("127.0.0.1:9" in each for each in texts(shown.markdown))
+    shown.get_by_key("follow_service_start").click().run()
     follower = follower_of(loaded.path)
     while follower.runs:
         time.sleep(0.1)
     (said,) = texts(shown.run().error)
     assert "Following ended: " in said
     assert "127.0.0.1:9" in said
+
+
+@pytest.mark.slow
+def test_a_follow_of_another_process_is_known_also_after_a_load(
+    page: Callable, loaded: Store
+) -> None:
+    origin = LoadOrigin("http://127.0.0.1:9", SERVED_AT, None, "0.1.0")
+    with FollowMark(loaded.path) as mark:
+        writer = StoreWriter(loaded)
+        writer.finish_load(writer.start_load(origin), [])
+        shown = page(loaded.path)
+        assert "`rail follow` brings new rows" in popover(shown)
+        assert not [button for button in shown.button if button.key == "follow_service"]
+        alerts = page(loaded.path, "alerts")
+        assert "A follow has begun" in " ".join(texts(alerts.caption))
+        mark.evaluated()
+        again = " ".join(texts(alerts.run().caption))
+        assert "The rules were last evaluated at 20" in again
+        assert "Nothing evaluates" not in " ".join(texts(alerts.markdown))
+    assert "Nothing evaluates the rules now." in " ".join(texts(alerts.run().markdown))
+    assert "Nothing brings new rows." in popover(shown.run())
 
 
 @pytest.mark.slow

@@ -96,7 +96,10 @@ def test_a_stretch_that_is_missing_is_repaired_by_a_button_that_says_its_cost(pa
             workspace.sync(OWN, NOW - 7_200, NOW - 3_600)
             workspace.sync(OWN, NOW - 86_400, NOW - 82_800)
         shown = page(path, "health")
-        assert shown.button(key="repair_all").label == "Repair all · about 1 request"
+        assert (
+            shown.button(key="repair_all").label
+            == "Repair all · about 1 request, 1,260 rows, 25 kB"
+        )
         assert "1 stretch of 1 stream, 21 h of data" in words(shown)
         assert "the first second is lost in 29 d" in words(shown)
         shown.button(key="repair_all").click().run()
@@ -215,3 +218,32 @@ def test_a_store_that_was_never_asked_says_what_to_type(page, bare):
     shown = page(bare.path, "health")
     assert "was never asked to hold anything" in shown.info[0].value
     assert shown.code[0].value == sync(bare.path, "watchlist", "--start", "7d", service=None)
+
+
+def test_a_clock_that_stands_makes_nothing_late_and_offers_no_top_up(page, tmp_path):
+    path = tmp_path / "rail.duckdb"
+    with (
+        running(Config(Simulated(7), port=0, clock=Clock(fixed_at=NOW))) as local,
+        Workspace(Client(local.base_url, "demo-pro"), Store(path)) as workspace,
+    ):
+        workspace.sync([OWN], "2h")
+    with StoreWriter(Store(path)).writing() as connection:
+        connection.execute("UPDATE load SET started_at = started_at - 3600")
+        connection.execute("UPDATE edge SET asked_at = asked_at - 3600")
+        connection.execute("UPDATE meta SET value = 'replay' WHERE name = 'source_kind'")
+    shown = page(path, "health")
+    assert not [button for button in shown.button if button.key == "top_up"]
+    assert "not asked for since" not in words(shown)
+
+
+def test_between_bars_nothing_is_missing(page, tmp_path):
+    path = tmp_path / "rail.duckdb"
+    with (
+        running(Config(Simulated(7), port=0, clock=Clock(fixed_at=NOW))) as local,
+        Workspace(Client(local.base_url, "demo-pro"), Store(path)) as workspace,
+    ):
+        workspace.sync([OWN], NOW - 7_200, NOW - 3_600 - 39)
+        workspace.sync([OWN], NOW - 3_600 - 20, NOW - 1_800)
+    shown = page(path, "health")
+    assert not [button for button in shown.button if button.key == "repair_all"]
+    assert "Nothing that was asked for is missing." in words(shown)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from toolkit.errors import InputError, StoreError
@@ -99,3 +101,52 @@ def test_a_log_is_unrecoverable_before_the_archive_and_missing_where_it_was_not_
 def test_snapshots_are_of_moments_and_have_no_coverage(store: Store) -> None:
     with pytest.raises(InputError, match="a trajectory or an event log"):
         store.coverage(Stream.parse("snapshot/spread"), Interval(0, 60))
+
+
+FUNDING, HOUR = "funding/A_B:X.futures:Y.futures", 3_600
+
+
+def settled(at: int, hours: float) -> tuple[object, ...]:
+    return (at, 1e-4, 2e-4, hours, hours, 1e-2)
+
+
+def states_of(store: Store, end: int) -> list[tuple[int, int, str]]:
+    found = store.coverage(Stream.parse(FUNDING), Interval(0, end))
+    return [(start // HOUR, end // HOUR, state) for start, end, state in found.rows()]
+
+
+def test_settlements_whose_interval_changed_are_held_throughout(
+    store: Store, commit: Callable[..., object]
+) -> None:
+    rows = [settled(hour * HOUR, 4) for hour in range(0, 48, 4)]
+    rows += [settled(hour * HOUR, 1) for hour in range(48, 72)]
+    edge = Edge(served_at=72 * HOUR, step_s=HOUR)
+    commit(FUNDING, rows, answered=(0, 72 * HOUR), edge=edge)
+    assert states_of(store, 72 * HOUR) == [(0, 72, "held")]
+
+
+def test_a_settlement_that_is_held_is_known_until_the_next_one_is_due(
+    store: Store, commit: Callable[..., object]
+) -> None:
+    rows = [settled(hour * HOUR, 8) for hour in range(0, 72, 8)]
+    edge = Edge(served_at=71 * HOUR, step_s=8 * HOUR)
+    commit(FUNDING, rows, answered=(0, 62 * HOUR), edge=edge)
+    assert states_of(store, 71 * HOUR) == [(0, 71, "held")]
+
+
+def test_a_settlement_that_did_not_come_is_a_hole_of_its_interval(
+    store: Store, commit: Callable[..., object]
+) -> None:
+    rows = [settled(hour * HOUR, 8) for hour in (0, 8, 24, 32)]
+    edge = Edge(served_at=40 * HOUR, step_s=8 * HOUR)
+    commit(FUNDING, rows, answered=(0, 40 * HOUR), edge=edge)
+    assert states_of(store, 40 * HOUR) == [(0, 16, "held"), (16, 24, "empty"), (24, 40, "held")]
+
+
+def test_a_rate_in_force_that_is_told_each_minute_lasts_a_minute(
+    store: Store, commit: Callable[..., object]
+) -> None:
+    rows = [settled(minute * 60, 8) for minute in [*range(120), *range(180, 300)]]
+    edge = Edge(served_at=5 * HOUR, step_s=60)
+    commit(FUNDING, rows, answered=(0, 5 * HOUR), edge=edge)
+    assert states_of(store, 5 * HOUR) == [(0, 2, "held"), (2, 3, "empty"), (3, 5, "held")]

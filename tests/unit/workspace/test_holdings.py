@@ -9,6 +9,7 @@ import pytest
 
 from toolkit.client import Client
 from toolkit.errors import StoreError
+from toolkit.service import Clock, Config, Simulated, running
 from toolkit.store import Store
 from toolkit.workspace import Workspace
 from toolkit.workspace.holdings import STATUS
@@ -32,6 +33,19 @@ def test_the_status_of_a_workspace_is_a_row_for_each_stream_it_asked_for(
     assert price["behind_s"] > 86_400
     others = found.filter(pl.col("stream") != PRICE)
     assert others["holes"].to_list() == [None, None]
+
+
+def test_just_after_a_full_load_nothing_is_behind(tmp_path: Path) -> None:
+    funding = "funding/BTC_USDT:AURORA.futures:EQUINOX.futures"
+    clock = Clock(fixed_at=1_795_132_800 + 5_400)  # an hour and a half after a settlement
+    with (
+        running(Config(Simulated(7), port=0, clock=clock)) as local,
+        Workspace(Client(local.base_url, "demo-pro"), Store(tmp_path / "rail.duckdb")) as rail,
+    ):
+        rail.sync([PRICE, funding, "events/splash"], "2d", progress=False)
+        found = rail.status()
+    assert found["rows"].min() > 0
+    assert found["behind_s"].max() <= 180
 
 
 def test_without_a_store_there_is_no_status(tmp_path: Path) -> None:
