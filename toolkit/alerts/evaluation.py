@@ -14,7 +14,7 @@ import polars as pl
 
 from toolkit.alert_tables import AlertChange
 from toolkit.alerts.rules import AlertKind, AlertRule
-from toolkit.market import TYPE_ROLES, EventRole
+from toolkit.market import TYPE_ROLES, EventRole, Family
 from toolkit.statistics.definition import with_spread
 from toolkit.statistics.fees import FeeModel
 from toolkit.statistics.net_edge import costs_over_time, gross_bps
@@ -103,28 +103,39 @@ def funding_values(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.select(stream="trajectory", ts="ts", value=pl.coalesce(sent, own).abs())
 
 
+def longest_s(kind: str, step_s: float | None) -> float:
+    """Return how far apart two rows of a kind of stream may be that follow each other (s).
+
+    It is 1.5 steps. Without a known step it is that of a minute, and of eight hours for funding.
+
+    >>> longest_s("spread", 60), longest_s("funding", None)
+    (90.0, 43200.0)
+    """
+    return 1.5 * (step_s or (8 * 3_600 if kind == Family.FUNDING else 60))
+
+
 def level_marks(
-    values: pl.DataFrame, rule: AlertRule, longest_s: Mapping[str, float], default_s: float
+    values: pl.DataFrame, rule: AlertRule, longest: Mapping[str, float]
 ) -> pl.DataFrame:
     """Return the marks of values (stream, ts, value) against the levels of a rule.
 
     An alert opens at a row from which back, for ``rule.for_s`` seconds or more, every row is above
-    the level. Two rows further apart than ``longest_s`` of their stream (s, ``default_s`` where it
-    has none) are no stretch above: what was between them is not known, and the time begins anew.
+    the level. Two rows further apart than ``longest`` of their stream (s, see `longest_s`) are no
+    stretch above: what was between them is not known, and the time begins anew.
     It is over at a row at or below ``rule.clear``. A value that is null or no number is neither,
     and begins the time anew as well. Rows may come in any order.
 
     >>> rule = AlertRule.of({"name": "a", "kind": "spread", "above_bps": 50, "for": "2m"})
     >>> values = pl.DataFrame({"stream": ["s"] * 5, "ts": [0, 60, 120, 180, 240],
     ...     "value": [60.0, 60.0, 60.0, 45.0, 40.0]})
-    >>> level_marks(values, rule, {}, 90).select("ts", "opens", "clears").rows()
+    >>> level_marks(values, rule, {"s": 90}).select("ts", "opens", "clears").rows()
     [(120, True, False), (240, False, True)]
     """
     if values.is_empty():
         return MARKS.to_frame()
     value = pl.when(pl.col("value").is_finite()).then("value")
     allowed_s = pl.col("stream").replace_strict(
-        dict(longest_s), default=default_s, return_dtype=pl.Float64
+        dict(longest), default=None, return_dtype=pl.Float64
     )
     above = (pl.col("value") > rule.level).fill_null(value=False)
     broken = (pl.col("ts") - pl.col("ts").shift(1).over("stream") > allowed_s).fill_null(value=True)

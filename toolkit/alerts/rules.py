@@ -6,7 +6,7 @@ is in `toolkit.alerts.evaluation`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -17,6 +17,8 @@ from toolkit.errors import InputError
 from toolkit.fields import among, check_names, number, switch, texts
 from toolkit.market import (
     EventLog,
+    Family,
+    SnapshotKind,
     SnapshotLog,
     SnapshotTrajectory,
     Stream,
@@ -38,8 +40,8 @@ for = "5m"                  # ... in every row of so long; a time without rows b
 # net = true                # less the costs of a round trip, by the fee table that `fees` names
 # notional = 10000          # ... of so much, in the quote currency
 # style = "taker"           # ... traded so: taker, maker, maker_buy, maker_sell, ...
-streams = ["BTC_USDT:*"]    # keys and patterns. Default: all of the kind that are followed
-                            # "snapshot-spread/*": what snapshots show of pairs, in no default
+streams = ["BTC_USDT:*"]    # keys and patterns. Default: all of the kind that are followed, and
+                            # what snapshots show of the other pairs ("snapshot-spread/*")
 # symbols = ["BTC_USDT"]    # of these symbols alone
 # send = ["webhook"]        # webhook, chat. Default: all that are set up. The log has all of them
 # late = "1h"               # what is older than this when it is found is kept and not sent
@@ -166,11 +168,12 @@ class AlertRule:
         """The unit of the values that it compares."""
         return _UNITS[self.kind]
 
-    def matches(self, stream: Stream) -> bool:
+    def matches(self, stream: Stream, followed: Container[Stream] = ()) -> bool:
         """Check whether a stream is one of those that it watches, either way round.
 
-        What is kept from snapshots it watches where a pattern begins with ``snapshot-``, so that a
-        pair that is kept both ways is one alert.
+        Of what snapshots show of a pair it watches what a pattern that begins with ``snapshot-``
+        matches, and what the other patterns match of pairs that are not ``followed`` themselves. So
+        a pair that comes both ways is one alert.
 
         >>> rule = AlertRule.of({"name": "a", "kind": "spread", "above_bps": 1,
         ...     "streams": ["BTC_USD:A.spot:*"]})
@@ -185,9 +188,14 @@ class AlertRule:
             if self.symbols and str(stream.symbol) not in self.symbols:
                 return False
             either.append(replace(stream, legs=stream.legs[::-1]))
-        kept = isinstance(stream, SnapshotTrajectory)
-        patterns = [p for p in self.streams if p.startswith(_KEPT) == kept]
-        return any(fnmatchcase(each.key, asked) for each in either for asked in patterns)
+        asked, of_kept = _told_apart(self.streams)
+        if not isinstance(stream, SnapshotTrajectory):
+            return _any_matches(either, asked)
+        if _any_matches(either, of_kept) or stream.of is not SnapshotKind.SPREAD:
+            return _any_matches(either, of_kept)
+        both = (stream.legs, stream.legs[::-1])
+        pairs = [Trajectory(Family.SPREAD, stream.symbol, legs) for legs in both]
+        return _any_matches(pairs, asked) and not any(pair in followed for pair in pairs)
 
     def __str__(self) -> str:
         """Return it in words."""
@@ -201,6 +209,19 @@ class AlertRule:
         what = "|spread|" if self.kind is AlertKind.SPREAD else "|funding differential|"
         what = f"net {what}" if self.net else what
         return f"{what} above {self.level:g} {self.unit}{lasting}, over at {self.clear:g}"
+
+
+def _told_apart(patterns: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Return the patterns of streams, and those of what is kept from snapshots."""
+    found: tuple[list[str], list[str]] = ([], [])
+    for pattern in patterns:
+        found[pattern.startswith(_KEPT)].append(pattern)
+    return found
+
+
+def _any_matches(streams: Iterable[Stream], patterns: Iterable[str]) -> bool:
+    wanted = list(patterns)
+    return any(fnmatchcase(each.key, pattern) for each in streams for pattern in wanted)
 
 
 def read_alerts(tables: object, where: str = "alert") -> tuple[AlertRule, ...]:

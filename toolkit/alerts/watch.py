@@ -19,6 +19,7 @@ from toolkit.alerts.evaluation import (
     event_marks,
     funding_values,
     level_marks,
+    longest_s,
     spread_values,
     threshold_marks,
     transitions,
@@ -34,7 +35,6 @@ from toolkit.store.lookup import soonest_losses
 
 _LOOK_S, _LOSS_S = 5.0, 60.0
 _ENDING_S, _RESUMED_S = 10.0, 3_600
-_STEPS, _FUNDING_STEP_S, _STEP_S = 1.5, 8 * 3_600, 60
 _LEVELS = {
     "spread": AlertKind.SPREAD,
     "funding": AlertKind.FUNDING,
@@ -84,7 +84,7 @@ class AlertWatch:
         self._book = plan.read()
         self._source = str(writer.store.source.id)
         self._began_at = clock()
-        self._lately = self._began_at - round(_STEPS * _STEP_S)
+        self._lately = self._began_at - round(longest_s("spread", None))
         self._later: dict[str, int] = {}
         self._until: dict[tuple[str, str], int] = {}
         self._coming: dict[tuple[str, str], int] = {}
@@ -158,10 +158,12 @@ class AlertWatch:
             answers = [each for each in batch.snapshots if each.log == log]
             self._polled_s[log] = answers[-1].period_s
             touched += recording.shown(log, [each.served_at for each in answers])
+        followed = frozenset(self._followed())
         for kind, of in _LEVELS.items():
             rules = [rule for rule in self._book.rules if rule.kind is of]
             wanted = {
-                rule: [s for s in touched if s.kind == kind and rule.matches(s)] for rule in rules
+                rule: [s for s in touched if s.kind == kind and rule.matches(s, followed)]
+                for rule in rules
             }
             since: dict[Stream, int] = {}
             for rule, streams in wanted.items():
@@ -186,7 +188,7 @@ class AlertWatch:
             else spread_values(of, rule, self._book.fees)
         )
         longest = {stream.key: self._longest_s(stream) for stream in streams}
-        marks = level_marks(values, rule, longest, _STEPS * _STEP_S)
+        marks = level_marks(values, rule, longest)
         until = {key: self._evaluated(rule, key) for key in keys}
         for key, ts in values.group_by("stream").agg(pl.col("ts").max()).iter_rows():
             self._coming[rule.name, key] = max(ts, until[key])
@@ -239,9 +241,8 @@ class AlertWatch:
 
     def _longest_s(self, stream: Stream) -> float:
         if isinstance(stream, SnapshotTrajectory):
-            return _STEPS * (self._polled_s.get(stream.log) or _STEP_S)
-        usual = _FUNDING_STEP_S if stream.kind == Family.FUNDING else _STEP_S
-        return _STEPS * self._steps.get(stream.key, usual)
+            return longest_s(stream.kind, self._polled_s.get(stream.log))
+        return longest_s(stream.kind, self._steps.get(stream.key))
 
     # -- recording ---------------------------------------------------------------------------------
 
@@ -314,7 +315,7 @@ class AlertWatch:
         before = {rule.name for rule in self._book.rules}
         for rule in book.rules:
             if rule.name not in before:
-                self._later[rule.name] = self._clock() - round(_STEPS * _STEP_S)
+                self._later[rule.name] = self._clock() - round(longest_s("spread", None))
         self._wrong, self._book, self._priced = "", book, set()
 
     def _note_once(self, says: str) -> None:

@@ -9,19 +9,28 @@ import polars as pl
 import typer
 
 from toolkit.alerts.message import Alert
-from toolkit.alerts.rules import EXAMPLE
+from toolkit.alerts.rules import EXAMPLE, AlertRule
 from toolkit.cards import counted
 from toolkit.cli.options import StorePath
 from toolkit.cli.show import console
 from toolkit.cli.table_options import TableOptions, tabled
 from toolkit.cli.tables import Sheet, TableColumn, show
 from toolkit.errors import InputError, RailError
+from toolkit.intervals import Interval
 from toolkit.market import Stream
 from toolkit.statistics.conditions import Schema
-from toolkit.store import Store
+from toolkit.statistics.fees import FeeModel
+from toolkit.store import Store, service_clock
 from toolkit.store.alerts import read_alerts
 from toolkit.workspace import store_path
-from toolkit.workspace.alerts import alert_plan, find_alerts, matched_streams, named_rule
+from toolkit.workspace.alerts import (
+    alert_plan,
+    caught,
+    caught_words,
+    find_alerts,
+    matched_streams,
+    named_rule,
+)
 
 ALERTS: Schema = {
     "ts": pl.Int64(),
@@ -76,8 +85,9 @@ def alerts_command(
     and sent once where the environment says: RAIL_ALERT_WEBHOOK with RAIL_ALERT_SECRET, and
     RAIL_ALERT_CHAT with addresses of apprise, for chat and mail.
 
-    check reads the rules and shows which streams of the store they watch. test RULE sends one
-    alert that is marked as a test. example prints rules of every kind.
+    check reads the rules and shows which streams of the store they watch, and what each would have
+    caught in the last 24 hours. test RULE sends one alert that is marked as a test. example prints
+    rules of every kind.
 
     Example: rail alerts --where is_open
 
@@ -106,16 +116,29 @@ def alerts_command(
 
 def _check(held: Store) -> None:
     """Print each rule with the streams of the store that it watches, and where it is sent."""
-    rules, channels = find_alerts(held.path).rules, alert_plan(held.path).channels
+    book, channels = find_alerts(held.path), alert_plan(held.path).channels
+    rules = book.rules
     streams = [Stream.parse(k) for k in held.catalogue()["stream"]] if held.path.exists() else []
+    named = {rule.name: rule for rule in rules}
     for row in matched_streams(rules, streams).iter_rows(named=True):
         first = f", the first is {row['first']}" if row["first"] else ""
         console.print(f"{row['rule']}: {row['condition']}")
         console.print(f"  {counted(row['streams'], 'stream')} of the store{first}")
+        if streams and (words := _caught(held, named[row["rule"]], book.fees)):
+            console.print(f"  {words}")
     if not rules:
         console.print("no rules: `rail alerts example` prints some for rail.toml")
     to = " and ".join(["the log", *channels])
     console.print(f"{counted(len(rules), 'rule')}, sent to {to}")
+
+
+def _caught(held: Store, rule: AlertRule, fees: FeeModel | None) -> str:
+    """Say what a rule would have caught in the last day, "" of a rule of ages or losses."""
+    now = service_clock(held)
+    found = caught(held, rule, Interval(now - 86_400, now), fees)
+    if found is None:
+        return ""
+    return f"in the last 24 h: {caught_words(found)}"
 
 
 def _test(held: Store, name: str | None) -> None:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
+
+import polars as pl
+from streamlit import cache_data
 
 from toolkit.alerts import AlertKind, AlertRule
 from toolkit.alerts.channels import read_channels
 from toolkit.alerts.message import Alert
-from toolkit.cards import duration
+from toolkit.cards import counted, duration
 from toolkit.dashboard.desk import held_symbols
 from toolkit.dashboard.link import read_option
 from toolkit.dashboard.page_link import PageLink
@@ -16,9 +20,13 @@ from toolkit.dashboard.screen import st
 from toolkit.dashboard.shell import PageShell
 from toolkit.errors import RailError
 from toolkit.foreign import Markdown, markdown
+from toolkit.intervals import Interval
+from toolkit.market import Stream
+from toolkit.store import Store
 from toolkit.workspace import fees_file
 from toolkit.workspace.alert_file import alert_file, keep_rule, remove_rule
-from toolkit.workspace.alerts import named_rule
+from toolkit.workspace.alerts import caught, caught_words, matched_streams, named_rule
+from toolkit.workspace.fee_choice import find_fees
 
 _KINDS = {
     AlertKind.SPREAD: "|Spread| above",
@@ -35,7 +43,7 @@ _FIELDS = {
     AlertKind.LOSS: ("within", Markdown("min"), 360.0),
 }
 _FOR_S = (0, 60, 300, 900, 3_600)
-_MINUTE_S = 60
+_MINUTE_S, _HOUR_S = 60, 3_600
 _ALL = "*"
 _USUAL = {"alert_for": 300, "alert_net": False, "alert_symbols": []}
 _RULE, _OUTCOME = "alert_rule", "alert_outcome"
@@ -111,11 +119,49 @@ def show_form(shell: PageShell) -> None:
                 Markdown("Remove"), key="alert_remove", on_click=_remove, args=(shell, changed)
             )
             st.button(Markdown("Close"), key="alert_close", on_click=choose_rule, args=(None,))
+    _show_caught(shell, field)
     named = {"rule": changed} if changed else {"kind": kind.value}
     _LINK.write({} if named == {"kind": AlertKind.SPREAD.value} else named)
     good, outcome = state.get(_OUTCOME) or (True, None)
     if outcome is not None:
         (st.caption if good else st.error)(outcome)
+
+
+def _show_caught(shell: PageShell, field: str) -> None:
+    """Say how many streams the rule in the controls watches, and what it would have caught."""
+    held, state = shell.held, st.session_state
+    if held.published:
+        return
+    try:
+        rule = AlertRule.of({k: v for k, v in table_of(state, field).items() if v is not None})
+        (watched,) = matched_streams((rule,), [Stream.parse(k) for k in held.streams["stream"]])[
+            "streams"
+        ]
+        parts = [
+            Markdown("Watches {} of {} that the store holds, and what comes beside them.").format(
+                counted(watched, "stream"), counted(held.streams.height, "stream")
+            )
+        ]
+        end = (held.as_of or held.now()) // _HOUR_S * _HOUR_S
+        first = tuple(held.loads["started_at"].tail(1))
+        found = _caught(held.path, rule, end, first)
+    except RailError as error:
+        st.caption(Markdown.harmless(str(error)))
+        return
+    if found is not None:
+        words = Markdown("In the 24 hours up to {} {} it would have opened {}.")
+        at = shell.clock(pl.Series([end]))[0]
+        parts.append(words.format(at, shell.timezone, markdown(caught_words(found), 200)))
+    st.caption(Markdown(" ").join(parts))
+
+
+@cache_data(ttl=3_600, max_entries=32, show_spinner="Trying the rule on the last day")
+def _caught(path: Path, rule: AlertRule, end: int, first: tuple[int, ...]) -> pl.DataFrame | None:
+    """Return what a rule would have caught in the day up to ``end`` (s), once for each hour."""
+    del first
+    store = Store(path, wait_s=3.0)
+    fees = find_fees(path) if rule.net else None
+    return caught(store, rule, Interval(end - 24 * _HOUR_S, end), fees)
 
 
 def _choose_scope(shell: PageShell, kind: AlertKind) -> None:

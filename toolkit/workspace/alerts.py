@@ -7,11 +7,25 @@ from pathlib import Path
 
 import polars as pl
 
-from toolkit.alerts import AlertRule, read_alerts
+from toolkit.alert_tables import AlertChange
+from toolkit.alerts import AlertKind, AlertRule, read_alerts
 from toolkit.alerts.channels import Channel, read_channels
+from toolkit.alerts.evaluation import (
+    MARKS,
+    event_marks,
+    funding_values,
+    level_marks,
+    longest_s,
+    spread_values,
+    transitions,
+)
 from toolkit.alerts.watch import AlertPlan, Rulebook
+from toolkit.cards import counted
 from toolkit.errors import InputError
-from toolkit.market import Stream
+from toolkit.intervals import Interval
+from toolkit.market import EventLog, Stream, format_ts
+from toolkit.statistics.fees import FeeModel
+from toolkit.store import Store
 from toolkit.workspace.fee_choice import find_fees
 from toolkit.workspace.rules import read_settings, settings_file
 
@@ -65,16 +79,17 @@ def check_channels(
 def matched_streams(rules: tuple[AlertRule, ...], streams: list[Stream]) -> pl.DataFrame:
     """Return which of some streams each rule watches: one row per rule, in their order.
 
-    Columns: rule, kind, condition (in words), streams (count) and first (the key of the first one,
-    null where there is none).
+    What snapshots show of a pair counts where the pair is not among the streams itself. Columns:
+    rule, kind, condition (in words), streams (count) and first (the key of the first one, null
+    where there is none).
 
     >>> rule = AlertRule.of({"name": "a", "kind": "loss", "within": "1d"})
     >>> matched_streams((rule,), [Stream.parse("events/splash")]).row(0)
     ('a', 'loss', 'dropped by the archive within 1 d', 1, 'events/splash')
     """
-    rows = []
+    rows, followed = [], frozenset(streams)
     for rule in rules:
-        found = [stream.key for stream in streams if rule.matches(stream)]
+        found = [stream.key for stream in streams if rule.matches(stream, followed)]
         rows.append((rule.name, rule.kind.value, str(rule), len(found), next(iter(found), None)))
     schema = {
         "rule": pl.String,
@@ -84,6 +99,75 @@ def matched_streams(rules: tuple[AlertRule, ...], streams: list[Stream]) -> pl.D
         "first": pl.String,
     }
     return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+CAUGHT = {
+    "stream": pl.String,
+    "about": pl.String,
+    "ts": pl.Int64,
+    "value": pl.Float64,
+}
+"""The columns of `caught`."""
+
+
+def caught(
+    store: Store, rule: AlertRule, window: Interval, fees: FeeModel | None = None
+) -> pl.DataFrame | None:
+    """Return the alerts that a rule would have opened in a window, over what the store holds.
+
+    One row per alert, oldest first: stream (key), about (the stream, or symbol and legs of the
+    event), ts (s UTC, when it would have opened) and value (in the rule's unit, null of an event
+    without a size). A rule of ages or losses has none: None. ``fees`` are of a net rule.
+
+    Raises `StoreError` where the store can't be read.
+    """
+    if rule.kind in (AlertKind.STALE, AlertKind.LOSS):
+        return None
+    catalogue = store.catalogue()
+    streams = [Stream.parse(key) for key in catalogue["stream"]]
+    followed = frozenset(streams)
+    watched = [stream for stream in streams if rule.matches(stream, followed)]
+    if rule.kind is AlertKind.EVENT:
+        logs = [stream for stream in watched if isinstance(stream, EventLog)]
+        documents = [store.events(log.family, window, whole=False) for log in logs]
+        marks = [event_marks(each, rule) for each in documents]
+    else:
+        steps = dict(catalogue.select("stream", "step_s").iter_rows())
+        longest = {s.key: longest_s(s.kind, steps[s.key]) for s in watched}
+        back_s = rule.for_s + round(max(longest.values(), default=0)) + 1
+        reach = Interval(window.start - back_s, window.end)
+        marks = [
+            level_marks(_values(rows, rule, fees), rule, longest)
+            for kind in dict.fromkeys(stream.kind for stream in watched)
+            for rows in store.groups([s for s in watched if s.kind == kind], reach)
+        ]
+    found = pl.concat([pl.DataFrame(schema=MARKS), *marks])
+    opened = transitions(found, set()).filter(
+        pl.col("ts") >= window.start, change=AlertChange.OPENED.value
+    )
+    return opened.select(*CAUGHT)
+
+
+def caught_words(found: pl.DataFrame) -> str:
+    """Say how many alerts `caught` found, of how many subjects, and which was the newest.
+
+    >>> caught_words(pl.DataFrame(schema=CAUGHT))
+    'no alert'
+    >>> caught_words(pl.DataFrame([("s", "A_B X.spot", 60, 9.0)], schema=CAUGHT, orient="row"))
+    '1 alert of 1 pair or event, the newest at 1970-01-01 00:01 UTC: A_B X.spot'
+    """
+    if found.is_empty():
+        return "no alert"
+    newest = found.row(-1, named=True)
+    subjects = counted(found["about"].n_unique(), "pair or event", "pairs or events")
+    last = f"the newest at {format_ts(newest['ts'])}: {newest['about']}"
+    return f"{counted(found.height, 'alert')} of {subjects}, {last}"
+
+
+def _values(rows: pl.DataFrame, rule: AlertRule, fees: FeeModel | None) -> pl.DataFrame:
+    if rule.kind is AlertKind.FUNDING:
+        return funding_values(rows)
+    return spread_values(rows, rule, fees)
 
 
 def named_rule(store: Path, name: str) -> AlertRule:

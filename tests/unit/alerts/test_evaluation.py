@@ -87,7 +87,7 @@ def test_changes_are_those_of_a_loop_over_the_rows(
         schema={"stream": pl.String, "ts": pl.Int64, "value": pl.Float64},
         orient="row",
     )
-    marks = level_marks(values.sample(fraction=1, shuffle=True, seed=1), rule, {"s": 90.0}, 1.0)
+    marks = level_marks(values.sample(fraction=1, shuffle=True, seed=1), rule, {"s": 90.0})
     found = transitions(marks, {"s"} if is_open else set())
     assert found.select("ts", "change").rows() == looped(rows, rule, is_open=is_open)
 
@@ -110,7 +110,7 @@ def test_rows_that_come_in_parts_give_what_all_rows_give(
     for low, high in zip([0, *cuts], [*cuts, n], strict=True):
         until = frame["ts"][low - 1] if low else -1
         seen = frame[:high].filter(pl.col("ts") > until - rule.for_s - 90)
-        marks = level_marks(seen, rule, {"s": 90.0}, 90.0).filter(pl.col("ts") > until)
+        marks = level_marks(seen, rule, {"s": 90.0}).filter(pl.col("ts") > until)
         found = transitions(marks, opened)
         changes += found.select("ts", "change").rows()
         if found.height:
@@ -122,21 +122,21 @@ def test_streams_are_judged_each_by_its_own_rows_and_step() -> None:
     rule = rule_of(10.0, 8.0, 120)
     rows = [(s, t, 20.0) for s in ("minutes", "hours") for t in (0, 3_600, 7_200)]
     values = pl.DataFrame(rows, schema=["stream", "ts", "value"], orient="row")
-    marks = level_marks(values, rule, {"hours": 5_400.0}, 90.0)
+    marks = level_marks(values, rule, {"hours": 5_400.0, "minutes": 90.0})
     assert marks.select("subject", "ts").rows() == [("hours", 3_600), ("hours", 7_200)]
 
 
 def test_a_time_without_rows_is_no_time_above() -> None:
     rule = rule_of(10.0, 8.0, 300)
     whole = pl.DataFrame({"stream": "s", "ts": range(0, 420, 60), "value": 20.0})
-    assert level_marks(whole, rule, {}, 90.0)["ts"].to_list() == [300, 360]
+    assert level_marks(whole, rule, {"s": 90.0})["ts"].to_list() == [300, 360]
     with_gap = whole.filter(~pl.col("ts").is_in([120]))
-    assert level_marks(with_gap, rule, {}, 90.0).is_empty()
+    assert level_marks(with_gap, rule, {"s": 90.0}).is_empty()
 
 
 def test_nothing_gives_no_marks() -> None:
     empty = pl.DataFrame(schema={"stream": pl.String, "ts": pl.Int64, "value": pl.Float64})
-    assert level_marks(empty, rule_of(1, 1, 0), {}, 90.0).schema == MARKS
+    assert level_marks(empty, rule_of(1, 1, 0), {}).schema == MARKS
     assert transitions(MARKS.to_frame(), {"s"}).is_empty()
 
 

@@ -88,7 +88,7 @@ def test_what_snapshots_keep_is_watched_where_a_pattern_names_it(kind: str) -> N
         {"name": "a", "kind": kind, **level, "streams": [f"snapshot-{kind}/BTC_USD:*"]}
     )
     everything = AlertRule.of({"name": "a", "kind": kind, **level})
-    assert (named.matches(kept), everything.matches(kept)) == (True, False)
+    assert (named.matches(kept), everything.matches(kept)) == (True, kind == "spread")
     turned = AlertRule.of(
         WIDE | {"streams": ["snapshot-spread/BTC_USD:B.spot:A.spot"], "symbols": ["BTC_USD"]}
     )
@@ -99,3 +99,18 @@ def test_symbols_keep_a_rule_to_their_trajectories() -> None:
     rule = AlertRule.of(WIDE | {"symbols": ["ETH_USD"]})
     asked = ("ETH_USD:A.spot:B.spot", "BTC_USD:A.spot:B.spot")
     assert [rule.matches(Stream.parse(key)) for key in asked] == [True, False]
+
+
+def test_a_rule_without_streams_watches_what_snapshots_show_of_pairs_that_nobody_follows() -> None:
+    rule = AlertRule.of({"name": "a", "kind": "spread", "above_bps": 50})
+    followed = frozenset([Stream.parse("BTC_USD:A.spot:B.spot")])
+    shown = [
+        Stream.parse(f"snapshot-spread/BTC_USD:{legs}")
+        for legs in ("A.spot:B.spot", "B.spot:A.spot", "A.spot:C.spot")
+    ]
+    assert [rule.matches(each, followed) for each in shown] == [False, False, True]
+    assert rule.matches(shown[0])
+    rates = AlertRule.of({"name": "b", "kind": "funding", "above_apr_pct": 50})
+    assert not rates.matches(Stream.parse("snapshot-funding/BTC_USD:A.futures"))
+    some = AlertRule.of({"name": "c", "kind": "spread", "above_bps": 50, "streams": ["ETH_USD:*"]})
+    assert not some.matches(shown[2], followed)

@@ -293,7 +293,18 @@ def test_a_spread_that_snapshots_show_opens_and_is_over(begin: Callable[..., Run
         for change, ts in (("opened", 120), ("cleared", 240))
         for name in ("wide", "net")
     ]
-    assert run.changes == changes
+    assert run.changes == changes  # the default rule watches the pair itself, which is followed
+
+
+def test_a_rule_without_streams_catches_a_pair_that_only_snapshots_show(
+    begin: Callable[..., Run],
+) -> None:
+    run = begin(WIDE | {"for": "1m"})
+    run.followed = []
+    legs = {"symbol": "A_B", "buy_exchange": "X", "buy_market": "spot", "spread_pct": None}
+    legs |= {"sell_exchange": "Y", "sell_market": "futures", "buy_price": 100.0}
+    snapshots(run, "spread", [legs | {"sell_price": 100.0 + each} for each in (5, 5, 0)])
+    assert run.changes == [("wide", "opened", 60), ("wide", "cleared", 120)]
 
 
 def test_a_rate_that_snapshots_show_opens_and_is_over(begin: Callable[..., Run]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import polars as pl
@@ -51,6 +52,16 @@ def test_three_clicks_make_the_rule_of_50_bps_for_5_minutes(page, full) -> None:
     assert str(rule) == "|spread| above 50 bps for 5 min, over at 40"
     assert rule.name == "|Spread| above 50 bps for 5 min"
     assert any("is in" in each.value for each in shown.caption)
+
+
+def test_the_form_says_what_the_rule_watches_and_would_have_caught(page, full) -> None:
+    shown = page(full.path, "alerts")
+    (said,) = [each.value for each in shown.caption if each.value.startswith("Watches ")]
+    assert "it would have opened no alert" in said
+    shown.number_input(key="alert_level_spread").set_value(2.0)
+    shown.selectbox(key="alert_for").set_value(60).run()
+    (said,) = [each.value for each in shown.caption if each.value.startswith("Watches ")]
+    assert re.search(r"it would have opened \d+ alerts of \d+ pairs? or events?", said), said
 
 
 def test_a_rule_is_changed_and_removed_and_the_rest_stays(page, full, rules) -> None:

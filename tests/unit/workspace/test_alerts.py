@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from tests.empty_store import empty_store
 from tests.unit.store.test_alerts import found
+from toolkit.alerts import AlertRule
 from toolkit.errors import InputError
-from toolkit.market import Source
+from toolkit.intervals import Interval
+from toolkit.market import Source, Trajectory
 from toolkit.statistics.fee_example import example_text
-from toolkit.store import LoadOrigin, Store, StoreWriter
+from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
 from toolkit.store.alerts import AlertRecord
 from toolkit.workspace import Workspace
-from toolkit.workspace.alerts import alert_plan, find_alerts
+from toolkit.workspace.alerts import alert_plan, caught, caught_words, find_alerts
 from toolkit.workspace.rules import Watchlist, find_watchlist
 
 RULE = '[[alert]]\nname = "wide"\nkind = "spread"\nabove_bps = 50\n'
@@ -79,3 +82,37 @@ def test_the_history_as_of_a_time_has_what_was_open_then(store: Store) -> None:
     rail = Workspace(no_one, store)
     assert rail.alerts()["is_open"].to_list() == [False, False]
     assert rail.as_of(1_500).alerts()["is_open"].to_list() == [True]
+
+
+SPREAD = Trajectory.parse("A_B:X.spot:Y.spot")
+
+
+def test_what_a_rule_would_have_caught_is_what_a_follow_finds(store: Store) -> None:
+    """Ten minutes of which two stretches are above 50 bps, the second for too short."""
+    above = [0, 0, 100, 100, 100, 100, 0, 100, 0, 0]
+    rows = pl.DataFrame(
+        {
+            "ts": [60 * minute for minute in range(10)],
+            "buy_price": 100.0,
+            "sell_price": [100.0 * (1 + bps / 1e4) for bps in above],
+            "spread_pct": None,
+            "extra": None,
+        },
+        schema_overrides={"spread_pct": pl.Float64, "extra": pl.String},
+    )
+    writer, batch = StoreWriter(store), Batch()
+    batch.add(SPREAD, rows, Interval(0, 600), Edge(600, step_s=60))
+    writer.commit(writer.start_load(LoadOrigin("http://h", 600, None, "0")), batch)
+    rule = {"name": "a", "kind": "spread", "above_bps": 50, "for": "2m"}
+    found = caught(store, AlertRule.of(rule), Interval(0, 600))
+    assert found is not None
+    assert found.select("stream", "ts").rows() == [(SPREAD.key, 240)]
+    at_once = caught(store, AlertRule.of(rule | {"for": "1m"}), Interval(240, 600))
+    assert at_once is not None
+    assert at_once.is_empty()  # it opened before the window
+    none = caught(
+        store, AlertRule.of({"name": "b", "kind": "loss", "within": "1d"}), Interval(0, 600)
+    )
+    assert none is None
+    elsewhere = AlertRule.of(rule | {"symbols": ["C_D"]})
+    assert caught_words(caught(store, elsewhere, Interval(0, 600))) == "no alert"
