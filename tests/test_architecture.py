@@ -79,7 +79,7 @@ THIRD_PARTIES = {
     ),
     "statsmodels": ("toolkit.statistics.event_hazards",),
     "streamlit": ("toolkit.dashboard", "app"),
-    "tomlkit": ("toolkit.workspace.alert_file",),
+    "tomlkit": ("toolkit.workspace.alert_file", "toolkit.workspace.fee_file"),
     "toolz": ("toolkit.cluster.dask",),
     "typer": ("toolkit.cli",),
     "uvicorn": ("toolkit.serving",),

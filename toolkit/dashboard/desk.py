@@ -13,6 +13,7 @@ import polars as pl
 from toolkit.charts.time_axis import clock_text
 from toolkit.dashboard.age import age_facts, show_age
 from toolkit.dashboard.fee_choice import FeeChoice
+from toolkit.dashboard.fee_form import offer_form
 from toolkit.dashboard.following import show_following
 from toolkit.dashboard.formatting import dated, newest_end, plan_words, source_words
 from toolkit.dashboard.link import read_choice, read_option, read_zone
@@ -138,6 +139,7 @@ def choose_kept(place: Screen, held: Held) -> tuple[frozenset[str], FeeChoice]:
             )
         with st.popover(fees.label, type="tertiary"):
             fees.choose()
+            offer_form(held, fees)
     kept = {"symbols": ",".join(state["symbols"])} if state["symbols"] else {}
     _KEPT.write(kept | fees.params)
     return frozenset(state["symbols"]), fees

@@ -19,7 +19,10 @@ from toolkit.workspace import find_fees
 HELD_STYLES = ("taker", "maker", "maker_buy", "maker_sell")
 """The styles in which a position is held, as funding needs it."""
 
-_NONE, _OWN, _EXAMPLE = "none", "own", "example"
+OWN = "own"
+"""The choice of the user's own table."""
+
+_NONE, _OWN, _EXAMPLE = "none", OWN, "example"
 _STYLES = {
     "taker": "taker: four fills",
     "maker": "maker: four fills",
@@ -59,6 +62,13 @@ def level_of(net: Net | None, bps: float | None, *, either: bool) -> Level:
     return Level(fees=net.fees, style=net.style, notional=net.notional)
 
 
+def held_exchanges(held: Held) -> list[str]:
+    """Return the exchanges of all legs that the store holds, sorted."""
+    streams = map(Stream.parse, held.streams["stream"])
+    legged = [s for s in streams if isinstance(s, Trajectory | SnapshotTrajectory)]
+    return sorted({leg.exchange for stream in legged for leg in stream.legs})
+
+
 @dataclass(frozen=True, slots=True)
 class FeeChoice:
     """The widgets: which tables they offer."""
@@ -79,12 +89,13 @@ class FeeChoice:
             own = None
         if own is not None:
             tables[_OWN] = own
-        streams = map(Stream.parse, held.streams["stream"])
-        legged = [s for s in streams if isinstance(s, Trajectory | SnapshotTrajectory)]
-        tables[_EXAMPLE] = FeeModel.example(
-            sorted({leg.exchange for stream in legged for leg in stream.legs})
-        )
+        tables[_EXAMPLE] = FeeModel.example(held_exchanges(held))
         return cls(tables)
+
+    @property
+    def own(self) -> FeeModel | None:
+        """The table of the settings, None without one."""
+        return self.tables.get(_OWN)
 
     @property
     def _usual(self) -> str:

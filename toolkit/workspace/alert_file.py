@@ -85,9 +85,14 @@ def _other_form(path: Path) -> InputError:
 
 
 def _write(path: Path, text: str) -> None:
-    """Write the file whole, or not at all."""
+    """Write the rules whole, or not at all where one of them is none."""
     document = tomlkit.parse(text).unwrap()
     read_alerts(document.get("alert", []), f"{path} alert")
+    write_whole(path, text)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file whole, or leave it as it is. Raises `StoreError` where it cannot be written."""
     target = path.resolve()
     draft = target.with_name(f".{target.name}.{uuid.uuid4().hex}.new")
     try:

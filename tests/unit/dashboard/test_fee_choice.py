@@ -90,3 +90,43 @@ def test_a_link_to_a_table_that_is_not_offered_is_named(page, held):
     shown = page(held.path, "spreads", fees="own")
     assert "fees=own" in " ".join(each.value for each in shown.warning)
     assert shown.get_by_key("fees").value == "none"
+
+
+def test_fees_of_ones_own_are_entered_in_the_browser_and_in_force_at_once(page, held):
+    shown = page(held.path, "spreads")
+    shown.get_by_key("fee_form").click().run()
+    for exchange, taker in (("COINBASE", 0.25), ("KRAKEN", 0.5)):
+        shown.get_by_key(f"fee_taker_bps_{exchange}").set_value(taker)
+        shown.get_by_key(f"fee_slippage_bps_{exchange}").set_value(0.0)
+    shown.get_by_key("fee_save").click().run()
+    assert not shown.exception
+    assert shown.get_by_key("fees").value == "own"
+    (row,) = values_of(shown, "spreads")
+    assert row["cost (bps)"] == 1.5
+    assert 'fees = "fees.toml"' in (held.path.parent / "rail.toml").read_text()
+
+
+@pytest.mark.usefixtures("own")
+def test_the_form_changes_what_was_changed_and_no_fee_before_its_date(page, held):
+    shown = page(held.path, "spreads")
+    shown.get_by_key("fee_form").click().run()
+    assert shown.get_by_key("fee_taker_bps_KRAKEN").value == 0.5
+    shown.get_by_key("fee_taker_bps_KRAKEN").set_value(0.75)
+    shown.get_by_key("fee_save").click().run()
+    kept = FeeModel.read(held.path.parent / "mine.toml")
+    assert [(fee.exchange, fee.taker_bps) for fee in kept.fees] == [
+        ("COINBASE", 0.25),
+        ("KRAKEN", 0.5),
+        ("KRAKEN", 0.75),
+    ]
+    assert (held.path.parent / "mine.toml").read_text().startswith(TABLE)
+
+
+@pytest.mark.usefixtures("own")
+def test_a_fee_that_no_table_may_have_is_said_in_the_form_and_changes_nothing(page, held):
+    shown = page(held.path, "spreads")
+    shown.get_by_key("fee_form").click().run()
+    shown.get_by_key("fee_taker_bps_KRAKEN").set_value(-1.0)
+    shown.get_by_key("fee_save").click().run()
+    assert any("taker_bps" in each.value for each in shown.error)
+    assert (held.path.parent / "mine.toml").read_text() == TABLE
