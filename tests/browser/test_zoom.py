@@ -113,3 +113,32 @@ def test_a_zoom_shows_every_row_and_outlives_a_commit_elsewhere_and_a_reload(
         expect(page).not_to_have_url(re.compile("zoom="))
         page.wait_for_function(f"({DRAWN})() > 1000")
         leave(page)
+
+
+HOVERED = """() => [...document.querySelectorAll(".st-key-symbol_chart .hoverlayer .legendtext")]
+  .map(each => each.textContent)"""
+FAINT = """() => [...document.querySelectorAll(
+  ".st-key-symbol_chart .scatterlayer .trace")].filter(each => each.style.opacity === "0.2").length"""
+
+
+def test_the_legs_of_a_symbol_are_in_one_box_with_the_time_and_one_of_them_stands_out(
+    dashboard: str, look: Callable[..., Page]
+) -> None:
+    page = look()
+    page.goto(f"{dashboard}/symbol?symbol=BTC_USDT&refresh=off")
+    heading(page, "Symbol")
+    plot = page.locator(".st-key-symbol_chart .nsewdrag[data-subplot=xy]")
+    plot.wait_for()
+    box = plot.bounding_box()
+    assert box is not None
+    for share in (0.5, 0.51):
+        page.mouse.move(box["x"] + share * box["width"], box["y"] + box["height"] / 2)
+    page.wait_for_function(f"({HOVERED})().length > 1")
+    page.wait_for_function(f"({FAINT})() > 0")
+    words = page.evaluate(HOVERED)
+    found = [re.search(r"(\S+\.\w+) ([\d,.]+) · \d\d:\d\d", each) for each in words]
+    values = [float(each[2].replace(",", "")) for each in found if each]
+    assert len(values) > 1
+    assert values == sorted(values, reverse=True)
+    page.mouse.move(5, 5)
+    page.wait_for_function(f"({FAINT})() === 0")

@@ -27,6 +27,8 @@ _LANES_HIGH, _RATES_HIGH, _APART = 0.13, 0.29, 0.04
 _HEIGHT_PX = 560
 _PRICES = ("price", "from_median")
 _PRICE, _FUNDING, _EVENTS = "y", "y2", "y3"
+_OWN_TIME = " · %{x|%H:%M}"
+"""Of each line in the box of all legs: rows that are drawn of two legs may differ in their time."""
 
 
 def symbol_chart(
@@ -70,8 +72,9 @@ def symbol_chart(
     Returns
     -------
     Figure
-        Above a line a leg, in the middle its rate in the same colour, below a bar an event, one row
-        a family. The three have one axis of time. Where no leg has a rate, or no event is in the
+        Above a line for each leg, in the middle its rate in the same colour, below a bar for each
+        event, one row per family. Over a plot one box has the legs there, the dearest first, each
+        with the time of its row. The three have one axis of time. Where no leg has a rate, or no event is in the
         window, prices take the room. A bar has its ``event_id`` as ``customdata``, without tags.
         Without prices, rates and events in the window: a figure with a sentence.
 
@@ -141,7 +144,7 @@ def _price_lines(
         rows = rows_to_draw(mine, [column], view.window, step_s=None, points=most)
         if rows.total and rows.frame[column].count():
             name = html(leg)
-            words = f"{name} {hover}"
+            words = f"{name} {hover}{_OWN_TIME}"
             found[leg] = gapped_line(rows, column, name=name, hover=words, timezone=view.timezone)
     return found
 
@@ -163,7 +166,7 @@ def _rate_lines(funding: pl.DataFrame, view: View) -> dict[str, go.Scatter]:
             x=clock_text(steps["ts"], view.timezone).to_list(),
             y=steps["apr_pct"].to_numpy(),
             name=html(leg),
-            hovertemplate=f"{html(leg)} %{{y:+,.2f}} % a year<extra></extra>",
+            hovertemplate=f"{html(leg)} %{{y:+,.2f}} % a year{_OWN_TIME}<extra></extra>",
             mode="lines",
             line={"shape": "hv", "width": 1.3},
             connectgaps=False,
@@ -250,7 +253,9 @@ def _axes(quote: str, shown: str, *, rated: bool, lanes: bool) -> dict[str, Any]
     return axes | {
         "height": _HEIGHT_PX,
         "barmode": "overlay",
-        "hovermode": "closest",
+        "hovermode": "x unified",
+        "hoversort": "value descending",
+        "xaxis_unifiedhovertitle_text": "%{x|%d %b %Y %H:%M}",
         "showlegend": True,
         "xaxis_anchor": lowest,
         "xaxis_title": None,

@@ -2,6 +2,7 @@
 // on, and the level of a threshold that is dragged.
 const LOOK_MS = 200;
 const SETTLE_MS = 10;
+const FAINT = 0.2;
 
 function start(component) {
   const { data, setTriggerValue } = component;
@@ -37,6 +38,29 @@ function start(component) {
     if (typeof opened === "string") setTriggerValue("opened", opened);
   }
 
+  // Where one box has all lines in order, the one nearest to the pointer stands out.
+  function pointed({ points, event }) {
+    const lines = points.filter(({ fullData }) => fullData.type === "scatter");
+    if (!event || lines.length < 2 || !plot.layout.hoversort) return;
+    const box = plot.getBoundingClientRect();
+    const away = ({ yaxis, y }) => Math.abs(event.clientY - box.top - yaxis._offset - yaxis.d2p(y));
+    const nearest = lines.reduce((one, other) => (away(other) < away(one) ? other : one));
+    emphasise(nearest.fullData.legendgroup || nearest.fullData.name);
+  }
+
+  function emphasise(chosen) {
+    for (const trace of plot?.calcdata ?? []) {
+      const { trace: line, node3 } = trace[0] ?? {};
+      if (!node3 || line.type !== "scatter") continue;
+      const mine = chosen === null || (line.legendgroup || line.name) === chosen;
+      node3.style("opacity", mine ? null : FAINT);
+    }
+  }
+
+  function unpointed() {
+    emphasise(null);
+  }
+
   function returned() {
     send([]);
   }
@@ -45,6 +69,8 @@ function start(component) {
     plot?.removeListener?.("plotly_relayout", changed);
     plot?.removeListener?.("plotly_doubleclick", returned);
     plot?.removeListener?.("plotly_click", clicked);
+    plot?.removeListener?.("plotly_hover", pointed);
+    plot?.removeListener?.("plotly_unhover", unpointed);
   }
 
   // Streamlit may put another chart in the place of this one at any time.
@@ -56,6 +82,8 @@ function start(component) {
     plot.on("plotly_relayout", changed);
     plot.on("plotly_doubleclick", returned);
     plot.on("plotly_click", clicked);
+    plot.on("plotly_hover", pointed);
+    plot.on("plotly_unhover", unpointed);
   }
 
   look();
