@@ -69,12 +69,12 @@ def event_lanes(
     Returns
     -------
     Figure
-        Three traces of the strip, one a family, named with the events that opened in the window.
-        Then one of bars a family. A bar has the ``event_id`` of its event, of the largest of
-        several, as ``customdata``, without tags. A bar of many events is darker, and bars
-        show through. The subtitle says how many events are in how many bars. An event that was only
-        updated has no end to draw, and is counted there. Without events in the window: a figure
-        with a sentence.
+        Three traces of the strip, one per family, named with the events of the stretch, those that
+        opened before it and lived on in it among them. Then one of bars per family. A bar has the
+        ``event_id`` of its event, of the largest of several, as ``customdata``, without tags. A bar
+        of many events is darker, and bars show through. The subtitle says how many events are in
+        how many bars. An event that was only updated has no end to draw, and is counted there.
+        Without events in the window: a figure with a sentence.
 
     Raises
     ------
@@ -110,7 +110,10 @@ def event_lanes(
     spans = event_spans(lifecycles, shown)
     placed, names = _placed(spans.drop_nulls("since"), lanes)
     joined = _joined(placed, shown, bars)
-    traces = [_strip(lifecycles, family, view) for family in EventFamily]
+    numbers = dict(spans.group_by("family").len().iter_rows())
+    traces = [
+        _strip(lifecycles, family, numbers.get(family.value, 0), view) for family in EventFamily
+    ]
     traces += [
         _bars(joined.filter(family=family.value), family, view)
         for family in EventFamily
@@ -156,8 +159,11 @@ def _joined(placed: pl.DataFrame, window: Interval, most: int) -> pl.DataFrame:
     return found.sort(pl.col("until") - pl.col("since"), descending=True, maintain_order=True)
 
 
-def _strip(lifecycles: pl.DataFrame, family: EventFamily, view: View) -> go.Bar:
-    """Draw how many events of a family opened in each stretch of the window."""
+def _strip(lifecycles: pl.DataFrame, family: EventFamily, number: int, view: View) -> go.Bar:
+    """Draw how many events of a family opened in each stretch of the window.
+
+    ``number`` are the events of the stretch that the lanes show.
+    """
     length_s = next(
         (each for each in _BUCKETS_S if view.window.length_s <= _MOST_BUCKETS * each),
         _BUCKETS_S[-1],
@@ -170,7 +176,7 @@ def _strip(lifecycles: pl.DataFrame, family: EventFamily, view: View) -> go.Bar:
         x=clock_text(counted["ts"] + length_s // 2, view.timezone).to_list(),
         y=counted["len"].cast(pl.Int64).to_numpy(),
         width=1000 * length_s,
-        name=f"{family} ({opened.height:,})",
+        name=f"{family} ({number:,})",
         legendgroup=family.value,
         marker={"color": FAMILY_COLOURS[family], "line": {"width": 0}},
         hovertext=(since + " to " + until.str.slice(11)).to_list(),

@@ -74,9 +74,9 @@ def symbol_chart(
     Figure
         Above a line for each leg, in the middle its rate in the same colour, below a bar for each
         event, one row per family. Over a plot one box has the legs there, the dearest first, each
-        with the time of its row. The three have one axis of time. Where no leg has a rate, or no event is in the
-        window, prices take the room. A bar has its ``event_id`` as ``customdata``, without tags.
-        Without prices, rates and events in the window: a figure with a sentence.
+        with the time of its row. The three have one axis of time. Where no leg has a rate, or no
+        event is in the window, prices take the room. A bar has its ``event_id`` as ``customdata``,
+        without tags. Without prices, rates and events in the window: a figure with a sentence.
 
     Raises
     ------

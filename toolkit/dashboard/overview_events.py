@@ -16,6 +16,7 @@ from toolkit.errors import StoreError, StoreLockedError
 from toolkit.foreign import Markdown
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog
+from toolkit.statistics.event_documents import opens
 from toolkit.tables import LedgerState
 from toolkit.wire.snapshots import activity_of_day
 
@@ -36,8 +37,9 @@ def show_events(
         return
     of_day = shell.kept(events.filter(pl.col("ts") >= window.start))
     newest = newest_events(of_day, _SHOWN)
-    total = of_day.select("family", "event").n_unique()
-    words = Markdown("{} · {:,} in the 24 h to {}").format(heading, total, shell.moment(window.end))
+    words = Markdown("{} · {} in the 24 h to {}").format(
+        heading, Markdown.harmless(counted_words(of_day)), shell.moment(window.end)
+    )
     if ended := logs_that_end(shell.held.logs, window.end, shell.timezone):
         words = Markdown("{}. {}").format(words, ended)
     st.markdown(words)
@@ -51,6 +53,21 @@ def show_events(
             _show_counted(shell)
         with st.container():
             _list(shell, newest, lifecycles)
+
+
+def counted_words(of_day: pl.DataFrame) -> str:
+    """Say how many events opened, as the chart counts them, and how many older ones changed.
+
+    >>> documents = pl.DataFrame({"family": ["spread"] * 3, "event": ["a", "a", "b"],
+    ...     "event_type": ["spread.opened", "spread.closed", "spread.closed"]})
+    >>> counted_words(documents)
+    '1 opened, 1 older changed or closed'
+    """
+    opened = of_day.filter(opens())
+    older = of_day.join(opened, on=["family", "event"], how="anti", nulls_equal=True)
+    n_older = older.select("family", "event").n_unique()
+    more = f", {n_older:,} older changed or closed" if n_older else ""
+    return f"{opened.height:,} opened{more}"
 
 
 def _draw_hours(
@@ -87,8 +104,9 @@ def _show_counted(shell: PageShell) -> None:
         Markdown("{} {:,} ({:,})").format(family, count, ours.get(family.value, 0))
         for family, count in counted.items()
     ]
-    words = Markdown("Documents in the 24 h to {} as the service counts them (held): {}.")
-    st.caption(words.format(shell.moment(at), Markdown(", ").join(parts)))
+    words = Markdown("Documents{} in the 24 h to {} as the service counts them (held): {}.")
+    whole = Markdown(" of all symbols" if shell.symbols else "")
+    st.caption(words.format(whole, shell.moment(at), Markdown(", ").join(parts)))
 
 
 def week_before(held: Held, events: pl.DataFrame, window: Interval) -> pl.DataFrame | None:

@@ -29,9 +29,10 @@ def test_a_symbol_has_a_lane_and_the_one_with_the_most_events_is_on_top():
     assert spreads.x.tolist() == [1000 * HOUR] * 4
 
 
-def test_the_strip_counts_what_opened_in_the_window_by_family():
+def test_the_legend_counts_the_events_of_the_stretch_by_family_as_the_subtitle_does():
     figure = drawn(life(-1, 2), life(3, 4), life(3, 4, family="splash"))
-    assert [strip.name for strip in figure.data[:3]] == ["spread (1)", "splash (1)", "funding (0)"]
+    assert [strip.name for strip in figure.data[:3]] == ["spread (2)", "splash (1)", "funding (0)"]
+    assert "n = 3 events" in figure.layout.title.subtitle.text
     assert sum(figure.data[0].y) == 1
 
 
