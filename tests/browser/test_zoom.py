@@ -117,8 +117,10 @@ def test_a_zoom_shows_every_row_and_outlives_a_commit_elsewhere_and_a_reload(
 
 HOVERED = """() => [...document.querySelectorAll(".st-key-symbol_chart .hoverlayer .legendtext")]
   .map(each => each.textContent)"""
-FAINT = """() => [...document.querySelectorAll(
-  ".st-key-symbol_chart .scatterlayer .trace")].filter(each => each.style.opacity === "0.2").length"""
+FAINT = """() => {
+  const lines = document.querySelectorAll(".st-key-symbol_chart .scatterlayer .trace");
+  return [...lines].filter(each => each.style.opacity === "0.2").length;
+}"""
 
 
 def test_the_legs_of_a_symbol_are_in_one_box_with_the_time_and_one_of_them_stands_out(

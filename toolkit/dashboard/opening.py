@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from toolkit.cards import counted
 from toolkit.dashboard.following import TAKES_NO_ROWS
 from toolkit.dashboard.loads import Load, can_ask, load_now
 from toolkit.dashboard.navigation import go_to
@@ -9,10 +10,11 @@ from toolkit.dashboard.screen import Screen, st
 from toolkit.dashboard.shell import PageShell
 from toolkit.errors import InputError
 from toolkit.foreign import Markdown, markdown
-from toolkit.market import Family, Trajectory
+from toolkit.market import Family, SnapshotKind, SnapshotTrajectory, Stream, Trajectory
 from toolkit.workspace.orientation import held_stream
 
 _FAILED = "opening_failed"
+_KEPT = "snapshot-"
 _WINDOWS = {Family.FUNDING: "7d"}
 """How much is loaded of what is not held, else 24 h: of funding these are three settlements."""
 
@@ -66,6 +68,29 @@ def offer_absent(shell: PageShell) -> None:
         st.code(load.commands, language="bash")
     elif st.button(load.words, key="load_absent"):
         open_pair(shell, key, st.container())
+
+
+def offer_history(shell: PageShell, key: str, rows: int) -> None:
+    """Offer the history of a pair of which ``rows`` snapshots are all that is held."""
+    stream = Stream.parse(key) if key.startswith(_KEPT) else None
+    if not isinstance(stream, SnapshotTrajectory) or stream.of is not SnapshotKind.SPREAD:
+        return
+    pair, held = stream.legs_key, shell.held
+    if held.published or held_stream(pair, set(held.streams["stream"])) != (key, False):
+        return
+    load = Load.of(Markdown("Load 7 days of it"), pair, since="7d")
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.caption(
+            Markdown("Of this pair {} kept from snapshots, and no history.").format(
+                counted(rows, "value is", "values are")
+            )
+        )
+        if not can_ask(held):
+            st.code(load.commands, language="bash")
+            return
+        clicked = st.button(load.words, key="load_history")
+    if clicked and load_now(held, load, st.container()):
+        go_to("trajectory", trajectory=pair)
 
 
 def newest_of(key: str) -> Load:

@@ -67,7 +67,7 @@ def _open_row(shell: PageShell, place: Screen) -> None:
     event = opened_key("newest")
     if event is not None:
         go_to("events", event=event)
-    pair = opened_key("open") or opened_key("apart")
+    pair = opened_key("open") or opened_key("suspect") or opened_key("apart")
     if pair is None:
         show_failed(place)
     else:

@@ -1,9 +1,8 @@
-"""A section of the front page: the spreads open now, or the widest where none is open."""
+"""A section of the front page: the spreads that are widest now."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
@@ -15,6 +14,7 @@ from toolkit.dashboard.lately import newest_spread_end, spread_percentiles, spre
 from toolkit.dashboard.loads import Load, offer
 from toolkit.dashboard.open_now import OpenNow
 from toolkit.dashboard.opening import can_load
+from toolkit.dashboard.reading import Held
 from toolkit.dashboard.rows import RowColumn, show_rows
 from toolkit.dashboard.screen import st
 from toolkit.dashboard.shell import PageShell
@@ -25,6 +25,7 @@ from toolkit.statistics.net_edge import net_now_bps
 from toolkit.workspace.orientation import each_pair_once, shown_as_held
 
 _SHOWN = 50
+_NOW_S = 3_600
 _APART_BPS = 1_000.0
 """As in `toolkit.statistics.quality.flags`: from here on the legs may not be of one asset."""
 _HELP = Markdown(
@@ -37,29 +38,19 @@ _HELP = Markdown(
 _BPS_HELP = "log spread, 10,000 ln(sell price / buy price), positive where the sell leg is dearer"
 
 
-@dataclass(frozen=True, slots=True)
-class _ListedSpreads:
-    """What the table shows: rows with symbol, buy, sell, key, stream, bps and open_s (s or null).
-
-    Legs and sign are as the pair is held, whose ``stream`` is null where it is not.
-    """
-
-    rows: pl.DataFrame
-    at: int
-    words: Markdown
-
-
 def show_spreads(shell: PageShell, newest: OpenNow | None) -> None:
-    """Show the table."""
-    heading = Markdown("**Open spreads**")
-    chosen = _chosen(shell, newest)
+    """Show the spreads that are widest now, of all that are open, tracked or held, each once."""
+    heading = Markdown("**Widest spreads now**")
     if newest and newest.items and newest.items.words:
         st.warning(
             Markdown("The service's list of {}: {}.").format(
                 shell.moment(newest.at), newest.items.words
             )
         )
-    if chosen is None:
+    held, end = shell.kept(_held_now(shell.held)), newest_spread_end(shell.held.streams)
+    ready = set(shell.held.streams.filter(pl.col("rows") > 0)["stream"])
+    rows = _widest_now(newest, held, ready)
+    if rows.is_empty():
         st.markdown(heading)
         offer(
             shell.held,
@@ -67,48 +58,66 @@ def show_spreads(shell: PageShell, newest: OpenNow | None) -> None:
             Load.of(Markdown("Load the list of spreads"), "snapshot/spread"),
         )
         return
-    st.markdown(Markdown("{} · {}").format(heading, chosen.words), help=_HELP)
-    rows = chosen.rows.sort(
-        pl.col("bps").abs() >= _APART_BPS,
-        pl.col("bps").abs(),
-        "key",
-        descending=[False, True, False],
-        nulls_last=True,
-    ).head(_SHOWN)
-    show_rows(
-        Markdown("Spreads, the widest first"),
-        rows["key"].to_list(),
-        _columns(shell, rows, chosen.at),
-        "open",
-    )
-    if rows["bps"].abs().ge(_APART_BPS).any():
-        st.caption(Markdown("⚠ Over 1,000 bps the legs may not be of one asset: listed last."))
-
-
-def _chosen(shell: PageShell, newest: OpenNow | None) -> _ListedSpreads | None:
-    """Choose what is open, else what the service tracks, else what is held."""
-    ready = set(shell.held.streams.filter(pl.col("rows") > 0)["stream"])
-    if newest is not None and newest.rows.height:
-        by = "the service's list" if newest.items else "the event log"
-        words = Markdown("{} by {} of {}").format(newest.count, by, shell.moment(newest.at))
-        rows = newest.rows.with_columns(newest.open_s.alias("open_s"))
-        return _ListedSpreads(shown_as_held(_in_bps(rows), ready, "bps"), newest.at, words)
-    known = newest is not None and (newest.items is None or newest.items.dated)
-    none = Markdown("None is open") if known else Markdown("Which are open is not known")
-    if newest is not None and newest.items and newest.items.why:
-        none = Markdown("The list is not understood")
+    words = [_open_words(shell, newest)]
     if newest is not None and newest.tracked.height:
-        words = Markdown("{} at {}: the {:,} that the service tracks").format(
-            none, shell.moment(newest.at), newest.tracked.height
-        )
-        rows = newest.tracked.with_columns(open_s=pl.lit(None, pl.Int64))
-        return _ListedSpreads(shown_as_held(_in_bps(rows), ready, "bps"), newest.at, words)
-    held = shell.kept(widest_held(spreads_lately(shell.held)))
-    end = newest_spread_end(shell.held.streams)
-    if held.is_empty() or end is None:
-        return None
-    words = Markdown("{}: the widest that are held, at {}").format(none, shell.moment(end))
-    return _ListedSpreads(shown_as_held(held, ready, "bps"), end, words)
+        words.append(Markdown("{:,} tracked").format(newest.tracked.height))
+    if held.height and end is not None:
+        words.append(Markdown("{:,} held to {}").format(held.height, shell.moment(end)))
+    st.markdown(Markdown("{} · {}").format(heading, Markdown(", ").join(words)), help=_HELP)
+    at = max(end or 0, newest.at if newest else 0)
+    far = pl.col("bps").abs() >= _APART_BPS
+    near, suspect = rows.filter(~far.fill_null(value=False)).head(_SHOWN), rows.filter(far)
+    if near.is_empty():
+        st.caption(Markdown("Below 1,000 bps there is none."))
+    else:
+        _show_table(shell, Markdown("Spreads, the widest first"), near, at, "open")
+    if suspect.height:
+        label = Markdown("⚠ {:,} over 1,000 bps: the legs may not be of one asset")
+        with st.expander(label.format(suspect.height)):
+            _show_table(shell, Markdown("Suspect spreads"), suspect.head(_SHOWN), at, "suspect")
+
+
+def _show_table(shell: PageShell, label: Markdown, rows: pl.DataFrame, at: int, key: str) -> None:
+    show_rows(label, rows["key"].to_list(), _columns(shell, rows, at), key)
+
+
+def _open_words(shell: PageShell, newest: OpenNow | None) -> Markdown:
+    """Say how many are open, and by which answer of when."""
+    if newest is not None and newest.items and newest.items.why and newest.rows.is_empty():
+        return Markdown("the list is not understood")
+    if newest is None or (newest.rows.is_empty() and newest.items and not newest.items.dated):
+        return Markdown("which are open is not known")
+    by = "the service's list" if newest.items else "the event log"
+    return Markdown("{} open by {} of {}").format(newest.count, by, shell.moment(newest.at))
+
+
+def _widest_now(newest: OpenNow | None, held: pl.DataFrame, ready: set[str]) -> pl.DataFrame:
+    """Return the spreads that are open, tracked or held, the widest first, each once.
+
+    Of a pair that is there twice, either way round, an open row comes first, then a tracked one.
+    Legs and sign are as the pair is held (``ready``). Columns: symbol, buy, sell, key, bps, open_s
+    (s, null where it is not known to be open) and stream (null where the pair is not held).
+    """
+    parts = [held]
+    if newest is not None:
+        opened = newest.rows.with_columns(newest.open_s.alias("open_s"))
+        tracked = newest.tracked.with_columns(open_s=pl.lit(None, pl.Int64))
+        parts = [_in_bps(opened), _in_bps(tracked), held]
+    pair = pl.concat_list("buy", "sell").list.sort().list.join("→").alias("pair")
+    found = held.clear().with_columns(pair)
+    for part in parts:
+        new = part.select(held.columns).with_columns(pair)
+        new = new.join(found, on=["symbol", "pair"], how="anti", maintain_order="left")
+        found = pl.concat([found, new], how="vertical_relaxed")
+    shown = shown_as_held(found.drop("pair"), ready, "bps")
+    return shown.sort(pl.col("bps").abs(), "key", descending=[True, False], nulls_last=True)
+
+
+def _held_now(held: Held) -> pl.DataFrame:
+    """Return the held spreads whose newest value is at most an hour older than that of any."""
+    lately = spreads_lately(held)
+    newest = pl.col("ts").max() - _NOW_S
+    return widest_held(lately.filter(pl.col("ts") >= newest))
 
 
 def _in_bps(rows: pl.DataFrame) -> pl.DataFrame:

@@ -19,7 +19,7 @@ from toolkit.dashboard.explorer_figures import (
 )
 from toolkit.dashboard.held_pairs import with_pair
 from toolkit.dashboard.loads import WATCHLIST, offer
-from toolkit.dashboard.opening import offer_absent
+from toolkit.dashboard.opening import offer_absent, offer_history
 from toolkit.dashboard.shell import PageShell, page, show_alone
 from toolkit.dashboard.trajectory_choice import asked_key, choose_trajectory, chosen_part
 from toolkit.foreign import Markdown, markdown
@@ -40,7 +40,9 @@ def _body(shell: PageShell) -> None:
     choice = choose_trajectory(shell, catalogue, logged=logged)
     offer_absent(shell)
     key = choice.trajectory
-    step_s = catalogue.row(by_predicate=pl.col("stream") == key, named=True)["step_s"]
+    mine = catalogue.row(by_predicate=pl.col("stream") == key, named=True)
+    offer_history(shell, key, mine["rows"])
+    step_s = mine["step_s"]
     subject = subject_of(key)
     show_alone(lambda: _show(Explored(shell, subject, chosen_part(choice), step_s)))
 

@@ -86,3 +86,24 @@ def test_a_row_that_is_not_held_is_loaded_and_opened(page, tmp_path):
     assert [title.value for title in shown.header] == ["Funding"]
     held = read_held(store.path, store_version(store.path))
     assert held.streams.filter(stream=key)["rows"].item() > 0
+
+
+def test_of_a_pair_that_snapshots_alone_show_the_history_is_offered_and_opens(
+    page, tmp_path, monkeypatch
+):
+    path = tmp_path / "rail.duckdb"
+    with running(Config(Simulated(7), port=0, clock=Clock(fixed_at=NOW))) as local:
+        monkeypatch.setenv("RAIL_BASE_URL", local.base_url)
+        monkeypatch.setenv("RAIL_API_KEY", "demo-pro")
+        with Workspace(Client(local.base_url, "demo-pro"), Store(path)) as workspace:
+            workspace.sync(["snapshot/spread"])
+        kept = Store(path).catalogue().filter(kind="snapshot-spread")["stream"][0]
+        shown = page(path, trajectory=kept)
+        assert any(
+            "Of this pair 1 value is kept from snapshots, and no history." in each
+            for each in texts(shown.caption)
+        )
+        shown.button(key="load_history").click().run()
+    pair = kept.removeprefix("snapshot-spread/")
+    assert shown.query_params["trajectory"] == pair
+    assert Store(path).catalogue().filter(stream=pair)["rows"][0] > 5_000

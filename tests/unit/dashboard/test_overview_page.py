@@ -69,7 +69,11 @@ def test_open_spreads_are_the_services_list_widest_first(shown):
     assert table["open for"] == ["10 min"] * 3
     assert table["percentile, 7 d"] == ["100", "0", "–"]
     assert "net bps" not in table
-    assert "**Open spreads** · 3 by the service's list of 2023-03-10 10:00 UTC" in words(shown)
+    head = (
+        "**Widest spreads now** · 3 open by the service's list of 2023-03-10 10:00 UTC, 1 tracked"
+    )
+    assert head in words(shown)
+    assert rows_of(shown, "suspect")["bps"] == ["⚠ 6,418.5"]
 
 
 def test_with_fees_a_spread_has_what_is_left_of_it(page, full):
@@ -82,10 +86,10 @@ def test_with_fees_a_spread_has_what_is_left_of_it(page, full):
     ]
 
 
-def test_where_none_is_open_the_widest_are_shown(page, held):
+def test_where_no_list_is_held_the_widest_that_are_held_are_shown(page, held):
     shown = page(held.path, "overview")
     assert metrics(shown)["Spreads open"] == "–"
-    assert "Which are open is not known: the widest that are held, at 2023-03-10" in words(shown)
+    assert "which are open is not known, 1 held to 2023-03-10 10:00 UTC" in words(shown)
     table = rows_of(shown, "open")
     assert table["buy → sell"] == ["COINBASE.spot → KRAKEN.spot"]
     assert table["bps"] == ["4.0"]
@@ -94,7 +98,9 @@ def test_where_none_is_open_the_widest_are_shown(page, held):
     assert shown.selectbox(key="trajectory").value == PAIR
 
 
-def test_where_the_list_has_none_open_those_that_it_tracks_are_shown(page, held):
+def test_where_none_is_open_what_is_tracked_and_held_is_shown_and_suspect_pairs_fold_away(
+    page, held
+):
     writer = StoreWriter(held)
     load = writer.start_load(LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"))
     legs = {"buy_exchange": "COINBASE", "buy_market": "spot", "sell_market": "spot"}
@@ -112,9 +118,11 @@ def test_where_the_list_has_none_open_those_that_it_tracks_are_shown(page, held)
     writer.finish_load(load, [])
     shown = page(held.path, "overview")
     assert metrics(shown)["Spreads open"] == "0"
-    assert "None is open at 2023-03-10 10:00 UTC: the 2 that the service tracks" in words(shown)
-    assert rows_of(shown, "open")["bps"] == ["49.9", "⚠ 6,418.5"]
-    assert "the legs may not be of one asset" in captions(shown)
+    head = "0 open by the service's list of 2023-03-10 10:00 UTC, 2 tracked, 2 held to 2023-03-10"
+    assert head in words(shown)
+    assert rows_of(shown, "open")["bps"] == ["49.9"]  # also held, and there once
+    assert rows_of(shown, "suspect")["bps"] == ["⚠ 6,418.5"]
+    assert [fold.label for fold in shown.expander if "not be of one asset" in fold.label]
 
 
 @pytest.mark.parametrize("key", [PAIR, "BTC_USD:KRAKEN.spot:COINBASE.spot"])
@@ -150,7 +158,7 @@ def test_the_newest_events_come_first_and_open_the_events_page(shown):
 def test_without_snapshots_open_spreads_come_from_the_event_log(page, logged):
     shown = page(logged.path, "overview")
     assert metrics(shown)["Spreads open"] == "1"
-    assert "1 by the event log of 2023-03-10 09:59:30 UTC" in words(shown)
+    assert "1 open by the event log of 2023-03-10 09:59:30 UTC" in words(shown)
     table = rows_of(shown, "open")
     assert (table["bps"], table["open for"]) == (["246.9"], ["9 min"])
     assert shown.button(key="load_snapshot/funding")
@@ -261,7 +269,7 @@ def test_a_list_that_is_not_understood_is_not_shown_as_nothing_open(page, held, 
     said = [warning.value for warning in shown.warning]
     assert len(said) == 2
     assert all("not understood: no " in each for each in said)
-    assert "The list is not understood: the widest that are held" in words(shown)
+    assert "the list is not understood, 1 held to 2023-03-10 10:00 UTC" in words(shown)
     assert "names no symbol" not in captions(shown)
 
 
@@ -273,8 +281,7 @@ def test_which_are_open_is_not_known_of_a_list_that_does_not_say_it(page, held):
     keep_snapshot(held, load, "spread", json.dumps(answer).encode(), SERVED_AT)
     shown = page(held.path, "overview")
     assert metrics(shown)["Spreads open"] == "not known"
-    assert "Which are open is not known at " in words(shown)
-    assert "the 1 that the service tracks" in words(shown)
+    assert "which are open is not known, 1 tracked, " in words(shown)
 
 
 def test_what_needs_attention_is_one_line_with_the_way_to_it(page, held):
