@@ -102,19 +102,17 @@ def _show(shell: PageShell, chosen: Chosen, found: _ScreenedSpreads) -> None:
     level_words = chosen.level(found.net).words
     named = {"above": level_words, "episodes": level_words}
     named["percentile"] = SHORT_PRESETS[chosen.preset]
-    columns, same = shown_columns(shown, chosen.columns, named, words)
+    columns = shown_columns(shown, chosen.columns, named, words)
     show_rows(Markdown("Spreads"), shown["trajectory"].to_list(), columns, "spreads", _ROWS_HIGH)
     limited = f", {_ROWS_SHOWN:,} shown" if kept.height > _ROWS_SHOWN else ""
-    all_same = Markdown(" The same in all: {}.").format(", ".join(same)) if same else ""
     st.caption(
-        Markdown("{:,} of {:,} spreads{}, {}, {} to {}.{}").format(
+        Markdown("{:,} of {:,} spreads{}, {}, {} to {}.").format(
             kept.height,
             found.lines.height,
             limited,
             SORTS[chosen.asked.sort],
             shell.moment(found.window.start),
             shell.moment(found.window.end),
-            all_same,
         ),
         help=words,
     )

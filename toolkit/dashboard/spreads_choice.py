@@ -12,7 +12,7 @@ from toolkit.dashboard.link import PRESETS, SHORT_PRESETS, read_choice, read_num
 from toolkit.dashboard.page_link import PageLink
 from toolkit.dashboard.screen import Screen, st
 from toolkit.dashboard.spread_table import SpreadFilters
-from toolkit.dashboard.spreads_columns import COLUMNS, SORTS, USUAL
+from toolkit.dashboard.spreads_columns import COLUMNS, NET_COLUMNS, NET_ORDER, SORTS, USUAL
 from toolkit.foreign import Markdown
 from toolkit.market import Family
 from toolkit.statistics.level import LEVEL_BPS, Level
@@ -28,7 +28,9 @@ _LABELS = (
     ("type", Markdown("Markets"), "all"),
     ("exclude", Markdown("Symbols left out"), "none"),
 )
-_USUAL = {"window": _DEFAULT_WINDOW, "rows": _HISTORY, "sort": SPREAD_ORDER, "matrix": None}
+_USUAL = {"window": _DEFAULT_WINDOW, "rows": _HISTORY, "matrix": None}
+_USUAL_SORT = {False: SPREAD_ORDER, True: NET_ORDER}
+"""The order where none is chosen, without and with fees."""
 _VALUED = ("rows", *_KINDS, "min", "above", "above_either", "window", "columns", "sort")
 _LINK = PageLink("spreads", (*(n for n in _VALUED if n != "above_either"), "side", "matrix"))
 
@@ -80,8 +82,8 @@ def choose(
         name: names[column].explode().unique().sort().to_list() for name, column in _KINDS.items()
     }
     symbols = allowed["exclude"]
-    sorts = [name for name in SORTS if has_costs or name != "-net_share"]
-    _follow_link(allowed, sorts)
+    sorts = [name for name in SORTS if has_costs or not name.startswith("-net_")]
+    _follow_link(allowed, sorts, _USUAL_SORT[has_costs])
     state = st.session_state
     with bar:
         st.segmented_control(
@@ -98,7 +100,7 @@ def choose(
         with st.popover(words, type="tertiary"):
             _choose_rows(allowed, len(_kinds(streams)) > 1)
         with st.popover(Markdown("Columns"), type="tertiary"):
-            _choose_columns(sorts)
+            _choose_columns(sorts, has_costs)
         with st.popover(Markdown("Heat map"), type="tertiary"):
             st.selectbox(
                 Markdown("Last spreads between all exchanges of"),
@@ -108,7 +110,7 @@ def choose(
                 placeholder="no symbol",
                 persist_state="session",
             )
-    _LINK.write(_widget_params())
+    _LINK.write(_widget_params(_USUAL_SORT[has_costs]))
     return Chosen(
         SpreadFilters(
             kind,
@@ -146,7 +148,11 @@ def _choose_rows(allowed: Mapping[str, list[str]], both: bool) -> None:
     )
 
 
-def _choose_columns(sorts: list[str]) -> None:
+def _choose_columns(sorts: list[str], has_costs: bool) -> None:
+    def named(name: str) -> str:
+        words = COLUMNS[name].words
+        return words if has_costs or name not in NET_COLUMNS else f"{words}, with fees"
+
     st.selectbox(
         Markdown("Order"), sorts, key="sort", format_func=SORTS.__getitem__, persist_state="session"
     )
@@ -170,20 +176,23 @@ def _choose_columns(sorts: list[str]) -> None:
         list(COLUMNS),
         key="columns",
         selection_mode="multi",
-        format_func=lambda name: COLUMNS[name].words,
+        format_func=named,
         persist_state="session",
     )
 
 
-def _follow_link(allowed: Mapping[str, list[str]], sorts: list[str]) -> None:
-    """Fill the widgets from a link that the page did not write itself."""
+def _follow_link(allowed: Mapping[str, list[str]], sorts: list[str], usual: str) -> None:
+    """Fill the widgets from a link that the page did not write itself.
+
+    ``usual`` is the order where none is chosen, which follows the choice of fees.
+    """
     state = st.session_state
     params = _LINK.to_follow(*_VALUED)
     if params is None:
         for name, values in allowed.items():  # rows of another kind may have others
             state[name] = [value for value in state[name] if value in values]
-        if state["sort"] not in sorts:
-            state["sort"] = SPREAD_ORDER
+        if state["sort"] not in sorts or state["sort"] in _USUAL_SORT.values():
+            state["sort"] = usual
         if state["matrix"] not in allowed["exclude"]:
             state["matrix"] = None
         return
@@ -195,13 +204,13 @@ def _follow_link(allowed: Mapping[str, list[str]], sorts: list[str]) -> None:
     side = read_option(params, "side", ("above", "either"), "above", faults)
     state["above_either"] = side == "either"
     state["window"] = read_option(params, "window", PRESETS, _DEFAULT_WINDOW, faults)
-    state["sort"] = read_option(params, "sort", sorts, SPREAD_ORDER, faults)
+    state["sort"] = read_option(params, "sort", sorts, usual, faults)
     state["columns"] = read_choice(params, "columns", list(COLUMNS), faults) or list(USUAL)
     state["matrix"] = next(iter(read_choice(params, "matrix", allowed["exclude"], faults)), None)
     _LINK.keep_faults(faults)
 
 
-def _widget_params() -> dict[str, str]:
+def _widget_params(usual_sort: str) -> dict[str, str]:
     """Return the values of the widgets that are not the usual ones, as parameters of a link."""
     state = st.session_state
     params = {name: ",".join(state[name]) for name in _KINDS if state[name]}
@@ -212,7 +221,7 @@ def _widget_params() -> dict[str, str]:
         params["side"] = "either"
     if set(state["columns"]) != set(USUAL):
         params["columns"] = ",".join(name for name in COLUMNS if name in state["columns"])
-    for name, usual in _USUAL.items():
+    for name, usual in (_USUAL | {"sort": usual_sort}).items():
         if state.get(name, usual) != usual:
             params[name] = state[name]
     return params

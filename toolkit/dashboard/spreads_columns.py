@@ -134,8 +134,14 @@ COLUMNS = {
 }
 """The columns that can be chosen, beside the symbol and its legs, by their name in a link."""
 
+NET_COLUMNS = tuple(name for name, column in COLUMNS.items() if column.figure in NET)
+"""The columns that are there with fees alone."""
+
 USUAL = tuple(name for name in COLUMNS if name not in ("z", "n", "coverage"))
 """The columns that are shown where none were chosen. The net ones are there with fees alone."""
+
+NET_ORDER = "-net_mean_bps"
+"""The order of the rows with fees, where none is chosen."""
 
 SORTS = {
     SPREAD_ORDER: "the widest now first",
@@ -143,6 +149,7 @@ SORTS = {
     "last_percentile": "the lowest percentile first",
     "-spread_std_log_bps": "the most variable first",
     "half_life_s": "the shortest half-life first",
+    NET_ORDER: "the most left after costs first",
     "-net_share": "the longest beyond the cost first",
     "trajectory": "by symbol and legs",
 }
@@ -154,12 +161,12 @@ def shown_columns(
     names: Sequence[str],
     named: Mapping[str, str],
     net_words: Markdown | None,
-) -> tuple[list[RowColumn], list[str]]:
-    """Build the columns of the page's table, and what is the same in all rows, in words.
+) -> list[RowColumn]:
+    """Build the columns of the page's table: each that is chosen and has figures.
 
-    A row of ``lines`` is one of `toolkit.dashboard.spread_table.spread_lines`. What is the same in
-    all rows is no column. ``named`` has what headings name: by column the window, or the level from
-    which on time and episodes count. ``net_words`` name the fees of the net figures.
+    A row of ``lines`` is one of `toolkit.dashboard.spread_table.spread_lines`. ``named`` has what
+    headings name: by column the window, or the level from which on time and episodes count.
+    ``net_words`` name the fees of the net figures.
     """
     legs = [f"{buy} → {sell}" for buy, sell in lines.select("buy", "sell").iter_rows()]
     columns = [
@@ -186,14 +193,7 @@ def shown_columns(
                 **(_doubted(lines, figure) if name == "half_life" else {}),
             )
         )
-    kept, same = [], []
-    for column in columns:
-        constant = column.kind not in ("line", "age") and len(set(column.texts)) == 1 < lines.height
-        if not constant or column.name == "buy → sell":
-            kept.append(column)
-        elif column.name != "notes":
-            same.append(f"{column.name} {column.texts[0]}")
-    return kept, same
+    return columns
 
 
 def _doubted(lines: pl.DataFrame, figure: FigureColumn) -> dict[str, Any]:

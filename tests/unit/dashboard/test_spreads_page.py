@@ -10,6 +10,7 @@ from toolkit.dashboard.navigation import page_file
 from toolkit.dashboard.spreads_columns import COLUMNS
 from toolkit.intervals import Interval
 from toolkit.market import Trajectory
+from toolkit.statistics.screening import SPREAD_ORDER
 from toolkit.statistics.spread import summary, with_spread
 from toolkit.store import Batch, LoadOrigin, StoreWriter
 
@@ -61,13 +62,23 @@ def test_the_columns_are_those_of_the_link_and_of_the_choice(page, held):
     assert not rows(shown)[0].keys() & {"net (bps)", "notes"}
 
 
-def test_what_is_the_same_in_all_rows_is_said_once(page, held):
+def test_each_column_that_is_chosen_is_there_also_where_it_is_the_same_in_all_rows(page, held):
     bring(held, "BTC_USD:KRAKEN.spot:GEMINI.spot", spread_rows())
     shown = page(held.path, "spreads", columns="last,n,coverage")
-    assert list(rows(shown)[0]) == ["buy → sell"]
-    (caption,) = shown.caption
-    assert "The same in all: symbol" in caption.value
-    assert "n 539" in caption.value
+    assert list(rows(shown)[0]) == ["symbol", "buy → sell", "last (bps)", "n", "coverage (%)"]
+
+
+def test_with_fees_the_most_left_after_costs_comes_first(page, held):
+    bring(held, "ETH_USD:KRAKEN.spot:GEMINI.spot", spread_rows())
+    shown = page(held.path, "spreads")
+    assert shown.get_by_key("sort").value == SPREAD_ORDER
+    shown.get_by_key("fees").set_value("example").run()
+    assert shown.get_by_key("sort").value == "-net_mean_bps"
+    assert "the most left after costs first" in shown.caption[0].value
+    assert "sort" not in shown.query_params
+    shown.get_by_key("sort").set_value("trajectory").run()
+    shown.get_by_key("fees").set_value("none").run()
+    assert shown.get_by_key("sort").value == "trajectory"
 
 
 def test_rows_are_in_the_order_chosen(page, held):

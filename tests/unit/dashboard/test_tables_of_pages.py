@@ -174,10 +174,9 @@ def test_every_missing_number_of_a_spread_has_a_reason():
 
 
 def test_the_shown_table_has_units_and_no_zero_for_what_is_missing():
-    columns, same = shown_columns(
+    columns = shown_columns(
         lines(), ["last", "above", "age", "recent"], {"above": "|spread| ≥ 20 bps"}, None
     )
-    assert same == []
     shown = {column.name: list(column.values) for column in columns}
     assert shown["last (bps)"][2] is None
     assert shown["|spread| ≥ 20 bps (%)"][0] == pytest.approx(10.0)
