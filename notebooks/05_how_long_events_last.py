@@ -95,7 +95,8 @@ print(
 # %% [markdown]
 # ## How often they open
 #
-# Per hour and per day of time held. The interval is exact where events open apart from each other.
+# Per hour and per day of time held. `fano` is 1 where events open apart from each other, and more
+# where they come in bursts, which the interval allows for.
 
 # %%
 pl.concat(log.rates() for log in logs.values()).select(
@@ -105,13 +106,14 @@ pl.concat(log.rates() for log in logs.values()).select(
     "rate_per_day",
     "rate_lower_per_day",
     "rate_upper_per_day",
+    "fano",
     coverage_pct=100 * pl.col("coverage"),
 )
 
 # %% [markdown]
-# Do they open apart from each other? `fano` is 1 where they do. Much larger than `fano_apart`,
-# which has the same hours of the week without bursts: they come in bursts, and a rate varies by
-# about `wider` times as much as its interval shows.
+# Do they open apart from each other? Here `fano` is that of buckets of 5 minutes. Much larger than
+# `fano_apart`, which has the same hours of the week without bursts: they come in bursts, which last
+# for about `burst_s`, and others would have triggered `triggered_share` of them.
 
 # %%
 bursts = pl.concat(events.clustering(log.lifecycles(), held=log.held) for log in logs.values())
@@ -120,7 +122,9 @@ bursts.select(
     "n",
     "fano",
     "fano_apart",
-    wider=pl.col("fano").sqrt(),
+    "triggered_share",
+    "burst_s",
+    "triggered_reason",
 )
 
 # %% [markdown]
@@ -152,8 +156,8 @@ hours.select(
 # %% [markdown]
 # ## Against the week before
 #
-# `q_value` is the share of false alarms among the symbols that changed at least so surely. It takes
-# events to open apart: where they come in bursts, believe large changes alone.
+# `q_value` is the share of false alarms among the symbols that changed at least so surely. Bursts
+# make changes less sure, which it allows for.
 
 # %%
 changes = pl.concat(

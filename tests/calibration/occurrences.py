@@ -187,7 +187,7 @@ def followed(drift: float, rng: Rng, runs: int) -> dict[str, Ends]:
         ("study return_mean_lower_log_bps", 0.0),
         ("study return_median_lower_log_bps", 0.0),
         ("follow_through return_median_lower_log_bps", 0.0),
-        *([] if drift else [("follow_through went_on_lower", 0.5)]),
+        ("follow_through went_on_lower", 0.5),
     ]
     return {
         f"events.{lower}": ends_of(found, lower, lower.replace("lower", "upper"), truth)
@@ -263,13 +263,13 @@ def apart(rng: Rng, runs: int) -> dict[str, Ends]:
 
 
 PROCESSES = [
-    Process("events apart from each other", counted),
+    Process("events apart from each other", counted, given=0.95),
     Process("60 symbols with lognormal rates", ranked),
     Process("8 weeks of events with a season and bursts", by_hour, given=0.9),
     Process("two logs apart with hours, bursts and a gap", apart),
     Process("lognormal lives seen in a window of 4 medians", watched),
-    Process("250 lives whose hazard follows size and venue", lasting),
+    Process("250 lives whose hazard follows size and venue", lasting, runs=500),
     Process("150 events on four spreads that swing together", taken),
-    Process("150 events that move nothing", partial(followed, 0.0)),
-    Process("150 events that move nothing, days that move all", partial(followed, 5e-5)),
+    Process("150 events that move nothing", partial(followed, 0.0), runs=500),
+    Process("150 events that move nothing, days that move all", partial(followed, 5e-5), runs=500),
 ]

@@ -9,13 +9,14 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from .dependent import PROCESSES as OF_DEPENDENT
 from .form import FULL_RUNS, NOMINAL, REASONED, Calibration, Process, calibrated
 from .occurrences import PROCESSES as OF_EVENTS
 from .rates import PROCESSES as OF_RATES
 from .spreads import PROCESSES as OF_SPREADS
 
 PAGE = Path(__file__).parents[2] / "docs" / "calibration.md"
-PROCESSES: list[Process] = [*OF_SPREADS, *OF_RATES, *OF_EVENTS]
+PROCESSES: list[Process] = [*OF_SPREADS, *OF_RATES, *OF_EVENTS, *OF_DEPENDENT]
 HEAD = """\
 # How often the intervals hold the truth
 
@@ -25,8 +26,9 @@ chance such a share is off by up to 0.01, so that one process, whose first 2,000
 10,000. `make calibration` draws them again and writes this page, in about half an hour.
 
 No constant of an interval was tuned on these processes, but for the critical values of
-`half_life`, which are of an AR(1) with normal shocks. What decides on `long_memory`, and that
-skewness moves the ends of means over time, was chosen on other runs of the same kinds of process.
+`half_life`, which are of an AR(1) with normal shocks. What decides on `long_memory`, that skewness
+moves the ends of means over time, into how many stretches `rates` cuts the time, and the freedom of
+clusters were chosen on other runs of the same kinds of process.
 Processes with bursts have shocks of Student's t with 5 degrees of freedom, and hours that are
 louder than others. A share outside {least} to {most} is in bold. Given is the share of runs that
 had an interval: the others had a reason in its place, and held counts none of them. The last table

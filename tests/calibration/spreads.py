@@ -185,17 +185,22 @@ def tails(half_life_h: int, rng: Rng, runs: int) -> dict[str, Ends]:
     if half_life_h:
         phi = 0.5 ** (1 / (4 * half_life_h))
         ranks = reverting(phi, ranks * math.sqrt(1 - phi**2), rng)
-    ts = 900 * np.arange(shape[1])
-    found = tail_index(frame_of(ts, spread_log_bps=ndtr(ranks) ** (-1 / 3)), 0, 900 * shape[1])
+    return ends_of_tails(ndtr(ranks) ** (-1 / 3), 3.0, errors=not half_life_h)
+
+
+def ends_of_tails(sizes: np.ndarray, index: float, *, errors: bool = False) -> dict[str, Ends]:
+    """Return the intervals of the index at each depth, of days of 15 minutes, one run a row."""
+    ts = 900 * np.arange(sizes.shape[1])
+    found = tail_index(frame_of(ts, spread_log_bps=sizes), 0, 900 * sizes.shape[1])
     ends = {}
     for name in (f"tail_{percent}pct" for percent in (1, 2, 5, 10)):
         ends[f"spread.tail_index {name}_lower"] = ends_of(
-            found, f"{name}_lower", f"{name}_upper", 3.0
+            found, f"{name}_lower", f"{name}_upper", index
         )
-        if not half_life_h:
-            index, reach = (found[f"{name}_{part}"].to_numpy() for part in ("index", "error"))
+        if errors:
+            middle, reach = (found[f"{name}_{part}"].to_numpy() for part in ("index", "error"))
             reach = 1.96 * reach
-            ends[f"spread.tail_index {name}_error"] = Ends(index - reach, index + reach, 3.0)
+            ends[f"spread.tail_index {name}_error"] = Ends(middle - reach, middle + reach, index)
     return ends
 
 
@@ -207,7 +212,11 @@ def unrelated(calm: int | None, rng: Rng, runs: int) -> dict[str, Ends]:
         common * (bursts(rng, shape, 30) if calm else rng.standard_normal(shape)) for _ in range(2)
     ]
     buy, sell = (np.exp(np.cumsum(1e-4 * each, axis=1)) for each in shocks)
-    frame = frame_of(60 * np.arange(shape[1]), buy_price=buy, sell_price=sell)
+    return bands_of(frame_of(60 * np.arange(shape[1]), buy_price=buy, sell_price=sell))
+
+
+def bands_of(frame: pl.DataFrame) -> dict[str, Ends]:
+    """Return the null bands of two legs without any relation."""
     lags = cross_correlation(frame)
     one, band = (lags[name].to_numpy() for name in ("correlation", "null_band"))
     # a sell leg turned over has the largest of the other sign as its peak
@@ -216,7 +225,7 @@ def unrelated(calm: int | None, rng: Rng, runs: int) -> dict[str, Ends]:
         np.stack([each[name].to_numpy() for each in signs])
         for name in ("peak_correlation", "null_band")
     )
-    furthest = (peaks / bands).argmax(axis=0), np.arange(runs)
+    furthest = (peaks / bands).argmax(axis=0), np.arange(peaks.shape[1])
     peak, reach = peaks[furthest], bands[furthest]
     return {
         "spread.cross_correlation null_band": Ends(one - band, one + band, 0.0),
@@ -259,9 +268,10 @@ PROCESSES = [
     Process("25 lognormal lives, some cut off", partial(lives, 25)),
     Process("100 lognormal lives, some cut off", partial(lives, 100)),
     Process("AR(1), phi 0.98, from 2 deviations to 0.5", closes),
-    Process("Pareto sizes without memory", partial(tails, 0)),
-    Process("Pareto sizes, half-life 1 h", partial(tails, 1)),
-    Process("Pareto sizes, half-life 4 h", partial(tails, 4), given=0.96),  # else days_depend
+    # else not_pareto by chance, or days_depend
+    Process("Pareto sizes without memory", partial(tails, 0), runs=500, given=0.9),
+    Process("Pareto sizes, half-life 1 h", partial(tails, 1), runs=500, given=0.9),
+    Process("Pareto sizes, half-life 4 h", partial(tails, 4), runs=500, given=0.9),
     Process("two walks, normal shocks", partial(unrelated, None)),
     Process("two walks, bursts of each and of both", partial(unrelated, 120)),
 ]

@@ -39,14 +39,24 @@ def march(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Workspac
 
 def test_in_the_week_of_the_depeg_spreads_opened_five_times_as_often(march: Workspace) -> None:
     log = march.events("spread", "2023-03-01", "2023-03-15")
-    row = events.rate_changes(log.lifecycles(), held=log.held).row(0, named=True)
+    lives = log.lifecycles()
+    row = events.rate_changes(lives, held=log.held).row(0, named=True)
     assert (row["n"], row["n_before"], row["coverage"]) == (78, 15, 1)
-    assert (row["ratio"], row["ratio_lower"]) == (5.2, pytest.approx(2.97, abs=0.01))
-    assert row["p_value"] < 1e-10
+    # one cause of nearly all of them: as if 78 had each come by itself, it is as sure as can be
+    apart = events.rate_changes(lives, held=log.held, cluster="none").row(0, named=True)
+    assert (apart["ratio"], apart["ratio_lower"]) == (5.2, pytest.approx(2.97, abs=0.01))
+    assert apart["p_value"] < 1e-10
+    assert (row["ratio"], row["cluster"]) == (5.2, "stretch")
+    assert row["fano"] > 5
+    assert row["p_value"] > 0.05
     lived = march.events("spread").survival().row(0, named=True)
     assert (lived["n_lives"], lived["n_ended"]) == (97, 97)
     assert lived["median_life_s"] == pytest.approx(2_160, abs=1)
     bounds = lived["median_life_lower_s"], lived["median_life_upper_s"]
+    assert bounds == pytest.approx((119, 7_199), abs=1)
+    assert (lived["cluster"], lived["n_clusters"]) == ("trajectory", 10)
+    one_each = march.events("spread").survival(cluster="none").row(0, named=True)
+    bounds = one_each["median_life_lower_s"], one_each["median_life_upper_s"]
     assert bounds == pytest.approx((779, 3_719), abs=1)
 
 

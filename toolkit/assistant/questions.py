@@ -14,6 +14,7 @@ from toolkit.series import EventSeries, FundingSeries, Series, SnapshotSeries, S
 from toolkit.series.held_prices import HeldPrices
 from toolkit.series.logs import STUDIED
 from toolkit.statistics.carry import HORIZONS
+from toolkit.statistics.clusters import AUTO
 from toolkit.statistics.fee_table import Style
 from toolkit.workspace import Workspace
 
@@ -125,13 +126,14 @@ def survival(
     *,
     family: str,
     by: str = "",
+    cluster: str = AUTO,
     start: str | None = None,
     end: str | None = None,
 ) -> ToolAnswer:
     """Compute how long events last."""
     series = rail.events(family, start, end)
     groups = [each.strip() for each in by.split(",") if each.strip()]
-    return _of_series(series, series.survival(groups))
+    return _of_series(series, series.survival(groups, cluster=cluster))
 
 
 def study(

@@ -175,6 +175,10 @@ TOOLS = (
         {
             "family": _EVENTS,
             "by": _text("groups: symbol, legs, exchange, hour or size_from, by commas"),
+            "cluster": _text(
+                "within what lives may depend on each other: auto (what the data show), none, "
+                "path, day, symbol, trajectory or trajectory_day"
+            ),
             **_WINDOW,
             **_COLUMNS,
         },

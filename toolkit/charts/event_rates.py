@@ -55,9 +55,9 @@ def league_chart(
     Returns
     -------
     Figure
-        A trace of bars per family in its colour, with the exact interval of each rate as it was
-        counted. A mark shows the rate shrunk toward the mean of the family, where there is one.
-        Without a rate: a figure with a sentence.
+        A trace of bars per family in its colour, with the interval of each rate as it was counted,
+        where it has one. A mark shows the rate shrunk toward the mean of the family, where there
+        is one. Without a rate: a figure with a sentence.
 
     Raises
     ------
@@ -119,7 +119,11 @@ def _bars(part: pl.DataFrame) -> go.Bar:
     """Draw the bars of one family."""
     family = part["family"][0]
     rate = part["rate_per_day"]
-    ends = [part[f"rate_{end}_per_day"].to_list() for end in ("lower", "upper")]
+    ends = (part[f"rate_{end}_per_day"] for end in ("lower", "upper"))
+    ranges = [
+        "no interval" if low is None else f"{low:,.4g} to {high:,.4g}"
+        for low, high in zip(*ends, strict=True)
+    ]
     return go.Bar(
         x=rate.to_numpy(),
         y=part["label"].to_list(),
@@ -134,8 +138,8 @@ def _bars(part: pl.DataFrame) -> go.Bar:
             "thickness": 1.2,
             "color": MARK_COLOUR,
         },
-        customdata=list(zip(part["n"], *ends, strict=True)),
-        hovertemplate="%{y}<br>%{x:,.4g} a day (%{customdata[1]:,.4g} to %{customdata[2]:,.4g})"
+        customdata=list(zip(part["n"], ranges, strict=True)),
+        hovertemplate="%{y}<br>%{x:,.4g} a day (%{customdata[1]})"
         "<br>%{customdata[0]:,} events<extra></extra>",
     )
 

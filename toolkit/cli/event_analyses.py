@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import polars as pl
 import typer
@@ -11,11 +11,16 @@ from toolkit.cards import counted
 from toolkit.cli.event_channels import channel_columns, channels_command
 from toolkit.cli.event_cooccurrence import together_columns, together_command
 from toolkit.cli.event_logs import (
+    CLUSTER_COLUMNS,
     NO_LIVES,
     Group,
+    LifeCluster,
     LifeGroup,
+    LivesIn,
     Logs,
     OneFamily,
+    OpeningsIn,
+    RateCluster,
     event_store,
     families,
     group_columns,
@@ -55,6 +60,7 @@ _SURVIVAL = (
     TableColumn("90 % by", "life_q90_s", "s"),
     TableColumn("watched", "n_lives", "count"),
     TableColumn("cut by gaps", "cut", "count"),
+    *CLUSTER_COLUMNS,
 )
 _RATES = (
     TableColumn("a day", "rate_per_day", "plain"),
@@ -65,6 +71,8 @@ _RATES = (
     TableColumn("half within", "between_median_s", "s"),
     TableColumn("an hour", "rate_per_h", "plain"),
     TableColumn("not held", "n_not_held", "count"),
+    TableColumn("Fano factor", "fano", "number"),
+    *CLUSTER_COLUMNS,
 )
 _MAGNITUDES = (
     TableColumn("median %", "size_median_pct", "%"),
@@ -114,6 +122,7 @@ def survival_command(
         typer.Option("--by", help="A row for each of these. May be repeated."),
     ] = None,
     family: OneFamily = None,
+    cluster: LivesIn = LifeCluster.AUTO,
     *,
     within: StoredWindow,
     view: TableOptions,
@@ -121,7 +130,8 @@ def survival_command(
     """Print how long events last: the times by which parts of them are over, with intervals.
 
     An event that is still open lived at least so far (Kaplan-Meier). One that opened before the
-    window is watched from the window on. Nothing is known of an event beyond a gap of its log.
+    window is watched from the window on. Nothing is known of an event beyond a gap of its log. The
+    intervals allow for lives of one cluster that are alike.
     Groups are compared by the log-rank test. --by size takes the size at the opening, in bands from
     1, 2, 5, 10 and so on: the largest is larger for living longer. Without a window it takes all
     that is held.
@@ -131,7 +141,7 @@ def survival_command(
     held, asked = event_store(view, within)
     logs = Logs.read(held, asked, families(family))
     lives, groups = logs.lives(), group_columns(by or [])
-    found = event_statistics.survival(lives, groups, held=logs.held)
+    found = event_statistics.survival(lives, groups, held=logs.held, cluster=cluster.value)
     columns = [key_column(["family", *groups]), *_SURVIVAL]
     heading = f"How long events last, over {asked}"
     notes = _compared(lives, groups, logs.held)
@@ -146,13 +156,15 @@ def stats_command(
         typer.Option("--by", help="Rank these by how often. May be repeated."),
     ] = None,
     family: OneFamily = None,
+    cluster: OpeningsIn = RateCluster.AUTO,
     *,
     within: StoredWindow,
     view: TableOptions,
 ) -> None:
     """Print how often events open, a day of time in which their log is held, with intervals.
 
-    A gap of the log is no quiet time. With --by it is a league, the first on top, and each rate is
+    A gap of the log is no quiet time. Where openings come in bursts, the Fano factor is above 1 and
+    the intervals are wider. With --by it is a league, the first on top, and each rate is
     also shrunk toward the mean of its family: of many groups with few events the first are those
     with luck. What became of the events is in `rail stats events`. Without a window it takes all
     that is held.
@@ -162,12 +174,13 @@ def stats_command(
     held, asked = event_store(view, within)
     logs = Logs.read(held, asked, families(family))
     lives, groups = logs.lives(), group_columns(by or [])
+    asked_of: dict[str, Any] = {"held": logs.held, "cluster": cluster.value}
     columns = [key_column(["family", *groups])]
     if groups:
-        found = event_statistics.league(lives, groups, held=logs.held)
+        found = event_statistics.league(lives, groups, **asked_of)
         columns += [_LEAGUE[0], *_RATES[:3], *_LEAGUE[1:], *_RATES[3:]]
     else:
-        found = event_statistics.rates(lives, held=logs.held)
+        found = event_statistics.rates(lives, **asked_of)
         columns += _RATES
     heading = f"How often events open, over {asked}"
     show(view, Sheet(heading, held.source.label, found, columns, window=asked))

@@ -41,6 +41,58 @@ class LifeGroup(StrEnum):
     HOUR = "hour"
 
 
+class LifeCluster(StrEnum):
+    """Within what lives may depend on each other."""
+
+    AUTO = "auto"
+    NONE = "none"
+    PATH = "path"
+    DAY = "day"
+    SYMBOL = "symbol"
+    TRAJECTORY = "trajectory"
+    TRAJECTORY_DAY = "trajectory_day"
+
+
+class RateCluster(StrEnum):
+    """What may hold the bursts of openings."""
+
+    AUTO = "auto"
+    NONE = "none"
+    STRETCH = "stretch"
+    DAY = "day"
+
+
+class EventCluster(StrEnum):
+    """Within what events may depend on each other in what followed them."""
+
+    PATH = "path"
+    DAY = "day"
+    TRAJECTORY = "trajectory"
+    TRAJECTORY_DAY = "trajectory_day"
+
+
+CLUSTER_COLUMNS = (
+    TableColumn("cluster", "cluster", "text"),
+    TableColumn("clusters", "n_clusters", "count"),
+)
+"""Which clusters the intervals of a row allow for, and how many there are."""
+
+LivesIn = Annotated[
+    LifeCluster,
+    typer.Option(
+        "--cluster",
+        help="Within what lives may depend on each other. auto: what widens the intervals most.",
+    ),
+]
+OpeningsIn = Annotated[
+    RateCluster,
+    typer.Option("--cluster", help="What may hold bursts of openings. auto: where they show."),
+]
+EventsIn = Annotated[
+    EventCluster,
+    typer.Option("--cluster", help="Within what events may depend on each other. path: in time."),
+]
+
 _COLUMNS: dict[str, str] = {"size": "size_from"}
 """The columns of groups that have another name than their option."""
 

@@ -10,7 +10,15 @@ import polars as pl
 import typer
 
 from toolkit.cards import counted, duration
-from toolkit.cli.event_logs import NO_LIVES, Logs, event_window, key_column
+from toolkit.cli.event_logs import (
+    CLUSTER_COLUMNS,
+    NO_LIVES,
+    EventCluster,
+    EventsIn,
+    Logs,
+    event_window,
+    key_column,
+)
 from toolkit.cli.fees import CostOptions, Costs, net_notes
 from toolkit.cli.held import Asked
 from toolkit.cli.measured import no_rows
@@ -66,6 +74,7 @@ _COLUMNS = (
     TableColumn("by return", "n_returned", "count"),
     TableColumn("by limit", "n_limited", "count"),
     TableColumn("coverage", "coverage", "share"),
+    *CLUSTER_COLUMNS,
 )
 
 
@@ -133,6 +142,7 @@ def payoff_command(
         list[PairGroup] | None,
         typer.Option("--by", help="Rows for each of these. May be repeated."),
     ] = None,
+    cluster: EventsIn = EventCluster.PATH,
     *,
     within: StoredWindow,
     net_of: CostOptions,
@@ -166,7 +176,10 @@ def payoff_command(
         check_held_style(costs.style)
     asked = event_window(held, within.start, within.end)
     logs = Logs.read(held, asked, [EventFamily.SPREAD])
-    show(view, payoff_sheet(held, logs, taken, [each.value for each in by or []], costs))
+    show(
+        view,
+        payoff_sheet(held, logs, taken, [each.value for each in by or []], costs, cluster.value),
+    )
 
 
 def _delay(text: str, option: str) -> int:
@@ -175,14 +188,16 @@ def _delay(text: str, option: str) -> int:
 
 
 def payoff_sheet(
-    store: Store, logs: Logs, taken: Taken, by: Sequence[str], costs: Costs | None
+    store: Store, logs: Logs, taken: Taken, by: Sequence[str], costs: Costs | None, cluster: str
 ) -> Sheet:
     """Take the spread events of a window, in one pass over the rows of their trajectories.
 
     Groups of which no trajectory is held are left out, and a note counts their events.
     """
     rows = _positions(store, logs.lives(), logs.held, logs.window, taken, costs)
-    found = event_statistics.payoff(rows, by=by).filter(pl.col("n_no_rows") < pl.col("n_events"))
+    found = event_statistics.payoff(rows, by=by, cluster=cluster).filter(
+        pl.col("n_no_rows") < pl.col("n_events")
+    )
     key = [key_column(by)] if by else []
     return Sheet(
         f"What spread events would have paid, {taken.words}, over {logs.window}, "

@@ -11,7 +11,13 @@ import polars as pl
 import typer
 
 from toolkit.cards import counted, duration
-from toolkit.cli.event_logs import log_coverage, one_log
+from toolkit.cli.event_logs import (
+    CLUSTER_COLUMNS,
+    EventCluster,
+    EventsIn,
+    log_coverage,
+    one_log,
+)
 from toolkit.cli.options import StoredWindow
 from toolkit.cli.table_options import TableOptions
 from toolkit.cli.tables import Sheet, TableColumn, show
@@ -97,6 +103,7 @@ def study_command(
             "followed.",
         ),
     ] = False,
+    cluster: EventsIn = EventCluster.PATH,
     *,
     within: StoredWindow,
     view: TableOptions,
@@ -129,6 +136,7 @@ def study_command(
         every_s=-(-max(before_s, after_s) // _PARTS),
         less=less.value,
         from_detection=from_detection,
+        cluster=cluster.value,
     )
     what = "their own trajectories" if key is None else key.key
     sheet = _Studied.of(found, from_detection)
@@ -188,7 +196,7 @@ class _Studied:
             TableColumn(f"after {since}", "offset_s", "text", _offset),
             *shown,
             TableColumn("events", "n", "count"),
-            TableColumn("clusters", "n_clusters", "count"),
+            *CLUSTER_COLUMNS,
         ]
 
     def _named(self, figure: str) -> str:

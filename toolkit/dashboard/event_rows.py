@@ -12,6 +12,8 @@ from toolkit.dashboard.event_reading import MOVES
 from toolkit.dashboard.formatting import NULL
 from toolkit.dashboard.lifecycles import SEEN, SIZE_BPS, lasted_text, size_bps, size_text
 from toolkit.dashboard.rows import RowColumn
+from toolkit.statistics.clusters import clusters_text
+from toolkit.statistics.contract import Reason
 from toolkit.statistics.events import rates, survival
 
 
@@ -71,8 +73,13 @@ def kinds_of_events(lives: pl.DataFrame, held: pl.DataFrame, *, any_state: bool)
     found = largest.sort(order)
     if not any_state or found.is_empty():
         return found
-    for figures in (rates(lives, ["move"], held=held), survival(lives, ["move"], held=held)):
-        more = figures.select("move", pl.exclude(found.columns))
+    measured = {
+        "rate": rates(lives, ["move"], held=held),
+        "median_life": survival(lives, ["move"], held=held),
+    }
+    for name, figures in measured.items():
+        own = figures.rename({each: f"{name}_{each}" for each in ("cluster", "n_clusters")})
+        more = own.select("move", pl.exclude(found.columns))
         found = found.join(more, on="move", how="left", maintain_order="left")
     return found
 
@@ -86,7 +93,7 @@ def kind_columns(kinds: pl.DataFrame) -> list[RowColumn]:
     if "rate_per_day" in kinds.columns:
         columns += [
             RowColumn("a day", "number", kinds["rate_per_day"].to_list(), help=_RATE),
-            _range(kinds, "a day, 95 %", "rate_{}_per_day", lambda value: f"{value:,.1f}"),
+            _range(kinds, "a day, 95 %", "rate", "_per_day", lambda value: f"{value:,.1f}"),
             RowColumn(
                 "half over after",
                 "number",
@@ -94,7 +101,7 @@ def kind_columns(kinds: pl.DataFrame) -> list[RowColumn]:
                 shown=[duration(value) for value in kinds["median_life_s"]],
                 help=_HALF,
             ),
-            _range(kinds, "half, 95 %", "median_life_{}_s", duration),
+            _range(kinds, "half, 95 %", "median_life", "_s", duration),
             RowColumn("open", "number", kinds["open"].to_list(), digits=0, narrow=False),
             RowColumn(
                 "log held (%)",
@@ -113,17 +120,29 @@ def kind_columns(kinds: pl.DataFrame) -> list[RowColumn]:
 
 
 _EVENTS = "Events that were open at any time of what is shown"
-_RATE = "Openings in 24 h of the time in which the log is held; exact where they come apart"
+_RATE = "Openings in 24 h of the time in which the log is held"
 _HALF = "Kaplan and Meier: an event that is still open counts as longer than seen"
+_RANGE = "Events of one cluster may depend on each other: point at a range to see of which"
 
 
-def _range(kinds: pl.DataFrame, name: str, column: str, shown: Callable[[float], str]) -> RowColumn:
-    lower, upper = (kinds[column.format(end)] for end in ("lower", "upper"))
+def _range(
+    kinds: pl.DataFrame, name: str, figure: str, unit: str, shown: Callable[[float], str]
+) -> RowColumn:
+    """Build the column of an interval, with its clusters or why there is none to point at."""
+    lower, upper = (kinds[f"{figure}_{end}{unit}"] for end in ("lower", "upper"))
     texts = [
         NULL if low is None else f"{shown(low)} to {'?' if high is None else shown(high)}"
         for low, high in zip(lower, upper, strict=True)
     ]
-    return RowColumn(name, "number", lower.to_list(), shown=texts, narrow=False)
+    reasons = kinds["rate_reason" if figure == "rate" else f"{figure}_lower_reason"]
+    clusters = zip(kinds[f"{figure}_cluster"], kinds[f"{figure}_n_clusters"], strict=True)
+    titles = [
+        Reason(reason).words if reason else clusters_text(*each)
+        for reason, each in zip(reasons, clusters, strict=True)
+    ]
+    return RowColumn(
+        name, "number", lower.to_list(), shown=texts, titles=titles, help=_RANGE, narrow=False
+    )
 
 
 def transition_columns(documents: pl.DataFrame, timezone: str) -> list[RowColumn]:

@@ -130,8 +130,10 @@ def _hours(series: Series, result: pl.DataFrame, _part: Part) -> Figure:
 def _survival(series: Series, _result: pl.DataFrame, part: Part) -> Figure:
     assert isinstance(series, EventSeries)
     lives = event_statistics.with_groups(series.lifecycles())
-    by: Any = part.options.get("by", ())
-    curve = event_statistics.survival_curve(lives, by, held=series.held)
+    asked: dict[str, Any] = {
+        name: part.options[name] for name in ("by", "cluster") if name in part.options
+    }
+    curve = event_statistics.survival_curve(lives, held=series.held, **asked)
     return survival_chart(curve, source=series.source)
 
 

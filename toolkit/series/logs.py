@@ -14,6 +14,7 @@ from toolkit.intervals import Interval, clip, total_s
 from toolkit.market import EventFamily, EventLog, Family, SnapshotLog, Trajectory, format_ts
 from toolkit.series.base import Series, checked_options
 from toolkit.statistics import events as event_statistics
+from toolkit.statistics.clusters import AUTO
 from toolkit.statistics.contract import Frame
 from toolkit.statistics.event_counts import event_counts
 from toolkit.statistics.event_positions import DELAYS_S
@@ -150,39 +151,45 @@ class EventSeries(Series):
         return event_counts(self.rows, *self.window, logs=self.logs, held=self.held)
 
     @checked_options
-    def survival(self, by: Sequence[str] = ()) -> pl.DataFrame:
+    def survival(self, by: Sequence[str] = (), *, cluster: str = AUTO) -> pl.DataFrame:
         """Compute how long the events last, by Kaplan and Meier, to the next gap of the log.
 
-        ``by`` is as in `rates`. See `toolkit.statistics.events.survival`.
+        ``by`` is as in `rates`. Lives of one ``cluster`` may depend on each other: path, day,
+        symbol, trajectory, trajectory_day or none, by default what the data show. See
+        `toolkit.statistics.events.survival`.
         """
-        return event_statistics.survival(self._lives, by, held=self.held)
+        return event_statistics.survival(self._lives, by, held=self.held, cluster=cluster)
 
     @checked_options
-    def hazard_ratios(self, covariates: Sequence[str] = ("size",)) -> pl.DataFrame:
+    def hazard_ratios(
+        self, covariates: Sequence[str] = ("size",), *, cluster: str = AUTO
+    ) -> pl.DataFrame:
         """Estimate what makes the events end sooner or later, by the regression of Cox.
 
-        ``covariates`` are columns of numbers or text, of those that `rates` takes and ``size``. See
-        `toolkit.statistics.events.hazard_ratios`.
+        ``covariates`` are columns of numbers or text, of those that `rates` takes and ``size``.
+        ``cluster`` is as in `survival`. See `toolkit.statistics.events.hazard_ratios`.
         """
-        return event_statistics.hazard_ratios(self._lives, covariates, held=self.held)
+        lives = self._lives
+        return event_statistics.hazard_ratios(lives, covariates, held=self.held, cluster=cluster)
 
     @checked_options
-    def rates(self, by: Sequence[str] = ()) -> pl.DataFrame:
+    def rates(self, by: Sequence[str] = (), *, cluster: str = AUTO) -> pl.DataFrame:
         """Compute how often events open, over the time in which the log is held.
 
         ``by`` are columns of `lifecycles`, such as symbol and legs, and of
-        `toolkit.statistics.events.with_groups`: hour, exchange, size_from. See
+        `toolkit.statistics.events.with_groups`: hour, exchange, size_from. Bursts lie within a
+        ``cluster``: a stretch, a day, or none, by default what the data show. See
         `toolkit.statistics.events.rates`.
         """
-        return event_statistics.rates(self._lives, by, held=self.held)
+        return event_statistics.rates(self._lives, by, held=self.held, cluster=cluster)
 
     @checked_options
-    def league(self, by: Sequence[str] = ("legs",)) -> pl.DataFrame:
+    def league(self, by: Sequence[str] = ("legs",), *, cluster: str = AUTO) -> pl.DataFrame:
         """Rank groups by how often their events open, with the luck of few events taken out.
 
-        ``by`` is as in `rates`. See `toolkit.statistics.events.league`.
+        ``by`` and ``cluster`` are as in `rates`. See `toolkit.statistics.events.league`.
         """
-        return event_statistics.league(self._lives, by, held=self.held)
+        return event_statistics.league(self._lives, by, held=self.held, cluster=cluster)
 
     @checked_options
     def audited(

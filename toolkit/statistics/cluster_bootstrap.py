@@ -15,11 +15,13 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
+from toolkit.statistics.clusters import FEWEST_CLUSTERS, design_effect, effective_freedom, joined
+from toolkit.statistics.contract import Reason
+from toolkit.statistics.life_curve import TWO_SIDED_95
 from toolkit.statistics.products import product
-from toolkit.statistics.student import two_sided_95
+from toolkit.statistics.student import two_sided_95, two_sided_95_between
+from toolkit.statistics.tails import share_interval
 
-FEWEST_CLUSTERS = 10
-"""Fewer clusters than this, and there is no band."""
 FEWEST_VALUES = 20
 """Fewer values than this, and there is no band."""
 
@@ -59,10 +61,7 @@ def cluster_band(clusters: Integers, values: Floats) -> ClusterBand | None:
     count = int(there.sum())
     if count < FEWEST_CLUSTERS or values.size < FEWEST_VALUES:
         return None
-    cluster = (np.cumsum(there) - 1)[clusters]
-    if count > _MOST_CLUSTERS:
-        cluster = cluster * _MOST_CLUSTERS // count
-        count = _MOST_CLUSTERS
+    cluster, count = joined((np.cumsum(there) - 1)[clusters], count, _MOST_CLUSTERS)
     drawn = _draws(count)
     # differences from the mean keep the digits of what varies
     mean = float(values.mean())
@@ -74,6 +73,39 @@ def cluster_band(clusters: Integers, values: Floats) -> ClusterBand | None:
         mean=_about(mean, means, reach),
         median=_about(float(np.median(values)), _medians(cluster, values, drawn), reach),
     )
+
+
+def no_band_reason(values: int) -> Reason:
+    """Return why so many values have no band: too few of them, or of their clusters.
+
+    >>> no_band_reason(19).value, no_band_reason(20).value
+    ('too_few', 'few_clusters')
+    """
+    return Reason.TOO_FEW if values < FEWEST_VALUES else Reason.FEW_CLUSTERS
+
+
+def cluster_share_interval(
+    clusters: Integers, inside: npt.NDArray[np.bool_]
+) -> tuple[float, float]:
+    """Return the 95 % interval of the share of events that are inside, which come in clusters.
+
+    The exact one of events apart (Clopper and Pearson), of counts over the design effect of the
+    clusters where that is above 1, with Student's quantile as the clusters are few.
+
+    >>> inside = np.repeat([True, False], 20)
+    >>> [round(end, 2) for end in cluster_share_interval(np.arange(40), inside)]
+    [0.34, 0.66]
+    >>> [round(end, 2) for end in cluster_share_interval(np.arange(40) // 2, inside)]
+    [0.25, 0.75]
+    """
+    of = np.unique(clusters, return_inverse=True)[1]
+    effect, divisor = design_effect(of, (inside - inside.mean())[:, None]), 1.0
+    if effect > 1 and 0 < of.max() < of.size - 1:
+        freedom = np.array([max(effective_freedom(of), 1.0)])
+        divisor = effect * (float(two_sided_95_between(freedom)[0]) / TWO_SIDED_95) ** 2
+    counts = (np.array([each / divisor]) for each in (inside.sum(), inside.size))
+    lower, upper = share_interval(*counts)
+    return float(lower[0]), float(upper[0])
 
 
 def _about(centre: float, drawn: Floats, reach: float) -> tuple[float, float]:

@@ -63,6 +63,8 @@ class Reason(StrEnum):
     DAYS_DEPEND = "days_depend"
     MORE_THAN_EXPECTED = "more_than_expected"
     LONG_MEMORY = "long_memory"
+    FEW_CLUSTERS = "few_clusters"
+    NOT_PARETO = "not_pareto"
 
     @property
     def words(self) -> str:
@@ -101,6 +103,8 @@ _WORDS = {
     Reason.MORE_THAN_EXPECTED: "there are more rows than their step lets expect",
     Reason.LONG_MEMORY: "what was long ago still shows in the values: a window of this length does "
     "not bound their long-run mean",
+    Reason.FEW_CLUSTERS: "events depend on each other, in too few clusters for an interval",
+    Reason.NOT_PARETO: "the index changes with the depth of the tail, so that it is biased",
 }
 
 

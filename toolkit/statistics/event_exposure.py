@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
+from polars import selectors
 
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
@@ -35,8 +36,9 @@ class Watched:
 
     ``names`` are the columns that tell groups apart, the family first. ``groups`` has these columns
     and ``_number`` (UInt32), the number of each group, sorted. ``lives`` has that number in their
-    place, since a number is compared faster and takes less memory. ``stretches`` have ``family``,
-    ``start_ts`` and ``end_ts`` (s), in order and apart.
+    place, since a number is compared faster and takes less memory, and where the lifecycles have a
+    symbol or legs ``_symbol`` and ``_trajectory`` (Int64), which tell these apart. ``stretches``
+    have ``family``, ``start_ts`` and ``end_ts`` (s), in order and apart.
     """
 
     lives: pl.DataFrame
@@ -64,10 +66,11 @@ class Watched:
         for name in names:
             if name not in schema:
                 raise InputError("by", name, list(schema))
-        rows = with_categories(lives.lazy().select(list(dict.fromkeys([*_LIVES, *names]))))
+        apart = [name for name in ("symbol", "legs") if name in schema]
+        rows = with_categories(lives.lazy().select(list(dict.fromkeys([*_LIVES, *names, *apart]))))
         groups, numbers = numbered(rows, names)
         groups = groups.cast({name: schema[name] for name in names}).rename({"_group": "_number"})
-        rows = rows.select(*_TIMES, "kind", numbers.alias("_number"))
+        rows = rows.select(*_TIMES, "kind", numbers.alias("_number"), **_codes(rows, apart))
         edges = rows.select("window_start", "window_end")
         least, most = edges.min().row(0), edges.max().row(0)
         if least != most:
@@ -151,7 +154,14 @@ class Watched:
                 (opened & duration_s.is_not_null() & (pl.col("seen_s") < duration_s)).alias("cut")
             )
             .select(
-                *("_number", "kind", "entry_s", "cut"),
+                *(
+                    "_number",
+                    "kind",
+                    "t_open",
+                    "entry_s",
+                    "cut",
+                    selectors.by_name("_symbol", "_trajectory", require_all=False),
+                ),
                 pl.when("cut").then(watched_s).otherwise(duration_s).alias("duration_s"),
                 pl.when("cut").then(0).otherwise("observed").alias("observed"),
             )
@@ -190,6 +200,19 @@ def checked_held(held: pl.DataFrame) -> pl.DataFrame:
     """Return stretches of logs, or raise `InputError` for a column that is missing or of a type."""
     checked_types(held, _HELD, parameter="held")
     return held
+
+
+def _codes(rows: pl.DataFrame, apart: Sequence[str]) -> dict[str, pl.Expr]:
+    """Build numbers that tell the symbols and the trajectories of lives apart, of those known."""
+    codes = {}
+    for name in apart:
+        of_words = rows.schema[name] == pl.Categorical
+        number = pl.col(name).to_physical() if of_words else pl.col(name).rank("dense")
+        codes[name] = number.cast(pl.Int64).fill_null(-1)
+    found = {"_symbol": codes["symbol"]} if "symbol" in codes else {}
+    if codes:
+        found["_trajectory"] = codes.get("symbol", pl.lit(0)) * 2**32 + codes.get("legs", 0)
+    return found
 
 
 def _merged(stretches: pl.DataFrame) -> pl.DataFrame:

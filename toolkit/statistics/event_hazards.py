@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
 
@@ -10,13 +11,28 @@ import numpy.typing as npt
 import polars as pl
 
 from toolkit.errors import InputError, needs_extra
+from toolkit.statistics.clusters import (
+    AUTO,
+    NONE,
+    checked_cluster_kind,
+    chosen_clusters,
+    clusters_of_lives,
+    joined,
+)
 from toolkit.statistics.conditions import Schema
 from toolkit.statistics.contract import Frame, Reason
 from toolkit.statistics.event_exposure import Watched
+from toolkit.statistics.hazard_scores import Scores, clustered_errors
 from toolkit.statistics.life_curve import MIN_ENDED, TWO_SIDED_95
+from toolkit.statistics.student import two_sided_95_between, two_sided_chance
 
 MOST_RATIOS = 50
 """The most ratios of a family that one regression estimates."""
+
+_MOST_LEFT_OUT = 50
+"""Of more clusters neighbouring ones are joined: for each the regression is looked at once more."""
+_LEAST_FREEDOM = 2.0
+"""Fewer degrees of freedom of a slope than this, as where few clusters tell it: no bounds."""
 
 Numbers = npt.NDArray[np.float64]
 
@@ -24,6 +40,8 @@ _RATIOS: Schema = {
     "family": pl.String(),
     **dict.fromkeys(("covariate", "value", "baseline"), pl.String()),
     **dict.fromkeys(("n", "n_ended", "n_left_out"), pl.Int64()),
+    "cluster": pl.String(),
+    "n_clusters": pl.Int64(),
     **dict.fromkeys(
         ("hazard_ratio", "hazard_ratio_lower", "hazard_ratio_upper", "p_value"), pl.Float64()
     ),
@@ -32,7 +50,11 @@ _RATIOS: Schema = {
 
 
 def hazard_ratios(
-    lives: Frame, covariates: Sequence[str], *, held: pl.DataFrame | None = None
+    lives: Frame,
+    covariates: Sequence[str],
+    *,
+    held: pl.DataFrame | None = None,
+    cluster: str = AUTO,
 ) -> pl.DataFrame:
     """Estimate what makes events end sooner or later, by the regression of Cox.
 
@@ -42,9 +64,10 @@ def hazard_ratios(
     one for each value, against the value that most events have. Ties are taken as by Efron.
 
     The ratio is taken to be the same at every age: `survival_curve` by the same groups shows
-    whether it is. Events are taken to be independent, as in `log_rank`. Lives with a null among
-    the covariates are left out, and those of a value of which none ended, which has no ratio.
-    An event that ended at the moment it opened was not watched, as in `log_rank`.
+    whether it is. Lives of one ``cluster`` may depend on each other, as in `survival`: the bounds
+    and p-values are then those of `toolkit.statistics.hazard_scores.clustered_errors`. Lives with
+    a null among the covariates are left out, and those of a value of which none ended, which has
+    no ratio. An event that ended at the moment it opened was not watched, as in `log_rank`.
     One row per family, covariate and value but the baseline, in the order of ``covariates``:
 
     ===================  =======  =====  =========================================================
@@ -57,6 +80,8 @@ def hazard_ratios(
     n                    Int64    count  events that were watched, and used
     n_ended              Int64    count  those whose close was seen
     n_left_out           Int64    count  watched events that are not used
+    cluster              String   none   within what lives may depend on each other
+    n_clusters           Int64    count  clusters of lives
     coverage             Float64  none   part of the window that is held, fraction
     hazard_ratio         Float64  none   rate of ending against the baseline, or one unit less
     hazard_ratio_lower   Float64  none   95 %, lower bound
@@ -64,7 +89,8 @@ def hazard_ratios(
     p_value              Float64  none   chance of a ratio as far from 1 were it 1
     hazard_ratio_reason  String   none   too_few (less than 10 ended for each ratio of the family),
                                          degenerate (a value of which none ended, or covariates
-                                         that follow from each other)
+                                         that follow from each other), few_clusters (no bounds and
+                                         p-value: less than 10, or a few tell most of the ratio)
     window_start         Int64    s      as asked of the lifecycles, Unix UTC
     window_end           Int64    s      itself outside
     method               String   none   what computed the row, with its version
@@ -81,9 +107,11 @@ def hazard_ratios(
 
     References
     ----------
-    Cox, D. R. (1972), Regression models and life-tables, Journal of the Royal Statistical Society
-    B 34. Efron, B. (1977), Journal of the American Statistical Association 72. Ten for each ratio:
-    Peduzzi, P. et al. (1995), Journal of Clinical Epidemiology 48.
+    Cox, D. R. (1972), Regression models and life-tables, Journal of the Royal Statistical Society B
+    34. Lin, D. Y. and Wei, L. J. (1989), The robust inference for the Cox proportional hazards
+    model, Journal of the American Statistical Association 84. Efron, B. (1977), Journal of the
+    American Statistical Association 72. Ten for each ratio: Peduzzi, P. et al. (1995), Journal of
+    Clinical Epidemiology 48.
 
     Examples
     --------
@@ -97,6 +125,7 @@ def hazard_ratios(
     >>> found.select("value", "baseline", "n", pl.col("hazard_ratio").round(2)).row(0)
     ('C_D', 'A_B', 40, 0.25)
     """
+    checked_cluster_kind(cluster)
     watched = Watched.of(lives, covariates, held)
     names = watched.names[1:]
     if not names:
@@ -106,24 +135,22 @@ def hazard_ratios(
         if not (kind == pl.String or kind.is_numeric()):
             raise InputError("covariates", f"{name} ({kind})", "columns of text or numbers")
     cut = watched.cut().filter(pl.col("duration_s") > pl.col("entry_s"))
-    known = cut.select("_number", "duration_s", "entry_s", "observed").join(
-        watched.groups, on="_number", maintain_order="left"
-    )
+    known = cut.drop("kind", "cut").join(watched.groups, on="_number", maintain_order="left")
     found = [
         {"family": family} | row
         for (family,), of_family in known.partition_by("family", as_dict=True).items()
-        for row in _ratios(of_family, names)
+        for row in _ratios(of_family, names, cluster)
     ]
     rows = pl.DataFrame(found, schema=_RATIOS)
     return (
         rows.join(watched.held_s(), on="family", how="left", maintain_order="left")
-        .select(*rows.columns[:7], "coverage", *rows.columns[7:])
+        .select(*rows.columns[:9], "coverage", *rows.columns[9:])
         .sort("family", maintain_order=True)
-        .with_columns(watched.question("events.hazard_ratios/1").columns)
+        .with_columns(watched.question("events.hazard_ratios/2", cluster=cluster).columns)
     )
 
 
-def _ratios(lives: pl.DataFrame, names: list[str]) -> list[dict[str, object]]:
+def _ratios(lives: pl.DataFrame, names: list[str], cluster: str) -> list[dict[str, object]]:
     """Estimate the ratios of one family."""
     known = lives.drop_nulls(names)
     used = _comparable(known, [name for name in names if known.schema[name] == pl.String])
@@ -149,7 +176,7 @@ def _ratios(lives: pl.DataFrame, names: list[str]) -> list[dict[str, object]]:
     too_few: dict[str, object] = {"hazard_ratio_reason": Reason.TOO_FEW.value}
     found = [too_few] * len(columns)
     if columns and ended >= MIN_ENDED * len(columns):
-        found = _fitted(used, design)
+        found = _fitted(used, design, cluster)
     for at, figures in zip(columns, found, strict=True):
         rows[at] |= figures
     counts = {"n": used.height, "n_ended": ended, "n_left_out": lives.height - used.height}
@@ -169,7 +196,7 @@ def _comparable(lives: pl.DataFrame, texts: list[str]) -> pl.DataFrame:
     return kept if kept.height == lives.height else _comparable(kept, texts)
 
 
-def _fitted(lives: pl.DataFrame, design: Numbers) -> list[dict[str, object]]:
+def _fitted(lives: pl.DataFrame, design: Numbers, cluster: str) -> list[dict[str, object]]:
     """Fit the regression: the ratio of each column of the design, with its bounds."""
     with needs_extra("survival"):
         from statsmodels.duration.hazard_regression import PHReg  # noqa: PLC0415 - of an extra
@@ -192,11 +219,31 @@ def _fitted(lives: pl.DataFrame, design: Numbers) -> list[dict[str, object]]:
             ).fit(disp=0)
         except (Warning, np.linalg.LinAlgError):  # it does not end at finite ratios
             return [degenerate] * design.shape[1]
-    slopes, errors = fit.params / spread, fit.bse / spread
-    bounds = slopes - TWO_SIDED_95 * errors, slopes, slopes + TWO_SIDED_95 * errors
-    lower, ratio, upper = np.exp(bounds)
-    names = ("hazard_ratio_lower", "hazard_ratio", "hazard_ratio_upper", "p_value")
-    return [
-        dict(zip(names, map(float, each), strict=True)) | {"hazard_ratio_reason": None}
-        for each in zip(lower, ratio, upper, fit.pvalues, strict=True)
-    ]
+    slopes, apart = fit.params / spread, fit.bse / spread
+    return _bounded(lives, centred, slopes, apart, cluster)
+
+
+def _bounded(
+    lives: pl.DataFrame, design: Numbers, slopes: Numbers, apart: Numbers, asked: str
+) -> list[dict[str, object]]:
+    """Return the ratios of slopes with their bounds, from the errors of lives apart or clusters."""
+    durations, entries = lives["duration_s"].to_numpy(), lives["entry_s"].to_numpy()
+    scores = Scores(durations, entries, lives["observed"].to_numpy() == 1, design, slopes)
+    clusters = chosen_clusters(asked, clusters_of_lives(lives, asked), scores.of_lives)
+    errors, reach = apart, np.full(slopes.shape, TWO_SIDED_95)
+    few = np.full(slopes.shape, clusters.few)
+    p_values = np.array([math.erfc(each / math.sqrt(2)) for each in np.abs(slopes / apart)])
+    if clusters.kind != NONE and not clusters.few:
+        of_lives = joined(clusters.of, clusters.count, _MOST_LEFT_OUT)
+        errors, freedom = clustered_errors(scores, *of_lives)
+        few, freedom = freedom < _LEAST_FREEDOM, np.maximum(freedom, _LEAST_FREEDOM)
+        reach, p_values = two_sided_95_between(freedom), two_sided_chance(slopes / errors, freedom)
+    figures = np.exp([slopes, slopes - reach * errors, slopes + reach * errors]), p_values
+    rows: list[dict[str, object]] = []
+    for ratio, lower, upper, p_value, none in np.vstack([*figures, few]).T.tolist():
+        own: dict[str, object] = {"cluster": clusters.kind, "n_clusters": clusters.count}
+        own |= {"hazard_ratio": ratio, "hazard_ratio_reason": None}
+        bounds = {"hazard_ratio_lower": lower, "hazard_ratio_upper": upper, "p_value": p_value}
+        own |= {"hazard_ratio_reason": Reason.FEW_CLUSTERS.value} if none else bounds
+        rows.append(own)
+    return rows

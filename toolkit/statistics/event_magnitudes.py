@@ -50,6 +50,8 @@ def magnitudes(
     size_q99_pct                 Float64  percent  99 % quantile
     size_largest_pct             Float64  percent  the largest
     size_reason                  String   none     empty
+    tail_60pct_index             Float64  none     the index of the largest 60 %
+    tail_60pct_reason            String   none     empty, too_few, degenerate
     tail_1pct_n                  Int64    count    events in the tail of 1 %, likewise 2, 5, 10
     tail_1pct_days               Int64    count    UTC days that these opened on
     size_tail_1pct_x_min_pct     Float64  percent  size beyond which they are
@@ -58,7 +60,8 @@ def magnitudes(
     tail_1pct_lower              Float64  none     95 % interval of the index, with days as draws
     tail_1pct_upper              Float64  none     its other end
     tail_1pct_reason             String   none     empty, too_few (also of one day, which has no
-                                                   interval), degenerate, days_depend (no interval)
+                                                   interval), degenerate, days_depend and
+                                                   not_pareto (no interval)
     ===========================  =======  =======  ===============================================
 
     ``window_start``, ``window_end``, ``method`` and ``params_hash`` are last.
@@ -117,5 +120,5 @@ def magnitudes(
         "size_largest_pct",
         first_reason({Reason.EMPTY: pl.col("n") == 0}).alias("size_reason"),
         *tail_columns("size_pct"),
-        *watched.question("events.magnitudes/2").columns,
+        *watched.question("events.magnitudes/3").columns,
     )

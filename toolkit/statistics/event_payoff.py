@@ -9,7 +9,7 @@ import polars as pl
 
 from toolkit.errors import InputError
 from toolkit.statistics.carry_figures import ENDS, FORMS, QUANTILES
-from toolkit.statistics.cluster_bootstrap import cluster_band
+from toolkit.statistics.cluster_bootstrap import FEWEST_VALUES, cluster_band
 from toolkit.statistics.contract import Question, Reason, checked_types, first_reason
 from toolkit.statistics.event_paths import checked_cluster, clusters_of
 from toolkit.statistics.net_edge import MULTIPLES
@@ -53,11 +53,20 @@ _READ = {
     "window_end": "Int64",
     "params_hash": "String",
 }
-_BANDS = {"n_clusters": pl.Int64} | {
+_BANDS = {"cluster": pl.String, "n_clusters": pl.Int64} | {
     f"{side}_{end}_bps": pl.Float64 for side in _SIDES for end in ENDS
 }
 _COLUMNS = (
-    *("n_events", "n", *LEFT_OUT, "n_clusters", "coverage", "taken_share", "events_reason"),
+    *(
+        "n_events",
+        "n",
+        *LEFT_OUT,
+        "cluster",
+        "n_clusters",
+        "coverage",
+        "taken_share",
+        "events_reason",
+    ),
     *(*_ENDED, "entry_median_log_bps", "held_median_s", "held_q95_s"),
     *(f"gross_{form}_bps" for form in FORMS),
     *("gross_per_event_bps", "gross_positive_share", "gross_reason"),
@@ -109,6 +118,8 @@ def payoff(rows: pl.DataFrame, *, by: Sequence[str] = (), cluster: str = "path")
     n_log_gap                          Int64    count     the same, up to a gap of the log
     n_closed_before                    Int64    count     events that closed before the entry
     n_returned_before                  Int64    count     events whose spread was back at the entry
+    cluster                            String   none      within what events may depend on each
+                                                          other
     n_clusters                         Int64    count     clusters of the n events
     coverage                           Float64  fraction  events with a position, or over before the
                                                           entry, of all
@@ -134,8 +145,8 @@ def payoff(rows: pl.DataFrame, *, by: Sequence[str] = (), cluster: str = "path")
     gross_mean_upper_bps               Float64  bps       its upper end
     gross_median_lower_bps             Float64  bps       95 % band of the median, lower end
     gross_median_upper_bps             Float64  bps       its upper end
-    gross_band_reason                  String   none      empty, too_few (it needs 20 events, 10
-                                                          clusters)
+    gross_band_reason                  String   none      empty, too_few (it needs 20 events),
+                                                          few_clusters (10 of them)
     net_n                              Int64    count     positions whose cost is known, of which
                                                           the net figures are
     cost_mean_bps                      Float64  bps       of a round trip at the entry, mean
@@ -156,7 +167,8 @@ def payoff(rows: pl.DataFrame, *, by: Sequence[str] = (), cluster: str = "path")
     net_mean_upper_bps                 Float64  bps
     net_median_lower_bps               Float64  bps
     net_median_upper_bps               Float64  bps
-    net_band_reason                    String   none      empty, unknown_fee, too_few
+    net_band_reason                    String   none      empty, unknown_fee, too_few,
+                                                          few_clusters
     =================================  =======  ========  ========================================
 
     ``style``, ``notional``, ``fee_model``, ``fee_model_hash``, ``window_start``, ``window_end``,
@@ -203,7 +215,7 @@ def payoff(rows: pl.DataFrame, *, by: Sequence[str] = (), cluster: str = "path")
     )
     start, end, of = asked.row(0) if asked.height else (0, 1, None)
     options = (("by", str(by)), ("cluster", cluster), ("positions", of))
-    question = Question("events.payoff/1", start, end, options=options)
+    question = Question("events.payoff/2", start, end, options=options)
     return found.with_columns(_shares()).select(
         *keys,
         *_COLUMNS,
@@ -248,7 +260,14 @@ def _shares() -> list[pl.Expr]:
     share = pl.when(judged > 0).then(n / judged)
     nothing = pl.when(n == 0).then(pl.when(judged > 0).then(0.0))
     empty, unknown = {Reason.EMPTY: n == 0}, {Reason.UNKNOWN_FEE: pl.col("net_n") == 0}
-    few = {side: {Reason.TOO_FEW: pl.col(f"{side}_mean_lower_bps").is_null()} for side in _SIDES}
+    no_band = {side: pl.col(f"{side}_mean_lower_bps").is_null() for side in _SIDES}
+    few = {
+        side: {
+            Reason.TOO_FEW: none & (pl.col(count) < FEWEST_VALUES),
+            Reason.FEW_CLUSTERS: none,
+        }
+        for (side, none), count in zip(no_band.items(), ("n", "net_n"), strict=True)
+    }
     return [
         (judged / pl.col("n_events")).alias("coverage"),
         share.alias("taken_share"),
@@ -264,17 +283,18 @@ def _shares() -> list[pl.Expr]:
     ]
 
 
-def _bands(part: pl.DataFrame, cluster: str) -> dict[str, float | int]:
+def _bands(part: pl.DataFrame, cluster: str) -> dict[str, float | int | str]:
     """Count the clusters of a group, and draw them for the bands of mean and median."""
     gross, net = (part[f"{side}_bps"].to_numpy() for side in _SIDES)
     taken = np.isfinite(gross)
     if not taken.any():
-        return {"n_clusters": 0}
+        return {"cluster": cluster, "n_clusters": 0}
     lasted = (part["exit_ts"] - part["t_open"]).to_numpy()[taken]
     longest = int(np.quantile(lasted, 0.95, method="higher"))
     opened = part.select("trajectory", ts="t_open").filter(taken)
     clusters = clusters_of(opened, cluster, longest)
-    found: dict[str, float | int] = {"n_clusters": np.unique(clusters).size}
+    found: dict[str, float | int | str] = {"cluster": cluster}
+    found["n_clusters"] = np.unique(clusters).size
     for side, values in zip(_SIDES, (gross, net), strict=True):
         known = np.isfinite(values[taken])
         band = cluster_band(clusters[known], values[taken][known])

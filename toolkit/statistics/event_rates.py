@@ -10,7 +10,9 @@ import numpy.typing as npt
 import polars as pl
 
 from toolkit.errors import InputError
+from toolkit.statistics.clusters import AUTO, NONE, checked_cluster_kind
 from toolkit.statistics.contract import Frame, Reason, checked_types, first_reason
+from toolkit.statistics.event_dispersion import RATE_CLUSTERS, dispersions, divisor_of
 from toolkit.statistics.event_exposure import Watched
 from toolkit.statistics.tails import gamma_quantile, poisson_interval
 
@@ -20,13 +22,19 @@ MIN_GROUPS = 10
 _UNITS = {"per_h": 3_600, "per_day": 86_400}
 _QUANTILES = {"between_q25_s": 0.25, "between_median_s": 0.5, "between_q75_s": 0.75}
 _ENDS = ("rate", "rate_lower", "rate_upper")
+_SPREAD = ("fano", "freedom", "long_bursts")
+_INNER = ("freedom", "long_bursts", "pooled")
 _SHRUNK = tuple(f"rate_shrunk{end}_per_day" for end in ("", "_lower", "_upper"))
 
 Numbers = npt.NDArray[np.float64]
 
 
 def rates(
-    lives: Frame, by: Sequence[str] = (), *, held: pl.DataFrame | None = None
+    lives: Frame,
+    by: Sequence[str] = (),
+    *,
+    held: pl.DataFrame | None = None,
+    cluster: str = AUTO,
 ) -> pl.DataFrame:
     """Compute how often events open, per hour and per day of time in which their log is held.
 
@@ -34,10 +42,15 @@ def rates(
     window and in a held stretch of its log. Time that is not held counts neither for events nor for
     hours: a gap of the log is no quiet time.
 
-    The interval is exact for events that open apart from each other (Poisson). Events that come in
-    bursts (`clustering`) vary more than it shows. Times between openings are those of neighbours in
-    one held stretch. There is one row per family and group that has an event, also one that opened
-    before the window, sorted:
+    The interval is the exact one of events that open apart from each other (Poisson), of the count
+    and its bounds over the Fano factor: that of the counts of 16 stretches of the time held
+    (`toolkit.statistics.event_dispersion.dispersions`), with Student's quantile as they are few.
+    ``cluster`` is what may hold bursts of events: a stretch, a UTC day, or none. By default (auto)
+    it is a stretch where the factor is above 1, else none. Of a window of less than 2 days the
+    factor has the season of a day in it, and the interval is wider than it has to be.
+
+    Times between openings are those of neighbours in one held stretch. There is one row per family
+    and group that has an event, also one that opened before the window, sorted:
 
     ======================  =======  =====  ====================================================
     column                  type     unit   meaning
@@ -47,13 +60,17 @@ def rates(
     n_not_held              Int64    count  those that opened where the log is not held
     held_s                  Int64    s      time of the window in which the log is held
     coverage                Float64  none   that time over the window, fraction
+    cluster                 String   none   what may hold bursts, none where events open apart
+    n_clusters              Int64    count  stretches or days, of cluster none openings
+    fano                    Float64  none   variance of the count over that of events apart
     rate_per_h              Float64  1/h    openings per hour
     rate_lower_per_h        Float64  1/h    95 %, lower bound
     rate_upper_per_h        Float64  1/h    95 %, upper bound
     rate_per_day            Float64  1/d    openings per 24 hours
     rate_lower_per_day      Float64  1/d    95 %, lower bound
     rate_upper_per_day      Float64  1/d    95 %, upper bound
-    rate_reason             String   none   empty (nothing is held)
+    rate_reason             String   none   empty (nothing is held), few_clusters (no bounds:
+                                            bursts last as long as a stretch, or are too few)
     n_between               Int64    count  times between neighbouring openings
     between_q25_s           Float64  s      a quarter of them are shorter
     between_median_s        Float64  s      half of them are shorter
@@ -68,7 +85,7 @@ def rates(
     Raises
     ------
     InputError
-        As `survival`.
+        As `survival`. ``cluster`` is no kind of these.
 
     References
     ----------
@@ -87,13 +104,17 @@ def rates(
     >>> rates(lives, held=held).select("n", "rate_per_h", "between_median_s").row(0)
     (5, 1.25, 600.0)
     """
+    checked_cluster_kind(cluster, RATE_CLUSTERS)
     watched = Watched.of(lives, by, held)
-    found = rates_of_groups(watched, watched.groups)
-    return found.with_columns(watched.question("events.rates/1").columns)
+    found = rates_of_groups(watched, watched.groups, cluster).drop(_INNER)
+    return found.with_columns(watched.question("events.rates/2", cluster=cluster).columns)
 
 
-def rates_of_groups(watched: Watched, groups: pl.DataFrame) -> pl.DataFrame:
-    """Compute the columns of `rates` of the groups given, without those of the question."""
+def rates_of_groups(watched: Watched, groups: pl.DataFrame, cluster: str) -> pl.DataFrame:
+    """Compute the columns of `rates` of the groups given, without those of the question.
+
+    Before the rates are also ``freedom``, ``long_bursts`` and ``pooled`` of `dispersions`.
+    """
     names, opened = watched.names, watched.openings()
     start, end = watched.window
     between = pl.col("t_open").diff().over("_number", "stretch").cast(pl.Float64)
@@ -114,8 +135,10 @@ def rates_of_groups(watched: Watched, groups: pl.DataFrame) -> pl.DataFrame:
     figures = (
         watched.groups.join(counted, on="_number")
         .join(found, on="_number", how="left")
+        .join(dispersions(watched, opened, cluster), on="_number", how="left")
         .drop("_number")
     )
+    none = {"cluster": NONE, "n_clusters": 0, "fano": 1.0, "long_bursts": False, "pooled": 1.0}
     rows = (
         groups.select(names)
         .sort(names)
@@ -123,12 +146,17 @@ def rates_of_groups(watched: Watched, groups: pl.DataFrame) -> pl.DataFrame:
         .join(watched.held_s(), on="family", how="left", maintain_order="left")
         .with_columns(pl.col("n", "n_between", "opened", "held_s").fill_null(0))
         .with_columns(n_not_held=pl.col("opened") - pl.col("n"))
+        .with_columns(pl.col(name).fill_null(value) for name, value in none.items())
     )
     counts = rows["n"].to_numpy().astype(np.float64)
-    lower, upper = poisson_interval(counts)
-    ends = zip(_ENDS, (counts, lower, upper), strict=True)
+    given = (rows[name].to_numpy() for name in _SPREAD)
+    divisor, few = divisor_of(counts, *given)
+    lower, upper = (each * divisor for each in poisson_interval(counts / divisor))
+    ends = zip(
+        _ENDS, (counts, *(np.where(few, np.nan, end) for end in (lower, upper))), strict=True
+    )
     some = pl.col("held_s") > 0
-    bounds = {name: pl.Series(name, values) for name, values in ends}
+    bounds = {name: pl.Series(name, values).fill_nan(None) for name, values in ends}
     per_unit = [
         pl.when(some).then(pl.col(name) / (pl.col("held_s") / unit_s)).alias(f"{name}_{unit}")
         for unit, unit_s in _UNITS.items()
@@ -136,9 +164,11 @@ def rates_of_groups(watched: Watched, groups: pl.DataFrame) -> pl.DataFrame:
     ]
     return rows.with_columns(**bounds).select(
         *names,
-        *("n", "n_not_held", "held_s", "coverage"),
+        *("n", "n_not_held", "held_s", "coverage", "cluster", "n_clusters", "fano", *_INNER),
         *per_unit,
-        first_reason({Reason.EMPTY: ~some}).alias("rate_reason"),
+        first_reason({Reason.EMPTY: ~some, Reason.FEW_CLUSTERS: pl.lit(pl.Series(few))}).alias(
+            "rate_reason"
+        ),
         "n_between",
         *_QUANTILES,
         first_reason({Reason.TOO_FEW: pl.col("n_between") == 0}).alias("between_reason"),
@@ -151,6 +181,7 @@ def league(
     *,
     held: pl.DataFrame | None = None,
     all_groups: pl.DataFrame | None = None,
+    cluster: str = AUTO,
 ) -> pl.DataFrame:
     """Rank the groups of each family by how often their events open, with chance taken out.
 
@@ -159,6 +190,8 @@ def league(
     rate is shrunk toward the mean of its family, the more the fewer events it has (empirical
     Bayes): the rates of groups are taken to be gamma distributed, and the distribution that makes
     the counts most likely is the prior. The bounds take it for known, and are a little too narrow.
+    Where events come in bursts counts are first divided by the Fano factor of the family, which is
+    the mean of those of its groups, by their openings: the luck of one burst is no rate.
 
     ``all_groups`` has the family and the columns ``by`` of all groups that could have had an
     event, so that those without one are ranked as well. Without it the prior is that of the groups
@@ -192,8 +225,8 @@ def league(
 
     Examples
     --------
-    >>> opened = [100 * k for k in range(60)]
-    >>> names = [f"S{k % 12}" if k < 30 else "S3" for k in range(60)]
+    >>> opened = [1_440 * k for k in range(60)]
+    >>> names = [f"S{k // 2 % 12}" if k % 2 else "S3" for k in range(60)]
     >>> lives = pl.DataFrame({"family": ["spread"] * 60, "t_open": opened, "symbol": names,
     ...     "duration_s": [30.0] * 60, "entry_s": [0.0] * 60, "observed": [1] * 60,
     ...     "kind": ["closed"] * 60, "known_until": [86_400] * 60, "window_start": [0] * 60,
@@ -202,6 +235,7 @@ def league(
     >>> first["symbol"], first["rate_per_day"], round(first["rate_shrunk_per_day"], 1)
     ('S3', 33.0, 27.7)
     """
+    checked_cluster_kind(cluster, RATE_CLUSTERS)
     watched = Watched.of(lives, by, held)
     names = watched.names
     if names == ["family"]:
@@ -212,7 +246,7 @@ def league(
             all_groups, {name: str(groups.schema[name]) for name in names}, parameter="all_groups"
         )
         groups = pl.concat([groups, all_groups.select(names)]).unique()
-    found = rates_of_groups(watched, groups)
+    found = rates_of_groups(watched, groups, cluster)
     parts = [_shrunk(part) for part in found.partition_by("family", maintain_order=True)]
     order = pl.coalesce(_SHRUNK[0], "rate_per_day")
     share = pl.col("n") / pl.col("n").sum().over("family")
@@ -224,13 +258,13 @@ def league(
         .with_columns(pl.when(share.is_finite()).then(share).alias("share"))
         .sort("family", "rank", *names[1:], nulls_last=True)
         .select(
-            *found.columns,
+            *(name for name in found.columns if name not in _INNER),
             "rank",
             "share",
             first_reason({Reason.EMPTY: pl.col("share").is_null()}).alias("share_reason"),
             *_SHRUNK,
             "shrunk_reason",
-            *watched.question("events.league/1").columns,
+            *watched.question("events.league/2", cluster=cluster).columns,
         )
     )
 
@@ -238,7 +272,10 @@ def league(
 def _shrunk(found: pl.DataFrame) -> pl.DataFrame:
     """Add the shrunk rates of the groups of one family, which share the time that is held."""
     counts = found["n"].to_numpy().astype(np.float64)
-    days = float(found["held_s"][0]) / 86_400 if found.height else 0.0
+    total = counts.sum()
+    factor = max(1.0, float(counts @ found["pooled"].to_numpy()) / total) if total else 1.0
+    counts = counts / factor
+    days = float(found["held_s"][0]) / 86_400 / factor if found.height else 0.0
     reason = None
     if days == 0 or counts.sum() == 0:
         reason = Reason.EMPTY
@@ -260,19 +297,19 @@ def _shrunk(found: pl.DataFrame) -> pl.DataFrame:
 
 def _gamma_shape(counts: Numbers) -> float:
     """Find the shape of the gamma distributed means that makes counts most likely."""
-    steps = np.arange(int(counts.max()), dtype=np.float64)
-    above = counts.size - np.searchsorted(np.sort(counts), steps, side="right")
+    values, times = np.unique(counts, return_counts=True)
     total, mean = float(counts.sum()), float(counts.mean())
 
     def likelihood(log_shape: float) -> float:
         shape = math.exp(log_shape)
         # what does not depend on the counts is left out
-        rises = float((above * np.log1p(steps / shape)).sum()) + total * log_shape
+        logs = np.array([math.lgamma(each + shape) for each in values.tolist()])
+        rises = float(logs @ times) - counts.size * math.lgamma(shape)
         return (
             rises - total * math.log(shape + mean) - counts.size * shape * math.log1p(mean / shape)
         )
 
-    low, high, golden = math.log(1e-6), math.log(1e9), (math.sqrt(5) - 1) / 2
+    low, high, golden = math.log(1e-6), math.log(1e7), (math.sqrt(5) - 1) / 2
     for _ in range(100):
         first, second = high - golden * (high - low), low + golden * (high - low)
         if likelihood(first) >= likelihood(second):

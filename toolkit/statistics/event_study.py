@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from toolkit.statistics.cluster_bootstrap import cluster_band
+from toolkit.statistics.cluster_bootstrap import cluster_band, no_band_reason
 from toolkit.statistics.contract import (
     Frame,
     Question,
@@ -103,6 +103,7 @@ def study(
     n_overlapping                Int64    count  events left out, as they follow another
     n_unknown                    Int64    count  events left out, without a first value or controls
     wait_median_s                Float64  s      from the event to the start of its path, median
+    cluster                      String   none   within what events may depend on each other
     n_clusters                   Int64    count  clusters of the n events
     coverage                     Float64  share  n of the events that were not left out
     step_s                       Int64    s      of the values
@@ -116,7 +117,8 @@ def study(
     return_mean_upper_log_bps    Float64  bps    95 % band of the mean, upper end
     return_median_lower_log_bps  Float64  bps    95 % band of the median, lower end
     return_median_upper_log_bps  Float64  bps    95 % band of the median, upper end
-    band_reason                  String   none   empty, too_few (it needs 20 events, 10 clusters)
+    band_reason                  String   none   empty, too_few (it needs 20 events), few_clusters
+                                                 (10 of them)
     ===========================  =======  =====  =================================================
 
     ``window_start``, ``window_end`` (of the events given), ``method`` and ``params_hash`` are last.
@@ -181,6 +183,7 @@ def study(
         "n",
         *(pl.lit(value, pl.Int64).alias(name) for name, value in counts.items()),
         pl.lit(float(np.median(waited)) if used else None, pl.Float64).alias("wait_median_s"),
+        pl.lit(cluster).alias("cluster"),
         "n_clusters",
         (pl.col("n") / pl.lit(used or None, pl.Int64)).alias("coverage"),
         *(pl.lit(value, pl.Int64).alias(name) for name, value in held.items()),
@@ -229,7 +232,7 @@ def _figures(path: Floats, clusters: Integers) -> dict[str, float | int | str | 
     found |= {"mean": path.mean(), "median": middle, "q25": low, "q75": high}
     band = cluster_band(clusters, path)
     if band is None:
-        return found | {"band_reason": Reason.TOO_FEW}
+        return found | {"band_reason": no_band_reason(path.size)}
     return found | {
         "mean_lower": band.mean[0],
         "mean_upper": band.mean[1],

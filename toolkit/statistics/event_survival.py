@@ -9,6 +9,8 @@ import numpy.typing as npt
 import polars as pl
 
 from toolkit.errors import InputError
+from toolkit.statistics.clustered_curve import risk_tables, with_clusters
+from toolkit.statistics.clusters import AUTO, checked_cluster_kind
 from toolkit.statistics.conditions import Schema
 from toolkit.statistics.contract import Frame, Reason, first_reason
 from toolkit.statistics.event_exposure import Watched
@@ -47,14 +49,16 @@ _COMPARED: Schema = {
     "log_rank_reason": pl.String(),
 }
 
-_AGES = 4_096
-
 Numbers = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
 
 
 def survival(
-    lives: Frame, by: Sequence[str] = (), *, held: pl.DataFrame | None = None
+    lives: Frame,
+    by: Sequence[str] = (),
+    *,
+    held: pl.DataFrame | None = None,
+    cluster: str = AUTO,
 ) -> pl.DataFrame:
     """Compute how long events last, with those whose end was not seen, by Kaplan and Meier.
 
@@ -72,9 +76,14 @@ def survival(
     seen, so an event is watched up to the first gap after its opening. One that opened inside a
     gap, or before the first stretch, is not watched. By default all is held until ``known_until``.
 
-    The bounds hold the time with 95 % for lives that are drawn alike and apart from each other
-    (`toolkit.statistics.life_curve.life_interval`). There is one row per family and group that has
-    an event, sorted:
+    The bounds hold the time with 95 % for lives that are drawn alike, where those of one
+    ``cluster`` may depend on each other: those that opened in a time as long as 95 % of lives last
+    (path), on one UTC day, of one symbol, of one trajectory, or of one trajectory_day. With none
+    each is apart. By default (auto) it is the kind, without the last, that widens the bounds most,
+    and none where no kind does (`toolkit.statistics.clusters.chosen_clusters`). The errors are
+    those of `toolkit.statistics.clustered_curve.with_clusters`.
+
+    There is one row per family and group that has an event, sorted:
 
     =======================  =======  =====  ===================================================
     column                   type     unit   meaning
@@ -89,6 +98,9 @@ def survival(
     cut                      Int64    count  those that a gap of the log ended or left out
     entered_late             Int64    count  lives that opened before the window
     coverage                 Float64  none   part of the window that is held, fraction
+    cluster                  String   none   within what lives may depend on each other, none
+                                             where each is apart
+    n_clusters               Int64    count  clusters of lives
     n_lives                  Int64    count  events that were watched
     n_ended                  Int64    count  those whose close was seen
     median_life_s            Float64  s      time by which half are over
@@ -97,7 +109,8 @@ def survival(
                                              was watched
     median_life_lower_s      Float64  s      95 %, lower bound
     median_life_lower_reason String   none   as median_life_reason, also too_few for less than
-                                             10 ended
+                                             10 ended, few_clusters for less than 10 clusters,
+                                             or a few with most of the lives
     median_life_upper_s      Float64  s      95 %, upper bound
     median_life_upper_reason String   none   as the lower one
     life_q25_s               Float64  s      time by which a quarter are over, with bounds and
@@ -112,7 +125,8 @@ def survival(
     ------
     InputError
         A column is missing or of another type. The lifecycles are of several windows. A column
-        of ``by`` is not there.
+        of ``by`` is not there. ``cluster`` is no kind of these, or needs a symbol or legs that are
+        not there.
 
     References
     ----------
@@ -131,8 +145,10 @@ def survival(
     >>> survival(lives).select("n", "closed", "open", "entered_late", "median_life_s").row(0)
     (3, 2, 1, 1, 20.0)
     """
+    checked_cluster_kind(cluster)
     watched = Watched.of(lives, by, held)
     cut = watched.cut()
+    curve, clusters = with_clusters(life_curve(cut, ["_number"]), cut, cluster)
     late = pl.col("duration_s").is_not_null() & (pl.col("entry_s") > 0)
     kinds = {kind: pl.col("kind") == kind for kind in _KINDS[:-1]}
     kinds["orphans"] = pl.col("kind").is_in(["orphan_close", "orphan_update"])
@@ -145,25 +161,44 @@ def survival(
         .cast(pl.Int64)
         .alias("entered_late"),
     )
-    times = times_of_groups(cut, ["_number"], _WANTED, _BOUNDS)
-    contract = ["n", *_KINDS, "cut", "entered_late", "coverage"]
+    times = times_of_groups(cut, ["_number"], _WANTED, _BOUNDS, curve)
+    contract = ["n", *_KINDS, "cut", "entered_late", "coverage", "cluster", "n_clusters"]
     return (
         watched.groups.join(times, on="_number", maintain_order="left")
         .join(counts, on="_number", maintain_order="left")
+        .join(clusters, on="_number", how="left", maintain_order="left")
         .join(watched.held_s(), on="family", how="left", maintain_order="left")
+        .with_columns(each for name in _BOUNDS for each in _without_few(name))
         .select(*watched.names, *contract, *times.columns[1:])
-        .with_columns(watched.question("events.survival/1").columns)
+        .with_columns(watched.question("events.survival/2", cluster=cluster).columns)
     )
 
 
+def _without_few(name: str) -> list[pl.Expr]:
+    """Build a bound and its reason, of which there is none with too few clusters."""
+    reason, few = pl.col(f"{name.removesuffix('_s')}_reason"), pl.col("few_clusters")
+    known = reason.is_in([Reason.EMPTY.value, Reason.TOO_FEW.value])
+    return [
+        pl.when(~few).then(name).alias(name),
+        pl.when(few & ~known.fill_null(value=False))
+        .then(pl.lit(Reason.FEW_CLUSTERS.value))
+        .otherwise(reason)
+        .alias(reason.meta.output_name()),
+    ]
+
+
 def survival_curve(
-    lives: Frame, by: Sequence[str] = (), *, held: pl.DataFrame | None = None
+    lives: Frame,
+    by: Sequence[str] = (),
+    *,
+    held: pl.DataFrame | None = None,
+    cluster: str = AUTO,
 ) -> pl.DataFrame:
     """Compute the share of events that live on at each age, with its 95 % band and those watched.
 
     The parameters and what counts are those of `survival`. The band is of the share at one age, on
-    the scale of log(-log), by Greenwood's variance. There is one row per family, group and age at
-    which an event ends, is seen last or comes under watch, sorted:
+    the scale of log(-log), by Greenwood's variance or that of clusters. There is one row per
+    family, group and age at which an event ends, is seen last or comes under watch, sorted:
 
     ==================  =======  =====  ==========================================================
     column              type     unit   meaning
@@ -178,7 +213,10 @@ def survival_curve(
     survival_reason     String   none   too_few where at this age or before none was watched
     survival_lower      Float64  none   95 %, lower bound
     survival_upper      Float64  none   95 %, upper bound
-    band_reason         String   none   too_few, also before the first end and where all ended
+    band_reason         String   none   too_few, also before the first end and where all ended,
+                                        few_clusters as in `survival`
+    cluster             String   none   within what lives may depend on each other
+    n_clusters          Int64    count  clusters of lives
     coverage            Float64  none   part of the window that is held, fraction
     window_start        Int64    s      as asked of the lifecycles, Unix UTC
     window_end          Int64    s      itself outside
@@ -205,12 +243,16 @@ def survival_curve(
     >>> survival_curve(lives).select("life_s", "n", "survival").rows()
     [(30.0, 3, 0.6666666666666667), (60.0, 2, 0.33333333333333337), (80.0, 1, 0.33333333333333337)]
     """
+    checked_cluster_kind(cluster)
     watched = Watched.of(lives, by, held)
-    curve = life_curve(watched.cut(), ["_number"])
+    cut = watched.cut()
+    curve, clusters = with_clusters(life_curve(cut, ["_number"]), cut, cluster)
     watched = watched.without_lives()
+    del cut
     share, fall = pl.col("share"), -pl.col("share").log()
     known = ~pl.col("broken")
-    banded = known & (share > 0) & (share < 1)
+    several = known & (share > 0) & (share < 1)
+    banded = several & ~pl.col("few_clusters")
     reach = TWO_SIDED_95 * pl.col("log_error") / fall
     bounds = {
         name: pl.when(banded).then((-(fall.log() + sign * reach).exp()).exp()).alias(name)
@@ -226,11 +268,12 @@ def survival_curve(
         pl.when(known).then(share).alias("survival"),
         first_reason({Reason.TOO_FEW: ~known}).alias("survival_reason"),
         *bounds.values(),
-        first_reason({Reason.TOO_FEW: ~banded}).alias("band_reason"),
-        "coverage",
-        *watched.question("events.survival_curve/1").columns,
+        first_reason({Reason.TOO_FEW: ~several, Reason.FEW_CLUSTERS: ~banded}).alias("band_reason"),
+        *("cluster", "n_clusters", "coverage"),
+        *watched.question("events.survival_curve/2", cluster=cluster).columns,
     ]
     groups = watched.groups.join(watched.held_s(), on="family", how="left", maintain_order="left")
+    groups = groups.join(clusters, on="_number", how="left", maintain_order="left")
     return pl.concat(
         groups.join(part, on="_number", maintain_order="left_right").select(figures)
         for part in some_rows(curve)
@@ -329,22 +372,9 @@ def _excess(lives: pl.DataFrame, group: Counts, count: int) -> tuple[Numbers, Nu
 
     ``lives`` are sorted by duration. Some ages at a time have a table of groups by ages.
     """
-    durations, entries = lives["duration_s"].to_numpy(), lives["entry_s"].to_numpy()
-    ended = lives["observed"].to_numpy() == 1
-    ages = np.unique(durations[ended])
-    over = np.searchsorted(ages, durations, side="right")
-    late = np.flatnonzero(entries > 0)
-    late = late[np.argsort(entries[late], kind="stable")]
-    begun = np.searchsorted(ages, entries[late], side="right")
-    # one that opened in the window is watched from the beginning, also of a life of 0 s
-    watched = np.bincount(group[entries <= 0], minlength=count)
-    marks = (begun, group[late]), (over, group), (over[ended] - 1, group[ended])
+    ages = lives.filter(observed=1)["duration_s"].unique().sort().to_numpy()
     excess, variance = np.zeros(count), np.zeros((count, count))
-    for low in range(0, ages.size, _AGES):
-        size = min(_AGES, ages.size - low)
-        entering, leaving, ends = (_table(at, of, low, size, count) for at, of in marks)
-        at_risk = watched[:, None] + np.cumsum(entering - leaving, axis=1)
-        watched = at_risk[:, -1]
+    for at_risk, ends in risk_tables(lives, group, count, ages):
         all_watched, all_ended = at_risk.sum(axis=0), ends.sum(axis=0)
         share = at_risk / all_watched
         excess += (ends - share * all_ended).sum(axis=1)
@@ -352,10 +382,3 @@ def _excess(lives: pl.DataFrame, group: Counts, count: int) -> tuple[Numbers, Nu
         spread = share * np.sqrt(weight)
         variance += np.diag(share @ weight) - product(spread, spread.T)
     return excess, variance
-
-
-def _table(at: Counts, group: Counts, low: int, size: int, count: int) -> Counts:
-    """Count the marks of each group at each of some ages, from those sorted by the age's number."""
-    part = slice(*np.searchsorted(at, [low, low + size]))
-    cells = np.bincount(group[part] * size + at[part] - low, minlength=count * size)
-    return cells.reshape(count, size)

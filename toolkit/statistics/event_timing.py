@@ -14,6 +14,7 @@ from toolkit.statistics.event_buckets import drawn_squares
 from toolkit.statistics.event_exposure import Watched
 from toolkit.statistics.hour_of_week import hour_of_week
 from toolkit.statistics.tails import poisson_interval
+from toolkit.statistics.triggering import FINEST_S, triggering
 
 MIN_EVENTS = 20
 """Fewer events than this, and nothing is computed about their bursts."""
@@ -22,7 +23,8 @@ _HOUR_S, _WEEK_HOURS = 3_600, 168
 _FEW = 10
 """Of an hour with fewer events than this the weeks alone say too little."""
 
-_FIGURES = ("fano", "fano_apart", "p_value", "triggered_share")
+_FIGURES = ("fano", "fano_apart", "p_value")
+_TRIGGERED = ("triggered_share", "burst_s")
 
 Counts = npt.NDArray[np.int64]
 
@@ -44,11 +46,14 @@ def clustering(
 
     So it is compared with ``draws`` of the same events: each keeps its hour of the week, and its
     bucket is drawn anew among all buckets of that hour, of all weeks. Of a window of one week these
-    are the buckets of the same hour, and only bursts within an hour are seen. Of few weeks the
-    draws keep a part of longer bursts, and the triggered share is too small. The squares of an
+    are the buckets of the same hour, and only bursts within an hour are seen. The squares of an
     hour of at most 256 events are drawn from their chances, which are computed, so that not each
     event has to be placed. Draws are by a fixed seed, and one with an equal factor counts as one
-    with a larger. There is one row per family and group that has an event, sorted:
+    with a larger.
+
+    The triggered share is that of a process in which each event triggers others, which come sooner
+    or later by an exponential distribution: see `toolkit.statistics.triggering`. It does not depend
+    on ``bucket_s``. There is one row per family and group that has an event, sorted:
 
     ================  =======  =====  ============================================================
     column            type     unit   meaning
@@ -60,10 +65,13 @@ def clustering(
     fano              Float64  none   variance over mean of the counts (ddof 1)
     fano_apart        Float64  none   its mean over the draws, in which events open apart
     p_value           Float64  none   chance of as large a factor among the draws, itself counted
-    triggered_share   Float64  none   part of the events that others would have triggered, 0 where
-                                      there are no bursts: 1 - sqrt(fano_apart / fano)
     clustering_reason String   none   empty, too_few (less than 20 events), degenerate (no hour
                                       with an event has more than one bucket)
+    triggered_share   Float64  none   part of the events that others would have triggered, 0 where
+                                      no width of buckets shows bursts
+    burst_s           Float64  s      time over which bursts die out, by a factor of e
+    triggered_reason  String   none   also too_short: less than 3 days, or bursts of hours, which
+                                      nothing tells from a season. Of burst_s degenerate: no bursts
     window_start      Int64    s      as asked of the lifecycles, Unix UTC
     window_end        Int64    s      itself outside
     method            String   none   what computed the row, with its version
@@ -78,7 +86,7 @@ def clustering(
     References
     ----------
     Hardiman, S. J. and Bouchaud, J.-P. (2014), Branching-ratio approximation for the self-exciting
-    Hawkes process, Physical Review E 90: the triggered share, of buckets longer than bursts.
+    Hawkes process, Physical Review E 90: the triggered share.
 
     Examples
     --------
@@ -107,23 +115,39 @@ def clustering(
     rows = watched.groups.join(opened, on="_number", how="left", maintain_order="left")
     none = np.empty(0, np.int64)
     opened_at = [none if times is None else times.to_numpy() for times in rows["t_open"]]
-    found = [
-        _bursts(times, whole.get(family, none), bucket_s, draws)
-        for family, times in zip(rows["family"], opened_at, strict=True)
-    ]
-    schema = {"n": pl.Int64(), "n_buckets": pl.Int64(), **dict.fromkeys(_FIGURES, pl.Float64())}
-    figures = pl.DataFrame(found, schema=schema, orient="row")
-    few = {Reason.EMPTY: pl.col("n") == 0, Reason.TOO_FEW: pl.col("n") < MIN_EVENTS}
+    minutes = {
+        family: _whole(part, FINEST_S)
+        for (family,), part in watched.inside().partition_by("family", as_dict=True).items()
+    }
+    found = []
+    for family, times in zip(rows["family"], opened_at, strict=True):
+        own = _bursts(times, whole.get(family, none), bucket_s, draws)
+        share = None if own[-1] is None else triggering(times, minutes.get(family, none))
+        found.append((*own, *(share or (None, None))))
+    fractions = dict.fromkeys((*_FIGURES, *_TRIGGERED), pl.Float64())
+    schema = {"n": pl.Int64(), "n_buckets": pl.Int64(), **fractions}
+    figures = pl.DataFrame(found, schema=schema, orient="row").with_columns(
+        pl.col("burst_s").fill_nan(None)
+    )
+    why: dict[Reason, pl.Expr] = {
+        Reason.EMPTY: pl.col("n") == 0,
+        Reason.TOO_FEW: pl.col("n") < MIN_EVENTS,
+        Reason.DEGENERATE: pl.col("fano").is_null(),
+    }
+    unknown = {Reason.TOO_SHORT: pl.col("triggered_share").is_null()}
+    no_burst = {Reason.DEGENERATE: pl.col("burst_s").is_null()}
     return (
         pl.concat([rows.select(names), figures], how="horizontal")
         .join(watched.held_s(), on="family", how="left", maintain_order="left")
         .select(
             *names,
             *("n", "n_buckets", "coverage", *_FIGURES),
-            first_reason({**few, Reason.DEGENERATE: pl.col("fano").is_null()}).alias(
-                "clustering_reason"
+            first_reason(why).alias("clustering_reason"),
+            *_TRIGGERED,
+            pl.coalesce(*(first_reason(each) for each in (why, unknown, no_burst))).alias(
+                "triggered_reason"
             ),
-            *watched.question("events.clustering/3", bucket_s=bucket_s, draws=draws).columns,
+            *watched.question("events.clustering/4", bucket_s=bucket_s, draws=draws).columns,
         )
     )
 
@@ -139,12 +163,12 @@ def _whole(stretches: pl.DataFrame, length_s: int) -> Counts:
 
 def _bursts(
     times: Counts, whole: Counts, bucket_s: int, draws: int
-) -> tuple[int, int, float | None, float | None, float | None, float | None]:
+) -> tuple[int, int, float | None, float | None, float | None]:
     """Compute n, n_buckets and the figures of one group."""
     bucket = times // bucket_s
     bucket = bucket[np.isin(bucket, whole)]
     at = np.searchsorted(whole, bucket)
-    nothing = (at.size, whole.size, None, None, None, None)
+    nothing = (at.size, whole.size, None, None, None)
     if at.size < MIN_EVENTS:
         return nothing
     hour = whole * bucket_s // _HOUR_S % _WEEK_HOURS
@@ -155,7 +179,7 @@ def _bursts(
     squares = int((np.bincount(at, minlength=whole.size) ** 2).sum())
     fano, apart = (_fano(each, at.size, whole.size) for each in (squares, float(drawn.mean())))
     p_value = (1 + int((drawn >= squares).sum())) / (1 + draws)
-    return at.size, whole.size, fano, apart, p_value, max(0.0, 1 - (apart / fano) ** 0.5)
+    return at.size, whole.size, fano, apart, p_value
 
 
 def _fano(squares: float, count: int, buckets: int) -> float:
@@ -171,9 +195,11 @@ def rates_by_hour(
     ``lives``, ``by`` and ``held`` are those of `survival`. Only hours that are held from end to end
     count, and one without an opening counts as 0. The hours are compared from week to week as in
     `toolkit.statistics.spread.hour_of_week`: the errors allow for bursts, and one hour in twenty
-    ``differs`` where there is no season. Of an hour with less than 10 openings the weeks say too
-    little. Its bounds reach at least as far as the exact ones of events apart from each other: they
-    hold the true mean in more than 95 of 100 cases, and fewer such hours differ.
+    ``differs`` where there is no season. Of an hour with less than 10 openings, over their Fano
+    factor in such an hour, the weeks say too little. Its bounds reach at least as far as the exact
+    ones of so few: they hold the true mean in more than 95 of 100 cases, and fewer such hours
+    differ. The factor is the variance between weeks of all hours over their mean. So the clusters
+    are weeks, and ``weeks`` their number.
 
     There are 168 rows per family and group that has an event, sorted by group and hour:
 
@@ -183,6 +209,7 @@ def rates_by_hour(
     family                         String   none   of the events, then the columns ``by``
     n                              Int64    count  hours of the window that are held
     coverage                       Float64  none   part of the window that they are, fraction
+    cluster                        String   none   week: openings of one may depend on each other
     weekday                        Int64    none   1 Monday to 7 Sunday
     hour                           Int64    h      0 to 23, UTC
     weeks                          Int64    count  weeks in which this hour is held
@@ -252,17 +279,23 @@ def rates_by_hour(
     first, last = found.columns.index("weekday"), found.columns.index("window_start")
     return (
         groups.join(_wide_enough(found), on="trajectory", maintain_order="left_right")
-        .select(*names, "n", "coverage", *found.columns[first:last])
+        .select(
+            *names, "n", "coverage", pl.lit("week").alias("cluster"), *found.columns[first:last]
+        )
         .drop("hour_n")
         .with_columns(watched.question("events.rates_by_hour/3").columns)
     )
 
 
 def _wide_enough(found: pl.DataFrame) -> pl.DataFrame:
-    """Let the bounds of hours with few events reach those of a count that is Poisson."""
+    """Let the bounds of hours with few events reach those of a count that is nearly Poisson."""
     mean, weeks = pl.col("events_per_h_mean"), pl.col("weeks")
     counts = found.select((mean * weeks).fill_null(0.0).round()).to_series().to_numpy()
-    least, most = (pl.lit(pl.Series(end)) / weeks for end in poisson_interval(counts))
+    squares = pl.col("events_per_h_std").pow(2).sum() / mean.filter(weeks > 1).sum()
+    fano = squares.over("trajectory").fill_nan(1.0).fill_null(1.0).clip(1.0)
+    factor = found.select(fano).to_series().to_numpy()
+    ends = (end * factor for end in poisson_interval(counts / factor))
+    least, most = (pl.lit(pl.Series(end)) / weeks for end in ends)
     of_all = mean - pl.col("events_per_h_deviation")
     bounds = []
     for name, low, high in (
@@ -270,7 +303,7 @@ def _wide_enough(found: pl.DataFrame) -> pl.DataFrame:
         ("events_per_h_deviation", least - of_all, most - of_all),
     ):
         lower, upper = pl.col(f"{name}_lower"), pl.col(f"{name}_upper")
-        few = lower.is_not_null() & pl.lit(pl.Series(counts < _FEW))
+        few = lower.is_not_null() & pl.lit(pl.Series(counts / factor < _FEW))
         bounds += [
             pl.when(few)
             .then(pl.min_horizontal(lower, low))

@@ -9,7 +9,11 @@ import numpy as np
 import polars as pl
 
 from toolkit.errors import InputError
-from toolkit.statistics.cluster_bootstrap import cluster_band
+from toolkit.statistics.cluster_bootstrap import (
+    cluster_band,
+    cluster_share_interval,
+    no_band_reason,
+)
 from toolkit.statistics.contract import Frame, Question, Reason, checked_column, whole_number
 from toolkit.statistics.event_changes import Around, Changes, in_bps
 from toolkit.statistics.event_paths import (
@@ -22,13 +26,13 @@ from toolkit.statistics.event_paths import (
     clusters_of,
     without_overlaps,
 )
-from toolkit.statistics.tails import share_interval
 from toolkit.statistics.windows import documents_extent
 
 _FIGURES = {
     "n": pl.Int64,
     "n_events": pl.Int64,
     "n_overlapping": pl.Int64,
+    "n_clusters": pl.Int64,
     "run_up_median_log_bps": pl.Float64,
     "return_median_log_bps": pl.Float64,
     "return_q25_log_bps": pl.Float64,
@@ -87,7 +91,8 @@ def follow_through(
     retraced is (furthest - now) / (furthest - before): 0 at the furthest, 1 back where it began,
     null where the furthest is not beyond the beginning.
 
-    Events of one ``cluster``, as in `study`, may depend on each other in the band of the median.
+    Events of one ``cluster``, as in `study`, may depend on each other in the band of the median and
+    in the interval of the share.
 
     One row per group of the events' columns ``by`` and horizon, sorted:
 
@@ -98,6 +103,8 @@ def follow_through(
     n                            Int64    count     events with a price at the start and then
     n_events                     Int64    count     events given
     n_overlapping                Int64    count     events left out, as they follow another
+    cluster                      String   none      within what events may depend on each other
+    n_clusters                   Int64    count     clusters of the n events
     run_up_median_log_bps        Float64  bps       from ``before_s`` before to the start
     return_median_log_bps        Float64  bps       from the start to the horizon
     return_q25_log_bps           Float64  bps       a quarter lies below
@@ -108,10 +115,11 @@ def follow_through(
     path_reason                  String   none      empty
     return_median_lower_log_bps  Float64  bps       95 % band of the median, lower end
     return_median_upper_log_bps  Float64  bps       the upper end
-    went_on_lower                Float64  fraction  95 % interval of the share, exact, which
-                                                    takes events to be apart from each other
+    went_on_lower                Float64  fraction  95 % interval of the share, exact where
+                                                    clusters do not widen it
     went_on_upper                Float64  fraction  the upper end
-    band_reason                  String   none      empty, too_few (it needs 20 events, 10 clusters)
+    band_reason                  String   none      empty, too_few (it needs 20 events),
+                                                    few_clusters (10 of them)
     n_retraced                   Int64    count     events with a share retraced
     retraced_median              Float64  fraction  median share retraced
     retraced_q25                 Float64  fraction  a quarter lies below
@@ -185,10 +193,13 @@ def follow_through(
         count, mine = _of_group(given, own).sum(), _of_group(kept, own)
         counts = {"n_events": int(count), "n_overlapping": int(count - mine.sum())}
         for horizon, figures in measured.items():
-            found = _figures(figures[:, mine], clusters[mine])
-            rows.append(own | {"horizon_s": horizon} | found | counts)
-    result = pl.DataFrame(rows, schema=schema).with_columns(*question.columns)
-    return result.rename(_FROM_DETECTION) if from_detection else result
+            of_group = _figures(figures[:, mine], clusters[mine])
+            rows.append(own | {"horizon_s": horizon} | of_group | counts)
+    found = pl.DataFrame(rows, schema=schema)
+    before = found.columns.index("n_clusters")
+    found.insert_column(before, pl.repeat(cluster, found.height, eager=True).alias("cluster"))
+    found = found.with_columns(*question.columns)
+    return found.rename(_FROM_DETECTION) if from_detection else found
 
 
 def _of_group(events: pl.DataFrame, own: dict[str, object]) -> Flags:
@@ -229,6 +240,7 @@ def _figures(measured: Floats, clusters: Integers) -> dict[str, float | int | st
     measured, clusters = measured[:, there], clusters[there]
     run_up, path, highest, lowest, retraced = measured
     found: dict[str, float | int | str | None] = {"n": path.size, "n_retraced": 0}
+    found |= {"n_clusters": np.unique(clusters).size}
     if not path.size:
         reasons = ("path_reason", "band_reason", "retraced_reason")
         return found | dict.fromkeys(reasons, Reason.EMPTY)
@@ -242,14 +254,14 @@ def _figures(measured: Floats, clusters: Integers) -> dict[str, float | int | st
     }
     band = cluster_band(clusters, path)
     if band is None:
-        found |= {"band_reason": Reason.TOO_FEW}
+        found |= {"band_reason": no_band_reason(path.size)}
     else:
-        low, high = share_interval(np.array([went_on]), np.array([path.size]))
+        low, high = cluster_share_interval(clusters, path > 0)
         found |= {
             "return_median_lower_log_bps": band.median[0],
             "return_median_upper_log_bps": band.median[1],
-            "went_on_lower": float(low[0]),
-            "went_on_upper": float(high[0]),
+            "went_on_lower": low,
+            "went_on_upper": high,
         }
     retraced = retraced[np.isfinite(retraced)]
     if not retraced.size:

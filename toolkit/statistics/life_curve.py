@@ -161,16 +161,21 @@ def life_until(share: float) -> pl.Expr:
 
 
 def times_of_groups(
-    lives: pl.DataFrame, by: Sequence[str], wanted: Sequence[pl.Expr], bounds: Sequence[str]
+    lives: pl.DataFrame,
+    by: Sequence[str],
+    wanted: Sequence[pl.Expr],
+    bounds: Sequence[str],
+    curve: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
     """Compute ages of each group from its curve, each with its reason.
 
     ``wanted`` are expressions such as `life_until`, each named with ``_s`` at its end. Those that
     ``bounds`` names need `MIN_ENDED` ends. Before them are the columns ``by``, ``n_lives`` and
-    ``n_ended``. Groups without a duration have their row.
+    ``n_ended``. Groups without a duration have their row. ``curve`` is that of the lives, by
+    default `life_curve`.
     """
     found = (
-        life_curve(lives, by)
+        (life_curve(lives, by) if curve is None else curve)
         .group_by(by)
         .agg(
             pl.col("leaving").sum().alias("n_lives"),

@@ -1,28 +1,36 @@
-"""How often events open against the week before, by the exact test of two Poisson counts."""
+"""How often events open against the week before, by the test of two counts that may have bursts."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
+from toolkit.statistics.clusters import AUTO, NONE, checked_cluster_kind
 from toolkit.statistics.contract import Frame, Reason, first_reason, whole_number
+from toolkit.statistics.event_dispersion import RATE_CLUSTERS, Flags, divisor_of
 from toolkit.statistics.event_exposure import Watched
 from toolkit.statistics.event_rates import rates_of_groups
 from toolkit.statistics.tails import beta_tails, share_interval
+
+Numbers = npt.NDArray[np.float64]
 
 _WEEK_S = 604_800
 _COMPARABLE = (
     (pl.col("held_s") > 0) & (pl.col("held_s_before") > 0) & (pl.col("n") + pl.col("n_before") > 0)
 )
+_FEW = {Reason.FEW_CLUSTERS: pl.col("few")}
+_TESTED = _COMPARABLE & ~pl.col("few")
+_SPREAD = ("cluster", "n_clusters", "fano", "freedom", "long_bursts")
 _NONE_BEFORE = {Reason.TOO_FEW: pl.col("n_before") == 0}
 _CHANGES: dict[str, dict[Reason, pl.Expr]] = {
     "ratio": _NONE_BEFORE,
-    "ratio_lower": {},
-    "ratio_upper": _NONE_BEFORE,
+    "ratio_lower": _FEW,
+    "ratio_upper": _NONE_BEFORE | _FEW,
 }
 
 
@@ -32,6 +40,7 @@ def rate_changes(
     *,
     held: pl.DataFrame | None = None,
     length_s: int = _WEEK_S,
+    cluster: str = AUTO,
 ) -> pl.DataFrame:
     """Compare how often events open in the last week of the window with the week before.
 
@@ -39,8 +48,9 @@ def rate_changes(
     ``length_s`` (s, by default a week). What counts is as in `rates`. If both weeks have one rate,
     the openings fall on them in proportion to the time that is held of each. The test is the exact
     one of that (binomial, twice the smaller tail), and the interval of the ratio agrees with it.
-    It takes events to open apart from each other: bursts seem surer changes than they are. Of many
-    groups some change by chance, which the ``q_value`` takes into account.
+    Where events come in bursts all counts are first divided by the Fano factor of both weeks, with
+    Student's quantile in it, as `rates` does. ``cluster`` is as there. Of many groups some change
+    by chance, which the ``q_value`` takes into account.
 
     There is one row per family and group that has an event, sorted:
 
@@ -53,6 +63,9 @@ def rate_changes(
     held_s                Int64    s      time of the last week in which the log is held
     held_before_s         Int64    s      that of the week before
     coverage              Float64  none   part of both weeks that is held, fraction
+    cluster               String   none   what may hold bursts, none where events open apart
+    n_clusters            Int64    count  stretches or days of both weeks, of none openings
+    fano                  Float64  none   variance of the counts over that of events apart
     rate_per_day          Float64  1/d    openings per 24 hours in the last week
     rate_per_day_reason   String   none   empty (nothing is held)
     rate_before_per_day   Float64  1/d    that of the week before
@@ -61,13 +74,14 @@ def rate_changes(
     ratio_reason          String   none   empty (nothing held, or no opening), too_few (none in
                                           the week before)
     ratio_lower           Float64  none   95 %, lower bound
-    ratio_lower_reason    String   none   empty (nothing held, or no opening)
+    ratio_lower_reason    String   none   empty (nothing held, or no opening), few_clusters (as
+                                          in `rates`)
     ratio_upper           Float64  none   95 %, upper bound
-    ratio_upper_reason    String   none   as ratio_reason
+    ratio_upper_reason    String   none   as ratio_reason, and few_clusters
     p_value               Float64  none   chance of as much change where there is none
     q_value               Float64  none   false discoveries among the groups of the family
                                           that changed at least so surely
-    p_value_reason        String   none   empty (nothing held, or no opening)
+    p_value_reason        String   none   empty (nothing held, or no opening), few_clusters
     window_start          Int64    s      the beginning of the week before, Unix UTC
     window_end            Int64    s      the end of the last week, itself outside
     method                String   none   what computed the row, with its version
@@ -77,7 +91,7 @@ def rate_changes(
     Raises
     ------
     InputError
-        As `survival`. The window is shorter than twice ``length_s``.
+        As `rates`. The window is shorter than twice ``length_s``.
 
     References
     ----------
@@ -87,7 +101,7 @@ def rate_changes(
 
     Examples
     --------
-    >>> opened = [10, 20, 604_810, 604_820, 604_830, 604_840, 604_850, 604_860, 604_870, 604_880]
+    >>> opened = [9_000, 400_000, *range(610_000, 1_209_600, 75_000)]
     >>> lives = pl.DataFrame({"family": ["spread"] * 10, "t_open": opened,
     ...     "duration_s": [30.0] * 10, "entry_s": [0.0] * 10, "observed": [1] * 10,
     ...     "kind": ["closed"] * 10, "known_until": [1_209_600] * 10, "window_start": [0] * 10,
@@ -96,14 +110,15 @@ def rate_changes(
     >>> row["n"], row["n_before"], row["ratio"], round(row["p_value"], 6)
     (8, 2, 4.0, 0.109375)
     """
+    checked_cluster_kind(cluster, RATE_CLUSTERS)
     length_s = whole_number("length_s", length_s, 1, "seconds, at least 1")
     watched = Watched.of(lives, by, held)
     end = watched.window.end
     weeks = [Interval(end - 2 * length_s, end - length_s), Interval(end - length_s, end)]
     if watched.groups.height and watched.window.start > weeks[0].start:
         raise InputError("lives", watched.window, f"a window of at least {2 * length_s} s")
-    parts = [rates_of_groups(watched.during(week), watched.groups) for week in weeks]
-    names = ["n", "held_s", "rate_per_day"]
+    parts = [rates_of_groups(watched.during(week), watched.groups, cluster) for week in weeks]
+    names = ["n", "held_s", "rate_per_day", *_SPREAD]
     before = parts[0].select(pl.col(names).name.suffix("_before"))
     rows = pl.concat([parts[1].select(*watched.names, *names), before], how="horizontal")
     both = watched.during(Interval(weeks[0].start, end))
@@ -111,22 +126,22 @@ def rate_changes(
         _compared(rows)
         .with_columns(
             coverage=(pl.col("held_s") + pl.col("held_s_before")) / (2 * length_s),
-            q_value=false_discoveries(pl.when(_COMPARABLE).then("p_value"), "family"),
+            q_value=false_discoveries(pl.when(_TESTED).then("p_value"), "family"),
         )
         .select(
             *watched.names,
             *("n", "n_before", "held_s"),
             pl.col("held_s_before").alias("held_before_s"),
-            "coverage",
+            *("coverage", "cluster", "n_clusters", "fano"),
             "rate_per_day",
             first_reason({Reason.EMPTY: pl.col("held_s") == 0}).alias("rate_per_day_reason"),
             pl.col("rate_per_day_before").alias("rate_before_per_day"),
             first_reason({Reason.EMPTY: pl.col("held_s_before") == 0}).alias("rate_before_reason"),
             *(column for name, cases in _CHANGES.items() for column in _with_reason(name, cases)),
-            pl.when(_COMPARABLE).then("p_value").alias("p_value"),
-            pl.when(_COMPARABLE).then("q_value").alias("q_value"),
-            first_reason({Reason.EMPTY: ~_COMPARABLE}).alias("p_value_reason"),
-            *both.question("events.rate_changes/1", length_s=length_s).columns,
+            pl.when(_TESTED).then("p_value").alias("p_value"),
+            pl.when(_TESTED).then("q_value").alias("q_value"),
+            first_reason({Reason.EMPTY: ~_COMPARABLE, **_FEW}).alias("p_value_reason"),
+            *both.question("events.rate_changes/2", length_s=length_s, cluster=cluster).columns,
         )
     )
 
@@ -140,21 +155,53 @@ def _with_reason(name: str, cases: dict[Reason, pl.Expr]) -> list[pl.Expr]:
 
 
 def _compared(rows: pl.DataFrame) -> pl.DataFrame:
-    """Add the ratio of two rates with its interval, and the exact test of no change."""
+    """Add the ratio of two rates with its interval, and the test of no change."""
     wanted = ("n", "n_before", "held_s", "held_s_before")
     late, early, held, before = (rows[name].to_numpy().astype(np.float64) for name in wanted)
+    fano, freedom, long_bursts = _pooled(rows, late, early)
+    divisor, few = divisor_of(late + early, fano, freedom, long_bursts)
     with np.errstate(divide="ignore", invalid="ignore"):
         part = held / (held + before)
         times = before / held
-        lower, upper = (each / (1 - each) * times for each in share_interval(late, late + early))
         ratio = late / early * times
+        late, early = late / divisor, early / divisor
+        lower, upper = (each / (1 - each) * times for each in share_interval(late, late + early))
     at_least, at_most = np.ones(late.shape), np.ones(late.shape)
     some, less = (late > 0) & (part > 0), (early > 0) & (part < 1)
     at_least[some] = beta_tails(late[some], early[some] + 1, part[some])[0]
     at_most[less] = beta_tails(late[less] + 1, early[less], part[less])[1]
     p_value = np.minimum(1.0, 2 * np.minimum(at_least, at_most))
     columns = {"ratio": ratio, "ratio_lower": lower, "ratio_upper": upper, "p_value": p_value}
-    return rows.with_columns(pl.Series(name, values) for name, values in columns.items())
+    kept = pl.when(pl.Series(np.isnan(freedom)))
+    stretches = pl.col("n_clusters") + pl.col("n_clusters_before")
+    named = pl.when(pl.col("cluster") == NONE).then("cluster_before").otherwise("cluster")
+    return rows.with_columns(
+        *(pl.Series(name, values) for name, values in columns.items()),
+        cluster=kept.then(pl.lit(NONE)).otherwise(named),
+        n_clusters=kept.then(pl.col("n") + pl.col("n_before")).otherwise(stretches),
+        fano=pl.Series(fano),
+        few=pl.Series(few),
+    )
+
+
+def _pooled(rows: pl.DataFrame, late: Numbers, early: Numbers) -> tuple[Numbers, Numbers, Flags]:
+    """Return the Fano factor of both weeks, by their openings, its freedom, and if bursts are long.
+
+    The freedom is NaN where neither week has bursts.
+    """
+    own = [rows[f"fano{end}"].to_numpy() for end in ("", "_before")]
+    total = np.maximum(late + early, 1)
+    fano = np.where(late + early > 0, (late * own[0] + early * own[1]) / total, 1.0)
+    freedoms = [rows[f"freedom{end}"].to_numpy() for end in ("", "_before")]
+    known = [
+        ~np.isnan(each) & (count > 0) for each, count in zip(freedoms, (late, early), strict=True)
+    ]
+    freedom = sum(np.where(some, each, 0.0) for some, each in zip(known, freedoms, strict=True))
+    long_bursts = np.zeros(late.shape, dtype=bool)
+    for end, some in zip(("", "_before"), known, strict=True):
+        long_bursts |= some & rows[f"long_bursts{end}"].to_numpy()
+    apart = (fano <= 1) | (freedom == 0)
+    return fano, np.where(apart, np.nan, freedom), long_bursts
 
 
 def false_discoveries(p_value: pl.Expr, *by: str) -> pl.Expr:

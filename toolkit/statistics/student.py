@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from toolkit.statistics.contract import whole_number
+from toolkit.statistics.tails import beta_tails
 
 _HALVINGS = 100
 
@@ -45,6 +46,15 @@ def two_sided_95_between(freedom: Numbers) -> Numbers:
     whole = sorted(known | {each + 1 for each in known})
     points = [two_sided_95(each) for each in whole]
     return np.interp(-1 / freedom, [-1 / each for each in whole], points)
+
+
+def two_sided_chance(t: Numbers, freedom: Numbers) -> Numbers:
+    """Return the chance that abs(Student's t) is at least that of each, for any freedom above 0.
+
+    >>> two_sided_chance(np.array([2.0, 0.0]), np.array([5.0, 5.0])).round(4).tolist()
+    [0.1019, 1.0]
+    """
+    return beta_tails(freedom / 2, np.full(t.shape, 0.5), freedom / (freedom + t * t))[0]
 
 
 def freedom_of(squares: Numbers) -> float:

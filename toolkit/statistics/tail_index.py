@@ -16,10 +16,14 @@ MIN_TAIL = 50
 """Fewer observations beyond x_min than this, and there is no index."""
 TAIL_PERCENTS = (1, 2, 5, 10)
 """The depths of the tail, in percent of the observations."""
+DEEP_PERCENT = 60
+"""The depth down to which a tail has to go on, in percent of the observations."""
 MOST_MEMORY = 0.35
 """Where shares of neighbouring days in the deepest tail correlate more, there is no interval."""
 
 _DAY_S = 86_400
+_MIDDLES = {1: 8, 2: 11, 5: 17, 10: 25}
+"""Of each depth that at which the sizes between it and the deepest are parted."""
 _OF_DAY = ["number", "day"]
 
 
@@ -54,12 +58,24 @@ def tail_index(
     or half-lives of 1 or 4 h. With a half-life of a day two of three had none, and the others held
     it in 87 to 90 %.
 
+    Sizes whose distribution is that of a power law in the far tail alone bias the index: those of
+    Student's t with 3 degrees of freedom have an index of 2.4 at 10 %, not 3, and those of a
+    lognormal one at each depth another. So the sizes between the depth and 60 % are parted at
+    about the geometric mean of the two, and the inverse index of one part is compared with that of
+    the other, with the error that days give to the difference. Where they differ by more than the
+    95 % of Student's t there is no interval (not_pareto): the index is that of this depth and says
+    nothing of rarer sizes. ``tail_60pct_index`` says which way it is biased: toward it. The test
+    knows nothing of the tail itself, so that it leaves out no interval for its chance. It needs
+    x_min above 0 at 60 %.
+
     One row per trajectory, with the columns of `coverage` before these, for each p. Names carry the
     unit of ``column``, here of ``spread_log_bps``:
 
     ===========================  =======  =====  ===============================================
     column                       type     unit   meaning
     ===========================  =======  =====  ===============================================
+    tail_60pct_index             Float64  none   the index of the largest 60 % of sizes, once
+    tail_60pct_reason            String   none   empty, too_few, degenerate
     tail_1pct_n                  Int64    count  k
     tail_1pct_days               Int64    count  UTC days that these are of
     spread_tail_1pct_x_min_log_bps Float64 bps   x_min
@@ -70,7 +86,8 @@ def tail_index(
     tail_1pct_upper              Float64  none   its other end
     tail_1pct_reason             String   none   empty, too_few (also of one day, which has no
                                                  interval), degenerate (x_min is 0, or all sizes of
-                                                 the tail are equal), days_depend (no interval)
+                                                 the tail are equal), days_depend, not_pareto
+                                                 (no interval)
     ===========================  =======  =====  ===============================================
 
     Raises
@@ -96,7 +113,7 @@ def tail_index(
     (300, 3.0)
     """
     question = Question(
-        "spread.tail_index/3", *window_of(frame, start, end), column, step_s, max_stale_s
+        "spread.tail_index/4", *window_of(frame, start, end), column, step_s, max_stale_s
     )
     tails = Statistic(lambda _column: [], tail_columns, fitted_tails)
     return measure(frame, question, tails)
@@ -112,14 +129,18 @@ def fitted_tails(rows: pl.DataFrame) -> pl.DataFrame:
             n.alias("n"),
             pl.col("size", "day")
             .sort_by("size", descending=True, maintain_order=True)
-            .head(n * TAIL_PERCENTS[-1] // 100 + 1),
+            .head(n * DEEP_PERCENT // 100 + 1),
         )
         .explode("size", "day")
         .with_columns(place=pl.int_range(pl.len()).over("number"))
     )
-    found = _memory(ranked, sizes)
-    for percent in TAIL_PERCENTS:
-        found = found.join(_tail(ranked, percent), on="number", how="left", maintain_order="left")
+    found, days = _memory(ranked, sizes), _by_day(ranked)
+    for percent in (*TAIL_PERCENTS, DEEP_PERCENT):
+        tail = _tail(days, percent)
+        found = found.join(tail, on="number", how="left", maintain_order="left")
+    for percent, middle in _MIDDLES.items():
+        bend = _bend(days, percent, middle)
+        found = found.join(bend, on="number", how="left", maintain_order="left")
     return collected(found)
 
 
@@ -141,34 +162,110 @@ def _memory(ranked: pl.LazyFrame, sizes: pl.LazyFrame) -> pl.LazyFrame:
     )
 
 
-def _tail(ranked: pl.LazyFrame, percent: int) -> pl.LazyFrame:
-    """Compute the index at one depth, the error of its inverse and the error's freedom."""
-    count, size, least = pl.col("n") * percent // 100, pl.col("size"), pl.col("x_min")
-    cut = ranked.filter(pl.col("place") == count).select("number", x_min="size")
-    inside = ranked.filter(pl.col("place") < count).join(cut, on="number", maintain_order="left")
-    # a column, as polars divides one by a single number through its rounded reciprocal
-    excess = pl.when(least > 0).then((size / (least + 0 * size)).log())
-    mean, k = excess.mean().over("number"), pl.len().over("number")
-    of_day = (pl.col("excess") - pl.col("mean")).sum() / (pl.col("k").first() - pl.len())
-    days = (
-        inside.with_columns(excess=excess, mean=mean, k=k)
-        .group_by(_OF_DAY, maintain_order=True)
-        .agg(pl.first("mean", "k", "x_min"), square=of_day.pow(2))
+def _by_day(ranked: pl.LazyFrame) -> pl.LazyFrame:
+    """Count the sizes of each day beyond each depth, and sum the logs of their parts of x_min."""
+    place, size = pl.col("place"), pl.col("size")
+    depths = [*TAIL_PERCENTS, *_MIDDLES.values(), DEEP_PERCENT]
+    count = {percent: pl.col("n") * percent // 100 for percent in depths}
+    cuts = ranked.group_by("number", maintain_order=True).agg(
+        size.filter(place == count[percent]).first().alias(f"x_min_{percent}") for percent in depths
     )
+    sums = []
+    for percent in depths:
+        inside, least = place < count[percent], pl.col(f"x_min_{percent}")
+        # a column, as polars divides one by a single number through its rounded reciprocal
+        excess = pl.when(inside & (least > 0)).then((size / (least + 0 * size)).log())
+        some = pl.when(least.first() > 0).then(excess.sum())
+        sums += [inside.sum().cast(pl.Int64).alias(f"c_{percent}"), some.alias(f"e_{percent}")]
+    return (
+        ranked.join(cuts, on="number", how="left", maintain_order="left")
+        .group_by(_OF_DAY, maintain_order=True)
+        .agg(pl.first(r"^x_min_\d+$"), *sums)
+    )
+
+
+def _tail(days: pl.LazyFrame, percent: int) -> pl.LazyFrame:
+    """Compute the index at one depth, the error of its inverse and the error's freedom."""
+    c, excess = pl.col(f"c_{percent}"), pl.col(f"e_{percent}")
+    k = c.sum().over("number")
+    mean = excess.sum().over("number") / k
     square = pl.col("square")
-    return days.group_by("number", maintain_order=True).agg(
-        pl.first("k").cast(pl.Int64).alias(f"k_{percent}"),
-        pl.len().cast(pl.Int64).alias(f"days_{percent}"),
-        least.first().alias(f"x_min_{percent}"),
-        (1 / pl.first("mean")).alias(f"index_{percent}"),
-        square.sum().sqrt().alias(f"error_{percent}"),
-        (square.sum().pow(2) / square.pow(2).sum()).alias(f"freedom_{percent}"),
+    return (
+        days.filter(c > 0)
+        .select(
+            "number",
+            f"x_min_{percent}",
+            k=k,
+            mean=pl.when(excess.is_not_null()).then(mean),
+            square=((excess - mean * c) / (k - c)).pow(2),
+        )
+        .group_by("number", maintain_order=True)
+        .agg(
+            pl.first("k").alias(f"k_{percent}"),
+            pl.len().cast(pl.Int64).alias(f"days_{percent}"),
+            pl.first(f"x_min_{percent}"),
+            (1 / pl.first("mean")).alias(f"index_{percent}"),
+            square.sum().sqrt().alias(f"error_{percent}"),
+            (square.sum().pow(2) / square.pow(2).sum()).alias(f"freedom_{percent}"),
+        )
+    )
+
+
+def _bend(days: pl.LazyFrame, percent: int, middle: int) -> pl.LazyFrame:
+    """Compare the inverse index from one depth to a middle one with that from there to the deepest.
+
+    Each is that of sizes cut off at the upper end: what all of them have of the logs between, over
+    how many end there. So neither knows of the sizes in the tail itself.
+    """
+    sums = []
+    for name, upper, lower in (("near", percent, middle), ("deep", middle, DEEP_PERCENT)):
+        sums += [
+            (pl.col(f"e_{lower}") - pl.col(f"e_{upper}")).alias(f"e_{name}"),
+            (pl.col(f"c_{lower}") - pl.col(f"c_{upper}")).alias(f"c_{name}"),
+        ]
+    moved = [
+        (pl.col(f"e_{each}") - pl.col(f"c_{each}") * pl.col(each)) / pl.col(f"k_{each}")
+        for each in ("near", "deep")
+    ]
+    whole = pl.col("e_near", "e_deep", "c_near", "c_deep").sum().over("number")
+    square = (moved[0] - moved[1]).pow(2)
+    return (
+        days.select("number", *sums)
+        .with_columns(whole.name.suffix("_all"))
+        .with_columns(
+            *(pl.col(f"c_{each}_all").alias(f"k_{each}") for each in ("near", "deep")),
+            *(
+                (pl.col(f"e_{each}_all") / pl.col(f"c_{each}_all")).alias(each)
+                for each in ("near", "deep")
+            ),
+        )
+        .with_columns(square=square)
+        .group_by("number", maintain_order=True)
+        .agg(
+            (pl.first("near") - pl.first("deep")).abs().alias(f"bend_{percent}"),
+            pl.col("square").sum().sqrt().alias(f"bend_error_{percent}"),
+            (pl.col("square").sum().pow(2) / pl.col("square").pow(2).sum()).alias(
+                f"bend_freedom_{percent}"
+            ),
+        )
     )
 
 
 def tail_columns(column: str) -> list[pl.Expr]:
     """Build the result columns of what `fitted_tails` found, from that and ``n``."""
-    return [each for percent in TAIL_PERCENTS for each in _depth(column, percent)]
+    deep = pl.col(f"index_{DEEP_PERCENT}")
+    reason = first_reason(
+        {
+            Reason.EMPTY: pl.col("n") == 0,
+            Reason.TOO_FEW: pl.col(f"k_{DEEP_PERCENT}").fill_null(0) < MIN_TAIL,
+            Reason.DEGENERATE: deep.is_finite().fill_null(value=False).not_(),
+        }
+    )
+    return [
+        pl.when(reason.is_null()).then(deep).alias(f"tail_{DEEP_PERCENT}pct_index"),
+        reason.alias(f"tail_{DEEP_PERCENT}pct_reason"),
+        *(each for percent in TAIL_PERCENTS for each in _depth(column, percent)),
+    ]
 
 
 def _depth(column: str, percent: int) -> list[pl.Expr]:
@@ -176,7 +273,10 @@ def _depth(column: str, percent: int) -> list[pl.Expr]:
     least, index = pl.col(f"x_min_{percent}"), pl.col(f"index_{percent}")
     freedom = pl.when(pl.col(f"days_{percent}") > 1).then(f"freedom_{percent}")
     depend = pl.col("memory").fill_nan(0) > MOST_MEMORY
-    reach = pl.col(f"error_{percent}") * index.pow(2) * _student(pl.when(~depend).then(freedom))
+    chance = pl.col(f"bend_error_{percent}") * _student(pl.col(f"bend_freedom_{percent}"))
+    bent = (pl.col(f"bend_{percent}") > chance).fill_null(value=False)
+    reach = pl.col(f"error_{percent}") * index.pow(2)
+    reach *= _student(pl.when(~depend & ~bent).then(freedom))
     reason = first_reason(
         {
             Reason.EMPTY: pl.col("n") == 0,
@@ -190,7 +290,8 @@ def _depth(column: str, percent: int) -> list[pl.Expr]:
         f"tail_{percent}pct_lower": (index - reach).clip(0),
         f"tail_{percent}pct_upper": index + reach,
     }
-    no_interval = {Reason.DAYS_DEPEND: depend, Reason.TOO_FEW: reach.is_null()}
+    few = freedom.is_null()
+    no_interval = {Reason.TOO_FEW: few, Reason.DAYS_DEPEND: depend, Reason.NOT_PARETO: bent}
     return [
         count.alias(f"tail_{percent}pct_n"),
         pl.col(f"days_{percent}").fill_null(0).alias(f"tail_{percent}pct_days"),

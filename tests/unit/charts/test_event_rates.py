@@ -36,7 +36,7 @@ def lives(counts: list[int], family: str = "spread", end: int = 5 * WEEK) -> pl.
 
 
 def test_bars_have_the_exact_interval_and_marks_the_rates_drawn_to_the_mean():
-    found = league(lives([3, 40, 5, 9, 1, 2, 8, 4, 6, 7, 30]), ["symbol"])
+    found = league(lives([3, 40, 5, 9, 1, 2, 8, 4, 6, 7, 30]), ["symbol"], cluster="none")
     figure = league_chart(found, source=SOURCE, limit=4)
     bars, marks = figure.data
     shown = found.head(4)

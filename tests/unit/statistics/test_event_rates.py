@@ -28,7 +28,7 @@ def test_a_rate_is_the_openings_over_the_time_held_with_the_exact_interval(seed)
     rng = np.random.default_rng(seed)
     times = np.sort(rng.integers(0, 3 * DAY, int(rng.integers(0, 60))))
     stretches = [(1_000, 40_000), (90_000, 200_000), (150_000, 230_000)]
-    found = rates(openings(times, 0, 3 * DAY), held=held(*stretches))
+    found = rates(openings(times, 0, 3 * DAY), held=held(*stretches), cluster="none")
     inside = [t for t in times if 1_000 <= t < 40_000 or 90_000 <= t < 230_000]
     days = (39_000 + 140_000) / DAY
     if not len(times):
@@ -92,7 +92,7 @@ def counted(counts: list[int] | np.ndarray, **columns: object) -> pl.DataFrame:
 def test_shrunk_rates_are_those_of_the_most_likely_gamma_prior():
     counts = np.random.default_rng(4).negative_binomial(1.5, 1.5 / (1.5 + 6), 80)
     groups = pl.DataFrame({"family": ["spread"] * 80, "symbol": [f"S{k:03}" for k in range(80)]})
-    found = league(counted(counts), ["symbol"], all_groups=groups)
+    found = league(counted(counts), ["symbol"], all_groups=groups, cluster="none")
 
     def unlikely(logs: np.ndarray) -> float:
         shape, mean = np.exp(logs)

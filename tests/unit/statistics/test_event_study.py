@@ -224,7 +224,7 @@ def test_opposite_directions_and_other_orders_of_rows_change_what_they_should():
     for name in ("return_mean_log_bps", "return_median_log_bps"):
         assert (found[name] + turned[name]).abs().max() < 1e-9
     assert again.equals(found)
-    assert set(found["band_reason"]) == {"too_few"}  # two trajectories and two days
+    assert set(found["band_reason"]) == {"few_clusters"}  # two trajectories and two days
     assert study(events, bars, before_s=300, after_s=600)["band_reason"].null_count() == 16
 
 

@@ -12,6 +12,7 @@ from scipy import stats
 from toolkit.errors import InputError
 from toolkit.statistics.events import clustering, rates_by_hour
 from toolkit.statistics.spread import hour_of_week
+from toolkit.statistics.triggering import triggering
 
 from .event_lives import openings
 
@@ -41,7 +42,6 @@ def test_draws_keep_the_hour_of_the_week_and_are_the_same_each_time():
     apart = (32 + 32 * 31 / 48 - 32**2 / buckets) / (buckets - 1) / (32 / buckets)
     assert row["fano_apart"] == pytest.approx(apart, rel=0.02)
     assert (row["p_value"], row["clustering_reason"]) == (1 / 500, None)
-    assert row["triggered_share"] == pytest.approx(1 - np.sqrt(row["fano_apart"] / row["fano"]))
     assert clustering(lives.reverse()).equals(clustering(lives))
     both = pl.concat([lives, lives.with_columns(family=pl.lit("splash"))])
     assert clustering(both).filter(family="spread").equals(clustering(lives))
@@ -73,18 +73,44 @@ def self_exciting(rng: np.random.Generator, length_s: int, per_h: float, part: f
     return times[times < length_s].astype(int)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("part", [0.3, 0.6])
-def test_the_share_of_triggered_events_is_found(part):
-    """Of a few weeks it is a lower bound: their hours keep a part of the bursts in the draws."""
-    found = []
-    for weeks in (3, 30):
-        times = self_exciting(np.random.default_rng(3), weeks * WEEK, 20, part)
-        row = clustering(openings(times, 0, weeks * WEEK), bucket_s=1_800).row(0, named=True)
-        assert row["p_value"] == 1 / 500
-        found.append(row["triggered_share"])
-    sys.stdout.write(f"\n{found[0]:.3f} and {found[1]:.3f} of {part}\n")
-    assert found[0] < found[1] == pytest.approx(part, abs=0.05)
+@pytest.mark.parametrize(("part", "weeks"), [(0.0, 2), (0.5, 1), (0.5, 4), (0.8, 4)])
+def test_the_share_of_triggered_events_and_their_bursts_are_found_beside_a_season(part, weeks):
+    rng = np.random.default_rng(3)
+    times = self_exciting(rng, weeks * WEEK, 30, part)
+    busy = 1 + np.sin(times / 86_400 * 2 * np.pi) / 2
+    if not part:  # of others thinning would cut bursts as well
+        times = times[rng.random(times.size) < busy / 1.5]
+    held = pl.DataFrame(
+        {"family": ["spread"] * 2, "start_ts": [0, 130_000], "end_ts": [129_960, weeks * WEEK]}
+    )
+    row = clustering(openings(times, 0, weeks * WEEK), held=held).row(0, named=True)
+    assert row["triggered_share"] == pytest.approx(part, abs=0.05)
+    if part:
+        assert row["burst_s"] == pytest.approx(60 / (1 - part), rel=0.3)
+    else:
+        assert (row["burst_s"], row["triggered_reason"]) == (None, "degenerate")
+
+
+def test_the_fano_factor_of_each_width_is_the_one_the_process_has_by_its_formula():
+    """A long log, in which the share that each width alone would show is far below the true one."""
+    times = self_exciting(np.random.default_rng(5), 26 * WEEK, 20, 0.5)
+    share, burst_s = triggering(times, np.arange(26 * WEEK // 60))
+    counts = np.bincount(times // 300)
+    fano = counts.var(ddof=1) / counts.mean()
+    scaled = 300 / burst_s
+    rise = 1 + np.expm1(-scaled) / scaled
+    assert fano == pytest.approx(1 + (1 / (1 - share) ** 2 - 1) * rise, rel=0.03)
+    assert 1 - fano**-0.5 < share - 0.04
+
+
+def test_less_than_three_days_and_bursts_of_many_hours_have_no_triggered_share():
+    rng = np.random.default_rng(1)
+    short = clustering(openings(self_exciting(rng, 2 * 86_400, 30, 0.5), 0, 2 * 86_400))
+    assert short.select("triggered_share", "triggered_reason").row(0) == (None, "too_short")
+    starts = rng.integers(0, 4 * WEEK - 86_400, 60)
+    times = np.sort((starts[:, None] + rng.integers(0, 86_400, (60, 30))).ravel())
+    long = clustering(openings(times, 0, 4 * WEEK)).row(0, named=True)
+    assert (long["triggered_share"], long["triggered_reason"]) == (None, "too_short")
 
 
 @pytest.mark.slow

@@ -76,6 +76,30 @@ def test_what_cannot_be_measured_has_its_reason():
         lead_lag(broken, max_lag_steps=721)
 
 
+def test_the_null_band_has_the_products_of_neighbours_where_prices_bounce():
+    rng = np.random.default_rng(6)
+    legs = [
+        np.cumsum(1e-4 * rng.standard_normal(2_000)) + 2e-4 * rng.choice([-1, 1], 2_000)
+        for _ in range(2)
+    ]
+    kept = np.flatnonzero(rng.random(2_000) >= 0.05)
+    frame = two_legs(*(each[kept] for each in legs), ts=kept)
+    found = cross_correlation(frame, max_lag_steps=3, step_s=60)
+    at = kept[np.isin(kept - 1, kept)]
+    x, y = (each - np.roll(each, 1) for each in legs)
+    for lag, row in zip(range(-3, 4), found.iter_rows(named=True), strict=True):
+        pairs = at[np.isin(at + lag, at)]
+        own, other = (each - each.mean() for each in (x[pairs], y[pairs + lag]))
+        products = dict(zip(pairs.tolist(), (own * other).tolist(), strict=True))
+        both = sum(each * products.get(time + 1, 0.0) for time, each in products.items())
+        alone = np.square(own * other).sum()
+        scale = np.sqrt((own**2).sum() * (other**2).sum())
+        error = np.sqrt(alone + 2 * max(both, 0)) / scale
+        assert row["null_band"] == pytest.approx(1.959963984540054 * error, rel=1e-9)
+    white = np.sqrt(1 / found["pairs"].to_numpy())
+    assert (found["null_band"].to_numpy() > 1.96 * 1.05 * white).any()
+
+
 def corrected(rng: np.random.Generator, length: int) -> tuple[np.ndarray, np.ndarray]:
     """Log prices of which the sell leg alone corrects: all of the common price is the buy leg's."""
     news = 1e-4 * rng.standard_normal((length, 2))

@@ -31,7 +31,7 @@ def test_the_test_is_exact_and_the_interval_agrees_with_it(counts, held_before_s
     held = pl.DataFrame(
         {"family": ["spread"] * 2, "start_ts": [0, WEEK], "end_ts": [held_before_s, 2 * WEEK]}
     )
-    row = rate_changes(weeks(before, after), held=held).row(0, named=True)
+    row = rate_changes(weeks(before, after), held=held, cluster="none").row(0, named=True)
     total, chance = before + after, Fraction(WEEK, WEEK + held_before_s)
 
     def exactly(parts: range) -> Fraction:
@@ -81,7 +81,7 @@ def test_the_false_discoveries_of_many_groups_are_those_of_scipy():
         weeks(int(before), int(after), f"S{k:02}")
         for k, (before, after) in enumerate(rng.poisson([[8, 20]] * 5 + [[8, 8]] * 25))
     ]
-    found = rate_changes(pl.concat(parts), ["symbol"])
+    found = rate_changes(pl.concat(parts), ["symbol"], cluster="none")
     expected = stats.false_discovery_control(found["p_value"].to_numpy())
     np.testing.assert_allclose(found["q_value"], expected, rtol=1e-12)
 
@@ -91,7 +91,7 @@ def test_of_weeks_without_change_the_exact_test_rejects_at_most_five_in_a_hundre
     """1,000 pairs of weeks of one rate."""
     counts = np.random.default_rng(20261123).poisson(30, (1_000, 2))
     parts = [weeks(*map(int, pair), f"S{k:04}") for k, pair in enumerate(counts)]
-    found = rate_changes(pl.concat(parts), ["symbol"])
+    found = rate_changes(pl.concat(parts), ["symbol"], cluster="none")
     rejected = (found["p_value"] < 0.05).mean()
     assert 0.02 < rejected < 0.055
     inside = (found["ratio_lower"] <= 1) & (found["ratio_upper"] >= 1)

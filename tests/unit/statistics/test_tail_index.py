@@ -53,9 +53,9 @@ def test_scale_legs_and_order_change_nothing_but_x_min(series):
 
 
 def test_the_interval_is_students_of_what_each_day_moves_the_inverse_index_by(series):
-    rng = np.random.default_rng(3)
+    rng = np.random.default_rng(8)
     ts = 900 * np.flatnonzero(rng.random(40 * 96) >= 0.1)
-    sizes, days = np.abs(rng.standard_t(3, len(ts))), ts // 86_400
+    sizes, days = rng.pareto(3, len(ts)) + 1, ts // 86_400
     row = tail_index(series(sizes, ts=ts, step_s=900)).row(0, named=True)
     for percent in (2, 5, 10):
         k = len(ts) * percent // 100
@@ -94,3 +94,41 @@ def test_a_spread_that_stays_wide_for_days_has_an_index_but_no_interval(series):
         assert row["tail_10pct_index"] is not None
         ends = row["tail_10pct_lower"], row["tail_10pct_upper"]
         assert [end is None for end in ends] == [reason is not None] * 2
+
+
+def local(sizes: np.ndarray, first: int, last: int) -> float:
+    """The inverse index of the sizes of these ranks, by the spacings of their logs (Renyi 1953)."""
+    logs = np.log(np.sort(sizes)[::-1])
+    ranks = np.arange(first + 1, last + 1)
+    return float((ranks * (logs[ranks - 1] - logs[ranks])).mean())
+
+
+@pytest.mark.parametrize("kind", ["pareto", "student", "lognormal"])
+def test_a_tail_of_no_power_law_has_an_index_but_no_interval(series, kind):
+    rng = np.random.default_rng(12)
+    draws = {
+        "pareto": rng.pareto(3, 60 * 96) + 1,
+        "student": rng.standard_t(3, 60 * 96),
+        "lognormal": np.exp(rng.normal(size=60 * 96)),
+    }
+    values = draws[kind]
+    row = tail_index(series(values, step_s=900)).row(0, named=True)
+    n, sizes = values.size, np.abs(values)
+    assert row["tail_60pct_index"] == pytest.approx(1 / local(sizes, 0, n * 60 // 100), rel=1e-9)
+    for percent, middle in {1: 8, 2: 11, 5: 17, 10: 25}.items():
+        near = local(sizes, n * percent // 100, n * middle // 100)
+        deep = local(sizes, n * middle // 100, n * 60 // 100)
+        error = math.hypot(near / math.sqrt(n * (middle - percent) / 100), deep / math.sqrt(n / 3))
+        assert (abs(near - deep) > 3 * error) == (kind != "pareto"), "else the draw is unusual"
+        assert row[f"tail_{percent}pct_index"] is not None
+        assert (row[f"tail_{percent}pct_lower"] is None) == (kind != "pareto")
+        assert row[f"tail_{percent}pct_reason"] == (None if kind == "pareto" else "not_pareto")
+
+
+def test_a_spread_that_is_0_most_of_the_time_is_compared_with_nothing(series):
+    rng = np.random.default_rng(4)
+    sizes = np.where(rng.random(60 * 96) < 0.3, rng.pareto(3, 60 * 96) + 1, 0.0)
+    row = tail_index(series(sizes, step_s=900)).row(0, named=True)
+    assert (row["tail_60pct_index"], row["tail_60pct_reason"]) == (None, "degenerate")
+    assert row["tail_10pct_reason"] is None
+    assert row["tail_10pct_lower"] < row["tail_10pct_index"] < row["tail_10pct_upper"]
