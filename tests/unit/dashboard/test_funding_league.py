@@ -97,23 +97,24 @@ def test_a_pair_is_turned_so_that_it_received_and_the_cost_is_taken_off_the_turn
     assert net["kept_7d"][0] == pytest.approx(63.0 - cost)
 
 
-@pytest.mark.parametrize("carry_bps", [0.0, None, 5.0])
-def test_a_pair_that_is_held_both_ways_round_is_one_row(held, carry_bps):
+@pytest.mark.parametrize("funding_bps", [0.0, None, 5.0])
+def test_a_pair_that_is_held_both_ways_round_is_one_row(held, funding_bps):
     """Also where it received nothing, or what it received is not known."""
-    first = measure_carried(held).filter(trajectory=PAYS.key)
-    bps = pl.lit(carry_bps, pl.Float64)
-    one = first.with_columns(carry_bps=bps, carry_reason=pl.lit("empty"))
-    other = one.with_columns(carry_bps=-bps, trajectory=pl.lit(turned_key(PAYS)))
+    first = measure_carried(held, funding_only=True).filter(trajectory=PAYS.key)
+    bps = pl.lit(funding_bps, pl.Float64)
+    one = first.with_columns(funding_bps=bps, funding_reason=pl.lit("empty"))
+    other = one.with_columns(funding_bps=-bps, trajectory=pl.lit(turned_key(PAYS)))
     for carried in (pl.concat([one, other]), pl.concat([other, one])):
         (row,) = league_rows(carried, None, 1e4).to_dicts()
         assert (row["key"], row["stream"], row["is_turned"]) == (PAYS.key, PAYS.key, False)
-        assert row["kept_7d"] == carry_bps
+        assert row["kept_7d"] == funding_bps
 
 
 def test_of_a_pair_held_both_ways_round_the_stream_with_a_figure_stays(held):
-    first = measure_carried(held).filter(trajectory=PAYS.key)
-    silent = first.with_columns(carry_bps=pl.lit(None, pl.Float64), carry_reason=pl.lit("empty"))
-    other = first.with_columns(-pl.col("carry_bps"), trajectory=pl.lit(turned_key(PAYS)))
+    first = measure_carried(held, funding_only=True).filter(trajectory=PAYS.key)
+    unknown = pl.lit(None, pl.Float64)
+    silent = first.with_columns(funding_bps=unknown, funding_reason=pl.lit("empty"))
+    other = first.with_columns(-pl.col("funding_bps"), trajectory=pl.lit(turned_key(PAYS)))
     (row,) = league_rows(pl.concat([silent, other]), None, 1e4).to_dicts()
     assert (row["key"], row["stream"], row["is_turned"]) == (PAYS.key, turned_key(PAYS), True)
 

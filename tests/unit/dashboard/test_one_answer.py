@@ -13,6 +13,7 @@ from tests.empty_store import empty_store
 from toolkit.assistant import TOOLS
 from toolkit.cards import duration
 from toolkit.cli.root import app
+from toolkit.cli.show import console
 from toolkit.intervals import Interval
 from toolkit.market import Source, Trajectory
 from toolkit.reports.answering import answered
@@ -131,11 +132,10 @@ def screened(both_ways):
     return {row["trajectory"]: row for row in command(both_ways, "screen")}
 
 
-def test_a_screen_is_of_the_last_seven_days_and_says_so(both_ways, screened):
+def test_a_screen_is_of_the_last_seven_days_and_says_so(both_ways, screened, monkeypatch):
+    monkeypatch.setattr(console, "_width", 250)
     assert {(row["window_start"], row["window_end"]) for row in screened.values()} == {(*WEEK,)}
-    shown = CliRunner().invoke(
-        app, ["screen", "--store", str(both_ways.path)], env={"COLUMNS": "250"}
-    )
+    shown = CliRunner().invoke(app, ["screen", "--store", str(both_ways.path)])
     assert "percentile, 7 d" in shown.output
     assert "not believed (a)" in shown.output
     held = screened[HELD]

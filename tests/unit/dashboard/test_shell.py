@@ -77,6 +77,9 @@ def test_the_age_is_that_of_now_and_turns_amber_and_red_above_the_plans_delay(ag
     assert 0 <= age_facts(held, held.now())["age_s"] - 21 * 60 < 60
     late = read_held(full.path, store_version(full.path))
     facts = age_facts(late, SERVED_AT)
+    assert (facts["late_s"], facts["old_s"]) == (None, None)  # the clock of a replay stands
+    runs = replace(late, source=Source("live", "rail"))
+    facts = age_facts(runs, SERVED_AT)
     assert (facts["late_s"], facts["old_s"]) == (330, 930)
 
 
