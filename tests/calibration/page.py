@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from .dependent import PROCESSES as OF_DEPENDENT
-from .form import FULL_RUNS, NOMINAL, REASONED, Calibration, Process, calibrated
+from .form import FEWER_RUNS, FULL_RUNS, NOMINAL, REASONED, Calibration, Process, calibrated
 from .occurrences import PROCESSES as OF_EVENTS
 from .rates import PROCESSES as OF_RATES
 from .spreads import PROCESSES as OF_SPREADS
@@ -21,14 +21,16 @@ HEAD = """\
 # How often the intervals hold the truth
 
 Each interval that the statistics give has to hold the true value in 95 of 100 cases. Here each is
-measured on processes whose true values are known, over {runs:,} runs with fixed seeds. By
-chance such a share is off by up to 0.01, so that one process, whose first 2,000 gave 0.927, has
-10,000. `make calibration` draws them again and writes this page, in about half an hour.
+measured on processes whose true values are known, over {runs:,} runs with fixed seeds, or {fewer}
+where one takes more than 5 ms. By chance such a share is off by up to 0.01, or 0.025. `make
+calibration` draws them again and writes this page, in less than an hour, and `python -m
+tests.calibration.page WORDS` those processes alone whose words these are part of.
 
 No constant of an interval was tuned on these processes, but for the critical values of
 `half_life`, which are of an AR(1) with normal shocks. What decides on `long_memory`, that skewness
-moves the ends of means over time, into how many stretches `rates` cuts the time, and the freedom of
-clusters were chosen on other runs of the same kinds of process.
+moves the ends of means over time, into how many stretches `rates` cuts the time, the freedom of
+clusters, and the level and windows of the test beneath the interval of `half_life` were chosen on
+other runs of the same kinds of process.
 Processes with bursts have shocks of Student's t with 5 degrees of freedom, and hours that are
 louder than others. A share outside {least} to {most} is in bold. Given is the share of runs that
 had an interval: the others had a reason in its place, and held counts none of them. The last table
@@ -73,23 +75,42 @@ class Row(NamedTuple):
     held: float
 
 
-def page_of(found: Iterable[Calibration]) -> str:
-    """Return the page: a table for each statistic."""
+class Line(NamedTuple):
+    """A row of the page as it is written, of an interval on a process."""
+
+    statistic: str
+    column: str
+    words: str
+    fails: bool
+    text: str
+
+
+def page_of(lines: Iterable[Line]) -> str:
+    """Return the page: a table for each statistic, and one of what must have a reason."""
+    place = {each.words: number for number, each in enumerate(PROCESSES)}
     tables: dict[str, list[str]] = {}
-    ordered = sorted(found, key=lambda one: (one.statistic, one.column))
-    for each in ordered:
-        if each.process.fails:
-            continue
-        tables.setdefault(each.statistic, []).append(_row(each))
+    failing = []
+    for each in sorted(lines, key=lambda one: (*one[:2], place[one.words])):
+        rows = failing if each.fails else tables.setdefault(each.statistic, [])
+        rows.append(each.text)
     parts = [_head()]
     for statistic, rows in tables.items():
         parts.append(f"\n## {statistic}\n\n{_TABLE}{''.join(rows)}")
-    failing = [_reason_row(each) for each in ordered if each.process.fails]
     return "".join([*parts, *([f"{_REASONS}|---|---|---|---|\n", *failing] if failing else [])])
 
 
 def _head() -> str:
-    return HEAD.format(runs=FULL_RUNS, least=NOMINAL[0], most=NOMINAL[1], reasoned=100 * REASONED)
+    least, most = NOMINAL
+    return HEAD.format(
+        runs=FULL_RUNS, fewer=FEWER_RUNS, least=least, most=most, reasoned=100 * REASONED
+    )
+
+
+def line_of(each: Calibration) -> Line:
+    """Write what was measured as a row."""
+    fails = each.process.fails
+    text = _reason_row(each) if fails else _row(each)
+    return Line(each.statistic, each.column, each.process.words, fails, text)
 
 
 def _reason_row(each: Calibration) -> str:
@@ -118,34 +139,50 @@ def _row(each: Calibration) -> str:
     return f"| {' | '.join(cells)} |\n"
 
 
-def rows_of(page: str) -> Iterator[Row]:
-    """Yield what the page says of each interval."""
+def rows_of(page: str) -> Iterator[tuple[Row, str]]:
+    """Yield what the page says of each interval, and the row's text."""
     for section in page.split("\n## ")[1:]:
         statistic = section.split("\n")[0]
-        for row in map(_ROW.fullmatch, section.splitlines()):
-            if row:
-                runs = int(row["runs"].replace(",", ""))
-                shares = float(row["given"]), float(row["held"])
-                yield Row(statistic, row["column"], row["words"], runs, *shares)
-    for row in map(_FAILING.fullmatch, page.splitlines()):
-        if row:
-            runs, given = int(row["runs"].replace(",", "")), 1 - float(row["reason"])
-            yield Row(row["statistic"], row["column"], row["words"], runs, given, math.nan)
+        for text in section.splitlines():
+            if row := _FAILING.fullmatch(text):
+                names = row["statistic"], row["column"]
+                given, held = 1 - float(row["reason"]), math.nan
+            elif row := _ROW.fullmatch(text):
+                names = statistic, row["column"]
+                given, held = float(row["given"]), float(row["held"])
+            else:
+                continue
+            runs = int(row["runs"].replace(",", ""))
+            yield Row(*names, row["words"], runs, given, held), f"{text}\n"
 
 
-def main() -> int:
-    """Measure all, write the page, and return 1 where one is not between its shares."""
-    found, faults = [], 0
-    for process in PROCESSES:
+def kept_lines(words: set[str]) -> list[Line]:
+    """Return the rows of the page whose processes are not among these, but still known."""
+    known = {each.words: each for each in PROCESSES}
+    return [
+        Line(*row[:3], known[row.words].fails, text)
+        for row, text in rows_of(PAGE.read_text(encoding="utf-8"))
+        if row.words in known and row.words not in words
+    ]
+
+
+def main(named: Sequence[str]) -> int:
+    """Measure all, write the page, and return 1 where one is not between its shares.
+
+    ``named`` has parts of the words of processes: then these alone, and the other rows stay.
+    """
+    chosen = [each for each in PROCESSES if not named or any(part in each.words for part in named)]
+    lines, faults = kept_lines({each.words for each in chosen}) if named else [], 0
+    for process in chosen:
         for each in calibrated(process, process.runs):
             faults += each.fault
-            found.append(each)
-            row = _reason_row(each) if each.process.fails else f"{each.statistic} {_row(each)}"
+            lines.append(line_of(each))
+            row = _reason_row(each) if process.fails else f"{each.statistic} {_row(each)}"
             sys.stdout.write(f"{row[:-1]}{' OUTSIDE' * each.fault}\n")
             sys.stdout.flush()
-    PAGE.write_text(page_of(found), encoding="utf-8")
+    PAGE.write_text(page_of(lines), encoding="utf-8")
     return int(faults > 0)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

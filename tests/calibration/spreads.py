@@ -10,18 +10,25 @@ import polars as pl
 from scipy.signal import lfilter
 from scipy.special import ndtr
 
+from toolkit.statistics.fees import Fee, FeeModel
+from toolkit.statistics.long_run import WAVES
 from toolkit.statistics.spread import (
     cross_correlation,
     half_life,
     hour_of_week,
     lead_lag,
+    net_summary,
     tail_index,
     time_to_close,
 )
+from toolkit.statistics.student import two_sided_95
 from toolkit.statistics.survival import life_quantiles
 
-from .form import FULL_RUNS, Ends, Process, Rng, cells_of, ends_of, frame_of
+from .form import FEWER_RUNS, Ends, Process, Rng, cells_of, ends_of, frame_of
 
+COST = FeeModel(
+    "none", tuple(Fee(name, None, 0, taker_bps=0.0, slippage_bps=0.0) for name in ("X", "Y"))
+)
 MONDAY, WEEK = 4 * 86_400, 604_800
 MINUTES = WEEK // 60
 CASES = {
@@ -30,6 +37,14 @@ CASES = {
     "gaps": "bursts, 20 % of the rows absent",
     "noise": "bursts, 1 % of the variance noise",
     "mixed": "bursts, 84 h of hourly rows before the minutes",
+}
+WEEK_CASES = {
+    "season": "a daily season of one deviation",
+    "shift": "a shift of level by 3 deviations",
+    "moving_average": "noise of 20 % with an MA(1) of 0.5",
+    "ticks": "rounded to one deviation",
+    "two_speeds": "and as much of phi 0.998",
+    "spikes": "and 14 spikes of 45 deviations gone in minutes, kurtosis 500",
 }
 CLOSING = 0.98
 ENTER, LEAVE = (part / math.sqrt(1 - CLOSING**2) for part in (2, 0.5))
@@ -86,6 +101,50 @@ def half_lives(case: str, phi: float, rng: Rng, runs: int) -> dict[str, Ends]:
     if phi == 1:
         ends["spread.half_life half_life_upper_s"] = both._replace(lower=np.zeros(runs))
     return ends
+
+
+def unfit(case: str, phi: float, rng: Rng, runs: int) -> dict[str, Ends]:
+    """A week of minutes in which no one speed beneath noise is true: the deviation is 1."""
+    shape, minute = (runs, MINUTES), np.arange(MINUTES)
+    paths = reverting(phi, bursts(rng, shape, 240), rng) * math.sqrt(1 - phi**2)
+    if case == "season":
+        paths += math.sqrt(2) * np.sin(2 * np.pi * (minute / 1440 + rng.random((runs, 1))))
+    elif case == "shift":
+        paths += 3 * (minute >= MINUTES * rng.uniform(0.25, 0.75, (runs, 1)))
+    elif case == "moving_average":
+        noise = lfilter([1, 0.5], [math.sqrt(1.25)], rng.standard_normal(shape), axis=1)
+        paths += 0.5 * noise
+    elif case == "ticks":
+        paths = np.round(paths + rng.random((runs, 1)))
+    elif case == "two_speeds":
+        paths += reverting(0.998, bursts(rng, shape, 240), rng) * math.sqrt(1 - 0.998**2)
+    elif case == "spikes":
+        sizes = 45 * rng.exponential(1, shape) * rng.choice([-1, 1], shape)
+        paths += lfilter([1], [1, -0.8], sizes * (rng.random(shape) < 14 / MINUTES), axis=1)
+    return _without_truth(paths)
+
+
+def fractional(order: float, rng: Rng, runs: int) -> dict[str, Ends]:
+    """A week of minutes of a fractional difference."""
+    return _without_truth(long_memory(order, rng, (runs, MINUTES)))
+
+
+def _without_truth(paths: np.ndarray) -> dict[str, Ends]:
+    found = half_life(frame_of(60 * np.arange(MINUTES), spread_log_bps=paths), 0, WEEK)
+    ends = ends_of(found, "half_life_lower_s", "half_life_upper_s", math.nan)
+    return {"spread.half_life half_life_lower_s": ends}
+
+
+def edges(phi: float, rng: Rng, runs: int) -> dict[str, Ends]:
+    """A week of minutes whose mean edge is 0: p-values below p as often as p."""
+    paths = reverting(phi, bursts(rng, (runs, MINUTES), 240), rng) * math.sqrt(1 - phi**2)
+    frame = frame_of(60 * np.arange(MINUTES), spread_bps=paths + 1000.0).with_columns(
+        pl.format("A{}_B:X.spot:Y.spot", "trajectory").alias("trajectory")
+    )
+    found = net_summary(frame, 0, WEEK, fees=COST, style="taker")
+    mean, reach = (found[f"edge_{name}_bps"].to_numpy() for name in ("mean", "error"))
+    reach = two_sided_95(WAVES) * reach
+    return {"spread.net_summary edge_error_bps": Ends(mean - reach, mean + reach, 1000.0)}
 
 
 def weekly(half_life_h: int, rng: Rng, runs: int) -> dict[str, Ends]:
@@ -233,21 +292,41 @@ def bands_of(frame: pl.DataFrame) -> dict[str, Ends]:
     }
 
 
+def unfit_process(case: str, phi: float) -> Process:
+    words = f"AR(1), phi {phi:g}, {WEEK_CASES[case]}"
+    return Process(words, partial(unfit, case, phi), runs=FEWER_RUNS, fails=True)
+
+
 def half_life_process(case: str, phi: float) -> Process:
     outside = {"spread.half_life half_life_upper_s": (0.96, 0.99)}  # one end alone has 97.5 %
     words = f"AR(1), phi {phi:g}, {CASES[case]}"
-    runs = 10_000 if (case, phi) == ("bursts", 0.999) else FULL_RUNS
-    return Process(words, partial(half_lives, case, phi), outside, runs)
+    # one in 40 is rejected by chance, and some of bursts have a few that make up most of them
+    return Process(words, partial(half_lives, case, phi), outside, FEWER_RUNS, given=0.9)
 
 
 PROCESSES = [
     *(half_life_process(case, phi) for case in CASES for phi in (0.9, 0.97, 0.99, 0.999, 1.0)),
+    *(unfit_process(case, 0.97) for case in ("season", "shift", "moving_average", "spikes")),
+    unfit_process("two_speeds", 0.9),
+    *(unfit_process(case, 0.99) for case in ("season", "moving_average", "ticks")),
+    *(
+        Process(
+            f"fractional noise of order {d:g}", partial(fractional, d), runs=FEWER_RUNS, fails=True
+        )
+        for d in (0.3, 0.49)
+    ),
+    *(
+        Process(
+            f"a mean beneath bursts, phi {phi:g}", partial(edges, phi), runs=FEWER_RUNS, given=0.9
+        )
+        for phi in (0.0, 0.97, 0.99)
+    ),
     Process("8 weeks with a season and bursts, half-life 5 h", partial(weekly, 5)),
     Process("8 weeks with a season and bursts, half-life 24 h", partial(weekly, 24), given=0.9),
     Process(
         "26 weeks of hours with bursts, half-life 72 h",
         partial(weekly_steady, 72, 26),
-        runs=500,
+        runs=FEWER_RUNS,
         given=0.9,
     ),
     Process("8 weeks of lognormal hours, half-life 12 h", partial(weekly_skewed, 12), given=0.9),

@@ -56,6 +56,10 @@ _SPREAD: tuple[Figure, ...] = (
     ("half-life", "half_life_s", HALF_LIFE),
     ("half-life, lower 95 %", "half_life_lower_s", "s"),
     ("half-life, upper 95 %", "half_life_upper_s", "s"),
+    ("fit of one speed and noise, p", "fit_p_value", "plain"),
+    ("autocorrelation halves after", "acf_half_lag_s", "s"),
+    ("half-life without spikes", "half_life_without_spikes_s", "s"),
+    ("spikes, share of the variance", "spike_share", "share"),
     ("autocorrelation it misses by", "half_life_acf_error", "plain"),
     ("AR(1) coefficient", "ar1_phi", "plain"),
     ("half-life by the AR(1)", "half_life_ar1_s", "s"),
@@ -96,6 +100,8 @@ _SPREAD_COLUMNS = (
     TableColumn("noise", "noise_share", "share"),
     TableColumn("half-life from", "half_life_lower_s", "s"),
     TableColumn("to", "half_life_upper_s", "s"),
+    TableColumn("autocorrelation halves", "acf_half_lag_s", "s"),
+    TableColumn("without spikes", "half_life_without_spikes_s", "s"),
     TableColumn("computed from", "spread_basis", "text"),
 )
 _RATE_COLUMNS = (

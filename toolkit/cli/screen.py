@@ -45,6 +45,9 @@ _SPREAD = (
     TableColumn("coverage", "coverage", "share"),
     TableColumn("flags", "flags", "text"),
     TableColumn("age", "last_age_s", "s"),
+    TableColumn("half-life to", "half_life_upper_s", "s"),
+    TableColumn("autocorrelation halves", "acf_half_lag_s", "s"),
+    TableColumn("returns, q", "reversion_q_value", "number"),
     TableColumn("percentile", "last_percentile", "%"),
     TableColumn("mean bps", "spread_mean_log_bps", "bps"),
     TableColumn("n", "n", "count"),
@@ -52,6 +55,7 @@ _SPREAD = (
     TableColumn("95 % bps", "spread_q95_log_bps", "bps"),
 )
 _EDGE = TableColumn("net edge bps", "net_edge_bps", "bps")
+_EDGE_Q = TableColumn("mean net above 0, q", "edge_q_value", "number")
 _FUNDING = (
     TableColumn("trajectory", "trajectory", "text"),
     TableColumn("funding APR %", "funding_apr_pct", "%"),
@@ -147,6 +151,11 @@ def screen_command(
     not what they seem. The widest now is first. With a fee table the net figures follow: the net
     edge is the mean over all time of what a spread is beyond the cost. Without a window it takes
     the last 7 days that are held, of funding all.
+
+    A q-value is a p-value for the whole screen: of the pairs with one up to 0.05 at most 5 % are
+    expected to be there by chance. It is over all pairs measured, whatever --where and --top show.
+    One is of the test whether the spread returns to a level, one whether its mean net of the cost
+    is above 0.
 
     With --pair it takes the spreads of any two prices that are held instead of those stored.
 
@@ -246,7 +255,7 @@ def _left_out(number: int) -> list[str]:
 
 def _with_net(sheet: Sheet, costs: Costs, family: Screened) -> Sheet:
     """Put the net columns after the first ones, and name the table by which they are."""
-    net: Sequence[TableColumn] = (_EDGE, *NET_SPREAD_COLUMNS)
+    net: Sequence[TableColumn] = (_EDGE, _EDGE_Q, *NET_SPREAD_COLUMNS)
     if family is Screened.FUNDING:
         net = net_funding_columns(funding_only="carry_bps" not in sheet.rows.columns)
     columns = [*sheet.columns[:3], *net, *sheet.columns[3:]]

@@ -19,7 +19,7 @@ from toolkit.dashboard.trajectory_choice import MOST_NOTIONAL
 from toolkit.foreign import Markdown, markdown
 from toolkit.market import Family
 from toolkit.statistics.contract import column_for
-from toolkit.statistics.half_life_note import NOT_BELIEVED, half_life_note
+from toolkit.statistics.half_life_note import NEEDS_NO_MODEL, NOT_BELIEVED, half_life_note
 from toolkit.statistics.polls import by_polls, poll_count
 from toolkit.statistics.screening import spread_figures
 from toolkit.statistics.spread import net_episodes, summary
@@ -166,12 +166,15 @@ def _show_half_life(row: Mapping[str, Any]) -> None:
     if note:
         beside = note if value is None else NOT_BELIEVED
         sign = Markdown("{} Here: {}.").format(sign, note)
+        for words, figure in NEEDS_NO_MODEL.items():
+            if row[figure] is not None:
+                sign = Markdown("{} {}: {}.").format(sign, words, duration(row[figure]))
     _metric("Half-life", NULL if value is None else duration(value), beside, sign=sign)
 
 
 _HALF_LIFE = Markdown(
     "The time in which half of a distance from the mean is gone. It is believed where its 95 % "
-    "interval has an upper bound."
+    "interval has an upper bound. It has none where one speed beneath noise does not fit."
 )
 
 

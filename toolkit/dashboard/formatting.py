@@ -33,6 +33,10 @@ _HALF_LIFE = {
     "half_life_lower_s": "Half-life, lower bound (95 %)",
     "half_life_upper_s": "Half-life, upper bound (95 %)",
     "noise_share": "Noise, share of the variance",
+    "fit_p_value": "Fit of one speed beneath noise, p-value",
+    "acf_half_lag_s": "Lag at which the autocorrelation halves",
+    "half_life_without_spikes_s": "Half-life without spikes",
+    "spike_share": "Spikes, share of the variance",
     "half_life_acf_error": "Autocorrelation missed by the half-life",
     "half_life_ar1_s": "Half-life by an AR(1)",
     "half_life_ar1_acf_error": "Autocorrelation missed by the AR(1)",
@@ -151,8 +155,10 @@ def statistics_rows(
 def _value(name: str, value: float, unit: str) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if name == "noise_share":
+    if name in ("noise_share", "spike_share"):
         return share_text(value)
+    if name == "fit_p_value":
+        return f"{value:.3f}"
     if name.endswith("_acf_error"):
         return f"{value:.2f}"
     if name.endswith("_s"):

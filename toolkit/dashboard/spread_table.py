@@ -27,6 +27,10 @@ FIGURES = (
     "half_life_reason",
     "half_life_upper_s",
     "half_life_upper_reason",
+    "acf_half_lag_s",
+    "half_life_without_spikes_s",
+    "reversion_q_value",
+    "reversion_tests",
     "flags",
     "n",
     "coverage",
@@ -35,7 +39,7 @@ FIGURES = (
 )
 """The columns of `toolkit.statistics.screening.spread_figures` that the rows have."""
 
-NET = ("net_share", "net_mean_bps", "cost_bps")
+NET = ("net_share", "net_mean_bps", "edge_q_value", "edge_tests", "cost_bps")
 
 
 class SpreadFilters(NamedTuple):

@@ -83,11 +83,38 @@ COLUMNS = {
         "half_life_s",
         "half-life (min)",
         Markdown(
-            "In which half of a deviation from the mean is gone. (?): not believed, since its 95 % "
-            "interval has no upper bound. The notes say why, also where there is none."
+            "In which half of a deviation from the mean is gone, where one speed beneath noise "
+            "fits. (?): not believed, since its 95 % interval has no upper bound. The notes say "
+            "why, also where there is none."
         ),
         digits=1,
         times=1 / 60,
+    ),
+    "acf_half_lag": FigureColumn(
+        "lag at which the autocorrelation halves",
+        "acf_half_lag_s",
+        "correlation halves (min)",
+        Markdown("The lag at which the autocorrelation, less noise, is half: of any spread."),
+        digits=1,
+        times=1 / 60,
+    ),
+    "calm_half_life": FigureColumn(
+        "half-life without spikes",
+        "half_life_without_spikes_s",
+        "without spikes (min)",
+        Markdown("The half-life without values beyond 6 MAD of the median."),
+        digits=1,
+        times=1 / 60,
+    ),
+    "reversion_q": FigureColumn(
+        "q-value of its return",
+        "reversion_q_value",
+        "returns (q)",
+        Markdown(
+            "Of the spreads with a q up to 0.05 at most 5 % are expected to return to no level. "
+            "Over all spreads of the window that have a test, whatever the filters keep."
+        ),
+        digits=3,
     ),
     "above": FigureColumn(
         "share of time at the level or beyond",
@@ -111,6 +138,16 @@ COLUMNS = {
         "net_mean_bps",
         "net (bps)",
         Markdown("Mean of what is left while it is beyond the cost, none where it never is."),
+    ),
+    "edge_q": FigureColumn(
+        "q-value of the mean net",
+        "edge_q_value",
+        "mean net > 0 (q)",
+        Markdown(
+            "Of the spreads with a q up to 0.05 at most 5 % are expected to have a mean net of the "
+            "cost of 0 or less at all times. Over all spreads of the window that have a test."
+        ),
+        digits=3,
     ),
     "cost": FigureColumn(
         "cost", "cost_bps", "cost (bps)", Markdown("Of a round trip, at the last observation.")
@@ -137,7 +174,9 @@ COLUMNS = {
 NET_COLUMNS = tuple(name for name, column in COLUMNS.items() if column.figure in NET)
 """The columns that are there with fees alone."""
 
-USUAL = tuple(name for name in COLUMNS if name not in ("z", "n", "coverage"))
+USUAL = tuple(
+    name for name in COLUMNS if name not in ("z", "n", "coverage", "calm_half_life", "edge_q")
+)
 """The columns that are shown where none were chosen. The net ones are there with fees alone."""
 
 NET_ORDER = "-net_mean_bps"

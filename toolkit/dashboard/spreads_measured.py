@@ -10,14 +10,14 @@ from toolkit.market import Family
 from toolkit.statistics.fees import FeeModel, Style
 from toolkit.statistics.level import Level
 from toolkit.statistics.polls import by_polls, poll_count
-from toolkit.statistics.screening import spread_figures
+from toolkit.statistics.screening import spread_figures, with_q_values
 from toolkit.statistics.spread import net_summary
 
 
 def measure_figures(
     held: Held, kind: str, window: Interval, versions: dict[str, StreamVersion] | None = None
 ) -> pl.DataFrame:
-    """Measure `toolkit.statistics.screening.spread_figures` of every spread.
+    """Measure `toolkit.statistics.screening.spread_figures` of every spread, with the q-values.
 
     ``kind`` is spread or snapshot-spread. Of the latter the coverage is by polls, as in `rail
     screen`. ``versions`` are as for `toolkit.dashboard.reading.measure_each`: of some alone.
@@ -36,7 +36,7 @@ def measure_figures(
         polls = read_polls(held.path, first, *window, version=held.version)
         if polls is not None:
             found = by_polls(found, poll_count(polls, *window))
-    return found
+    return with_q_values(found)
 
 
 def polled_s(held: Held, kind: str) -> int | None:
@@ -68,7 +68,10 @@ def measure_net(
     *,
     versions: dict[str, StreamVersion] | None = None,
 ) -> pl.DataFrame:
-    """Measure `toolkit.statistics.spread.net_summary` of every spread, at the usual notional."""
+    """Measure `toolkit.statistics.spread.net_summary` of every spread, at the usual notional.
+
+    With the q-values over all of them.
+    """
     step_s = polled_s(held, kind)
     (found,) = measure_each(
         held,
@@ -78,4 +81,4 @@ def measure_net(
         lambda rows: net_summary(rows, *window, fees=fees, style=style, step_s=step_s),
         versions=versions,
     )
-    return found
+    return with_q_values(found)

@@ -20,8 +20,9 @@ _FIRST = {
     "spread.summary": (
         *("spread_mean_log_bps", "spread_std_log_bps", "spread_median_log_bps"),
         *("spread_q05_log_bps", "spread_q95_log_bps", "spread_q99_log_bps"),
-        *("half_life_s", "half_life_lower_s", "half_life_upper_s", "observed_share"),
-        *("longest_gap_s", "implausible", "net_share", "net_mean_bps", "cost_mean_bps"),
+        *("half_life_s", "half_life_lower_s", "half_life_upper_s", "acf_half_lag_s"),
+        *("half_life_without_spikes_s", "observed_share", "longest_gap_s", "implausible"),
+        *("net_share", "net_mean_bps", "cost_mean_bps"),
     ),
     "funding.summary": (
         *("funding_bps", "funding_apr_pct", "basis_bps", "carry_bps", "net_carry_bps"),
@@ -44,7 +45,8 @@ _FIRST = {
 _COLUMNS = {
     "spread.screen": (
         *("trajectory", "spread_last_log_bps", "last_z", "spread_median_log_bps"),
-        *("spread_std_log_bps", "half_life_s", "net_mean_bps", "n", "coverage", "flags"),
+        *("spread_std_log_bps", "half_life_s", "half_life_upper_s", "acf_half_lag_s"),
+        *("reversion_q_value", "net_mean_bps", "edge_q_value", "n", "coverage", "flags"),
     ),
     "funding.summary": (
         *("trajectory", "funding_apr_pct", "funding_bps", "basis_bps", "carry_bps"),

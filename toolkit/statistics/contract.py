@@ -49,6 +49,9 @@ class Reason(StrEnum):
     DEGENERATE = "degenerate"
     NO_REVERSION = "no_reversion"
     BELOW_STEP = "below_step"
+    SEVERAL_SPEEDS = "several_speeds"
+    SPIKES_DOMINATE = "spikes_dominate"
+    TESTS_DISAGREE = "tests_disagree"
     MISSING_LEG = "missing_leg"
     LOW_COVERAGE = "low_coverage"
     MISSING_PRICE = "missing_price"
@@ -88,6 +91,11 @@ _WORDS = {
     Reason.DEGENERATE: "the values do not vary",
     Reason.NO_REVERSION: "none: a spread that never returns to its mean fits these rows too",
     Reason.BELOW_STEP: "shorter than the spacing of the observations can show",
+    Reason.SEVERAL_SPEEDS: "one speed beneath noise does not fit: there are several speeds, "
+    "a season, a shift of level or noise with memory",
+    Reason.SPIKES_DOMINATE: "more than half of the variance is that of a few spikes",
+    Reason.TESTS_DISAGREE: "one test finds a return to the mean, another does not: "
+    "the window is too short to tell",
     Reason.MISSING_LEG: "one leg has nothing to compare the other with",
     Reason.LOW_COVERAGE: "too little of the window is covered on both legs: try a longer one",
     Reason.MISSING_PRICE: "the prices of both legs that it needs are not held",

@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import math
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from toolkit.statistics.contract import Reason, first_reason
+from toolkit.statistics.half_lag import half_lags
 from toolkit.statistics.kernel import Statistic
-from toolkit.statistics.lags import Decay, Floats, Integers, Observations, Pairs, joined, parts
-from toolkit.statistics.reversion import reversion
-
-MIN_PAIRS = 100
-"""Fewer pairs or triples than this, and nothing is fitted."""
+from toolkit.statistics.lags import (
+    MIN_PAIRS,
+    Decay,
+    Floats,
+    Integers,
+    Observations,
+    Pairs,
+    joined,
+    parts,
+)
+from toolkit.statistics.one_speed import LEVEL, misfits
+from toolkit.statistics.reversion import Reversion, reversion
+from toolkit.statistics.spikes import without_spikes
+from toolkit.statistics.unit_root import of_longest_runs
 
 _SHORT, _LONG = 1, 9
 """The lags, in steps beyond the first, over which a decay is measured."""
@@ -23,8 +35,34 @@ _LEFT = 0.5
 _ACF_LAGS = (1, 10, 30)
 """Where the fits are compared with the autocorrelation, in steps."""
 _TWO_SIDED_95 = 1.96
+_SPIKES_DOMINATE = 0.5
+"""Spikes dominate where more than this of the variance is theirs."""
 _HALF_LIFE, _AR1, _ACF = "half_life", "half_life_ar1", "acf"
 _EMPTY = pl.col("n") == 0
+
+
+class _Estimate(NamedTuple):
+    """Of each trajectory, its pairs by lag, the sums of its decay and what follows from them."""
+
+    numbers: Integers
+    apart: dict[int, Pairs]
+    correlation: dict[int, Floats]
+    decay: Decay
+    noise_share: Floats
+    found: Reversion
+
+    @property
+    def memory(self) -> npt.NDArray[np.bool_]:
+        """Whether any correlation is left after a step."""
+        near = self.apart[1].pairs
+        with np.errstate(all="ignore"):
+            return np.asarray(self.correlation[1] > _TWO_SIDED_95 / np.sqrt(near), np.bool_)
+
+    @property
+    def level(self) -> Floats:
+        """The autocorrelation at lag 0 beneath the noise, that at lag 1 where it is not known."""
+        level = np.where(np.isnan(self.noise_share), self.correlation[1], 1 - self.noise_share)
+        return np.minimum(level, 1)
 
 
 def _summed(rows: pl.DataFrame) -> tuple[Integers, Pairs, Pairs, Pairs, Decay]:
@@ -41,12 +79,12 @@ def _short(rows: pl.DataFrame) -> Decay:
     return held.decay(held.later(1), held.later(1 + _SHORT), _SHORT)
 
 
-def _measured(rows: pl.DataFrame) -> pl.DataFrame:
-    """Fit each trajectory of a chunk: half-lives in steps, 0 for below one, infinite for none."""
+def _estimated(rows: pl.DataFrame) -> _Estimate:
+    """Estimate the half-lives of the trajectories of a chunk."""
     found, *of_pairs, triples = zip(*map(_summed, parts(rows)), strict=True)
     numbers = np.concatenate(found)
     apart = {lag: joined(Pairs, each) for lag, each in zip(_ACF_LAGS, of_pairs, strict=True)}
-    near, decay = apart[1], joined(Decay, triples)
+    decay = joined(Decay, triples)
     fast = ~((decay.triples >= MIN_PAIRS) & (decay.a >= _LEFT * decay.b))
     fast_rows = rows.filter(pl.col("number").is_in(numbers[fast]))
     for long, short in zip(decay, joined(Decay, map(_short, parts(fast_rows))), strict=True):
@@ -54,20 +92,27 @@ def _measured(rows: pl.DataFrame) -> pl.DataFrame:
     with np.errstate(all="ignore"):
         correlation = {lag: pairs.correlation for lag, pairs in apart.items()}
         share = 1 - correlation[1] / (decay.a / decay.b) ** (1 / decay.lag)
-        steps, lower, upper = reversion(decay, share)
+    return _Estimate(numbers, apart, correlation, decay, share, reversion(decay, share))
+
+
+def _measured(rows: pl.DataFrame) -> pl.DataFrame:
+    """Fit each trajectory of a chunk: half-lives in steps, 0 for below one, infinite for none."""
+    estimate = _estimated(rows)
+    (steps, lower, upper), near = estimate.found, estimate.apart[1]
+    with np.errstate(all="ignore"):
         ar1_phi = near.products / near.earlier_squares
-        memory = correlation[1] > _TWO_SIDED_95 / np.sqrt(near.pairs)
     ar1_steps = _steps(ar1_phi)
     phi = np.exp2(-1 / np.where(steps > 0, steps, np.nan))
-    return pl.DataFrame(
+    apart, correlation = estimate.apart, estimate.correlation
+    found = pl.DataFrame(
         {
-            "number": numbers,
+            "number": estimate.numbers,
             "pairs": near.pairs,
-            "triples": decay.triples,
-            "lag": decay.lag,
+            "triples": estimate.decay.triples,
+            "lag": estimate.decay.lag,
             "still": near.constant | (near.earlier_squares == 0),
-            "memory": memory,
-            "share": share,
+            "memory": estimate.memory,
+            "share": estimate.noise_share,
             "phi": phi,
             "steps": steps,
             "lower": lower,
@@ -79,6 +124,44 @@ def _measured(rows: pl.DataFrame) -> pl.DataFrame:
             "outside": (ar1_steps < lower) | (ar1_steps > upper),
         }
     )
+    return found.join(_beside(rows, estimate), on="number", maintain_order="left")
+
+
+def _beside(rows: pl.DataFrame, estimate: _Estimate) -> pl.DataFrame:
+    """Compute of each trajectory what its half-life is judged by, and what needs no model."""
+    (steps, lower, upper), memory = estimate.found, estimate.memory
+    tested = np.where(memory & (steps > 0), lower, np.nan), upper
+    spikes, calm_steps = _calm(rows, estimate)
+    endless = np.isinf(steps) | np.isinf(upper) | np.isinf(calm_steps)
+    found, at = [], 0
+    for part in parts(rows):
+        held = Observations.of(part)
+        here = slice(at, at := at + len(held.numbers))
+        unit_roots = of_longest_runs(held, endless[here])
+        found.append(
+            pl.DataFrame(
+                {
+                    "number": held.numbers,
+                    "fit_p_value": misfits(held, *(each[here] for each in tested)),
+                    "half_lag": half_lags(held, estimate.level[here]),
+                    "returns": [test is not None and test.rejected for test in unit_roots],
+                    "calm_steps": calm_steps[here],
+                }
+            )
+        )
+    return pl.concat(found).join(spikes, on="number")
+
+
+def _calm(rows: pl.DataFrame, estimate: _Estimate) -> tuple[pl.DataFrame, Floats]:
+    """Measure the spikes of each trajectory, and its half-life in steps without them."""
+    spikes, kept = without_spikes(rows)
+    steps = estimate.found.steps.copy()
+    if kept.height:
+        calm = _estimated(kept)
+        found = np.where(calm.memory, calm.found.steps, 0.0)
+        enough = calm.decay.triples >= MIN_PAIRS
+        steps[np.searchsorted(estimate.numbers, calm.numbers)] = np.where(enough, found, np.nan)
+    return spikes, steps
 
 
 def _steps(phi: Floats) -> Floats:
@@ -128,8 +211,12 @@ def _results(_column: str) -> list[pl.Expr]:
             for name, column in (("half_life_phi", "phi"), ("noise_share", "share"))
         ),
         *_seconds(_HALF_LIFE, "steps", reason),
-        *_seconds(f"{_HALF_LIFE}_lower", "lower", reason),
-        *_seconds(f"{_HALF_LIFE}_upper", "upper", reason),
+        *(
+            each
+            for end in ("lower", "upper")
+            for each in _seconds(f"{_HALF_LIFE}_{end}", end, pl.coalesce(reason, _doubt()))
+        ),
+        *_judged(reason),
         pairs.alias("ar1_pairs"),
         pl.when(ar1_reason.is_null()).then("slope").alias("ar1_phi"),
         ar1_reason.alias("ar1_reason"),
@@ -142,21 +229,57 @@ def _results(_column: str) -> list[pl.Expr]:
     ]
 
 
-def _outside(steps: str) -> pl.Expr:
+def _doubt() -> pl.Expr:
+    """Name the reason for which the model beneath an interval is rejected."""
+    return first_reason(
+        {
+            Reason.SPIKES_DOMINATE: pl.col("spike_share") > _SPIKES_DOMINATE,
+            Reason.SEVERAL_SPEEDS: pl.col("fit_p_value") < LEVEL,
+        }
+    )
+
+
+def _judged(reason: pl.Expr) -> list[pl.Expr]:
+    """Build the figures beside a half-life: what the model is judged by, and what needs none."""
+    chance, share = pl.col("fit_p_value"), pl.col("spike_share")
+    untested = pl.coalesce(reason, first_reason({Reason.TOO_FEW: chance.is_nan()}))
+    calm = pl.coalesce(reason, _outside("calm_steps"))
+    return [
+        pl.when(untested.is_null()).then(chance).alias("fit_p_value"),
+        untested.alias("fit_reason"),
+        share,
+        first_reason({Reason.EMPTY: _EMPTY, Reason.DEGENERATE: share.is_null()}).alias(
+            "spike_share_reason"
+        ),
+        *_seconds("acf_half_lag", "half_lag", reason, Reason.TOO_SHORT),
+        pl.when(calm.is_null())
+        .then(pl.col("calm_steps") * pl.col("step_s"))
+        .alias(f"{_HALF_LIFE}_without_spikes_s"),
+        calm.alias(f"{_HALF_LIFE}_without_spikes_reason"),
+    ]
+
+
+def _outside(steps: str, endless: Reason = Reason.NO_REVERSION) -> pl.Expr:
     """Name the reason for which a number of steps is none."""
     found = pl.col(steps)
+    disagree = found.is_infinite() & pl.col("returns") & (endless is Reason.NO_REVERSION)
     return first_reason(
         {
             Reason.TOO_FEW: found.is_nan(),
-            Reason.NO_REVERSION: found.is_infinite(),
+            Reason.SPIKES_DOMINATE: disagree & (_doubt() == Reason.SPIKES_DOMINATE.value),
+            Reason.SEVERAL_SPEEDS: disagree & (_doubt() == Reason.SEVERAL_SPEEDS.value),
+            Reason.TESTS_DISAGREE: disagree,
+            endless: found.is_infinite(),
             Reason.BELOW_STEP: found == 0,
         }
     )
 
 
-def _seconds(name: str, steps: str, reason: pl.Expr) -> list[pl.Expr]:
+def _seconds(
+    name: str, steps: str, reason: pl.Expr, endless: Reason = Reason.NO_REVERSION
+) -> list[pl.Expr]:
     """Turn steps into seconds, null with its reason where they are none."""
-    missing = pl.coalesce(reason, _outside(steps))
+    missing = pl.coalesce(reason, _outside(steps, endless))
     return [
         pl.when(missing.is_null()).then(pl.col(steps) * pl.col("step_s")).alias(f"{name}_s"),
         missing.alias(f"{name}_reason"),

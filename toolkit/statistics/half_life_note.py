@@ -10,6 +10,12 @@ from toolkit.statistics.contract import Reason
 NOT_BELIEVED = "not believed"
 """What stands beside a half-life whose 95 % interval has no upper bound."""
 
+NEEDS_NO_MODEL = {
+    "The autocorrelation halves after": "acf_half_lag_s",
+    "Without spikes, the half-life is": "half_life_without_spikes_s",
+}
+"""What stands beside a half-life that is null or not believed: words, and the column in seconds."""
+
 _NONE = {
     Reason.TOO_FEW: "too few rows for a half-life",
     Reason.DEGENERATE: "does not vary",

@@ -16,7 +16,14 @@ from toolkit.statistics.contract import (
     unfolded,
 )
 from toolkit.statistics.kernel import Statistic, measure
-from toolkit.statistics.long_run import FEWEST_VALUES, Numbers, memories, moments_of, with_ends
+from toolkit.statistics.long_run import (
+    FEWEST_VALUES,
+    Steps,
+    evenly,
+    memories,
+    moments_of,
+    with_ends,
+)
 from toolkit.statistics.windows import window_of
 
 MIN_WEEKS = FEWEST_VALUES
@@ -184,7 +191,10 @@ def _memory(hours: pl.DataFrame) -> pl.DataFrame:
     """Judge how long each trajectory remembers, its hours of the week taken out: reasons."""
     rest = pl.col("value") - pl.col("value").mean().over("number", "cell")
     parts = hours.select("number", "at", rest).partition_by("number", maintain_order=True)
-    series = [_evenly(part["at"].to_numpy(), part["value"].to_numpy()) for part in parts]
+    series = [
+        evenly(at := part["at"].to_numpy(), part["value"].to_numpy(), _usual_step(at))
+        for part in parts
+    ]
     return pl.DataFrame(
         {
             "number": [part["number"][0] for part in parts],
@@ -194,14 +204,10 @@ def _memory(hours: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _evenly(hours: Numbers, values: Numbers) -> Numbers:
-    """Lay values of some hours, rising, at their commonest distance: NaN where there is none."""
+def _usual_step(hours: Steps) -> int:
+    """Return the commonest distance of hours that rise, 1 of a single one."""
     apart = np.diff(hours)
-    step = int(np.bincount(apart).argmax()) if apart.size else 1
-    place = (hours - hours[0]) // step
-    series = np.full(int(place[-1]) + 1, np.nan)
-    series[place] = values
-    return series
+    return int(np.bincount(apart).argmax()) if apart.size else 1
 
 
 def _deviation(values: pl.Expr) -> pl.Expr:

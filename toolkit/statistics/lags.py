@@ -21,6 +21,9 @@ Integers = npt.NDArray[np.int64]
 Values = TypeVar("Values", Floats, Integers)
 Made = TypeVar("Made")
 
+MIN_PAIRS = 100
+"""Fewer pairs or triples than this, and nothing is fitted."""
+
 _LONGEST_LAG = 1_440
 _ROWS_PER_PART = 30_000
 _PLACES_A_ROW = 4
@@ -131,9 +134,19 @@ class Observations:
         """Find each observation's partner exactly ``steps`` steps later, -1 where it has none."""
         target = self.key + steps * self.a_step
         if self.at is not None:
-            return np.asarray(self.at[target])
-        found = np.minimum(np.searchsorted(self.key, target), len(target) - 1)
-        return np.where(self.key[found] == target, found, -1)
+            found = self.at.take(target, mode="clip")
+        else:
+            near = np.minimum(np.searchsorted(self.key, target), len(target) - 1)
+            found = np.where(self.key[near] == target, near, -1)
+        if steps > _LONGEST_LAG:  # as far as the next trajectory on the axis, or beyond its end
+            own = np.repeat(self.begins[1:], np.diff(self.begins))
+            found = np.where((found < own) & (self.key[found] == target), found, -1)
+        return np.asarray(found)
+
+    def spans(self) -> Floats:
+        """Compute the steps from the first observation of each trajectory to its last."""
+        apart_s = self.since_s[self.begins[1:] - 1] - self.since_s[self.begins[:-1]]
+        return np.asarray(apart_s / self.step_s)
 
     def counts(self, some: Integers) -> Integers:
         """Count by trajectory the observations whose sorted places are given."""

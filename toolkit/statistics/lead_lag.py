@@ -26,9 +26,17 @@ from toolkit.statistics.contract import (
     whole_number,
 )
 from toolkit.statistics.discovery import MOST_STEP_S, SHARES, discovery_shares
-from toolkit.statistics.half_life import MIN_PAIRS
 from toolkit.statistics.kernel import Statistic, measure
-from toolkit.statistics.lags import Floats, Integers, Observations, centred, joined, parts, sums
+from toolkit.statistics.lags import (
+    MIN_PAIRS,
+    Floats,
+    Integers,
+    Observations,
+    centred,
+    joined,
+    parts,
+    sums,
+)
 from toolkit.statistics.windows import window_of
 
 MOST_LAG_STEPS = 720

@@ -56,6 +56,7 @@ _ORDER_NOISE = (0.0, 0.2)
 _STRAIGHT = 1e-6  # a skewness below this moves nothing, and would be divided by
 
 Numbers = npt.NDArray[np.float64]
+Steps = npt.NDArray[np.int64]
 
 
 class Memory(NamedTuple):
@@ -190,6 +191,18 @@ def slow_variance(of_cells: Numbers, length: float = 0.0) -> Numbers:
     found = product(of_cells, _cosines(of_cells.shape[1]))
     taken = np.sinc(np.arange(1, WAVES + 1) * length / 2) ** 2
     return np.asarray((found**2).mean(axis=1) * of_cells.shape[1] / taken.mean())
+
+
+def evenly(at: Steps, values: Numbers, step: int) -> Numbers:
+    """Lay values of rising times at equal steps from the first: NaN where there is none.
+
+    >>> evenly(np.array([60, 120, 240]), np.array([1.0, 2.0, 4.0]), 60).tolist()
+    [1.0, 2.0, nan, 4.0]
+    """
+    place = (at - at[0]) // step
+    series = np.full(int(place[-1]) + 1, np.nan)
+    series[place] = values
+    return series
 
 
 def memories(series: list[Numbers]) -> list[Memory]:

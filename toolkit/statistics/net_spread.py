@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Mapping
 
+import numpy as np
 import polars as pl
 
 from toolkit.market import When
@@ -18,9 +20,15 @@ from toolkit.statistics.contract import (
 from toolkit.statistics.definition import holding
 from toolkit.statistics.fee_table import FILLS, NOTIONAL, FeeModel, Style, check_asked
 from toolkit.statistics.kernel import Statistic, measure
+from toolkit.statistics.lags import MIN_PAIRS
+from toolkit.statistics.long_run import WAVES, evenly, memories, slow_variance
 from toolkit.statistics.net_edge import MULTIPLES, check_pairs, costs_over_time, gross_bps, named_by
+from toolkit.statistics.student import two_sided_chance
 from toolkit.statistics.windows import window_of
 
+_CELLS = 120
+"""Cells of equal time observed, over which the slow part of net is summed."""
+_ROUNDING = 1e-13
 _PERCENTS = (5, 50, 95, 99)
 _EMPTY = {Reason.EMPTY: pl.col("n") == 0}
 _UNKNOWN = {Reason.UNKNOWN_FEE: pl.col("net_n").fill_null(0) == 0}
@@ -84,6 +92,15 @@ def net_summary(
     net_q95_at_twice_cost_bps    Float64  bps
     net_q99_at_twice_cost_bps    Float64  bps
     net_quantiles_reason         String   none      empty, unknown_fee
+    edge_mean_bps                Float64  bps       time-weighted mean of net at all times, below 0
+                                                    where the cost is above the gross
+    edge_error_bps               Float64  bps       its standard error, of what is slow in net, see
+                                                    `toolkit.statistics.long_run`
+    edge_p_value                 Float64  none      chance of a mean as high where the true one is
+                                                    0: one-sided, Student's t with 8 degrees
+    edge_reason                  String   none      empty, unknown_fee, too_few (less than 100
+                                                    observations, or of less than half of the
+                                                    steps), degenerate, long_memory
     style                        String   none      as asked
     notional                     Float64  quote     as asked
     fee_model                    String   none      the table's name
@@ -117,7 +134,7 @@ def net_summary(
     checked_types(frame, {"trajectory": "String"})
     asked = {"notional": float(notional), "exit_bps": exit_level}
     question = Question(
-        "spread.net_summary/1",
+        "spread.net_summary/2",
         *window_of(frame, start, end),
         "spread_bps",
         step_s,
@@ -144,7 +161,54 @@ def _net(gross: pl.Expr, fees: FeeModel, notional: float, style: Style) -> Stati
             by_time, on="ts", by="number", check_sortedness=False
         ).with_columns(gross.alias("gross"), pl.col("weight_s").cast(pl.Float64))
 
-    return Statistic(_aggregated, lambda _: _finished(fees, notional, style), prepare=prepare)
+    def finish(_column: str) -> list[pl.Expr]:
+        return _finished(fees, notional, style)
+
+    return Statistic(_aggregated, finish, _edge, prepare)
+
+
+def _edge(rows: pl.DataFrame) -> pl.DataFrame:
+    """Compute of each trajectory the mean of net at all times, its error and its p-value."""
+    net = rows.select(
+        "number", "ts", "step_s", "weight_s", net=pl.col("gross") - pl.col("cost_bps")
+    )
+    parts = net.drop_nulls("net").partition_by("number", maintain_order=True)
+    figures = pl.DataFrame(
+        [(part["number"][0], *_mean_edge(part)) for part in parts],
+        schema={
+            "number": rows.schema["number"],
+            "edge": pl.Float64,
+            "edge_error": pl.Float64,
+            "edge_chance": pl.Float64,
+            "edge_memory": pl.String,
+        },
+        orient="row",
+    )
+    every = rows.select(pl.col("number").unique(maintain_order=True))
+    return every.join(figures, on="number", how="left", maintain_order="left")
+
+
+def _mean_edge(part: pl.DataFrame) -> tuple[float, float, float, Reason | None]:
+    """Compute the mean of one trajectory's net, its error, its p-value and why it has none."""
+    ts, weight_s, net = (part[name].to_numpy() for name in ("ts", "weight_s", "net"))
+    total_s = float(weight_s.sum())
+    if part["step_s"][0] is None or total_s == 0:
+        return math.nan, math.nan, math.nan, Reason.TOO_FEW
+    mean = float((net * weight_s).sum()) / total_s
+    (memory,) = memories([evenly(ts, net, part["step_s"][0])])
+    # seconds are whole, so that no bit of the time observed so far is lost
+    place = (weight_s.cumsum() - weight_s / 2) / total_s
+    cell = (place * _CELLS).astype(np.int64).clip(max=_CELLS - 1)
+    of_cells = np.bincount(cell, (net - mean) * weight_s, _CELLS).astype(np.float64)[None]
+    error = math.sqrt(memory.excess * float(slow_variance(of_cells)[0])) / total_s
+    if not error > _ROUNDING * float(np.abs(net).max()):
+        return mean, math.nan, math.nan, memory.reason
+    return mean, error, _chance_above(mean / error), memory.reason
+
+
+def _chance_above(t: float) -> float:
+    both = float(two_sided_chance(np.array([t]), np.array([float(WAVES)]))[0])
+    return both / 2 if t >= 0 else 1 - both / 2
 
 
 def _aggregated(_column: str) -> list[pl.Expr]:
@@ -205,7 +269,30 @@ def _finished(fees: FeeModel, notional: float, style: Style) -> list[pl.Expr]:
         first_reason({**share_reason, **nothing}).alias("net_mean_reason"),
         *map(pl.col, quantiles),
         first_reason({**_EMPTY, **_UNKNOWN}).alias("net_quantiles_reason"),
+        *_edge_columns(share_reason),
         *named_by(fees, notional, style),
+    ]
+
+
+def _edge_columns(no_mean: Mapping[Reason, pl.Expr]) -> list[pl.Expr]:
+    error, memory = pl.col("edge_error"), pl.col("edge_memory")
+    net_n = pl.col("net_n").fill_null(0)
+    reason = first_reason(
+        {
+            **no_mean,
+            Reason.TOO_FEW: no_mean[Reason.TOO_FEW]
+            | (net_n < MIN_PAIRS)
+            | (memory == Reason.TOO_FEW.value),
+            Reason.DEGENERATE: error.is_nan(),
+            Reason.LONG_MEMORY: memory == Reason.LONG_MEMORY.value,
+        }
+    )
+    tested = reason.is_null()
+    return [
+        pl.when(first_reason(no_mean).is_null()).then("edge").alias("edge_mean_bps"),
+        pl.when(tested).then(error).alias("edge_error_bps"),
+        pl.when(tested).then("edge_chance").alias("edge_p_value"),
+        reason.alias("edge_reason"),
     ]
 
 

@@ -24,6 +24,7 @@ from toolkit.statistics.contract import (
 )
 from toolkit.statistics.definition import holding
 from toolkit.statistics.estimators import MOMENTS, QUANTILES, ROBUST
+from toolkit.statistics.false_discovery import q_values
 from toolkit.statistics.fee_table import NOTIONAL, FeeModel, Style
 from toolkit.statistics.flags import FLAGS, with_flags
 from toolkit.statistics.half_life import HALF_LIFE
@@ -32,6 +33,7 @@ from toolkit.statistics.net_spread import net_summary
 from toolkit.statistics.persistence import persistence
 from toolkit.statistics.plausibility import plausibility
 from toolkit.statistics.rates_in_force import with_apr
+from toolkit.statistics.unit_root import unit_root_test, why_no_test
 from toolkit.statistics.windows import window_of
 
 SPREAD_ORDER = "-spread_last_size_log_bps"
@@ -95,12 +97,30 @@ def screen(
     last_percentile           Float64  %         observations of the window below the newest,
                                                  and half of those equal to it, of all
     last_percentile_reason    String   none      empty, too_few (fewer than 100 observations)
-    net_edge_bps              Float64  bps       last, with ``fees``: net while it is above 0, as
-                                                 the mean of all time with a known cost: net_share
-                                                 times net_mean_bps. It is the area beyond the
-                                                 cost in bps h per hour
+    adf_n                     Int64    count     observations of the longest run without a gap
+    adf_t                     Float64  none      of the test for a unit root, as in `stationarity`
+    reversion_p_value         Float64  none      chance of a t as low where the spread returns to
+                                                 no level: the adf_p_value of `stationarity`
+    reversion_q_value         Float64  none      the same for the whole screen: see below
+    reversion_tests           Int64    count     m, the trajectories with such a p-value
+    reversion_reason          String   none      empty, too_few, degenerate
+    net_edge_bps              Float64  bps       with ``fees``, after the figures of `net_summary`:
+                                                 net while it is above 0, as the mean of all time
+                                                 with a known cost: net_share times net_mean_bps.
+                                                 It is the area beyond the cost in bps h per hour
     net_edge_reason           String   none      empty, unknown_fee, too_few
+    edge_q_value              Float64  none      with ``fees``, after edge_reason: as
+                                                 reversion_q_value, of edge_p_value
+    edge_tests                Int64    count     m, the trajectories with such a p-value
+    edge_q_reason             String   none      as edge_reason
     ========================  =======  ========  ================================================
+
+    Of many spreads some have a small p-value by chance. Those with a q-value up to q are expected
+    to be false discoveries in at most the share q (Benjamini and Hochberg 1995). It is over all m
+    trajectories measured that have the p-value, before ``where``, ``exclude_flags`` and ``top``
+    choose any: to choose by the q-value changes no other. It holds for spreads apart from each
+    other and for those that move alike (see `toolkit.statistics.false_discovery`). The p-value of
+    the edge is that of its mean at all times, not of net_edge_bps, which cannot be below 0.
 
     Raises
     ------
@@ -131,7 +151,34 @@ def screen(
         step_s=step_s,
         max_stale_s=max_stale_s,
     )
+    found = with_q_values(found)
     return Ranking.of(found.schema, where, sort, top, exclude_flags).applied(found)
+
+
+def with_q_values(found: pl.DataFrame) -> pl.DataFrame:
+    """Add the q-values of `screen` to the figures of all its trajectories, where there are any.
+
+    >>> figures = {"reversion_p_value": [0.01, 0.04], "reversion_reason": [None, None]}
+    >>> with_q_values(pl.DataFrame(figures))["reversion_q_value"].to_list()
+    [0.02, 0.04]
+    """
+    for name, after in (("reversion", "reversion_p_value"), ("edge", "edge_reason")):
+        if after not in found.columns:
+            continue
+        chances = found[f"{name}_p_value"]
+        added = [
+            q_values(chances).alias(f"{name}_q_value"),
+            pl.repeat(chances.count(), found.height, eager=True)
+            .cast(pl.Int64)
+            .alias(f"{name}_tests"),
+        ]
+        if name == "edge":
+            added.append(found["edge_reason"].alias("edge_q_reason"))
+        names = found.columns
+        at = names.index(after) + 1
+        found = found.with_columns(added)
+        found = found.select(names[:at] + [each.name for each in added] + names[at:])
+    return found
 
 
 def spread_figures(
@@ -147,6 +194,8 @@ def spread_figures(
 ) -> pl.DataFrame:
     """Measure spreads as `screen` does, every trajectory in the order of the keys.
 
+    Each has its own figures alone: `with_q_values` adds those of all together.
+
     >>> rows = {"trajectory": ["A_B:X.spot:Y.spot"], "ts": [0], "spread_log_bps": [5.0]}
     >>> spread_figures(pl.DataFrame(rows), 0, 60).select("last_age_s", "last_z_reason").row(0)
     (60, 'too_few')
@@ -155,8 +204,8 @@ def spread_figures(
     question = Question(
         "spread.screen/2", *window_of(frame, start, end), _COLUMN, step_s, max_stale_s
     )
-    odd = plausibility(_COLUMN)
-    found = with_flags(frame, question, *_LEVEL, odd, _latest(question.end))
+    odd, root = plausibility(_COLUMN), unit_root_test(_reversion)
+    found = with_flags(frame, question, *_LEVEL, odd, _latest(question.end), root)
     if fees is None:
         return found
     net = net_summary(
@@ -242,6 +291,18 @@ def percentile_of(n_below: pl.Expr, n_equal: pl.Expr, n: pl.Expr) -> pl.Expr:
     [92.0, None]
     """
     return pl.when(n >= LEAST_COMPARED).then(100 * (n_below + n_equal / 2) / n)
+
+
+def _reversion(_column: str) -> list[pl.Expr]:
+    """Build the columns of the test for a unit root."""
+    reason = why_no_test()
+    tested = reason.is_null()
+    return [
+        pl.col("adf_n").fill_null(0),
+        pl.when(tested).then("adf_t").alias("adf_t"),
+        pl.when(tested).then("adf_chance").alias("reversion_p_value"),
+        reason.alias("reversion_reason"),
+    ]
 
 
 def _latest(end: int) -> Statistic:

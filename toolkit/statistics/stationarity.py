@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
 from toolkit.market import When
 from toolkit.statistics.contract import Frame, Question, Reason, first_reason, whole_number
-from toolkit.statistics.half_life import MIN_PAIRS
 from toolkit.statistics.kernel import Statistic, measure
-from toolkit.statistics.lags import Floats, Integers, Observations, parts
+from toolkit.statistics.lags import MIN_PAIRS, Floats, Integers, Observations, parts
+from toolkit.statistics.unit_root import CRITICAL, run_edges, unit_root_test, why_no_test
 from toolkit.statistics.windows import window_of
 
 ACF_STEPS = (1, 10, 60, 1440)
@@ -24,15 +23,6 @@ ACF_STEPS = (1, 10, 60, 1440)
 VARIANCE_RATIO_STEPS = (2, 10, 60, 240, 1440)
 """The horizons of the variance ratios, in steps."""
 
-_CRITICAL = {
-    "1pct": (-3.43035, -6.5393, -16.786, -79.433),
-    "5pct": (-2.86154, -2.8903, -4.234, -40.040),
-    "10pct": (-2.56677, -1.5384, -2.809, 0.0),
-}
-"""By MacKinnon: c + c1 / T + c2 / T^2 + c3 / T^3, with an intercept and no trend."""
-
-_ROWS_AT_ONCE = 20_000
-_COLLINEAR = 1e-10
 _LEAST_HORIZONS = 5
 _FEW_STEPS = 10
 _NO_PRODUCT = 1e-13
@@ -72,6 +62,8 @@ def stationarity(
     adf_n                    Int64    count  observations of the longest run, 0 for none
     adf_lags                 Int64    count  p
     adf_t                    Float64  none   t-statistic of b
+    adf_p_value              Float64  none   chance of a t as low under a unit root, by MacKinnon
+                                             (1994) for long series
     adf_critical_1pct        Float64  none   1 % critical value, also for 5pct and 10pct
     rejects_unit_root_5pct   Boolean  none   adf_t < adf_critical_5pct
     adf_reason               String   none   empty, too_few, degenerate
@@ -90,6 +82,8 @@ def stationarity(
 
     References
     ----------
+    MacKinnon, J. G. (1994), Approximate asymptotic distribution functions for unit-root and
+    cointegration tests, Journal of Business and Economic Statistics 12.
     MacKinnon, J. G. (2010), Critical values for cointegration tests, Queen's Economics Department
     Working Paper 1227.
     Lo, A. W. and MacKinlay, A. C. (1988), Stock market prices do not follow random walks: evidence
@@ -110,30 +104,45 @@ def stationarity(
     """
     lags = None if adf_lags is None else whole_number("adf_lags", adf_lags, 0)
     question = Question(
-        "spread.stationarity/1",
+        "spread.stationarity/2",
         *window_of(frame, start, end),
         column,
         step_s,
         max_stale_s,
         (("adf_lags", lags),),
     )
-    tests = Statistic(
+    ratios = Statistic(
         lambda _column: [],
-        _results,
-        lambda rows: pl.concat(_fitted(part, lags) for part in parts(rows)),
+        lambda _column: [
+            *(each for steps in VARIANCE_RATIO_STEPS for each in _ratio(steps)),
+            *(each for steps in ACF_STEPS for each in _acf(steps)),
+        ],
+        lambda rows: pl.concat(map(_fitted, parts(rows))),
     )
-    return measure(frame, question, tests)
+    return measure(frame, question, unit_root_test(_unit_root, lags), ratios)
 
 
-def _fitted(rows: pl.DataFrame, lags: int | None) -> pl.DataFrame:
+def _unit_root(_column: str) -> list[pl.Expr]:
+    t, reason = pl.col("adf_t"), why_no_test()
+    tested = reason.is_null()
+    shown = {"adf_t": "adf_t", "adf_p_value": "adf_chance"}
+    shown |= {name: name for name in (f"adf_critical_{level}" for level in CRITICAL)}
+    return [
+        pl.col("adf_n").fill_null(0),
+        pl.col("adf_lags"),
+        *(pl.when(tested).then(column).alias(name) for name, column in shown.items()),
+        pl.when(tested).then(t < pl.col("adf_critical_5pct")).alias("rejects_unit_root_5pct"),
+        reason.alias("adf_reason"),
+    ]
+
+
+def _fitted(rows: pl.DataFrame) -> pl.DataFrame:
     """Compute the figures of each trajectory of a chunk, NaN where there is none."""
     held = Observations.of(rows)
     found: dict[str, list[float]] = {name: [] for name in _SCHEMA}
     for values, since_steps in _each(held):
-        cuts = np.flatnonzero(np.diff(since_steps) != 1) + 1
-        edges = np.concatenate([[0], cuts, [len(values)]])
-        longest = int(np.diff(edges).argmax())
-        figures = _adf(values[edges[longest] : edges[longest + 1]], lags)._asdict()
+        edges = run_edges(since_steps)
+        figures: dict[str, float] = {}
         for steps in VARIANCE_RATIO_STEPS:
             ratio, z = _variance_ratio(values, edges, steps)
             figures |= {f"variance_ratio_{steps}": ratio, f"variance_ratio_{steps}_z": z}
@@ -153,50 +162,8 @@ def _each(held: Observations) -> Iterator[tuple[Floats, Floats]]:
         yield held.value[first:last], held.since_s[first:last] / step_s
 
 
-class _Adf(NamedTuple):
-    adf_n: int
-    adf_lags: int
-    adf_t: float
-
-
 _RATIOS = [f"variance_ratio_{steps}{z}" for steps in VARIANCE_RATIO_STEPS for z in ("", "_z")]
-_SCHEMA = dict.fromkeys(["adf_n", "adf_lags"], pl.Int64) | dict.fromkeys(
-    ["adf_t", *_RATIOS], pl.Float64
-)
-
-
-def _adf(run: Floats, lags: int | None) -> _Adf:
-    """Compute the t-statistic of the level: infinite for too few values, NaN for no residual.
-
-    Of the triangle R of a QR decomposition with the level next to last and dx last, it is the
-    entry of both over that of dx alone, in units of the residual's standard error. Blocks of rows
-    are decomposed one after another, so that memory stays flat.
-    """
-    n = len(run)
-    if lags is None:
-        lags = math.floor(12 * (n / 100) ** 0.25)
-    if n < 10 * (lags + 2):
-        return _Adf(n, lags, math.inf)
-    run = run - run.mean()
-    change = np.diff(run)
-    count = len(change) - lags
-    triangle = np.empty((0, lags + 3))
-    for at in range(0, count, _ROWS_AT_ONCE):
-        to = min(at + _ROWS_AT_ONCE, count)
-        block = np.empty((to - at, lags + 3))
-        block[:, 0] = 1
-        for lag in range(1, lags + 1):
-            block[:, lag] = change[lags + at - lag : lags + to - lag]
-        block[:, -2] = run[lags + at : lags + to]
-        block[:, -1] = change[lags + at : lags + to]
-        triangle = np.asarray(np.linalg.qr(np.vstack([triangle, block]), mode="r"))
-    sizes = np.linalg.norm(triangle, axis=0)
-    if (np.abs(np.diag(triangle)) <= _COLLINEAR * sizes).any():
-        return _Adf(n, lags, math.nan)
-    freedom = count - lags - 2
-    side, residual = triangle[-2, -1], abs(triangle[-1, -1])
-    sign = math.copysign(1, triangle[-2, -2])
-    return _Adf(n, lags, float(sign * side * math.sqrt(freedom) / residual))
+_SCHEMA = dict.fromkeys(_RATIOS, pl.Float64)
 
 
 def _variance_ratio(values: Floats, edges: Integers, steps: int) -> tuple[float, float]:
@@ -276,29 +243,6 @@ def _pairs_in_windows(counts: Integers, steps: int) -> float:
     at = np.minimum(windows, steps)
     both_sides = 2 * (windows * number[at] - moment[at]) - windows * shared[0]
     return float(both_sides.sum())
-
-
-def _results(_column: str) -> list[pl.Expr]:
-    t, count = pl.col("adf_t"), pl.col("adf_n").fill_null(0)
-    observations = pl.when(count > pl.col("adf_lags") + 1).then(count - pl.col("adf_lags") - 1)
-    critical = {
-        name: sum((c / observations**power for power, c in enumerate(rest, 1)), pl.lit(first))
-        for name, (first, *rest) in _CRITICAL.items()
-    }
-    fitted = t.is_finite()
-    return [
-        count.alias("adf_n"),
-        pl.col("adf_lags"),
-        pl.when(fitted).then(t).alias("adf_t"),
-        *(
-            pl.when(fitted).then(value).alias(f"adf_critical_{name}")
-            for name, value in critical.items()
-        ),
-        pl.when(fitted).then(t < critical["5pct"]).alias("rejects_unit_root_5pct"),
-        _why(t).alias("adf_reason"),
-        *(each for steps in VARIANCE_RATIO_STEPS for each in _ratio(steps)),
-        *(each for steps in ACF_STEPS for each in _acf(steps)),
-    ]
 
 
 def _why(figure: pl.Expr, too_few: pl.Expr | None = None) -> pl.Expr:

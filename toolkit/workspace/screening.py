@@ -37,6 +37,7 @@ from toolkit.statistics.screening import (
     funding_figures,
     rate_figures,
     spread_figures,
+    with_q_values,
 )
 from toolkit.store import Store, pair_advice, service_clock, sync_advice
 from toolkit.tables import ROWS
@@ -124,7 +125,7 @@ class Screening:
         values = dict.fromkeys((each.name for each in ROWS[self.family].values), pl.Float64)
         nothing = pl.DataFrame(schema={"trajectory": pl.String, "ts": pl.Int64, **values})
         polled = (PollCount(0, 0), 1) if self.kind.kept else None
-        return self._measured(nothing, Interval(0, 1), fees, polled).schema
+        return with_q_values(self._measured(nothing, Interval(0, 1), fees, polled)).schema
 
     def ranking(
         self,
@@ -222,7 +223,7 @@ class Screening:
         """Return the rows by trajectory, and raise where there is none."""
         if found.is_empty():
             raise EmptyWindowError(f"{store.path} holds no {self.family} in {window}")
-        return found.sort("trajectory")
+        return with_q_values(found.sort("trajectory"))
 
     def _measured(
         self,

@@ -23,7 +23,7 @@ from toolkit.market import EventFamily
 from toolkit.statistics.event_documents import identified
 from toolkit.statistics.events import event_lifecycles
 from toolkit.statistics.level import Level
-from toolkit.statistics.screening import spread_figures
+from toolkit.statistics.screening import spread_figures, with_q_values
 
 A, B, C = (f"{symbol}:X.spot:Y.futures" for symbol in ("A_U", "B_U", "C_U"))
 
@@ -145,7 +145,7 @@ def catalogue():
     )
 
 
-def lines(asked=(A, B, C)):
+def lines(asked=(A, B, C), **measured):
     rows = pl.DataFrame(
         {
             "trajectory": [A] * 10 + [B],
@@ -155,7 +155,9 @@ def lines(asked=(A, B, C)):
     ).with_columns(spread_basis=pl.lit("legs", pl.Categorical))
     beyond = Level(absolute=True).measure(rows, 0, 600)
     recent = rows.group_by("trajectory").agg(recent="spread_log_bps")
-    figures = spread_figures(rows, 0, 600)
+    figures = with_q_values(spread_figures(rows, 0, 600)).with_columns(
+        pl.lit(value).alias(name) for name, value in measured.items()
+    )
     return spread_lines(catalogue(), figures, beyond, recent, asked=asked, now=1860)
 
 
@@ -171,6 +173,22 @@ def test_every_missing_number_of_a_spread_has_a_reason():
     ]
     assert lines(asked=(A, B))["notes"][2] == "never asked for in the window"
     assert found["level_share"][0] == pytest.approx(60 / 600)
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        ("several_speeds", "one speed beneath noise does not fit"),
+        ("spikes_dominate", "more than half of the variance is that of a few spikes"),
+        ("tests_disagree", "one test finds a return to the mean, another does not"),
+    ],
+)
+def test_a_half_life_without_its_interval_says_so_in_the_notes(reason, words):
+    bounds = {"half_life_upper_s": None, "half_life_upper_reason": reason}
+    doubted = lines(half_life_s=60.0, half_life_reason=None, **bounds)
+    assert doubted["notes"][0].startswith(f"half-life not believed: {words}")
+    missing = lines(half_life_s=None, half_life_reason=reason, **bounds)
+    assert missing["notes"][0].startswith(f"no half-life: {words}")
 
 
 def test_the_shown_table_has_units_and_no_zero_for_what_is_missing():

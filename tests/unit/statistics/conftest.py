@@ -51,12 +51,12 @@ def start() -> int:
 
 @pytest.fixture
 def autoregressive() -> Callable[..., np.ndarray]:
-    """Stationary AR(1) paths, one a row: x_t = phi x_(t-1) + a standard normal."""
+    """AR(1) paths, one a row, stationary below 1: x_t = phi x_(t-1) + a standard normal."""
 
     def build(phi: float, length: int, seed: int, paths: int = 1) -> np.ndarray:
         shocks = np.random.default_rng(seed).standard_normal((paths, length))
         out = np.empty_like(shocks)
-        out[:, 0] = shocks[:, 0] / np.sqrt(1 - phi**2)
+        out[:, 0] = shocks[:, 0] / np.sqrt(1 - phi**2) if abs(phi) < 1 else shocks[:, 0]
         for at in range(1, length):
             out[:, at] = phi * out[:, at - 1] + shocks[:, at]
         return out

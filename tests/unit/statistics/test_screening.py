@@ -6,11 +6,14 @@ import numpy as np
 import polars as pl
 import pytest
 from scipy.stats import percentileofscore
+from scipy.stats import t as student
+from statsmodels.stats.multitest import multipletests
 
 from toolkit.errors import InputError
 from toolkit.statistics import funding, spread
 from toolkit.statistics.contract import beside
-from toolkit.statistics.fees import FeeModel
+from toolkit.statistics.fees import Fee, FeeModel
+from toolkit.statistics.long_run import memories
 from toolkit.statistics.passes import in_one_pass
 from toolkit.statistics.persistence import persistence
 from toolkit.statistics.quality import flags
@@ -155,3 +158,88 @@ def test_funding_is_its_carry_net_and_persistence_side_by_side() -> None:
     found = funding_figures(frame, *window, fees=FEES)
     assert found.equals(beside(carried, steady, "persistence"))
     assert found["flips"].item() == steady["flips"].item() > 0
+
+
+def test_p_and_q_values_are_those_of_statsmodels_over_all_trajectories(frame: pl.DataFrame) -> None:
+    found = spread.screen(frame, *WINDOW, fees=FEES, where="n > 0", top=2, sort="trajectory")
+    every = spread.screen(frame, *WINDOW, fees=FEES, sort="trajectory")
+    assert every.head(2).equals(found)  # to choose rows changes no q-value
+    tested = spread.stationarity(frame, *WINDOW).sort("trajectory")
+    assert every["reversion_p_value"].to_list() == tested["adf_p_value"].to_list()
+    assert set(every["reversion_tests"]) == {3}
+    for name in ("reversion", "edge"):
+        of_tests = every.drop_nulls(f"{name}_p_value")
+        assert set(every[f"{name}_tests"]) == {of_tests.height}
+        expected = multipletests(of_tests[f"{name}_p_value"], method="fdr_bh")[1]
+        assert of_tests[f"{name}_q_value"].to_list() == pytest.approx(expected, rel=1e-12)
+        assert every[f"{name}_q_value"].null_count() == 3 - of_tests.height
+
+
+def test_the_p_value_of_the_edge_is_that_of_its_mean_over_its_long_run_error(
+    frame: pl.DataFrame,
+) -> None:
+    found = spread.net_summary(frame, *WINDOW, fees=FEES)
+    for row in found.iter_rows(named=True):
+        rows = frame.filter(trajectory=row["trajectory"])
+        spread_bps = 1e4 * (rows["sell_price"] / rows["buy_price"] - 1).to_numpy()
+        net = np.abs(spread_bps) - row["cost_bps"]
+        place = (np.arange(ROWS) + 0.5) / ROWS
+        waves = [2 * ((net * np.cos(np.pi * k * place)).mean()) ** 2 for k in range(1, 9)]
+        (memory,) = memories([net])
+        assert row["edge_mean_bps"] == pytest.approx(net.mean(), rel=0.02)
+        if row["edge_reason"] is None:
+            error = np.sqrt(memory.excess * np.mean(waves))
+            assert row["edge_error_bps"] == pytest.approx(error, rel=0.1)
+            t = row["edge_mean_bps"] / row["edge_error_bps"]
+            assert row["edge_p_value"] == pytest.approx(student.sf(t, 8), rel=1e-9)
+
+
+def test_an_edge_whose_memory_exceeds_the_window_has_no_p_value() -> None:
+    drift = np.linspace(200, 400, ROWS) + np.random.default_rng(1).standard_normal(ROWS)
+    rows = {"trajectory": KEYS[0], "ts": START + 60 * np.arange(ROWS), "spread_bps": drift}
+    row = spread.net_summary(pl.DataFrame(rows), *WINDOW, fees=FEES).row(0, named=True)
+    assert (row["edge_p_value"], row["edge_reason"]) == (None, "long_memory")
+    assert row["edge_mean_bps"] == pytest.approx(300 - row["cost_bps"], rel=0.01)
+    few = spread.net_summary(pl.DataFrame(rows).head(50), *WINDOW, fees=FEES).row(0, named=True)
+    assert (few["edge_p_value"], few["edge_reason"]) == (None, "too_few")
+
+
+def edges(paths: np.ndarray) -> pl.DataFrame:
+    """What `net_summary` finds of paths of minutes that cost nothing."""
+    count, length = paths.shape
+    keys = [f"A{k:03}_B:X.spot:Y.spot" for k in range(count)]
+    ts, values = 60 * np.tile(np.arange(length), count), 1000 + paths.ravel()
+    rows = {"trajectory": np.repeat(keys, length), "ts": ts, "spread_bps": values}
+    free = [Fee(name, None, 0, taker_bps=0.0, slippage_bps=0.0) for name in ("X", "Y")]
+    return spread.net_summary(
+        pl.DataFrame(rows), 0, 60 * length, fees=FeeModel("none", tuple(free))
+    )
+
+
+def test_the_mean_edge_beneath_memory_has_an_error_that_holds_or_none(autoregressive) -> None:
+    for phi in (0.0, 0.9):
+        found = edges(autoregressive(phi, 4000, seed=5, paths=400)).drop_nulls("edge_error_bps")
+        assert found.height > 0.9 * 400
+        far = ((found["edge_mean_bps"] - 1000) / found["edge_error_bps"]).abs()
+        assert abs((far > student.ppf(0.975, 8)).mean() - 0.05) < 0.03
+    longest = edges(autoregressive(0.9999, 4000, seed=5, paths=100))
+    assert (longest["edge_reason"] == "long_memory").mean() > 0.9
+
+
+@pytest.mark.slow
+def test_of_screens_of_walks_as_many_find_a_return_as_q_says() -> None:
+    """120 screens of 20 walks: where no spread returns, each discovery is false."""
+    draw, found = np.random.default_rng(6), 0
+    ts = START + 60 * np.arange(ROWS)
+    for _ in range(120):
+        walks = np.cumsum(draw.standard_normal((20, ROWS)), axis=1)
+        rows = pl.DataFrame(
+            {
+                "trajectory": np.repeat([f"A{k:02}_B:X.spot:Y.spot" for k in range(20)], ROWS),
+                "ts": np.tile(ts, 20),
+                "spread_log_bps": walks.ravel(),
+            }
+        )
+        screened = spread.screen(rows, *WINDOW)
+        found += (screened["reversion_q_value"] <= 0.1).any()
+    assert found / 120 < 0.1 + 3.5 * np.sqrt(0.09 / 120)
