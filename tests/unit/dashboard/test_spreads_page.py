@@ -11,7 +11,7 @@ from toolkit.dashboard.spreads_columns import COLUMNS
 from toolkit.intervals import Interval
 from toolkit.market import Trajectory
 from toolkit.statistics.screening import SPREAD_ORDER
-from toolkit.statistics.spread import summary, with_spread
+from toolkit.statistics.spread import stationarity, summary, with_spread
 from toolkit.store import Batch, LoadOrigin, StoreWriter
 
 from .conftest import EDGE, SERVED_AT, START, spread_rows
@@ -136,6 +136,10 @@ def test_the_half_life_is_in_minutes(page, held):
     shown = page(held.path, "spreads")
     (row,) = [row for row in rows(shown) if row["symbol"] == "ETH_USD"]
     assert row["half-life (min)"] == pytest.approx(measured["half_life_s"].item() / 60)
+    halves = measured["acf_half_lag_s"].item() / 60
+    assert row["correlation halves (min)"] == pytest.approx(halves)
+    tested = stationarity(with_spread(held.series(other)), START, SERVED_AT)["adf_p_value"].item()
+    assert tested - 1e-5 <= row["returns (q)"] <= 2 * tested + 1e-5  # over both spreads
 
 
 def test_the_window_and_the_order_are_said(page, held):
