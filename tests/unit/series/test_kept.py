@@ -73,7 +73,10 @@ def test_what_the_dashboards_showed_is_in_the_series_and_nothing_else(rail: Work
     order = ["ts", "trajectory"]
     kept = rows.select("ts", "trajectory", "spread_pct").sort(order)
     assert kept.rows() == shown(rail).sort(order).rows()
-    assert len(keys(rail, "snapshot-funding")) == 54
+    futures = [
+        leg for legs in Simulated(7).listing.values() for leg in legs if leg.market == "futures"
+    ]
+    assert len(keys(rail, "snapshot-funding")) == len(futures)
 
 
 def test_a_missed_poll_is_missing_for_every_pair_and_an_absent_pair_for_none(
