@@ -61,8 +61,8 @@ spreads.select(
 #
 # The half-life is that of the autocorrelation. The usual one, of an AR(1) fitted by least squares,
 # is beside it: noise of the quotes alone makes that too short. Where both differ by more than
-# chance, `noise_share` says how much of the variance is gone a minute later. `too_few`: what there
-# is depends on too few excursions for an interval.
+# chance, `noise_share` says how much of the variance is gone a minute later. An interval needs one
+# speed beneath noise. Where the data reject that, the reason stands in its place.
 
 # %%
 spreads.sort("half_life_s").select(
@@ -104,10 +104,10 @@ days.select(
 # ## Is it the true one?
 #
 # No real market says what its half-life is, so that this cell is for the simulated one alone. There
-# each leg leaves the reference, AURORA.spot, and returns at a speed that was drawn beforehand. One
-# interval in twenty misses it by chance. FORNAX.spot misses it for a reason: it repeats its last
-# close in four minutes of ten (`repeated_share`), and a spread against the price of an earlier
-# minute is not a real one.
+# each leg leaves the reference, AURORA.spot, and returns at a speed that was drawn beforehand, on top
+# of a slow part that lasts for days, as real legs have one. Where the test sees that part there is
+# no interval: `several_speeds` above. Where it does not, more than one interval in twenty misses
+# the planted half-life.
 
 # %%
 planted = {

@@ -141,12 +141,15 @@ if here:
     peak = wide.sort(pl.col("peak_bps").abs()).row(-1, named=True)
     usdc = against["USDC"].df.sort(pl.col("spread_log_bps").abs(), nulls_last=False)
     far = usdc.row(-1, named=True)
-    half = spread.summary().select(pl.col("^half_life(_lower|_upper)?_s$") / 60).row(0)
+    half = spread.summary().row(0, named=True)
+    why = tk.statistics.Reason(half["half_life_upper_reason"]).words
     print(
         f"BTC_USD was up to {abs(peak['peak_bps']):.0f} bps apart between COINBASE and KRAKEN, on "
         f"{tk.format_ts(peak['peak_ts'])},\nand {wide['duration_s'].sum() // 60} minutes 40 bps "
         f"apart or more. After four fills of 10 bps a mean of {net['net_mean_bps'].item():.1f} bps "
-        f"was left then.\nIts half-life was {half[0]:.0f} min ({half[1]:.0f} to {half[2]:.0f}).\n"
+        f"was left then.\n"
+        f"Its half-life, {half['half_life_s'] / 60:.0f} min, has no interval: {why}.\n"
+        f"Its autocorrelation halves after {half['acf_half_lag_s'] / 3600:.1f} h.\n"
         f"For USDC on KRAKEN it was up to {abs(far['spread_log_bps']):.0f} bps from its price in "
         f"dollars, on {far['time']:%Y-%m-%d %H:%M} UTC.\n{spread.footnote}"
     )

@@ -53,7 +53,7 @@ def profile() -> Profile:
 def test_the_schemas_confirm_the_built_in_profile(profile: Profile) -> None:
     assert golden("schemas").request == Request.get(BUILT_IN.schemas_path, {})
     assert {f.kind for f in profile.findings} <= {"tool_missing"}  # those of other messages
-    assert profile.source == Source("simulated", "miniature-fe096343b7a9185e")
+    assert profile.source == Source("simulated", "miniature-f96ce803e9e7887c")
     assert (profile.symbols_path, profile.symbols_limit) == ("/api/v1/data/symbols/search", 1000)
     for family in (Family.PRICE, Family.SPREAD):
         built_in = BUILT_IN.histories[family]
@@ -69,9 +69,9 @@ def test_a_price_page_is_three_prices_newest_first(profile: Profile) -> None:
     page = read_history_page(route, trajectory, message.answer)
     assert page.frame.columns == ["ts", "price", "mark_price", "volume", "extra"]
     assert page.frame.rows() == [
-        (1793750340, 3473.94, None, None, None),
-        (1793750280, 3472.7, None, None, None),
-        (1793750220, 3471.71, None, None, None),
+        (1793750340, 3534.61, None, None, None),
+        (1793750280, 3532.97, None, None, None),
+        (1793750220, 3533.25, None, None, None),
     ]
     assert (page.next_end_time, page.ends, page.findings) == (1793750220, False, ())
 
@@ -86,9 +86,9 @@ def test_a_spread_page_is_three_spreads_positive_where_the_leg_sold_is_dearer(
     page = read_history_page(route, trajectory, message.answer)
     assert page.frame.columns == ["ts", "buy_price", "sell_price", "spread_pct", "extra"]
     assert page.frame.rows() == [
-        (1793750340, 96406.2, 96511.8, 100 * (96511.8 / 96406.2 - 1), None),
-        (1793750280, 96403.7, 96495.9, 100 * (96495.9 / 96403.7 - 1), None),
-        (1793750220, 96400.4, 96513.5, 100 * (96513.5 / 96400.4 - 1), None),
+        (1793750340, 97152.5, 97265.7, 100 * (97265.7 / 97152.5 - 1), None),
+        (1793750280, 97150.2, 97243.6, 100 * (97243.6 / 97150.2 - 1), None),
+        (1793750220, 97144.7, 97255.1, 100 * (97255.1 / 97144.7 - 1), None),
     ]
     assert (page.next_end_time, page.ends, page.findings) == (1793750220, False, ())
 

@@ -73,7 +73,7 @@ def payoff_chart(
     >>> [trace.name for trace in figure.data]
     ['gross', 'mean with its 95 % band', 'mean of all events, gross']
     >>> figure.data[0].median.tolist()
-    [70.0, 60.0]
+    [60.0, 30.0]
     """
     sides = [f"{side}_{figure}_bps" for side in _SIDES for figure in _FIGURES]
     require_columns(frame, [*_COUNTS, *sides, "window_start", "window_end"])

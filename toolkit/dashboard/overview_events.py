@@ -105,7 +105,7 @@ def _show_counted(shell: PageShell) -> None:
         for family, count in counted.items()
     ]
     words = Markdown("Documents{} in the 24 h to {} as the service counts them (held): {}.")
-    whole = Markdown(" of all symbols" if shell.symbols else "")
+    whole = Markdown(" of all symbols") if shell.symbols else Markdown("")
     st.caption(words.format(whole, shell.moment(at), Markdown(", ").join(parts)))
 
 
