@@ -103,11 +103,11 @@ days.select(
 # %% [markdown]
 # ## Is it the true one?
 #
-# No real market says what its half-life is, so that this cell is for the simulated one alone. There
-# each leg leaves the reference, AURORA.spot, and returns at a speed that was drawn beforehand, on top
-# of a slow part that lasts for days, as real legs have one. Where the test sees that part there is
-# no interval: `several_speeds` above. Where it does not, more than one interval in twenty misses
-# the planted half-life.
+# No real market says what its half-life is, so that this cell is for the simulated one alone.
+# There each leg leaves the reference, AURORA.spot, and returns at a speed that was drawn
+# beforehand. Below that lies a slow part that lasts for days, as real legs have one. Where the
+# test sees that part there is no interval: `several_speeds` above. Where it does not, more than
+# one interval in twenty misses the planted half-life.
 
 # %%
 planted = {
