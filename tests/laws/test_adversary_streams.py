@@ -34,8 +34,9 @@ KEYS = {
     "funding": "funding/BTC_USDT:AURORA.futures:DRACO.futures",
 }
 WINDOW = Interval(NOW - DEPTH_S - 3_600, NOW)
-LOG_WINDOWS = (Interval(NOW - 40 * 86_400, NOW - 33 * 86_400), Interval(NOW - 43_200, NOW))
-"""Of an event log: one before its archive begins, and one with documents."""
+BEFORE_A_LOG = Interval(NOW - 40 * 86_400, NOW - 33 * 86_400)
+LOG_S = {"spread": 43_200, "splash": 43_200, "funding": 5 * 86_400}
+"""The last stretch of an event log that has documents enough."""
 
 REQUESTS_ALLOWED = 700
 ALL_ROWS = "all rows"
@@ -118,7 +119,7 @@ def rows_of(client: Client, stream: str) -> list[Row]:
     family = EventFamily(stream.removesuffix(" events"))
     return [
         row
-        for window in LOG_WINDOWS
+        for window in (BEFORE_A_LOG, Interval(NOW - LOG_S[family], NOW))
         for page in client.event_pages(family, window)
         for row in page.frame.select("event_id", "ts_ms", "document").rows()
     ]

@@ -11,7 +11,7 @@ from toolkit.market import Source
 from toolkit.store import Store, StoreWriter
 from toolkit.workspace import data_folder, demo_store, store_beside
 
-OURS = Source("simulated", "seed-7-acd8ce16f9b1")
+OURS = Source("simulated", "seed-7-2701ceaf8055")
 
 
 def test_a_relative_data_home_is_not_followed(tmp_path: Path) -> None:
@@ -21,7 +21,7 @@ def test_a_relative_data_home_is_not_followed(tmp_path: Path) -> None:
 
 def test_another_market_has_a_file_of_its_own_and_the_first_one_stays(tmp_path: Path) -> None:
     path, others = demo_store(OURS, tmp_path / "new")
-    assert (path.name, others) == ("demo-acd8ce16f9b1.duckdb", [])
+    assert (path.name, others) == ("demo-2701ceaf8055.duckdb", [])
     path.write_text("kept")
     later, others = demo_store(Source("simulated", "seed-7-0123456789ab"), tmp_path / "new")
     assert (later.name, others) == ("demo-0123456789ab.duckdb", [path])
@@ -39,7 +39,7 @@ def earlier(tmp_path: Path) -> Path:
 
 def test_beside_a_named_store_of_an_earlier_market_one_of_this_begins(earlier: Path) -> None:
     before = earlier.read_bytes()
-    beside = earlier.with_name("mine-acd8ce16f9b1.duckdb")
+    beside = earlier.with_name("mine-2701ceaf8055.duckdb")
     assert store_beside(earlier, OURS) == beside
     StoreWriter(Store(beside)).bind(OURS)
     assert store_beside(earlier, OURS) == store_beside(beside, OURS) == beside
