@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -224,33 +225,22 @@ def holdings(
     )
     rows: list[dict[str, Any]] = []
     settled = settlements(frame, *_SETTLED)
+    entered = partial(_samples, horizons_s=lengths, every_s=every_s)
     memory = funding_memories(settled, question)
     for legs in _trajectories(settled, question):
-        costs = costs_over_time([legs.key], fees, notional, style) if fees else None
         marks = None if priced is None else priced[legs.key]
         position = FundedPosition(legs.ts, legs.buy_rate, legs.sell_rate, marks, compound)
-        samples = _samples(
-            legs,
-            position,
-            question,
-            costs,
-            memory[legs.key],
-            horizons_s=sorted(lengths),
-            every_s=every_s,
-        )
+        costs = costs_over_time([legs.key], fees, notional, style) if fees else None
+        samples = entered(legs, position, question, costs, memory=memory[legs.key])
         shared = {"trajectory": legs.key, "notional_basis": position.basis}
         rows += [shared | figures(sample) | _lacks(sample, legs.key, priced) for sample in samples]
     table = {"fee_model": fees.name, "fee_model_hash": fees.hash} if fees else {}
     columns = {"trajectory": frame.collect_schema()["trajectory"]}
     columns |= schema(funding_only=funding_only)
-    return pl.DataFrame(
-        [{name: row.get(name) for name in columns} for row in rows], schema=columns, orient="row"
-    ).with_columns(
-        *(
-            pl.lit(table.get(name), pl.String).alias(name)
-            for name in ("fee_model", "fee_model_hash")
-        ),
-        *question.columns,
+    whole = [{name: row.get(name) for name in columns} for row in rows]
+    named = ("fee_model", "fee_model_hash")
+    return pl.DataFrame(whole, schema=columns, orient="row").with_columns(
+        *(pl.lit(table.get(name), pl.String).alias(name) for name in named), *question.columns
     )
 
 
@@ -343,12 +333,12 @@ def _samples(
     position: FundedPosition,
     question: Question,
     costs: pl.DataFrame | None,
-    memory: Memory,
     *,
+    memory: Memory,
     horizons_s: list[int],
     every_s: int,
 ) -> Iterator[Sample]:
-    """Enter at each due time, and keep what counts: a sample of each horizon."""
+    """Enter at each due time, and keep what counts: a sample of each horizon, shortest first."""
     path = position.path()
     first = -(-question.start // every_s) * every_s
     due = np.arange(first, question.end + 1, every_s, dtype=np.int64)
@@ -357,7 +347,7 @@ def _samples(
         late_s: position.moments(due + late_s, path)
         for late_s in {0, *(each % every_s for each in horizons_s)}
     }
-    for horizon_s in horizons_s:
+    for horizon_s in sorted(horizons_s):
         n_due = max((question.end - first - horizon_s) // every_s + 1, 0)
         steps, late_s = divmod(horizon_s, every_s)
         opened, closed = moments[0][:n_due], moments[late_s][steps : steps + n_due]

@@ -110,13 +110,9 @@ def rates(
     return found.with_columns(watched.question("events.rates/2", cluster=cluster).columns)
 
 
-def rates_of_groups(watched: Watched, groups: pl.DataFrame, cluster: str) -> pl.DataFrame:
-    """Compute the columns of `rates` of the groups given, without those of the question.
-
-    Before the rates are also ``freedom``, ``long_bursts`` and ``pooled`` of `dispersions`.
-    """
-    names, opened = watched.names, watched.openings()
-    start, end = watched.window
+def _counted(watched: Watched, cluster: str) -> pl.DataFrame:
+    """Count the openings of each group, with the times between them and their dispersion."""
+    opened, (start, end) = watched.openings(), watched.window
     between = pl.col("t_open").diff().over("_number", "stretch").cast(pl.Float64)
     found = (
         opened.select("_number", between.alias("between"))
@@ -132,12 +128,20 @@ def rates_of_groups(watched: Watched, groups: pl.DataFrame, cluster: str) -> pl.
     )
     inside = pl.col("t_open").is_between(start, end, closed="left")
     counted = watched.lives.group_by("_number").agg(inside.sum().cast(pl.Int64).alias("opened"))
-    figures = (
+    return (
         watched.groups.join(counted, on="_number")
         .join(found, on="_number", how="left")
         .join(dispersions(watched, opened, cluster), on="_number", how="left")
         .drop("_number")
     )
+
+
+def rates_of_groups(watched: Watched, groups: pl.DataFrame, cluster: str) -> pl.DataFrame:
+    """Compute the columns of `rates` of the groups given, without those of the question.
+
+    Before the rates are also ``freedom``, ``long_bursts`` and ``pooled`` of `dispersions`.
+    """
+    names, figures = watched.names, _counted(watched, cluster)
     none = {"cluster": NONE, "n_clusters": 0, "fano": 1.0, "long_bursts": False, "pooled": 1.0}
     rows = (
         groups.select(names)
