@@ -127,7 +127,7 @@ class Held:
     @property
     def clock_stands(self) -> bool:
         """Whether the service's clock stands still, as that of a replay does."""
-        return clock_stands(self.streams, self.loads, self.source)
+        return clock_stands(self.streams, self.source)
 
 
 def store_version(path: Path) -> Version:

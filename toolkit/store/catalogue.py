@@ -147,17 +147,19 @@ def clock_offset_s(catalogue: pl.DataFrame, loads: pl.DataFrame) -> int:
     return int(moments["served_at"][-1] - moments["at"][-1]) if moments.height else 0
 
 
-def clock_stands(catalogue: pl.DataFrame, loads: pl.DataFrame, source: Source) -> bool:
+def clock_stands(catalogue: pl.DataFrame, source: Source) -> bool:
     """Return whether the service's clock stands still, as that of a replay does.
 
-    Where the newest two answers are 5 s apart or more by the local clock, they tell it. Otherwise
-    the clock of a replay stands, and any other runs.
+    ``catalogue`` is of `toolkit.store.Store`. Where the newest two answers are 5 s apart or more by
+    the local clock, they tell it. Otherwise the clock of a replay stands, and any other runs.
 
-    >>> loads = pl.DataFrame({"served_at": [400, 400], "started_at": [60, 0]})
-    >>> clock_stands(pl.DataFrame({"served_at": [], "asked_at": []}), loads, Source("live", "x"))
+    >>> answers = pl.DataFrame({"served_at": [400, 400], "asked_at": [60, 0]})
+    >>> clock_stands(answers, Source("live", "x"))
     True
+    >>> clock_stands(answers.head(1), Source("live", "x"))
+    False
     """
-    moments = _moments(catalogue, loads)
+    moments = _answered(catalogue, "asked_at")
     before = moments.filter(pl.col("at") <= pl.col("at").last() - _TELLS_S)
     if before.is_empty():
         return source.kind == "replay"
@@ -176,7 +178,7 @@ def service_now(
     >>> service_now(none, loads.head(1), Source("replay", "x"), 1_100)
     400
     """
-    if clock_stands(catalogue, loads, source):
+    if clock_stands(catalogue, source):
         moments = _moments(catalogue, loads)
         return int(moments["served_at"][-1]) if moments.height else local_now
     return local_now + clock_offset_s(catalogue, loads)
@@ -187,13 +189,16 @@ def _moments(catalogue: pl.DataFrame, loads: pl.DataFrame) -> pl.DataFrame:
 
     Without an answer these are the starts of loads.
     """
-    found = [
+    found = _answered(catalogue, "asked_at")
+    return found if found.height else _answered(loads, "started_at")
+
+
+def _answered(frame: pl.DataFrame, at: str) -> pl.DataFrame:
+    return (
         frame.select(at=pl.col(at).cast(pl.Int64), served_at=pl.col("served_at").cast(pl.Int64))
         .drop_nulls()
         .sort("at", "served_at")
-        for frame, at in ((catalogue, "asked_at"), (loads, "started_at"))
-    ]
-    return found[0] if found[0].height else found[1]
+    )
 
 
 def never_asked(asked: Iterable[Stream]) -> list[str]:

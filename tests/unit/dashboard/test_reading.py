@@ -93,9 +93,11 @@ def test_a_commit_of_one_trajectory_leaves_the_version_of_every_other(held: Stor
 
 
 def test_a_commit_elsewhere_leaves_what_was_measured(held: Store) -> None:
-    before = measure_figures(look(held), "spread", WINDOW)
+    before = measure_level(look(held), "spread", WINDOW, Level())
+    figures = measure_figures(look(held), "spread", WINDOW)
     bring(held, LEG, price_rows().with_columns(price=pl.lit(1.0)))
-    assert measure_figures(look(held), "spread", WINDOW) is before
+    assert measure_level(look(held), "spread", WINDOW, Level()) is before
+    assert measure_figures(look(held), "spread", WINDOW).equals(figures)
 
 
 def test_what_followed_events_is_measured_anew_when_their_prices_change(held: Store) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
+import polars as pl
 import pytest
 
 from toolkit.dashboard.age import age_facts
@@ -78,7 +79,8 @@ def test_the_age_is_that_of_now_and_turns_amber_and_red_above_the_plans_delay(ag
     late = read_held(full.path, store_version(full.path))
     facts = age_facts(late, SERVED_AT)
     assert (facts["late_s"], facts["old_s"]) == (None, None)  # the clock of a replay stands
-    runs = replace(late, source=Source("live", "rail"))
+    undated = late.streams.with_columns(asked_at=pl.lit(None, pl.Int64))
+    runs = replace(late, source=Source("live", "rail"), streams=undated)
     facts = age_facts(runs, SERVED_AT)
     assert (facts["late_s"], facts["old_s"]) == (330, 930)
 
@@ -89,7 +91,7 @@ def test_each_table_of_streams_has_the_age_of_each_stream(page, aged):
         columns = drawn(page(aged.path, name), key)["columns"]
         (column,) = (each for each in columns if each["kind"] == "age")
         assert column["values"][0] >= 21 * 60
-        assert column["limits"][0] == [300, 900]
+        assert column["limits"][0] == [300, 900, False]
 
 
 def test_a_trajectory_has_an_age_of_its_own_where_it_is_not_that_of_the_bar(page, aged):
