@@ -42,7 +42,7 @@ rail.sync(["BTC_USDT:AURORA.spot:*", "BTC_USDT:AURORA.spot", "BTC_USDT:FORNAX.sp
 # Returns of minutes of AURORA.spot against those of each other leg, up to ten minutes earlier and
 # later. A peak beyond `null_band` is no chance. `ratio` is how much correlation there is after 0
 # over that before 0: far above 1 AURORA.spot leads. It is noise where all correlation is at 0, as
-# it is at minutes unless a lead is longer than that.
+# where a leg takes over each move within the minute.
 
 # %%
 leads = rail.measure(tk.statistics.spread.lead_lag).sort("lead_lag_ratio", descending=True)
@@ -56,8 +56,8 @@ leads.select(
 )
 
 # %% [markdown]
-# The first row stands out. At each lag, a minute later is far beyond chance, and a minute earlier
-# is nothing.
+# Several legs follow: part of each move reaches them a minute later. The first row has the highest
+# ratio. At each lag, a minute later is far beyond chance, and a minute earlier is nothing.
 
 # %%
 spread = rail.spread(leads["trajectory"][0])
@@ -71,7 +71,8 @@ by_minute.select("lag_s", "pairs", "correlation", "null_band")
 # Such a row has no news, and the return that follows it has that of several minutes. Hayashi and
 # Yoshida's correlation needs no common clock: without those rows each return counts with all that
 # overlap it. Returns of several minutes overlap their neighbours, so that both sides of 0 are high.
-# A leg that lags would still be higher on one of them.
+# A leg that lags is still higher on one of them. FORNAX.spot does both: the minute after is higher
+# than the minute before, by much less than it seemed on the clock of minutes.
 
 # %%
 buy, sell = rail.prices("BTC_USDT:AURORA.spot"), rail.prices("BTC_USDT:FORNAX.spot")
