@@ -73,18 +73,24 @@ def test_the_tolerances_hold_for_the_real_values_as_well() -> None:
 
 @pytest.mark.slow
 def test_a_planted_half_life_lies_in_the_interval_of_usual_minutes() -> None:
-    """95 % are nominal; episodes and three weeks of a half-life of hours cost some."""
-    hit = []
+    """95 % are nominal; episodes and three weeks of a half-life of hours cost some.
+
+    Where the episodes are told from the rest, there is a reason in place of an interval.
+    """
+    hit, measured = [], 0
     for seed in SEEDS:
         simulator = Simulator(seed)
         for symbol in LIQUID:
             names = ("AURORA.spot", "BOREAS.spot", "CORONA.spot", "CORONA.futures")
             legs = {leg: simulated_minutes(simulator, symbol, leg) for leg in map(Leg.parse, names)}
             found = half_lives(seed, symbol, legs)
+            measured += found.height
+            found = found.drop_nulls("half_life_lower_s")
             upper = found["half_life_upper_s"].fill_null(np.inf)
             hit += ((found["half_life_lower_s"] < found["planted_s"]) & (
                 found["planted_s"] < upper)).to_list()  # fmt: skip
-    assert len(hit) == 30
+    assert measured == 30
+    assert len(hit) >= 24
     assert np.mean(hit) >= 0.8
 
 
