@@ -22,6 +22,8 @@ STORE = Path("rail.duckdb")
 TABLES_ALONE = ("spreads", "funding", "alerts", "health")
 """The pages that begin with tables, and draw a chart when one is asked for if at all."""
 NO_PRICES = "What followed is measured on the prices of their legs, and none is held."
+UNPRICED = "What 1 pair kept is not known for all of the time: their prices are not held."
+SAID = {"events": [NO_PRICES], "funding": [UNPRICED]}
 WINDOW = ("--start", "2026-11-19", "--end", "2026-11-20")
 WANTED = (
     *("BTC_USDT:AURORA.spot", "BTC_USDT:AURORA.spot:CORONA.futures"),
@@ -58,7 +60,7 @@ def test_every_page_says_whose_data_it_shows_from_any_folder_until_a_signal(fold
             shown = app.page(name)
             assert faults(shown) == [], name
             said = [n["props"]["body"] for n in shown if n["type"] in ("warning", "info")]
-            assert said == ([NO_PRICES] if name == "events" else []), name
+            assert said == SAID.get(name, []), name
             ours = {each["component_name"] for each in properties(shown, "components.v2.component")}
             chart = properties(shown, "plotly_chart")
             assert "rail_rows" in ours or chart or name == "alerts", name

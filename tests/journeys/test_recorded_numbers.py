@@ -288,7 +288,9 @@ def test_entries_and_closes_of_all_recorded_spreads(rail: Rail, recorded: Record
 
 def test_episodes_of_all_recorded_spreads(rail: Rail, recorded: Recorded) -> None:
     store = Store(recorded.path)
-    found = printed(rail, recorded, "episodes", "--enter-bps", "20", "--leave-bps", "5")
+    found = printed(
+        rail, recorded, "episodes", "--absolute", "--enter-bps", "20", "--leave-bps", "5"
+    )
     for key, given in recorded.prices.items():
         assert store.series(Trajectory.parse(key)).select(given.columns).equals(given)
         values = spread_of(given)

@@ -150,7 +150,7 @@ def test_what_funding_earned_over_two_real_years(years: str, tmp_path: Path) -> 
     rows = rows_of(years, pair).filter(pl.col("ts") > 1_640_995_200)
     day = check_carry(found, rows, pair)
     assert day["coverage"].item() > 0.9
-    assert day["funding_mean_lower_bps"].item() < day["funding_mean_bps"].item()
+    assert day["funding_band_reason"].item() == "long_memory"
 
 
 def test_what_simulated_funding_earned(simulated: str, tmp_path: Path) -> None:

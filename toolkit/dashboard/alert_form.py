@@ -151,7 +151,9 @@ def _show_caught(shell: PageShell, field: str) -> None:
     if found is not None:
         words = Markdown("In the 24 hours up to {} {} it would have opened {}.")
         at = shell.clock(pl.Series([end]))[0]
-        parts.append(words.format(at, shell.timezone, markdown(caught_words(found), 200)))
+        counts, _, newest = caught_words(found).partition(", the newest at ")
+        last = Markdown(", the newest at {}").format(markdown(newest, 200)) if newest else ""
+        parts.append(words.format(at, shell.timezone, Markdown("{}{}").format(counts, last)))
     st.caption(Markdown(" ").join(parts))
 
 

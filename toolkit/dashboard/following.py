@@ -145,7 +145,6 @@ def follow_button(held: Held, key: str) -> None:
         st.button(
             Markdown("Follow the service"),
             key=key,
-            type="primary",
             on_click=state.__setitem__,
             args=(asked, True),
             help=Markdown("As {} does, until the dashboard ends.").format(
@@ -165,7 +164,7 @@ def follow_button(held: Held, key: str) -> None:
         follower.start(address)
 
     with st.container(horizontal=True, gap="small"):
-        st.button(Markdown("Start"), key=f"{key}_start", type="primary", on_click=begin)
+        st.button(Markdown("Start"), key=f"{key}_start", on_click=begin)
         st.button(Markdown("Not now"), key=f"{key}_not", on_click=state.pop, args=(asked, None))
 
 

@@ -1,8 +1,8 @@
 """The mark of a follow: a file beside the store that each `rail follow` keeps locked while it runs.
 
 The kernel lets go of the lock when a process ends, however it ends. So a mark that is locked is of
-a follow that runs now, and one that is left behind means nothing. The time of the file is when the
-rules of alerts were last evaluated.
+a follow that runs now, and one that a killed process left behind means nothing. The time of the
+file is when the rules of alerts were last evaluated.
 """
 
 from __future__ import annotations
@@ -91,6 +91,7 @@ class FollowMark:
 
     path: Path
     _file: int | None = field(default=None, init=False)
+    _mark: Path | None = field(default=None, init=False)
     _noted: float = field(default=0.0, init=False)
 
     def __enter__(self) -> Self:
@@ -101,12 +102,17 @@ class FollowMark:
         return self
 
     def _locked(self, number: int) -> int | None:
-        file = os.open(follow_mark(self.path, number), _FLAGS, 0o600)
+        mark = follow_mark(self.path, number)
+        file = os.open(mark, _FLAGS, 0o600)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:  # another follow has this number, or somebody looks at it just now
+            taken = mark.stat().st_ino == os.fstat(file).st_ino  # or its follow just removed it
+        except (BlockingIOError, FileNotFoundError):  # another follow's, or looked at just now
+            taken = False
+        if not taken:
             os.close(file)
             return None
+        self._mark = mark
         return file
 
     def evaluated(self) -> None:
@@ -122,6 +128,8 @@ class FollowMark:
             os.ftruncate(self._file, len(text))
 
     def __exit__(self, *_: object) -> None:
-        if self._file is not None:
+        if self._file is not None and self._mark is not None:
+            with contextlib.suppress(OSError):
+                self._mark.unlink()
             os.close(self._file)
             self._file = None

@@ -123,7 +123,7 @@ def listed(shown):
 def test_it_opens_on_the_last_24_hours_with_kinds_timeline_and_list(page, store):
     shown = page(store)
     (timeline,) = figures(shown)
-    opened = ["spread (2)", "splash (1)", "funding (0)"]
+    opened = ["spread (2)", "splash (1)", "funding (1)"]
     assert [bar["name"] for bar in timeline["data"][:3]] == opened
     assert [bar["name"] for bar in timeline["data"][3:]] == ["spread", "splash", "funding"]
     assert timeline["layout"]["yaxis"]["ticktext"] == ["BTC_USDT", "ETH_USDT"]

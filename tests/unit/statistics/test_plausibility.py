@@ -32,7 +32,7 @@ def paired(buy: np.ndarray, sell: np.ndarray) -> pl.DataFrame:
 
 
 def found(summary: pl.DataFrame) -> tuple[str, int]:
-    return summary.select("implausible", "implausible_n").row(0)  # type: ignore[return-value]
+    return summary.select("implausible", "implausible_n").row(0)  # type: ignore[return-value]  # of two columns
 
 
 def judged(buy: np.ndarray, sell: np.ndarray) -> dict[str, object]:
