@@ -89,7 +89,7 @@ def test_what_a_pair_would_have_kept_last_week_at_my_fees_takes_two_clicks(
     page.evaluate("addEventListener('click', () => { window.clicks = (window.clicks || 0) + 1 })")
     page.get_by_role("link", name="Funding").click()
     heading(page, "Funding")
-    page.get_by_role("button", name=re.compile("^Open BTC_USDT, ")).click()
+    page.get_by_role("button", name=re.compile("^Open BTC_USDT, .* → ")).click()
     kept = page.get_by_text(re.compile(r"10,000 USDT would have (kept|lost) [\d.,]+ USDT"))
     expect(kept).to_be_visible()
     whole = page.locator("p").filter(has=kept).inner_text()
