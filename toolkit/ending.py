@@ -10,38 +10,34 @@ from __future__ import annotations
 import atexit
 import contextlib
 import threading
-import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-_PATIENCE_S = 3.0  # a page decoded, a batch written; who waits for the network may be left there
+_PATIENCE_S = 30.0  # a page decoded or a batch written, however busy the machine is
 
 
 @dataclass(eq=False, slots=True)
 class _UnderWay:
-    """Work of one thread: how it is interrupted, how long it is waited for, whether it is over."""
+    """Work of one thread, and how it is interrupted."""
 
     interrupt: Callable[[], object] | None
-    patience_s: float
     thread: threading.Thread = field(default_factory=threading.current_thread)
-    over: threading.Event = field(default_factory=threading.Event)
 
 
 _calls = list[_UnderWay]()
-_changing = threading.Lock()
+_outside = Counter[threading.Thread]()
+_changing = threading.Condition()
 _ends = threading.Event()
 
 
 @contextlib.contextmanager
 def under_way(
-    interrupt: Callable[[], object] | None = None,
-    *,
-    patience_s: float = _PATIENCE_S,
-    finishes: bool = False,
+    interrupt: Callable[[], object] | None = None, *, finishes: bool = False
 ) -> Iterator[None]:
     """Have the end of the process interrupt a block and wait for it.
 
-    ``interrupt`` is called by another thread. The wait lasts ``patience_s`` at most. In a daemon
+    ``interrupt`` is called by another thread. The wait lasts half a minute at most. In a daemon
     thread an error is no error any more then, since nobody is left to hear of it: the thread ends,
     quietly. So does one that begins a block then, unless the block ``finishes`` what this thread
     has under way.
@@ -50,7 +46,7 @@ def under_way(
     ...     print("the process does not end here")
     the process does not end here
     """
-    call = _UnderWay(interrupt, patience_s)
+    call = _UnderWay(interrupt)
     with _changing:
         inside = finishes and any(each.thread is call.thread for each in _calls)
         if nobody_waits() and not inside:
@@ -67,7 +63,33 @@ def under_way(
     finally:
         with _changing:
             _calls.remove(call)
-        call.over.set()
+            _changing.notify_all()
+
+
+@contextlib.contextmanager
+def outside() -> Iterator[None]:
+    """Have the end of the process not wait for a block, which only waits itself: for an answer.
+
+    A daemon thread that comes back from it then ends, quietly. The block may call neither DuckDB
+    nor polars.
+
+    >>> with under_way(), outside():
+    ...     print("the process may end here")
+    the process may end here
+    """
+    thread = threading.current_thread()
+    with _changing:
+        _outside[thread] += 1
+        _changing.notify_all()
+    try:
+        yield
+    finally:
+        with _changing:
+            _outside[thread] -= 1
+            if not _outside[thread]:
+                del _outside[thread]
+            if nobody_waits():
+                raise SystemExit
 
 
 def nobody_waits() -> bool:
@@ -77,12 +99,15 @@ def nobody_waits() -> bool:
 
 def _end_calls() -> None:
     """Interrupt what other threads have under way, and wait for it."""
+    this = threading.current_thread()
     with _changing:
         _ends.set()
-        calls = [each for each in _calls if each.thread is not threading.current_thread()]
-    for call in calls:
-        if call.interrupt is not None:
-            call.interrupt()
-    began = time.monotonic()
-    for call in calls:
-        call.over.wait(max(0.0, began + call.patience_s - time.monotonic()))
+        interrupts = [each.interrupt for each in _calls if each.thread is not this]
+    for interrupt in interrupts:
+        if interrupt is not None:
+            interrupt()
+    with _changing:
+        _changing.wait_for(
+            lambda: all(each.thread is this or each.thread in _outside for each in _calls),
+            _PATIENCE_S,
+        )

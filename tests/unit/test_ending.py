@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -91,3 +92,39 @@ def test_a_process_ends_with_its_own_code_while_a_daemon_thread_works_with_a_sto
         ended = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
         assert (ended.returncode, ended.stderr, ended.stdout) == (0, "", "")
         assert loaded(service, path).counts(WINDOW) == held
+
+
+ASKS_IN_A_DAEMON = """
+import sys, threading
+from toolkit import ending
+from toolkit.client import Client
+from toolkit.ending import under_way
+
+ending._PATIENCE_S = 3600.0
+
+def asks():
+    with under_way():
+        Client(sys.argv[1], "demo-pro").discover()
+
+threading.Thread(target=asks, daemon=True).start()
+sys.stdin.readline()
+"""
+
+
+@pytest.mark.slow
+def test_a_process_ends_while_a_daemon_thread_waits_for_a_service_that_never_answers() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        argv = [
+            sys.executable,
+            "-c",
+            ASKS_IN_A_DAEMON,
+            f"http://127.0.0.1:{silent.getsockname()[1]}",
+        ]
+        with subprocess.Popen(
+            argv, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as child:
+            asked, _ = silent.accept()
+            with asked:
+                assert asked.recv(1)
+                _, said = child.communicate("ends\n", timeout=300)
+        assert (child.returncode, said) == (0, "")

@@ -25,6 +25,7 @@ from toolkit.client.transport import (
     named,
     options_of,
 )
+from toolkit.ending import outside
 from toolkit.errors import ServiceError
 from toolkit.market import EventFamily, SnapshotKind, Trajectory, When, Window
 from toolkit.wire.body import Body
@@ -210,18 +211,20 @@ class Client(ClosingContact):
 
     def _carry_out(self, step: Step) -> Outcome:
         if isinstance(step, Wait):
-            self._sleep(self._warned(step.seconds, step.why))
+            with outside():
+                self._sleep(self._warned(step.seconds, step.why))
             return None
         return self._send(step.request)
 
     def _send(self, request: Request) -> Answer | Failure:
         check_open(self._http)
         for wait_s in self._waits():
-            self._sleep(wait_s)
+            with outside():
+                self._sleep(wait_s)
         self._count(request)
         self._deadline.set(self.limits.answer_s)
         try:
-            with self._http.get(request) as response:
+            with outside(), self._http.get(request) as response:
                 headers = named(response.headers)
                 body = Body(headers, self.limits)
                 pieces = [body.inflated(piece) for piece in response.iter_stream()]

@@ -36,7 +36,6 @@ _DUCKDB_FIRST = f"SET search_path = 'system.main,{DATABASE}.main'"
 
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.005, 0.02
 _EARLY_S, _REST_S = 0.5, 0.15
-_FINISHING_S = 30.0  # for a batch that is written when the process ends
 
 
 class _File:
@@ -68,7 +67,7 @@ class _File:
             self._writer = thread if writable else self._writer
         try:
             interrupt = None if writable else cursor.interrupt
-            ending = under_way(interrupt, patience_s=_FINISHING_S, finishes=writable)
+            ending = under_way(interrupt, finishes=writable)
             with contextlib.closing(cursor), ending:
                 yield cursor
         # a copy may still be attached, or nothing work any more; an interrupt is a RuntimeError
