@@ -10,9 +10,13 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
+from toolkit.client import Client
 from toolkit.dashboard.navigation import PAGES
+from toolkit.service import Config, Simulated, running
+from toolkit.store import Store
+from toolkit.workspace import Workspace
 
-from .conftest import LOOKS, heading, settled, wear
+from .conftest import LOOKS, dashboard_over, heading, settled, wear
 
 ROOT = Path(__file__).parents[2]
 SCREENS = ROOT / "ci-output" / "screens"
@@ -131,12 +135,37 @@ def test_a_page_that_runs_again_goes_on_with_no_more_timers(
 
 
 def test_ages_of_the_bar_and_of_rows_count_by_themselves_until_they_are_red(
+    tmp_path: Path, look: Callable[..., Page]
+) -> None:
+    """A service whose clock stands has ages that stand: this one's clock runs."""
+    path = tmp_path / "rail.duckdb"
+    with (
+        running(Config(Simulated(7), port=0)) as local,
+        Workspace(Client(local.base_url, "demo-pro"), Store(path)) as workspace,
+    ):
+        workspace.sync(SPREAD, "1d")
+    with dashboard_over(path) as address:
+        page = look()
+        page.goto(f"{address}/spreads")
+        heading(page, "Spreads")
+        page.evaluate("const now = Date.now; Date.now = () => now.call(Date) + 1800000")
+        ages = page.locator("#age, td.age")
+        old = page.locator("#age[data-state=old], td.age[data-state=old]")
+        expect(old).to_have_count(ages.count())
+        expect(ages.nth(1)).to_have_attribute(
+            "title", re.compile("^The newest row ended .* stale$")
+        )
+        page.close()
+
+
+def test_ages_of_a_service_whose_clock_stands_do_not_grow(
     dashboard: str, look: Callable[..., Page]
 ) -> None:
     page = look()
     page.goto(f"{dashboard}/spreads")
     heading(page, "Spreads")
+    shown = page.locator("td.age").first.inner_text()
     page.evaluate("const now = Date.now; Date.now = () => now.call(Date) + 1800000")
-    ages = page.locator("#age, td.age")
-    expect(page.locator("#age[data-state=old], td.age[data-state=old]")).to_have_count(ages.count())
-    expect(ages.nth(1)).to_have_attribute("title", re.compile("^The newest row ended .* stale$"))
+    page.wait_for_timeout(1500)  # ages are counted once a second
+    assert page.locator("td.age").first.inner_text() == shown
+    assert page.locator("td.age[data-state=none]").count() == page.locator("td.age").count()

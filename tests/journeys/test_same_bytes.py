@@ -22,7 +22,7 @@ LEGS = {
     "sell_market": "futures",
 }
 PRICE = {"symbol": "BTC_USDT", "exchange": "BOREAS", "market": "spot"}
-EVENTS = {"start_time": END - 2 * 86_400, "end_time": END, "limit": 500}
+EVENTS = {"start_time": END - 7 * 86_400, "end_time": END, "limit": 500}
 QUESTIONS: list[tuple[str, dict[str, str | int]]] = [
     *(("history/price", PRICE | {"limit": 3_000, "end_time": END - d * 86_400}) for d in (0, 12)),
     *(("history/spread", LEGS | {"limit": 3_000, "end_time": END - d * 86_400}) for d in (0, 12)),
@@ -36,7 +36,7 @@ def ask(base_url: str, questions: Sequence[tuple[str, dict[str, str | int]]]) ->
     with httpx.Client(base_url=f"{base_url}/api/v1/data/", headers=headers, timeout=300) as client:
         answers = [client.get(path, params=query) for path, query in questions]
     assert {answer.status_code for answer in answers} == {200}
-    assert all(len(answer.json()["items"]) > 10 for answer in answers)
+    assert all(len(answer.json()["items"]) > 50 for answer in answers)
     return [answer.content for answer in answers]
 
 

@@ -17,6 +17,7 @@ from toolkit.statistics.clusters import AUTO, FEWEST_CLUSTERS, NONE
 from toolkit.statistics.event_exposure import Watched
 from toolkit.statistics.life_curve import TWO_SIDED_95
 from toolkit.statistics.student import two_sided_95_between
+from toolkit.statistics.tails import gamma_quantile
 
 RATE_CLUSTERS = (AUTO, NONE, "stretch", "day")
 """What ``cluster`` may be of rates."""
@@ -40,7 +41,7 @@ def dispersions(watched: Watched, opened: pl.DataFrame, cluster: str) -> pl.Data
     is the variance of their counts over the mean, times 1 + 2 r where r is their correlation with
     the next, if above 0. By day they are UTC days, as long as each is held.
 
-    A row per group: ``_number``, ``cluster`` (with auto none where the factor is 1 or less),
+    A row per group: ``_number``, ``cluster`` (with auto none where the counts show no bursts),
     ``n_clusters`` (stretches, of cluster none the openings), ``fano`` (1 where it is not known),
     ``freedom`` (its degrees of freedom, null of cluster none), ``long_bursts`` (they last as long
     as stretches, or there are too few of these) and ``pooled``, the factor with r of either sign.
@@ -84,9 +85,8 @@ def divisor_of(
     >>> divisor_of(*given)[0].round(2).tolist()
     [5.54]
     """
-    reach = np.square(two_sided_95_between(freedom) / TWO_SIDED_95)
     known = ~np.isnan(freedom)
-    divisor = np.where(known, np.maximum(fano, 1.0) * reach, 1.0)
+    divisor = np.where(known, np.maximum(fano, 1.0) * _reach(freedom), 1.0)
     few = known & (long_bursts | ((counts > 0) & (counts / divisor < _LEAST_EVENTS)))
     return divisor, few
 
@@ -135,7 +135,7 @@ def _by_stretch(
     pooled = fano * (1 + 2 * next_one)
     fano = fano * (1 + 2 * np.maximum(next_one, 0))
     freedoms = np.where(next_one > 0, min(number / 2, freedom), float(freedom))
-    used = (fano > 1) | (cluster != AUTO)
+    used = _in_bursts(counts, fano, freedoms) | (cluster != AUTO)
     name = "day" if cluster == "day" else "stretch"
     return {
         "cluster": np.where(used, name, NONE),
@@ -145,6 +145,24 @@ def _by_stretch(
         "long_bursts": (next_one > _MOST_MEMORY) | (number < FEWEST_CLUSTERS),
         "pooled": pooled,
     }
+
+
+def _in_bursts(counts: Floats, fano: Floats, freedom: Floats) -> Flags:
+    """Find the groups whose counts say that their events come in bursts.
+
+    Of few events the factor has to be above the 95 % point of that of events apart: a single one,
+    or two in neighbouring stretches, say nothing of bursts.
+    """
+    few = counts / (fano * _reach(freedom)) < _LEAST_EVENTS
+    shows = fano * freedom > 2 * gamma_quantile(freedom / 2, 0.95)
+    found: Flags = (fano > 1) & (~few | shows)
+    return found
+
+
+def _reach(freedom: Floats) -> Floats:
+    """Return how much more a factor of so few degrees of freedom has to be, squared."""
+    found: Floats = np.square(two_sided_95_between(freedom) / TWO_SIDED_95)
+    return found
 
 
 def _even(starts: Integers, ends: Integers) -> Floats:

@@ -46,8 +46,10 @@ def rates(
     and its bounds over the Fano factor: that of the counts of 16 stretches of the time held
     (`toolkit.statistics.event_dispersion.dispersions`), with Student's quantile as they are few.
     ``cluster`` is what may hold bursts of events: a stretch, a UTC day, or none. By default (auto)
-    it is a stretch where the factor is above 1, else none. Of a window of less than 2 days the
-    factor has the season of a day in it, and the interval is wider than it has to be.
+    it is a stretch where the factor is above 1, else none. Of events so few that less than 2 would
+    be left of them, the factor has to be one that events apart have in 1 of 20 windows at most. Of
+    a window of less than 2 days the factor has the season of a day in it, and the interval is wider
+    than it has to be.
 
     Times between openings are those of neighbours in one held stretch. There is one row per family
     and group that has an event, also one that opened before the window, sorted:

@@ -151,3 +151,16 @@ def test_shrunk_intervals_hold_the_true_rates_and_miss_them_by_less():
     sys.stdout.write(f"\n{np.mean(inside):.3f} covered, {errors}\n")
     assert 0.93 < np.mean(inside) < 0.97
     assert np.mean(drawn) < 0.85 * np.mean(raw)
+
+
+@pytest.mark.parametrize("times", [[3 * DAY], [DAY, 5 * DAY], [10, 2 * DAY, 6 * DAY]])
+def test_few_events_apart_have_the_exact_interval(times: list[int]) -> None:
+    row = rates(openings(np.array(times), 0, 7 * DAY)).row(0, named=True)
+    exact = stats.chi2.ppf([0.025, 0.975], [2 * len(times), 2 * len(times) + 2]) / 2 / 7
+    assert [row["rate_lower_per_day"], row["rate_upper_per_day"]] == pytest.approx(exact, rel=1e-12)
+    assert (row["cluster"], row["n_clusters"], row["rate_reason"]) == ("none", len(times), None)
+
+
+def test_few_events_of_one_burst_have_no_interval() -> None:
+    row = rates(openings(np.array([100, 200, 300]), 0, 7 * DAY)).row(0, named=True)
+    assert (row["rate_lower_per_day"], row["rate_reason"]) == (None, "few_clusters")
