@@ -166,10 +166,6 @@ def bouncing(bounce: float, rng: Rng, runs: int) -> dict[str, Ends]:
 
 
 FEWER = 500
-# of few bursts an hour the bounds are the wider of two kinds
-OVER = {
-    f"events.rates_by_hour events_per_h_{name}_lower": (0.92, 1.0) for name in ("mean", "deviation")
-}
 PROCESSES = [
     Process(
         "openings of which others trigger half, 5 min later", partial(in_bursts, 300), given=0.95
@@ -177,7 +173,12 @@ PROCESSES = [
     Process(
         "openings of which others trigger half, 30 s later", partial(in_bursts, 30), given=0.95
     ),
-    Process("8 weeks of openings of which others trigger half", hours_in_bursts, OVER, FEWER),
+    Process(
+        "8 weeks of openings of which others trigger half",
+        hours_in_bursts,
+        runs=FEWER,
+        given=0.95,
+    ),
     Process("a week of openings in one burst or two", one_burst, fails=True),
     Process(
         "12 symbols with lives that are alike",

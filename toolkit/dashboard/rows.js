@@ -1,6 +1,7 @@
 // A table whose rows open by click and by keyboard. Everything is shown as text.
 const SVG = "http://www.w3.org/2000/svg";
 const ARROW = " → ";
+const LONG_TEXT = 40; // a longer one is on several lines
 
 function drawLine(cell, values, words) {
   const known = values.filter((value) => value !== null);
@@ -111,6 +112,7 @@ function drawCell(cell, column, at, open) {
       made("span", cell, text, "beside").style.minWidth = `${widest}ch`;
     } else {
       cell.append(text);
+      if (text.length > LONG_TEXT) cell.classList.add("long");
     }
   }
   const title = column.titles?.[at] ?? (column.kind === "text" && column.values?.[at]);

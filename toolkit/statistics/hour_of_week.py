@@ -65,8 +65,8 @@ def hour_of_week(
     of these numbers: the mean square of their sums with cosines of 1 to B half waves over the weeks
     (Lazarus and others). B is the whole number nearest to weeks^(2/3), and the interval is that of
     Student with B degrees of freedom, moved by the skewness of the numbers (Hall). Over 2,000 runs
-    of 8 weeks, at half-lives of 5 h and a day, it held the true mean in 94 to 95 %, and the true
-    deviation, below, in 95 %.
+    of 8 weeks, at half-lives of 5 h and a day, it held the true mean in 95 %, and the true
+    deviation, below, in 96 %.
 
     Where a spread remembers more than the window, its mean strays further than the weeks show. So
     the mean has no interval, for ``long_memory``, where the chance of that is 0.3 or more: see

@@ -53,6 +53,8 @@ _LONGEST_DECAY, _LONG_DECAY = 1 / 2, 1 / 6.5
 _FIRST_DECAY, _DECAY_RATIO = 0.7, 1.5
 _DECAY_NOISE = (0.0, 0.15, 0.35, 0.6, 0.8)
 _ORDER_NOISE = (0.0, 0.2)
+_MOST_SKEWED = 0.3
+"""The skewness of a mean from which on Hall's cubic turns: its ends would be at many errors."""
 _STRAIGHT = 1e-6  # a skewness below this moves nothing, and would be divided by
 
 Numbers = npt.NDArray[np.float64]
@@ -146,7 +148,8 @@ def with_ends(found: pl.DataFrame, key: str, count: str, *names: str) -> pl.Data
         error, skewness = (
             each.cast(pl.Float64).fill_null(np.nan).to_numpy() for each in columns.iter_columns()
         )
-        both = ends_of(error, skewness / np.sqrt(kept), far)
+        of_mean = np.clip(skewness / np.sqrt(kept), -_MOST_SKEWED, _MOST_SKEWED)
+        both = ends_of(error, of_mean, far)
         for end, values in zip(("lower", "upper"), both, strict=True):
             ends[f"{name}_{end}"] = pl.Series(np.where(enough, values, np.nan))
     return found.with_columns(**ends).with_columns(pl.col(*ends).fill_nan(None))
