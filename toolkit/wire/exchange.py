@@ -9,6 +9,7 @@ import datetime as dt
 import email.utils
 import functools
 import random
+import re
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Self
@@ -47,7 +48,8 @@ ANSWERED = frozenset({200, NO_CONTENT})
 SPENT = 429
 """The status of a refusal because the quota is spent."""
 
-_RETRIED_STATUSES = frozenset({SPENT, 502, 503, 504})
+_RETRIED_STATUSES = frozenset({SPENT, 502, 503, 504, *range(520, 525)})
+_PAGE = re.compile(rb"\s*<(!doctype html|html)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +124,7 @@ Attempts = Generator[Step, Outcome, Answer]
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """When to try a GET again: on transport failures, 429, 502, 503 and 504, never on the rest.
+    """When to try a GET again: on transport failures, 429, 502 to 504 and 520 to 524 alone.
 
     The n-th wait is a random part (between a half and the whole) of ``first_wait_s * 2**n``, at
     most ``longest_wait_s``. Where the service gives ``Retry-After`` it is all of that, and a random
@@ -267,10 +269,11 @@ def unreadable(answer: Answer, path: str, wanted: str) -> WireError:
 
 
 def refusal(answer: Answer, *, tries: int = 1) -> ServiceError:
-    """Return the error for a status outside `ANSWERED`, chosen by its status alone.
+    """Return the error for a status outside `ANSWERED`, chosen by its status.
 
     The body's message is quoted, whatever its field: see `toolkit.wire.message`. The body is
-    survived where it has none.
+    survived where it has none. A 403 with a page for browsers comes from a guard before the
+    service, and says nothing of the key's plan.
 
     >>> print(refusal(Answer(401, {}, b"<html>", url="http://h/p")))
     http://h/p refused the key (401): no key was sent, or it is not valid; set RAIL_API_KEY
@@ -286,6 +289,8 @@ def refusal(answer: Answer, *, tries: int = 1) -> ServiceError:
         failed = UnavailableError, f"failed ({status}, after {tries} tries)"
         odd = WireError, f"answered with an unexpected status {status}"
         kind, words = _REFUSALS.get(status, failed if status >= 500 else odd)
+        if status == 403 and _PAGE.match(answer.body):
+            kind, words = WireError, _CHALLENGE
         message = f"{url} {words}"
     if detail:
         message += f"; it says: {detail}" if ": " in message[len(url) :] else f": {detail}"
@@ -302,6 +307,10 @@ def refusal(answer: Answer, *, tries: int = 1) -> ServiceError:
     )
 
 
+_CHALLENGE = (
+    "answered with a page for browsers (403): a guard before the service refuses programs, or this "
+    "machine's address; the service's operator can let them through"
+)
 _REFUSALS: dict[int, tuple[type[ServiceError], str]] = {
     400: (BadRequestError, "could not read the request (400)"),
     401: (

@@ -31,6 +31,9 @@ Headers = Iterable[tuple[bytes, bytes]]
 
 _BODY, _SIGNATURE, _TIMESTAMP = "{body}", "{signature}", "{timestamp}"
 _PREFIX = "whsec_"
+_STANDARD = [
+    (f"{scheme}-id", f"{scheme}-timestamp", f"{scheme}-signature") for scheme in ("webhook", "svix")
+]
 _KEY_BYTES = range(24, 65)
 _SIGNATURES_AT_MOST = 32
 _TIME = re.compile(r"[0-9]{1,15}")
@@ -65,7 +68,8 @@ class StandardWebhooks:
     ``secrets`` are ``whsec_`` and the base64 of 24 to 64 bytes, the prefix being optional. Any one
     of them may have signed, so that a new one is added before the old one is taken away. Of the
     signatures in the header one is enough. Those of other versions are passed over. An id with a
-    full stop is refused, since the signed text would then have two readings.
+    full stop is refused, since the signed text would then have two readings. Where no header is
+    named ``webhook-...``, those named ``svix-id`` and so on, the scheme's first names, are read.
 
     >>> scheme = StandardWebhooks(["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"], clock=lambda: 0.0)
     >>> scheme.check([(b"webhook-id", b"msg_1"), (b"webhook-timestamp", b"0")], b"{}")
@@ -86,19 +90,22 @@ class StandardWebhooks:
 
     def check(self, headers: Headers, body: bytes) -> Genuine | Rejected:
         """See `Verifier.check`. The id is that of ``webhook-id``, which is signed."""
-        found = _single(headers, ("webhook-id", "webhook-timestamp", "webhook-signature"))
+        headers = list(headers)
+        sent = {name.decode("latin-1").lower() for name, _ in headers}
+        names = next((names for names in _STANDARD if not sent.isdisjoint(names)), _STANDARD[0])
+        found = _single(headers, names)
         if isinstance(found, Rejected):
             return found
         identity, moment, offered = found
         if "." in identity:
-            return Rejected("webhook-id has a full stop in it")
-        if wrong := _moment_fault("webhook-timestamp", moment, self.clock(), self.window_s):
+            return Rejected(f"{names[0]} has a full stop in it")
+        if wrong := _moment_fault(names[1], moment, self.clock(), self.window_s):
             return wrong
         signed = f"{identity}.{moment}.".encode() + body
         given = [s.removeprefix("v1,") for s in offered.split(" ") if s.startswith("v1,")]
         signatures = [s for each in given[:_SIGNATURES_AT_MOST] if (s := _base64(each)) is not None]
         if not _any_signs(self._keys, signed, signatures):
-            return Rejected("no signature in webhook-signature is that of a known secret")
+            return Rejected(f"no signature in {names[2]} is that of a known secret")
         return Genuine(identity)
 
     def headers(self, identity: str, body: bytes) -> dict[str, str]:

@@ -29,7 +29,7 @@ GOOD = {"items": [LISTED], "truncated": False}
 SCHEMAS = {"source": {"kind": "live", "id": "x"}}
 
 
-@pytest.mark.parametrize("status", [429, 502, 503, 504])
+@pytest.mark.parametrize("status", [429, 502, 503, 504, 520, 524])
 def test_a_passing_failure_is_tried_again_until_it_has_passed(scripted, ask, status) -> None:
     scripted.answer(body=SCHEMAS)
     scripted.answer(status, b"busy", times=3)
@@ -105,7 +105,7 @@ def test_a_quota_that_comes_back_too_late_is_told_at_once(scripted, ask) -> None
     "body",
     [
         b"",
-        b"<html>\n<h1>no",
+        b"<h1>\nno",
         b'{"detail": "cut',
         b"[1]",
         b'{"detail": "\xff"}',
@@ -121,6 +121,14 @@ def test_a_refusal_is_asked_once_and_told_in_one_line(scripted, ask, status, kin
     assert (caught.value.status, len(scripted.asked), asking.waits) == (status, 1, [])
     assert caught.value.url == scripted.base_url + "/api/v1/data/schemas"
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("start", [b"<!DOCTYPE html><html lang='en'>", b"\n<HTML>"])
+def test_a_challenge_for_browsers_says_nothing_of_the_plan(scripted, ask, start) -> None:
+    scripted.answer(403, start + b"<title>Just a moment...</title>")
+    with pytest.raises(WireError, match=r"a page for browsers \(403\).*: Just a moment") as caught:
+        ask().client.profile()
+    assert (caught.value.status, "plan" in str(caught.value)) == (403, False)
 
 
 def test_a_redirect_is_not_followed(scripted, ask) -> None:

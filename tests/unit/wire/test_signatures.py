@@ -138,6 +138,15 @@ def test_a_secret_without_prefix_or_padding_is_the_same_secret() -> None:
         assert found == Genuine("msg_1")
 
 
+def test_svix_headers_are_read_as_those_of_the_standard_which_come_first() -> None:
+    svix = [(name.replace(b"webhook", b"Svix"), value) for name, value in standard()]
+    scheme = StandardWebhooks([SECRET], clock)
+    assert scheme.check(svix, BODY) == Genuine("msg_1")
+    assert scheme.check(svix[:2], BODY) == Rejected("svix-signature is missing")
+    forged = standard(webhook_signature="v1,AAAA")
+    assert isinstance(scheme.check([*svix, *forged], BODY), Rejected)
+
+
 @each_scheme
 def test_each_of_several_secrets_may_have_signed_and_no_other(
     make: Callable[[list[str]], Verifier], sign: Callable[..., object], one: str, two: str
