@@ -42,10 +42,11 @@ class Service:
     newest_first: bool = False
     ignores_start: bool = False
     ignores_limit: bool = False
+    excludes_start: bool = False
 
     def answer(self, request: Request) -> Answer:
         query = dict(request.query)
-        since = 0 if self.ignores_start else int(query["since"])
+        since = 0 if self.ignores_start else int(query["since"]) + self.excludes_start
         until = int(query["until"]) if self.reads_until else 10**9
         found = sorted(row for row in self.rows if since <= row[0] < until)
         size = self.cap if self.ignores_limit else min(self.cap, int(query["n"]))
@@ -84,10 +85,15 @@ def services(draw: st.DrawFn) -> Service:
     ends, counts = draw(st.sampled_from(["null", "time", "nothing"])), Counter(times)
     most = 3 if ends == "null" else 1
     rows = [(ts, float(n)) for ts, count in counts.items() for n in range(min(count, most))]
-    return Service(tuple(rows), ends=ends, reads_until=draw(st.booleans()))
+    return Service(
+        tuple(rows),
+        ends=ends,
+        reads_until=draw(st.booleans()),
+        excludes_start=draw(st.booleans()),
+    )
 
 
-@given(services(), st.integers(0, 1_500), st.integers(1, 1_500))
+@given(services(), st.integers(1, 1_500), st.integers(1, 1_500))
 @examples(200)
 def test_every_row_of_the_window_comes_once_and_the_stretches_reach_down(service, start, length):
     window = Interval(start, start + length)
@@ -114,9 +120,18 @@ FULL = tuple((600, float(n)) for n in range(9))
         (Service(ROWS, ignores_start=True), "ignores the start"),
         (Service(ROWS, newest_first=True, ignores_limit=True), "ignores the limit"),
         (Service(FULL), "alone fills a page"),
+        (Service(FULL, excludes_start=True), "alone fills a page"),
         (Service(FULL, cap=3, ends="nothing"), "alone fills a page"),
     ],
 )
 def test_what_cannot_be_shown_to_be_whole_is_refused(service: Service, words: str) -> None:
     with pytest.raises(PagingError, match=words):
         paged(service, Interval(300, 1_800))
+
+
+@pytest.mark.parametrize("excludes_start", [False, True])
+def test_each_part_has_its_first_row_whether_or_not_the_start_is_included(excludes_start) -> None:
+    rows = tuple((60 * n, float(n)) for n in range(1, 601))
+    pages = paged(Service(rows, excludes_start=excludes_start), Interval(60, 60 * 601))
+    assert len(pages) > 2
+    assert sorted(ts for page in pages for ts in page.frame["ts"]) == [ts for ts, _ in rows]

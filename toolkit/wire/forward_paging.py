@@ -1,8 +1,10 @@
 """The pager of a service that sends the oldest rows first, from a start on.
 
-The window is taken in parts, the newest part first, since what uses the pages counts on that. In a
-part the question goes on from the newest second that came, which comes again with the next page: so
-rows that a page's edge cut off inside a second are not lost. A part ends where nothing newer comes.
+The window is taken in parts, the newest part first, since what uses the pages counts on that.
+Whether a service includes the start is not promised, so each question begins one second below what
+is wanted: a part's first second, then the newest that came, which comes again with the next page.
+So rows that a page's edge cut off inside a second are not lost. A part ends where nothing newer
+comes.
 """
 
 from __future__ import annotations
@@ -61,7 +63,7 @@ class _Parts:
     def page(self, part: Interval) -> Generator[Step, Outcome, Page]:
         """Ask for a part until nothing newer comes, and return its rows as one page."""
         raws, answers = list[RawPage](), list[Answer]()
-        since = part.start
+        since, newest = max(0, part.start - 1), -1
         while True:
             answer = yield from self._answer(Interval(since, part.end), self._route.limit)
             raw = read_history_page(self._route, self._trajectory, answer)
@@ -79,15 +81,22 @@ class _Parts:
             if raw.newest is None or raw.newest >= part.end or raw.ends:
                 return _joined(self._route, raws, answers, part)
             rows, self._largest = raw.frame.height, max(self._largest, raw.frame.height)
-            if raw.newest == since:
-                if rows == self._route.limit or 1 < rows >= self._largest:
-                    raise PagingError(
-                        f"the second {format_ts(since)} alone fills a page ({rows} "
-                        "rows): no start reaches any others in it, and the window cannot be shown "
-                        "to be complete"
-                    )
+            if raw.newest > newest:
+                newest, since = raw.newest, max(0, raw.newest - 1)
+            elif not self._is_full(rows):
                 return _joined(self._route, raws, answers, part)
-            since = raw.newest
+            elif raw.oldest == newest:
+                raise PagingError(
+                    f"the second {format_ts(newest)} alone fills a page ({rows} "
+                    "rows): no start reaches any others in it, and the window cannot be shown "
+                    "to be complete"
+                )
+            else:
+                since = newest  # rows of the second below filled the page
+
+    def _is_full(self, rows: int) -> bool:
+        """Check whether a page of so many rows may have been cut."""
+        return rows == self._route.limit or 1 < rows >= self._largest
 
     def _answer(self, asked: Interval, limit: int) -> Generator[Step, Outcome, Answer]:
         query = self._route.query(self._trajectory, asked.end, asked.start, limit)
