@@ -149,7 +149,8 @@ class UnknownTrajectoryError(InputError):
 class ServiceError(RailError):
     """The service refused, failed, or could not be understood.
 
-    ``status`` is the HTTP status, None where no answer came. ``url`` is the address without its
+    ``status`` is the HTTP status, or the one that a body of status 200 tells, None where no answer
+    came. ``url`` is the address without its
     query. ``detail`` is the message in the body and ``code`` its short name, "" where it has none.
     ``retry_after_s`` is how long the service asks to wait (s), None where it does not ask.
     ``challenge`` is the ``WWW-Authenticate`` header, "" where there is none.
@@ -208,7 +209,7 @@ class UnavailableError(ServiceError):
 
 
 class WireError(ServiceError):
-    """An answer with status 200 and a body that cannot be read as what was asked for."""
+    """An answer with status 200 whose body is not what was asked for, or tells an error."""
 
 
 class PagingError(WireError):

@@ -54,6 +54,7 @@ from toolkit.wire.profile import BUILT_IN, Profile
 from toolkit.wire.requests import Requests
 from toolkit.wire.rows import column_schema
 from toolkit.wire.secrets import Secrets
+from toolkit.wire.told import told_status
 from toolkit.wire.user_profile import UserProfile
 
 _log = logging.getLogger(__name__)
@@ -203,10 +204,15 @@ class Contact(Shown):
         Answer(status=401, headers={'x-key': '***'}, body=b'no ***', url='http://h/p')
         """
         said = {name.lower(): self.without_key(value) for name, value in headers}
+        told = None
         if status == 200:
-            return Answer(status, said, self.struck(body), url)
+            found = Answer(status, said, self.struck(body), url)
+            told = told_status(found, (self._profile or self.assumed).ok)
+            if told is None:
+                return found
         clean = self.without_key(body.decode(errors="replace")).encode()
-        return Answer(status, said, clean, url, text_at(clean, self.assumed.error_message))
+        message = text_at(clean, self.assumed.error_message)
+        return Answer(status, said, clean, url, message, told)
 
     def _clock(self) -> int:
         return self._served_at if self._served_at is not None else int(time.time())
@@ -227,7 +233,9 @@ class Contact(Shown):
         told = read_allowance(answer.headers)
         self._allowance = told or self._allowance
         if self._pace is not None:
-            self._pace.learn(told, retry_after_s(answer) if status == SPENT else None)
+            self._pace.learn(
+                told, retry_after_s(answer) if SPENT in (status, answer.told) else None
+            )
         return answer
 
     def _unanswered(self) -> None:

@@ -49,6 +49,7 @@ from toolkit.wire.exchange import (
 from toolkit.wire.items import check_number, too_large
 from toolkit.wire.places import value_at
 from toolkit.wire.profile import Finding
+from toolkit.wire.told import unclear
 
 _COLUMNS = pl.Schema(
     {name: kind for name, kind in EVENT.schema.items() if name not in ("revision", *BROUGHT)}
@@ -113,6 +114,8 @@ def event_pages(
         answer = yield from with_retries(request, policy)
         envelope = _envelope(route, answer)
         findings: list[Finding] = []
+        if not envelope.items:
+            findings += unclear(answer, route.path)
         cursor = envelope.cursor if envelope.more and envelope.items else None
         if envelope.more and not envelope.items:
             findings.append(Finding("more_without_more", route.path, "has_more with an empty page"))

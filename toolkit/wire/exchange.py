@@ -48,7 +48,8 @@ ANSWERED = frozenset({200, NO_CONTENT})
 SPENT = 429
 """The status of a refusal because the quota is spent."""
 
-_RETRIED_STATUSES = frozenset({SPENT, 502, 503, 504, *range(520, 525)})
+_RETRIED = frozenset({SPENT, 502, 503, 504, *range(520, 525)})
+_SMALL = 8_192
 _PAGE = re.compile(rb"\s*<(!doctype html|html)\b", re.IGNORECASE)
 
 
@@ -81,6 +82,8 @@ class Answer:
     """What came back: the status, the headers (names in lower case) and the body's bytes.
 
     ``message`` is the text of a refusal at the place that the profile names, "" without one.
+    ``told`` is the status as which an error counts that is told with status 200, None for no
+    error: see `toolkit.wire.told`.
     """
 
     status: int
@@ -88,6 +91,12 @@ class Answer:
     body: bytes
     url: str = ""
     message: str = field(default="", repr=False)
+    told: int | None = field(default=None, repr=False)
+
+    @property
+    def answers(self) -> bool:
+        """Whether this is what was asked for, and no refusal."""
+        return self.status in ANSWERED and self.told is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,15 +215,15 @@ def retry_after_s(answer: Answer) -> float | None:
 def with_retries(request: Request, policy: RetryPolicy) -> Attempts:
     """Send a request until it is answered well. A refusal or a spent budget is raised.
 
-    Yields `Send` and `Wait`. Returns the first answer with a status of `ANSWERED`. Raises the
-    error of `refusal` for any other, or that of `unreachable`.
+    Yields `Send` and `Wait`. Returns the first answer that `Answer.answers`. Raises the error of
+    `refusal` for any other, or that of `unreachable`.
     """
     waited_s = 0.0
     for tries in range(policy.attempts):
         outcome = yield Send(request)
-        if isinstance(outcome, Answer) and outcome.status in ANSWERED:
+        if isinstance(outcome, Answer) and outcome.answers:
             return outcome
-        if isinstance(outcome, Answer) and outcome.status not in _RETRIED_STATUSES:
+        if isinstance(outcome, Answer) and (outcome.told or outcome.status) not in _RETRIED:
             break
         if isinstance(outcome, Failure) and outcome.final:
             break
@@ -225,11 +234,16 @@ def with_retries(request: Request, policy: RetryPolicy) -> Attempts:
         if tries + 1 == policy.attempts or waited_s + wait_s > policy.budget_s:
             break
         waited_s += wait_s
-        why = f"it answered {outcome.status}" if isinstance(outcome, Answer) else ""
+        why = _said(outcome) if isinstance(outcome, Answer) else ""
         yield Wait(wait_s, outcome.reason if isinstance(outcome, Failure) else why)
     if isinstance(outcome, Answer):
         raise refusal(outcome, tries=tries + 1)
     raise unreachable(outcome or Failure("nothing was sent", request.path), tries=tries + 1)
+
+
+def _said(answer: Answer) -> str:
+    words = f", {message_and_code(answer.body)[0]}" if answer.told is not None else ""
+    return f"it answered {answer.status}{words}"
 
 
 def unreachable(failure: Failure, *, tries: int = 1) -> ServiceError:
@@ -265,11 +279,22 @@ def whole_document(answer: Answer) -> bytes:
 def unreadable(answer: Answer, path: str, wanted: str) -> WireError:
     """Return the error for an answer whose body is not what was wanted."""
     message = f"{answer.url or path} answered {answer.status} with a body that is not {wanted}"
-    return WireError(message, status=answer.status, url=answer.url)
+    return WireError(message + saying(answer), status=answer.status, url=answer.url)
+
+
+def saying(answer: Answer) -> str:
+    """Return what a small body says, to end the message of an error with, "" for nothing.
+
+    >>> saying(Answer(200, {}, b'{"Note": "5 calls a minute"}'))
+    '; it says: 5 calls a minute'
+    """
+    small = len(answer.body) <= _SMALL
+    said = message_and_code(answer.body)[0] if small else ""
+    return f"; it says: {said}" if said else ""
 
 
 def refusal(answer: Answer, *, tries: int = 1) -> ServiceError:
-    """Return the error for a status outside `ANSWERED`, chosen by its status.
+    """Return the error for an answer that is a refusal, chosen by its status or what it tells.
 
     The body's message is quoted, whatever its field: see `toolkit.wire.message`. The body is
     survived where it has none. A 403 with a page for browsers comes from a guard before the
@@ -281,7 +306,7 @@ def refusal(answer: Answer, *, tries: int = 1) -> ServiceError:
     http://h/p could not read the request (400): no such pair
     """
     detail, code = message_and_code(answer.body, answer.message)
-    status, url, asked_s = answer.status, answer.url, retry_after_s(answer)
+    status, url, asked_s = answer.told or answer.status, answer.url, retry_after_s(answer)
     if status == SPENT:
         kind: type[ServiceError] = QuotaError
         message = f"{url}: the quota is spent (429, after {tries} tries)"
@@ -294,6 +319,8 @@ def refusal(answer: Answer, *, tries: int = 1) -> ServiceError:
         message = f"{url} {words}"
     if detail:
         message += f"; it says: {detail}" if ": " in message[len(url) :] else f": {detail}"
+    if answer.told is not None:
+        message += f" ({f'code {code}, ' if code else ''}told with status {answer.status})"
     if asked_s is not None:
         message += f"; it asks to wait {asked_s:.0f} s"
     return kind(
@@ -312,6 +339,7 @@ _CHALLENGE = (
     "machine's address; the service's operator can let them through"
 )
 _REFUSALS: dict[int, tuple[type[ServiceError], str]] = {
+    200: (WireError, "tells of an error"),
     400: (BadRequestError, "could not read the request (400)"),
     401: (
         KeyRefusedError,

@@ -77,6 +77,11 @@ WORDS: Mapping[str, Words] = {
     "next_unreadable": Words("where the next page begins is no time; the rows tell it", _NEXT),
     "time_cut": Words("times have parts of a second, which are left out"),
     "key_broken": Words("different rows share a time although the key is ts; each is kept", _KEY),
+    "empty_page_says": Words(
+        "a page without rows says something that is neither of success nor an error; it is taken "
+        "as empty; the profile can say which value means that all is well",
+        'ok = {{ place = "...", value = 0 }}',
+    ),
     "row_too_large": Words("the unknown fields of a row are too large to keep", _SIZE),
     "sign_disagrees": Words("a value has the opposite sign of what its legs give", _SIGN),
     "value_disagrees": Words("a value is not what its legs give", _UNIT),

@@ -14,8 +14,9 @@ _LONGEST, _LONGEST_CODE = 300, 60
 _DEEPEST, _MOST = 4, 5
 _NAMES = (
     *("detail", "details", "message", "errormessage", "errordescription", "description", "msg"),
-    *("reason", "info", "text", "title", "error", "errors", "fault"),
+    *("reason", "info", "text", "title", "error", "errors", "fault", "information", "note"),
 )
+_CODES = ("code", "retcode", "errorcode", "errcode", "statuscode", "returncode", "resultcode", "rc")
 _ENDINGS = ("message", "msg", "description", "detail", "reason")
 _PLACES = ("parameter", "param", "field", "loc", "pointer")
 _TITLE = re.compile(r"<(title|message|h1)\b[^>]*>(.*?)</\1", re.IGNORECASE | re.DOTALL)
@@ -47,10 +48,43 @@ def message_and_code(body: bytes, named: str = "") -> tuple[str, str]:
     if isinstance(error, dict) and isinstance(error.get("data"), dict):
         said = {**error["data"], "message": error.get("message")}  # JSON-RPC
         error = None
-    codes = [each.get("code") for each in (said, error) if isinstance(each, dict)]
-    code = next((each for each in codes if isinstance(each, str)), "")
+    code = next(filter(None, map(code_of, (said, error))), "")
     message = named or _message(said) or next(_sentences(said), "")
     return plain(message, _LONGEST), plain(code, _LONGEST_CODE)
+
+
+def code_of(value: object) -> str:
+    """Return the code among the fields of an object, "" for none. A number is as it is written.
+
+    >>> code_of({"retCode": 10006}), code_of({"err-code": "busy"}), code_of({"code": None})
+    ('10006', 'busy', '')
+    """
+    if not isinstance(value, dict):
+        return ""
+    fields = {bare(name): each for name, each in value.items()}
+    found = [fields[name] for name in _CODES if name in fields]
+    status = str(fields.get("status"))
+    found += [status] if status.isdecimal() else []
+    whole = [e for e in found if isinstance(e, str | int) and not isinstance(e, bool)]
+    return plain(str(whole[0]), _LONGEST_CODE) if whole else ""
+
+
+def message_of(value: object) -> str:
+    """Return the message of a field that usually has one, on one line, "" for none.
+
+    >>> message_of({"retMsg": "Too many visits!", "result": {}}), message_of({"rows": "a b"})
+    ('Too many visits!', '')
+    """
+    return plain(_message(value), _LONGEST)
+
+
+def bare(name: str) -> str:
+    """Return a name in lower case with its letters alone.
+
+    >>> bare("err-msg"), bare("retCode")
+    ('errmsg', 'retcode')
+    """
+    return re.sub(r"[^a-z]", "", name.lower())
 
 
 def _text(body: bytes) -> str:
@@ -90,9 +124,9 @@ def _message(value: Any, depth: int = 0) -> str:
 
 def _ranked(said: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield the fields that usually have a message, the likeliest first, by their plain names."""
-    bare = {re.sub(r"[^a-z]", "", name.lower()): value for name, value in said.items()}
-    yield from ((name, bare[name]) for name in _NAMES if name in bare)
-    yield from ((n, value) for n, value in bare.items() if n not in _NAMES and n.endswith(_ENDINGS))
+    fields = {bare(name): value for name, value in said.items()}
+    yield from ((name, fields[name]) for name in _NAMES if name in fields)
+    yield from ((n, each) for n, each in fields.items() if n not in _NAMES and n.endswith(_ENDINGS))
 
 
 def _place(value: Any) -> str:

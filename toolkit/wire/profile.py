@@ -28,6 +28,7 @@ from toolkit.wire.listing_shape import BUILT_IN_LISTING, ListingShape
 from toolkit.wire.snapshot_shape import SnapshotShape
 from toolkit.wire.spelling import AS_OURS, Spelling
 from toolkit.wire.stream_names import BUILT_IN_STREAMS, StreamNames
+from toolkit.wire.told import Ok
 
 BUILT_IN_TOOLS: Mapping[str, str] = {
     "schemas": "data.get_schemas",
@@ -101,6 +102,7 @@ class Profile:
     streams: StreamNames = BUILT_IN_STREAMS
     mcp_path: str = "/mcp"
     error_message: str = ""
+    ok: Ok | None = None
     tools: Mapping[str, str] = field(default_factory=lambda: BUILT_IN_TOOLS)
     source: Source | None = None
     schema_hash: str | None = None

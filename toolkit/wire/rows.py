@@ -26,10 +26,11 @@ from toolkit.market import Family, Trajectory, format_ts
 from toolkit.tables import SERIES
 from toolkit.wire.agreement import disagreements
 from toolkit.wire.conversion import Time, kind_of, number_of, scaled
-from toolkit.wire.exchange import NO_CONTENT, UNREADABLE, Answer
+from toolkit.wire.exchange import NO_CONTENT, UNREADABLE, Answer, saying
 from toolkit.wire.items import check_number, too_large
 from toolkit.wire.moments import iso_ms
 from toolkit.wire.profile import FieldRule, Finding, HistoryRoute
+from toolkit.wire.told import unclear
 
 _SECONDS = range(253_402_300_800)  # to the end of year 9999: milliseconds since 1978 lie beyond
 _PART = 2**20
@@ -122,6 +123,8 @@ def read_history_page(route: HistoryRoute, trajectory: Trajectory, answer: Answe
     ends_at = (int(times.min()), int(times.max())) if times.size else ()
     if not all(ts in _SECONDS for ts in ends_at):
         raise _unreadable(route, answer, "with times that are not Unix seconds, nor declared so")
+    if frame.is_empty():
+        findings += unclear(answer, route.path)
     pointer = _next(route, envelope, answer, findings, empty=frame.is_empty())
     ends = bytes(envelope.get(route.next, b"")) == b"null"
     return RawPage(frame, pointer, ends, tuple(findings), *ends_at)
@@ -229,7 +232,8 @@ def _items(
         findings.append(Finding("items_renamed", route.path, says))
         return envelope[arrays[0]]
     fields = ", ".join(f"{name!r:.30}" for name in list(envelope)[:8]) or "no fields"
-    raise _unreadable(route, answer, f"without rows under {route.items!r}; it has {fields}")
+    why = f"without rows under {route.items!r}; it has {fields}{saying(answer)}"
+    raise _unreadable(route, answer, why)
 
 
 def _next(

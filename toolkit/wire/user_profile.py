@@ -60,7 +60,7 @@ import tomllib
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
@@ -78,6 +78,7 @@ from toolkit.wire.snapshots import NULLABLE
 from toolkit.wire.spelling import AS_OURS, Spelling
 from toolkit.wire.stream_names import StreamNames
 from toolkit.wire.templates import check_templates, placeholders
+from toolkit.wire.told import Ok
 
 _Named = TypeVar("_Named", HistoryRoute, EventRoute)
 
@@ -146,6 +147,11 @@ class _SpellingSection(msgspec.Struct, forbid_unknown_fields=True):
     symbols: dict[str, str] = {}
 
 
+class _OkSection(msgspec.Struct, forbid_unknown_fields=True):
+    place: str
+    value: str | int | bool | list[Any]
+
+
 class _ProfileFile(msgspec.Struct, forbid_unknown_fields=True):
     spelling: _SpellingSection = msgspec.field(default_factory=_SpellingSection)
     listing: dict[str, str] = {}
@@ -153,6 +159,7 @@ class _ProfileFile(msgspec.Struct, forbid_unknown_fields=True):
     symbols_path: str | None = None
     mcp_path: str | None = None
     error_message: str | None = None
+    ok: _OkSection | None = None
     history: dict[Family, _HistorySection] = {}
     events: dict[EventFamily, _EventsSection] = {}
     snapshots: dict[str, str | _SnapshotSection] = {}
@@ -243,6 +250,7 @@ class UserProfile:
             schemas_path=said.schemas_path or profile.schemas_path,
             mcp_path=said.mcp_path or profile.mcp_path,
             error_message=said.error_message or profile.error_message,
+            ok=Ok(said.ok.place, said.ok.value) if said.ok else profile.ok,
             tools={**profile.tools, **said.tools},
             listing=self._listing(profile.listing),
             spelling=self._spelling(profile.spelling),

@@ -23,6 +23,7 @@ from toolkit.intervals import Interval
 from toolkit.market import Trajectory
 from toolkit.wire.exchange import RetryPolicy
 from toolkit.wire.limits import Limits
+from toolkit.wire.user_profile import UserProfile
 
 LISTED = {"symbol": "BTC_USD", "venues": [{"exchange": "A", "market": "spot"}]}
 GOOD = {"items": [LISTED], "truncated": False}
@@ -245,6 +246,44 @@ def test_a_failure_between_pages_is_tried_again_where_it_happened(scripted, ask)
     assert asking.waits == [0.5, 1.0]
     asked = [each.query["end_time"] for each in scripted.asked[1:]]
     assert asked == [["400"], ["301"], ["301"], ["301"]]
+
+
+SPENT = {"code": "50011", "msg": "Too Many Requests", "items": []}
+
+
+def test_a_quota_that_is_told_with_status_200_is_waited_for(scripted, ask) -> None:
+    scripted.answer(body=SCHEMAS)
+    scripted.answer(body=page(360, 300))
+    scripted.answer(body=SPENT, times=2, headers={"Retry-After": "3"})
+    scripted.answer(body=page(300, 240, 60))
+    asking = ask()
+    rows = asking.client.history(Trajectory.parse("BTC_USD:A.spot"), 100, 400)
+    assert rows["ts"].to_list() == [240, 300, 360]
+    assert asking.waits == [3.75, 3.75]
+
+
+def test_an_error_that_stays_is_told_in_the_words_of_the_service(scripted, ask) -> None:
+    scripted.answer(body=SCHEMAS)
+    scripted.answer(body=page(360, 300))
+    scripted.answer(body=SPENT)
+    pages = ask().client.pages(Trajectory.parse("BTC_USD:A.spot"), Interval(100, 400))
+    assert next(pages).answered == Interval(301, 400)
+    words = r"quota is spent \(429, after 6 tries\); it says: Too Many Requests \(code 50011, told"
+    with pytest.raises(QuotaError, match=words) as caught:
+        next(pages)
+    assert (caught.value.code, caught.value.detail) == ("50011", "Too Many Requests")
+
+
+def test_the_ok_of_the_profile_tells_good_answers_from_errors(scripted, ask, tmp_path) -> None:
+    users = tmp_path / "profile.toml"
+    users.write_text('ok = { place = "state.number", value = 3 }')
+    scripted.answer(body=SCHEMAS)
+    scripted.answer(body=GOOD | {"state": {"number": 3, "text": "failed"}})
+    scripted.answer(body=GOOD | {"state": {"number": 4}, "retMsg": "moved to v2"})
+    client = ask(profile=UserProfile.read(users)).client
+    assert len(client.symbols().legs) == 1
+    with pytest.raises(WireError, match=r"tells of an error: moved to v2 \(told with status 200\)"):
+        client.symbols()
 
 
 def test_pages_that_came_before_an_error_are_there(scripted, ask) -> None:

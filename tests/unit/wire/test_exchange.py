@@ -290,8 +290,8 @@ def test_every_refusal_keeps_the_problem_s_code_and_the_wait_asked_for(number) -
     assert (bare.code, bare.retry_after_s, bare.detail) == ("", None, "")
 
 
-@pytest.mark.parametrize("code", [5, None, ["a"], {"a": 1}])
-def test_a_code_that_is_no_text_counts_as_none(code) -> None:
+@pytest.mark.parametrize("code", [True, None, ["a"], {"a": 1}])
+def test_a_code_that_is_no_text_and_no_number_counts_as_none(code) -> None:
     assert refusal(status(403, json.dumps({"code": code}).encode())).code == ""
 
 

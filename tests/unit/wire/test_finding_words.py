@@ -132,5 +132,6 @@ def test_what_is_to_be_written_is_a_line_that_the_file_can_have(kind: str, tmp_p
     section, _, entry = written.replace('"/..."', '"/x"').partition("] ")
     file = tmp_path / "profile.toml"
     entry = entry.replace('unit = "..."', 'unit = "bps"').replace("COLUMN", "spread_pct")
-    file.write_text(f"{section}]\n{entry}\n" if written else "")
+    at_top = not written.startswith("[")
+    file.write_text(written if at_top else f"{section}]\n{entry}\n")
     UserProfile.read(file).applied(BUILT_IN)

@@ -70,7 +70,8 @@ def test_what_is_no_json_gives_its_words_and_noise_gives_none(body: bytes, said:
     [
         ({"code": "spent", "detail": "x"}, "spent"),
         ({"error": {"code": "spent", "message": "x"}}, "spent"),
-        ({"code": 7}, ""),
+        ({"retCode": 10006, "retMsg": "x"}, "10006"),
+        ({"code": None}, ""),
     ],
 )
 def test_the_code_is_that_of_the_error(body: object, code: str) -> None:
