@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from toolkit.cards import duration
+from toolkit.cards import counted, duration
 from toolkit.cli.exit_codes import ExitCode
 from toolkit.cli.options import (
     STREAM_KEYS,
@@ -25,7 +25,7 @@ from toolkit.cli.show import console, errors, print_findings
 from toolkit.cli.table_options import Format, TableOptions, tabled
 from toolkit.cli.tables import Sheet, TableColumn, show
 from toolkit.client import Client
-from toolkit.errors import InputError, UnreachableError, WireError
+from toolkit.errors import EmptyWindowError, InputError, UnreachableError, WireError
 from toolkit.intervals import Interval, total_s
 from toolkit.loader import LoadResult, PlannedLoad
 from toolkit.loader.planned import PLANNED
@@ -209,6 +209,12 @@ def _listed(
         return []
     listing = _whole_listing(client)
     listed = [trajectory for of in lists for trajectory in of(listing)]
+    if not listed:
+        raise EmptyWindowError(
+            f"the service lists {counted(len(listing.legs), 'symbol')} and nothing of them that "
+            "--all-… names can be read; name the trajectories instead, or let rail doctor find "
+            "where their legs are"
+        )
     found = [t for t in listed if not symbols or str(t.symbol) in symbols]
     if not found:
         known = ", ".join(sorted(map(str, listing.legs))[:12])

@@ -26,6 +26,7 @@ from toolkit.store.follow_mark import FollowMark
 from toolkit.store.pages import KEPT_DAYS
 from toolkit.tables import GapStatus
 from toolkit.wire.finding_words import as_rows
+from toolkit.wire.findings import Finding
 from toolkit.wire.stream import ReconnectPolicy
 
 
@@ -91,11 +92,14 @@ def follow(
     writer = StoreWriter(store, pages_days=pages_days)
     source = bound_source(client, writer)
     began_at = client.served_at()
+    unseen = tuple[Finding, ...]()
     if isinstance(named, Named):
-        check_listed(client, [s for s in named({}) if isinstance(s, Trajectory)])
+        unseen = check_listed(client, [s for s in named({}) if isinstance(s, Trajectory)])
     load_id = writer.start_load(load_origin(client, began_at))
     writer.end_gaps(client.served_at())
     capture = Capture(client, writer, load_id, policy=policy, note=on_note or (lambda _: None))
+    for finding in unseen:
+        capture.note(f"the listing of symbols: {finding.says}; asked for as typed")
     sweeper = Sweeper(client, writer, since or Since(began_at), capture.inbox.put, workers=workers)
     following = Following(client, capture, sweeper, named, pace or Pace(), once=once)
     mark = FollowMark(store.path)

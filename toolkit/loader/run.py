@@ -35,7 +35,8 @@ _PAGES_A_COMMIT = 250
 _ROWS_A_COMMIT = 250_000
 _SECONDS_A_COMMIT = 2.0
 _WAITING_PIECES = 32
-_OF_ALL = (KeyRefusedError, QuotaError, UnreachableError)
+OF_ALL = (KeyRefusedError, QuotaError, UnreachableError)
+"""The refusals that concern all that a service is asked for."""
 _FAILED_STREAMS = 3
 _LOOK_S = 0.5  # a wait without an end would not hear Ctrl-C: polars sets the signal so
 
@@ -132,7 +133,7 @@ class Run:
                 self._hand_over(piece)
                 if self._stop.is_set():
                     return
-        except _OF_ALL:
+        except OF_ALL:
             raise
         except ServiceError as error:
             self._hand_over(_RefusedStream(task.stream, error))

@@ -5,11 +5,13 @@ ledger -> plan -> pages -> check -> commit. `toolkit.loader.run` carries it out.
 
 from __future__ import annotations
 
+import functools
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 
+from toolkit.cards import some
 from toolkit.client import Client
 from toolkit.ending import under_way
 from toolkit.errors import (
@@ -24,7 +26,7 @@ from toolkit.intervals import Interval
 from toolkit.loader.clock import ClockReading
 from toolkit.loader.plan import LoadPlan, plan
 from toolkit.loader.progress import LoadResult, Progress
-from toolkit.loader.run import Run
+from toolkit.loader.run import OF_ALL, Run
 from toolkit.market import (
     EventLog,
     Family,
@@ -33,14 +35,14 @@ from toolkit.market import (
     SnapshotTrajectory,
     Source,
     Stream,
-    Symbol,
     Trajectory,
 )
 from toolkit.store import Ledger, LoadOrigin, Store, StoreWriter
 from toolkit.store.pages import KEPT_DAYS
 from toolkit.wire.event_routes import EventRoute
 from toolkit.wire.finding_words import as_rows
-from toolkit.wire.listing import Listing, nearest_keys
+from toolkit.wire.findings import Finding
+from toolkit.wire.listing import nearest_keys
 from toolkit.wire.profile import HistoryRoute, Profile
 
 
@@ -98,7 +100,7 @@ def sync(
     run.carry_out(client, workers)
     refused |= run.refused
     run.findings.add(run.inserted.findings)
-    at_once = [*profile.findings, *clock.findings]
+    at_once = [*profile.findings, *prepared.findings, *clock.findings]
     findings = [*((f, 1) for f in at_once), *run.findings.listed()]
     writer.finish_load(load_id, as_rows(findings, profile))
     if len(refused) == len(streams):
@@ -123,11 +125,15 @@ def sync(
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What a load of a window would carry out: ``plan``, what is ``refused``, and the clock."""
+    """What a load of a window would carry out: ``plan``, what is ``refused``, and the clock.
+
+    ``findings`` are of the listing: see `check_listed`.
+    """
 
     plan: LoadPlan
     clock: ClockReading
     refused: Mapping[Stream, ServiceError]
+    findings: tuple[Finding, ...] = ()
 
 
 def prepare(
@@ -147,7 +153,7 @@ def prepare(
     served_at = client.served_at()
     ledger = store.ledger(streams, _with_end(window)) if store.path.exists() else {}
     unknown = [s for s in streams if ledger.get(s, Ledger(None)).edge is None]
-    check_listed(client, [s for s in unknown if isinstance(s, Trajectory)])
+    findings = check_listed(client, [s for s in unknown if isinstance(s, Trajectory)])
     clock = ClockReading.held_against(served_at, ledger.values())
     refused = refused_by_plan(client, profile, streams)
     wanted = {
@@ -156,7 +162,7 @@ def prepare(
         if stream not in refused
     }
     planned = plan(profile, ledger, wanted, clock, again=again, keeps_pages=keeps_pages)
-    return Prepared(planned, clock, refused)
+    return Prepared(planned, clock, refused, findings)
 
 
 def _asked_for(streams: Iterable[Stream]) -> list[Stream]:
@@ -233,18 +239,34 @@ def load_origin(client: Client, served_at: int) -> LoadOrigin:
     )
 
 
-def check_listed(client: Client, trajectories: Iterable[Trajectory]) -> None:
+def check_listed(client: Client, trajectories: Iterable[Trajectory]) -> tuple[Finding, ...]:
     """Raise `UnknownTrajectoryError` for the first trajectory that the service does not list.
 
-    Of many symbols the whole listing is asked for, which is one request where it is not cut.
+    A listing that cannot be had or read, or has no legs, refuses nothing: what it does not show is
+    returned as a finding. Of many symbols the whole listing is asked for, which is one request
+    where it is not cut.
     """
-    wanted = list(trajectories)
-    listings: dict[Symbol, Listing] = {}
-    if len({trajectory.symbol for trajectory in wanted}) > 1:
-        whole = client.symbols()
-        listings = dict.fromkeys(whole.legs, whole)
+    where = client.profile().symbols_path
+    try:
+        unseen = list(_unseen(client, list(trajectories)))
+    except OF_ALL:
+        raise
+    except ServiceError as error:
+        return (Finding("listing_unreadable", where, str(error)),)
+    says = f"{some([each.key for each in unseen])}: not in what can be read of it"
+    return (Finding("listing_unreadable", where, says),) if unseen else ()
+
+
+def _unseen(client: Client, wanted: Sequence[Trajectory]) -> Iterator[Trajectory]:
+    """Yield what the listing neither shows nor denies."""
+    listed = functools.cache(client.symbols)
+    whole_first = len({trajectory.symbol for trajectory in wanted}) > 1
     for trajectory in wanted:
-        symbol = trajectory.symbol
-        listing = listings.get(symbol) or listings.setdefault(symbol, client.symbols(str(symbol)))
-        if not listing.lists(trajectory):
-            raise UnknownTrajectoryError(trajectory.key, nearest_keys(trajectory, client.symbols()))
+        if whole_first and listed().lists(trajectory):
+            continue
+        listing = listed(str(trajectory.symbol))
+        if listing.lists(trajectory) or (whole := listed()).lists(trajectory):
+            continue
+        if listing.denies(trajectory) and whole.denies(trajectory) and any(whole.legs.values()):
+            raise UnknownTrajectoryError(trajectory.key, nearest_keys(trajectory, whole))
+        yield trajectory

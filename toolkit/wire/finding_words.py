@@ -112,6 +112,12 @@ WORDS: Mapping[str, Words] = {
     "listing_cut": Words("the listing of symbols is cut"),
     "listing_unstated": Words("nothing shows whether the listing of symbols is whole"),
     "symbol_unreadable": Words("a symbol of the listing is not BASE_QUOTE; it is left out"),
+    "listing_unreadable": Words(
+        "the listing of symbols does not show the keys that were asked for; they were asked for "
+        "as they are",
+        '[listing] legs = "..."',
+    ),
+    "legs_missing": Words("a symbol of the listing shows no legs", '[listing] legs = "..."'),
     "leg_unreadable": Words("an exchange or market of the listing is no leg; it is left out"),
     "odd_item": Words("items of a snapshot are not understood; they are kept as they came"),
     "snapshot_refused": Words(

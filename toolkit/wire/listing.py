@@ -60,6 +60,23 @@ class Listing(Shown):
         """
         return set(trajectory.legs) <= set(self.legs.get(trajectory.symbol, ()))
 
+    def denies(self, trajectory: Trajectory) -> bool:
+        """Check that a trajectory is not listed, and that nothing unreadable may be it.
+
+        >>> odd = Finding("legs_missing", "/symbols BTC_USD", "no legs under 'venues'")
+        >>> listing = Listing({Symbol("BTC", "USD"): ()}, False, (odd,))
+        >>> listing.denies(Trajectory.parse("BTC_USD:KRAKEN.spot"))
+        False
+        >>> listing.denies(Trajectory.parse("ETH_USD:KRAKEN.spot"))
+        True
+        """
+        of_symbol = f" {trajectory.symbol}"
+        listed = trajectory.symbol in self.legs
+        return not self.lists(trajectory) and not any(
+            found.where.endswith(of_symbol) if listed else found.kind == "symbol_unreadable"
+            for found in self.findings
+        )
+
     @property
     def card(self) -> Card:
         """Each symbol with its legs.
@@ -170,7 +187,10 @@ def _found(profile: Profile, answer: Answer) -> _Found:
         except (InputError, *UNREADABLE) as error:
             findings.append(Finding("symbol_unreadable", profile.symbols_path, str(error)))
             continue
-        found = _legs(symbol, said, profile, findings)
+        if said is None:
+            where = f"{profile.symbols_path} {symbol}"
+            findings.append(Finding("legs_missing", where, f"no legs under {shape.legs!r}"))
+        found = _legs(symbol, said or (), profile, findings)
         legs[symbol] = tuple(dict.fromkeys((*legs.get(symbol, ()), *found)))
     if cut is None and len(items) >= profile.symbols_limit:
         cut = True

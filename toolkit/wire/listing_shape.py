@@ -56,8 +56,8 @@ class ListingShape:
         encode = msgspec.json.encode
         return [msgspec.Raw(encode({"*": name, self.legs: legs})) for name, legs in named.items()]
 
-    def read(self, raw: msgspec.Raw, spelling: Spelling) -> tuple[str, list[object]]:
-        """Return the symbol of an item, as we spell it, and its legs as they came.
+    def read(self, raw: msgspec.Raw, spelling: Spelling) -> tuple[str, list[object] | None]:
+        """Return the symbol of an item, as we spell it, and its legs as they came, None for none.
 
         Raises `msgspec.DecodeError` for an item without a symbol.
         """
@@ -73,7 +73,7 @@ class ListingShape:
                 for exchange, markets in legs.items()
                 for market in (markets if isinstance(markets, list) else [markets])
             ]
-        return spelling.our_symbol(symbol), legs if isinstance(legs, list) else []
+        return spelling.our_symbol(symbol), legs if isinstance(legs, list) else None
 
     def _parts(self, text: str) -> dict[str, object]:
         pattern = reading(self.leg)

@@ -50,9 +50,12 @@ def watchlist(listing: Listing, *, symbols: int = 5) -> tuple[Stream, ...]:
     """
     if symbols < 1:
         raise InputError("symbols", symbols, "1 or more")
-    if not listing.legs:
-        raise EmptyWindowError("the service lists no symbol, so there is nothing to watch")
-    most = sorted(listing.legs, key=lambda symbol: (-len(listing.legs[symbol]), str(symbol)))
+    most = sorted(
+        filter(listing.legs.get, listing.legs),
+        key=lambda symbol: (-len(listing.legs[symbol]), str(symbol)),
+    )
+    if not most:
+        raise EmptyWindowError("the service lists no leg of a symbol, so there is nothing to watch")
     return (
         *(t for s in most[:symbols] for t in _trajectories(s, listing.legs[s])),
         *map(EventLog, EventFamily),
@@ -103,9 +106,9 @@ def chosen_streams(
     A text with ``*`` stands for the keys it matches: of every price, of every pair of legs (the
     alphabetically first bought, or the other way round where only that matches), of the event logs
     and the snapshots. ``watchlist`` stands for the watchlist, the key of a pair for the prices that
-    it is computed from. ``listing`` is called once, and only
-    where one of them is meant and all keys have been read. Raises `InputError` for what is no key,
-    for nothing at all, and for a pattern that matches nothing.
+    it is computed from. ``listing`` is called once, and only where all keys have been read and one
+    of them needs it: a pattern of logs or snapshots does not. Raises `InputError` for what is no
+    key, for nothing at all, and for a pattern that matches nothing.
 
     >>> from toolkit.market import Leg, Symbol
     >>> legs = (Leg.parse("X.futures"), Leg.parse("Y.futures"))
@@ -116,7 +119,7 @@ def chosen_streams(
     read = read_keys(asked)
     if not read:
         raise InputError("streams", read, "one key or more, a pattern such as BTC_USDT:*")
-    listed = listing() if any(isinstance(each, str) for each in read) else Listing({}, False)
+    listed = listing() if any(map(_of_listed, read)) else Listing({}, False)
     found: dict[Stream, None] = {}
     for each in read:
         found |= dict.fromkeys(_meant(each, listed))
@@ -151,6 +154,10 @@ def _read(asked: Stream | str) -> Sequence[Stream | str]:
 
 def _of_many(asked: Stream | str) -> bool:
     return isinstance(asked, str) and (asked == WATCHLIST or "*" in asked)
+
+
+def _of_listed(asked: Stream | str) -> bool:
+    return isinstance(asked, str) and not asked.startswith(("events/", "snapshot/"))
 
 
 def _meant(asked: Stream | str, listed: Listing) -> Iterable[Stream]:
