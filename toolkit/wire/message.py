@@ -63,8 +63,9 @@ def code_of(value: object) -> str:
         return ""
     fields = {bare(name): each for name, each in value.items()}
     found = [fields[name] for name in _CODES if name in fields]
-    status = str(fields.get("status"))
-    found += [status] if status.isdecimal() else []
+    status = fields.get("status")
+    if isinstance(status, str | int) and str(status).isdecimal():
+        found.append(status)
     whole = [e for e in found if isinstance(e, str | int) and not isinstance(e, bool)]
     return plain(str(whole[0]), _LONGEST_CODE) if whole else ""
 

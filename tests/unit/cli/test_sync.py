@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -51,6 +52,17 @@ def test_a_symbol_that_the_list_has_not_is_refused(rail: Rail, service: str, opt
 
     assert "NO_SUCH" in line
     assert "BTC_USDT" in line
+
+
+def test_symbols_without_legs_are_named_where_all_of_them_are_asked_for(
+    rail: Rail, service: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    profile = tmp_path / "profile.toml"
+    profile.write_text('[listing]\nlegs = "nowhere"\n')
+    monkeypatch.setenv("RAIL_PROFILE", str(profile))
+    done = rail("sync", "--all-prices", *HOUR, base_url=service)
+    assert done.returncode == 1
+    assert "nothing of them that --all-… names can be read; name the" in done.stderr
 
 
 @pytest.mark.parametrize(("key", "code"), [("demo-free", 3), ("demo-pro", 0)])
