@@ -54,7 +54,7 @@ from toolkit.wire.profile import BUILT_IN, Profile
 from toolkit.wire.requests import Requests
 from toolkit.wire.rows import column_schema
 from toolkit.wire.secrets import Secrets
-from toolkit.wire.told import told_status
+from toolkit.wire.told import told
 from toolkit.wire.user_profile import UserProfile
 
 _log = logging.getLogger(__name__)
@@ -204,15 +204,15 @@ class Contact(Shown):
         Answer(status=401, headers={'x-key': '***'}, body=b'no ***', url='http://h/p')
         """
         said = {name.lower(): self.without_key(value) for name, value in headers}
-        told = None
+        counts_as = None
         if status == 200:
             found = Answer(status, said, self.struck(body), url)
-            told = told_status(found, (self._profile or self.assumed).ok)
-            if told is None:
-                return found
+            counts_as, says = told(found, (self._profile or self.assumed).ok)
+            if counts_as is None:
+                return replace(found, message=says) if says else found
         clean = self.without_key(body.decode(errors="replace")).encode()
         message = text_at(clean, self.assumed.error_message)
-        return Answer(status, said, clean, url, message, told)
+        return Answer(status, said, clean, url, message, counts_as)
 
     def _clock(self) -> int:
         return self._served_at if self._served_at is not None else int(time.time())
@@ -230,12 +230,11 @@ class Contact(Shown):
         """Make the answer without the key, and keep its clock and quota."""
         answer = self.answer(status, headers, body, self._url(request))
         self._served_at = http_date_ts(answer.headers.get("date")) or self._served_at
-        told = read_allowance(answer.headers)
-        self._allowance = told or self._allowance
+        allowance = read_allowance(answer.headers)
+        self._allowance = allowance or self._allowance
         if self._pace is not None:
-            self._pace.learn(
-                told, retry_after_s(answer) if SPENT in (status, answer.told) else None
-            )
+            spent = SPENT in (status, answer.told)
+            self._pace.learn(allowance, retry_after_s(answer) if spent else None)
         return answer
 
     def _unanswered(self) -> None:

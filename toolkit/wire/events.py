@@ -49,7 +49,6 @@ from toolkit.wire.exchange import (
 from toolkit.wire.items import check_number, too_large
 from toolkit.wire.places import value_at
 from toolkit.wire.profile import Finding
-from toolkit.wire.told import unclear
 
 _COLUMNS = pl.Schema(
     {name: kind for name, kind in EVENT.schema.items() if name not in ("revision", *BROUGHT)}
@@ -114,8 +113,8 @@ def event_pages(
         answer = yield from with_retries(request, policy)
         envelope = _envelope(route, answer)
         findings: list[Finding] = []
-        if not envelope.items:
-            findings += unclear(answer, route.path)
+        if answer.message and not envelope.items:
+            findings.append(Finding("empty_page_says", route.path, answer.message))
         cursor = envelope.cursor if envelope.more and envelope.items else None
         if envelope.more and not envelope.items:
             findings.append(Finding("more_without_more", route.path, "has_more with an empty page"))

@@ -81,9 +81,9 @@ class Request:
 class Answer:
     """What came back: the status, the headers (names in lower case) and the body's bytes.
 
-    ``message`` is the text of a refusal at the place that the profile names, "" without one.
-    ``told`` is the status as which an error counts that is told with status 200, None for no
-    error: see `toolkit.wire.told`.
+    ``message`` is the text of a refusal at the place that the profile names, "" without one, or
+    what an empty page says that is not understood. ``told`` is the status as which
+    an error counts that is told with status 200, None for no error: see `toolkit.wire.told`.
     """
 
     status: int

@@ -30,7 +30,6 @@ from toolkit.wire.exchange import NO_CONTENT, UNREADABLE, Answer, saying
 from toolkit.wire.items import check_number, too_large
 from toolkit.wire.moments import iso_ms
 from toolkit.wire.profile import FieldRule, Finding, HistoryRoute
-from toolkit.wire.told import unclear
 
 _SECONDS = range(253_402_300_800)  # to the end of year 9999: milliseconds since 1978 lie beyond
 _PART = 2**20
@@ -106,7 +105,7 @@ def read_history_page(route: HistoryRoute, trajectory: Trajectory, answer: Answe
     """
     if answer.status == NO_CONTENT:
         return RawPage(column_schema(route.family).to_frame(), None, True, ())
-    answer = route.flat(answer)
+    says, answer = answer.message, route.flat(answer)
     envelope = _envelope(route, answer)
     _check_trajectory(route, trajectory, envelope, answer)
     findings: list[Finding] = []
@@ -123,8 +122,8 @@ def read_history_page(route: HistoryRoute, trajectory: Trajectory, answer: Answe
     ends_at = (int(times.min()), int(times.max())) if times.size else ()
     if not all(ts in _SECONDS for ts in ends_at):
         raise _unreadable(route, answer, "with times that are not Unix seconds, nor declared so")
-    if frame.is_empty():
-        findings += unclear(answer, route.path)
+    if says and frame.is_empty():
+        findings.append(Finding("empty_page_says", route.path, says))
     pointer = _next(route, envelope, answer, findings, empty=frame.is_empty())
     ends = bytes(envelope.get(route.next, b"")) == b"null"
     return RawPage(frame, pointer, ends, tuple(findings), *ends_at)

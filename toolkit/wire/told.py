@@ -28,18 +28,17 @@ Deribit, Gate, Binance, Hyperliquid, Coinbase) as they document them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from toolkit.wire.exchange import HEADER, SPENT, UNREADABLE, Answer
-from toolkit.wire.findings import Finding
 from toolkit.wire.message import bare, code_of, message_of
 from toolkit.wire.places import value_at
 
-_LARGEST = 8_192  # bytes: what is larger has rows
+_LARGEST = 4_096  # bytes: what is larger has rows
 _FINE = frozenset({"", "ok", "okay", "success", "successful", "succeeded", "true", "none", "成功"})
 _FAILED = frozenset({"error", "err", "fail", "failed", "failure", "false"})
 _FLAGS = ("success", "succeeded", "issuccess", "ok", "status", "response", "result")
@@ -49,10 +48,11 @@ _NO_ROWS = re.compile(r"err|fault|message|msg|limit|param|detail|request|args|ex
 _GOOD_CODE = re.compile(r"0+|20\d0*")
 _BAD_CODE = re.compile(r"-\d+|[4-9]\d\d|\d{4,}")
 _POWER_OF_TEN = re.compile(r"10*")
-_HTTP_CODE = re.compile(r"([45]\d\d)0*")
+_HTTP_CODE = re.compile(r"([45]\d\d)(000)?")
 _SPENT_WORDS = (
-    r"too.?many|too frequent|throttled|rate.?limited|slow down|call frequency"
-    r"|exceed\w*.{0,30}(limit|quota)|(limit|quota).{0,20}(exceed|reached)|over.{0,9}rate.limit"
+    r"too.?many.?(requests|calls|visits|attempts|connections)|too frequent|throttled|slow down"
+    r"|call frequency|rate.?limited|rate.?limit.{0,20}(exceed|reached)|over.{0,9}rate.?limit"
+    r"|exceed\w*.{0,30}(rate.?limit|quota)|quota.{0,20}(exceed|reached|exhausted|spent)"
 )
 _KEY_WORDS = (
     r"(invalid|incorrect|unknown|missing|expired|wrong).{0,5}(api|access).?key"
@@ -94,36 +94,26 @@ class Ok:
         return str("" if found is None else found) == str(self.value)
 
 
-def told_status(answer: Answer, ok: Ok | None = None) -> int | None:
+def told(answer: Answer, ok: Ok | None = None) -> tuple[int | None, str]:
     """Return as which status an answer of status 200 counts, None where it tells no error.
 
-    An error of no known status counts as 200.
+    An error of no known status counts as 200. Beside it is what an empty page says that is neither
+    of success nor an error, "" for nothing.
 
-    >>> told_status(Answer(200, {}, b'{"code": "50011", "msg": "Too Many Requests", "data": []}'))
-    429
-    >>> told_status(Answer(200, {}, b'{"code": "0", "msg": "", "data": []}')) is None
-    True
-    >>> told_status(Answer(200, {}, b'{"state": 3, "rows": [[60, 1]]}'), Ok("state", 0))
-    200
-    """
-    if ok is not None and (found := _at(answer, ok.place)) is not _ABSENT:
-        message, code = _words(_small(answer))
-        return None if ok.holds(found) else _counts_as(f"{message} {code}", code)
-    return _judged(_small(answer))[0]
-
-
-def unclear(answer: Answer, where: str) -> Iterator[Finding]:
-    """Yield a finding of what an empty page says, where it is neither of success nor an error.
-
-    >>> [found] = unclear(Answer(200, {}, b'{"code": 7, "msg": "weekend", "data": []}'), "/p")
-    >>> found.says
-    'weekend (code 7)'
+    >>> told(Answer(200, {}, b'{"code": "50011", "msg": "Too Many Requests", "data": []}'))
+    (429, '')
+    >>> told(Answer(200, {}, b'{"code": "0", "msg": "", "data": []}'))
+    (None, '')
+    >>> told(Answer(200, {}, b'{"code": 7, "msg": "weekend", "data": []}'))
+    (None, 'weekend (code 7)')
+    >>> told(Answer(200, {}, b'{"state": 3, "rows": [[60, 1]]}'), Ok("state", 0))
+    (200, '')
     """
     said = _small(answer)
-    status, clear = _judged(said)
-    if status is None and not clear:
-        message, code = _words(said)
-        yield Finding("empty_page_says", where, f"{message} (code {code})" if code else message)
+    if ok is None or (found := _at(answer, ok.place)) is _ABSENT:
+        return _judged(said)
+    message, code = _words(said)
+    return None if ok.holds(found) else _counts_as(f"{message} {code}", code), ""
 
 
 _ABSENT = object()
@@ -154,10 +144,9 @@ def _small(answer: Answer) -> dict[str, Any]:
     return said if isinstance(said, dict) else {}
 
 
-def _judged(said: Mapping[str, Any]) -> tuple[int | None, bool]:
-    """Return as which status fields count, None for no error, and whether they are clear."""
+def _judged(said: Mapping[str, Any]) -> tuple[int | None, str]:
     if any(_has_rows(name, value) for name, value in said.items()):
-        return None, True
+        return None, ""
     message, code = _words(said)
     text = f"{message} {code}"
     fields = {bare(name): value for name, value in said.items()}
@@ -170,8 +159,9 @@ def _judged(said: Mapping[str, Any]) -> tuple[int | None, bool]:
         wrong = not (fine and (message or _POWER_OF_TEN.fullmatch(code)))
     refused = any(words.search(text) for _, words in _REFUSALS)
     if refused or (not nothing and (failed or (wrong and not good))):
-        return _counts_as(text, code), True
-    return None, nothing or good or (fine and bool(message or not code))
+        return _counts_as(text, code), ""
+    clear = nothing or good or (fine and (message or not code))
+    return None, "" if clear else f"{message} (code {code})" if code else message
 
 
 def _has_rows(name: str, value: object) -> bool:

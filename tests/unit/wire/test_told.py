@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from toolkit.market import Family, Trajectory
 from toolkit.wire.exchange import Answer
-from toolkit.wire.told import Ok, told_status, unclear
+from toolkit.wire.findings import Finding
+from toolkit.wire.profile import BUILT_IN
+from toolkit.wire.rows import read_history_page
+from toolkit.wire.told import Ok, told
 
+KEY = Trajectory.parse("BTC_USD:KRAKEN.spot")
 EMPTY = [
     {"code": "0", "msg": "", "data": []},
     {"code": 0, "message": "success", "data": []},
@@ -58,6 +64,7 @@ TOLD: list[tuple[dict[str, Any], int]] = [
     ({"success": False, "message": "This is not in your plan", "data": []}, 403),
     ({"code": 510, "success": False, "message": "Service unavailable"}, 510),
     ({"status": "error", "err-code": "x-1", "err-msg": "system busy"}, 503),
+    ({"code": "51000", "msg": "Parameter limit exceeds the maximum"}, 200),
     ({"code": -1121, "msg": "Invalid symbol."}, 200),
     ({"code": "51001", "data": []}, 200),
     ({"label": "X", "message": "Invalid currency pair", "rows": []}, 200),
@@ -72,21 +79,20 @@ def answer(body: object, **headers: str) -> Answer:
 
 @pytest.mark.parametrize("body", EMPTY, ids=json.dumps)
 def test_an_empty_page_of_a_real_service_is_no_error_and_no_finding(body: object) -> None:
-    assert told_status(answer(body)) is None
-    assert not list(unclear(answer(body), "/p"))
+    assert told(answer(body)) == (None, "")
 
 
 @pytest.mark.parametrize(("body", "status"), TOLD, ids=json.dumps)
 def test_an_error_with_status_200_counts_as_the_status_that_it_tells(
     body: dict[str, Any], status: int
 ) -> None:
-    assert told_status(answer(body)) == status
+    assert told(answer(body)) == (status, "")
 
 
 def test_a_page_with_rows_is_no_error_whatever_it_says() -> None:
     said = {"code": "50011", "msg": "Too Many Requests"}
     for rows in ({"data": [[60, 1]]}, {"data": {"60": {"p": 1}}}, {"t": [60], "p": [1.0]}):
-        assert told_status(answer(said | rows)) is None
+        assert told(answer(said | rows))[0] is None
 
 
 @pytest.mark.parametrize(
@@ -99,20 +105,24 @@ def test_a_page_with_rows_is_no_error_whatever_it_says() -> None:
     ],
 )
 def test_the_ok_of_the_profile_decides_alone(ok: Ok, good: object, bad: object) -> None:
-    assert told_status(answer(good), ok) is None
-    assert told_status(answer(bad), ok) == 200
+    assert told(answer(good), ok)[0] is None
+    assert told(answer(bad), ok)[0] == 200
 
 
 def test_an_ok_in_a_header_decides_and_where_its_place_is_absent_the_words_do() -> None:
     ok = Ok("header:X-State", "fine")
-    assert told_status(answer({}, **{"x-state": "fine"}), ok) is None
-    assert told_status(answer({}, **{"x-state": "broken"}), ok) == 200
-    assert told_status(answer({"msg": "Too many requests"}), ok) == 429
+    assert told(answer({}, **{"x-state": "fine"}), ok)[0] is None
+    assert told(answer({}, **{"x-state": "broken"}), ok)[0] == 200
+    assert told(answer({"msg": "Too many requests"}), ok)[0] == 429
 
 
 def test_what_an_empty_page_says_that_is_neither_is_a_finding() -> None:
-    [found] = unclear(answer({"code": 7, "msg": "weekend", "data": []}), "/p")
-    assert (found.kind, found.says) == ("empty_page_says", "weekend (code 7)")
+    weekend = answer({"code": 7, "msg": "weekend", "data": []})
+    assert told(weekend) == (None, "weekend (code 7)")
+    assert told(weekend, Ok("code", 7)) == (None, "")
+    route = replace(BUILT_IN.histories[Family.PRICE], items="data")
+    page = read_history_page(route, KEY, replace(weekend, message="weekend (code 7)"))
+    assert Finding("empty_page_says", route.path, "weekend (code 7)") in page.findings
 
 
 def emptied(value: object) -> object:
@@ -133,5 +143,4 @@ def test_no_recorded_answer_of_an_exchange_is_an_error_with_its_rows_or_without(
     ]
     assert len(recorded) > 40
     for body in [*recorded, *map(emptied, recorded)]:
-        assert told_status(answer(body)) is None, body
-        assert not list(unclear(answer(body), "/p")), body
+        assert told(answer(body)) == (None, ""), body
