@@ -236,6 +236,7 @@ def load_origin(client: Client, served_at: int) -> LoadOrigin:
         {family: route.row_key for family, route in profile.histories.items()},
         profile.users_hash,
         client.schemas,
+        profile.events,
     )
 
 

@@ -329,7 +329,10 @@ class _Keeper:
     def _begun(self) -> int:
         if self._load_id is None:
             now, by = int(time.time()), version("machine-rail-toolkit")
-            origin = LoadOrigin(WEBHOOK, now, None, by, profile_hash=self._profile.users_hash)
+            under = self._profile
+            origin = LoadOrigin(
+                WEBHOOK, now, None, by, profile_hash=under.users_hash, logs=under.events
+            )
             self._load_id = self._writer.start_load(origin)
         return self._load_id
 

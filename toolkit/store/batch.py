@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from toolkit.intervals import Interval, union
-from toolkit.market import EventLog, Family, SnapshotLog, Stream, Trajectory
+from toolkit.market import EventFamily, EventLog, Family, SnapshotLog, Stream, Trajectory
 from toolkit.store.answers import Provisional
 from toolkit.store.gaps import Gap
 from toolkit.store.ledger import Edge
 from toolkit.wire.allowance import Allowance
+from toolkit.wire.event_routes import BUILT_IN_EVENTS, EventRoute
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,8 @@ class LoadOrigin:
 
     ``keys`` has what identifies a row, by family: ts and other columns, or fields in ``extra``.
     Nothing at all: their values. A family that is left out keeps the key that the store has.
-    ``schemas`` is the `/schemas` document, which is kept with the pages.
+    ``schemas`` is the `/schemas` document, which is kept with the pages. ``logs`` are the routes of
+    the event logs, which say what differs between two deliveries of one document.
     """
 
     base_url: str
@@ -80,6 +82,9 @@ class LoadOrigin:
     keys: Mapping[Family, tuple[str, ...]] = field(default_factory=dict)
     profile_hash: str | None = None
     schemas: bytes | None = field(default=None, repr=False)
+    logs: Mapping[EventFamily, EventRoute] = field(
+        default_factory=lambda: BUILT_IN_EVENTS, repr=False
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import duckdb
 import polars as pl
 
 from toolkit.intervals import Interval, clip, difference, union
-from toolkit.market import EventLog, Family, Stream
+from toolkit.market import EventFamily, EventLog, Family, Stream
 from toolkit.store.arrivals import note_arrivals
 from toolkit.store.batch import Answered, Batch, Snapshot
 from toolkit.store.coverage import record_answers, write_edges
@@ -16,6 +18,7 @@ from toolkit.store.ingest import Inserted, insert_rows, read_key
 from toolkit.store.ledger import LATE_S, Edge, final_part
 from toolkit.store.snapshots import insert_snapshots
 from toolkit.store.streams import add_counts, count_rows, number_streams
+from toolkit.wire.event_routes import EventRoute
 from toolkit.wire.limits import Limits
 
 _PARTS = 16
@@ -27,10 +30,12 @@ def write_batch(
     batch: Batch,
     limits: Limits,
     now_ms: int,
+    *,
+    logs: Mapping[EventFamily, EventRoute],
 ) -> Inserted:
     """Write a batch inside the connection's transaction, and return what became of its rows.
 
-    ``now_ms`` is the local clock at the commit (ms).
+    ``now_ms`` is the local clock at the commit (ms), ``logs`` are the routes of the event logs.
     """
     total, now = Inserted(), now_ms // 1_000
     streams: list[Stream] = [*batch.edges, *batch.rows, *(gap.of for gap in batch.gaps.values())]
@@ -53,7 +58,8 @@ def write_batch(
                 committed_at=now,
             )
     if batch.documents:
-        total += insert_documents(connection, pl.concat(batch.documents), load_id, limits, now)
+        documents = pl.concat(batch.documents)
+        total += insert_documents(connection, documents, load_id, limits, now, routes=logs)
     note_arrivals(connection, batch.came, load_id, now_ms, limits)
     insert_snapshots(connection, [(snapshot, load_id) for snapshot in batch.snapshots], now)
     total += _counted_snapshots(connection, batch.snapshots, numbers)

@@ -63,7 +63,9 @@ def keep_deliveries(
             "ANTI JOIN delivery d USING (delivery_id) RETURNING document IS NOT NULL"
         ).fetchall()
         connection.unregister("arrived_deliveries")
-        inserted = insert_documents(connection, documents, load_id, limits, now)
+        inserted = insert_documents(
+            connection, documents, load_id, limits, now, routes=writer.logs(load_id)
+        )
         note_arrivals(connection, [(WEBHOOK, documents)], load_id, now_ms, limits)
     return Kept(len(new), sum(whole for (whole,) in new), inserted)
 

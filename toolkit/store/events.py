@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import duckdb
 import polars as pl
 
@@ -18,6 +20,9 @@ from toolkit.store.streams import (
     stamp,
 )
 from toolkit.tables import EVENT
+from toolkit.wire.event_routes import BUILT_IN_EVENTS, EventRoute
+from toolkit.wire.events import lasting_content
+from toolkit.wire.exchange import UNREADABLE
 from toolkit.wire.limits import LIMITS, Limits
 
 _EVENT = ["family", "schema_id", "event_id", "event_type"]
@@ -31,22 +36,26 @@ def insert_documents(
     load_id: int,
     limits: Limits = LIMITS,
     committed_at: int | None = None,
+    *,
+    routes: Mapping[EventFamily, EventRoute] = BUILT_IN_EVENTS,
 ) -> Inserted:
     """Append the documents that the store does not hold, byte for byte.
 
     A document is known by family, schema, event id, event type and ts_ms. One that is held under
-    its key with other bytes is appended as the next revision. One that is held as it is, in any
-    revision, is not. Of one key at most ``document_versions`` of the limits are kept, and of one
-    event id and type at most ``event_documents`` in a week of Unix time. Others are counted.
+    its key with other content is appended as the next revision. One that is held as it is, in any
+    revision, is not, nor is one that differs in the volatile fields of ``routes`` alone. Of one key
+    at most ``document_versions`` of the limits are kept, and of one event id and type at most
+    ``event_documents`` in a week of Unix time. Others are counted.
     """
     if documents.is_empty():
         return Inserted()
     distinct = documents.unique([*_KEY, "document"], keep="first", maintain_order=True)
-    held = _held(connection, distinct)
-    own, held = held.filter(load_id=load_id), held.drop("load_id")
+    held = _held(connection, distinct).with_columns(own=pl.col("load_id") == load_id)
     fresh = distinct.join(
         held, on=[*_KEY, "document"], how="anti", nulls_equal=True, maintain_order="left"
     )
+    alike = _alike(held, fresh, routes)
+    fresh = fresh.filter(~alike["again"])
     newest = held.group_by(_KEY).agg(pl.col("revision").max())
     stamped = (
         fresh.join(newest, on=_KEY, how="left", nulls_equal=True, maintain_order="left")
@@ -73,8 +82,47 @@ def insert_documents(
     unkept = {f"events/{family} {plain(event, 80)}": n for family, event, n in sorted(named)}
     came = [*_KEY, "document"]
     twice = documents.height - distinct.height
-    twice += distinct.join(own, on=came, how="semi", nulls_equal=True).height
+    twice += distinct.join(held.filter("own"), on=came, how="semi", nulls_equal=True).height
+    twice += int((alike["again"] & alike["own"]).sum())
     return Inserted(kept.height - revised, revised, repeated, unkept, twice)
+
+
+def _alike(
+    held: pl.DataFrame, fresh: pl.DataFrame, routes: Mapping[EventFamily, EventRoute]
+) -> pl.DataFrame:
+    """Return for each fresh document whether one before it differs in volatile fields alone.
+
+    The columns are ``again``, and ``own``: whether all such came in the same load.
+    """
+    held = held.join(fresh.select(_KEY), on=_KEY, how="semi", nulls_equal=True)
+    if held.is_empty() and not fresh.select(_KEY).is_duplicated().any():
+        return fresh.select(again=pl.repeat(False, pl.len()), own=pl.repeat(True, pl.len()))
+    rows = pl.concat(
+        [
+            held.select(*_KEY, "document", "own", fresh=False),
+            fresh.select(*_KEY, "document", own=True, fresh=True),
+        ]
+    )
+    several = pl.col("fresh").any().over(_KEY) & (pl.len().over(_KEY) > 1)
+    content = [
+        _content(routes[EventFamily(family)], document) if compared else None
+        for family, document, compared in rows.select("family", "document", several).iter_rows()
+    ]
+    same = [*_KEY, "content"]
+    found = rows.with_columns(content=pl.Series(content, dtype=pl.String)).select(
+        "fresh",
+        again=pl.col("content").is_not_null() & (pl.int_range(pl.len()).over(same) > 0),
+        own=pl.col("own").all().over(same),
+    )
+    return found.filter("fresh").drop("fresh")
+
+
+def _content(route: EventRoute, document: str) -> str:
+    """Return what is equal in each delivery of a document, the text of one that is not JSON."""
+    try:
+        return lasting_content(route, document.encode())
+    except UNREADABLE:
+        return document
 
 
 def _within(

@@ -17,7 +17,7 @@ import duckdb
 from toolkit import commands
 from toolkit.errors import StoreError
 from toolkit.intervals import Interval
-from toolkit.market import Source, Stream
+from toolkit.market import EventFamily, Source, Stream
 from toolkit.store.batch import Batch, LoadOrigin
 from toolkit.store.catalogue import write_allowance
 from toolkit.store.commit import write_batch
@@ -33,6 +33,7 @@ from toolkit.store.schema import create_store
 from toolkit.store.store import Store
 from toolkit.store.views import make_views
 from toolkit.wire.allowance import Allowance
+from toolkit.wire.event_routes import BUILT_IN_EVENTS, EventRoute
 from toolkit.wire.limits import LIMITS, Limits
 
 
@@ -79,6 +80,11 @@ class StoreWriter:
     def keeps_pages(self) -> bool:
         """Whether the pages that rows come from are kept."""
         return self._pages_days > 0
+
+    def logs(self, load_id: int) -> Mapping[EventFamily, EventRoute]:
+        """Return the routes of the event logs by which a load reads documents."""
+        origin = self._origins.get(load_id)
+        return origin.logs if origin else BUILT_IN_EVENTS
 
     def __repr__(self) -> str:
         return f"StoreWriter({self.store!r})"
@@ -182,7 +188,9 @@ class StoreWriter:
         packed = packed_record(pages)
         with self.writing(load_id) as connection:
             now_ms = time.time_ns() // 1_000_000  # one time for all of it
-            inserted = write_batch(connection, load_id, batch, limits, now_ms)
+            inserted = write_batch(
+                connection, load_id, batch, limits, now_ms, logs=self.logs(load_id)
+            )
             if also is not None:
                 also(connection)
             if pages:

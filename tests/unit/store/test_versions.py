@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -111,3 +112,37 @@ def test_named_events_are_bounded_in_number() -> None:
     assert len(total.unkept) == 1_001
     assert total.unkept["other events"] == 200
     assert sum(total.unkept.values()) == 2_200
+
+
+def traced(trace: str, size: int = 2, note: str = "") -> dict[str, object]:
+    """A version of one event whose delivery has a trace of its own."""
+    body = f'{{"event_id":"e1","ts":60,"pct":{size},"note":"{note}","trace":"{trace}"}}'
+    return read_document(BUILT_IN_EVENTS[SPLASH], body.encode(), [])
+
+
+def test_a_document_that_differs_in_its_trace_alone_is_no_revision(tmp_path: Path) -> None:
+    store, load_id = opened(tmp_path)
+    first = commit(store, load_id, [traced("a"), traced("b"), traced("c", size=3)])
+    assert (first.new, first.revised, first.repeats_counted) == (
+        *(1, 1),
+        "0 held already, 1 came twice",
+    )
+    another = StoreWriter(store).start_load(LoadOrigin("http://x", 2, None, "0"))
+    again = commit(store, another, [traced("d"), traced("e", size=3), traced("a")])
+    assert (again.new, again.revised, again.repeats_counted) == (0, 0, "3 held already")
+    with store.reading() as connection:
+        kept = connection.execute("SELECT document FROM event ORDER BY revision").fetchall()
+    assert kept == [(traced("a")["document"],), (traced("c", size=3)["document"],)]
+
+
+def test_what_differs_between_deliveries_is_said_by_the_profile_of_the_load(tmp_path: Path) -> None:
+    store, _ = opened(tmp_path)
+    logs = {SPLASH: replace(BUILT_IN_EVENTS[SPLASH], volatile=("note",))}
+    writer = StoreWriter(store)
+    load_id = writer.start_load(LoadOrigin("http://x", 2, None, "0", logs=logs))
+    sent = [traced("a", note="x"), traced("a", note="y"), traced("b")]
+    found = writer.commit(load_id, Batch(documents=[document_frame(sent)]))
+    assert (found.new, found.revised) == (1, 1)
+    delivered = [Delivered("d1", "splash")]
+    hooked = keep_deliveries(writer, load_id, delivered, document_frame([traced("a", note="z")]))
+    assert (hooked.events.new, hooked.events.revised) == (0, 0)
