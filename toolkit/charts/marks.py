@@ -97,9 +97,11 @@ def lifetime_shapes(
 
     The lifecycles are those of `toolkit.statistics.events.event_lifecycles`. An event without an
     opening is shaded from the window's start, one without a close to where its log is known, by
-    ``logs``. Stretches less than a pixel apart are joined.
+    ``logs``. One that opened again, and whose end is not known, is not shaded. Stretches less than
+    a pixel apart are joined.
     """
-    found = event_lifecycles(events, *view.window, logs=logs)
+    ends_unknown = (pl.col("kind") == "reopened") & pl.col("duration_s").is_null()
+    found = event_lifecycles(events, *view.window, logs=logs).filter(~ends_unknown)
     opened = pl.col("t_open").fill_null(view.window.start)
     until = pl.max_horizontal(
         opened,

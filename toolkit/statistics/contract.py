@@ -62,6 +62,7 @@ class Reason(StrEnum):
     CENSORED = "censored"
     TRUNCATED = "truncated"
     CLOCK_SKEW = "clock_skew"
+    MADE_ID = "made_id"
     NOT_NOTED = "not_noted"
     DAYS_DEPEND = "days_depend"
     MORE_THAN_EXPECTED = "more_than_expected"
@@ -106,6 +107,8 @@ _WORDS = {
     Reason.CENSORED: "its end was not seen",
     Reason.TRUNCATED: "its beginning was not seen",
     Reason.CLOCK_SKEW: "its close is stamped before its opening",
+    Reason.MADE_ID: "the service sends no id of the event, so that its close cannot be told from "
+    "another's",
     Reason.NOT_NOTED: "nobody counted it when the rows came",
     Reason.DAYS_DEPEND: "days are too like the days before them to be separate draws",
     Reason.MORE_THAN_EXPECTED: "there are more rows than their step lets expect",

@@ -32,9 +32,10 @@ def identified(events: Rows) -> Rows:
     columns of the sizes may be missing. Four columns are added:
 
     - ``event`` (String): what all documents of one event of a family share. That is ``event_id``
-      where the service sends one. An id that begins with ``sha256:`` is of one document alone, and
-      the symbol and legs take its place. A pump and a dump of one leg that overlap are then one
-      event that opened twice.
+      where the service sends one. An id that begins with ``sha256:`` was made, of one document
+      alone, and the symbol and legs take its place. A pump and a dump of one leg that overlap are
+      then one event that opened twice. Which close belongs to which opening is a guess then, and
+      lifetimes are null.
     - ``legs`` (String): the legs in words, null where the document names none.
     - ``size`` (Float64): the largest spread so far, else the magnitude (both percent), else the
       differential (percent per 8 h). Null where the document has none of them.
@@ -68,7 +69,7 @@ def identified(events: Rows) -> Rows:
     ]
     legs = pl.concat_str(*sides, separator=" → ", ignore_nulls=True)
     place = pl.concat_str("symbol", "legs", separator=" ", ignore_nulls=True)
-    hashed = pl.col("event_id").str.starts_with("sha256:")
+    hashed = made_id()
     sizes = [pl.col(name).cast(pl.Float64) for name in _SIZES if name in frame.collect_schema()]
     return frame.with_columns(event="event_id", legs=legs).with_columns(
         pl.when(hashed).then(place).otherwise("event").alias("event"),
@@ -76,6 +77,11 @@ def identified(events: Rows) -> Rows:
         pl.coalesce(*sizes, pl.lit(None, pl.Float64)).alias("size"),
         event_role().cast(pl.String),
     )
+
+
+def made_id() -> pl.Expr:
+    """Build the expression that is true of an ``event_id`` that was made, as none was sent."""
+    return pl.col("event_id").cast(pl.String).str.starts_with("sha256:").fill_null(value=False)
 
 
 def event_role() -> pl.Expr:

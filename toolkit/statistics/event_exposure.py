@@ -27,6 +27,7 @@ _LIVES = {
     "window_end": "Int64",
 }
 _TIMES = [name for name, kind in _LIVES.items() if kind != "String"]
+_OPTIONAL = ("_symbol", "_trajectory", "lifecycle_reason")
 _HELD = {"family": "String", "start_ts": "Int64", "end_ts": "Int64"}
 
 
@@ -67,10 +68,14 @@ class Watched:
             if name not in schema:
                 raise InputError("by", name, list(schema))
         apart = [name for name in ("symbol", "legs") if name in schema]
-        rows = with_categories(lives.lazy().select(list(dict.fromkeys([*_LIVES, *names, *apart]))))
+        reason = [name for name in ("lifecycle_reason",) if name in schema]
+        needed = dict.fromkeys([*_LIVES, *names, *apart, *reason])
+        rows = with_categories(lives.lazy().select(list(needed)))
         groups, numbers = numbered(rows, names)
         groups = groups.cast({name: schema[name] for name in names}).rename({"_group": "_number"})
-        rows = rows.select(*_TIMES, "kind", numbers.alias("_number"), **_codes(rows, apart))
+        rows = rows.select(
+            *_TIMES, "kind", *reason, numbers.alias("_number"), **_codes(rows, apart)
+        )
         edges = rows.select("window_start", "window_end")
         least, most = edges.min().row(0), edges.max().row(0)
         if least != most:
@@ -160,7 +165,7 @@ class Watched:
                     "t_open",
                     "entry_s",
                     "cut",
-                    selectors.by_name("_symbol", "_trajectory", require_all=False),
+                    selectors.by_name(*_OPTIONAL, require_all=False),
                 ),
                 pl.when("cut").then(watched_s).otherwise(duration_s).alias("duration_s"),
                 pl.when("cut").then(0).otherwise("observed").alias("observed"),

@@ -9,6 +9,7 @@ import polars as pl
 
 from toolkit.market import EventRole
 from toolkit.statistics.contract import Reason, collected, first_reason
+from toolkit.statistics.event_documents import made_id
 
 UNKNOWN = "unknown"
 """The role of a document of no known word, and the kind of a lifecycle of such alone."""
@@ -56,8 +57,10 @@ def paired(
 
     A document that opens, and one that follows on a close, begin the next lifecycle. The columns
     ``shown`` are those of its first document, and ``since`` is the time of that (s). The `COUNTS`
-    have 32 bits, and ``observed`` is true or false.
+    have 32 bits, and ``observed`` is true or false. One whose ``event_id``, in ``names`` or
+    ``shown``, was made has no duration.
     """
+    made = made_id() if "event_id" in (*names, *shown) else pl.lit(value=False)
     found = _unskewed(_grouped(_once_each(documents, names), names, shown))
     continues = (pl.col("key") == pl.col("key").shift(-1)).fill_null(value=False)
     opened, closed = pl.col("opened"), pl.col("closed")
@@ -94,7 +97,7 @@ def paired(
     words = pl.col("kind", "lifecycle_reason", "unknown_types", "peak_reason")
     return (
         known.with_columns(second)
-        .select(*_lifecycle_columns(names, start), *shown, since="first_ts")
+        .select(*_lifecycle_columns(names, start, made), *shown, since="first_ts")
         .with_columns(words.cast(pl.Categorical))
     )
 
@@ -201,12 +204,13 @@ def _unskewed(found: pl.DataFrame) -> pl.LazyFrame:
     )
 
 
-def _lifecycle_columns(names: list[str], start: int) -> list[pl.Expr]:
+def _lifecycle_columns(names: list[str], start: int, made: pl.Expr) -> list[pl.Expr]:
     kind, opened, closed = pl.col("kind"), pl.col("opened"), pl.col("closed")
     coarse = pl.col("coarse_first") | pl.when(kind == "reopened").then("coarse_next").otherwise(
         "coarse_last"
     )
-    elapsed_ms = pl.when(opened & ~pl.col("skewed")).then(pl.col("until_ms") - pl.col("first_ms"))
+    known = ~pl.col("skewed") & ~made
+    elapsed_ms = pl.when(opened & known).then(pl.col("until_ms") - pl.col("first_ms"))
     half_ms = pl.when(coarse).then(500.0).otherwise(0.5)
     before_ms = (1000 * start - pl.col("first_ms")).clip(lower_bound=0)
     lasted_ms = pl.when(elapsed_ms == 0).then(half_ms).otherwise(elapsed_ms)
@@ -216,11 +220,12 @@ def _lifecycle_columns(names: list[str], start: int) -> list[pl.Expr]:
         pl.when(closed).then("last_ts").alias("t_close"),
         (lasted_ms / pl.col("second_ms")).alias("duration_s"),
         (pl.when(elapsed_ms.is_not_null()).then(before_ms) / pl.col("second_ms")).alias("entry_s"),
-        ((kind == "closed") & ~pl.col("skewed")).alias("observed"),
+        ((kind == "closed") & known).alias("observed"),
         kind,
         first_reason(
             {
                 Reason.TRUNCATED: ~opened,
+                Reason.MADE_ID: made,
                 Reason.CLOCK_SKEW: pl.col("skewed"),
                 Reason.CENSORED: ~closed,
             }

@@ -16,7 +16,7 @@ from toolkit.statistics.net_edge import MULTIPLES
 
 LEFT_OUT = {
     "n_opened_before": ("opened_before",),
-    "n_close_lost": ("close_lost",),
+    "n_close_lost": ("close_lost", "made_id"),
     "n_no_rows": ("no_rows",),
     "n_unpriced": ("no_entry", "no_exit"),
     "n_open": ("open",),
@@ -110,7 +110,8 @@ def payoff(rows: pl.DataFrame, *, by: Sequence[str] = (), cluster: str = "path")
     n                                  Int64    count     events with a position, of which the
                                                           gross figures are
     n_opened_before                    Int64    count     events that opened before the window
-    n_close_lost                       Int64    count     events whose close was lost
+    n_close_lost                       Int64    count     events whose close was lost, or
+                                                          cannot be told as no id was sent
     n_no_rows                          Int64    count     events whose trajectory is not held
     n_unpriced                         Int64    count     events without a spread soon after the
                                                           delay, or soon after the end

@@ -133,7 +133,8 @@ def positions(
     gross_bps             Float64  bps    entry_spread_log_bps - exit_spread_log_bps
     position_reason       String   none   why there is no gross: opened_before (the opening is
                                           before the window, or was not seen), close_lost (it opened
-                                          again, and its close was not seen), no_rows (the
+                                          again, and its close was not seen), made_id (the service
+                                          sends no id, and its close is a guess), no_rows (the
                                           trajectory is not in ``spreads``), closed_before (it was
                                           over before the entry), no_entry (no spread is known soon
                                           after the delay), returned_before (the spread at the entry
@@ -222,6 +223,9 @@ def _events(lives: pl.DataFrame, watched: Watched) -> pl.DataFrame:
     seen_s = pl.col("duration_s").fill_null(0).floor().cast(pl.Int64)
     never_seen = pl.col("t_open").is_null() | (pl.col("t_open") < watched.window.start)
     closed = pl.col("t_close").is_not_null()
+    made = pl.lit(value=False)
+    if "lifecycle_reason" in lives.columns:
+        made = pl.col("lifecycle_reason") == Reason.MADE_ID
     return (
         lives.with_columns(watched.cut().select("duration_s", "cut"))
         .filter(family=EventFamily.SPREAD.value)
@@ -236,6 +240,8 @@ def _events(lives: pl.DataFrame, watched: Watched) -> pl.DataFrame:
             .then(pl.lit("opened_before"))
             .when(kind="reopened")
             .then(pl.lit("close_lost"))
+            .when(made)
+            .then(pl.lit(Reason.MADE_ID.value))
             .alias("left_out"),
         )
     )

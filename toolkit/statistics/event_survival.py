@@ -106,7 +106,8 @@ def survival(
     median_life_s            Float64  s      time by which half are over
     median_life_reason       String   none   empty, censored where the share that lives on never
                                              falls so far, too_few where at some age before none
-                                             was watched
+                                             was watched, made_id where no event has an id of the
+                                             service's
     median_life_lower_s      Float64  s      95 %, lower bound
     median_life_lower_reason String   none   as median_life_reason, also too_few for less than
                                              10 ended, few_clusters for less than 10 clusters,
@@ -177,7 +178,7 @@ def survival(
 def _without_few(name: str) -> list[pl.Expr]:
     """Build a bound and its reason, of which there is none with too few clusters."""
     reason, few = pl.col(f"{name.removesuffix('_s')}_reason"), pl.col("few_clusters")
-    known = reason.is_in([Reason.EMPTY.value, Reason.TOO_FEW.value])
+    known = reason.is_in([Reason.EMPTY.value, Reason.TOO_FEW.value, Reason.MADE_ID.value])
     return [
         pl.when(~few).then(name).alias(name),
         pl.when(few & ~known.fill_null(value=False))

@@ -140,7 +140,7 @@ def event_lifecycles(
 
     Examples
     --------
-    >>> events = pl.DataFrame({"family": ["spread"] * 2, "event_id": ["sha256:1", "sha256:2"],
+    >>> events = pl.DataFrame({"family": ["spread"] * 2, "event_id": ["s1", "s1"],
     ...     "event_type": ["spread.opened", "spread.closed"], "lifecycle": ["open", "closed"],
     ...     "ts": [10, 40], "ts_ms": [10_000, 40_000], "arrival": [0, 1], "symbol": ["A_B"] * 2,
     ...     "buy_exchange": ["X"] * 2, "buy_market": ["spot"] * 2, "sell_exchange": ["Y"] * 2,
@@ -234,7 +234,9 @@ def lifecycles(
     kind                String   none   closed, open, reopened, orphan_close, orphan_update
     lifecycle_reason    String   none   why one of the above is null: censored, truncated,
                                         clock_skew (the close came after the opening and is
-                                        stamped up to 60 s before it: there is no duration)
+                                        stamped up to 60 s before it: there is no duration),
+                                        made_id (the service sends no id, and which close belongs to
+                                        which opening is a guess: there is no duration)
     zero_duration       Boolean  none   opened and over at one time: duration_s is half of what the
                                         times resolve (1 ms, 1 s without ts_ms)
     n                   Int64    count  documents, without duplicates
@@ -311,7 +313,7 @@ def _lifecycles(
     """
     names = [name for name in key if name != "family"]
     question = Question(
-        "events.lifecycles/3", *window, magnitude, options=tuple(("key", name) for name in names)
+        "events.lifecycles/4", *window, magnitude, options=tuple(("key", name) for name in names)
     )
     ts = pl.col("ts")
     seen = (ts >= window.start - LOOK_BACK_S) & (ts < pl.col("known_until"))

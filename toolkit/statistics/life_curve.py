@@ -171,8 +171,8 @@ def times_of_groups(
 
     ``wanted`` are expressions such as `life_until`, each named with ``_s`` at its end. Those that
     ``bounds`` names need `MIN_ENDED` ends. Before them are the columns ``by``, ``n_lives`` and
-    ``n_ended``. Groups without a duration have their row. ``curve`` is that of the lives, by
-    default `life_curve`.
+    ``n_ended``. Groups without a duration have their row, and where ``lifecycle_reason`` of the
+    lives is made_id that is why. ``curve`` is that of the lives, by default `life_curve`.
     """
     found = (
         (life_curve(lives, by) if curve is None else curve)
@@ -185,7 +185,10 @@ def times_of_groups(
         )
     )
     counts, ended = ["n_lives", "n_ended"], pl.col("n_ended")
-    none = {Reason.EMPTY: pl.col("n_lives") == 0}
+    none = {
+        Reason.MADE_ID: (pl.col("n_lives") == 0) & pl.col("made"),
+        Reason.EMPTY: pl.col("n_lives") == 0,
+    }
     times = []
     for name in (each.meta.output_name() for each in wanted):
         missing = pl.col(name).is_null()
@@ -197,9 +200,11 @@ def times_of_groups(
             pl.when(reason.is_null()).then(name).alias(name),
             reason.alias(f"{name.removesuffix('_s')}_reason"),
         ]
+    named = "lifecycle_reason" in lives.columns
+    made = pl.col("lifecycle_reason") == Reason.MADE_ID if named else pl.lit(value=False)
     return (
-        lives.select(by)
-        .unique()
+        lives.group_by(by)
+        .agg(made.any().alias("made"))
         .sort(by)
         .join(found, on=by, how="left", nulls_equal=True, maintain_order="left")
         .with_columns(pl.col(counts).fill_null(0))

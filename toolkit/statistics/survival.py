@@ -41,7 +41,8 @@ def median_life(lives: pl.DataFrame, by: Sequence[str] = ()) -> pl.DataFrame:
     n_ended             Int64    count  those whose end was seen
     median_life_s       Float64  s      the median
     median_life_reason  String   none   empty, censored where the share never falls to one half,
-                                        too_few where at some age before none was watched
+                                        too_few where at some age before none was watched, made_id
+                                        as ``lifecycle_reason`` of the lives has it
     ==================  =======  =====  ==========================================================
 
     References

@@ -14,7 +14,9 @@ from toolkit.statistics.events import (
     documents_window,
     event_lifecycles,
     lifecycles,
+    survival,
 )
+from toolkit.statistics.survival import median_life
 
 SCHEMA = {
     "family": pl.String,
@@ -313,7 +315,27 @@ def test_an_orphan_has_the_time_and_the_id_of_its_own_first_document() -> None:
 def test_two_events_of_one_second_have_each_their_own_id_and_size() -> None:
     events = hashed_documents(("opened", 10.1), ("closed", 10.2), ("opened", 10.5), ("closed", 12))
     found = event_lifecycles(events, 0, 100)
-    assert found.select("event_id", "size", "duration_s").rows() == [
-        ("sha256:0", 0.0, 0.1),
-        ("sha256:2", 2.0, 1.5),
+    assert found.select("event_id", "size", "t_close").rows() == [
+        ("sha256:0", 0.0, 10),
+        ("sha256:2", 2.0, 12),
     ]
+
+
+def test_lives_of_events_whose_ids_were_made_are_null_and_say_why() -> None:
+    told = [(kind, 100 * n + at) for n in range(12) for kind, at in (("opened", 0), ("closed", 40))]
+    events = hashed_documents(*told, ("opened", 1_300))
+    found = event_lifecycles(events, 0, 2_000)
+    lives = {*found.select("kind", "duration_s", "observed", "lifecycle_reason").rows()}
+    assert lives == {("closed", None, 0, "made_id"), ("open", None, 0, "made_id")}
+    by_document = lifecycles(events, 0, 2_000)
+    assert by_document["duration_s"].null_count() == by_document.height
+    for row in (survival(found), median_life(found)):
+        assert row.select("n_lives", "median_life_s", "median_life_reason").rows() == [
+            (0, None, "made_id")
+        ]
+    curve = survival(found).row(0, named=True)
+    assert {curve[f"median_life_{end}_reason"] for end in ("lower", "upper")} == {"made_id"}
+    sent = events.with_columns(event_id=pl.Series([f"e{n // 2}" for n in range(25)]))
+    both = event_lifecycles(pl.concat([sent, events.with_columns(symbol=pl.lit("C_D"))]), 0, 2_000)
+    reasons = survival(both, ["symbol"]).select("symbol", "median_life_s", "median_life_reason")
+    assert reasons.rows() == [("A_B", 40.0, None), ("C_D", None, "made_id")]
