@@ -101,14 +101,19 @@ def _in_decimals(rule: FieldRule) -> bool:
 def scaled(route: HistoryRoute, frame: pl.DataFrame, findings: list[Finding]) -> pl.DataFrame:
     """Convert a page's frame to the columns' units. A time in ms becomes its second.
 
-    A rate of a fixed time is brought to the interval of its leg, and is null without one.
+    A rate of a fixed time is brought to the interval of its leg. Without one it is null, unless it
+    is 0.
     """
+    constants = {r.column: pl.lit(r.constant) for r in route.fields if r.constant is not None}
+    frame = frame.with_columns(**constants)
     for rule in sorted(route.fields, key=lambda rule: rule.hours is not None):
         column = pl.col(rule.column)
         if rule.column == "ts":
             frame = _in_seconds(route, rule, frame, findings)
         elif rule.hours is not None:
-            whole = frame.with_columns(column * rule.factor * pl.col(rule.hours) + 0.0)
+            rate = column * rule.factor * pl.col(rule.hours) + 0.0
+            zero = pl.when(column == 0).then(0.0)
+            whole = frame.with_columns(zero.otherwise(rate).alias(rule.column))
             lost = whole[rule.column].null_count() - frame[rule.column].null_count()
             if lost:
                 says = f"{rule.unit} without {rule.hours} in {lost} of {frame.height} rows: null"

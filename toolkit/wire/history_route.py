@@ -24,7 +24,7 @@ class FieldRule:
     """A field of a wire record: the column it fills, its name, unit and sign on the wire.
 
     ``wire`` is a place in the row: see `toolkit.wire.places`. With ``text`` its numbers may be text
-    of a JSON number, such as ``"97.6"``.
+    of a JSON number, such as ``"97.6"``. A ``constant`` fills the column, and no field is read.
     """
 
     column: str
@@ -33,6 +33,7 @@ class FieldRule:
     wanted: str
     text: bool = False
     reversed: bool = False
+    constant: float | None = None
 
     @property
     def factor(self) -> float:
@@ -157,9 +158,14 @@ class HistoryRoute:
         words = [word for place, word in values.items() if place not in ("base", "quote")]
         return dict(zip(self.trajectory_parameters, words, strict=True))
 
+    @property
+    def sent(self) -> tuple[FieldRule, ...]:
+        """The rules of the fields that a row has: those without a constant."""
+        return tuple(rule for rule in self.fields if rule.constant is None)
+
     def flat(self, answer: Answer) -> Answer:
         """Return an answer with its rows and fields at the top: see `toolkit.wire.places`."""
-        wires = tuple(rule.wire for rule in self.fields)
+        wires = tuple(rule.wire for rule in self.sent)
         return flat_answer(answer, self.items, (self.next,), wires)
 
     def rule(self, column: str) -> FieldRule | None:

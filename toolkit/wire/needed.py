@@ -95,7 +95,11 @@ def _why(route: HistoryRoute, column: str, rows: Sequence[Mapping[str, Any]]) ->
         line = f'fields.{column} = {{ unit = "{_unit(route, column)}" }}'
         seen = f"the service sends {example!r:.40} in a unit that is not known"
         return f"{seen}; {_readable(route, line, 'if that is its unit')}"
-    return f"the service sends {msgspec.json.encode(example).decode():.40}; {_NO_LINE}"
+    sends = f"the service sends {msgspec.json.encode(example).decode():.40}"
+    if rule.hours and isinstance(example, int | float):
+        line = _readable(route, f"fields.{rule.hours} = 8", "with the hours that its rates are of")
+        return f"{sends} in {rule.unit}, and no {rule.hours}; {line}"
+    return f"{sends}; {_NO_LINE}"
 
 
 def _renamed(route: HistoryRoute, column: str, rows: Sequence[Mapping[str, Any]]) -> str:

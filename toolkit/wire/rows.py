@@ -316,8 +316,8 @@ def _decoder(
 
 def _exact(route: HistoryRoute, items: msgspec.Raw) -> pl.DataFrame:
     """Decode a page in which every row has exactly the declared fields and types."""
-    columns, height = _reader_of(route.fields).columns(items)
-    for rule in route.fields:
+    columns, height = _reader_of(route.sent).columns(items)
+    for rule in route.sent:
         if rule.column in columns and (rule.text or rule.unit == "iso"):
             columns[rule.column] = [number_of(rule, value) for value in columns[rule.column]]
     return _frame(route, columns, height)
@@ -343,10 +343,10 @@ def _field_by_field(
         raise _unreadable(route, answer, f"with rows that are not objects ({error})") from None
     columns: dict[str, list[Any]] = {name: [] for name in column_schema(route.family)}
     drift: Counter[tuple[str, str]] = Counter()
-    known = {rule.wire for rule in route.fields}
+    known = {rule.wire for rule in route.sent}
     for row in rows:
         left = dict(row)
-        for rule in route.fields:
+        for rule in route.sent:
             columns[rule.column].append(_value(rule, left, drift))
         if columns["ts"][-1] is None:
             raise _unreadable(

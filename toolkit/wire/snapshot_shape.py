@@ -92,7 +92,7 @@ class SnapshotShape:
         else:
             items = _opened(held, self.items.count(".*"))
             said = {"items": [self._item(names, item) for names, item in items]}
-        if absent := [rule.column for rule in self.fields if not rule.wire]:
+        if absent := [r.column for r in self.fields if not r.wire and r.constant is None]:
             said["not_said"] = absent
         return replace(answer, body=msgspec.json.encode(said | ({"rest": top} if top else {})))
 
@@ -102,10 +102,12 @@ class SnapshotShape:
         taken = set()
         for rule in sorted(self.fields, key=lambda rule: rule.hours is not None):
             if not rule.wire:
-                found[rule.column] = None
+                found[rule.column] = rule.constant
             elif rule.wire in there:
                 value = self._value(rule, there[rule.wire])
-                if rule.hours and isinstance(value, float):
+                if value is None and there[rule.wire] is not None:
+                    continue  # a text that is no leg
+                if rule.hours and value and isinstance(value, float):
                     hours = found.get(rule.hours)
                     if not isinstance(hours, int | float):
                         continue  # a rate of no interval that is known

@@ -175,9 +175,9 @@ def survey_fields(route: HistoryRoute, shown: Iterable[ShownField]) -> FieldSurv
     (('ts',), ['price', 'mark_price', 'volume'], 'px')
     """
     by_name = {field.name: field for field in shown}
-    matched = tuple(rule.column for rule in route.fields if rule.wire in by_name)
-    missing = {rule.column: rule.wanted for rule in route.fields if rule.wire not in by_name}
-    taken = {rule.wire for rule in route.fields}
+    matched = tuple(rule.column for rule in route.sent if rule.wire in by_name)
+    missing = {rule.column: rule.wanted for rule in route.sent if rule.wire not in by_name}
+    taken = {rule.wire for rule in route.sent}
     unknown = tuple(field for name, field in by_name.items() if name not in taken)
     guesses = guessed(missing, unknown)
     read = [by_name[name] for name in taken & by_name.keys()]

@@ -56,6 +56,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import math
 import tomllib
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -109,7 +110,7 @@ class _HistorySection(_RouteSection, forbid_unknown_fields=True):
     order: Literal["newest_first", "oldest_first"] | None = None
     key: list[str] | None = None
     settle_s: Annotated[int, msgspec.Meta(ge=0)] | None = None
-    fields: dict[str, _FieldSection] = {}
+    fields: dict[str, _FieldSection | float] = {}
 
 
 class _EventsSection(_RouteSection, forbid_unknown_fields=True):
@@ -127,7 +128,7 @@ class _SnapshotSection(msgspec.Struct, forbid_unknown_fields=True):
     items: str | None = None
     numbers: Literal["json", "text"] | None = None
     leg: str | None = None
-    fields: dict[str, _FieldSection] = {}
+    fields: dict[str, _FieldSection | float] = {}
 
 
 class _StreamsSection(msgspec.Struct, forbid_unknown_fields=True):
@@ -287,6 +288,9 @@ class UserProfile:
         rules = {rule.column: rule for rule in built_in}
         for column, field in said.fields.items():
             rule = rules.get(column)
+            if not isinstance(field, _FieldSection):
+                rules[column] = self._constant(f"{where}.fields.{column}", column, field, wanted)
+                continue
             nowhere = field.wire == "" and column in absent
             if field.wire is not None and not (nowhere or is_nameable(field.wire)):
                 allowed = "a place without quotes, backslashes and control characters"
@@ -303,6 +307,15 @@ class UserProfile:
         as_text = any(rule.text for rule in built_in)
         as_text = said.numbers == "text" if said.numbers else as_text
         return tuple(replace(rule, text=as_text) for rule in rules.values())
+
+    def _constant(
+        self, where: str, column: str, value: float, wanted: Mapping[str, str]
+    ) -> FieldRule:
+        """Return the rule of a column that is one number in all rows: the hours of an interval."""
+        if wanted[column] != "hours" or not 0 < value < math.inf:
+            allowed = "hours above 0, of an interval alone: others have { wire = ..., unit = ... }"
+            raise InputError(f"{self.path} {where}", value, allowed)
+        return FieldRule(column, "", "hours", "hours", constant=float(value))
 
     def _shape(self, kind: str, said: _SnapshotSection) -> SnapshotShape:
         where = f"snapshots.{kind}"

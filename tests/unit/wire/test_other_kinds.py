@@ -13,6 +13,7 @@ from toolkit.market import EventFamily, Family, Trajectory
 from toolkit.wire.events import read_document
 from toolkit.wire.exchange import Answer, RetryPolicy
 from toolkit.wire.listing import list_symbols
+from toolkit.wire.needed import check_needed
 from toolkit.wire.profile import BUILT_IN, Profile, timed, with_schemas
 from toolkit.wire.rows import read_history_page
 from toolkit.wire.user_profile import UserProfile
@@ -171,6 +172,44 @@ def test_a_rate_per_hour_of_an_unknown_interval_is_null_with_a_finding(profile) 
     read = read_history_page(found.histories[Family.FUNDING], FUNDING, answer)
     assert read.frame["buy_rate"][0] is None
     assert [each.kind for each in read.findings] == ["interval_missing"]
+
+
+@pytest.mark.parametrize("unit", ["percent_per_hour", "fraction_per_8h", "bps_per_year"])
+@pytest.mark.parametrize("numbers", ["json", "text"])
+def test_a_rate_of_nothing_is_nothing_in_every_unit(profile, unit: str, numbers: str) -> None:
+    found = profile(
+        f'[history.funding]\nnumbers = "{numbers}"\nfields.buy_rate = {{ unit = "{unit}" }}\n'
+    ).histories[Family.FUNDING]
+    row = {"ts": 60, "buy_rate": 0, "sell_rate": 0.5, "differential_pct_8h": None}
+    row |= {"buy_interval_hours": None, "sell_interval_hours": 8}
+    row |= {"buy_rate": "0.0"} if numbers == "text" else {}
+    answer = Answer(200, {}, body({"items": [row], "next_end_time": None}))
+    read = read_history_page(found, FUNDING, answer)
+    assert (read.frame["buy_rate"].to_list(), read.findings) == ([0.0], ())
+    check_needed(found, read.frame, answer)
+
+
+def test_hours_of_an_interval_that_no_row_has_stand_in_the_file(profile) -> None:
+    rate = 'fields.buy_rate = { unit = "percent_per_hour" }\n'
+    row = {"ts": 60, "buy_rate": 0.01, "sell_rate": 0.5, "differential_pct_8h": None}
+    rows = [row | {"sell_interval_hours": 8}, row | {"ts": 0, "buy_rate": None}]
+    answer = Answer(200, {}, body({"items": rows, "next_end_time": None}))
+    without = profile(f"[history.funding]\n{rate}").histories[Family.FUNDING]
+    unread = read_history_page(without, FUNDING, answer)
+    assert "interval_missing" in [each.kind for each in unread.findings]
+    with pytest.raises(WireError, match=r"fields.buy_interval_hours = 8"):
+        check_needed(without, unread.frame, answer)
+    found = profile(f"[history.funding]\n{rate}fields.buy_interval_hours = 8\n")
+    read = read_history_page(found.histories[Family.FUNDING], FUNDING, answer)
+    assert read.frame["buy_interval_hours"].to_list() == [8.0, 8.0]
+    assert read.frame["buy_rate"].to_list() == [pytest.approx(0.0008), None]
+    assert {each.where.rpartition(".")[2] for each in read.findings} == {"sell_interval_hours"}
+
+
+@pytest.mark.parametrize("said", ["fields.buy_rate = 8", "fields.buy_interval_hours = 0"])
+def test_a_constant_is_the_hours_of_an_interval_alone(profile, said: str) -> None:
+    with pytest.raises(InputError, match="hours above 0"):
+        profile(f"[history.funding]\n{said}\n")
 
 
 def test_a_differential_of_a_year_and_a_spread_in_bps_are_converted(profile) -> None:
