@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from toolkit.wire.conversion import name_of
 from toolkit.wire.event_routes import EventRoute
 from toolkit.wire.exchange import HEADER, UNREADABLE, Request
 from toolkit.wire.profile import Profile
@@ -59,7 +60,7 @@ def answer_of(names: StreamNames, message: bytes, identity: int) -> tuple[int, f
     that cannot be read, which the reader of the page says.
 
     >>> from toolkit.wire.stream_names import BUILT_IN_STREAMS
-    >>> answer_of(BUILT_IN_STREAMS, b'{"items":[],"id":7}', 7)
+    >>> answer_of(BUILT_IN_STREAMS, b'{"items":[],"id":"7"}', 7)
     (200, None)
     >>> answer_of(BUILT_IN_STREAMS, b'{"type":"error","id":7,"status":429,"retry_after_s":3}', 7)
     (429, 3.0)
@@ -70,7 +71,8 @@ def answer_of(names: StreamNames, message: bytes, identity: int) -> tuple[int, f
         said = msgspec.json.decode(message, type=dict[str, msgspec.Raw])
     except UNREADABLE:
         return 200, None
-    if names.fields["item"] in said or _value(said, names.fields["id"]) not in (None, identity):
+    said_id = name_of(_value(said, names.fields["id"]))
+    if names.fields["item"] in said or said_id not in (None, str(identity)):
         return None
     if _value(said, names.fields["type"]) != names.words["error"]:
         return 200, None

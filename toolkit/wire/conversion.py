@@ -17,6 +17,18 @@ from toolkit.wire.history_route import FieldRule, HistoryRoute
 from toolkit.wire.moments import iso_ms
 
 _DECIMALS = Context(prec=40)
+_EXACT = 2**53  # whole numbers up to here are exact as floats
+
+
+def name_of(value: object) -> object:
+    """Return a whole number as text, as what names a thing is kept. Any other value is itself.
+
+    >>> name_of(70312), name_of(70312.0), name_of("x1"), name_of(True)
+    ('70312', '70312', 'x1', True)
+    """
+    if type(value) is int or (type(value) is float and value % 1 == 0 and abs(value) <= _EXACT):
+        return str(int(value))
+    return value
 
 
 def converted_text(text: str, unit: str, wanted: str) -> float:

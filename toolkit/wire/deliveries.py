@@ -13,6 +13,7 @@ from toolkit.market import EventFamily
 from toolkit.wire.event_routes import EventRoute
 from toolkit.wire.events import read_document
 from toolkit.wire.exchange import UNREADABLE
+from toolkit.wire.mending import checked_json, read_mended
 from toolkit.wire.profile import Finding
 
 
@@ -39,13 +40,15 @@ def read_delivery(routes: Mapping[EventFamily, EventRoute], body: bytes) -> Deli
     >>> read_delivery(BUILT_IN_EVENTS, b'{"hello":1}').row is None
     True
     """
+    mended: list[Finding] = []
     try:
-        text = body.decode()
+        body = read_mended(checked_json, body, "webhook", mended)
         msgspec.json.decode(body, type=dict[str, msgspec.Raw])
     except UNREADABLE as error:
         raise WireError(f"the body is not a JSON object ({error})") from None
+    text = body.decode()
     for route in routes.values():
-        findings: list[Finding] = []
+        findings = list(mended)
         try:
             row = read_document(route, body, findings)
         except WireError:
@@ -56,5 +59,5 @@ def read_delivery(routes: Mapping[EventFamily, EventRoute], body: bytes) -> Deli
     most = min(route.limits.document_bytes for route in routes.values())
     if len(body) > most:
         says = f"more than {most:,} bytes; kept whole, and not as an event"
-        return Delivery(text, None, (Finding("document_too_large", "webhook", says),))
-    return Delivery(text, None)
+        return Delivery(text, None, (*mended, Finding("document_too_large", "webhook", says)))
+    return Delivery(text, None, tuple(mended))

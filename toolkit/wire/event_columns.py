@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from toolkit.foreign import is_name
+from toolkit.market import Market
 from toolkit.wire.event_routes import EventRoute
 from toolkit.wire.exchange import UNREADABLE
 
@@ -33,6 +34,8 @@ NUMBERS = {
 """The columns that are no text."""
 NAMES = ("symbol", "buy_exchange", "buy_market", "sell_exchange", "sell_market")
 """Columns whose text must be printable and bounded (`toolkit.foreign.is_name`)."""
+MARKETS = frozenset(market.value for market in Market)
+"""What a column of markets holds."""
 LARGEST = sys.float_info.max
 """The largest number that a column holds."""
 
@@ -106,12 +109,15 @@ def _checked(name: str, values: list[Any]) -> list[Any]:
     """Return the values of a column. Raises `ValueError` for one that it cannot hold as it is."""
     kind = NUMBERS.get(name, str)
     kinds = set(map(type, values)) - {type(None)}
+    if kind is str and int in kinds:
+        values = [str(value) if type(value) is int else value for value in values]
+        kinds = set(map(type, values)) - {type(None)}
     if not kinds <= ({int, float} if kind is float else {kind}):
         raise ValueError(name)
     if int in kinds and kind is float:
         return [None if value is None else float(value) for value in values]
     distinct = set(values) - {None}
-    held = TIMES.get(name)
+    held = TIMES.get(name) or (MARKETS if name.endswith("_market") else None)
     if not all(
         map(held.__contains__ if held else is_name, distinct if held or name in NAMES else ())
     ):

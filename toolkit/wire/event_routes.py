@@ -20,7 +20,7 @@ from toolkit.wire.limits import LIMITS, Limits
 from toolkit.wire.moments import clock_value, iso_ms
 from toolkit.wire.places import flat_answer
 from toolkit.wire.spelling import AS_OURS, Spelling
-from toolkit.wire.templates import filled_query, part_of, placeholders
+from toolkit.wire.templates import filled_query, placeholders
 
 _COMMON = {
     "schema_id": ("schema",),
@@ -66,7 +66,7 @@ class EventRoute:
     is the unit of the times that are asked for. ``units`` are those of columns where they differ
     from the column's own, ``words`` the service's words for ours in types and lifecycles. With
     ``text`` numbers may be text of a JSON number. With ``leg`` an exchange and its market are one
-    text, which this template reads.
+    text, or both legs are, which this template reads.
     """
 
     family: EventFamily
@@ -147,7 +147,7 @@ class EventRoute:
     def ours(self, column: str, value: object) -> object:
         """Return a value of a document in the column's unit and in our words.
 
-        What cannot be converted comes back as it is.
+        What cannot be converted comes back as it is, and None for a text that ``leg`` cannot read.
 
         >>> route = BUILT_IN_EVENTS[EventFamily.SPLASH]
         >>> replace(route, units={"magnitude_pct": "bps"}).ours("magnitude_pct", 150)
@@ -162,7 +162,7 @@ class EventRoute:
         if not isinstance(value, str):
             return value
         if column not in _WORDED:
-            return self.spelling.our_word(column, part_of(self.leg, column, value))
+            return self.spelling.our_part(column, value, self.leg)
         return next((ours for ours, theirs in self.words.items() if value == theirs), value)
 
     def _number(self, value: object, unit: str, wanted: str) -> object:

@@ -20,7 +20,7 @@ import contextlib
 import functools
 import hashlib
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -32,8 +32,16 @@ from toolkit.foreign import LONGEST, is_name, plain
 from toolkit.intervals import Interval, difference, union
 from toolkit.market import format_ts
 from toolkit.tables import EVENT
+from toolkit.wire.conversion import name_of
 from toolkit.wire.cursor import CursorTrail
-from toolkit.wire.event_columns import LARGEST, NAMES, NUMBERS, TIMES, columns_at_once
+from toolkit.wire.event_columns import (
+    LARGEST,
+    MARKETS,
+    NAMES,
+    NUMBERS,
+    TIMES,
+    columns_at_once,
+)
 from toolkit.wire.event_routes import EventRoute
 from toolkit.wire.exchange import (
     NO_CONTENT,
@@ -47,6 +55,7 @@ from toolkit.wire.exchange import (
     with_retries,
 )
 from toolkit.wire.items import check_number, too_large
+from toolkit.wire.mending import read_mended
 from toolkit.wire.places import value_at
 from toolkit.wire.profile import Finding
 
@@ -111,8 +120,8 @@ def event_pages(
     while True:
         request = Request.get(route.path, route.query(window, cursor))
         answer = yield from with_retries(request, policy)
-        envelope = _envelope(route, answer)
         findings: list[Finding] = []
+        envelope = _envelope(route, answer, findings)
         if answer.message and not envelope.items:
             findings.append(Finding("empty_page_says", route.path, answer.message))
         cursor = envelope.cursor if envelope.more and envelope.items else None
@@ -150,7 +159,7 @@ def _check_whole(
     first, last = frame["ts"][0], frame["ts"][-1]
     rest = Interval(last, window.end) if first < last else Interval(window.start, last + 1)
     answer = yield from with_retries(Request.get(route.path, route.query(rest, None)), policy)
-    again = read_documents(route, _envelope(route, answer).items, rest, [])
+    again = read_documents(route, _envelope(route, answer, []).items, rest, [])
     others = _inside(route, again.frame, rest, [])
     key = ["event_id", "event_type", "ts_ms"]
     found = others.join(frame, on=key, how="anti", nulls_equal=True).height
@@ -163,10 +172,17 @@ def _unnamed(route: EventRoute) -> str:
     return f"its page names neither {route.more!r} nor {route.next!r}"
 
 
-def _envelope(route: EventRoute, answer: Answer) -> _PageParts:
+def _envelope(route: EventRoute, answer: Answer, findings: list[Finding]) -> _PageParts:
     if answer.status == NO_CONTENT:
         return _PageParts([], more=False, cursor=None, named=True)
-    answer = route.flat(answer)
+
+    def read(body: bytes) -> _PageParts:
+        return _page_parts(route, route.flat(replace(answer, body=body)))
+
+    return read_mended(read, answer.body, route.path, findings)
+
+
+def _page_parts(route: EventRoute, answer: Answer) -> _PageParts:
     try:
         page = msgspec.json.decode(answer.body, type=dict[str, msgspec.Raw])
         check_number(page[route.items], answer, route.path, route.limits.page_items)
@@ -189,15 +205,20 @@ def read_documents(
         absent = [None] * len(items)
         frame = pl.DataFrame({name: columns.get(name, absent) for name in _COLUMNS}, _COLUMNS)
         return Documents(len(items), frame, [])
-    read, missing = list[dict[str, Any]](), list[Interval]()
-    for item in items:
-        if memoryview(item).nbytes <= route.limits.document_bytes:
-            read.append(read_document(route, bytes(item), findings))
+    read, missing, error = list[dict[str, Any]](), list[Interval](), None
+    for body in map(bytes, items):
+        if len(body) > route.limits.document_bytes:
+            findings.append(document_too_large(route, body))
+            second = _second(route, body)
+            missing.append(window if second is None else Interval(second, second + 1))
             continue
-        body = bytes(item)
-        findings.append(document_too_large(route, body))
-        second = _second(route, body)
-        missing.append(window if second is None else Interval(second, second + 1))
+        try:
+            read.append(read_document(route, body, findings))
+        except WireError as each:
+            error = each
+            findings.append(Finding("document_unreadable", route.path, str(each)))
+    if error and not read:
+        raise error
     rows = [row for row in read if row["ts"] is not None]
     if read and not rows:
         raise WireError(
@@ -216,7 +237,7 @@ def document_too_large(route: EventRoute, body: bytes) -> Finding:
     >>> document_too_large(BUILT_IN_EVENTS[EventFamily.SPLASH], b'{"event_id":"e1","ts":60}').says
     'event e1 at 1970-01-01 00:01 UTC has 25 bytes, and at most 16,384 are kept; ...'
     """
-    event, second = _part(route, "event_id", body), _second(route, body)
+    event, second = name_of(_part(route, "event_id", body)), _second(route, body)
     at = "" if second is None else f" at {format_ts(second)}"
     named = f"event {plain(event, 80)}{at}" if isinstance(event, str) else f"a document{at}"
     says = too_large(f"{named} has", len(body), route.limits.document_bytes)
@@ -275,8 +296,9 @@ def read_document(route: EventRoute, body: bytes, findings: list[Finding]) -> di
     """Read the columns of a document. A value that its column cannot hold is a finding.
 
     ``ts`` (s) and ``ts_ms`` are read from one another where one of them is wanting or lies outside
-    the years 1 to 9999. Both are None where neither is of use. Raises `WireError` where it is no
-    JSON object, or larger than ``document_bytes`` of the route's limits.
+    the years 1 to 9999. Both are None where neither is of use. A value that is not JSON, such as
+    NaN, is null in the document too. Raises `WireError` where it is no JSON object, or larger than
+    ``document_bytes`` of the route's limits.
 
     >>> from toolkit.market import EventFamily
     >>> from toolkit.wire.event_routes import BUILT_IN_EVENTS
@@ -288,7 +310,7 @@ def read_document(route: EventRoute, body: bytes, findings: list[Finding]) -> di
     if len(body) > (most := route.limits.document_bytes):
         raise WireError(too_large(f"{route.path} sent a document of", len(body), most))
     try:
-        document, text = _document(body), body.decode()
+        document, text = read_mended(_document_and_text, body, route.path, findings)
     except UNREADABLE as error:
         raise WireError(
             f"{route.path} sent a document that is not a JSON object ({error})"
@@ -329,6 +351,10 @@ def timeless(route: EventRoute, row: Mapping[str, Any]) -> Finding:
     return Finding("without_time", route.path, row["document"])
 
 
+def _document_and_text(body: bytes) -> tuple[dict[str, Any], str]:
+    return _document(body), body.decode()
+
+
 def _document(body: bytes) -> dict[str, Any]:
     """Decode a document's fields. One that Python cannot hold (1e999) stays as bytes."""
     try:
@@ -354,11 +380,15 @@ def _found(document: Mapping[str, Any], paths: tuple[str, ...]) -> Any:
 
 
 def _checked(route: EventRoute, column: str, value: Any, findings: list[Finding]) -> Any:
-    """Return a value of the column's type. Only a whole float is converted, to a time."""
-    value = route.ours(column, value)
-    if value is None:
-        return None
+    """Return a value of the column's type. Whole numbers are text in columns of names and ids."""
     kind = NUMBERS.get(column, str)
+    sent = name_of(value) if kind is str else value
+    value = route.ours(column, sent)
+    if sent is None:
+        return None
+    if value is None or _is_no_market(column, value):
+        findings.append(Finding("leg_unreadable", f"{route.path}.{column}", plain(str(sent), 80)))
+        return None
     number = type(value) in (int, float)
     if not (isinstance(value, str) if kind is str else number and (kind is float or not value % 1)):
         findings.append(Finding("type_changed", f"{route.path}.{column}", type(value).__name__))
@@ -371,6 +401,12 @@ def _checked(route: EventRoute, column: str, value: Any, findings: list[Finding]
         findings.append(Finding("out_of_range", f"{route.path}.{column}", "a number too large"))
         return None
     return kind(value)
+
+
+def _is_no_market(column: str, value: Any) -> bool:
+    """Check for a name in a column of markets that is none of them."""
+    named = column.endswith("_market") and isinstance(value, str) and is_name(value)
+    return named and value not in MARKETS
 
 
 def _fingerprint(document: dict[str, Any], volatile: tuple[str, ...]) -> str:

@@ -61,6 +61,8 @@ WORDS: Mapping[str, Words] = {
     "sign_unclear": Words("the declared sign is not understood; ours is assumed", _SIGN),
     "sign_reversed": Words("a field has the opposite sign by its declaration and is turned"),
     # the pages of histories
+    "not_json": Words("a value is not JSON, such as NaN or half a surrogate pair; it is null"),
+    "row_without_time": Words("a row shows no time; it is kept here alone", _FIELD),
     "interval_missing": Words(
         "a rate of a fixed time comes without the hours of its interval, and is null; "
         "the profile can name the field of the hours",
@@ -100,7 +102,7 @@ WORDS: Mapping[str, Words] = {
     "out_of_range": Words("a number of a document is too large; its column is null", "", _PLACES),
     "document_too_large": Words("a document is too large to keep", _SIZE, _SIZE),
     "document_unreadable": Words(
-        "a message of an event stream is no document",
+        "what came in an event log or its stream is no document; it is left out",
         '[streams] events.spread = "/..."',
         '[streams] events.spread = "/..."',
     ),
@@ -118,7 +120,12 @@ WORDS: Mapping[str, Words] = {
         '[listing] legs = "..."',
     ),
     "legs_missing": Words("a symbol of the listing shows no legs", '[listing] legs = "..."'),
-    "leg_unreadable": Words("an exchange or market of the listing is no leg; it is left out"),
+    "leg_unreadable": Words(
+        "a text is no leg, which is an exchange and a market (spot, futures or dex); "
+        "it is left out of the listing, and null in a document",
+        '[spelling] markets = {{ futures = "..." }}',
+        '[{section}] leg = "{{exchange}}:{{market}}"',
+    ),
     "odd_item": Words("items of a snapshot are not understood; they are kept as they came"),
     "snapshot_refused": Words(
         "a snapshot was refused and is asked for no more", '[snapshots] spread = "/..."'

@@ -80,7 +80,7 @@ class _Parts:
                 )
             if raw.newest is None or raw.newest >= part.end or raw.ends:
                 return _joined(self._route, raws, answers, part)
-            rows, self._largest = raw.frame.height, max(self._largest, raw.frame.height)
+            rows, self._largest = raw.size, max(self._largest, raw.size)
             if raw.newest > newest:
                 newest, since = raw.newest, max(0, raw.newest - 1)
             elif not self._is_full(rows):

@@ -35,6 +35,7 @@ from toolkit.wire.exchange import (
 )
 from toolkit.wire.items import check_number
 from toolkit.wire.listing_shape import BUILT_IN_LISTING, ListingShape
+from toolkit.wire.mending import read_mended
 from toolkit.wire.places import WHOLE, leaves, upper_levels, values_of
 from toolkit.wire.profile import Finding, Profile
 from toolkit.wire.questions import market_words
@@ -170,8 +171,14 @@ def _found(profile: Profile, answer: Answer) -> _Found:
     if answer.status == NO_CONTENT:
         return _Found({}, cut=False)
     shape = profile.listing
+    findings: list[Finding] = []
+
+    def read(body: bytes) -> dict[str, msgspec.Raw]:
+        flat = shape.flat(replace(answer, body=body))
+        return msgspec.json.decode(flat.body, type=dict[str, msgspec.Raw])
+
     try:
-        page = msgspec.json.decode(shape.flat(answer).body, type=dict[str, msgspec.Raw])
+        page = read_mended(read, answer.body, profile.symbols_path, findings)
         check_number(page[shape.items], answer, profile.symbols_path, profile.limits.page_items)
         items = shape.listed(page[shape.items])
         cut = msgspec.json.decode(page.get(shape.truncated, b"null"), type=bool | None)
@@ -179,7 +186,6 @@ def _found(profile: Profile, answer: Answer) -> _Found:
         wanted = f"a symbol listing ({error})"
         raise unreadable(answer, profile.symbols_path, wanted) from None
     legs: dict[Symbol, tuple[Leg, ...]] = {}
-    findings: list[Finding] = []
     for raw in items:
         try:
             name, said = shape.read(raw, profile.spelling)

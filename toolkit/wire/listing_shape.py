@@ -8,6 +8,7 @@ import msgspec
 
 from toolkit.errors import InputError
 from toolkit.market import Leg, Market
+from toolkit.wire.conversion import name_of
 from toolkit.wire.exchange import Answer
 from toolkit.wire.places import flat_answer, value_at
 from toolkit.wire.spelling import Spelling
@@ -37,7 +38,7 @@ class ListingShape:
     limit: str = "limit"
 
     def __post_init__(self) -> None:
-        leg_template("listing.leg", self.leg)
+        leg_template("listing.leg", self.leg, pairs=False)
 
     def flat(self, answer: Answer) -> Answer:
         """Return an answer with its items at the top."""
@@ -63,7 +64,7 @@ class ListingShape:
         """
         item = msgspec.json.decode(raw)
         symbol = self._parts(item).get("symbol") if isinstance(item, str) else None
-        symbol = symbol or value_at(item, self.symbol)
+        symbol = symbol or name_of(value_at(item, self.symbol))
         if not isinstance(symbol, str):
             raise msgspec.DecodeError(f"no text under {self.symbol!r}")
         legs = value_at(item, self.legs) if self.legs or self.symbol == "*" else [item]
@@ -91,8 +92,8 @@ class ListingShape:
             parts = self._parts(said)
         else:
             parts = {
-                "exchange": value_at(said, self.exchange),
-                "market": value_at(said, self.market),
+                "exchange": name_of(value_at(said, self.exchange)),
+                "market": name_of(value_at(said, self.market)),
             }
         exchange, market = parts.get("exchange"), parts.get("market")
         if not isinstance(exchange, str) or not isinstance(market, str):
@@ -100,16 +101,22 @@ class ListingShape:
         return Leg(spelling.our_exchange(exchange), Market(spelling.our_market(market)))
 
 
-def leg_template(where: str, template: str) -> str:
-    """Return a template that reads a leg. Raises `InputError` for one that reads none.
+def leg_template(where: str, template: str, *, pairs: bool = True) -> str:
+    """Return a template that reads a leg, or both legs of a pair. Raises `InputError` for others.
 
     >>> leg_template("leg", "{exchange}:{market}")
     '{exchange}:{market}'
     """
-    if {*placeholders(template)} - {"symbol"} != {"exchange", "market"} or not reading(template):
+    parts = {*placeholders(template)} - {"symbol"}
+    if parts not in (_LEG, _PAIR)[: 1 + pairs] or not reading(template):
         allowed = "{exchange} and {market} with a text between them, e.g. {exchange}:{market}"
-        raise InputError(where, template, allowed)
+        both = ", or all of {buy_exchange}, {buy_market}, {sell_exchange} and {sell_market}"
+        raise InputError(where, template, allowed + both * pairs)
     return template
+
+
+_LEG = {"exchange", "market"}
+_PAIR = {f"{side}_{part}" for side in ("buy", "sell") for part in _LEG}
 
 
 BUILT_IN_LISTING = ListingShape()

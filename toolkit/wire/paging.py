@@ -133,7 +133,7 @@ class _Walk:
             proven = self._after_empty(raw, asked)
         else:
             proven = self._after_same(raw, asked, overshoots=overshoots)
-        self._largest = max(self._largest, raw.frame.height)
+        self._largest = max(self._largest, raw.size)
         answered = Interval(min(proven, self._proven), self._proven)
         self._proven = answered.start
         self._missing = union([*self._missing, *raw.missing])
@@ -164,7 +164,7 @@ class _Walk:
         """Take a page with older rows. Only its oldest second may have more rows."""
         assert raw.oldest is not None, "it has rows"
         if not (overshoots or asked > self._oldest or self._edge_again(raw)):
-            self._largest = max(self._largest, raw.frame.height)
+            self._largest = max(self._largest, raw.size)
             self._refuse_full_second()
         self._oldest = raw.oldest
         self._edge = _chosen(raw.frame, raw.frame["ts"].to_numpy() == raw.oldest)
@@ -181,7 +181,7 @@ class _Walk:
             self._refuse_full_second()
             return self._end()
         if not self._same_second_rows or self._edge_again(raw):
-            self._same_second_rows = raw.frame.height
+            self._same_second_rows = raw.size
         self._empty = 0
         if raw.ends and not self._is_cut():
             return self._end()

@@ -177,13 +177,16 @@ def with_rows(body: bytes, place: str, wanted: Sequence[bool]) -> bytes:
     """Return a body with some of its rows alone, all other bytes as they came.
 
     ``place`` is that of the rows, ``wanted`` has one value for each. A body that has other rows
-    there comes back whole.
+    there, or is not JSON throughout, comes back whole.
 
     >>> body = b'{"result": {"data": [[60, 1], [0, 2]]}, "next":60}'
     >>> with_rows(body, "result.data", [True, False])
     b'{"result": {"data": [[60, 1]]}, "next":60}'
     """
-    parts = _parts(msgspec.Raw(body), at_top=place) or {}
+    try:
+        parts = _parts(msgspec.Raw(body), at_top=place) or {}
+    except UNREADABLE:
+        return body
     array = parts.get(place)
     for step in () if array is not None else _STEP.findall(place):
         array = parts.get(step, msgspec.Raw(b""))

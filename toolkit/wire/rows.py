@@ -9,10 +9,9 @@ is followed by its times, with the number of those bytes in place of ``extra``.
 
 from __future__ import annotations
 
-import codecs
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from operator import attrgetter
 from typing import Any
@@ -21,6 +20,7 @@ import msgspec
 import polars as pl
 
 from toolkit.errors import WireError
+from toolkit.foreign import plain
 from toolkit.intervals import Interval
 from toolkit.market import Family, Trajectory, format_ts
 from toolkit.tables import SERIES
@@ -28,11 +28,11 @@ from toolkit.wire.agreement import disagreements
 from toolkit.wire.conversion import Time, kind_of, number_of, scaled
 from toolkit.wire.exchange import NO_CONTENT, UNREADABLE, Answer, saying
 from toolkit.wire.items import check_number, too_large
+from toolkit.wire.mending import check_text, read_mended
 from toolkit.wire.moments import iso_ms
 from toolkit.wire.profile import FieldRule, Finding, HistoryRoute
 
 _SECONDS = range(253_402_300_800)  # to the end of year 9999: milliseconds since 1978 lie beyond
-_PART = 2**20
 _NOWHERE = (b"null", b'""', b"false")
 TOO_LARGE = pl.col("extra").str.starts_with("{").fill_null(value=True).not_()
 """Picks the rows of a page's frame that are too large to keep."""
@@ -58,6 +58,12 @@ class RawPage:
     def missing(self) -> list[Interval]:
         """The seconds of rows that are too large to keep."""
         return [Interval(ts, ts + 1) for ts in too_large_to_keep(self.frame)["ts"]]
+
+    @property
+    def size(self) -> int:
+        """How many rows came, with those that show no time and are in no frame."""
+        timeless = sum(found.kind == "row_without_time" for found in self.findings)
+        return self.frame.height + timeless
 
     @property
     def rises(self) -> bool:
@@ -92,7 +98,7 @@ def read_history_page(route: HistoryRoute, trajectory: Trajectory, answer: Answe
     """Read one answer of a history route. Status 204 is an empty page with nothing older.
 
     Raises `WireError` where the body is not JSON, has no array of rows, names another trajectory
-    than the one asked for, or has a row without a time. So it does for more rows than
+    than the one asked for, or has no row with a time. So it does for more rows than
     ``page_items`` of the route's limits.
 
     >>> from toolkit.wire.profile import BUILT_IN
@@ -105,10 +111,12 @@ def read_history_page(route: HistoryRoute, trajectory: Trajectory, answer: Answe
     """
     if answer.status == NO_CONTENT:
         return RawPage(column_schema(route.family).to_frame(), None, True, ())
-    says, answer = answer.message, route.flat(answer)
-    envelope = _envelope(route, answer)
-    _check_trajectory(route, trajectory, envelope, answer)
+    says = answer.message
     findings: list[Finding] = []
+    answer, envelope = read_mended(
+        lambda body: _envelope(route, replace(answer, body=body)), answer.body, route.path, findings
+    )
+    _check_trajectory(route, trajectory, envelope, answer)
     items = _items(route, envelope, answer, findings)
     check_number(items, answer, route.path, route.limits.page_items)
     try:
@@ -171,24 +179,15 @@ def _too_large(
         yield Finding("row_too_large", route.path, says)
 
 
-def _envelope(route: HistoryRoute, answer: Answer) -> dict[str, msgspec.Raw]:
+def _envelope(route: HistoryRoute, answer: Answer) -> tuple[Answer, dict[str, msgspec.Raw]]:
+    answer = route.flat(answer)
     try:
-        _check_text(answer.body)  # what is kept as it came is not looked into again
-        return msgspec.json.decode(answer.body, type=dict[str, msgspec.Raw])
+        check_text(answer.body)  # what is kept as it came is not looked into again
+        return answer, msgspec.json.decode(answer.body, type=dict[str, msgspec.Raw])
     except UNREADABLE as error:
         kind = answer.headers.get("content-type", "no content type")
         why = f"not with the JSON of a page ({kind:.80}, {len(answer.body)} bytes: {error})"
         raise _unreadable(route, answer, why) from None
-
-
-def _check_text(body: bytes) -> None:
-    """Raise `UnicodeDecodeError` for what is no UTF-8. Whole, a text may take 4 times as much."""
-    if body.isascii():
-        return
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    for start in range(0, len(body), _PART):
-        decoder.decode(body[start : start + _PART])
-    decoder.decode(b"", final=True)
 
 
 def _check_trajectory(
@@ -341,6 +340,7 @@ def _field_by_field(
         rows = msgspec.json.decode(items, type=list[dict[str, msgspec.Raw]])
     except UNREADABLE as error:
         raise _unreadable(route, answer, f"with rows that are not objects ({error})") from None
+    rows = _with_time(route, rows, findings)
     columns: dict[str, list[Any]] = {name: [] for name in column_schema(route.family)}
     drift: Counter[tuple[str, str]] = Counter()
     known = {rule.wire for rule in route.sent}
@@ -362,6 +362,21 @@ def _field_by_field(
     )
     filled = {name: values for name, values in columns.items() if values}
     return _frame(route, filled, len(rows))
+
+
+def _with_time(
+    route: HistoryRoute, rows: list[dict[str, msgspec.Raw]], findings: list[Finding]
+) -> list[dict[str, msgspec.Raw]]:
+    """Return the rows but for those whose time is null, which are findings, or else all rows."""
+    wire = next(rule.wire for rule in route.fields if rule.column == "ts")
+    timed, others = list[dict[str, msgspec.Raw]](), list[dict[str, msgspec.Raw]]()
+    for row in rows:
+        (others if bytes(row.get(wire, b"")) == b"null" else timed).append(row)
+    if not timed:
+        return rows
+    says = (plain(_extra(row) or "") for row in others)
+    findings.extend(Finding("row_without_time", f"{route.path}.{wire}", each) for each in says)
+    return timed
 
 
 def _as_text(route: HistoryRoute, row: dict[str, msgspec.Raw]) -> str:

@@ -15,13 +15,12 @@ import msgspec
 
 from toolkit.market import EventFamily, SnapshotKind
 from toolkit.tables import SNAPSHOT_SERIES
-from toolkit.wire.conversion import converted
+from toolkit.wire.conversion import converted, name_of
 from toolkit.wire.exchange import UNREADABLE, Answer
 from toolkit.wire.history_route import FieldRule
 from toolkit.wire.places import WHOLE, flat_answer, leaves
 from toolkit.wire.snapshots import ITEM_FIELDS
 from toolkit.wire.spelling import AS_OURS, Spelling
-from toolkit.wire.templates import part_of
 
 _SERIES = (SnapshotKind.SPREAD.value, SnapshotKind.FUNDING.value)
 _DAY = {"window_s": 86_400}
@@ -120,9 +119,10 @@ class SnapshotShape:
     def _value(self, rule: FieldRule, value: object) -> object:
         if rule.wanted:
             return converted(rule, value)
+        value = name_of(value)
         if not isinstance(value, str):
             return value
-        return self.spelling.our_word(rule.column, part_of(self.leg, rule.column, value))
+        return self.spelling.our_part(rule.column, value, self.leg)
 
 
 def _opened(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from toolkit.errors import InputError
-from toolkit.market import Market, Symbol, Trajectory
+from toolkit.market import Leg, Market, Symbol, Trajectory
 from toolkit.wire.templates import filled, placeholders, reading
 
 _SYMBOL = "{base}_{quote}"
@@ -92,6 +92,39 @@ class Spelling:
         if column.endswith("exchange"):
             return self.our_exchange(text)
         return self.our_market(text) if column.endswith("market") else text
+
+    def our_part(self, column: str, text: str, leg: str | None) -> str | None:
+        """Return our word for the part that a column holds of a text, which ``leg`` reads.
+
+        A template without that part leaves the text as it is. None where the text is not of the
+        template's form, or a leg of it is not an exchange and a market.
+
+        >>> pair = "{buy_exchange}.{buy_market}>{sell_exchange}.{sell_market}"
+        >>> AS_OURS.our_part("sell_market", "KRAKEN.spot>BYBIT.futures", pair)
+        'futures'
+        >>> AS_OURS.our_part("buy_market", "KRAKEN.spot>BYBIT.futures", "{exchange}.{market}")
+        """
+        pattern = reading(leg or "")
+        parts = pattern.groupindex if pattern else {}
+        part = column if column in parts else column.rpartition("_")[2]
+        if pattern is None or part not in parts:
+            return self.our_word(column, text)
+        match = pattern.fullmatch(text)
+        if part == "symbol":
+            return self.our_symbol(match["symbol"] if match else text)
+        return self.our_word(part, match[part]) if match and self._has_legs(match) else None
+
+    def _has_legs(self, match: re.Match[str]) -> bool:
+        """Check that each leg that a template read is one, its exchange in any case."""
+        for name, exchange in match.groupdict().items():
+            side, is_exchange, _ = name.rpartition("exchange")
+            if is_exchange:
+                market = self.our_market(match[f"{side}market"])
+                try:
+                    Leg(self.our_exchange(exchange).upper(), Market(market))
+                except ValueError:
+                    return False
+        return True
 
     def _symbol(self, symbol: Symbol) -> str:
         if known := self.symbols.get(str(symbol)):

@@ -299,7 +299,7 @@ def read_market_message(names: StreamNames, body: bytes) -> Item | Refused | Non
     Raises `WireError` for what is no JSON object.
 
     >>> from toolkit.wire.stream_names import BUILT_IN_STREAMS
-    >>> read_market_message(BUILT_IN_STREAMS, b'{"type":"price","id":7,"item":{"ts":60}}')
+    >>> read_market_message(BUILT_IN_STREAMS, b'{"type":"price","id":"7","item":{"ts":60}}')
     Item(identity=7, record=b'{"ts":60}')
     >>> read_market_message(BUILT_IN_STREAMS, b'{"type":"subscribed","id":7}') is None
     True
@@ -317,8 +317,9 @@ def read_market_message(names: StreamNames, body: bytes) -> Item | Refused | Non
 
 
 def _plain(raw: msgspec.Raw | None, kind: type) -> Any:
+    """Return a value of a kind, also a number that is sent as text, None for any other."""
     try:
-        return None if raw is None else msgspec.json.decode(raw, type=kind)
+        return None if raw is None else msgspec.json.decode(raw, type=kind, strict=False)
     except UNREADABLE:
         return None
 

@@ -74,14 +74,3 @@ def reading(template: str) -> re.Pattern[str] | None:
     for at, part in enumerate(parts):
         parts[at] = f"(?P<{part.replace('.', '_')}>.+?)" if at % 2 else re.escape(part)
     return re.compile("".join(parts))
-
-
-def part_of(leg: str | None, column: str, text: str) -> str:
-    """Return the part of a leg's text that a column holds, the text itself where it is none.
-
-    >>> part_of("{exchange}:{market}", "buy_market", "KRAKEN:spot")
-    'spot'
-    """
-    pattern, part = reading(leg or ""), column.rpartition("_")[2]
-    match = pattern.fullmatch(text) if pattern and part in pattern.groupindex else None
-    return text if match is None else match[part]

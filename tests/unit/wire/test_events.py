@@ -363,3 +363,58 @@ def test_a_symbol_that_is_not_printable_or_too_long_is_a_finding_and_its_documen
     assert row["document"] == body.decode()
     (finding,) = findings
     assert (finding.kind, finding.says.isprintable()) == ("not_a_name", True)
+
+
+def test_whole_numbers_are_text_in_each_column_of_names_at_once_and_one_by_one() -> None:
+    numbers = {"schema": 1, "event_id": 70_312, "event_type": 2.0, "lifecycle": 3}
+    sent = [document(60, **numbers), document(60, event_id=2**70), document(60, event_id="x")]
+    (page,), _ = walk(lambda _: {"items": sent, "has_more": False})
+    assert page.frame["event_id"].to_list() == ["70312", str(2**70), "x"]
+    assert page.frame.row(0)[1:4] == ("1", "70312", "2")
+    assert page.findings == ()
+    (page,), _ = walk(lambda _: {"items": [document(60, event_id=7)] * 2, "has_more": False})
+    assert (page.frame["event_id"].to_list(), page.findings) == (["7", "7"], ())
+
+
+@pytest.mark.parametrize("sent", [True, 1.5, [7], {"id": 7}])
+def test_an_id_that_is_no_text_and_no_whole_number_is_null_with_a_finding(sent: object) -> None:
+    findings: list[Finding] = []
+    row = read_document(SPREAD, json.dumps(document(60, event_id=sent)).encode(), findings)
+    assert row["event_id"].startswith("sha256:")
+    assert [each.kind for each in findings] == ["type_changed"]
+
+
+@pytest.mark.parametrize("market", ["perp", "SPOT", "spot>BYBIT.futures"])
+def test_a_market_that_is_none_is_null_with_a_finding(market: str) -> None:
+    leg = {"exchange": "AURORA", "market": market}
+    (page,), _ = walk(lambda _: {"items": [document(60, buy=leg)], "has_more": False})
+    row = page.frame.row(0, named=True)
+    assert (row["buy_exchange"], row["buy_market"]) == ("AURORA", None)
+    assert (row["sell_exchange"], row["sell_market"]) == ("BOREAS", "spot")
+    assert page.findings == (Finding("leg_unreadable", f"{SPREAD.path}.buy_market", market),)
+
+
+@pytest.mark.parametrize(
+    ("odd", "kind"),
+    [
+        (b'"pct":NaN', "not_json"),
+        (b'"pct":-Infinity', "not_json"),
+        (b'"note":"cut \\ud83d"', "not_json"),
+        (b'"note":"cut \xf0\x9f"', "not_json"),
+    ],
+)
+def test_a_value_that_is_not_json_costs_no_document_of_the_page(odd: bytes, kind: str) -> None:
+    sent = [json.dumps(document(ts)).encode() for ts in range(40, 0, -1)]
+    sent[3] = sent[3].replace(b'"spread": {"pct": 1.5', b'"spread": {%b' % odd)
+    (page,), _ = walk(lambda _: b'{"items":[%b],"has_more":false}' % b",".join(sent))
+    assert page.frame.height == 40
+    assert page.frame["magnitude_pct"].to_list() == [1.5] * 3 + [None] + [1.5] * 36
+    assert [each.kind for each in page.findings] == [kind]
+    assert [json.loads(text)["ts"] for text in page.frame["document"]] == list(range(40, 0, -1))
+
+
+def test_an_item_that_is_no_document_costs_no_other() -> None:
+    sent = [document(60), 7, None, [document(60)]]
+    (page,), _ = walk(lambda _: {"items": sent, "has_more": False})
+    assert page.frame.height == 1
+    assert [each.kind for each in page.findings] == ["document_unreadable"] * 3

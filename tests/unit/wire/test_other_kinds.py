@@ -276,6 +276,55 @@ def test_documents_of_other_words_units_and_places_fill_our_columns(profile) -> 
     assert findings == []
 
 
+PAIR_TEMPLATE = "{buy_exchange}.{buy_market}>{sell_exchange}.{sell_market}"
+
+
+def read_route(profile, leg: str, text: object) -> tuple[list[object], list[tuple[str, str]]]:
+    """Return the four columns of legs that a template reads of one text, and the findings."""
+    names = [f"{side}_{part}" for side in ("buy", "sell") for part in ("exchange", "market")]
+    paths = "\n".join(f'paths.{name} = ["route"]' for name in names)
+    route = profile(f'[events.spread]\nleg = "{leg}"\n{paths}\n').events[EventFamily.SPREAD]
+    findings: list = []
+    row = read_document(route, body({"ts": 60, "event_id": "e1", "route": text}), findings)
+    return [row[name] for name in names], [(each.kind, each.says) for each in findings]
+
+
+def test_a_template_may_name_both_legs(profile) -> None:
+    found = read_route(profile, PAIR_TEMPLATE, "KRAKEN.spot>BYBIT.futures")
+    assert found == (["KRAKEN", "spot", "BYBIT", "futures"], [])
+
+
+@pytest.mark.parametrize(
+    ("leg", "text"),
+    [
+        ("{exchange}.{market}", "KRAKEN.spot>BYBIT.futures"),
+        ("{exchange}.{market}", "KRAKEN>BYBIT.futures"),
+        ("{exchange}.{market}", "KRAKEN.perp"),
+        ("{exchange}:{market}", "KRAKEN.spot"),
+        (PAIR_TEMPLATE, "KRAKEN.spot"),
+        (PAIR_TEMPLATE, "KRAKEN.spot>BYBIT.futures>OKX.spot"),
+    ],
+)
+def test_a_leg_that_its_template_cannot_read_is_a_finding_and_null(profile, leg, text) -> None:
+    found = read_route(profile, leg, text)
+    assert found == ([None] * 4, [("leg_unreadable", text)] * 4)
+
+
+def test_an_exchange_that_is_a_number_is_spelled_as_the_file_has_it(profile) -> None:
+    said = '[spelling]\nexchanges = { KRAKEN = "12" }\n'
+    found = profile(said)
+    row = read_document(
+        found.events[EventFamily.SPLASH], b'{"ts":60,"exchange":12,"market":"spot"}', []
+    )
+    assert row["buy_exchange"] == "KRAKEN"
+    flow = list_symbols(found, "BTC", RetryPolicy())
+    next(flow)
+    item = {"symbol": "BTC_USDT", "venues": [{"exchange": 12, "market": "spot"}]}
+    with pytest.raises(StopIteration) as ended:
+        flow.send(Answer(200, {}, body({"items": [item], "truncated": False})))
+    assert [str(leg) for leg in next(iter(ended.value.value.legs.values()))] == ["KRAKEN.spot"]
+
+
 def test_a_log_is_asked_by_templates_and_one_without_a_value_is_left_out(profile) -> None:
     route = profile(EVENTS).events[EventFamily.SPREAD]
     first = route.query(Interval(60, 120), None)

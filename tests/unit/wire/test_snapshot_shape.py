@@ -56,6 +56,27 @@ def test_what_is_not_there_or_of_another_type_is_not_understood(ours, item, word
     assert snapshot_items("funding", json.dumps(found)).words == words
 
 
+def test_hours_that_no_item_has_stand_in_the_file(ours) -> None:
+    said = HOURLY.replace('{ wire = "h" }', "4")
+    (found,) = ours(said, "funding", {"rates": [LEG | {"r": 0.25}]})["items"]
+    assert (found["rate"], found["interval_hours"]) == (-0.01, 4.0)
+
+
+PAIR = """
+[snapshots.spread]
+leg = "{buy_exchange}.{buy_market}>{sell_exchange}.{sell_market}"
+"""
+
+
+def test_both_legs_of_one_text_are_read_and_a_text_that_is_none_stays_beside(ours) -> None:
+    names = [f"{side}_{part}" for side in ("buy", "sell") for part in ("exchange", "market")]
+    said = PAIR + "\n".join(f'fields.{name} = {{ wire = "route" }}' for name in names)
+    texts = ["KRAKEN.spot>BYBIT.futures", "KRAKEN.spot"]
+    found = ours(said, "spread", {"items": [{"route": text} for text in texts]})["items"]
+    assert [found[0][name] for name in names] == ["KRAKEN", "spot", "BYBIT", "futures"]
+    assert found[1] == {"rest": {"route": "KRAKEN.spot"}}
+
+
 @pytest.mark.parametrize("answer", [{"items": [LEG]}, [LEG], {"rates": 3}, "text"])
 def test_an_answer_without_the_items_stays_as_it_is(ours, answer) -> None:
     assert ours(HOURLY, "funding", answer) == answer

@@ -1,0 +1,108 @@
+r"""Values that are not JSON, such as NaN and half a surrogate pair: null, so that the rest is read.
+
+Many programs write NaN and Infinity, which JSON has not. A text that was cut inside a character is
+no text in Unicode. One such value must not cost the page, or the document, that it is in.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Callable
+from typing import TypeVar
+
+import msgspec
+
+from toolkit.errors import WireError
+from toolkit.foreign import plain
+from toolkit.wire.exchange import UNREADABLE
+from toolkit.wire.findings import Finding
+
+Read = TypeVar("Read")
+
+_TOKEN = re.compile(rb'("(?:[^"\\]++|\\.)*+"?)(\s*:)?|(?<![\w.])[-+]?[A-Za-z]\w*', re.DOTALL)
+_WORDS = (b"true", b"false", b"null")
+_PART = 2**20
+
+
+def read_mended(
+    read: Callable[[bytes], Read], body: bytes, path: str, findings: list[Finding]
+) -> Read:
+    r"""Read a body. Where that fails, read it with null for each value that is not JSON.
+
+    Each of these is a finding at the name of its field. ``read`` raises `WireError`, or one of
+    `UNREADABLE`, for what it cannot read. That is raised where nothing can be mended.
+
+    >>> findings = []
+    >>> read_mended(msgspec.json.decode, b'{"price": NaN, "of": "\\ud83d"}', "/p", findings)
+    {'price': None, 'of': None}
+    >>> [(each.kind, each.where, each.says) for each in findings]
+    [('not_json', '/p.price', 'NaN'), ('not_json', '/p.of', 'text that is not Unicode')]
+    """
+    try:
+        return read(body)
+    except (WireError, *UNREADABLE):
+        if _is_json(body):
+            raise
+        mended, found = _mended(body, path)
+        if not _is_json(mended):
+            raise
+        whole = read(mended)
+    findings.extend(found)
+    return whole
+
+
+def check_text(body: bytes) -> None:
+    """Raise `UnicodeDecodeError` for what is no UTF-8. Whole, a text may take 4 times as much."""
+    if body.isascii():
+        return
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    for start in range(0, len(body), _PART):
+        decoder.decode(body[start : start + _PART])
+    decoder.decode(b"", final=True)
+
+
+def checked_json(body: bytes) -> bytes:
+    """Return a body that is JSON in UTF-8. Raises one of `UNREADABLE` for any other."""
+    check_text(body)
+    msgspec.json.decode(body, type=msgspec.Raw)
+    return body
+
+
+def _is_json(body: bytes) -> bool:
+    try:
+        return checked_json(body) is body
+    except UNREADABLE:
+        return False
+
+
+def _mended(body: bytes, path: str) -> tuple[bytes, list[Finding]]:
+    """Return a body with null for what is not JSON, and a finding for each."""
+    found: list[Finding] = []
+    where = path
+
+    def token(match: re.Match[bytes]) -> bytes:
+        nonlocal where
+        text, colon = match[1], match[2]
+        if text is None:
+            if match[0] in _WORDS:
+                return match[0]
+            found.append(Finding("not_json", where, f"{match[0].decode():.40}"))
+            return b"null"
+        said = _text(text)
+        name = text[1:-1].decode(errors="replace") if said is None else said
+        if colon is not None:
+            where = f"{path}.{plain(name, 80)}"
+        if said is not None:
+            return match[0]
+        found.append(Finding("not_json", where, "text that is not Unicode"))
+        return b"null" if colon is None else msgspec.json.encode(name) + colon
+
+    return _TOKEN.sub(token, body), found
+
+
+def _text(quoted: bytes) -> str | None:
+    try:
+        return msgspec.json.decode(quoted, type=str)
+    except UNREADABLE:
+        return None
