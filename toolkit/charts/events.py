@@ -242,12 +242,13 @@ def event_spans(lifecycles: pl.DataFrame, window: Interval) -> pl.DataFrame:
     if strange.height:
         raise InputError("kind", strange["kind"][0], ", ".join(shown))
     ends = pl.col("t_open") + pl.col("duration_s")
+    still = pl.when(pl.col("kind") == "open").then(window.end)
     drawn = ~pl.col("kind").is_in(_NO_BAR)
     return (
         lifecycles.with_columns(
             pl.when(drawn).then(pl.col("t_open").fill_null(window.start)).alias("since"),
             pl.when(drawn)
-            .then(pl.max_horizontal(pl.coalesce(ends, "t_close"), "t_open"))
+            .then(pl.max_horizontal(pl.coalesce(ends, "t_close", still), "t_open"))
             .alias("until"),
         )
         .filter(~drawn | ((pl.col("since") < window.end) & (pl.col("until") >= window.start)))
@@ -325,10 +326,11 @@ def _bars(spans: pl.DataFrame, family: EventFamily, view: View) -> go.Bar:
 
 def event_hover(row: dict[str, Any], since: str, until: str, timezone: str, unit: str) -> str:
     """Say in HTML what an event of `event_spans` is, from when to when it lived, and its size."""
+    again = "" if row["duration_s"] is None else f"; opened again at {until}"
     ends = {
         "closed": f"{since} to {until} {timezone}",
         "open": f"{since} {timezone}, still open at {until}",
-        "reopened": f"{since} {timezone}, close lost; opened again at {until}",
+        "reopened": f"{since} {timezone}, close lost{again}",
         "orphan_close": f"opened before, closed {until} {timezone}",
     }[row["kind"]]
     size = "size not known" if row["peak"] is None else f"peak {row['peak']:+.4g} {unit}"
