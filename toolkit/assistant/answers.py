@@ -215,7 +215,8 @@ def _explained(row: Mapping[str, Any]) -> Iterator[tuple[list[str], str]]:
             nulls += [name] if value is None else []
             continue
         if value is not None and nulls:
-            yield nulls, Reason(value).words if value in set(Reason) else str(value)
+            known = isinstance(value, str) and value in set(Reason)
+            yield nulls, Reason(value).words if known else str(value)
         nulls = []
 
 

@@ -17,6 +17,7 @@ from urllib.parse import quote
 import anyio
 import anyio.to_thread
 import msgspec
+import polars as pl
 from mcp.server.caching import CacheHint
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
@@ -224,7 +225,10 @@ class _StoreTools:
 
 def _answer(tool: StoreTool, rail: Workspace, given: Mapping[str, Any]) -> CallToolResult:
     with under_way():
-        return _result(tool.answer(rail, given))
+        try:
+            return _result(tool.answer(rail, given))
+        except pl.exceptions.PanicException as error:  # no `Exception`: it would end the server
+            raise RuntimeError(str(error)) from error
 
 
 def _listed(tool: StoreTool) -> ListedTool:

@@ -8,6 +8,7 @@ imports beyond the end of the program.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,10 @@ import polars as pl
 
 if TYPE_CHECKING:
     import duckdb
+
+
+_MIDWAY = re.compile(r"^got external error: (([\w ]+) Error: .*)", re.DOTALL)
+"""What polars says where DuckDB failed while it handed rows over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,4 +42,32 @@ def frame_of(
     ...     frame_of(connection, "SELECT $ts AS ts", {"ts": 60}).rows()
     [(60,)]
     """
-    return pl.DataFrame(_QueryRows(connection.sql(query, params=params)))
+    return rows_of(connection.sql(query, params=params))
+
+
+def rows_of(relation: duckdb.DuckDBPyRelation) -> pl.DataFrame:
+    """Return the rows of a relation, as `frame_of` does those of a query.
+
+    Examples
+    --------
+    >>> import duckdb
+    >>> with duckdb.connect() as connection:
+    ...     rows_of(connection.sql("SELECT 60 AS ts")).rows()
+    [(60,)]
+    """
+    try:
+        return pl.DataFrame(_QueryRows(relation))
+    except pl.exceptions.ComputeError as error:
+        found = _MIDWAY.match(str(error))
+        if found is None:
+            raise
+        raise _error_of_duckdb(found[2], found[1]) from None
+
+
+def _error_of_duckdb(kind: str, message: str) -> Exception:
+    """Return DuckDB's error of a kind such as ``Out of Range``, which polars hands on as a text."""
+    import duckdb  # noqa: PLC0415 - the module holds no type of DuckDB
+
+    classes = {name.lower(): value for name, value in vars(duckdb).items()}
+    found = classes.get(f"{kind.replace(' ', '').lower()}exception", duckdb.DatabaseError)
+    return found(message)  # type: ignore[no-any-return]

@@ -24,7 +24,7 @@ import polars as pl
 from toolkit.errors import InputError
 from toolkit.market import Stream
 from toolkit.store.engine import DATABASE
-from toolkit.store.frames import frame_of
+from toolkit.store.held_types import UnheldError, held_rows_of
 from toolkit.store.history import show_as_known
 from toolkit.store.refusals import first_line
 from toolkit.store.views import VIEWS
@@ -43,9 +43,9 @@ _REFUSED = (
     duckdb.DataError,
     duckdb.NotSupportedError,
     duckdb.PermissionException,
-    pl.exceptions.PolarsError,
+    UnheldError,
 )
-"""Errors that are the query's fault."""
+"""Errors that are the query's fault: of its words, its names, and the values that it makes."""
 
 Parameters = Mapping[str, object] | Sequence[object]
 """The values of ``$name``, or of ``?`` in their order."""
@@ -85,7 +85,8 @@ def select(
         connection.execute(f"CREATE TEMP VIEW {view.name} AS {text}")
     try:
         with _ended_after(connection, limits.within_s):
-            found = frame_of(connection, _cut(query, limits.at_most), params=values)
+            cut = _cut(query, limits.at_most)
+            found = held_rows_of(connection.sql(cut, params=values))
     except duckdb.InterruptException:
         if limits.within_s is None:
             raise

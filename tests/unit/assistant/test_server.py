@@ -13,6 +13,7 @@ from typing import Any
 
 import httpx
 import jsonschema
+import polars as pl
 import pytest
 
 from toolkit.assistant import TOOLS, questions
@@ -71,6 +72,8 @@ def test_every_answer_fits_the_schema_that_its_tool_is_listed_with(client: httpx
         ("coverage", {"stream": PRICE, "start": "2026-11-03", "end": "2026-11-04"}),
         ("chart", {"stream": "events/spread"}),
         ("sql", {"query": "SELECT 1 AS one, NULL AS none"}),
+        ("sql", {"query": "SELECT NULL AS none, max(time) - min(time) AS length FROM prices"}),
+        ("sql", {"query": "SELECT NULL AS none, [union_value(a := 1)] AS reason"}),
     ):
         found = called(client, name, **arguments)["result"]
         assert not found["isError"], found["content"]
@@ -109,11 +112,15 @@ def test_an_unknown_tool_and_an_unknown_page_are_errors_of_the_protocol(
     assert page["error"]["message"] == "No such cursor: all tools are on the first page."
 
 
+@pytest.mark.parametrize("failure", [KeyError, pl.exceptions.PanicException])
 def test_an_unforeseen_failure_is_logged_and_not_shown(
-    client: httpx.Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    client: httpx.Client,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    failure: type[BaseException],
 ) -> None:
     def broken(*_: object, **__: object) -> None:
-        raise KeyError("a secret of the machine")
+        raise failure("a secret of the machine")
 
     monkeypatch.setattr(Workspace, "sql", broken)
     with caplog.at_level(logging.ERROR):

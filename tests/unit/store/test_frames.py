@@ -24,6 +24,8 @@ def test_a_query_is_read_without_pyarrow_and_leaves_nothing_behind() -> None:
     assert (done.stdout, done.stderr) == ("[(1,)] False\n", "")
 
 
-def test_an_error_of_a_query_is_that_of_duckdb() -> None:
+@pytest.mark.parametrize("rows", [1, 1_000_000])
+def test_an_error_of_a_query_is_that_of_duckdb_also_midway_through_its_rows(rows: int) -> None:
+    query = f"SELECT CASE x WHEN {rows - 1} THEN error('boom') END AS a FROM range({rows}) t(x)"
     with duckdb.connect() as connection, pytest.raises(duckdb.InvalidInputException, match="boom"):
-        frame_of(connection, "SELECT error('boom') AS a")
+        frame_of(connection, query)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import math
+from decimal import Decimal
 from pathlib import Path
 
 import duckdb
@@ -117,6 +120,76 @@ def test_any_other_query_is_one_line_that_names_what_is_allowed(
         filled.sql(query)
     assert "\n" not in str(raised.value)
     assert filled.sql("FROM prices").height == 2  # the store is whole, and answers on
+
+
+HELD = {
+    "a difference of times": ("max(time) - min(time) FROM prices", dt.timedelta(minutes=1)),
+    "none of them": ("max(time) - min(time) FROM prices WHERE ts < 0", None),
+    "an age in days": ("age(DATE '2026-01-31', DATE '2026-01-01')", dt.timedelta(days=30)),
+    "an age with months": ("age(DATE '2026-03-02', DATE '2026-01-01')", "2 months 1 day"),
+    "a length beyond any": ("to_days(2147483647)", "2147483647 days"),
+    "lengths in a list": ("[INTERVAL 1 DAY, INTERVAL 2 MONTHS]", ["1 day", "2 months"]),
+    "a length in a struct": ("{'a': INTERVAL 1 DAY}", {"a": "1 day"}),
+    "a length in a map": ("map {'a': INTERVAL 1 DAY}", {"a": "1 day"}),
+    "a length in a tuple": ("row(INTERVAL 1 DAY, 2)", {"element1": "1 day", "element2": 2}),
+    "a union": ("union_value(a := 1)", "1"),
+    "a sum": ("sum(x) FROM range(4) t(x)", Decimal(6)),
+    "a whole number": (f"{2**128 - 1}::UHUGEINT", f"{2**128 - 1}"),
+    "a whole number without an end": ("12::BIGNUM", "12"),
+    "bits": ("'101'::BIT", "101"),
+    "a time with a zone": ("'12:00:00+02'::TIMETZ", "12:00:00+02"),
+    "a time of a day": ("TIME '12:00'", dt.time(12)),
+    "anything": ("1::VARIANT", "1"),
+    "the last second": ("TIMESTAMP '9999-12-31'", dt.datetime(9999, 12, 31)),  # noqa: DTZ001
+}
+
+
+@pytest.mark.parametrize(("query", "expected"), HELD.values(), ids=HELD)
+def test_what_a_frame_cannot_hold_is_a_duration_or_a_text(
+    filled: Store, query: str, expected: object
+) -> None:
+    found = filled.sql(f"SELECT {query}")
+    value = found.to_dicts()[0][found.columns[0]]  # by Python, which has fewer values than polars
+    assert (type(value), value) == (type(expected), expected)
+
+
+UNHELD = {
+    "an infinite time": ("'infinity'::TIMESTAMP AS t", "t has times that are infinite .*VARCHAR"),
+    "one in seconds": ("'-infinity'::TIMESTAMP_S", "column 1 has times that are infinite"),
+    "one in nanoseconds": ("'infinity'::TIMESTAMP_NS", "column 1 has times that are infinite"),
+    "one with a zone": ("'infinity'::TIMESTAMPTZ", "column 1 has times that are infinite"),
+    "an infinite date": ("'infinity'::DATE", "column 1 has times that are infinite"),
+    "one in a list": ("1, ['infinity'::DATE] AS b", "b has times that are infinite"),
+    "one in a map": ("map {'a': {'b': 'infinity'::DATE}}", "column 1 has times that are inf"),
+    "a date before Christ": ("DATE '0044-03-15 (BC)'", "outside of the years 1 to 9999"),
+    "a time before Christ": ("TIMESTAMP '0044-03-15 (BC)'", "outside of the years 1 to 9999"),
+    "a far time": ("TIMESTAMP '290000-01-01'", "outside of the years 1 to 9999"),
+    "the end of a day": ("TIME '24:00:00'", "24:00:00 is no time of a day .* VARCHAR"),
+    "a whole number": (f"{2**127 - 1}::HUGEINT", "Could not cast value 1701411834604692317316873"),
+    "a name twice": ("1 AS a, 2 AS a", "two columns have the name a"),
+}
+
+
+@pytest.mark.parametrize(("query", "says"), UNHELD.values(), ids=UNHELD)
+def test_what_nothing_can_hold_is_one_line(filled: Store, query: str, says: str) -> None:
+    with pytest.raises(InputError, match=says) as raised:
+        filled.sql(f"SELECT {query}")
+    assert "\n" not in str(raised.value)
+
+
+def test_a_file_that_is_broken_anywhere_is_not_the_fault_of_the_query(tmp_path: Path) -> None:
+    store = empty_store(tmp_path / "rail.duckdb", SOURCE)
+    committing(store)(PRICE, [(60 * at, 1 + math.sin(at)) for at in range(150_000)])
+    whole, said = store.path.read_bytes(), []
+    for at in range(3 * 4096, len(whole), 262_144):  # one byte of each of its blocks
+        store.path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        for query in ("FROM prices", "SELECT avg(price) AS mean FROM prices"):
+            try:
+                store.sql(query)
+            except StoreError as error:
+                said.append(str(error))
+    assert any("Corrupt" in line for line in said)
+    assert all(str(store.path) in line and "\n" not in line for line in said)
 
 
 def test_a_long_query_is_shortened_in_the_refusal(filled: Store) -> None:
