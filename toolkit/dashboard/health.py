@@ -37,6 +37,9 @@ def _body(shell: PageShell) -> None:
         else:
             _show_repairs(shell, health)
             show_streams(shell, health)
+        for each in health.unreadable:
+            words = Markdown("**Not readable**: {}, as {}. The other streams are.")
+            st.warning(words.format(markdown(each.stream), markdown(each.why)))
         show_store(shell, health)
 
 

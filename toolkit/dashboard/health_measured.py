@@ -17,6 +17,7 @@ from toolkit.intervals import Interval, clip
 from toolkit.loader.planned import expected_load, load_words
 from toolkit.market import SnapshotKind, SnapshotLog, SnapshotTrajectory, Stream
 from toolkit.store import Ledger, Store, answer_words
+from toolkit.store.readable import Unreadable
 from toolkit.store.schema import read_format
 from toolkit.tables import GapStatus, LedgerState
 
@@ -41,7 +42,7 @@ class Health(NamedTuple):
     when it was last asked. ``map`` is of the coverage of all of them. ``missing`` has what of it is
     missing and has a row due, with its cause, the requests and rows that it takes, and when it
     leaves the archive: see `toolkit.dashboard.health_gaps.caused`. ``rows`` is of
-    `toolkit.store.Store.rows_by_load`.
+    `toolkit.store.Store.rows_by_load`, ``unreadable`` of `toolkit.store.Store.unreadable`.
     """
 
     lines: pl.DataFrame
@@ -49,6 +50,7 @@ class Health(NamedTuple):
     missing: pl.DataFrame
     rows: pl.DataFrame
     store_format: int
+    unreadable: list[Unreadable]
 
 
 @cache_resource(ttl=_KEEP_S, max_entries=2, show_spinner="Reading the ledger")
@@ -89,14 +91,14 @@ def measure_health(path: Path, version: Version) -> Health:
         gaps = caused(covered.stretches.filter(state=LedgerState.MISSING.value), ledger, lost)
         missing = _of_whole_rows(pl.concat([gaps, expected_load(store, gaps)], how="horizontal"))
         rows, store_format = store.rows_by_load(), read_format(connection, path)
+        unreadable = store.unreadable()
     frame = (
         pl.DataFrame(lines, schema=_LINES)
         .join(covered.lines, on="stream", how="left", maintain_order="left")
         .with_columns(pl.col("known_s", *STATE_COLUMNS.values()).fill_null(0))
     )
-    return Health(
-        frame, coverage_map(covered.stretches, covered.shares), missing, rows, store_format
-    )
+    shown = coverage_map(covered.stretches, covered.shares)
+    return Health(frame, shown, missing, rows, store_format, unreadable)
 
 
 @cache_data(ttl=_KEEP_S, max_entries=16, show_spinner=False)

@@ -28,7 +28,7 @@ import duckdb
 from toolkit.ending import nobody_waits, under_way
 from toolkit.errors import InputError, StoreError, StoreLockedError
 from toolkit.interrupts import one_interrupt
-from toolkit.store.engine import DATABASE, OWN_FILES, attached, put_away
+from toolkit.store.engine import DATABASE, OWN_FILES, attached, put_away, real_path
 from toolkit.store.refusals import use_failure
 from toolkit.store.waiting import Place
 
@@ -200,7 +200,7 @@ def opened(
     query. Other errors of the block pass as they are. A daemon thread's use when the process ends:
     see `toolkit.ending.under_way`.
     """
-    resolved = path.resolve()
+    resolved = real_path(path)
     with _FILES_LOCK:
         file = _FILES.setdefault(resolved, _File(resolved))
     try:

@@ -14,6 +14,7 @@ Source: docs/design.md, "One file, opened per use".
 from __future__ import annotations
 
 import atexit
+import errno
 import os
 import threading
 from pathlib import Path
@@ -57,12 +58,23 @@ def keep_lean(path: Path, buffer_bytes: int) -> None:
     DuckDB gets so many bytes of buffers and one thread. Otherwise its buffers grow with the file's
     last 122,880 rows, which each commit writes anew.
     """
-    resolved = path.resolve()
+    resolved = real_path(path)
     with _ENGINES_LOCK:
         _LEAN_FILES[resolved] = buffer_bytes
         idle = _ENGINES.pop(resolved, None)
     if idle:
         idle.close()
+
+
+def real_path(path: Path) -> Path:
+    """Return the path of a file without links. Raises `NotAStoreError` where these never end."""
+    try:
+        path.stat()
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            why = "is a loop of symbolic links"
+            raise NotAStoreError(f"{path} {why}; name a file", path=str(path)) from None
+    return path.resolve()
 
 
 def copy_draft(path: Path) -> Path:

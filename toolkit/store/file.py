@@ -19,6 +19,7 @@ from toolkit.store.engine import keep_lean
 from toolkit.store.frames import frame_of
 from toolkit.store.history import check_history, held_nothing, history_from, show_as_known
 from toolkit.store.migration import bring_up_to_date
+from toolkit.store.readable import Unreadable, hide_unreadable, unreadable
 from toolkit.store.schema import read_source
 from toolkit.wire.limits import LIMITS, Limits
 
@@ -84,8 +85,9 @@ class StoreFile(Shown):
         with opened(self.path, writable=False, wait_s=self.wait_s) as connection:
             connection.execute("BEGIN READ ONLY")
             read_source(connection, self.path)
+            hide_unreadable(connection, self.path)
             if (at := self._then(as_of)) is not None:
-                show_as_known(connection, at)
+                show_as_known(connection, at, hidden=unreadable(connection, self.path))
             yield connection
 
     @contextlib.contextmanager
@@ -114,6 +116,14 @@ class StoreFile(Shown):
                 raise held_nothing(self.path, at, begun)
             check_history(connection, at, parameter=parameter)
         return type(self)(self.path, wait_s=self.wait_s, published=self.published, as_of=at)
+
+    def unreadable(self) -> list[Unreadable]:
+        """Return the streams that cannot be read: key, kind, and why. A sound store has none.
+
+        No other method gives them. Of doubled rows it has those that were read in this process.
+        """
+        with self.reading() as connection:
+            return sorted(set(unreadable(connection, self.path).values()))
 
     @property
     def history_from(self) -> int | None:

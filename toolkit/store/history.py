@@ -10,7 +10,7 @@ row: streams that are followed together cost little (docs/design.md, "As it was 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import duckdb
@@ -214,11 +214,18 @@ def known_ledger(as_of: int | None = None) -> dict[str, str]:
     }
 
 
-def show_as_known(connection: duckdb.DuckDBPyConnection, as_of: int, prefix: str = "") -> None:
+def show_as_known(
+    connection: duckdb.DuckDBPyConnection,
+    as_of: int,
+    prefix: str = "",
+    *,
+    hidden: Iterable[int] = (),
+) -> None:
     """Put a view in the place of each table, for this connection: what it held at a time.
 
-    ``as_of`` is a second of the local clock. ``prefix`` begins the names of the views. Of a stream
-    ``late_s`` is 0, since only loads ask for it. The facts of the store are those of now.
+    ``as_of`` is a second of the local clock. ``prefix`` begins the names of the views. Streams with
+    the numbers ``hidden`` are left out. Of a stream ``late_s`` is 0, since only loads ask for it.
+    The facts of the store are those of now.
     """
     at = parse_ts(as_of, parameter="as_of")
     views = known_ledger(at) | {
@@ -232,13 +239,13 @@ def show_as_known(connection: duckdb.DuckDBPyConnection, as_of: int, prefix: str
     )
     views["load"] = f"SELECT * REPLACE ({parts}) FROM {AS_NOW}load WHERE started_at <= {at}"  # noqa: S608 - ours
     views["delivery"] = f"SELECT * FROM {AS_NOW}delivery WHERE received_at <= {at}"  # noqa: S608 - ours
-    views["stream"] = _known_streams(at)
+    views["stream"] = _known_streams(at, list(hidden))
     views[COUNTED_STREAM] = _counted_streams(at, f"{prefix}stream")
     for name, query in views.items():
-        connection.execute(f"CREATE TEMP VIEW {prefix}{name} AS {query}")
+        connection.execute(f"CREATE OR REPLACE TEMP VIEW {prefix}{name} AS {query}")
 
 
-def _known_streams(as_of: int) -> str:
+def _known_streams(as_of: int, hidden: Sequence[int]) -> str:
     """Return the query of the streams as of a time, without what was held of them.
 
     Numbers are given in the order in which streams come. So those up to the highest that something
@@ -258,7 +265,8 @@ def _known_streams(as_of: int) -> str:
         "SELECT s.stream_id, s.kind, s.key, d.first_ts, 0::BIGINT AS late_s "  # noqa: S608 - ours
         f"FROM {AS_NOW}stream s LEFT JOIN (SELECT 'events/' || family AS key, min(ts) AS first_ts "
         f"FROM {AS_NOW}event WHERE {seen(as_of)} GROUP BY family) d ON d.key = s.key "
-        f"WHERE s.stream_id <= (SELECT max(highest) FROM ({highest})) OR d.key IS NOT NULL"
+        f"WHERE (s.stream_id <= (SELECT max(highest) FROM ({highest})) OR d.key IS NOT NULL)"
+        + (f" AND s.stream_id NOT IN ({', '.join(map(str, hidden))})" if hidden else "")
     )
 
 

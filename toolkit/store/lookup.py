@@ -14,6 +14,7 @@ from toolkit.intervals import clip, difference
 from toolkit.market import Family, SnapshotTrajectory, Stream, Trajectory
 from toolkit.store.batch import Ledger
 from toolkit.store.catalogue import service_now
+from toolkit.store.readable import not_readable
 
 if TYPE_CHECKING:
     from toolkit.store.store import Store
@@ -31,6 +32,7 @@ def held_trajectory(store: Store, wanted: Trajectory) -> Trajectory:
     key = held_key(wanted.key, keys) if paired else next(filter(wanted.key.__eq__, keys), None)
     if key is not None:
         return Trajectory.parse(key)
+    check_readable(store, wanted)
     raise _not_held(store, wanted, keys, known["stream"].to_list())
 
 
@@ -39,7 +41,15 @@ def check_known(store: Store, wanted: Trajectory | SnapshotTrajectory) -> None:
     known = store.catalogue()
     keys = known.filter(kind=wanted.kind)["stream"].to_list()
     if wanted.key not in keys:
+        check_readable(store, wanted)
         raise _not_held(store, wanted, keys, known["stream"].to_list())
+
+
+def check_readable(store: Store, wanted: Stream) -> None:
+    """Raise `StoreError` for a stream that the store has and that cannot be read."""
+    for each in store.unreadable():
+        if each.stream == wanted.key:
+            raise not_readable(store.path, each)
 
 
 def _not_held(

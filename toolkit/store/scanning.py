@@ -25,6 +25,7 @@ from toolkit.store.catalogue import limits
 from toolkit.store.frames import frame_of
 from toolkit.store.history import AS_NOW, seen
 from toolkit.store.lookup import check_known
+from toolkit.store.readable import mark_doubled
 from toolkit.store.schema import read_source
 from toolkit.store.streams import numbers_of
 from toolkit.tables import ROWS
@@ -166,9 +167,24 @@ class Scan:
         rows = rows.with_columns(pl.Series("place", places[rows["stream_id"].to_numpy()]))
         later, beyond = pl.col("ts").diff() > 0, pl.col("place").diff()
         if not rows.select(((beyond > 0) | ((beyond == 0) & later)).all()).item():
-            rows = newest_rows(rows.sort("place", "ts", "revision"), "place", "ts")
+            rows = rows.sort("place", "ts", "revision")
+            if doubled(rows, "place", "ts", "revision"):
+                rows = self._without_doubled(rows, streams)
+            rows = newest_rows(rows, "place", "ts")
         key = streams["trajectory"].gather(rows["place"]).alias("trajectory")
         return rows.select(key, "ts", *self.columns)
+
+    def _without_doubled(self, rows: pl.DataFrame, streams: pl.DataFrame) -> pl.DataFrame:
+        """Leave out trajectories of which rows are doubled, and note them as not readable."""
+        found = [
+            (place, doubled(of, "ts", "revision"))
+            for (place,), of in rows.partition_by("place", as_dict=True).items()
+        ]
+        out = [(place, count) for place, count in found if count]
+        with self.store.reading() as connection:
+            for place, count in out:
+                mark_doubled(connection, self.store.path, streams["trajectory"][place], count)
+        return rows.filter(~pl.col("place").is_in([place for place, _ in out]))
 
 
 def scan_of(store: Store, asked: Asked, window: Ends, as_of: int | None) -> Scan:
@@ -196,6 +212,16 @@ def value_columns(kind: str) -> list[str]:
     ['buy_rate', 'sell_rate']
     """
     return [each.name for each in ROWS[kind].values if each.name != "extra"]
+
+
+def doubled(rows: pl.DataFrame, *key: str) -> int:
+    """Count the rows whose key the row before has, of rows sorted by a key that no two may share.
+
+    >>> doubled(pl.DataFrame({"ts": [0, 60, 60], "revision": [0, 0, 0]}), "ts", "revision")
+    1
+    """
+    same = (pl.col(name) == pl.col(name).shift(1) for name in key)
+    return int(rows.select(pl.all_horizontal(same).sum()).item())
 
 
 def newest_rows(rows: pl.DataFrame, *key: str) -> pl.DataFrame:

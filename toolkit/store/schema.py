@@ -19,7 +19,7 @@ import duckdb
 from toolkit.errors import NotAStoreError, StoreError, StoreVersionError
 from toolkit.interrupts import one_interrupt
 from toolkit.market import Source
-from toolkit.store.engine import DATABASE, OWN_FILES
+from toolkit.store.engine import DATABASE, OWN_FILES, real_path
 from toolkit.store.refusals import full_disk
 from toolkit.store.streams import append
 from toolkit.store.views import make_views
@@ -43,7 +43,7 @@ def create_store(path: Path, source: Source) -> None:
         "source_id": source.id,
     }
     with _failures(path):
-        _remove_old_drafts(path.resolve())
+        _remove_old_drafts(real_path(path))
         if not path.exists():
             with contextlib.suppress(FileExistsError), new_file(path) as draft, made(draft, facts):
                 pass
@@ -56,7 +56,7 @@ def new_file(path: Path) -> Iterator[Path]:
     Raises `FileExistsError` where there is a file of that name by then, which is left, and
     `StoreError` where nothing can be made there.
     """
-    target = path.resolve()
+    target = real_path(path)
     with _failures(path):
         if not target.parent.is_dir():
             raise StoreError(f"{target.parent} is not a directory; make it first", path=str(path))

@@ -37,7 +37,8 @@ from toolkit.store.frames import frame_of
 from toolkit.store.gaps import GAPS
 from toolkit.store.history import COUNTED_STREAM, check_history, seen
 from toolkit.store.lookup import asked_streams, check_known, sync_advice
-from toolkit.store.scanning import Asked, scan_of
+from toolkit.store.readable import mark_doubled
+from toolkit.store.scanning import Asked, doubled, scan_of
 from toolkit.store.snapshots import poll_coverage, read_polls, read_snapshots
 from toolkit.store.sql import Parameters, QueryLimits, select
 from toolkit.tables import LOAD, ROWS, TIE, CoverageState
@@ -163,15 +164,18 @@ class Store(StoreFile):
             stream = Trajectory.parse(stream)
         table = ROWS[stream.kind]
         values = [c.name for c in table.values if c.name != "extra"]
-        found = self._rows(
-            f"SELECT $key AS trajectory, ts, {', '.join(values)}, revision // {TIE} AS tie "  # noqa: S608 - ours
+        query = (
+            f"SELECT $key AS trajectory, ts, {', '.join(values)}, revision "  # noqa: S608 - ours
             f"FROM {table.name} WHERE stream_id = (SELECT stream_id FROM stream WHERE key = $key) "
-            f"AND ts >= $low AND ts < $high AND {seen(as_of)} ORDER BY ts, revision",
-            key=stream.key,
-            **limits(window),
+            f"AND ts >= $low AND ts < $high AND {seen(as_of)} ORDER BY ts, revision"
         )
+        with self.reading() as connection:
+            found = frame_of(connection, query, params={"key": stream.key, **limits(window)})
+            if count := doubled(found, "ts", "revision"):
+                raise mark_doubled(connection, self.path, stream.key, count)
         if found.is_empty():
             check_known(self, stream)
+        found = found.with_columns(tie=pl.col("revision") // TIE).drop("revision")
         key = ["ts", "tie"] if ties else "ts"
         return found.unique(key, keep="last", maintain_order=True).drop("tie")
 

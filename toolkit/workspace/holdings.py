@@ -13,6 +13,7 @@ from toolkit.intervals import clip, difference, total_s
 from toolkit.market import Family, SnapshotKind, SnapshotLog, Stream
 from toolkit.statistics.polls import poll_count
 from toolkit.store import Ledger, Store, answer_words, service_now, unchanged
+from toolkit.store.readable import NOT_READABLE
 from toolkit.tables import GapStatus
 
 STATUS: dict[str, pl.DataType] = {
@@ -49,7 +50,9 @@ def stream_states(store: Store, *, as_of: int | None = None) -> pl.DataFrame:
     stream             String   none      the key
     kind               String   none      price, spread, funding, events, snapshot, or kept from
                                           these: snapshot-spread, snapshot-funding
-    state              String   none      held, nothing there, no answer, never asked
+    state              String   none      held, nothing there, no answer, never asked, not readable:
+                                          its key is none or there twice, or rows are. Then all
+                                          else is null
     rows               Int64    count     rows, documents or snapshots
     answered_share     Float64  fraction  of the time asked for that can be known by now, the part
                                           that the service answered for. Of snapshots of spreads
@@ -79,6 +82,7 @@ def stream_states(store: Store, *, as_of: int | None = None) -> pl.DataFrame:
     with store.reading():
         catalogue, loads = store.catalogue(as_of=as_of), store.loads(as_of=as_of)
         ledger = store.ledger(as_of=as_of)
+        unreadable = store.unreadable()
         holes = {r["stream"]: r for r in store.continuity(as_of=as_of).iter_rows(named=True)}
         lost = Counter(store.gaps(as_of=as_of).select("stream", "status").rows())
         polled = {kind: _polled_share(store, kind, as_of) for kind in _POLLED.values()}
@@ -93,7 +97,8 @@ def stream_states(store: Store, *, as_of: int | None = None) -> pl.DataFrame:
         | _holes(row["kind"], holes.get(row["stream"]))
         for row in catalogue.iter_rows(named=True)
     ]
-    return pl.DataFrame(rows, schema=dict(STATUS))
+    rows += [{"stream": e.stream, "kind": e.kind, "state": NOT_READABLE} for e in unreadable]
+    return pl.DataFrame(rows, schema=dict(STATUS)).sort("kind", "stream")
 
 
 def _row(
