@@ -40,6 +40,8 @@ DATABASE = "store"
 
 _IDLE_ENGINES = 4
 _LEAN_FILES = dict[Path, int]()
+_BOUNDS = dict[str, str]()
+"""Settings of all engines; ``{path}`` in one is that of the engine's file."""
 _ENGINES: dict[Path, duckdb.DuckDBPyConnection] = {}
 """Engines that have no file attached, the one used last at the end."""
 _ENGINES_LOCK = threading.Lock()
@@ -64,6 +66,14 @@ def keep_lean(path: Path, buffer_bytes: int) -> None:
         idle = _ENGINES.pop(resolved, None)
     if idle:
         idle.close()
+
+
+def keep_bounded(memory: str, drafts_end: str) -> None:
+    """Let the engines that this process starts from now on take so much memory, in DuckDB's words.
+
+    What has no room there is written to a folder beside the file, whose name has this end.
+    """
+    _BOUNDS.update(memory_limit=memory, temp_directory=f"{{path}}{drafts_end}")
 
 
 def real_path(path: Path) -> Path:
@@ -155,6 +165,7 @@ def _confined(path: Path) -> duckdb.DuckDBPyConnection:
     """Start an engine that reaches one file, and is kept to it for good."""
     most = _LEAN_FILES.get(path)
     lean = {"memory_limit": f"{most}B", "threads": "1"} if most else {}
+    lean |= {name: value.format(path=path) for name, value in _BOUNDS.items()}
     engine = duckdb.connect(config={**_NO_EXTENSIONS, "temp_directory": f"{path}.tmp", **lean})
     allowed = [f"{file}{end}" for file in (path, copy_draft(path)) for end in OWN_FILES]
     engine.execute("SET allowed_paths = ?", [allowed])

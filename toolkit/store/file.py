@@ -79,9 +79,7 @@ class StoreFile(Shown):
         Raises `StoreError` where there is no file, `NotAStoreError` where it is something else,
         `StoreLockedError` where another process keeps it open for writing.
         """
-        if not self._up_to_date:
-            bring_up_to_date(self.path, self.wait_s)
-            self._up_to_date = True
+        self._bring_up_to_date()
         with opened(self.path, writable=False, wait_s=self.wait_s) as connection:
             connection.execute("BEGIN READ ONLY")
             read_source(connection, self.path)
@@ -89,6 +87,11 @@ class StoreFile(Shown):
             if (at := self._then(as_of)) is not None:
                 show_as_known(connection, at, hidden=unreadable(connection, self.path))
             yield connection
+
+    def _bring_up_to_date(self) -> None:
+        if not self._up_to_date:
+            bring_up_to_date(self.path, self.wait_s)
+            self._up_to_date = True
 
     @contextlib.contextmanager
     def _knowing(self, as_of: int | None) -> Iterator[duckdb.DuckDBPyConnection]:

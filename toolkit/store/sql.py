@@ -8,14 +8,11 @@ tables that are named in full.
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import json
 import re
-import threading
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import duckdb
@@ -38,6 +35,7 @@ _PLACES = ("catalog_name", "schema_name", "catalog", "schema")
 _UNKNOWN_VIEW = re.compile(r"Table with name (\S+) does not exist")
 _UNKNOWN_COLUMN = re.compile(r'Referenced column "([^"]+)" not found|column named "([^"]+)"')
 _SHOWN = 80
+_LESS = "a shorter window or an aggregate takes less"
 _REFUSED = (
     duckdb.ProgrammingError,
     duckdb.DataError,
@@ -51,29 +49,22 @@ Parameters = Mapping[str, object] | Sequence[object]
 """The values of ``$name``, or of ``?`` in their order."""
 
 
-@dataclass(frozen=True, slots=True)
-class QueryLimits:
-    """How many rows of a query are read, and how long it may take (s). None is without a limit."""
-
-    at_most: int | None = None
-    within_s: float | None = None
-
-
-_NO_LIMITS = QueryLimits()
+Values = dict[str, object] | list[object]
+"""Parameters as DuckDB takes them."""
 
 
 def select(
     connection: duckdb.DuckDBPyConnection,
     query: str,
-    parameters: Parameters | None = None,
+    values: Values | None = None,
     as_of: int | None = None,
-    limits: QueryLimits = _NO_LIMITS,
+    at_most: int | None = None,
 ) -> pl.DataFrame:
     """Return the rows of a query over the views, as of a time (s, local clock) where one is given.
 
-    The connection is a cursor in a read-only transaction, for this query alone.
+    The connection is a cursor in a read-only transaction, for this query alone. Rows beyond
+    ``at_most`` are not read.
     """
-    query, values = str(query), _values(parameters)
     connection.execute("USE memory")
     _check(connection, query)
     at = f"{DATABASE}.main."
@@ -84,18 +75,21 @@ def select(
         text = view.sql(at=at)
         connection.execute(f"CREATE TEMP VIEW {view.name} AS {text}")
     try:
-        with _ended_after(connection, limits.within_s):
-            cut = _cut(query, limits.at_most)
-            found = held_rows_of(connection.sql(cut, params=values))
-    except duckdb.InterruptException:
-        if limits.within_s is None:
-            raise
-        allowed = f"one that takes at most {limits.within_s:g} s"
-        advice = "a shorter window or an aggregate takes less"
-        raise InputError("query", _short(query), allowed, advice=advice) from None
+        return held_rows_of(connection.sql(_cut(query, at_most), params=values or []))
     except _REFUSED as error:
         raise _refusal(query, first_line(error)) from None
-    return found
+
+
+def too_slow(query: str, within_s: float) -> InputError:
+    """Return the error of a query that took longer than it may."""
+    allowed = f"one that takes at most {within_s:g} s"
+    return InputError("query", _short(query), allowed, advice=_LESS)
+
+
+def too_large(query: str, memory: str) -> InputError:
+    """Return the error of a query that took more memory than it may, in words."""
+    allowed = f"one that takes at most {memory} of memory"
+    return InputError("query", _short(query), allowed, advice=_LESS)
 
 
 def _cut(query: str, at_most: int | None) -> str:
@@ -103,22 +97,7 @@ def _cut(query: str, at_most: int | None) -> str:
     return query if at_most is None else f"FROM (\n{query.rstrip().rstrip(';')}\n) LIMIT {at_most}"
 
 
-@contextlib.contextmanager
-def _ended_after(connection: duckdb.DuckDBPyConnection, within_s: float | None) -> Iterator[None]:
-    """Interrupt the connection's query where the block takes longer."""
-    if within_s is None:
-        yield
-        return
-    timer = threading.Timer(within_s, connection.interrupt)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-
-
-def _values(parameters: Parameters | None) -> dict[str, object] | list[object]:
+def values_of(parameters: Parameters | None) -> Values:
     """Turn parameters into what DuckDB takes: streams into keys, numpy's values into Python's."""
     if parameters is None:
         return []

@@ -35,12 +35,13 @@ from toolkit.store.coverage import read_coverage, read_ledger
 from toolkit.store.file import StoreFile
 from toolkit.store.frames import frame_of
 from toolkit.store.gaps import GAPS
-from toolkit.store.history import COUNTED_STREAM, check_history, seen
+from toolkit.store.history import COUNTED_STREAM, seen
 from toolkit.store.lookup import asked_streams, check_known, sync_advice
 from toolkit.store.readable import mark_doubled
 from toolkit.store.scanning import Asked, doubled, scan_of
 from toolkit.store.snapshots import poll_coverage, read_polls, read_snapshots
-from toolkit.store.sql import Parameters, QueryLimits, select
+from toolkit.store.sql import Parameters, values_of
+from toolkit.store.sql_process import ask
 from toolkit.tables import LOAD, ROWS, TIE, CoverageState
 
 
@@ -85,14 +86,15 @@ class Store(StoreFile):
     ) -> pl.DataFrame:
         """Return the rows of one SELECT over the views: prices, spreads and so on (docs/store.md).
 
+        Another process runs it (`toolkit.store.sql_process`), with a quarter of the memory.
         ``parameters`` are the values of ``$name``, or of ``?`` in their order. A column ``time`` is
         a time in UTC without a zone. A length of time is a Duration, or a text in a column where
         one has months. Other types that polars lacks are text. Rows come in no order but that of
         an ORDER BY. The query can write nothing, and reads no other file and no table. ``as_of`` is
         that of `coverage`. Rows beyond ``at_most`` are not read. Raises `InputError` for any other
         statement, for an unknown view or column with the nearest ones, for times outside of the
-        years 1 to 9999, and for a query that takes longer than ``within_s`` (s), `StoreError` where
-        the file fails.
+        years 1 to 9999, and for a query that takes longer than ``within_s`` (s) or more memory,
+        `StoreError` where the file fails.
 
         >>> import tempfile
         >>> folder = tempfile.TemporaryDirectory()
@@ -104,9 +106,16 @@ class Store(StoreFile):
         0
         >>> folder.cleanup()
         """
-        with self.reading() as connection:
-            check_history(connection, at := self._then(as_of))
-            return select(connection, query, parameters, at, QueryLimits(at_most, within_s))
+        self._bring_up_to_date()
+        return ask(
+            self.path,
+            str(query),
+            values_of(parameters),
+            as_of=self._then(as_of),
+            at_most=at_most,
+            within_s=within_s,
+            wait_s=self.wait_s,
+        )
 
     def catalogue(self, *, as_of: int | None = None) -> pl.DataFrame:
         """Return one row for each stream the store knows, sorted by kind and key.

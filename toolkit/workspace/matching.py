@@ -11,6 +11,7 @@ from toolkit.intervals import Interval
 from toolkit.market import SnapshotKind, SnapshotLog, Stream, Trajectory
 from toolkit.store import Store
 from toolkit.store.snapshots import read_snapshots
+from toolkit.store.sql import select
 from toolkit.wire.listing import (
     Listing,
     funding_trajectories,
@@ -143,7 +144,9 @@ class Rules:
         now = self._client.served_at()
         since = now - length_s(wanted.events_within, "events_within")
         asked = {"since": since, "now": now + 1, "least_pct": wanted.events_above_pct}
-        for symbol, *legs in self._store.sql(_EVENTS, asked).select(_LEGS).drop_nulls().iter_rows():
+        with self._store.reading() as connection:
+            found = select(connection, _EVENTS, asked).select(_LEGS).drop_nulls()
+        for symbol, *legs in found.iter_rows():
             yield Trajectory.parse("{}:{}.{}:{}.{}".format(symbol, *legs)), rule
 
 

@@ -139,6 +139,18 @@ def test_an_answer_that_takes_too_long_is_given_up(
     assert found["content"][0]["text"].startswith("no answer within 0.2 s")
 
 
+@pytest.mark.slow
+def test_a_query_that_takes_all_it_can_get_leaves_the_next_its_answer(
+    client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(questions, "SQL_S", 0.5)
+    found = called(client, "sql", query="SELECT repeat('x', 2000000000)")["result"]
+    assert "allowed: one that takes at most 0.5 s" in found["content"][0]["text"]
+    monkeypatch.undo()
+    found = called(client, "sql", query="SELECT 1 AS one")["result"]
+    assert found["structuredContent"]["rows"] == [{"one": 1}]
+
+
 @pytest.mark.parametrize(
     ("headers", "status"),
     [
