@@ -79,7 +79,8 @@ SELECT key, count(*) AS n, quantile_cont(spread_log_bps, 0.95) AS q95_log_bps
 FROM spreads WHERE time >= '2023-03-10' AND time < '2023-03-13' GROUP BY key
 ```
 
-`Store.sql` can write nothing and reads no other file. It makes the views for each query itself, and
+`Store.sql` can write nothing and reads no other file. Another process runs the query, in a quarter
+of the memory and for `within_s` seconds at most. It makes the views for each query itself, and
 looks up no name in the file. So what somebody may have put into a file does not run. A program of
 yours that opens a stranger's file runs the views of that file.
 

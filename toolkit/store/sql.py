@@ -49,7 +49,7 @@ Parameters = Mapping[str, object] | Sequence[object]
 """The values of ``$name``, or of ``?`` in their order."""
 
 
-Values = dict[str, object] | list[object]
+Values = Mapping[str, object] | Sequence[object]
 """Parameters as DuckDB takes them."""
 
 

@@ -2,11 +2,12 @@
 
 An interrupt is no bound: DuckDB looks for one between two steps of a query, and one step can take
 minutes and all memory. So another process answers, within bounds of its own
-(`toolkit.store.sql_worker`). It is kept for the next question, which then takes a millisecond more
-than in this process. One that was killed is replaced at once. Question and answer are pickles on
+(`toolkit.store.sql_worker`), and is kept for the next question. Question and answer are pickles on
 its standard streams: of a frame that is Arrow IPC. It opens the file for itself, beside readers of
 this process, and waits for writers as any other process does. It ends with this process, however
 that ends.
+
+Source: docs/design.md, "A user's SQL".
 """
 
 from __future__ import annotations
@@ -82,7 +83,12 @@ def ask(
         raise InputError("parameters", values, allowed) from error
     question = Question(str(store.absolute()), query, pickled, as_of, at_most, wait_s)
     asked: list[_Worker] = []
-    with under_way(lambda: [worker.kill() for worker in asked]):
+
+    def interrupt() -> None:
+        for worker in asked:
+            worker.kill()
+
+    with under_way(interrupt):
         worker = _idle_or_new()
         asked.append(worker)
         try:
