@@ -38,7 +38,7 @@ def _body(shell: PageShell) -> None:
             _show_repairs(shell, health)
             show_streams(shell, health)
         for each in health.unreadable:
-            words = Markdown("**Not readable**: {}, as {}. The other streams are.")
+            words = Markdown("**Not readable**: {} ({}). All else is.")
             st.warning(words.format(markdown(each.stream), markdown(each.why)))
         show_store(shell, health)
 

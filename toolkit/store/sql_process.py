@@ -21,7 +21,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -135,7 +135,7 @@ class _Worker:
         memory = ""
         self._drafts.add(f"{real_path(Path(question.store))}{drafts_end(self._process.pid)}")
         try:
-            send(self._questions, question)
+            send(self._questions, astuple(question))
             begun = receive(self._answers)
             if not isinstance(begun, str):
                 return begun

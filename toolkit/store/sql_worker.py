@@ -53,7 +53,7 @@ def _read(questions: SimpleQueue[Question], stores: set[Path]) -> None:
     """Pass questions on. End the process where nobody is left to ask one."""
     try:
         while True:
-            questions.put(receive(sys.stdin.buffer))
+            questions.put(Question(*receive(sys.stdin.buffer)))
     finally:
         for store in list(stores):
             shutil.rmtree(f"{store}{drafts_end(os.getpid())}", ignore_errors=True)

@@ -6,6 +6,7 @@ import json
 import time
 from dataclasses import replace
 
+import duckdb
 import pytest
 
 from toolkit.client import Client
@@ -247,3 +248,18 @@ def test_between_bars_nothing_is_missing(page, tmp_path):
     shown = page(path, "health")
     assert not [button for button in shown.button if button.key == "repair_all"]
     assert "Nothing that was asked for is missing." in words(shown)
+
+
+def test_a_stream_that_cannot_be_read_is_named_beside_all_others(page, full, tmp_path):
+    path = tmp_path / "rail.duckdb"
+    path.write_bytes(full.path.read_bytes())
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("UPDATE stream SET key = 'BTC??' WHERE kind = 'price'")
+    shown = page(path, "health")
+    assert [each.value for each in shown.warning] == [
+        "**Not readable**: `BTC??` (`'BTC??' is no key of the kind 'price'`). All else is."
+    ]
+    assert (
+        len(values_of(shown, "streams")) == len(values_of(page(full.path, "health"), "streams")) - 1
+    )
+    assert not page(path, "overview").exception
