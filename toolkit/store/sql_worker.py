@@ -6,6 +6,7 @@ platform can bound it, since not all that a function of SQL takes is counted by 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import shutil
@@ -96,5 +97,7 @@ def _bound(memory: str) -> None:
         return
     number, unit = memory.split()
     more = 2 * float(number) * 1024 ** ("bytes", "KiB", "MiB", "GiB", "TiB").index(unit)
-    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
-    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + int(more), hard))
+    with contextlib.suppress(OSError, ValueError):  # no /proc, or a bound that may not be raised
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+        bound = pages * resource.getpagesize() + int(more)
+        resource.setrlimit(resource.RLIMIT_AS, (bound, hard))
