@@ -92,6 +92,11 @@ def outside() -> Iterator[None]:
                 raise SystemExit
 
 
+def is_outside(thread: threading.Thread) -> bool:
+    """Return whether a thread only waits, see `outside`."""
+    return thread in _outside
+
+
 def nobody_waits() -> bool:
     """Return whether the process ends and this is a daemon thread, which nobody waits for."""
     return _ends.is_set() and threading.current_thread().daemon

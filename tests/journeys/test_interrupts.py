@@ -137,6 +137,7 @@ WAITS = [
     (["sync", SPREAD, PRICE], HISTORY, "silence"),
     (["sync", "events/spread"], EVENTS, "silence"),
     (["follow", "events/spread"], SCHEMAS, "silence"),
+    (["follow"], "/symbols", "silence"),
 ]
 
 
@@ -151,6 +152,18 @@ def test_one_ctrl_c_ends_a_command_that_waits_with_one_line(
     assert done.stderr.strip().splitlines()[-1].startswith("rail: stopped")
     store = tmp_path / "rail.duckdb"
     assert not store.exists() or Store(store).source.kind == "simulated"
+
+
+@pytest.mark.parametrize("way", ["silence", "drip", "quota"])
+def test_one_ctrl_c_ends_a_follow_whose_archive_gives_no_answer_with_its_summary(
+    relayed: Callable[[str, str], Relay], tmp_path: Path, way: str
+) -> None:
+    relay = relayed(HISTORY, way)
+    argv = [RAIL, "follow", PRICE]
+    done = interrupted(argv, relay.url, tmp_path, lambda: relay.reached.wait(PATIENCE_S))
+    assert done.returncode == 130, (done.stdout, done.stderr)
+    assert "0 new" in done.stdout
+    assert "Traceback" not in done.stderr
 
 
 def test_one_ctrl_c_ends_a_stream_whose_upgrade_hangs_with_its_summary(

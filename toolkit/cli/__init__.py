@@ -23,6 +23,7 @@ def main() -> None:
 
     ``RAIL_DEBUG=1`` lets a traceback through, for reporting a fault of the toolkit's own.
     """
+    _log_in_lines()
     try:
         with one_interrupt():
             from toolkit.cli.root import app  # noqa: PLC0415 - Ctrl-C may come while this loads
@@ -42,6 +43,28 @@ def main() -> None:
             f"a fault of the toolkit ({kind}: {error}); RAIL_DEBUG=1 shows where",
             ExitCode.FAULT,
         )
+
+
+def _log_in_lines() -> None:
+    """Have each record of a log be one line on stderr: the toolkit's warnings, others' errors.
+
+    ``RAIL_DEBUG=1`` leaves the logs as Python has them, with tracebacks and others' warnings.
+    """
+    if logging.lastResort is not None and not os.environ.get("RAIL_DEBUG"):
+        logging.lastResort.setFormatter(_Line())
+        logging.lastResort.addFilter(_is_shown)
+
+
+def _is_shown(record: logging.LogRecord) -> bool:
+    ours = record.name.partition(".")[0] == __name__.partition(".")[0]
+    return ours or record.levelno >= logging.ERROR
+
+
+class _Line(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        fault = record.exc_info[1] if record.exc_info else None
+        told = record.getMessage() + (f" ({type(fault).__name__}: {fault})" if fault else "")
+        return plain(told, _LONGEST)
 
 
 def _leave(message: str, code: ExitCode) -> None:

@@ -20,6 +20,7 @@ from toolkit.cli.options import STREAM_KEYS, AllowHttp, BaseUrl, StorePath
 from toolkit.cli.show import console, errors
 from toolkit.cli.table_options import TableOptions, tabled
 from toolkit.cli.tables import Sheet, TableColumn, show
+from toolkit.ending import is_outside
 from toolkit.errors import InputError
 from toolkit.loader import FollowProgress
 from toolkit.market import format_ts
@@ -149,7 +150,8 @@ def _list(workspace: Workspace, watchlist: Watchlist, view: TableOptions) -> Non
 def _stopping() -> Iterator[tuple[threading.Event, list[int]]]:
     """Yield an event that the first SIGINT or SIGTERM sets, and which of them came.
 
-    The second has its usual effect.
+    The second has its usual effect, and so has a Ctrl-C while this thread itself waits for the
+    service, as a follow does before its first sweep.
     """
     stop, came = threading.Event(), list[int]()
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -162,6 +164,8 @@ def _stopping() -> Iterator[tuple[threading.Event, list[int]]]:
         usual()
         came.append(number)
         stop.set()
+        if number == signal.SIGINT and is_outside(threading.main_thread()):
+            signal.raise_signal(number)
 
     for number in before:
         signal.signal(number, stopped)

@@ -18,6 +18,7 @@ from toolkit.client.contact import ContactOptions
 from toolkit.client.http import Client
 from toolkit.client.stream import discreet_logger, refused_upgrade, socket_to
 from toolkit.client.transport import check_open
+from toolkit.ending import outside
 from toolkit.errors import ServiceError
 from toolkit.wire.actions import action_of, answer_of
 from toolkit.wire.body import Body
@@ -63,11 +64,12 @@ class SocketClient(Client):
             return super()._send(request)
         check_open(self._http)
         for wait_s in self._waits():
-            self._sleep(wait_s)
+            with outside():
+                self._sleep(wait_s)
         self._count(request)
         until = time.monotonic() + self.limits.answer_s
         try:
-            with self._connection(profile.streams.market) as socket:
+            with outside(), self._connection(profile.streams.market) as socket:
                 socket.send(message.decode())
                 while True:
                     body = socket.recv(max(0.0, until - time.monotonic()), decode=False)

@@ -114,6 +114,7 @@ def socket_to(contact: Contact, path: str, largest: int, logger: logging.Logger)
         max_size=largest,
         max_queue=contact.limits.socket_messages,
         open_timeout=contact.limits.connect_s,
+        ping_interval=None,  # `toolkit.wire.stream` pings; the library's own logs a traceback
         close_timeout=_CLOSE_S,
         logger=logger,
     )
@@ -189,12 +190,18 @@ class _Driver:
         return None
 
     def _ping(self, seconds: float) -> Loss | None:
-        """Wait for the answer to a ping."""
+        """Wait for the answer to a ping. A message is one too: the answer may come behind many."""
         answers: list[threading.Event] = []
         if isinstance(loss := self._carefully(lambda s: answers.append(s.ping())), Loss):
             return loss
         until = time.monotonic() + seconds
-        while not self.stop.is_set() and not answers[0].wait(_LOOK_S):
+        while not self.stop.is_set() and not answers[0].is_set():
+            came = self._carefully(lambda socket: socket.recv(_LOOK_S, decode=False))
+            if isinstance(came, Loss):
+                return came
+            if came is not None:
+                self._left.append(came)
+                return None
             if time.monotonic() >= until:
                 return Loss("a ping was not answered")
         return None
@@ -255,14 +262,14 @@ def _waiting(socket: ClientConnection) -> Iterator[bytes]:
 
 
 def discreet_logger(hide: Callable[[str], str]) -> logging.Logger:
-    """Return a logger below this module's that hides the key in its records."""
+    """Return a logger below that of the library which hides the key in its records."""
 
     def without_key(record: logging.LogRecord) -> bool:
         record.msg, record.args = hide(record.getMessage()), ()
         return True
 
-    logger = logging.Logger(__name__)  # noqa: LOG001 - one a stream, for each hides its own key
-    logger.parent = logging.getLogger(__name__)
+    logger = logging.Logger("websockets.client")  # noqa: LOG001 - one a stream, each hides its key
+    logger.parent = logging.getLogger("websockets.client")
     logger.addFilter(without_key)
     return logger
 

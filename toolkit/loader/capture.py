@@ -98,7 +98,7 @@ class Inbox:
 _Result = TypeVar("_Result")
 _SUBSCRIPTIONS_A_SOCKET = 500
 _SECONDS_A_COMMIT, _MESSAGES_A_COMMIT = 1.0, 5_000
-_LOOK_S, _PATIENCE_S = 0.1, 30.0
+_LOOK_S, _PATIENCE_S = 0.1, 0.5  # who waits for the network longer is left there
 _LOCKED = Finding("store_locked", "the store", "another process held it; the follow waited")
 
 
@@ -118,7 +118,7 @@ class Capture:
 
     Threads besides the sockets' readers put into ``inbox``, and end soon after ``stop`` is set.
     ``note`` is called with each finding of a new kind, in a sentence. ``alerts`` evaluates what is
-    committed, where it is set.
+    committed, where it is set. ``heard_at`` is when something last came (s, monotonic clock).
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class Capture:
         self._pending = Messages(client.profile())
         self._threads: list[threading.Thread] = []
         self._numbers = itertools.count(1)
-        self._began = self._committed = time.monotonic()
+        self._began = self._committed = self.heard_at = time.monotonic()
         self.alerts: AlertWatch | None = None
 
     def __enter__(self) -> Self:
@@ -263,6 +263,7 @@ class Capture:
         except queue.Empty:
             self._commit_if_due(report)
             return
+        self.heard_at = time.monotonic()
         match item:
             case Message():
                 self.messages += 1

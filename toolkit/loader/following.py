@@ -31,6 +31,7 @@ from toolkit.wire.profile import Finding
 
 _LASTING = (BadRequestError, KeyRefusedError, NotFoundError, PlanRefusedError)
 _ENDING_S, _ENDING_EARLY_S = 45.0, 10.0  # a service manager waits for 90
+_SILENT_S, _SILENT_EARLY_S = 1.5, 0.5  # the same where it was stopped and somebody waits
 _NEW_SWEPT_S = 20.0
 _SHARE_OF_QUOTA = 0.5
 
@@ -97,13 +98,28 @@ class Following:
         finally:
             for waited_for in (self._wake, self._new_swept):
                 waited_for.set()
-        ending_s = _ENDING_EARLY_S if self.sweeper.swept_at is None else _ENDING_S
-        until = time.monotonic() + ending_s
+        self._end(stop, report)
+
+    def _end(self, stop: threading.Event, report: Callable[[], object]) -> None:
+        """Take what the readers still hold and the last sweep brings.
+
+        Where the follow was stopped, that sweep ends soon after the archive falls silent, and soon
+        in any case where it is the first one.
+        """
+        capture, ended_at = self.capture, time.monotonic()
+        early = self.sweeper.swept_at is None
+
+        def has_time() -> bool:
+            now = time.monotonic()
+            if not stop.is_set():
+                return now - ended_at < (_ENDING_EARLY_S if early else _ENDING_S)
+            if early:
+                return now - ended_at < _SILENT_EARLY_S
+            heard_s = now - max(ended_at, capture.heard_at)
+            return heard_s < _SILENT_S and now - ended_at < _ENDING_S
+
         capture.write_while(
-            lambda: (
-                (self._sweeping.is_alive() and time.monotonic() < until) or not capture.inbox.empty
-            ),
-            report,
+            lambda: (self._sweeping.is_alive() and has_time()) or not capture.inbox.empty, report
         )
 
     def _begin(self) -> None:

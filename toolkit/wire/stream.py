@@ -110,9 +110,9 @@ class ReconnectPolicy:
     of more than ``longest_asked_s`` ends the stream with the error of its status. The
     count begins anew only when a connection has lasted ``stable_s`` with a message on it: one that
     is accepted and closed at once is no success. A connection on which nothing came for
-    ``silence_s`` is asked for a ping's answer within ``pong_s``. Without one it is lost. With one
-    the stream is quiet and nothing is lost. Some connections answer pings and have gone mute, so
-    another is opened before the quiet one is closed.
+    ``ping_s`` is asked for a ping's answer within ``pong_s``, and again as often. Without one it is
+    lost. With one the stream is quiet and nothing is lost. Some connections answer pings and have
+    gone mute, so after ``silence_s`` another is opened before the quiet one is closed.
 
     >>> ReconnectPolicy(silence_s=0)
     Traceback (most recent call last):
@@ -123,12 +123,13 @@ class ReconnectPolicy:
     longest_wait_s: float = 60.0
     longest_asked_s: float = LIMITS.asked_wait_s
     stable_s: float = 60.0
+    ping_s: float = 20.0
     silence_s: float = 600.0
     pong_s: float = 10.0
     fraction: Callable[[], float] = field(default=random.random, repr=False)
 
     def __post_init__(self) -> None:
-        for name in ("first_wait_s", "longest_wait_s", "silence_s", "pong_s"):
+        for name in ("first_wait_s", "longest_wait_s", "ping_s", "silence_s", "pong_s"):
             if getattr(self, name) <= 0:
                 raise InputError(name, getattr(self, name), "seconds above 0")
 
@@ -226,24 +227,28 @@ def _conversation(
     if loss := (yield from _greeted(greetings)):
         return loss
     yield Joined()
-    heard_at = clock()
+    heard_at = answered_at = clock()
     while True:
-        left_s = heard_at + policy.silence_s - clock()
+        left_s = min(heard_at + policy.silence_s, answered_at + policy.ping_s) - clock()
         if left_s > 0:
             outcome = yield Listen(left_s)
             if isinstance(outcome, Loss):
                 return outcome
             if outcome is not None:
-                heard_at = clock()
+                heard_at = answered_at = clock()
                 backoff.heard()
                 yield Received(outcome)
             continue
         if isinstance((yield Ping(policy.pong_s)), Loss):
-            return Loss(f"silent for {policy.silence_s:g} s, also to a ping")
+            quiet_s = min(policy.ping_s, policy.silence_s)
+            return Loss(f"silent for {quiet_s:g} s, also to a ping")
+        answered_at = clock()
+        if answered_at < heard_at + policy.silence_s:
+            continue
         renewed = not isinstance((yield Renew(path)), Loss)
         if renewed and (loss := (yield from _greeted(greetings))):
             return loss
-        heard_at = clock()
+        heard_at = answered_at = clock()
 
 
 def _greeted(

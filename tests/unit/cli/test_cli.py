@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -82,6 +83,32 @@ def test_a_word_that_is_no_command_or_option_ends_with_exit_code_2(
 def test_with_debug_on_a_refusal_keeps_its_traceback(rail: Rail) -> None:
     with pytest.raises(RailError, match="allowed: http://HOST"):
         rail("symbols", base_url="rail", api_key="k", debug="1")
+
+
+LOGS = """
+import logging, sys
+import toolkit.cli.symbols as command
+from toolkit.cli import main
+def symbols_command() -> None:
+    for name in ("toolkit.client", "websockets.client"):
+        logging.getLogger(name).warning("careful, %s", name)
+        try:
+            {}["x"]
+        except KeyError:
+            logging.getLogger(name).exception("it failed in %s", name)
+command.symbols_command = symbols_command
+sys.argv = ["rail", "symbols"]
+main()
+"""
+
+
+def test_a_record_of_a_log_is_one_line_and_of_libraries_errors_alone_are_shown() -> None:
+    done = subprocess.run([sys.executable, "-c", LOGS], capture_output=True, text=True, check=True)
+    assert done.stderr.splitlines() == [
+        "careful, toolkit.client",
+        "it failed in toolkit.client (KeyError: 'x')",
+        "it failed in websockets.client (KeyError: 'x')",
+    ]
 
 
 def test_a_fault_of_the_toolkit_is_one_line_with_an_exit_code_of_its_own(

@@ -18,7 +18,7 @@ from websockets.sync.server import ServerConnection, serve
 
 from tests.listening import listening
 from toolkit.client import Client
-from toolkit.client.stream import stream
+from toolkit.client.stream import discreet_logger, socket_to, stream
 from toolkit.errors import KeyRefusedError, PlanRefusedError, ServiceError, UnreachableError
 from toolkit.market import EventFamily, Trajectory
 from toolkit.service import Config, Simulated, SpedClock, running
@@ -231,6 +231,27 @@ def test_a_connection_that_is_silent_to_a_ping_too_is_lost(
     ]
 
 
+def test_the_library_sends_no_pings_of_its_own_beside_ours(client: Client) -> None:
+    with socket_to(client, "/", 1_000, discreet_logger(str)) as socket:
+        assert socket.keepalive_thread is None
+
+
+def test_many_messages_before_the_answer_to_a_ping_are_an_answer_too(
+    scripted: Scripted, client: Client
+) -> None:
+    def bursts(socket: ServerConnection) -> None:
+        with socket.protocol_mutex:
+            threading.Event().wait(0.6)  # the ping waits unread
+        for number in range(3 * client.limits.socket_messages):
+            socket.send(f"{number}")
+        socket.recv()
+
+    scripted.treatments = [bursts]
+    policy = replace(QUICK, ping_s=0.2)
+    said = first(client, 1 + 3 * client.limits.socket_messages, policy=policy)
+    assert said == [Joined(), *(Received(b"%d" % n) for n in range(len(said) - 1))]
+
+
 def test_a_connection_that_is_not_admitted_is_given_up_before_it_is_heard(
     scripted: Scripted, client: Client
 ) -> None:
@@ -258,7 +279,7 @@ def test_at_debug_level_neither_logs_nor_errors_show_the_key(
     scripted.answers = [(401, {"X-Echo": KEY})]
     with pytest.raises(KeyRefusedError) as refused:
         first(client, 9)
-    ours = [record for record in caplog.records if record.name == "toolkit.client.stream"]
+    ours = [record for record in caplog.records if record.name == "websockets.client"]
     logged = "\n".join(record.getMessage() for record in ours)
     assert "Authorization: Bearer ***" in logged
     shown = logged + repr(said) + "".join(traceback.format_exception(refused.value))
@@ -329,7 +350,7 @@ def test_the_key_is_struck_out_of_messages(
 FLOODED = """
 import re, sys, time
 from toolkit.client import Client
-from toolkit.client.stream import stream
+from toolkit.client.stream import discreet_logger, socket_to, stream
 from toolkit.market import EventFamily
 from toolkit.wire.profile import BUILT_IN
 from toolkit.wire.stream import Lost, Received, ReconnectPolicy
