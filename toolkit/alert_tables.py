@@ -17,9 +17,10 @@ class AlertChange(StrEnum):
 class AlertOutcome(StrEnum):
     """What became of the delivery of a change of an alert.
 
-    ``waiting``: it is still to be sent. ``sending``: it is being sent. ``delivered``: the receiver
-    took it. ``failed``: no attempt was taken. ``late``: it was found too late to be sent.
-    ``unknown``: the process ended while it was being sent, and it is not sent again.
+    ``waiting``: it is still to be sent, perhaps again. ``sending``: it is being sent.
+    ``delivered``: the receiver took it. ``failed``: the receiver refused it. ``late``: it was found
+    or waited too long to be sent. ``unknown``: the process ended while it was being sent, and a
+    repeat would be seen twice.
     """
 
     WAITING = "waiting"

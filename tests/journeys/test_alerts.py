@@ -73,7 +73,7 @@ def wait_for(receiver: Receiver, count: int, seconds: float, process: subprocess
         time.sleep(0.05)
 
 
-def test_an_alert_arrives_at_most_once_whatever_is_killed(
+def test_an_alert_arrives_at_least_once_and_with_one_id_whatever_is_killed(
     tmp_path: Path, receiver: Receiver
 ) -> None:
     store, chance = tmp_path / "s.duckdb", random.Random(1)
@@ -98,10 +98,10 @@ def test_an_alert_arrives_at_most_once_whatever_is_killed(
         process.send_signal(signal.SIGTERM)
         assert process.wait(90) == 0, store.with_suffix(".err").read_text()
     history = read_alerts(Store(store)).reverse()
-    assert len(receiver.ids) == len(set(receiver.ids)) > 0
+    assert 0 < len(set(receiver.ids)) >= len(receiver.ids) - max(2, KILLS)  # a kill, a repeat
     assert set(receiver.ids) <= set(history["alert_id"])
     outcomes = {word.removeprefix("webhook ") for word in history["delivery"].drop_nulls()}
-    assert outcomes <= {"delivered", "unknown", "waiting"}
+    assert outcomes <= {"delivered", "sending", "waiting"}
     delivered = history.filter(delivery="webhook delivered")["alert_id"]
     assert set(delivered) <= set(receiver.ids)
     for headers, body in receiver.came:

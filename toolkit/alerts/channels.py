@@ -17,23 +17,28 @@ from __future__ import annotations
 
 import logging
 import os
-import queue
 import threading
+import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 from urllib.parse import urlsplit
+
+import polars as pl
 
 from toolkit.alert_tables import AlertOutcome
 from toolkit.alerts.message import Alert
+from toolkit.cards import duration
 from toolkit.client.transport import post
 from toolkit.errors import InputError, StoreError, StoreLockedError, UnreachableError, needs_extra
 from toolkit.store import StoreWriter
-from toolkit.store.alerts import claim, settle
+from toolkit.store.alerts import claim, give_up, settle, waiting_deliveries
 from toolkit.wire.address import is_loopback
 from toolkit.wire.signatures import StandardWebhooks
+
+_Result = TypeVar("_Result")
 
 
 class Chat:
@@ -79,7 +84,11 @@ class Sent:
 
 
 class Channel(Protocol):
-    """A place that alerts are sent to. ``waits_s`` are the waits before each further attempt."""
+    """A place that alerts are sent to.
+
+    ``waits_s`` are the waits before each further attempt, the last of them before all others. They
+    are for a receiver that knows a repeat. ``kept_s`` is how long an alert may wait to be sent (s).
+    """
 
     @property
     def name(self) -> str:
@@ -88,6 +97,10 @@ class Channel(Protocol):
     @property
     def waits_s(self) -> tuple[float, ...]:
         """The seconds before each further attempt."""
+
+    @property
+    def kept_s(self) -> float:
+        """The seconds for which an alert may wait."""
 
     def send(self, alert: Alert) -> Sent:
         """Make one attempt. Nothing is raised for what a receiver does."""
@@ -98,14 +111,15 @@ class Webhook:
 
     Each attempt has the alert's own id as ``webhook-id``, by which a receiver knows a repeat. A
     delivery is taken with an answer of 2xx. It is tried again where no answer came, and after 408,
-    425, 429 and 5xx. Its repr shows neither the address nor the secret.
+    425, 429 and 5xx, for a day. Its repr shows neither the address nor the secret.
 
     >>> Webhook("https://example.org/secret", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
     Webhook()
     """
 
     name = "webhook"
-    waits_s: tuple[float, ...] = (1.0, 5.0, 15.0)
+    waits_s: tuple[float, ...] = (1.0, 5.0, 15.0, 60.0, 300.0)
+    kept_s: float = 86_400.0
 
     def __init__(self, url: str, secret: str) -> None:
         parts = urlsplit(url)
@@ -147,6 +161,7 @@ class ChatChannel:
 
     name = "chat"
     waits_s: tuple[float, ...] = ()
+    kept_s: float = 3_600.0
 
     def __init__(self, urls: str) -> None:
         self._chat = Chat(urls)
@@ -198,56 +213,114 @@ def _value(environment: Mapping[str, str], name: str) -> str:
         raise InputError(f"{name}_FILE", path, "a file with the value", advice=str(why)) from None
 
 
-class AlertSender:
-    """Sends what is recorded as waiting, one after the other.
+_MOST_WAITING = 1_000
+"""Alerts that wait for one channel. Of more the oldest are given up."""
 
-    Each delivery is claimed in the store first, and its outcome recorded after. So it is made at
-    most once, whatever ends the process and however many follow: what was claimed and has no
-    outcome is not sent again. A channel with ``waits_s`` is tried again with the same id.
+_MISSED_IN_A_ROW = 3
+"""After so many that the receiver did not take, it is away, and the rest wait for it too."""
+
+
+class AlertSender:
+    """Sends what waits in the store for one channel, the oldest first.
+
+    Each delivery is claimed in the store first, and its outcome recorded after. By a channel with
+    ``waits_s`` it is made at least once: what the receiver did not take waits in the store and is
+    tried again with the same id, for ``kept_s`` at most, and so is what was being sent when the
+    process ended. By one without it is made at most once.
     """
 
     def __init__(
-        self, channel: Channel, writer: StoreWriter, note: Callable[[str], object]
+        self,
+        channel: Channel,
+        writer: StoreWriter,
+        note: Callable[[str], object],
+        *,
+        most: int = _MOST_WAITING,
     ) -> None:
         self.name = channel.name
+        self._most = most
         self._channel = channel
         self._writer = writer
         self._note = note
-        self._waiting: queue.SimpleQueue[Alert | None] = queue.SimpleQueue()
-        self._ending, self._abandoned = threading.Event(), threading.Event()
+        self._away = False
+        self._woken, self._ending, self._abandoned = (threading.Event() for _ in range(3))
         self._thread = threading.Thread(target=self._run, name=f"rail-{self.name}", daemon=True)
         self._thread.start()
 
-    def put(self, alert: Alert) -> None:
-        """Send an alert when those before it are sent."""
-        self._waiting.put(alert)
+    def wake(self) -> None:
+        """Send what was recorded as waiting meanwhile."""
+        self._woken.set()
 
     def end(self, within_s: float) -> None:
         """Send what waits, for so long at most (s). The rest is left to the next follow."""
-        self._waiting.put(None)
-        self._thread.join(within_s / 2)
         self._ending.set()
+        self._woken.set()
+        self._thread.join(within_s)
         self._abandoned.set()
-        self._thread.join(within_s / 2)
 
     def _run(self) -> None:
-        while (alert := self._waiting.get()) is not None and not self._abandoned.is_set():
+        missed = 0
+        while not self._abandoned.is_set():
+            self._woken.clear()
+            ends = self._ending.is_set()
+            if ends and self._away:
+                return
             try:
-                self._deliver(alert)
+                left = self._send_waiting()
             except StoreError as error:
-                self._note(f"an alert by {self.name} is left as it is: {error}")
+                left = True
+                self._note(f"alerts by {self.name} wait in the store: {error}")
+            if ends:
+                return
+            missed = missed + 1 if left else 0
+            waits_s = self._channel.waits_s or (60.0,)
+            self._woken.wait(waits_s[min(missed, len(waits_s)) - 1] if left else None)
 
-    def _deliver(self, alert: Alert) -> None:
-        if not self._patiently(lambda: claim(self._writer, alert.alert_id, self.name)):
-            return
-        sent, attempts = self._attempt(alert), 1
-        for wait_s in self._channel.waits_s:
-            if sent.taken or not sent.again or self._ending.wait(wait_s):
+    def _send_waiting(self) -> bool:
+        """Send what waits. Return whether some of it is to be tried again."""
+        rows = self._patiently(lambda: waiting_deliveries(self._writer.store, self.name))
+        if rows is None:
+            return False
+        rows, left, missed = self._without_late(rows), False, 0
+        for row in rows.iter_rows(named=True):
+            if self._abandoned.is_set():
                 break
-            sent, attempts = self._attempt(alert), attempts + 1
-        outcome = AlertOutcome.DELIVERED if sent.taken else AlertOutcome.FAILED
-        if not sent.taken:
+            again = self._deliver(Alert.from_row(row), row["attempts"] + 1)
+            left, missed = left or again, missed + 1 if again else 0
+            if missed == _MISSED_IN_A_ROW:
+                break
+        return left
+
+    def _without_late(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Give up what has waited for too long, or behind too many, and return the rest."""
+        kept_s = self._channel.kept_s
+        is_old = pl.col("recorded_at") < time.time() - kept_s
+        young = rows.remove(is_old)
+        for late, why in (
+            (rows.filter(is_old), f"waited for more than {duration(round(kept_s))}"),
+            (young.head(-self._most), f"more than {self._most:,} waited"),
+        ):
+            if not late.is_empty():
+                ids = late["alert_id"].to_list()
+                self._patiently(lambda: give_up(self._writer, ids, self.name, why))  # noqa: B023 - called at once
+        return young.tail(self._most)
+
+    def _deliver(self, alert: Alert, attempts: int) -> bool:
+        """Make one attempt, and return whether it is to be made again."""
+        if not self._patiently(lambda: claim(self._writer, alert.alert_id, self.name)):
+            return False
+        sent = self._attempt(alert)
+        again = sent.again and not sent.taken and bool(self._channel.waits_s)
+        outcome = AlertOutcome.WAITING if again else AlertOutcome.FAILED
+        if sent.taken:
+            outcome = AlertOutcome.DELIVERED
+            if self._away:
+                self._note(f"alerts by {self.name} are taken again")
+        elif not again:
             self._note(f"alert {alert.rule} was not delivered by {self.name}: {sent.reason}")
+        elif not self._away:
+            self._note(f"alerts by {self.name} wait until it takes them: {sent.reason}")
+        self._away = again
         self._patiently(
             lambda: settle(
                 self._writer,
@@ -258,6 +331,7 @@ class AlertSender:
                 reason=sent.reason,
             )
         )
+        return again
 
     def _attempt(self, alert: Alert) -> Sent:
         try:
@@ -265,7 +339,7 @@ class AlertSender:
         except Exception as error:  # noqa: BLE001 - a fault of a channel is a failed delivery
             return Sent(taken=False, reason=type(error).__name__)
 
-    def _patiently(self, use: Callable[[], bool | None]) -> bool | None:
+    def _patiently(self, use: Callable[[], _Result]) -> _Result | None:
         """Use the store, however long another process holds it."""
         while True:
             try:

@@ -34,7 +34,7 @@ from toolkit.store.alerts import FOUND, AlertRecord, known_ids, resume_deliverie
 from toolkit.store.lookup import soonest_losses
 
 _LOOK_S, _LOSS_S = 5.0, 60.0
-_ENDING_S, _RESUMED_S = 10.0, 3_600
+_ENDING_S = 2.0
 _LEVELS = {
     "spread": AlertKind.SPREAD,
     "funding": AlertKind.FUNDING,
@@ -94,12 +94,10 @@ class AlertWatch:
         self._looked, self._loss_looked = 0.0, 0.0
         self._losses: dict[Stream, int] = {}
         self._wrong = ""
+        resume_deliveries(writer, [n for n, channel in plan.channels.items() if channel.waits_s])
         self._senders = {
             name: AlertSender(channel, writer, note) for name, channel in plan.channels.items()
         }
-        for row in resume_deliveries(writer, _RESUMED_S).iter_rows(named=True):
-            if row["channel"] in self._senders:
-                self._senders[row["channel"]].put(Alert.from_row(row))
         with writer.store.reading() as connection:
             held = AlertRecord(connection, load_id)
             streams = held.streams()
@@ -148,7 +146,7 @@ class AlertWatch:
             (self._open.add if alert.change == "opened" else self._open.discard)(about)
             self._note(f"alert {alert.change}: {alert.words}")
             for channel in channels:
-                self._senders[channel].put(alert)
+                self._senders[channel].wake()
 
     def _level_marks(
         self, recording: AlertRecord, batch: Batch
@@ -374,6 +372,6 @@ class AlertWatch:
         return found
 
     def end(self) -> None:
-        """Send what waits, for a few seconds. The next follow sends the rest."""
+        """Send what waits, for a moment. The next follow sends the rest."""
         for sender in self._senders.values():
             sender.end(_ENDING_S)

@@ -1,14 +1,15 @@
 """The history of alerts in the store, and what their evaluation reads inside a commit.
 
 A change of an alert is recorded in the transaction of the rows that it follows from, with a row
-for each place that it is to be sent to. A delivery is claimed before it is made: what is being sent
-when the process ends is not sent again, and nothing is sent twice.
+for each place that it is to be sent to: the rows that wait are the queue of that place. A delivery
+is claimed before it is made. What is being sent when the process ends is sent again where the
+receiver knows a repeat by its id, and nowhere else.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import duckdb
@@ -166,28 +167,53 @@ def settle(
         )
 
 
-def resume_deliveries(writer: StoreWriter, late_s: int) -> pl.DataFrame:
-    """Settle what an earlier follow left behind, and return what is still to be sent.
+def resume_deliveries(writer: StoreWriter, repeatable: Collection[str]) -> None:
+    """Settle what was being sent when an earlier follow ended.
 
-    What was being sent is of unknown outcome. What has waited for more than ``late_s`` (s, local
-    clock) is late. Columns of what is returned: those of `ALERT` and channel, oldest first.
+    It waits again where its channel is ``repeatable``, and is of unknown outcome elsewhere.
     """
-    now = int(time.time())
     with writer.writing() as connection:
-        for outcome, before, since in (
-            (AlertOutcome.UNKNOWN, AlertOutcome.SENDING, now + 1),
-            (AlertOutcome.LATE, AlertOutcome.WAITING, now - late_s),
-        ):
-            connection.execute(
-                "UPDATE alert_delivery SET outcome = ?, changed_at = ? "
-                "WHERE outcome = ? AND changed_at < ?",
-                [outcome, now, before, since],
-            )
+        connection.execute(
+            "UPDATE alert_delivery SET changed_at = ?, "
+            "outcome = CASE WHEN list_contains(?, channel) THEN ? ELSE ? END WHERE outcome = ?",
+            [
+                int(time.time()),
+                list(repeatable),
+                AlertOutcome.WAITING,
+                AlertOutcome.UNKNOWN,
+                AlertOutcome.SENDING,
+            ],
+        )
+
+
+def waiting_deliveries(store: Store, channel: str) -> pl.DataFrame:
+    """Return what waits to be sent by a channel: the columns of `ALERT`, and attempts (count).
+
+    The oldest is first.
+    """
+    with store.reading() as connection:
         return frame_of(
             connection,
-            "SELECT a.*, channel FROM alert a JOIN alert_delivery d USING (alert_id) "
-            "WHERE outcome = $waiting ORDER BY change_id",
-            params={"waiting": AlertOutcome.WAITING.value},
+            "SELECT a.*, attempts FROM alert a JOIN alert_delivery d USING (alert_id) "
+            "WHERE channel = $channel AND outcome = $waiting ORDER BY change_id",
+            params={"channel": channel, "waiting": AlertOutcome.WAITING.value},
+        )
+
+
+def give_up(writer: StoreWriter, ids: Sequence[str], channel: str, reason: str) -> None:
+    """Record that some deliveries that waited are not made any more."""
+    with writer.writing() as connection:
+        connection.execute(
+            "UPDATE alert_delivery SET outcome = ?, reason = ?, changed_at = ? "
+            "WHERE channel = ? AND outcome = ? AND list_contains(?, alert_id)",
+            [
+                AlertOutcome.LATE,
+                reason,
+                int(time.time()),
+                channel,
+                AlertOutcome.WAITING,
+                list(ids),
+            ],
         )
 
 
@@ -197,7 +223,7 @@ def read_alerts(store: Store, *, most: int | None = None) -> pl.DataFrame:
     One row per change: the columns of `toolkit.tables.ALERT` without load_id, and then is_open
     (Boolean: the newest change of its rule and subject opened it), delivery (where it was sent and
     what became of it, such as ``webhook delivered``, with commas between, null where it was sent
-    nowhere) and reason (why a delivery failed, null otherwise).
+    nowhere) and reason (why a delivery failed, waits or is late, null otherwise).
     """
     with store.reading() as connection:
         return frame_of(

@@ -18,11 +18,16 @@ class Receiver(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.came: list[tuple[dict[str, str], bytes]] = []
         self.answers: list[int] = []
-        self.lock = threading.Lock()
+        self.lock = threading.Condition()
 
     @property
     def address(self) -> str:
         return f"127.0.0.1:{self.server_address[1]}"
+
+    def wait_for(self, count: int) -> None:
+        """Return when so many have come."""
+        with self.lock:
+            assert self.lock.wait_for(lambda: len(self.came) >= count, 60)
 
     @property
     def ids(self) -> list[str]:
@@ -38,6 +43,7 @@ class _Handler(Handler):
             headers = {name.lower(): value for name, value in self.headers.items()}
             self.server.came.append((headers, body))
             status = self.server.answers.pop(0) if self.server.answers else 204
+            self.server.lock.notify_all()
         self.reply(status)
 
 

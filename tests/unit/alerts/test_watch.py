@@ -14,7 +14,7 @@ import pytest
 
 from tests.empty_store import empty_store
 from toolkit.alerts import read_alerts
-from toolkit.alerts.channels import Sent, Webhook
+from toolkit.alerts.channels import AlertSender, Sent, Webhook
 from toolkit.alerts.message import Alert
 from toolkit.alerts.watch import AlertPlan, AlertWatch, Rulebook
 from toolkit.errors import InputError
@@ -40,6 +40,7 @@ class Kept:
 
     name: str = "chat"
     waits_s: tuple[float, ...] = ()
+    kept_s: float = 3_600.0
     sent: list[Alert] = field(default_factory=list)
 
     def send(self, alert: Alert) -> Sent:
@@ -359,20 +360,59 @@ def test_a_net_rule_says_once_for_which_spreads_it_cannot_open(begin: Callable[.
     assert f"{PAIR}: the fee table has no cost" in note
 
 
-def test_a_webhook_that_fails_is_tried_again_with_the_same_id_and_then_given_up(
+def test_a_webhook_that_is_away_gets_what_waited_when_it_is_back_oldest_first_with_the_same_ids(
     begin: Callable[..., Run], receiver: Receiver
 ) -> None:
     channel = Webhook(f"http://{receiver.address}/", SECRET)
-    channel.waits_s = (0.0, 0.0)
-    receiver.answers = [500, 204, 500, 500, 500]
+    channel.waits_s = (3_600.0,)
     run = begin(WIDE, channels={"webhook": channel})
-    run.minutes([60.0] * 6 + [0.0])
+    receiver.answers = [503] * 2
+    run.minutes([60.0] * 6)
+    receiver.wait_for(1)
     run.watch.end()
-    assert [receiver.ids.count(each) for each in dict.fromkeys(receiver.ids)] == [2, 3]
-    rows = alerts.read_alerts(run.writer.store)
-    assert rows["delivery"].to_list() == ["webhook failed", "webhook delivered"]
-    assert rows["reason"].to_list() == ["status 500", None]
-    assert any("was not delivered by webhook: status 500" in note for note in run.notes)
+    assert alerts.read_alerts(run.writer.store)["reason"].to_list() == ["status 503"]
+    run = begin(WIDE, channels={"webhook": channel})  # as if killed: the queue is in the store
+    receiver.wait_for(2)
+    run.minutes([60.0, 0.0], NOW + 360)
+    receiver.wait_for(4)
+    run.watch.end()
+    history = alerts.read_alerts(run.writer.store)
+    opened, cleared = history.reverse()["alert_id"]
+    assert receiver.ids == [opened, opened, opened, cleared]
+    assert history["delivery"].to_list() == ["webhook delivered"] * 2
+    assert history["reason"].to_list() == [None, None]
+    assert [note for note in run.notes if "by webhook" in note] == [
+        "alerts by webhook wait until it takes them: status 503",
+        "alerts by webhook are taken again",
+    ]
+
+
+def test_a_webhook_that_refuses_for_good_is_not_tried_again(
+    begin: Callable[..., Run], receiver: Receiver
+) -> None:
+    receiver.answers = [404]
+    run = begin(WIDE, channels={"webhook": Webhook(f"http://{receiver.address}/", SECRET)})
+    run.minutes([60.0] * 6)
+    run.watch.end()
+    assert alerts.read_alerts(run.writer.store)["delivery"].to_list() == ["webhook failed"]
+    assert any("was not delivered by webhook: status 404" in note for note in run.notes)
+
+
+def test_of_more_than_may_wait_the_oldest_are_given_up_and_so_is_what_waited_too_long(
+    begin: Callable[..., Run], store: Store
+) -> None:
+    names = [f"wide {n}" for n in range(5)]
+    run = begin(*(WIDE | {"name": name} for name in names), channels={"chat": Kept()})
+    run.watch._senders["chat"].end(60.0)  # as if killed before anything was sent
+    run.minutes([60.0] * 6)
+    chat = Kept()
+    AlertSender(chat, run.writer, run.notes.append, most=2).end(60.0)
+    assert [alert.rule for alert in chat.sent] == names[-2:]
+    rows = alerts.read_alerts(store).reverse().select("delivery", "reason").rows()
+    assert rows == [("chat late", "more than 2 waited")] * 3 + [("chat delivered", None)] * 2
+    run.minutes([0.0])
+    AlertSender(Kept(kept_s=-10.0), run.writer, run.notes.append).end(60.0)
+    assert set(alerts.read_alerts(store)["delivery"].head(5)) == {"chat late"}
 
 
 def test_a_channel_that_raises_is_a_failed_delivery(begin: Callable[..., Run]) -> None:
@@ -382,19 +422,21 @@ def test_a_channel_that_raises_is_a_failed_delivery(begin: Callable[..., Run]) -
     assert alerts.read_alerts(run.writer.store)["reason"].to_list() == ["ZeroDivisionError"]
 
 
-def test_what_waits_is_sent_by_the_next_follow_and_what_was_being_sent_is_not(
-    begin: Callable[..., Run], store: Store
+@pytest.mark.parametrize(("name", "waits_s", "again"), [("chat", (), 1), ("webhook", (9.0,), 2)])
+def test_what_was_being_sent_when_a_follow_was_killed_is_sent_again_where_its_id_makes_it_safe(
+    begin: Callable[..., Run], store: Store, name: str, waits_s: tuple[float, ...], again: int
 ) -> None:
-    run = begin(WIDE, WIDE | {"name": "other"}, channels={"chat": Kept()})
-    run.watch._senders["chat"].end(0.0)  # as if killed before anything was sent
+    rules = WIDE, WIDE | {"name": "other"}
+    run = begin(*rules, channels={name: Kept(name, waits_s)})
+    run.watch._senders[name].end(60.0)  # as if killed before anything was sent
     run.minutes([60.0] * 6)
-    one, other = alerts.read_alerts(store)["alert_id"]
-    assert alerts.claim(run.writer, one, "chat")
-    chat = Kept()
-    again = begin(WIDE, WIDE | {"name": "other"}, channels={"chat": chat})
-    again.watch.end()
-    assert [alert.alert_id for alert in chat.sent] == [other]
-    assert set(alerts.read_alerts(store)["delivery"]) == {"chat delivered", "chat unknown"}
+    other, one = alerts.read_alerts(store)["alert_id"]
+    assert alerts.claim(run.writer, one, name)
+    kept = Kept(name, waits_s)
+    begin(*rules, channels={name: kept}).watch.end()
+    assert [alert.alert_id for alert in kept.sent] == [one, other][-again:]
+    known = {f"{name} delivered", f"{name} unknown"} if again == 1 else {f"{name} delivered"}
+    assert set(alerts.read_alerts(store)["delivery"]) == known
 
 
 def test_a_rule_is_sent_where_it_names(begin: Callable[..., Run]) -> None:
