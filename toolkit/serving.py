@@ -14,10 +14,13 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import uvicorn
+import uvicorn.config
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from toolkit.errors import InputError, UnavailableError
 
 _LET_IN = 5  # rounds of the loop, more than an accepted socket takes to become a connection
+_LEAST_BYTES_A_SECOND = 1_000
 _DRAIN_S = 3  # for answers under way, before connections are closed
 _IDLE_S = 75  # longer than a client keeps an idle connection, or it would send into a closed one
 
@@ -32,13 +35,62 @@ class RequestCount(Protocol):
         """How many requests are being answered."""
 
 
+class WholeRequests(H11Protocol):
+    """HTTP/1.1 whose requests come whole in time. uvicorn waits for one without end.
+
+    The head has ``most_s`` (s), and so has the body, with a second more for each kB that came. A
+    connection that is slower is closed.
+    """
+
+    most_s = 10.0
+    _due: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait for a request."""
+        super().connection_made(transport)
+        self._wait_until(self.loop.time() + self.most_s)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait for nothing any more."""
+        self._wait_until(None)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Take what came, and see what of the request is still to come."""
+        before = self.cycle
+        super().data_received(data)
+        cycle = self.cycle
+        begun = cycle is not before
+        in_head = cycle is None or (cycle.response_complete and not begun)
+        upgraded = self.transport.get_protocol() is not self
+        more_s = 0.0 if in_head else len(data) / _LEAST_BYTES_A_SECOND
+        if upgraded or not (in_head or cycle.more_body):
+            self._wait_until(None)
+        elif begun or self._due is None:
+            self._wait_until(self.loop.time() + self.most_s + more_s)
+        else:
+            self._wait_until(self._due.when() + more_s)
+
+    def _wait_until(self, at: float | None) -> None:
+        if self._due is not None:
+            self._due.cancel()
+        self._due = None if at is None else self.loop.call_at(at, self._drop)
+
+    def _drop(self) -> None:
+        if self.flow.read_paused:  # it is the application that has not read on
+            self._wait_until(self.loop.time() + self.most_s)
+        else:
+            self.transport.close()
+
+
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
     """An ASGI application and how uvicorn runs it.
 
     ``grace_s`` (s) is how long a stopping server waits for open connections. With ``requests``
     it first refuses new requests, and waits up to 3 s for those under way. ``date_header`` has
-    uvicorn date the answers. ``notify`` is awaited every ``notify_every_s`` seconds.
+    uvicorn date the answers. ``notify`` is awaited every ``notify_every_s`` seconds. ``http`` reads
+    the requests: h11 strips blanks from header values, which httptools does not.
     """
 
     app: Callable[..., Awaitable[Any]]
@@ -48,6 +100,7 @@ class ServerSettings:
     requests: RequestCount | None = None
     notify: Callable[[], Awaitable[None]] | None = None
     notify_every_s: int = 30
+    http: type[WholeRequests] = WholeRequests
 
 
 def bind(host: str, port: int) -> tuple[socket.socket, str]:
@@ -136,6 +189,11 @@ def run_in_thread(settings: ServerSettings, host: str, port: int) -> Iterator[st
             atexit.unregister(thread.join)
 
 
+def expect_whole_requests() -> None:
+    """Have servers of this process that others set up, as Streamlit does, be of `WholeRequests`."""
+    uvicorn.config.HTTP_PROTOCOLS["auto"] = f"{__name__}:{WholeRequests.__name__}"
+
+
 class _Uvicorn(uvicorn.Server):
     """A uvicorn server that reports when it accepts, and that returns after a signal."""
 
@@ -144,7 +202,7 @@ class _Uvicorn(uvicorn.Server):
             uvicorn.Config(
                 settings.app,
                 loop="asyncio",
-                http="h11",  # strips blanks from header values, which httptools does not
+                http=settings.http,
                 ws="websockets-sansio" if settings.websockets else "none",
                 log_config=None,
                 log_level="warning",  # lower levels log the headers and queries of upgrades

@@ -109,7 +109,7 @@ class Limits:
     socket_messages: int = 4
     waiting_bytes: int = 2 * 2**20
     delivery_bytes: int = 16 * 2**10
-    delivery_s: float = 15.0
+    delivery_s: float = 10.0
     waiting_delivery_bytes: int = 16 * 2**20
     document_versions: int = 100
     event_documents: int = 20_000

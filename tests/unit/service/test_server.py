@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import gc
 import signal
 import socket
@@ -7,17 +8,20 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import closing, suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
+from websockets.sync.client import connect
 
 from tests import miniature
 from toolkit.errors import InputError
 from toolkit.market import Plan
 from toolkit.service import Clock, Config, Owner, Replay, running, serve
-from toolkit.serving import bind
+from toolkit.serving import ServerSettings, WholeRequests, bind, run_in_thread
 
 SERVE = """
 from toolkit.service import Config, Simulated, serve
@@ -184,3 +188,65 @@ def test_serve_gives_the_signal_handlers_back(replay: Replay) -> None:
         ready=lambda _: signal.raise_signal(signal.SIGTERM),
     )
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+class Quick(WholeRequests):
+    most_s = 0.2
+
+
+@contextmanager
+def reading(later: threading.Event | None = None) -> Iterator[str]:
+    """An application that tells how much came. ``later`` is set long after the first of it."""
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "websocket":
+            await receive()
+            await asyncio.sleep(2 * Quick.most_s)
+            await send({"type": "websocket.accept"})
+            return
+        length, more = 0, True
+        while more:
+            message = await receive()
+            length, more = length + len(message["body"]), message.get("more_body", False)
+            if later is not None:
+                asyncio.get_running_loop().call_later(2 * Quick.most_s, later.set)
+        await asyncio.sleep(2 * Quick.most_s)
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": f"{length} came".encode()})
+
+    settings = ServerSettings(app, grace_s=1, websockets=True, http=Quick)
+    with run_in_thread(settings, "127.0.0.1", 0) as url:
+        yield url.removeprefix("http://")
+
+
+POST = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9000\r\n\r\n"
+
+
+@pytest.mark.parametrize("begun", [b"", b"GET / HTTP/1.1\r\nHost:", POST, POST + b"x"])
+def test_a_connection_whose_request_does_not_come_whole_is_closed(begun: bytes) -> None:
+    with reading() as at, socket.create_connection(at.split(":")) as connection:
+        connection.sendall(begun)
+        assert connection.recv(100) == b""
+
+
+def test_a_request_after_another_on_a_connection_has_to_come_whole_too() -> None:
+    with reading() as at, socket.create_connection(at.split(":")) as connection:
+        connection.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        seen = b""
+        while b"0 came" not in seen:
+            seen += connection.recv(100)
+        connection.sendall(b"GET / HT")
+        while came := connection.recv(100):
+            seen += came
+        assert seen.count(b"HTTP/1.1 200") == 1
+
+
+def test_a_long_body_an_answer_and_a_socket_may_take_longer() -> None:
+    later = threading.Event()
+    with reading(later) as at, socket.create_connection(at.split(":")) as connection:
+        connection.sendall(POST + b"x" * 8_000)
+        assert later.wait(60)
+        connection.sendall(b"x" * 1_000)
+        assert b"200" in connection.recv(100)
+    with reading() as at, connect(f"ws://{at}"):
+        pass
