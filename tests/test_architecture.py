@@ -45,6 +45,7 @@ IMPORTED_ONLY_BY = {"service": {"workspace"}}
 # Third parties, each with the modules that may import it; "toolkit" is anywhere.
 THIRD_PARTIES = {
     "apprise": ("toolkit.alerts.channels",),
+    "argon2": ("toolkit.workspace.login",),
     "authlib": (),  # Streamlit imports it for a login
     "distributed": ("toolkit.cluster.dask",),
     "duckdb": ("toolkit.store",),
@@ -74,7 +75,7 @@ THIRD_PARTIES = {
     "rich": ("toolkit.cli", "toolkit.workspace"),
     # The receiver is mountable, and the door is a middleware.
     "starlette": (
-        *("toolkit.assistant.server", "toolkit.dashboard.shared"),
+        *("toolkit.assistant.server", "toolkit.dashboard.door", "toolkit.dashboard.shared"),
         *("toolkit.loader.webhooks", "toolkit.service"),
     ),
     "statsmodels": ("toolkit.statistics.event_hazards",),
@@ -270,7 +271,8 @@ def test_the_placed_third_parties_are_the_declared_dependencies() -> None:
     extras = dict(project["optional-dependencies"])
     assert extras.pop("all") == [f"machine-rail-toolkit[{','.join(extras)}]"]
     lines = [*project["dependencies"], *(line for lines in extras.values() for line in lines)]
-    declared = [line.split("[")[0].split(">")[0].strip().replace("-", "_") for line in lines]
+    names = (line.split("[")[0].split(">")[0].strip().replace("-", "_") for line in lines)
+    declared = [name.removesuffix("_cffi") for name in names]
     assert sorted(declared) == sorted(THIRD_PARTIES)
 
 

@@ -14,7 +14,7 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
 EXTRAS = {
-    "dashboard": {"orjson", "streamlit"},
+    "dashboard": {"argon2", "orjson", "streamlit"},
     "login": {"authlib"},
     "pandas": {"pandas"},
     "publish": {"obstore"},

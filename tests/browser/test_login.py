@@ -11,12 +11,14 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.listening import free_port
+from toolkit.dashboard.navigation import PAGES
 from toolkit.workspace.login import PasswordFile
 
 from .conftest import LOOKS, PATIENCE_MS, dashboard_over, heading, settled, wear
 from .provider import CLIENT, provider_of
 from .test_pages import SCREENS, barriers
 
+_BY_POLICY = re.compile("Content.Security.Policy", re.IGNORECASE).search
 PASSWORD = "correct horse battery staple"
 
 
@@ -56,6 +58,15 @@ def test_the_password_opens_the_page_asked_for_and_it_stays_open_over_a_reload(
         expect(page).to_have_url(re.compile("symbols=BTC_USDT"))
         page.reload()
         heading(page, "Spreads")
+        refused: list[str] = []
+        page.on("console", lambda said: refused.append(said.text) if _BY_POLICY(said.text) else 0)
+        for name in PAGES:  # what it says of scripts and frames leaves each page whole
+            page.goto(f"{address}/{name}")
+            settled(page)
+        assert refused == []
+        page.goto(f"{address}/logout")
+        page.get_by_role("button", name="Log out").click()
+        page.get_by_label("Password").wait_for()
 
 
 @pytest.mark.parametrize(("allowed", "lets_in"), [("*@desk.example", True), ("joe@a.com", False)])

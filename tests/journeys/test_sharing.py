@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
-import re
+import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -55,7 +55,7 @@ def config(folder: Path) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def shared(folder: Path) -> Iterator[App]:
     given = config(folder) | {"RAIL_API_KEY": KEY}
-    named = ("--share", "--host", "127.0.0.1", "--name", "desk.example")
+    named = ("--share", "--host", "127.0.0.1", "--name", "desk.example", "--proxy", "127.0.0.1")
     with app_over(STORE, folder, *named, **given) as app:
         yield app
 
@@ -172,15 +172,19 @@ def test_the_cookie_is_for_this_site_and_no_script_and_encrypted_behind_tls(shar
     form = urlencode({"password": PASSWORD, "next": "/"})
     plain = ask(shared, "POST", "/login", form)[1]["set-cookie"]
     behind = ask(shared, "POST", "/login", form, X_Forwarded_Proto="https")[1]["set-cookie"]
-    assert re.search(r"; Path=/; Max-Age=43200; HttpOnly; SameSite=Lax$", plain)
-    assert behind.endswith("; Secure")
+    flags = {"path=/", "max-age=43200", "httponly", "samesite=lax"}
+    assert set(plain.lower().split("; ")[1:]) == flags
+    assert set(behind.lower().split("; ")[1:]) == flags | {"secure"}
 
 
 def test_logging_out_ends_the_session_and_its_sockets(shared: App) -> None:
     cookie = log_in(shared, PASSWORD)[1]
     with socket_of(shared, cookie) as socket:
         frames_of(socket, "")
-        assert ask(shared, "GET", "/logout", Cookie=cookie)[0] == 303
+        page = ask(shared, "GET", "/logout", Cookie=cookie)[2].decode()
+        token = page.partition('name="token" value="')[2].partition('"')[0]
+        assert ask(shared, "POST", "/logout", "token=guess", Cookie=cookie)[0] == 403
+        assert ask(shared, "POST", "/logout", f"token={token}", Cookie=cookie)[0] == 303
         with pytest.raises(ConnectionClosed):
             frames_of(socket, "")
     assert ask(shared, "GET", "/", Cookie=cookie)[0] == 401
@@ -210,6 +214,25 @@ def test_an_address_that_is_wrong_five_times_has_to_wait_and_others_have_not(sha
     assert tries == [401] * 5
     assert log_in(shared, PASSWORD, **there)[0] == 429
     assert log_in(shared, PASSWORD, X_Forwarded_For="203.0.113.10")[0] == 303
+
+
+def test_what_an_address_says_of_itself_counts_from_a_named_proxy_alone(folder: Path) -> None:
+    with app_over(STORE, folder, "--share", "--host", "127.0.0.1", **config(folder)) as app:
+        tries = [
+            log_in(app, f"wrong password {n}", X_Forwarded_For=f"203.0.113.{n}")[0]
+            for n in range(6)
+        ]
+    assert tries == [401] * 5 + [429]
+
+
+@pytest.mark.parametrize("begun", ["GET / HT", "POST /login HTTP/1.1\r\nHost: 127.0.0.1\r\n"])
+def test_a_request_that_does_not_come_whole_is_dropped(shared: App, begun: str) -> None:
+    if begun.startswith("POST"):
+        begun += "Content-Length: 100\r\n\r\npassword="
+    host, _, port = shared.address.removeprefix("http://").partition(":")
+    with socket.create_connection((host, int(port))) as connection:
+        connection.sendall(begun.encode())
+        assert connection.recv(1) == b""
 
 
 def test_no_answer_of_the_command_or_its_output_has_the_password(shared: App) -> None:

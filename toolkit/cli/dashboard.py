@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import os
 import re
 import signal
@@ -19,7 +20,7 @@ from urllib.parse import urlencode
 
 import typer
 
-from toolkit.cli.options import Browser, DashboardPort, Host, Names, Share, StorePath
+from toolkit.cli.options import Browser, DashboardPort, Host, Names, Proxies, Share, StorePath
 from toolkit.cli.running_app import answers, noted, running_address
 from toolkit.cli.show import console, errors
 from toolkit.errors import InputError, MissingExtraError, RailError
@@ -38,7 +39,8 @@ _PORTS = 20
 _ALL = "0.0.0.0"  # noqa: S104 - what --share is for
 _TLS = (
     "warning: http is read on the way: put TLS in front, as by `caddy reverse-proxy --from {name} "
-    "--to 127.0.0.1:{port}` with --host 127.0.0.1 --name {name}; docs/sharing.md has more"
+    "--to 127.0.0.1:{port}` with --host 127.0.0.1 --name {name} --proxy 127.0.0.1; "
+    "docs/sharing.md has more"
 )
 
 
@@ -54,6 +56,7 @@ def app_command(
     browser: Browser = True,
     share: Share = False,
     name: Names = None,
+    proxy: Proxies = None,
     set_password: Annotated[
         bool,
         typer.Option("--set-password", help="Ask for the password of --share, keep it, and end."),
@@ -72,9 +75,17 @@ def app_command(
         typer.echo(f"the hash of the password is in {kept.path}; it is in force from now on")
         return
     check_dashboard()
-    names = _checked_share(share=share, host=host, names=name or [])
+    names = _checked_share(share=share, host=host, names=name or [], proxies=proxy or [])
     at = host or (_ALL if share else "127.0.0.1")
-    run_dashboard(named_store(store), host=at, port=port, browser=browser, share=share, names=names)
+    run_dashboard(
+        named_store(store),
+        host=at,
+        port=port,
+        browser=browser,
+        share=share,
+        names=names,
+        proxies=proxy or [],
+    )
 
 
 def _asked_password() -> str:
@@ -85,11 +96,14 @@ def _asked_password() -> str:
     return asked
 
 
-def _checked_share(*, share: bool, host: str | None, names: list[str]) -> list[str]:
+def _checked_share(
+    *, share: bool, host: str | None, names: list[str], proxies: Sequence[str] = ()
+) -> list[str]:
     """Check that there is a login where others reach the dashboard, and return its names."""
     if not share:
-        if names:
-            raise InputError("--name", names[0], "a name with --share")
+        for option, given in (("--name", names), ("--proxy", proxies)):
+            if given:
+                raise InputError(option, given[0], "one with --share")
         if host is not None and not is_loopback(host.strip("[]")):
             raise InputError(
                 "--host", host, "an address of this machine alone", advice="or add --share"
@@ -98,6 +112,11 @@ def _checked_share(*, share: bool, host: str | None, names: list[str]) -> list[s
     for name in names:
         if not re.fullmatch(r"[A-Za-z0-9.-]+", name):
             raise InputError("--name", name, "a host name, such as desk.example.com")
+    for proxy in proxies:
+        try:
+            ipaddress.ip_network(proxy)
+        except ValueError:
+            raise InputError("--proxy", proxy, "an address or a network in numbers") from None
     if isinstance(find_login(), ProviderLogin) and find_spec("authlib") is None:
         raise MissingExtraError("login", "authlib")
     return [*names, socket.gethostname(), socket.getfqdn()]
@@ -171,6 +190,7 @@ def run_dashboard(
     page: str = "",
     share: bool = False,
     names: Sequence[str] = (),
+    proxies: Sequence[str] = (),
 ) -> None:
     """Serve the dashboard until it is stopped. The store must be readable.
 
@@ -195,6 +215,7 @@ def run_dashboard(
                 page=page,
                 share=share,
                 names=names,
+                proxies=proxies,
             ) as process:
                 code = process.wait()
     except KeyboardInterrupt:
@@ -234,6 +255,7 @@ def dashboard(
     follows: bool = False,
     share: bool = False,
     names: Sequence[str] = (),
+    proxies: Sequence[str] = (),
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Serve the dashboard for the length of a ``with`` block. The port must be free.
 
@@ -244,7 +266,9 @@ def dashboard(
     argv = [sys.executable, "-m", "toolkit.dashboard", "--store", str(store.path.resolve())]
     argv += ["--host", host, "--port", str(port), *([] if browser and not page else ["--headless"])]
     argv += ["--end-with-stdin", *(["--follow"] if follows else [])]
-    argv += ["--share", *(word for name in names for word in ("--name", name))] if share else []
+    argv += ["--share"] if share else []
+    for option, given in (("--name", names), ("--proxy", proxies)):
+        argv += [word for each in given for word in (option, each)]
     environment = {k: v for k, v in os.environ.items() if k != "RAIL_API_KEY"}
     came: list[int] = []  # a Ctrl-C while it is started would leave it without anybody to end it
     before = signal.signal(signal.SIGINT, lambda number, _frame: came.append(number))

@@ -124,6 +124,14 @@ Names = Annotated[
     list[str] | None,
     typer.Option("--name", help="With --share: a name by which others reach it, as by a proxy."),
 ]
+Proxies = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--proxy",
+        metavar="ADDRESS",
+        help="With --share: the address of a proxy, which tells who asks and whether by https.",
+    ),
+]
 Browser = Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser window.")]
 
 

@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 
 from toolkit.dashboard.settings import command
+from toolkit.serving import expect_whole_requests
 from toolkit.workspace.login import find_login
 
 _GRACE_S = 5.0
@@ -31,10 +32,15 @@ def main() -> None:
     arguments.add_argument("--follow", action="store_true")
     arguments.add_argument("--share", action="store_true")
     arguments.add_argument("--name", action="append", default=[])
+    arguments.add_argument("--proxy", action="append", default=[])
     arguments.add_argument("--end-with-stdin", action="store_true")
     given = arguments.parse_args()
     if given.end_with_stdin:
         threading.Thread(target=_end_with_stdin, daemon=True).start()
+    os.environ["FORWARDED_ALLOW_IPS"] = ",".join(
+        given.proxy
+    )  # uvicorn believes all of this machine
+    expect_whole_requests()
     sys.argv = command(
         given.store,
         given.port,

@@ -10,21 +10,20 @@ import asyncio
 import ipaddress
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
-from http.cookies import CookieError, SimpleCookie
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from starlette.datastructures import MutableHeaders
+from starlette.middleware.sessions import SessionMiddleware
+from starlette.requests import ClientDisconnect, HTTPConnection, Request
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
 from toolkit.foreign import Html
 from toolkit.wire.address import is_loopback
 from toolkit.workspace.login import PasswordFile
-
-Message = MutableMapping[str, Any]
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 COOKIE = "rail_session"
 SESSION_S = 12 * 3_600
@@ -34,58 +33,43 @@ TRIES, TRIES_S = 5, 60
 """An address may be wrong so often in so many seconds."""
 
 _HEALTH = "/_stcore/health"
-_MOST_SESSIONS, _MOST_ADDRESSES, _MOST_WAITING = 1_000, 10_000, 4
+_MOST_ADDRESSES, _MOST_WAITING = 10_000, 4
 _MOST_BODY = 8_192
 _LOOKS = Path(__file__).with_name("door.css").read_bytes()
 _PAGE = Html(
-    '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Log in</title>'
+    '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
     '<meta name="viewport" content="width=device-width"><link rel="stylesheet" href="/login.css">'
-    "</head><body><main>"
-    '<h1>machine-rail toolkit</h1><form method="post" action="/login">'
-    '<input type="hidden" name="next" value="{next}">'
+    "</head><body><main><h1>machine-rail toolkit</h1>{form}</main></body></html>"
+)
+_LOGIN = Html(
+    '<form method="post" action="/login"><input type="hidden" name="next" value="{next}">'
     '<label for="password">Password</label><input id="password" name="password" type="password" '
     'autocomplete="current-password" required autofocus><button>Log in</button>'
-    '<p role="alert">{fault}</p></form></main></body></html>'
+    '<p role="alert">{fault}</p></form>'
 )
-_HEADERS = {
+_LOGOUT = Html(
+    '<form method="post" action="/logout"><input type="hidden" name="token" value="{token}">'
+    "<button>Log out</button></form>"
+)
+_OF_ALL = {
+    "referrer-policy": "same-origin",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "SAMEORIGIN",
+    "content-security-policy": "default-src 'self'; script-src 'self' 'unsafe-inline' "
+    "'unsafe-eval' blob:; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
+    "font-src 'self' data:; worker-src 'self' blob:; media-src 'self' data: blob:; "
+    "frame-src 'self' blob:; object-src 'none'; base-uri 'self'; form-action 'self'; "
+    "frame-ancestors 'self'",
+}
+"""What each answer has, of Streamlit too, whose scripts are inline and evaluate code of charts."""
+
+_OWN = {
     "cache-control": "no-store",
     "content-security-policy": "default-src 'none'; style-src 'self'; "
     "form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
-    "content-type": "text/html; charset=utf-8",
-    "referrer-policy": "same-origin",
-    "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
 }
-
-
-class LoginSessions:
-    """Who is logged in, kept in memory alone: each by a random token, for twelve hours.
-
-    >>> sessions = LoginSessions()
-    >>> token = sessions.begin()
-    >>> sessions.holds(token), sessions.holds("guess"), sessions.end(token), sessions.holds(token)
-    (True, False, None, False)
-    """
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._ends: dict[str, float] = {}
-
-    def begin(self) -> str:
-        """Return the token of a new session. Of more than 1,000 the oldest ends."""
-        while len(self._ends) >= _MOST_SESSIONS:
-            del self._ends[next(iter(self._ends))]
-        token = secrets.token_urlsafe(32)
-        self._ends[token] = self._clock() + SESSION_S
-        return token
-
-    def holds(self, token: str | None) -> bool:
-        """Check whether a session goes on."""
-        return token is not None and self._ends.get(token, 0.0) > self._clock()
-
-    def end(self, token: str | None) -> None:
-        """End a session, where there is one."""
-        self._ends.pop(token or "", None)
+"""What the door's own answers have instead."""
 
 
 class Tries:
@@ -125,100 +109,143 @@ class Door:
     """The middleware. ``names`` are those by which others reach the dashboard, as by a proxy.
 
     With ``password`` nothing but the health check passes without a session. Without one the pages
-    ask for the login themselves: then it refuses strange names alone.
+    ask for the login themselves: then it refuses strange names alone. Sessions are cookies signed
+    with a key that ends with the dashboard. ``clock`` gives Unix seconds.
     """
 
-    def __init__(self, app: Asgi, password: PasswordFile | None, names: Iterable[str]) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        password: PasswordFile | None,
+        names: Iterable[str],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self._app = app
         self._password = password
         self._names = frozenset(name.lower() for name in names)
-        self._sessions = LoginSessions()
+        self._clock = clock
+        self._ended: dict[str, float] = {}
         self._tries = Tries()
         self._checking = asyncio.Lock()
         self._waiting = 0
+        key = secrets.token_urlsafe(32)
+        self._plain, self._tls = (
+            SessionMiddleware(self._enter, key, COOKIE, SESSION_S, https_only=tls)
+            for tls in (False, True)
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or pass it on."""
-        if scope["type"] not in ("http", "websocket"):
-            await self._app(scope, receive, send)
-            return
-        headers = {name.decode("latin-1"): v.decode("latin-1") for name, v in scope["headers"]}
-        token = _token(headers.get("cookie", ""))
-        host, origin = headers.get("host", ""), headers.get("origin")
-        if not _is_known(host, self._names):
-            await _refuse(scope, send, 421, "rail app --share --name NAME lets this name in")
-        elif origin is not None and _place(origin) != host:
-            await _refuse(scope, send, 403, "this comes from the page of another site")
-        elif self._password is None or scope["path"] == _HEALTH:
-            await self._app(scope, receive, send)
-        elif scope["type"] == "websocket":
-            await self._connect(token, scope, receive, send)
-        elif scope["path"] == "/login" and scope["method"] == "POST":
-            await self._log_in(self._password, scope, receive, send)
-        elif scope["path"] == "/login.css":
-            await _answer(send, 200, _LOOKS, _HEADERS | {"content-type": "text/css"})
-        elif scope["path"] == "/logout":
-            self._sessions.end(token)
-            await _answer(send, 303, headers={"location": "/", "set-cookie": _cookie("", 0, scope)})
-        elif self._sessions.holds(token):
-            await self._app(scope, receive, send)
-        elif scope["method"] == "GET":
-            query = scope["query_string"].decode("latin-1")
-            await _ask(send, 401, scope["path"] + (f"?{query}" if query else ""))
-        else:
-            await _refuse(scope, send, 401, "log in first")
+        app = self._tls if scope.get("scheme") in ("https", "wss") else self._plain
+        await (self._app if scope["type"] == "lifespan" else app)(scope, receive, send)
 
-    async def _connect(self, token: str | None, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a socket on for as long as its session lasts."""
-        if not self._sessions.holds(token):
-            await send({"type": "websocket.close", "code": 1008})
+    async def _enter(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            answer = await self._answer(scope, receive)
+        except ClientDisconnect:
             return
-        closed = False
+        if scope["type"] == "websocket":
+            if answer is None:
+                await self._connect(scope, receive, send)
+            else:
+                await send({"type": "websocket.close", "code": 1008})
+            return
+
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(raw=message["headers"])
+                for name, value in _OF_ALL.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        passed = dict(scope) if answer is None else scope  # Streamlit has sessions of its own
+        await (answer or self._app)(passed, receive, guarded)
+
+    def _holds(self, session: Mapping[str, Any]) -> bool:
+        """Check whether a session goes on. A socket may outlast its cookie."""
+        return session.get("ends", 0.0) > self._clock() and session["token"] not in self._ended
+
+    async def _answer(self, scope: Scope, receive: Receive) -> Response | None:
+        """Return the door's own answer to a request, None where it passes."""
+        asked, path, method = HTTPConnection(scope), scope["path"], scope.get("method")
+        host, origin = asked.headers.get("host", ""), asked.headers.get("origin")
+        if not _is_known(host, self._names):
+            return _refused(421, "rail app --share --name NAME lets this name in")
+        if origin is not None and _place(origin) != host:
+            return _refused(403, "this comes from the page of another site")
+        if self._password is None or path == _HEALTH:
+            return None
+        if method and path in ("/login", "/login.css", "/logout"):
+            return await self._own(self._password, Request(scope, receive))
+        if self._holds(asked.session):
+            return None
+        query = scope["query_string"].decode("latin-1")
+        target = path + (f"?{query}" if query else "")
+        return _ask(401, target) if method == "GET" else _refused(401, "log in first")
+
+    async def _own(self, password: PasswordFile, asked: Request) -> Response:
+        """Answer at an address of the door's own."""
+        path, held = asked.url.path, self._holds(asked.session)
+        if path == "/login.css":
+            return Response(_LOOKS, media_type="text/css", headers=_OWN)
+        if path == "/login" and asked.method == "POST":
+            return await self._log_in(password, asked, await _form(asked))
+        if path == "/logout" and held and asked.method == "POST":
+            return self._log_out(asked.session, (await _form(asked)).get("token", ""))
+        if path == "/logout" and held:
+            return _page(200, "Log out", _LOGOUT.format(token=asked.session["token"]))
+        return _ask(401, "/")
+
+    async def _connect(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a socket on for as long as its session lasts."""
+        closed, session = False, scope["session"]
+
+        def ended() -> bool:
+            return self._password is not None and not self._holds(session)
 
         async def receive_while() -> Message:
             message = await receive()
-            if not self._sessions.holds(token):
-                return {"type": "websocket.disconnect", "code": 1008}
-            return message
+            return {"type": "websocket.disconnect", "code": 1008} if ended() else message
 
         async def send_while(message: Message) -> None:
             nonlocal closed
-            if closed:
-                return
-            if not self._sessions.holds(token):
-                closed, message = True, {"type": "websocket.close", "code": 1008}
-            await send(message)
+            if not closed:
+                closed = ended()
+                await send({"type": "websocket.close", "code": 1008} if closed else message)
 
-        await self._app(scope, receive_while, send_while)
+        await self._app(dict(scope), receive_while, send_while)
 
     async def _log_in(
-        self, password: PasswordFile, scope: Scope, receive: Receive, send: Send
-    ) -> None:
+        self, password: PasswordFile, asked: Request, form: dict[str, str]
+    ) -> Response:
         """Check a password, one at a time: each takes memory and a core."""
-        if (body := await _body(receive)) is None:
-            await _refuse(scope, send, 400, "this is not the form of the dashboard")
-            return
-        form = dict(parse_qsl(body))
-        given, target = form.get("password", ""), form.get("next", "")
-        address = (scope.get("client") or ("",))[0]
+        target, address = form.get("next", ""), asked.client.host if asked.client else ""
         wait_s = self._tries.wait_s(address) or int(self._waiting >= _MOST_WAITING)
         if wait_s:
-            await _ask(send, 429, target, f"Too many tries. Wait {wait_s} s.", wait_s)
-            return
+            return _ask(429, target, f"Too many tries. Wait {wait_s} s.", wait_s)
         self._tries.wrong(address)  # until it is right, so that tries side by side count
         self._waiting += 1
         try:
             async with self._checking:
-                right = await asyncio.to_thread(password.matches, given)
+                right = await asyncio.to_thread(password.matches, form.get("password", ""))
         finally:
             self._waiting -= 1
-        if right:
-            self._tries.right(address)
-        else:
-            await _ask(send, 401, target, "That is not the password.")
-            return
-        cookie = _cookie(self._sessions.begin(), SESSION_S, scope)
-        await _answer(send, 303, headers={"location": _own_page(target), "set-cookie": cookie})
+        if not right:
+            return _ask(401, target, "That is not the password.")
+        self._tries.right(address)
+        asked.session.clear()  # nothing of before the login is kept
+        asked.session.update(token=secrets.token_urlsafe(32), ends=self._clock() + SESSION_S)
+        return RedirectResponse(_own_page(target), 303, headers=_OWN)
+
+    def _log_out(self, session: dict[str, Any], token: str) -> Response:
+        """End a session, for who shows the token that its own form has."""
+        if not secrets.compare_digest(token.encode(), session["token"].encode()):
+            return _refused(403, "this does not come from the dashboard")
+        now = self._clock()
+        self._ended = {each: ends for each, ends in self._ended.items() if ends > now}
+        self._ended[session["token"]] = session["ends"]
+        session.clear()
+        return RedirectResponse("/", 303, headers=_OWN)
 
 
 def _is_known(host: str, names: frozenset[str]) -> bool:
@@ -267,47 +294,27 @@ def _own_page(target: str) -> str:
     return target if whole and printable else "/"
 
 
-def _token(cookies: str) -> str | None:
-    try:
-        found = SimpleCookie(cookies).get(COOKIE)
-    except CookieError:
-        return None
-    return found.value if found else None
-
-
-def _cookie(token: str, seconds: int, scope: Scope) -> str:
-    secure = "; Secure" if scope.get("scheme") == "https" else ""
-    return f"{COOKIE}={token}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}"
-
-
-async def _body(receive: Receive) -> str | None:
-    """Return the body of a request, None for one that is too long or no text."""
+async def _form(request: Request) -> dict[str, str]:
+    """Return the form of a request, an empty one for what is too long to be of the dashboard."""
     body = b""
-    while True:
-        message = await receive()
-        body += bytes(message.get("body", b""))
-        if message["type"] != "http.request" or len(body) > _MOST_BODY:
-            return None
-        if not message.get("more_body"):
-            return body.decode("ascii", "replace")
+    async for part in request.stream():
+        body += part
+        if len(body) > _MOST_BODY:
+            return {}
+    return dict(parse_qsl(body.decode("ascii", "replace")))
 
 
-async def _ask(send: Send, status: int, target: str, fault: str = "", wait_s: int = 0) -> None:
-    """Answer with the form."""
-    page = _PAGE.format(next=_own_page(target), fault=fault)
-    more = {"retry-after": str(wait_s)} if wait_s else {}
-    await _answer(send, status, page.encode(), _HEADERS | more)
+def _ask(status: int, target: str, fault: str = "", wait_s: int = 0) -> Response:
+    """Answer with the form of the login."""
+    answer = _page(status, "Log in", _LOGIN.format(next=_own_page(target), fault=fault))
+    if wait_s:
+        answer.headers["retry-after"] = str(wait_s)
+    return answer
 
 
-async def _refuse(scope: Scope, send: Send, status: int, why: str) -> None:
-    if scope["type"] == "websocket":
-        await send({"type": "websocket.close", "code": 1008})
-        return
-    await _answer(send, status, why.encode(), _HEADERS | {"content-type": "text/plain"})
+def _page(status: int, title: str, form: Html) -> Response:
+    return HTMLResponse(_PAGE.format(title=title, form=form), status, headers=_OWN)
 
 
-async def _answer(send: Send, status: int, body: bytes = b"", headers: Any = ()) -> None:
-    named = {"content-length": str(len(body)), **dict(headers)}
-    pairs = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in named.items()]
-    await send({"type": "http.response.start", "status": status, "headers": pairs})
-    await send({"type": "http.response.body", "body": body})
+def _refused(status: int, why: str) -> Response:
+    return PlainTextResponse(why, status, headers=_OWN)

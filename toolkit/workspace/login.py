@@ -1,13 +1,10 @@
 """Who may open a dashboard that others reach: those with the password, or members of a provider.
 
-The password is kept as a hash of scrypt (RFC 7914) in a file that its owner alone can read.
+The password is kept as a hash of Argon2id (RFC 9106) in a file that its owner alone can read.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import hmac
 import os
 import secrets
 import stat
@@ -16,18 +13,16 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-from toolkit.errors import InputError
+from toolkit.errors import InputError, needs_extra
 from toolkit.workspace.places import config_folder
 
 LEAST_CHARACTERS = 12
 """A shorter password is refused."""
 
 _MOST_CHARACTERS = 1_000
-_COST, _BLOCK, _PARALLEL = 2**15, 8, 3
-"""32 MiB and about 0.3 s a try: one of the settings that OWASP's Password Storage gives."""
-_MEMORY = 64 * 2**20
 _NEEDED = ("client_id", "client_secret", "server_metadata_url", "redirect_uri", "cookie_secret")
 
 
@@ -59,16 +54,12 @@ class PasswordFile:
         if not LEAST_CHARACTERS <= len(password) <= _MOST_CHARACTERS:
             allowed = f"{LEAST_CHARACTERS} to {_MOST_CHARACTERS:,} characters"
             raise InputError("password", "***", allowed)
-        salt = secrets.token_bytes(16)
-        digest = _digest(password, salt, _COST, _BLOCK, _PARALLEL)
-        numbers = f"{_COST}${_BLOCK}${_PARALLEL}"
-        line = f"scrypt${numbers}${_text(salt)}${_text(digest)}\n"
         draft = self.path.with_name(f"{self.path.name}.{secrets.token_hex(4)}")
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             opened = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(opened, "w", encoding="ascii") as file:
-                file.write(line)
+                file.write(f"{_argon2().PasswordHasher().hash(_typed(password))}\n")
             draft.replace(self.path)
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
@@ -89,24 +80,23 @@ class PasswordFile:
 
     def matches(self, password: str) -> bool:
         """Check a password. It takes as long for a wrong one. Raises `InputError` as `check`."""
-        cost, block, parallel, salt, digest = self._read()
-        given = _digest(password[:_MOST_CHARACTERS], salt, cost, block, parallel)
-        return hmac.compare_digest(given, digest)
-
-    def _read(self) -> tuple[int, int, int, bytes, bytes]:
+        argon2, typed = _argon2(), _typed(password[:_MOST_CHARACTERS])
         try:
-            kind, *numbers, salt, digest = self.path.read_text(encoding="ascii").strip().split("$")
-            cost, block, parallel = map(int, numbers)
-            found = (cost, block, parallel, base64.b64decode(salt), base64.b64decode(digest))
+            return bool(argon2.PasswordHasher().verify(self._read(), typed))
+        except argon2.exceptions.VerificationError:
+            return False
+
+    def _read(self) -> str:
+        try:
+            found = self.path.read_text(encoding="ascii").strip()
+            _argon2().extract_parameters(found)
         except (OSError, ValueError):
-            kind, found = "", (0, 0, 0, b"", b"")
-        if kind != "scrypt" or len(found[-1]) != hashlib.sha256().digest_size:
             raise InputError(
                 "password file",
                 str(self.path),
                 "the hash of a password",
                 advice="`rail app --set-password` writes it",
-            )
+            ) from None
         return found
 
 
@@ -194,18 +184,12 @@ def _is_rule(value: object) -> bool:
     return isinstance(value, str) and (value == "*" or "@" in value.strip("@"))
 
 
-def _digest(password: str, salt: bytes, cost: int, block: int, parallel: int) -> bytes:
-    """Return scrypt of a password, whose characters are the same however they were typed (NFKC)."""
-    return hashlib.scrypt(
-        unicodedata.normalize("NFKC", password).encode("utf-8", "surrogatepass"),
-        salt=salt,
-        n=cost,
-        r=block,
-        p=parallel,
-        maxmem=_MEMORY,
-        dklen=32,
-    )
+def _argon2() -> ModuleType:
+    with needs_extra("dashboard"):
+        import argon2  # noqa: PLC0415 - for --share alone
+    return argon2
 
 
-def _text(value: bytes) -> str:
-    return base64.b64encode(value).decode("ascii")
+def _typed(password: str) -> bytes:
+    """Return the characters of a password, the same however they were typed (NFKC)."""
+    return unicodedata.normalize("NFKC", password).encode("utf-8", "surrogatepass")
