@@ -373,5 +373,6 @@ class AlertWatch:
 
     def end(self) -> None:
         """Send what waits, for a moment. The next follow sends the rest."""
+        until = time.monotonic() + _ENDING_S
         for sender in self._senders.values():
-            sender.end(_ENDING_S)
+            sender.end(max(0.0, until - time.monotonic()))

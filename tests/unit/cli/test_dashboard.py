@@ -71,7 +71,9 @@ def test_a_number_that_is_no_port_is_refused(rail: Rail, port: str) -> None:
     [
         (["--host", "0.0.0.0"], "an address of this machine alone; or add --share"),
         (["--host", "desk.lan"], "an address of this machine alone; or add --share"),
-        (["--name", "desk.example"], "a name with --share"),
+        (["--name", "desk.example"], "one with --share"),
+        (["--proxy", "10.0.0.1"], "one with --share"),
+        (["--share", "--proxy", "desk.example"], "an address or a network in numbers"),
         (["--share"], "a password or an OpenID Connect provider; `rail app --set-password`"),
         (["--share", "--name", "https://desk.example"], "a host name, such as"),
     ],
