@@ -98,7 +98,7 @@ made_up = {
     name: tk.series.own_series(
         pl.DataFrame(
             {
-                "ts": np.arange(seconds),
+                "ts": 1_704_067_200 + np.arange(seconds),
                 "price": 100 * np.exp(known + random.normal(0, 5e-5, seconds)),
             }
         ),

@@ -13,7 +13,8 @@ from toolkit.cli.show import console
 from toolkit.errors import InputError, StoreError
 from toolkit.market import format_ts, parse_length
 from toolkit.series import own_series
-from toolkit.series.own import Stamp, Unit
+from toolkit.series.own import Rates
+from toolkit.series.own_times import Stamp, Unit
 from toolkit.store import Store
 from toolkit.store.backup import back_up_store
 from toolkit.store.compaction import compact
@@ -173,6 +174,9 @@ _Columns = Annotated[
     typer.Option("--map", help="The file's names of our columns: ts=time,price=close."),
 ]
 _Unit = Annotated[str, typer.Option("--unit", help="Of times that are numbers: s, ms, us, ns.")]
+_Format = Annotated[
+    str | None, typer.Option("--format", help="How times are written, e.g. %d/%m/%Y %H:%M.")
+]
 _Timezone = Annotated[
     str | None, typer.Option("--timezone", help="Of times without one, e.g. UTC.")
 ]
@@ -181,6 +185,10 @@ _Stamped = Annotated[
 ]
 _Step = Annotated[
     str | None, typer.Option("--step", help="Length of a bar: 1m. Default: the commonest.")
+]
+
+_Rates = Annotated[
+    str | None, typer.Option("--rates", help="What funding rates are: fraction or percent.")
 ]
 
 
@@ -194,9 +202,11 @@ def import_command(
     key: _Key = None,
     columns: _Columns = None,
     unit: _Unit = "s",
+    form: _Format = None,
     timezone: _Timezone = None,
     stamped: _Stamped = "start",
     step: _Step = None,
+    rates: _Rates = None,
     store: StorePath = None,
 ) -> None:
     """Make a store of published data, or keep rows of your own in a store of their own.
@@ -205,7 +215,8 @@ def import_command(
     Where one is missing or damaged, nothing is made. A store that is there is left as it is.
 
     With --key the rows of a file are prices, spreads or funding of your own. They are checked, and
-    kept in a store that takes no service's data. More files may follow.
+    kept in a store that takes no service's data. More files may follow. The times of the first and
+    the last row are printed: look whether they are meant.
 
     Before: rail store publish archive
 
@@ -218,13 +229,17 @@ def import_command(
             key,
             columns=_names(columns),
             unit=cast("Unit", unit),
+            format=form,
             timezone=timezone,
             stamped=cast("Stamp", stamped),
             step_s=None if step is None else parse_length(step, parameter="--step"),
+            rates=cast("Rates | None", rates),
         )
         done = keep_own(mine, path)
         rows = f"{counted(done.new, 'row')} new, {done.revised:,} revised, {done.repeated:,} known"
         console.print(f"{path}: {rows}, of {mine.stream} over {mine.window}, {mine.source.label}")
+        for note in mine.origin.notes[1:]:
+            console.print(note)
         return
     if Path(data).suffix in (".csv", ".parquet"):
         raise InputError("--key", None, "what the rows are, e.g. BTC_USD:VENDOR.spot")

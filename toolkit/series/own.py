@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
-from zoneinfo import ZoneInfo
 
 import polars as pl
 from polars.exceptions import PolarsError
@@ -14,8 +13,9 @@ from polars.exceptions import PolarsError
 from toolkit.cards import counted
 from toolkit.errors import InputError, nearest
 from toolkit.intervals import Interval
-from toolkit.market import Family, Source, Trajectory, format_ts, parse_ts
+from toolkit.market import Family, Source, Trajectory, format_ts
 from toolkit.series.base import Origin
+from toolkit.series.own_times import Stamp, Unit, bar_starts, commonest_step, moments
 from toolkit.series.prices import PriceSeries
 from toolkit.series.trajectories import FundingSeries, SpreadSeries
 from toolkit.statistics.contract import checked_frame, whole_number
@@ -25,18 +25,18 @@ from toolkit.tables import SERIES
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]  # it ships no types
 
-Unit = Literal["s", "ms", "us", "ns"]
-"""Of a time that is a number."""
-Stamp = Literal["start", "end"]
-"""Which end of its bar a row's time is."""
+Rates = Literal["fraction", "percent"]
+"""What a funding rate of one's own is, per interval."""
 
-_PER_S = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _NEEDED = {
     Family.PRICE: ("price",),
     Family.SPREAD: ("buy_price", "sell_price"),
     Family.FUNDING: ("buy_rate", "sell_rate"),
 }
 _PRICES = ("price", "mark_price", "buy_price", "sell_price")
+_RATES = ("buy_rate", "sell_rate")
+_LARGE, _LARGE_MEDIAN = 0.05, 0.002
+"""Beyond which a rate per interval, and their median, is a fraction only where that is said."""
 
 
 def own_series(
@@ -45,9 +45,11 @@ def own_series(
     *,
     columns: Mapping[str, str] | None = None,
     unit: Unit = "s",
+    format: str | None = None,  # noqa: A002 - the word of the command line
     timezone: str | None = None,
     stamped: Stamp = "start",
     step_s: int | None = None,
+    rates: Rates | None = None,
     name: str = "a frame",
 ) -> PriceSeries | SpreadSeries | FundingSeries:
     """Make a series of one's own rows, to be measured and compared like any other.
@@ -59,22 +61,32 @@ def own_series(
     ``columns`` has the file's name for each of ours that it names otherwise:
     ``{"ts": "time", "price": "close"}``. Ours are ``ts`` and those of the table in docs/store.md:
     price, mark_price and volume; buy_price, sell_price and spread_pct; buy_rate, sell_rate,
-    buy_interval_hours and sell_interval_hours, rates as fractions.
+    buy_interval_hours and sell_interval_hours. Values that are null, NaN or infinite are kept as
+    null. Rows may come in any order.
 
-    A time is a number in ``unit`` since 1970, a Datetime, or text such as 2023-03-10 12:00:00. One
-    without a zone needs ``timezone``. ``stamped`` is which end of its bar a row's time is: ``end``
-    moves it back by a step, as here ``ts`` is a bar's start. The step is ``step_s``, else the
-    commonest difference of times. Values that are null, NaN or infinite are kept as null. Rows may
-    come in any order. The window is from the first row to the end of the last. Nothing is stored,
-    and nothing is known of rows that are missing. ``name`` is the source of a frame in charts and
-    tables. The source of a file is its own name with its hash.
+    A time is a number in ``unit`` since 1970, a Datetime, or text such as 2023-03-10 12:00:00, or
+    as ``format`` says, a form of ``strptime`` (``"%d/%m/%Y %H:%M"``). One without a zone needs
+    ``timezone``. All lie in the years 2009 to 2099. ``stamped`` is which end of its bar a row's
+    time is: ``end`` moves it back by a step, as here ``ts`` is a bar's start. The last moment of a
+    bar (12:00:59, 12:00:59.999) is its end. The step is ``step_s``, else the commonest difference
+    of times. Settlements are moments, to the nearest second.
+
+    ``rates`` says whether rates are fractions or percent per interval. They are taken for fractions
+    where it does not, but for those beyond 5 %, or with a median beyond 0.2 %.
+
+    The window is from the first row to the end of the last. The notes of the series have the times
+    of both rows, and count the rows that were moved, or are off the grid of the step. Nothing is
+    stored, and nothing is known of rows that are missing. ``name`` is the source of a frame in
+    charts and tables. The source of a file is its own name with its hash.
 
     Raises
     ------
     InputError
-        A file, key, column, unit or zone that is none. A time that is null, cannot be read, or lies
-        in no year there is (as milliseconds taken for seconds do). Rows that share a time. A price
-        that is not above 0. No row. The message counts the rows, and names the first.
+        A file, key, column, unit or zone that is none. A time that is null, that cannot be read or
+        can be in two ways (03/01/2023), or that lies in other years: the message names the unit
+        that fits. Times of two units. The last moments of bars, stamped at their start. Rows that
+        share a time. A price that is not above 0. Rates that are too large. No row. The message
+        counts the rows, and names the first.
 
     Examples
     --------
@@ -85,25 +97,30 @@ def own_series(
     (datetime.datetime(2023, 3, 10, 0, 0, tzinfo=zoneinfo.ZoneInfo(key='UTC')), 2.0)
     """
     stream = Trajectory.parse(key)
-    for option, value, allowed in (("unit", unit, Unit), ("stamped", stamped, Stamp)):
+    options = (
+        ("unit", unit, Unit),
+        ("stamped", stamped, Stamp),
+        ("rates", rates or "percent", Rates),
+    )
+    for option, value, allowed in options:
         if value not in get_args(allowed):
             raise InputError(option, value, get_args(allowed))
     frame, source, path = _read(data, name)
     rows = _renamed(frame, stream.family, columns or {})
-    times = _seconds(rows["ts"], unit, timezone)
-    rows = rows.with_columns(times.alias("ts")).sort("ts")
-    _check_times(rows["ts"])
-    step = _step(rows["ts"]) if step_s is None else whole_number("step_s", step_s, 1, "seconds")
-    if stamped == "end":
-        if stream.family is Family.FUNDING:
-            raise InputError("stamped", stamped, "start: a settlement is a moment, and no bar")
-        if step is None:
-            raise InputError("step_s", None, "seconds: one row alone does not show its length")
-        rows = rows.with_columns(pl.col("ts") - step)
+    rows = rows.with_columns(moments(rows["ts"], [unit], timezone, format).alias("ts")).sort("ts")
+    step = commonest_step(rows["ts"])
+    step = step if step_s is None else whole_number("step_s", step_s, 1, "seconds")
+    ts, notes = _starts(rows["ts"], step, stamped, stream.family)
+    rows = rows.with_columns(ts.alias("ts"))
+    _check_shared(ts)
     rows = _values(rows, stream)
-    last = int(rows["ts"][-1]) + (step or 1)
-    window = Interval(int(rows["ts"][0]), last)
-    origin = Origin(source, path, step_s=step, delay_s=0, notes=("rows of one's own",))
+    if stream.family is Family.FUNDING:
+        rows, more = _fractions(rows, rates)
+        notes += more
+    first, last = int(ts[0]), int(ts[-1])
+    window = Interval(first, last + (step or 1))
+    notes = ["rows of one's own", f"first row {format_ts(first)}, last {format_ts(last)}", *notes]
+    origin = Origin(source, path, step_s=step, delay_s=0, notes=tuple(notes))
     if stream.family is Family.PRICE:
         return PriceSeries(stream, window, origin, rows)
     if stream.family is Family.SPREAD:
@@ -164,67 +181,37 @@ def _renamed(frame: pl.DataFrame, family: Family, columns: Mapping[str, str]) ->
     return frame.select(pl.col(theirs).alias(name) for name, theirs in held.items())
 
 
-def _seconds(times: pl.Series, unit: Unit, timezone: str | None) -> pl.Series:
-    """Return times as seconds of UTC."""
-    missing = times.null_count()
-    if times.dtype == pl.String:
-        zoned = times.str.contains(r"(?:Z|[+-]\d\d:?\d\d)$").all()
-        times = _parsed(times, "UTC" if zoned else None)
-        if bad := times.null_count() - missing:
-            raise InputError("ts", f"{counted(bad, 'text')}", "times such as 2023-03-10 12:00:00")
-    if missing:
-        raise InputError("ts", counted(missing, "null"), "a time in each row")
-    if times.dtype.is_integer():
-        return times.cast(pl.Int64) // _PER_S[unit]
-    if isinstance(times.dtype, pl.Datetime):
-        if times.dtype.time_zone is None:
-            times = _localized(times, _zone(timezone))
-        return times.dt.convert_time_zone("UTC").dt.epoch("s")
-    raise InputError("ts", f"a column of {times.dtype}", "whole numbers, times or texts of times")
+def _starts(
+    us: pl.Series, step: int | None, stamped: Stamp, family: Family
+) -> tuple[pl.Series, list[str]]:
+    """Return the times (s) of rows whose moments are sorted, and what to know of them."""
+    if family is not Family.FUNDING:
+        return bar_starts(us, step, stamped)
+    if stamped == "end":
+        raise InputError("stamped", stamped, "start: a settlement is a moment, and no bar")
+    return (us + 500_000) // 10**6, []
 
 
-def _parsed(texts: pl.Series, zone: str | None) -> pl.Series:
-    """Read texts as times. What cannot be read is null."""
-    try:
-        return texts.str.to_datetime(strict=False, time_zone=zone)
-    except PolarsError:  # it finds no form for any of them
-        return pl.Series(texts.name, [None] * texts.len(), pl.Datetime("us"))
-
-
-def _localized(times: pl.Series, zone: str) -> pl.Series:
-    """Read times by a zone's clock. Where clocks change, some are not there and some are twice."""
-    found = times.dt.replace_time_zone(zone, ambiguous="null", non_existent="null")
-    if bad := found.null_count():
-        first = times.filter(found.is_null())[0]
-        given = f"{counted(bad, 'time')}, the first {first}"
-        raise InputError("ts", given, f"times that {zone} has once", advice="times in UTC are")
-    return found
-
-
-def _zone(timezone: str | None) -> str:
-    if timezone is None:
-        advice = 'timezone="UTC" where they are UTC, --timezone UTC on the command line'
-        raise InputError("timezone", None, "that of times without one", advice=advice)
-    try:
-        return ZoneInfo(timezone).key
-    except (KeyError, ValueError, OSError):
-        raise InputError("timezone", timezone, "a name such as UTC or Europe/Berlin") from None
-
-
-def _check_times(times: pl.Series) -> None:
-    """Refuse times of no year there is, and times that rows share. They are sorted."""
-    for edge in (times.min(), times.max()):
-        parse_ts(edge, parameter="ts")  # type: ignore[arg-type]  # an integer column
+def _check_shared(times: pl.Series) -> None:
+    """Refuse sorted times that rows share."""
     shared = times.filter(times.is_duplicated())
     if shared.len():
         first = format_ts(int(shared[0]))
         raise InputError("ts", f"{shared.len():,} rows that share a time", f"one row at {first}")
 
 
-def _step(times: pl.Series) -> int | None:
-    """Return the commonest difference of sorted times, the smallest of several, None of one."""
-    spacings = times.diff().drop_nulls()
-    return None if spacings.is_empty() else int(spacings.mode().min())  # type: ignore[arg-type]  # whole numbers
+def _fractions(rows: pl.DataFrame, rates: Rates | None) -> tuple[pl.DataFrame, list[str]]:
+    """Return rates as fractions, with a line on large ones. Without ``rates`` those are refused."""
+    if rates == "percent":
+        rows = rows.with_columns(pl.col(_RATES) / 100)
+    sizes = pl.concat([rows[name] for name in _RATES]).abs()
+    sizes = sizes.filter(sizes > 0)
+    large, median = sizes.filter(sizes > _LARGE).len(), sizes.median()
+    if rates is None and median is not None and (large or median > _LARGE_MEDIAN):  # type: ignore[operator]  # a number
+        given = f"{counted(large, 'rate')} beyond 5 % per interval, the median {median:.2%}"
+        advice = 'rates="percent" or "fraction" says what they are, --rates on the command line'
+        raise InputError("rates", given, "fractions of such a size only if said", advice=advice)
+    return rows, [f"{counted(large, 'rate')} beyond 5 % per interval"] if large else []
 
 
 def _values(rows: pl.DataFrame, stream: Trajectory) -> pl.DataFrame:

@@ -150,7 +150,7 @@ def test_a_file_of_rows_without_a_key_and_a_map_that_is_none_are_refused(
 def test_a_spread_of_two_prices_of_ones_own_is_asked_for_as_a_pair(
     rail: Rail, workdir: Path
 ) -> None:
-    (workdir / "own.csv").write_text("ts,price\n0,100\n60,101\n")
+    (workdir / "own.csv").write_text("ts,price\n1678406400,100\n1678406460,101\n")
     for leg in ("X.spot", "Y.spot"):
         asked = ("--key", f"A_B:{leg}", "--step", "1m", "--store", "own.duckdb")
         assert rail("import", "own.csv", *asked).returncode == 0

@@ -127,13 +127,13 @@ def test_a_clock_that_is_late_is_found_by_a_pair_with_what_is_stored() -> None:
 @pytest.mark.parametrize(
     ("data", "options", "says"),
     [
-        (rows([1_000 * ts for ts in SECONDS]), {}, "milliseconds"),
+        (rows([1_000 * ts for ts in SECONDS]), {}, 'these are milliseconds; unit="ms"'),
         (rows(SECONDS[:-1] + SECONDS[:1]), {}, "2 rows that share a time.*2023-03-10 00:00"),
         (rows(times()), {}, 'timezone="UTC" where they are UTC'),
         (rows(times()), {"timezone": "Mars"}, "a name such as UTC"),
         (rows(["noon"] * 10), {"timezone": "UTC"}, "10 texts.*times such as"),
         (rows([None, *SECONDS[1:]]), {}, "1 null.*a time in each row"),
-        (rows([0.5] * 10), {}, "a column of Float64"),
+        (rows([0.5] * 10), {}, "10 numbers, the first 0.5.*2009 to 2099"),
         (rows(price=[0.0, -1.0, *PRICES[2:]]), {}, "2 values of price, the first at 2023-03-10"),
         (rows(price=["1"] * 10), {}, "price is String.*numbers"),
         (rows(close=PRICES), {}, "one for price.*names it"),
@@ -188,3 +188,23 @@ def test_a_settlement_has_no_end_to_be_stamped_at() -> None:
     settled = rows(buy_rate=[0.0] * 10, sell_rate=[1e-4] * 10)
     with pytest.raises(InputError, match="a settlement is a moment"):
         own_series(settled, "funding/BTC_USD:VENDOR.spot:OTHER.futures", stamped="end")
+
+
+@pytest.mark.parametrize(
+    ("rate", "options", "taken"),
+    [(1e-4, {}, 1e-4), (0.01, {"rates": "percent"}, 1e-4), (0.06, {"rates": "fraction"}, 0.06)],
+)
+def test_rates_are_fractions_or_what_one_says(
+    rate: float, options: dict[str, object], taken: float
+) -> None:
+    settled = rows(buy_rate=[0.0] * 10, sell_rate=[rate] * 10)
+    mine = own_series(settled, "funding/BTC_USD:VENDOR.spot:OTHER.futures", **options)  # type: ignore[arg-type]  # as parametrised
+    assert mine.rows["sell_rate"].to_list() == pytest.approx([taken] * 10)
+    assert ("10 rates beyond 5 % per interval" in mine.origin.notes) == (taken > 0.05)
+
+
+@pytest.mark.parametrize("rates", [[0.01] * 10, [1e-4] * 9 + [-0.06]])
+def test_rates_too_large_for_fractions_are_asked_for(rates: list[float]) -> None:
+    settled = rows(buy_rate=[0.0] * 10, sell_rate=rates)
+    with pytest.raises(InputError, match=r'median .*%.*rates="percent" or "fraction".*--rates'):
+        own_series(settled, "funding/BTC_USD:VENDOR.spot:OTHER.futures")
