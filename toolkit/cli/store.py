@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, cast
 
 import typer
@@ -13,7 +12,10 @@ from toolkit.cli.show import console
 from toolkit.errors import InputError, StoreError
 from toolkit.market import format_ts, parse_length
 from toolkit.series import own_series
-from toolkit.series.own import Rates
+from toolkit.series.own import Rates, Shared
+from toolkit.series.own_columns import Decimal
+from toolkit.series.own_files import is_rows_file
+from toolkit.series.own_layouts import LAYOUTS
 from toolkit.series.own_times import Stamp, Unit
 from toolkit.store import Store
 from toolkit.store.backup import back_up_store
@@ -169,11 +171,23 @@ _Key = Annotated[
     str | None,
     typer.Option("--key", help="What rows of your own are: BTC_USD:VENDOR.spot."),
 ]
-_Columns = Annotated[
+_Layout = Annotated[
+    str | None, typer.Option("--as", help=f"A layout that is known: {', '.join(LAYOUTS)}.")
+]
+_Map = Annotated[
     str | None,
     typer.Option("--map", help="The file's names of our columns: ts=time,price=close."),
 ]
-_Unit = Annotated[str, typer.Option("--unit", help="Of times that are numbers: s, ms, us, ns.")]
+_Columns = Annotated[
+    str | None,
+    typer.Option("--columns", help="Names or places of ts and what is needed: 1,5 or 1+2,6."),
+]
+_Decimal = Annotated[
+    str | None, typer.Option("--decimal", help="The mark of decimals, . or a comma.")
+]
+_Unit = Annotated[
+    str | None, typer.Option("--unit", help="Of times that are numbers: s (default), ms, us, ns.")
+]
 _Format = Annotated[
     str | None, typer.Option("--format", help="How times are written, e.g. %d/%m/%Y %H:%M.")
 ]
@@ -187,6 +201,9 @@ _Step = Annotated[
     str | None, typer.Option("--step", help="Length of a bar: 1m. Default: the commonest.")
 ]
 
+_Shared = Annotated[
+    str | None, typer.Option("--shared", help="Of rows of one second take the first, last or mean.")
+]
 _Rates = Annotated[
     str | None, typer.Option("--rates", help="What funding rates are: fraction or percent.")
 ]
@@ -196,16 +213,21 @@ def import_command(
     data: Annotated[
         str,
         typer.Argument(
-            help="A manifest.json, the folder or address it is in, or a .csv or .parquet file."
+            help="A manifest.json, the folder or address it is in, or a file of rows: .csv, .json, "
+            ".parquet and more."
         ),
     ],
     key: _Key = None,
+    layout: _Layout = None,
+    mapped: _Map = None,
     columns: _Columns = None,
-    unit: _Unit = "s",
+    decimal: _Decimal = None,
+    unit: _Unit = None,
     form: _Format = None,
     timezone: _Timezone = None,
     stamped: _Stamped = "start",
     step: _Step = None,
+    shared: _Shared = None,
     rates: _Rates = None,
     store: StorePath = None,
 ) -> None:
@@ -221,18 +243,23 @@ def import_command(
     Before: rail store publish archive
 
     Example: rail import archive/manifest.json --store again.duckdb
+
+    Example: rail import BTCUSDT-1m-2024-01.csv --as binance-klines --key BTC_USDT:BINANCE.spot
     """
     path = store_path(store)
     if key is not None:
         mine = own_series(
             data,
             key,
-            columns=_names(columns),
-            unit=cast("Unit", unit),
+            layout=layout,
+            columns=_names(mapped) if columns is None else _places(columns, mapped),
+            decimal=cast("Decimal | None", decimal),
+            unit=cast("Unit | None", unit),
             format=form,
             timezone=timezone,
             stamped=cast("Stamp", stamped),
             step_s=None if step is None else parse_length(step, parameter="--step"),
+            shared=cast("Shared | None", shared),
             rates=cast("Rates | None", rates),
         )
         done = keep_own(mine, path)
@@ -241,7 +268,7 @@ def import_command(
         for note in mine.origin.notes[1:]:
             console.print(note)
         return
-    if Path(data).suffix in (".csv", ".parquet"):
+    if is_rows_file(data):
         raise InputError("--key", None, "what the rows are, e.g. BTC_USD:VENDOR.spot")
     made = import_store(data, path)
     streams = made.catalogue()
@@ -256,6 +283,14 @@ def _names(text: str | None) -> dict[str, str]:
         if not (ours.strip() and equals and theirs.strip()):
             raise InputError("--map", text, "ours=theirs,ours=theirs, e.g. ts=time,price=close")
     return {ours.strip(): theirs.strip() for ours, _, theirs in pairs}
+
+
+def _places(text: str, mapped: str | None) -> tuple[str, ...]:
+    """Read ``1,5``, or names in this order."""
+    places = tuple(each.strip() for each in text.split(","))
+    if mapped is not None or not all(places):
+        raise InputError("--columns", text, "names or places such as 1,5, without --map")
+    return places
 
 
 def _files(files: int, size: int) -> str:

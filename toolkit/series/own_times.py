@@ -214,8 +214,8 @@ def _of_texts(texts: pl.Series) -> pl.Series:
 def _year_first(texts: pl.Series, given: pl.Series) -> pl.Series:
     """Put the year of dates first. Refuse those in which day and month may change places."""
     parts = given.str.extract_groups(_YEAR_LAST).struct.unnest()
-    first, second = (parts[name].cast(pl.Int64).max() for name in parts.columns[:2])
-    if max(first, second) <= 12:  # type: ignore[type-var]  # whole numbers
+    first, second = (max(map(int, parts[name])) for name in parts.columns[:2])
+    if max(first, second) <= 12:
         rest = re.sub(r"\d{1,2}:\d\d:\d\d", "%H:%M:%S", re.sub(_YEAR_LAST, "", given[0]))
         rest = re.sub(r"\d{1,2}:\d\d", "%H:%M", rest)
         if rest.endswith("M") and rest[-2:] != "%M":
@@ -229,7 +229,7 @@ def _year_first(texts: pl.Series, given: pl.Series) -> pl.Series:
         )
         shown = f"{given[0]} to {given[-1]}"
         raise InputError("ts", shown, "dates that can be read in one way", advice=advice)
-    return texts.str.replace(_YEAR_LAST, "$3-$1-$2" if second > 12 else "$3-$2-$1")  # type: ignore[operator]  # a whole number
+    return texts.str.replace(_YEAR_LAST, "$3-$1-$2" if second > 12 else "$3-$2-$1")
 
 
 def _by_form(texts: pl.Series, form: str) -> pl.Series:

@@ -147,6 +147,22 @@ def test_a_file_of_rows_without_a_key_and_a_map_that_is_none_are_refused(
     )
 
 
+def test_a_file_is_opened_by_a_layout_or_by_places_and_its_first_and_last_time_are_told(
+    rail: Rail, workdir: Path
+) -> None:
+    bars = [f"{1_704_067_200_000 + 60_000 * k},1,1,1,{k + 1},2,0,3,1,1,1,0" for k in range(3)]
+    (workdir / "bars.csv").write_text("\n".join([*bars, bars[-1]]))
+    own = ("import", "bars.csv", "--key", "BTC_USDT:BINANCE.spot", "--store", "own.duckdb")
+    told = rail(*own, "--as", "binance-klines").stdout
+    assert "first row 2024-01-01 00:00 UTC, last 2024-01-01 00:02 UTC\n" in told
+    assert "1 row left out that repeats another\n" in told
+    assert "3 rows new" in told
+    assert "3 revised" in rail(*own, "--columns", "1,5", "--unit", "ms").stdout
+    assert "without --map" in refused(rail(*own, "--columns", "1,5", "--map", "ts=1"))
+    assert "--columns 1,5" in refused(rail(*own))
+    assert "these are milliseconds" in refused(rail(*own, "--columns", "1,5"))
+
+
 def test_a_spread_of_two_prices_of_ones_own_is_asked_for_as_a_pair(
     rail: Rail, workdir: Path
 ) -> None:

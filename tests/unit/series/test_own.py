@@ -135,7 +135,7 @@ def test_a_clock_that_is_late_is_found_by_a_pair_with_what_is_stored() -> None:
         (rows([None, *SECONDS[1:]]), {}, "1 null.*a time in each row"),
         (rows([0.5] * 10), {}, "10 numbers, the first 0.5.*2009 to 2099"),
         (rows(price=[0.0, -1.0, *PRICES[2:]]), {}, "2 values of price, the first at 2023-03-10"),
-        (rows(price=["1"] * 10), {}, "price is String.*numbers"),
+        (rows(price=["one"] * 10), {}, "10 texts of price, the first one"),
         (rows(close=PRICES), {}, "one for price.*names it"),
         (
             rows([f"2023-10-29 02:{minute:02}:00" for minute in range(10)]),
@@ -153,7 +153,7 @@ def test_a_clock_that_is_late_is_found_by_a_pair_with_what_is_stored() -> None:
         (rows()[:1], {"stamped": "end"}, "one row alone"),
         (rows(), {"stamped": "middle"}, "allowed: start, end"),
         (rows(), {"unit": "minutes"}, "allowed: s, ms, us, ns"),
-        ("vendor.txt", {}, "a file .csv or .parquet"),
+        ("vendor.xlsx", {}, "or a file .csv, .tsv"),
         ("absent.csv", {}, "a file that can be read"),
         ([1.0], {}, "a polars frame"),
         (rows().drop("ts").to_pandas(), {}, "one for ts"),
