@@ -105,11 +105,13 @@ def name_faults(root: Path) -> list[str]:
 def public(tree: ast.Module) -> Iterator[Documented]:
     """The module, its public classes and functions, and the public methods of those classes.
 
-    A protocol's methods without a body are types alone.
+    A protocol's methods without a body are types alone, as overloads are.
     """
     yield tree
     for node in tree.body:
         if isinstance(node, ast.ClassDef | Function) and not node.name.startswith("_"):
+            if any("overload" in ast.unparse(d) for d in node.decorator_list):
+                continue
             yield node
             if isinstance(node, ast.ClassDef):
                 types_alone = any("Protocol" in ast.unparse(base) for base in node.bases)

@@ -234,7 +234,8 @@ def _matching(pattern: str, kind: str, keys: Iterable[str]) -> list[_Series]:
 def _parsed(key: str, family: Family) -> _Series:
     if key.startswith(f"snapshot-{family}/"):
         return SnapshotTrajectory.parse(key)
-    if key.count(":") != 2:
+    one_of_own = key.startswith("funding/") and key.count(":") == 1
+    if key.count(":") != 2 and not one_of_own:
         every = f"'{key}:*' is every one of it" if key and ":" not in key else ""
         raise InputError("trajectory", key, "two legs: SYMBOL:BUY.market:SELL.market", advice=every)
     return Trajectory.parse(key, family)

@@ -169,7 +169,7 @@ def remap_command(store: StorePath = None) -> None:
 
 _Key = Annotated[
     str | None,
-    typer.Option("--key", help="What rows of your own are: BTC_USD:VENDOR.spot."),
+    typer.Option("--key", help="What rows of your own are: BTC_USD:VENDOR.spot, events/splash."),
 ]
 _Layout = Annotated[
     str | None, typer.Option("--as", help=f"A layout that is known: {', '.join(LAYOUTS)}.")
@@ -236,9 +236,9 @@ def import_command(
     Of a manifest the store equals the one that was published. Each file is held to its SHA-256.
     Where one is missing or damaged, nothing is made. A store that is there is left as it is.
 
-    With --key the rows of a file are prices, spreads or funding of your own. They are checked, and
-    kept in a store that takes no service's data. More files may follow. The times of the first and
-    the last row are printed: look whether they are meant.
+    With --key the rows of a file are prices, spreads, funding or events of your own. They are
+    checked, and kept in a store that takes no service's data. More files may follow. The times of
+    the first and the last row are printed: look whether they are meant.
 
     Before: rail store publish archive
 

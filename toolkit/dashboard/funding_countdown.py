@@ -26,6 +26,9 @@ def show_countdown(
         _COUNTDOWN(data={"due": due}, key="countdown")
 
 
+_HELD = {"buy": "long", "sell": "short"}
+
+
 def due_in(
     pair: str, rows: pl.DataFrame, rates: pl.DataFrame | None, now: int
 ) -> list[dict[str, str | int]]:
@@ -44,7 +47,7 @@ def due_in(
     known = Trajectory.parse(pair, Family.FUNDING)
     settled = intervals(rows).sort("ts").drop_nulls("interval_hours")
     due: list[dict[str, str | int]] = []
-    for side, words, leg in zip(("buy", "sell"), ("long", "short"), known.legs, strict=True):
+    for side, leg in known.sides.items():
         found = settled.filter(leg=side).select("ts", "interval_hours").tail(1).rows()
         at, hours = found[0] if found else (None, None)
         at = None if at is None else at + round(_HOUR_S * hours)
@@ -59,5 +62,5 @@ def due_in(
         if now - at > 2 * every_s:
             continue
         left = at - now if at > now else every_s - (now - at) % every_s
-        due.append({"leg": plain(f"{words} {leg}"), "in_s": left, "every_s": every_s})
+        due.append({"leg": plain(f"{_HELD[side]} {leg}"), "in_s": left, "every_s": every_s})
     return due

@@ -135,7 +135,9 @@ def _offer_prices(shell: PageShell, rows: pl.DataFrame) -> None:
 
 def _pairs(shell: PageShell) -> pl.DataFrame:
     """List the pairs of which settlements are held, once whichever way round: key, symbol."""
-    keys = shell.held.streams.filter(pl.col("rows") > 0, kind=Family.FUNDING.value)["stream"]
+    of_two = pl.col("stream").str.count_matches(":") == 2
+    held = shell.held.streams.filter(pl.col("rows") > 0, of_two, kind=Family.FUNDING.value)
+    keys = held["stream"]
     once = sorted({min(key, swapped(key)) for key in keys})
     symbols = [str(Trajectory.parse(key).symbol) for key in once]
     return pl.DataFrame(

@@ -34,7 +34,8 @@ def measure_carried(held: Held, *, funding_only: bool = False) -> pl.DataFrame:
     day before the newest settlement of all, it ends with that one, and too little is covered for a
     figure.
     """
-    pairs = held.streams.filter(pl.col("rows") > 0, kind=Family.FUNDING.value)
+    of_two = pl.col("stream").str.count_matches(":") == 2
+    pairs = held.streams.filter(pl.col("rows") > 0, of_two, kind=Family.FUNDING.value)
     newest = pairs["last_ts"].drop_nulls().sort()
     end = (int(newest[-1]) // _HOUR_S + 1) * _HOUR_S if newest.len() else _HOUR_S
     window = rows_window(Interval(end - (LENGTHS_D[-1] + 1) * _DAY_S, end))

@@ -30,7 +30,8 @@ def show_steadiness(shell: PageShell, rows: pl.DataFrame, window: Interval, unit
     show_metrics([tuple(line.values()) for line in lines])
     bucket = "8h" if window.end - window.start <= _FEW_DAYS * 86_400 else "1d"
     columns = list(rows.columns)
-    every = pl.concat([rows, legs(rows)], how="diagonal_relaxed").select(columns)
+    of_legs = legs(rows.filter(pl.col("trajectory").str.count_matches(":") == 2))
+    every = pl.concat([rows, of_legs], how="diagonal_relaxed").select(columns)
     found = heatmap(every, *window, bucket=bucket)
     if not found.is_empty():
         figure = funding_heatmap(

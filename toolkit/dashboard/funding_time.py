@@ -104,8 +104,8 @@ def heat_rows(measured: pl.DataFrame, rows: str) -> pl.DataFrame:
         .items()
     ):
         pair = Trajectory.parse(str(key), Family.FUNDING)
-        leg = pair.legs[of == "sell"]
-        if leg.market is not Market.SPOT:
+        leg = pair.sides.get(str(of))
+        if leg is not None and leg.market is not Market.SPOT:
             names = {"symbol": str(pair.symbol), "trajectory": f"{pair.symbol}:{leg}"}
             parts.append(part.with_columns(**{name: pl.lit(text) for name, text in names.items()}))
     legs = pl.concat(parts or [measured.clear().with_columns(symbol=pl.lit(""))])

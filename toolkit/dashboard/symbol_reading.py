@@ -134,11 +134,11 @@ def _settled(store: Store, pairs: list[Trajectory], window: Interval) -> pl.Data
     """Read the rates of both legs of pairs, those of markets without funding left out."""
     steps = differential(store.scan(pairs, window))
     sides = []
-    for side, place in (("buy", 0), ("sell", -1)):
+    for side in ("buy", "sell"):
         names = {
-            pair.key: str(pair.legs[place])
+            pair.key: str(leg)
             for pair in pairs
-            if pair.legs[place].market.value != "spot"
+            if (leg := pair.sides.get(side)) is not None and leg.market.value != "spot"
         }
         rate = 100 * HOURS_A_YEAR * pl.col(f"{side}_rate_per_hour")
         mine = steps.filter(pl.col("trajectory").cast(pl.String).is_in(list(names)))

@@ -6,14 +6,14 @@ key                                        stream
 ``BTC_USDT:KRAKEN.spot``                   price of one symbol on one leg
 ``BTC_USDT:COINBASE.spot:KRAKEN.spot``     spread: buy on the first leg, sell on the second
 ``funding/BTC_USDT:X.futures:Y.futures``   funding: long the first leg, short the second
+``funding/BTC_USDT:X.futures``             funding of one leg, which is short: of own rows alone
 ``events/spread``                          log of detected events: spread, splash or funding
 ``snapshot/symbols``                       snapshots: symbols, activity, spread or funding
 ``snapshot-spread/BTC_USDT:X.spot:Y.dex``  one spread, kept from the snapshots of all spreads
 ``snapshot-funding/BTC_USDT:X.futures``    one leg's rate, kept from the snapshots of all rates
 =========================================  ======================================================
 
-``funding/`` with one leg is reserved and refused. ``pair/`` names two prices, see
-`toolkit.market.Pair`, and is no stream that a service has.
+``pair/`` names two prices, see `toolkit.market.Pair`, and is no stream that a service has.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ _STREAMS = (
 _FORMS = {
     Family.PRICE: "for a price one leg, SYMBOL:EXCHANGE.market",
     Family.SPREAD: "for a spread two legs, SYMBOL:BUY.market:SELL.market",
-    Family.FUNDING: "for funding two legs, SYMBOL:BUY.market:SELL.market",
+    Family.FUNDING: "for funding two legs, SYMBOL:BUY.market:SELL.market, "
+    "or of own rows one, funding/SYMBOL:EXCHANGE.market",
 }
 _READ_BY = {
     "price": "rail.prices",
@@ -128,6 +129,15 @@ class _OfLegs(Stream):
         return self.legs[-1]
 
     @property
+    def sides(self) -> dict[str, Leg]:
+        """The legs by side: two are buy and sell, one alone is sell.
+
+        >>> list(Trajectory.parse("funding/A_B:X.futures").sides)
+        ['sell']
+        """
+        return dict(zip(("buy", "sell")[-len(self.legs) :], self.legs, strict=True))
+
+    @property
     def spread_type(self) -> str:
         """The markets, buy first, as on the wire: ``spot/futures``.
 
@@ -140,6 +150,9 @@ class _OfLegs(Stream):
 @dataclass(frozen=True, order=True, slots=True)
 class Trajectory(_OfLegs):
     """One series: a family, a symbol and its one (price) or two (buy, then sell) legs.
+
+    Funding of one leg is that of a position which is short that leg, and hedged where it is not
+    said. Such a series is of one's own rows: no service is asked for it.
 
     >>> one = Trajectory.parse("BTC_USD:KRAKEN.spot")
     >>> two = Trajectory.parse("BTC_USD:COINBASE.spot:KRAKEN.spot")
@@ -154,7 +167,8 @@ class Trajectory(_OfLegs):
     legs: tuple[Leg, ...]
 
     def __post_init__(self) -> None:
-        self._check_legs(1 if self.family is Family.PRICE else 2, self.family)
+        if self.family is not Family.FUNDING or len(self.legs) != 1:
+            self._check_legs(1 if self.family is Family.PRICE else 2, self.family)
 
     @classmethod
     def price(cls, symbol: str, exchange: str, market: str) -> Trajectory:
@@ -196,8 +210,6 @@ class Trajectory(_OfLegs):
             raise InputError("trajectory", key, _TRAJECTORIES, advice=_of_another(other))
         if len(parts) not in (2, 3) or not all(parts) or "/" in "".join(parts):
             raise InputError("trajectory", key, _TRAJECTORIES)
-        if of_funding and len(parts) == 2:
-            raise InputError("trajectory", key, _FORMS[Family.FUNDING])
         named = Family.PRICE if len(parts) == 2 else Family.SPREAD
         named = Family.FUNDING if of_funding else named
         if family not in (None, named) and (family, named) != (Family.FUNDING, Family.SPREAD):

@@ -176,7 +176,7 @@ def _prices(series: PriceSeries) -> pl.DataFrame:
 def _rates(series: FundingSeries) -> Iterator[pl.DataFrame]:
     """Yield the rates of the legs that have funding, in percent a year from each settlement on."""
     steps = differential(series.rows)
-    for side, leg in zip(("buy", "sell"), series.stream.legs, strict=True):
+    for side, leg in Trajectory.parse(series.stream.key).sides.items():
         if leg.market is not Market.SPOT:
             rate = 100 * HOURS_A_YEAR * pl.col(f"{side}_rate_per_hour")
             yield steps.select(pl.lit(str(leg)).alias("leg"), "ts", apr_pct=rate)

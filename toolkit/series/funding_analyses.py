@@ -29,13 +29,23 @@ class FundingAnalyses(Series):
         funding_only: bool,
         ends: bool = False,
     ) -> LegPrices | pl.DataFrame | None:
-        """Return the prices that are given, else those held: of ``ends`` at the window's alone."""
+        """Return the prices that are given, else those held: of ``ends`` at the window's alone.
+
+        One leg has no spread, and so no basis.
+        """
+        if self._alone:
+            return None
         if isinstance(prices, Series):
             return _of_series(prices)
         held = self.origin.held_prices
         if prices is not None or funding_only or held is None:
             return prices
         return (held.at_ends if ends else held.over)([self.stream.key], self.window)
+
+    @property
+    def _alone(self) -> bool:
+        """Whether it is the funding of one leg."""
+        return self.stream.key.count(":") == 1
 
     @checked_options
     def summary(
@@ -59,7 +69,7 @@ class FundingAnalyses(Series):
             *self.window,
             min_coverage=min_coverage,
             prices=self._leg_prices(prices, funding_only=funding_only, ends=True),
-            funding_only=funding_only,
+            funding_only=funding_only or self._alone,
         )
         if fees is None and self.origin.fees is None:
             return found
@@ -84,7 +94,7 @@ class FundingAnalyses(Series):
             *self.window,
             min_coverage=min_coverage,
             prices=self._leg_prices(prices, funding_only=funding_only),
-            funding_only=funding_only,
+            funding_only=funding_only or self._alone,
         )
 
     @checked_options
@@ -151,7 +161,7 @@ class FundingAnalyses(Series):
             horizons=horizons,
             every=every,
             prices=self._leg_prices(prices, funding_only=funding_only),
-            funding_only=funding_only,
+            funding_only=funding_only or self._alone,
             step_s=step_s,
             max_stale_s=max_stale_s,
             fees=self.origin.fees if fees is None else fees,

@@ -109,16 +109,18 @@ class HeldPrices:
         """
         if "prices_lack" not in found.columns:
             return []
-        lack = found.drop_nulls("prices_lack")["trajectory"].unique().to_list()
+        pairs = found.filter(pl.col("trajectory").str.count_matches(":") == 2)
+        lack = pairs.drop_nulls("prices_lack")["trajectory"].unique().to_list()
         if not lack:
             return []
-        of, loads = found["trajectory"].n_unique(), self.loads(lack, window)
+        of, loads = pairs["trajectory"].n_unique(), self.loads(lack, window)
         return [f"carry is not known of {len(lack)} of {of}, whose prices are not held; {loads}"]
 
     def _read(
         self, pairs: Iterable[str], window: Interval, moments: list[Interval] | None
     ) -> LegPrices:
-        wanted = {key.rpartition("/")[2]: self.keys_of(key, window) for key in pairs}
+        of_two = [key for key in pairs if key.count(":") == 2]  # one leg has no spread
+        wanted = {key.rpartition("/")[2]: self.keys_of(key, window) for key in of_two}
         held = {key for keys in wanted.values() for key in keys if key in self._streams}
         rows = self._rows(held, window, moments)
         marks = {plain: self._marks(keys, rows) for plain, keys in wanted.items()}

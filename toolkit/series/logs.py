@@ -92,7 +92,10 @@ class EventSeries(Series):
         See `toolkit.statistics.events.detections`. `toolkit.workspace.Workspace.around` has the
         rows in which to look for what followed.
         """
-        found = event_statistics.detections(self.rows)
+        return self._opened(placed=True)
+
+    def _opened(self, *, placed: bool) -> pl.DataFrame:
+        found = event_statistics.detections(self.rows, placed=placed)
         return found.filter(pl.col("ts").is_between(*self.window, closed="left"))
 
     @checked_options
@@ -263,10 +266,11 @@ class EventSeries(Series):
         ``values`` are ``rail.around(events)``. Without a ``column`` it is the price of a splash,
         the log spread of a spread event, the differential of a funding event. Without times it is
         an hour before and after, of differentials a day. With ``on`` it is what that trajectory of
-        ``rail.around(events, on=...)`` did around all events of its symbol. The other parameters
+        ``rail.around(events, on=...)`` did around all events of its symbol, also those of a list of
+        one's own that name no leg. The other parameters
         are those of `toolkit.statistics.events.study`. Raises `EmptyWindowError` for no event.
         """
-        opened, family = self.detections(), _FAMILIES[self.stream.family]
+        opened, family = self._opened(placed=on is None), _FAMILIES[self.stream.family]
         if on is not None:
             other = Trajectory.parse(on)
             opened = opened.filter(symbol=str(other.symbol)).with_columns(

@@ -1,4 +1,4 @@
-"""Rows of the analyst's own as a series: prices, spreads or funding of a frame or a file."""
+"""Rows of the analyst's own as a series: prices, spreads, funding or events."""
 
 from __future__ import annotations
 
@@ -11,15 +11,18 @@ import polars as pl
 from toolkit.cards import counted
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
-from toolkit.market import Family, Trajectory, format_ts
+from toolkit.market import EventLog, Family, Source, Stream, Trajectory, format_ts
 from toolkit.series.base import Origin
+from toolkit.series.logs import EventSeries
 from toolkit.series.own_columns import Decimal, columns_of, number
+from toolkit.series.own_events import OURS, event_series
 from toolkit.series.own_files import read_rows
 from toolkit.series.own_layouts import LAYOUTS, Layout
 from toolkit.series.own_times import Stamp, Unit, bar_starts, commonest_step, moments
 from toolkit.series.prices import PriceSeries
 from toolkit.series.trajectories import FundingSeries, SpreadSeries
 from toolkit.statistics.contract import whole_number
+from toolkit.statistics.funding import settled_window
 from toolkit.statistics.spread import with_spread
 from toolkit.tables import SERIES
 
@@ -36,6 +39,9 @@ _NEEDED = {
     Family.SPREAD: ("buy_price", "sell_price"),
     Family.FUNDING: ("buy_rate", "sell_rate"),
 }
+_OF_ONE_LEG = {"rate": "sell_rate", "interval_hours": "sell_interval_hours"}
+"""The columns of the funding of one leg, by ours: a position is short it."""
+_WORDS = ("symbol", "kind", "exchange", "market")
 _PRICES = ("price", "mark_price", "buy_price", "sell_price")
 _RATES = ("buy_rate", "sell_rate")
 _LARGE, _LARGE_MEDIAN = 0.05, 0.002
@@ -44,7 +50,7 @@ _LARGE, _LARGE_MEDIAN = 0.05, 0.002
 
 def own_series(
     data: pl.DataFrame | pd.DataFrame | pd.Series | str | Path,
-    key: str | Trajectory,
+    key: str | Stream,
     *,
     layout: str | None = None,
     columns: Mapping[str, str | int] | Sequence[str | int] | None = None,
@@ -57,14 +63,15 @@ def own_series(
     shared: Shared | None = None,
     rates: Rates | None = None,
     name: str = "a frame",
-) -> PriceSeries | SpreadSeries | FundingSeries:
+) -> PriceSeries | SpreadSeries | FundingSeries | EventSeries:
     """Make a series of one's own rows, to be measured and compared like any other.
 
     ``data`` is a frame of polars or pandas, or a file .csv, .tsv, .txt or .json, as it is or as
     .gz or .zst, or .parquet. Separators, a header or none, and UTF-16 are found. The index of a
     frame of pandas is a column, ``ts`` where it has no name. A series of pandas is of prices.
     ``key`` names what the rows are, with an exchange of one's own choice: ``BTC_USD:VENDOR.spot``,
-    two legs for a spread, ``funding/`` before them for settled rates.
+    two legs for a spread, ``funding/`` before them for settled rates, of one leg or of both, and
+    ``events/splash`` for a list of events.
 
     ``columns`` has the file's name, or place from 1, for each of ours that it names otherwise:
     ``{"ts": "time", "price": 5}``. Or it has those of ``ts`` and of what is needed, in this order:
@@ -72,7 +79,9 @@ def own_series(
     and unit are known: binance-klines, coinbase-candles, kraken-ohlcvt, tardis-derivative-ticker,
     ccxt-ohlcv, cryptodatadownload. Ours are ``ts`` and those of the table in docs/store.md: price,
     mark_price and volume; buy_price, sell_price and spread_pct; buy_rate, sell_rate,
-    buy_interval_hours and sell_interval_hours. Values that are null (in words too: NA, None, -),
+    buy_interval_hours and sell_interval_hours. Of one leg's funding they are rate and
+    interval_hours, of events symbol and kind, and where there are any size (percent), exchange and
+    market, see docs/own-data.md. Values that are null (in words too: NA, None, -),
     NaN or infinite are kept as null. ``decimal`` is the mark of decimals in texts. The other one of
     . and , is then between thousands.
 
@@ -112,7 +121,9 @@ def own_series(
     >>> mine.df.select("time", "price").row(0)
     (datetime.datetime(2023, 3, 10, 0, 0, tzinfo=zoneinfo.ZoneInfo(key='UTC')), 2.0)
     """
-    stream = Trajectory.parse(key)
+    stream = Stream.parse(key)
+    if not isinstance(stream, EventLog):
+        stream = Trajectory.parse(stream)
     _check_words(
         unit=(unit, Unit),
         stamped=(stamped, Stamp),
@@ -123,31 +134,54 @@ def own_series(
     known = _layout(layout, stream)
     named = columns.values() if isinstance(columns, Mapping) else columns or ()
     frame, source, path = read_rows(data, name, list(map(str, named)))
-    mapped = _mapped(columns, known, stream, frame)
-    ours = [each for each in _value_columns(stream.family) if layout is None or each in mapped]
-    rows = columns_of(frame, ours, _NEEDED[stream.family], mapped)
-    values = [number(column, decimal) for column in rows.drop("ts").iter_columns()]
+    ours, needed = _columns(stream)
+    mapped = _mapped(columns, known, stream, needed, frame)
+    ours = [each for each in ours if layout is None or each in mapped]
+    rows = columns_of(frame, ours, needed, mapped)
+    numbers = [each for each in rows.columns if each not in ("ts", *_WORDS)]
+    values = [number(rows[each], decimal) for each in numbers]
     us = moments(rows["ts"], [unit] if unit else known.units, timezone, format)
-    rows, notes = _distinct(pl.DataFrame([us.alias("ts"), *values]).sort("ts", maintain_order=True))
-    step = commonest_step(rows["ts"])
-    step = step if step_s is None else whole_number("step_s", step_s, 1, "seconds")
+    rows = rows.with_columns(us.alias("ts"), *values).sort("ts", maintain_order=True)
+    rows, notes = _distinct(rows)
+    if step_s is not None:
+        whole_number("step_s", step_s, 1, "seconds")
+    step = commonest_step(rows["ts"]) if step_s is None else step_s
+    if isinstance(stream, EventLog):
+        return event_series(stream, rows, _origin(source, path, rows["ts"] // 10**6, None, notes))
     ts, of_times = _starts(rows["ts"], step, stamped, stream.family)
     rows, of_shared = _one_a_second(rows.with_columns(ts.alias("ts")), shared)
-    rows = _checked(rows, stream)
-    notes += of_times + of_shared
-    if stream.family is Family.FUNDING:
-        rows, more = _fractions(rows, rates)
-        notes += more
-    ts = rows["ts"]
-    first, last = int(ts[0]), int(ts[-1])
-    window = Interval(first, last + (step or 1))
-    notes = ["rows of one's own", f"first row {format_ts(first)}, last {format_ts(last)}", *notes]
-    origin = Origin(source, path, step_s=step, delay_s=0, notes=tuple(notes))
+    rows, of_rates = _fractions(_checked(rows, stream), stream, rates)
+    notes += of_times + of_shared + of_rates
+    return _series(stream, rows, _origin(source, path, rows["ts"], step, notes))
+
+
+def _series(
+    stream: Trajectory, rows: pl.DataFrame, origin: Origin
+) -> PriceSeries | SpreadSeries | FundingSeries:
+    first, last = int(rows["ts"][0]), int(rows["ts"][-1])
+    window = Interval(first, last + (origin.step_s or 1))
     if stream.family is Family.PRICE:
         return PriceSeries(stream, window, origin, rows)
     if stream.family is Family.SPREAD:
         return SpreadSeries(stream, window, origin, with_spread(rows))
-    return FundingSeries(stream, window, origin, rows)
+    return FundingSeries(stream, settled_window(first, last, origin.step_s), origin, rows)
+
+
+def _origin(
+    source: Source, path: Path, ts: pl.Series, step: int | None, notes: list[str]
+) -> Origin:
+    """Return where rows are from, with the first and the last of their sorted times (s)."""
+    held = f"first row {format_ts(int(ts[0]))}, last {format_ts(int(ts[-1]))}"
+    return Origin(source, path, step_s=step, delay_s=0, notes=("rows of one's own", held, *notes))
+
+
+def _columns(stream: Trajectory | EventLog) -> tuple[Sequence[str], Sequence[str]]:
+    """Return our columns of what the rows are, and those of them that it needs."""
+    if isinstance(stream, EventLog):
+        return OURS, OURS[:2]
+    if len(stream.legs) == 1 and stream.family is Family.FUNDING:
+        return list(_OF_ONE_LEG), ["rate"]
+    return _value_columns(stream.family), _NEEDED[stream.family]
 
 
 def _check_words(**options: tuple[str | None, object]) -> None:
@@ -156,13 +190,13 @@ def _check_words(**options: tuple[str | None, object]) -> None:
             raise InputError(option, value, get_args(allowed))
 
 
-def _layout(name: str | None, stream: Trajectory) -> Layout:
+def _layout(name: str | None, stream: Trajectory | EventLog) -> Layout:
     """Return the facts of a layout by its name, and of none those of one's own columns."""
     if name is None:
         return Layout({}, ("s",), None, "")
     if name not in LAYOUTS:
         raise InputError("layout", name, list(LAYOUTS))
-    if stream.family is not Family.PRICE:
+    if stream.kind != Family.PRICE:
         raise InputError("layout", name, "the key of a price, SYMBOL:EXCHANGE.market")
     return LAYOUTS[name]
 
@@ -170,19 +204,20 @@ def _layout(name: str | None, stream: Trajectory) -> Layout:
 def _mapped(
     given: Mapping[str, str | int] | Sequence[str | int] | None,
     layout: Layout,
-    stream: Trajectory,
+    stream: Trajectory | EventLog,
+    needed: Sequence[str],
     frame: pl.DataFrame,
 ) -> dict[str, str]:
     """Return the frame's name or place of each of our columns that is called otherwise."""
     if layout.width not in (None, frame.width):
         given_width = counted(frame.width, "column")
         raise InputError("layout", given_width, f"{layout.width}: {layout.what}")
-    quote = stream.symbol.quote
+    quote = stream.symbol.quote if isinstance(stream, Trajectory) else ""
     known = {ours: theirs.format(quote=quote) for ours, theirs in layout.columns.items()}
     if known.get("volume") not in (None, *frame.columns, *map(str, range(frame.width + 1))):
         del known["volume"]
     if given is not None and not isinstance(given, Mapping):
-        places = ("ts", *_NEEDED[stream.family])
+        places = ("ts", *needed)
         if len(given) != len(places):
             raise InputError("columns", ", ".join(map(str, given)), f"those of {', '.join(places)}")
         given = dict(zip(places, given, strict=True))
@@ -227,8 +262,12 @@ def _one_a_second(rows: pl.DataFrame, shared: Shared | None) -> tuple[pl.DataFra
     ]
 
 
-def _fractions(rows: pl.DataFrame, rates: Rates | None) -> tuple[pl.DataFrame, list[str]]:
+def _fractions(
+    rows: pl.DataFrame, stream: Trajectory, rates: Rates | None
+) -> tuple[pl.DataFrame, list[str]]:
     """Return rates as fractions, with a line on large ones. Without ``rates`` those are refused."""
+    if stream.family is not Family.FUNDING:
+        return rows, []
     if rates == "percent":
         rows = rows.with_columns(pl.col(_RATES) / 100)
     sizes = pl.concat([rows[name] for name in _RATES]).abs()
@@ -245,6 +284,8 @@ def _fractions(rows: pl.DataFrame, rates: Rates | None) -> tuple[pl.DataFrame, l
 def _checked(rows: pl.DataFrame, stream: Trajectory) -> pl.DataFrame:
     """Return the rows as a store has them. Refuse a price that is not above 0."""
     names = _value_columns(stream.family)
+    if len(stream.legs) == 1 and stream.family is Family.FUNDING:
+        rows = rows.rename(_OF_ONE_LEG, strict=False).with_columns(buy_rate=0.0)
     held = [
         pl.when(pl.col(name).is_finite()).then(name) if name in rows.columns else pl.lit(None)
         for name in names

@@ -1,15 +1,18 @@
-"""The series of a pair: the spread of any two price series, of one store or of several."""
+"""The series of a pair: the spread of any two prices, or the funding of any two legs."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import overload
 
 import polars as pl
 
 from toolkit.errors import EmptyWindowError, InputError
 from toolkit.intervals import Interval, clip, difference, union
-from toolkit.market import Pair, Source, format_ts
-from toolkit.series.base import Origin
+from toolkit.market import Family, Pair, Source, Trajectory, format_ts
+from toolkit.series.base import Origin, Series
 from toolkit.series.prices import PriceSeries
-from toolkit.series.trajectories import SpreadSeries
+from toolkit.series.trajectories import FundingSeries, SpreadSeries
 from toolkit.statistics import spread as spread_statistics
 from toolkit.tables import LedgerState
 
@@ -23,6 +26,11 @@ _WORST = (
 """States of the ledger: a pair has the first of these that one of its legs is in."""
 
 
+@overload
+def pair_series(buy: FundingSeries, sell: FundingSeries) -> FundingSeries: ...
+
+
+@overload
 def pair_series(
     buy: PriceSeries,
     sell: PriceSeries,
@@ -30,8 +38,21 @@ def pair_series(
     *,
     multiplier: float | None = None,
     max_stale_s: int | None = None,
-) -> SpreadSeries:
+) -> SpreadSeries: ...
+
+
+def pair_series(
+    buy: PriceSeries | FundingSeries,
+    sell: PriceSeries | FundingSeries,
+    fx: PriceSeries | None = None,
+    *,
+    multiplier: float | None = None,
+    max_stale_s: int | None = None,
+) -> SpreadSeries | FundingSeries:
     """Join two price series to a series of their spread, see `toolkit.statistics.spread.pair`.
+
+    Two series of the funding of one leg are joined to that of the pair: long the first leg, short
+    the second. Settlements are those of either leg, to the minute.
 
     Its window is what all have in common. Nothing is read before the windows of the legs, so that
     a price that comes seldom may be null at first. Its notes say how quotes and
@@ -39,15 +60,13 @@ def pair_series(
     the notes name them. Its gaps are those of all legs together.
 
     Raises `EmptyWindowError` where the windows have no second in common or a series has no row, and
-    `InputError` as the statistic does and for legs as known at two times.
+    `InputError` as the statistic does, for legs as known at two times, and for the funding of two
+    symbols, or of what is no single leg.
     """
+    if isinstance(buy, FundingSeries) or isinstance(sell, FundingSeries):
+        return _pair_of_funding(buy, sell)
     legs = {"buy": buy, "sell": sell} | ({} if fx is None else {"fx": fx})
-    times = {leg.origin.as_of for leg in legs.values()}
-    if len(times) > 1:
-        shown = ", ".join("now" if at is None else format_ts(at) for at in times)
-        raise InputError("as_of", shown, "legs as known at one time")
-    low = max(leg.window.start for leg in legs.values())
-    high = min(leg.window.end for leg in legs.values())
+    low, high = _common(legs)
     frames = {name: leg.df.select("trajectory", "ts", "price") for name, leg in legs.items()}
     for name, frame in frames.items():
         if low >= high or frame.is_empty():
@@ -75,21 +94,72 @@ def pair_series(
     return SpreadSeries(two, Interval(low, high), origin, rows)
 
 
-def _source(legs: dict[str, PriceSeries]) -> Source:
+def _common(legs: Mapping[str, Series]) -> tuple[int, int]:
+    """Return the window that legs have in common. Refuse those as known at several times."""
+    times = {leg.origin.as_of for leg in legs.values()}
+    if len(times) > 1:
+        shown = ", ".join("now" if at is None else format_ts(at) for at in times)
+        raise InputError("as_of", shown, "legs as known at one time")
+    low = max(leg.window.start for leg in legs.values())
+    return low, min(leg.window.end for leg in legs.values())
+
+
+def _pair_of_funding(buy: Series, sell: Series) -> FundingSeries:
+    legs = {"buy": buy, "sell": sell}
+    for leg in legs.values():
+        if not isinstance(leg, FundingSeries) or leg.stream.key.count(":") != 1:
+            allowed = "the funding of one leg, funding/SYMBOL:EXCHANGE.market, as both"
+            raise InputError("pair", leg.stream.key, allowed)
+    bought, sold = (Trajectory.parse(leg.stream.key) for leg in legs.values())
+    if bought.symbol != sold.symbol:
+        raise InputError("pair", f"{bought.symbol} and {sold.symbol}", "funding of one symbol")
+    two = Trajectory(Family.FUNDING, bought.symbol, (*bought.legs, *sold.legs))
+    low, high = _common(legs)
+    if low >= high:
+        raise EmptyWindowError(f"{bought} and {sold} have no time in common")
+    minute = ((pl.col("ts") + 30) // 60 * 60).alias("ts")
+    sides = [
+        leg.rows.select(
+            minute,
+            pl.col("sell_rate").alias(f"{side}_rate"),
+            pl.col("sell_interval_hours").alias(f"{side}_interval_hours"),
+        )
+        for side, leg in legs.items()
+    ]
+    rows = sides[0].join(sides[1], on="ts", how="full", coalesce=True).sort("ts")
+    nothing = pl.lit(None, pl.Float64).alias("differential_pct_8h")
+    rows = rows.select(pl.lit(two.key).alias("trajectory"), pl.all(), nothing)
+    steps = [leg.origin.step_s for leg in legs.values() if leg.origin.step_s is not None]
+    window = Interval(low, high)
+    origin = Origin(
+        _source(legs),
+        buy.origin.path,
+        buy.origin.as_of,
+        min(steps, default=None),
+        _delay_s(legs),
+        _states(legs, window),
+        notes=_notes(legs, ["joined from the funding of two legs"]),
+        fees=buy.origin.fees,
+        held_prices=buy.origin.held_prices,
+    )
+    return FundingSeries(two, window, origin, rows)
+
+
+def _source(legs: Mapping[str, Series]) -> Source:
     found = {leg.source for leg in legs.values()}
     if len(found) == 1:
         return found.pop()
     return Source("several", ", ".join(sorted(source.id for source in found)))
 
 
-def _delay_s(legs: dict[str, PriceSeries]) -> int | None:
+def _delay_s(legs: Mapping[str, Series]) -> int | None:
     """Return the longest delay of the legs, None where one is not known."""
     delays = [leg.origin.delay_s for leg in legs.values()]
     known = [delay for delay in delays if delay is not None]
     return max(known) if len(known) == len(delays) else None
 
 
-def _states(legs: dict[str, PriceSeries], window: Interval) -> pl.DataFrame | None:
+def _states(legs: Mapping[str, Series], window: Interval) -> pl.DataFrame | None:
     """Return the state of every second of a pair, None where that of a leg is not known."""
     known = [leg.origin.states for leg in legs.values() if leg.origin.states is not None]
     if len(known) < len(legs):
@@ -124,7 +194,7 @@ def joined_notes(
     return notes
 
 
-def _notes(legs: dict[str, PriceSeries], joined: list[str]) -> tuple[str, ...]:
+def _notes(legs: Mapping[str, Series], joined: list[str]) -> tuple[str, ...]:
     notes = list(joined)
     if len({leg.source for leg in legs.values()}) > 1:
         notes += [f"{name} leg: {leg.source.label}" for name, leg in legs.items()]

@@ -335,6 +335,8 @@ class SpreadSeries(BarTrajectorySeries, SpreadAnalyses):
 class FundingSeries(TrajectorySeries, FundingAnalyses):
     """Funding of a pair: positive where long the buy leg, short the sell leg receives it.
 
+    Of one leg it is what a position receives that is short that leg, without its prices.
+
     A position is opened at the window's start and closed at its end, so that a settlement at the
     start is not received and one at the end is: `df` has the settlements of ``(start, end]``.
     """
@@ -376,5 +378,5 @@ class FundingSeries(TrajectorySeries, FundingAnalyses):
             theme=theme,
             points=points,
             prices=self._leg_prices(prices, funding_only=funding_only),
-            funding_only=funding_only,
+            funding_only=funding_only or self._alone,
         )

@@ -8,7 +8,7 @@ from toolkit.market import EventFamily, EventRole
 from toolkit.statistics.event_documents import identified
 
 
-def detections(events: pl.DataFrame) -> pl.DataFrame:
+def detections(events: pl.DataFrame, *, placed: bool = True) -> pl.DataFrame:
     """List the events that were seen to open: when, in which trajectory, which way, how large.
 
     ``events`` are rows of `toolkit.store.Store.events` of any families, in any order. `study`,
@@ -20,7 +20,8 @@ def detections(events: pl.DataFrame) -> pl.DataFrame:
     column      type     unit     meaning
     ==========  =======  =======  ================================================================
     trajectory  String   none     of a spread or funding event that of its two legs, of a splash
-                                  the price of its leg. An event without all of that is left out
+                                  the price of its leg. An event without all of that is left out,
+                                  without ``placed`` it is null
     ts          Int64    s        of the opening document, Unix UTC
     direction   Float64  none     -1 of a dump, else 1
     size        Float64  percent  of the opening document, null where it has none
@@ -44,7 +45,7 @@ def detections(events: pl.DataFrame) -> pl.DataFrame:
     """
     known = events if "event" in events.columns else identified(events)
     dump = pl.col("event_type").str.split(".").list.last() == "dump"
-    return (
+    found = (
         known.filter(pl.col("role") == EventRole.OPENS.value)
         .select(
             trajectory_of(),
@@ -56,9 +57,9 @@ def detections(events: pl.DataFrame) -> pl.DataFrame:
             "event",
         )
         .unique(maintain_order=True)
-        .drop_nulls("trajectory")
         .sort("ts", "trajectory", "event")
     )
+    return found.drop_nulls("trajectory") if placed else found
 
 
 def with_direction(lives: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:

@@ -70,7 +70,10 @@ def _not_held(
 def _joined_advice(
     store: Store, wanted: Trajectory | SnapshotTrajectory, all_keys: Collection[str]
 ) -> str:
-    """Say how the prices of a spread that is not held are joined, "" where one is not held."""
+    """Say how a pair that is not held is joined of its legs, "" where one is not held."""
+    if wanted.kind == Family.FUNDING and len(wanted.legs) == 2:
+        legs = tuple(f"{Family.FUNDING}/{wanted.symbol}:{leg}" for leg in wanted.legs)
+        return f"both its legs are: rail.pair{legs}" if set(legs) <= set(all_keys) else ""
     prices = [f"{wanted.symbol}:{leg}" for leg in wanted.legs] if wanted.kind == "spread" else [""]
     if not set(prices) <= set(all_keys):
         return ""
@@ -159,10 +162,10 @@ def held_key(key: str, held: Collection[str]) -> str | None:
 
 
 def swapped(key: str) -> str:
-    """Return the key of the same pair the other way round.
+    """Return the key of the same pair the other way round, that of one leg as it is.
 
     >>> swapped("funding/A_B:X.futures:Y.futures")
     'funding/A_B:Y.futures:X.futures'
     """
-    symbol, buy, sell = key.rsplit(":", 2)
-    return f"{symbol}:{sell}:{buy}"
+    symbol, *legs = key.split(":")
+    return ":".join((symbol, *reversed(legs)))

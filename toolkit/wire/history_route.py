@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from toolkit.errors import InputError
 from toolkit.market import UNIT_FACTORS, Family, Trajectory, unit_factor
 from toolkit.wire.exchange import Answer
 from toolkit.wire.limits import LIMITS, Limits
@@ -130,6 +131,9 @@ class HistoryRoute:
         >>> BUILT_IN.histories[Family.PRICE].query(Trajectory.parse("BTC_USD:KRAKEN.spot"), 60)
         {'symbol': 'BTC_USD', 'exchange': 'KRAKEN', 'market': 'spot', 'end_time': 60, 'limit': 500}
         """
+        if self.family is Family.FUNDING and len(trajectory.legs) == 1:
+            allowed = "the funding of two legs: that of one is of rows of your own (`rail import`)"
+            raise InputError("trajectory", trajectory.key, allowed)
         reach_s = _USUAL_STEP_S.get(self.family, 60) * self.limit
         start = max(0, end_time - reach_s) if start_time is None else start_time
         page: dict[str, object] = {

@@ -59,7 +59,8 @@ class Listing(Shown):
         >>> listing.lists(Trajectory.parse("BTC_USD:KRAKEN.spot:COINBASE.spot"))
         False
         """
-        return set(trajectory.legs) <= set(self.legs.get(trajectory.symbol, ()))
+        one = trajectory.family is Family.FUNDING and len(trajectory.legs) == 1  # of own rows alone
+        return not one and set(trajectory.legs) <= set(self.legs.get(trajectory.symbol, ()))
 
     def denies(self, trajectory: Trajectory) -> bool:
         """Check that a trajectory is not listed, and that nothing unreadable may be it.

@@ -113,6 +113,16 @@ class Workspace(Measuring):
         found = self._read(_kept_or(trajectory, Family.SPREAD), start, end)
         return cast("SpreadSeries", found)
 
+    @overload
+    def pair(
+        self,
+        buy: FundingSeries,
+        sell: FundingSeries | Trajectory | str,
+        start: When | None = None,
+        end: When | None = None,
+    ) -> FundingSeries: ...
+
+    @overload
     def pair(
         self,
         buy: Trajectory | PriceSeries | str,
@@ -123,17 +133,37 @@ class Workspace(Measuring):
         fx: Trajectory | PriceSeries | str | None = None,
         multiplier: float | None = None,
         max_stale_s: int | None = None,
-    ) -> SpreadSeries:
+    ) -> SpreadSeries: ...
+
+    def pair(
+        self,
+        buy: Trajectory | PriceSeries | FundingSeries | str,
+        sell: Trajectory | PriceSeries | FundingSeries | str,
+        start: When | None = None,
+        end: When | None = None,
+        *,
+        fx: Trajectory | PriceSeries | str | None = None,
+        multiplier: float | None = None,
+        max_stale_s: int | None = None,
+    ) -> SpreadSeries | FundingSeries:
         """Return the spread of any two prices, held here or given as series of any store.
 
         ``fx`` is the price of one quote in the other, where they differ. Nothing is stored. See
-        `toolkit.statistics.spread.pair` and `toolkit.series.pair_series`.
+        `toolkit.statistics.spread.pair` and `toolkit.series.pair_series`. Of the funding of two
+        single legs, such as ``funding/BTC_USDT:VENDOR.futures``, it is the funding of their pair.
+        Type checkers see that of a `FundingSeries` alone.
         """
+        if all(_is_funding(leg) for leg in (buy, sell)):
+            settled = [
+                leg if isinstance(leg, FundingSeries) else self.funding(str(leg), start, end)
+                for leg in (buy, sell)
+            ]
+            return pair_series(*settled)
         rate = None if fx is None else _price_key(fx)
         two = Pair.of(_price_key(buy), _price_key(sell), rate)
         two.coins(multiplier)
         legs = [
-            leg if isinstance(leg, PriceSeries) else self.prices(leg, start, end)
+            leg if isinstance(leg, PriceSeries) else self.prices(_price_key(leg), start, end)
             for leg in (buy, sell, fx)
             if leg is not None
         ]
@@ -297,8 +327,12 @@ class Workspace(Measuring):
         return Workspace(self._service, self.store, window=self._default, as_of=at, fees=self._fees)
 
 
-def _price_key(leg: Trajectory | PriceSeries | str) -> str:
-    return leg.stream.key if isinstance(leg, PriceSeries) else str(leg)
+def _price_key(leg: Trajectory | Series | str) -> str:
+    return leg.stream.key if isinstance(leg, Series) else str(leg)
+
+
+def _is_funding(leg: Trajectory | Series | str) -> bool:
+    return _price_key(leg).startswith("funding/")
 
 
 def _kept_or(

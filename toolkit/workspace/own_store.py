@@ -8,8 +8,8 @@ from pathlib import Path
 
 import polars as pl
 
-from toolkit.market import Family, Source, Trajectory
-from toolkit.series import Series
+from toolkit.market import Family, Source, Stream, Trajectory
+from toolkit.series import EventSeries, Series
 from toolkit.store import Batch, Edge, Inserted, LoadOrigin, Store, StoreWriter
 from toolkit.tables import SERIES
 
@@ -31,18 +31,21 @@ def keep_own(series: Series, path: Path, name: str | None = None) -> Inserted:
     ...     keep_own(mine, path).new, keep_own(mine, path).repeated
     (2, 2)
     """
-    stream = Trajectory.parse(series.stream)
+    stream = Stream.parse(series.stream)
     writer = StoreWriter(Store(path))
     writer.bind(Source("own", name or path.stem))
     now, by = int(time.time()), version("machine-rail-toolkit")
     origin = LoadOrigin(f"file:{series.source.id}", now, None, by)
-    load_id = writer.start_load(origin, [stream], series.window)
-    names = [column.name for column in SERIES[Family(stream.kind)].values if column.name != "extra"]
-    rows = series.rows.select("ts", *names, extra=pl.lit(None, pl.String))
-    end = series.window.end
-    batch = Batch()
-    edge = Edge(now, step_s=series.origin.step_s, tail_ts=end)
-    batch.add(stream, rows, series.window, edge)
+    window = series.window
+    load_id = writer.start_load(origin, [stream], window)
+    batch, edge = Batch(), Edge(now, step_s=series.origin.step_s, tail_ts=window.end)
+    if isinstance(series, EventSeries):
+        batch.add_documents(series.stream, series.rows.drop("arrival"), window, edge)
+    else:
+        table = SERIES[Family(stream.kind)]
+        names = [column.name for column in table.values if column.name != "extra"]
+        rows = series.rows.select("ts", *names, extra=pl.lit(None, pl.String))
+        batch.add(Trajectory.parse(stream), rows, window, edge)
     done = writer.commit(load_id, batch)
     writer.finish_load(load_id, [])
     return done

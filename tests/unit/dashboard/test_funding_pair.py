@@ -7,7 +7,9 @@ import pytest
 
 from toolkit.dashboard.formatting import NULL
 from toolkit.dashboard.funding_countdown import due_in
+from toolkit.series import own_series
 from toolkit.statistics.fees import FeeModel
+from toolkit.workspace.own_store import keep_own
 from toolkit.workspace.snapshot_tables import funding_rates
 
 from .funded import (
@@ -251,3 +253,17 @@ def test_without_prices_what_is_kept_is_not_known_and_a_button_loads_them(page, 
     button = next(each for each in shown.button if "Load their prices" in each.label)
     assert not button.disabled
     assert rows_of(shown, "holdings")["of it funding, median"][-1] == "42.00"
+
+
+def test_the_funding_of_one_leg_of_ones_own_has_a_page_and_is_no_pair_of_the_league(page, tmp_path):
+    path = tmp_path / "own.duckdb"
+    rates = {
+        "ts": [START + 28_800 * k for k in range(30)],
+        "rate": [1e-4 + 1e-6 * k for k in range(30)],
+    }
+    key = "funding/BTC_USDT:BINANCE.futures"
+    keep_own(own_series(pl.DataFrame(rates | {"interval_hours": [8] * 30}), key), path)
+    shown = page(path, trajectory=key)
+    assert "funding +" in " ".join(texts(shown.markdown))
+    assert not [text for text in texts(shown.warning) if "not allowed" in text]
+    assert "No pair's funding is held." in texts(page(path).info)

@@ -9,9 +9,16 @@ from zoneinfo import ZoneInfo
 import polars as pl
 import pytest
 
-from toolkit.errors import InputError
+import toolkit as tk
+from toolkit.errors import InputError, UnknownTrajectoryError
+from toolkit.market import Family, Trajectory
 from toolkit.series import FundingSeries, PriceSeries, SpreadSeries, own_series, pair_series
 from toolkit.statistics.fees import FeeModel
+from toolkit.store import Store
+from toolkit.store.verification import verify
+from toolkit.wire.listing import Listing
+from toolkit.wire.profile import BUILT_IN
+from toolkit.workspace.own_store import keep_own
 
 KEY = "BTC_USD:VENDOR.spot"
 START = 1_678_406_400  # 2023-03-10
@@ -109,7 +116,7 @@ def test_spreads_and_funding_of_ones_own_have_the_statistics_of_the_service_s() 
     )
     funding = own_series(settled, "funding/BTC_USD:VENDOR.spot:OTHER.futures")
     assert isinstance(funding, FundingSeries)
-    assert funding.summary()["funding_bps"][0] == pytest.approx(9 * 1.0)
+    assert funding.summary()["funding_bps"][0] == pytest.approx(10 * 1.0)
 
 
 def test_a_clock_that_is_late_is_found_by_a_pair_with_what_is_stored() -> None:
@@ -208,3 +215,56 @@ def test_rates_too_large_for_fractions_are_asked_for(rates: list[float]) -> None
     settled = rows(buy_rate=[0.0] * 10, sell_rate=rates)
     with pytest.raises(InputError, match=r'median .*%.*rates="percent" or "fraction".*--rates'):
         own_series(settled, "funding/BTC_USD:VENDOR.spot:OTHER.futures")
+
+
+def one_leg(leg: str, every_s: int, rate: float) -> FundingSeries:
+    count = 10 * 86_400 // every_s
+    jitter = [1_000 * (START + every_s * k) + 7 * (k % 3) for k in range(count)]
+    rows = {"calc_time": jitter, "rate": [rate] * count}
+    frame = pl.DataFrame(rows | {"interval_hours": [every_s // 3_600] * count})
+    key = f"funding/BTC_USDT:{leg}.futures"
+    mine = own_series(frame, key, columns={"ts": "calc_time"}, unit="ms")
+    assert isinstance(mine, FundingSeries)
+    return mine
+
+
+def test_funding_of_one_exchange_is_kept_as_one_leg_and_measured(tmp_path: Path) -> None:
+    mine = one_leg("BINANCE", 28_800, 1e-4)
+    row = mine.summary().row(0, named=True)
+    assert (row["n"], row["n_sell"], row["n_buy"], row["coverage"]) == (30, 30, 0, 1.0)
+    assert row["funding_apr_pct"] == pytest.approx(1e-2 * 3 * 365)
+    assert "carry_bps" not in row
+    assert mine.persistence()["positive_share"].item() == 1.0
+    assert mine.by_hour()["funding_apr_pct"].drop_nulls().round(6).unique().to_list() == [10.95]
+    path = tmp_path / "own.duckdb"
+    keep_own(mine, path)
+    assert verify(Store(path)) == []
+    with tk.open(store=path) as rail:
+        held = rail.funding(mine.stream.key)
+        assert held.summary().equals(mine.summary())
+        assert held.holdings(horizons=["1d"])["n"].item() > 0
+
+
+def test_the_funding_of_two_exchanges_is_joined_to_that_of_their_pair(tmp_path: Path) -> None:
+    long, short = one_leg("BINANCE", 28_800, 1e-4), one_leg("DYDX", 3_600, 2e-5)
+    pair = pair_series(long, short)
+    row = pair.summary(funding_only=True).row(0, named=True)
+    assert pair.stream.key == "funding/BTC_USDT:BINANCE.futures:DYDX.futures"
+    assert row["coverage"] == 1.0
+    assert row["funding_apr_pct"] == pytest.approx(100 * (2e-5 * 8_760 - 1e-4 * 1_095))
+    keep_own(long, tmp_path / "own.duckdb")
+    keep_own(short, tmp_path / "own.duckdb")
+    with tk.open(store=tmp_path / "own.duckdb") as rail:
+        held = rail.pair(long.stream.key, short.stream.key)
+        assert held.rows.equals(pair.rows)
+        with pytest.raises(UnknownTrajectoryError, match=r"both its legs are: rail\.pair"):
+            rail.funding(pair.stream.key)
+    with pytest.raises(InputError, match="the funding of one leg"):
+        pair_series(pair, long)
+
+
+def test_no_service_is_asked_for_the_funding_of_one_leg() -> None:
+    leg = Trajectory.parse("funding/BTC_USD:X.futures")
+    assert not Listing({leg.symbol: leg.legs}, truncated=False).lists(leg)
+    with pytest.raises(InputError, match="of rows of your own"):
+        BUILT_IN.histories[Family.FUNDING].query(leg, 60)
