@@ -34,7 +34,7 @@ LAYERS = (
     ("tables", "intervals", "cards"),
     ("market", "alert_tables"),
     ("serving", "commands", "columns", "fields", "interrupts"),
-    ("ending", "errors", "foreign"),
+    ("ending", "errors", "files", "foreign"),
 )
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
 
@@ -49,6 +49,7 @@ THIRD_PARTIES = {
     "authlib": (),  # Streamlit imports it for a login
     "distributed": ("toolkit.cluster.dask",),
     "duckdb": ("toolkit.store",),
+    "filelock": ("toolkit.files",),
     "httpcore": ("toolkit.client.transport",),
     "httpx": (
         "toolkit.client.http",
@@ -83,6 +84,7 @@ THIRD_PARTIES = {
     "tomlkit": ("toolkit.workspace.alert_file", "toolkit.workspace.fee_file"),
     "toolz": ("toolkit.cluster.dask",),
     "typer": ("toolkit.cli",),
+    "tzdata": (),  # zoneinfo reads it, on Windows
     "uvicorn": ("toolkit.serving",),
     "zstandard": ("toolkit.store.pages",),
     "websockets": ("toolkit.client.data_socket", "toolkit.client.stream"),

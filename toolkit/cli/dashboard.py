@@ -32,7 +32,7 @@ from toolkit.workspace import named_store
 from toolkit.workspace.login import PasswordFile, ProviderLogin, find_login
 from toolkit.workspace.pairs import HeldPairs, Joining
 
-_SIGNALS_THAT_END = (signal.SIGTERM, signal.SIGHUP)
+_SIGNALS_THAT_END = (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM))
 _LOOK_S = 0.2
 _GRACE_S = 5.0
 _PORTS = 20

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from toolkit.files import locked, open_own, read_own, write_own
 from toolkit.wire.allowance import Allowance
 from toolkit.wire.pace import QuotaLeft
 
 _LOOK_S, _LOOKS = 0.005, 100
-_MOST_BYTES = 4_096
 _OLD_S = 86_400
 
 
@@ -60,8 +59,7 @@ class SharedPace:
         self._seen = state
         if file is not None:
             with contextlib.suppress(OSError):
-                os.pwrite(file, state.written, 0)
-                os.ftruncate(file, len(state.written))
+                write_own(file, state.written)
 
     @contextlib.contextmanager
     def _held(self) -> Iterator[int | None]:
@@ -76,26 +74,25 @@ class SharedPace:
                 os.close(file)
 
     def _opened(self) -> int:
-        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
-            return os.open(self.path, flags, 0o600)
+            return open_own(self.path)
         except FileNotFoundError:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            return os.open(self.path, flags, 0o600)
+            return open_own(self.path)
 
 
 def _locked(file: int) -> bool:
     """Lock a file against other processes and threads. One that is stopped does not stop others."""
-    for _ in range(_LOOKS):
-        with contextlib.suppress(BlockingIOError):
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return True
-        time.sleep(_LOOK_S)
+    with contextlib.suppress(OSError):  # where the system has no locks
+        for _ in range(_LOOKS):
+            if locked(file):
+                return True
+            time.sleep(_LOOK_S)
     return False
 
 
 def _read(file: int | None) -> QuotaLeft:
     with contextlib.suppress(OSError):
         if file is not None:
-            return QuotaLeft.read(os.pread(file, _MOST_BYTES, 0)).believed(time.time())
+            return QuotaLeft.read(read_own(file)).believed(time.time())
     return QuotaLeft()

@@ -27,6 +27,7 @@ import duckdb
 
 from toolkit.ending import nobody_waits, under_way
 from toolkit.errors import InputError, StoreError, StoreLockedError
+from toolkit.files import keep_names
 from toolkit.interrupts import one_interrupt
 from toolkit.store.engine import DATABASE, OWN_FILES, attached, put_away, real_path
 from toolkit.store.refusals import use_failure
@@ -242,8 +243,4 @@ def put_in_place(connection: duckdb.DuckDBPyConnection, path: Path, draft: Path)
         file = _FILES[resolved]
     file.leave()
     draft.replace(resolved)
-    folder = os.open(resolved.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    keep_names(resolved.parent)

@@ -8,17 +8,17 @@ file is when the rules of alerts were last evaluated.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, Self
 
-_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-_READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+from toolkit.files import locked, open_own, read_own, write_own
+
 _MOST = 100
 _LOOK_S = 1.0
+_TEXT_AT = 1  # Windows locks the first byte, and lets nobody read it meanwhile
 
 
 class RunningFollow(NamedTuple):
@@ -59,18 +59,23 @@ def running_follow(path: Path) -> RunningFollow | None:
 
 
 def _running(mark: Path) -> RunningFollow | None:
-    """Return the follow that keeps a mark locked. A shared lock can be had where none does."""
+    """Return the follow that keeps a mark locked. A mark that nobody keeps goes, where it can."""
     with contextlib.suppress(OSError):
-        file = os.open(mark, _READ_FLAGS)
+        file = open_own(mark, make=False)
         try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            pid, _, evaluated = os.pread(file, 100, 0).decode("ascii", "replace").partition(" ")
+            if locked(file):
+                mark.unlink()
+                return None
+            pid, _, evaluated = read_own(file, _TEXT_AT).decode("ascii", "replace").partition(" ")
             at = os.fstat(file).st_mtime if evaluated else None
             return RunningFollow(int(pid), at) if pid.isdecimal() else None
         finally:
             os.close(file)
     return None
+
+
+def _is_at(mark: Path, file: int) -> bool:
+    return os.path.samestat(mark.stat(), os.fstat(file))
 
 
 @dataclass(slots=True)
@@ -103,12 +108,15 @@ class FollowMark:
 
     def _locked(self, number: int) -> int | None:
         mark = follow_mark(self.path, number)
-        file = os.open(mark, _FLAGS, 0o600)
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            taken = mark.stat().st_ino == os.fstat(file).st_ino  # or its follow just removed it
-        except (BlockingIOError, FileNotFoundError):  # another follow's, or looked at just now
+        file = open_own(mark)
+        try:  # it is another follow's, or looked at just now, or its follow just removed it
+            taken = locked(file) and _is_at(mark, file)
+        except FileNotFoundError:
             taken = False
+        except OSError:  # there are no locks
+            os.close(file)
+            mark.unlink()
+            raise
         if not taken:
             os.close(file)
             return None
@@ -124,8 +132,7 @@ class FollowMark:
 
     def _write(self, text: str) -> None:
         if self._file is not None:
-            os.pwrite(self._file, text.encode(), 0)
-            os.ftruncate(self._file, len(text))
+            write_own(self._file, text.encode(), _TEXT_AT)
 
     def __exit__(self, *_: object) -> None:
         if self._file is not None and self._mark is not None:

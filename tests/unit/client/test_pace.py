@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import math
 import os
@@ -25,6 +24,7 @@ from tests.listening import Handler, listening
 from toolkit.client import Client
 from toolkit.client.pace import SharedPace
 from toolkit.errors import UnreachableError
+from toolkit.files import locked
 from toolkit.wire.allowance import Allowance
 from toolkit.wire.exchange import Request, RetryPolicy
 from toolkit.wire.pace import QuotaLeft
@@ -179,7 +179,7 @@ def test_a_folder_that_cannot_be_made_and_a_lock_that_is_kept_stop_nobody(tmp_pa
     assert pace.wait_s() == 0.0
     pace = spent(tmp_path)
     with pace.path.open("rb") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
+        assert locked(held.fileno())
         assert pace.wait_s() == 0.0
     assert 0 < pace.wait_s() <= 60
 

@@ -42,7 +42,7 @@ def test_a_follow_of_another_process_is_known_and_gone_when_it_is_killed(tmp_pat
         process.kill()
         process.wait()
         assert running_follow(path) is None
-        assert follow_mark(path).exists()
+        assert not follow_mark(path).exists()
 
 
 def test_a_follow_after_a_killed_one_takes_over_its_mark(tmp_path: Path) -> None:

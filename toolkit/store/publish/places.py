@@ -6,7 +6,6 @@ Both write a file whole or not at all: a folder by writing it under another name
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import re
 import time
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeGuard
 
 from toolkit.errors import StoreError, needs_extra
+from toolkit.files import keep_names, locked
 from toolkit.store.refusals import first_line, full_disk
 
 MANIFEST = "manifest.json"
@@ -152,11 +152,7 @@ class Folder:
                 draft.replace(path)
             finally:
                 draft.unlink(missing_ok=True)
-            folder = os.open(path.parent, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+            keep_names(path.parent)
 
     def remove(self, name: str) -> None:
         """Remove a file."""
@@ -169,7 +165,7 @@ class Folder:
         with _failures(self.name, name):
             path.parent.mkdir(parents=True, exist_ok=True)
             with path.with_name(f"{path.name}.lock").open("a") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX)
+                locked(lock.fileno(), waits=True)
                 if (path.read_bytes() if path.exists() else None) != before:
                     return False
                 self.write(name, content)

@@ -1,0 +1,51 @@
+"""What of a file differs from system to system: links, locks, its bytes at a place, its name."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+_PLAIN = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+
+
+def open_own(path: Path, *, make: bool = True) -> int:
+    """Open a small file of ours and return its number: to write, made where it is not, or to read.
+
+    A link is not followed where the system knows them. Raises `OSError`.
+    """
+    return os.open(path, (os.O_RDWR | os.O_CREAT if make else os.O_RDONLY) | _PLAIN, 0o600)
+
+
+def read_own(file: int, at: int = 0) -> bytes:
+    """Return what a small file has from a place on."""
+    os.lseek(file, at, os.SEEK_SET)
+    return os.read(file, 4_096)
+
+
+def write_own(file: int, content: bytes, at: int = 0) -> None:
+    """Write what a small file has from a place on, in place of all that it had there."""
+    os.lseek(file, at, os.SEEK_SET)
+    os.write(file, content)
+    os.ftruncate(file, at + len(content))
+
+
+def locked(file: int, *, waits: bool = False) -> bool:
+    """Lock an open file against other processes and threads until it is closed.
+
+    Returns whether it could be: another may have it, unless one waits for that. Raises `OSError`
+    where there are no locks.
+    """
+    from filelock import lock_descriptor  # noqa: PLC0415 - 50 ms, and few commands lock
+
+    return lock_descriptor(file, blocking=waits)
+
+
+def keep_names(folder: Path) -> None:
+    """Wait until the names in a folder are on the disk. Windows has no call for it."""
+    if os.name == "nt":
+        return
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
