@@ -9,7 +9,7 @@ from pathlib import Path
 from toolkit import alert_tables, tables
 from toolkit.columns import Column, Table
 from toolkit.store.pages import KEPT_DAYS, MOST_BYTES
-from toolkit.store.schema import FORMAT_VERSION
+from toolkit.store.schema import FORMAT_VERSION, STORAGE_VERSION
 from toolkit.store.views import VIEWS, SqlView
 from toolkit.tables import TABLES
 
@@ -20,7 +20,8 @@ PAGE = Path(__file__).parents[2] / "docs" / "store.md"
 HEAD = f"""\
 # The tables of a store
 
-A store is one DuckDB file. Any program that reads DuckDB can read it. This page is made from
+A store is one DuckDB file. Any program with DuckDB {STORAGE_VERSION[1:4]} or newer can read it, and none with an older
+one: 1.4 says that it can't read a file of "version number 68". This page is made from
 `toolkit/tables.py` by `make docs`, and a test keeps the two equal. Its format is {FORMAT_VERSION}.
 
 Times are UTC. A time in seconds is a Unix time. An interval contains its start and not its end.
