@@ -20,7 +20,8 @@ MODULES = {"crypt", "curses", "fcntl", "grp", "posix", "pty", "pwd", "readline",
     "spwd", "syslog", "termios", "tty"}
 NAMES = {os: """chown fchmod fchown forkpty getegid geteuid getgid getgroups getloadavg getpgid
     getuid killpg lchown mkfifo nice posix_fallocate posix_fadvise posix_spawn pread preadv
-    pwrite pwritev sched_getaffinity sched_yield sendfile setsid statvfs sync wait3 wait4 O_CLOEXEC O_DIRECTORY
+    pwrite pwritev sched_getaffinity sched_yield sendfile setsid statvfs sync wait3 wait4
+    O_CLOEXEC O_DIRECTORY
     O_DSYNC O_NOCTTY O_NOFOLLOW O_NONBLOCK O_SYNC O_TMPFILE""",
     signal: """SIGALRM SIGCHLD SIGCONT SIGHUP SIGKILL SIGPIPE SIGQUIT SIGSTOP SIGTSTP SIGUSR1
     SIGUSR2 SIGWINCH alarm pthread_kill pthread_sigmask setitimer siginterrupt sigwait"""}

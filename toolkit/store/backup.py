@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,13 +12,15 @@ import duckdb
 
 from toolkit.errors import StoreError
 from toolkit.store.connection import opened
-from toolkit.store.engine import DATABASE, OWN_FILES, copy_draft
+from toolkit.store.engine import DATABASE, copy_draft, quoted
 from toolkit.store.pages import back_up_pages
 from toolkit.store.refusals import first_line, full_disk
-from toolkit.store.schema import STORAGE_VERSION
+from toolkit.store.schema import STORAGE_VERSION, draft_of
 
 if TYPE_CHECKING:
     from toolkit.store.store import Store
+
+_COPY = "copied"
 
 
 def back_up_store(store: Store, target: str | Path) -> int:
@@ -49,12 +50,13 @@ def back_up(connection: duckdb.DuckDBPyConnection, path: Path, copy: Path, advic
     ``advice`` is what to do where the copy cannot be written.
     """
     draft = copy_draft(path.resolve())
-    quoted, alias = str(draft).replace("'", "''"), '"' + draft.name.replace('"', '""') + '"'
     try:
-        _remove(draft)  # of a copy that was killed
-        connection.execute(f"ATTACH '{quoted}' AS {alias} (STORAGE_VERSION '{STORAGE_VERSION}')")
-        connection.execute(f"COPY FROM DATABASE {DATABASE} TO {alias}")
-        connection.execute(f"DETACH {alias}")
+        shutil.rmtree(draft.parent, ignore_errors=True)  # of a copy that was killed
+        draft.parent.mkdir(mode=0o700)
+        version = f"STORAGE_VERSION '{STORAGE_VERSION}'"
+        connection.execute(f"ATTACH {quoted(draft)} AS {_COPY} ({version})")
+        connection.execute(f"COPY FROM DATABASE {DATABASE} TO {_COPY}")
+        connection.execute(f"DETACH {_COPY}")
         draft.chmod(0o600)
         _give_name(draft, copy)
     except (OSError, duckdb.Error) as error:
@@ -62,7 +64,7 @@ def back_up(connection: duckdb.DuckDBPyConnection, path: Path, copy: Path, advic
             f"{copy} cannot be written ({first_line(error)}): {advice}", path=str(copy)
         ) from None
     finally:
-        _remove(draft)
+        shutil.rmtree(draft.parent, ignore_errors=True)
 
 
 def _give_name(draft: Path, copy: Path) -> None:
@@ -72,15 +74,7 @@ def _give_name(draft: Path, copy: Path) -> None:
     except OSError as error:
         if error.errno != errno.EXDEV:
             raise
-        there = copy.with_name(f".{copy.name}.{uuid.uuid4().hex}.new")
-        try:
+        with draft_of(copy) as there:
             shutil.copyfile(draft, there)
             there.chmod(0o600)
             os.link(there, copy)
-        finally:
-            there.unlink(missing_ok=True)
-
-
-def _remove(draft: Path) -> None:
-    for end in OWN_FILES:
-        draft.with_name(f"{draft.name}{end}").unlink(missing_ok=True)

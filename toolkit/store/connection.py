@@ -29,7 +29,14 @@ from toolkit.ending import nobody_waits, under_way
 from toolkit.errors import InputError, StoreError, StoreLockedError
 from toolkit.files import keep_names
 from toolkit.interrupts import one_interrupt
-from toolkit.store.engine import DATABASE, OWN_FILES, attached, put_away, real_path
+from toolkit.store.engine import (
+    DATABASE,
+    attached,
+    own_files,
+    put_away,
+    real_path,
+    remove_empty_log,
+)
 from toolkit.store.refusals import use_failure
 from toolkit.store.waiting import Place
 
@@ -167,6 +174,8 @@ class _File:
             if self._turned_away:
                 self._turned_away = False
                 self._rests_until = time.monotonic() + _REST_S
+            if self._writable and not self._replaced:
+                remove_empty_log(self._path)
             try:
                 if self._sound:
                     connection.execute(f"DETACH {DATABASE}")
@@ -231,9 +240,11 @@ def put_in_place(connection: duckdb.DuckDBPyConnection, path: Path, draft: Path)
     `StoreError` where the old one has commits in its log.
     """
     resolved = path.resolve()
-    logs = [resolved.with_name(f"{resolved.name}{end}") for end in OWN_FILES[1:]]
+    logs = own_files(resolved)[1:]
+    remove_empty_log(resolved)
     if any(log.exists() for log in logs):  # of a process that was killed
         connection.execute(f"CHECKPOINT {DATABASE}")
+        remove_empty_log(resolved)
     if any(log.exists() for log in logs):
         raise StoreError(
             f"{path} has its last commits in a log beside it, so it was left as it is; try again",

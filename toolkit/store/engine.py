@@ -14,6 +14,7 @@ Source: docs/design.md, "One file, opened per use".
 from __future__ import annotations
 
 import atexit
+import contextlib
 import errno
 import os
 import threading
@@ -27,13 +28,17 @@ from toolkit.foreign import plain
 from toolkit.store.refusals import open_failure
 from toolkit.tables import TABLES
 
-_NO_EXTENSIONS: dict[str, str | bool | int | float | list[str]] = {
+_CONFINED: dict[str, str | bool | int | float | list[str]] = {
     "allow_community_extensions": "false",
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
+    "allow_persistent_secrets": "false",
 }
-OWN_FILES = ("", ".wal", ".wal.checkpoint")
-"""The ends of the names of DuckDB's own files: the database, and what lies beside it at times."""
+_OWN_FILES = ("", ".wal", ".wal.checkpoint")
+"""What is added to the names of DuckDB's own files: the database, what lies beside it at times."""
+
+DRAFT = "draft"
+"""The name of a file that is not whole yet, in a folder of its own."""
 
 DATABASE = "store"
 """The name under which an engine has its file."""
@@ -90,17 +95,64 @@ def real_path(path: Path) -> Path:
 def copy_draft(path: Path) -> Path:
     """Return the only other file that a writing connection may write: the draft of a copy.
 
+    It lies in a folder that is for this user alone while it is written.
+
     Examples
     --------
     >>> copy_draft(Path("data/rail.duckdb"))
-    PosixPath('data/.rail.duckdb.copy')
+    PosixPath('data/.rail.duckdb.copy/draft')
     """
-    return path.with_name(f".{path.name}.copy")
+    return draft_folder(path, "copy") / DRAFT
+
+
+def draft_folder(path: Path, end: str) -> Path:
+    """Return a folder beside a file, by its name. DuckDB keeps nothing where a folder has a ``?``.
+
+    >>> draft_folder(Path("data/what?.duckdb"), "new")
+    PosixPath('data/.what_.duckdb.new')
+    """
+    return path.with_name(f".{path.name.replace('?', '_')}.{end}")
+
+
+def own_files(path: Path) -> list[Path]:
+    """Return DuckDB's own files of a database: itself, and what lies beside it at times.
+
+    DuckDB takes what follows a question mark for no part of the name.
+
+    Examples
+    --------
+    >>> [file.name for file in own_files(Path("rail.duckdb"))]
+    ['rail.duckdb', 'rail.duckdb.wal', 'rail.duckdb.wal.checkpoint']
+    >>> own_files(Path("what?.duckdb"))[1]
+    PosixPath('what.wal?.duckdb')
+    """
+    name, mark, rest = path.name.partition("?")
+    return [path.with_name(f"{name}{end}{mark}{rest}") for end in _OWN_FILES]
+
+
+def quoted(path: Path) -> str:
+    """Return the path of a file as a literal of DuckDB's SQL.
+
+    >>> quoted(Path("it's.duckdb"))
+    "'it''s.duckdb'"
+    """
+    text = str(path).replace("'", "''")
+    return f"'{text}'"
+
+
+def check_place(path: Path) -> None:
+    """Raise `StoreError` where DuckDB can make no file: it would look for its log elsewhere."""
+    resolved = path.resolve()
+    if os.name == "posix" and ("?" in str(resolved.parent) or "\\" in str(resolved)):
+        raise StoreError(
+            f"{path} cannot be written: DuckDB keeps no file in a folder with a question mark in "
+            "its name, nor where a name has a backslash; rename it, or name another store",
+            path=str(path),
+        )
 
 
 def attached(path: Path, writable: bool) -> duckdb.DuckDBPyConnection:
     """Return an engine with the file attached."""
-    quoted = str(path).replace("'", "''")
     try:
         if path.is_dir():
             raise NotAStoreError(f"{path} is a directory; name a file", path=str(path))
@@ -112,6 +164,8 @@ def attached(path: Path, writable: bool) -> duckdb.DuckDBPyConnection:
             )
         if not path.is_file():
             raise NotAStoreError(f"{path} is a pipe or a device; name a file", path=str(path))
+        if writable:
+            check_place(path)
         number = _number(path)
         with _ENGINES_LOCK:
             engine = _ENGINES.pop(path, None)
@@ -120,7 +174,7 @@ def attached(path: Path, writable: bool) -> duckdb.DuckDBPyConnection:
         raise open_failure(path, error) from None
     try:
         access = "READ_WRITE" if writable else "READ_ONLY"
-        engine.execute(f"ATTACH '{quoted}' AS {DATABASE} ({access})")
+        engine.execute(f"ATTACH {quoted(path)} AS {DATABASE} ({access})")
         _refuse_views(engine, path)
     except duckdb.Error as error:
         refusal = open_failure(path, error)
@@ -135,7 +189,26 @@ def attached(path: Path, writable: bool) -> duckdb.DuckDBPyConnection:
         raise StoreLockedError(
             f"{path} was just replaced by another file; try again", path=str(path), pid=os.getpid()
         )
+    if writable:
+        _make_log(path)
     return engine
+
+
+def _make_log(path: Path) -> None:
+    """Make the log of a file that is written, open to whom the file is. DuckDB opens it to all."""
+    mode = path.stat().st_mode & 0o666
+    log = own_files(path)[1]
+    with contextlib.suppress(OSError):
+        os.close(os.open(log, os.O_WRONLY | os.O_CREAT, mode))
+        log.chmod(mode)
+
+
+def remove_empty_log(path: Path) -> None:
+    """Remove a file's log where nothing was written, while the file is locked still."""
+    log = own_files(path)[1]
+    with contextlib.suppress(OSError):
+        if log.stat().st_size == 0:
+            log.unlink()
 
 
 def _number(path: Path) -> int | None:
@@ -165,9 +238,11 @@ def _confined(path: Path) -> duckdb.DuckDBPyConnection:
     """Start an engine that reaches one file, and is kept to it for good."""
     most = _LEAN_FILES.get(path)
     lean = {"memory_limit": f"{most}B", "threads": "1"} if most else {}
+    own = f"{path}.tmp"  # by itself the directory of secrets would tell a query the user's name
+    places = {"temp_directory": own, "secret_directory": own}
     lean |= {name: value.format(path=path) for name, value in _BOUNDS.items()}
-    engine = duckdb.connect(config={**_NO_EXTENSIONS, "temp_directory": f"{path}.tmp", **lean})
-    allowed = [f"{file}{end}" for file in (path, copy_draft(path)) for end in OWN_FILES]
+    engine = duckdb.connect(config={**_CONFINED, **places, **lean})
+    allowed = [str(each) for file in (path, copy_draft(path)) for each in own_files(file)]
     engine.execute("SET allowed_paths = ?", [allowed])
     engine.execute("SET enable_external_access = false")
     engine.execute("SET lock_configuration = true")

@@ -18,7 +18,7 @@ import duckdb
 from toolkit.errors import InputError, StoreError
 from toolkit.foreign import plain
 from toolkit.market import Stream
-from toolkit.store.engine import DATABASE, OWN_FILES
+from toolkit.store.engine import DATABASE, own_files
 
 _log = logging.getLogger(__name__)
 
@@ -116,9 +116,9 @@ def _named(connection: duckdb.DuckDBPyConnection) -> list[tuple[int, Unreadable]
 def _version(path: Path) -> _Version:
     """Return what differs between two states of a file."""
     stats = []
-    for end in OWN_FILES[:2]:
+    for file in own_files(path)[:2]:
         try:
-            stat = path.with_name(f"{path.name}{end}").stat()
+            stat = file.stat()
         except FileNotFoundError:  # the log is there at times
             continue
         stats.append((stat.st_ino, stat.st_mtime_ns, stat.st_size))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import glob
 import os
+import shutil
 import time
 import uuid
 from collections.abc import Iterator, Mapping
@@ -19,7 +20,7 @@ import duckdb
 from toolkit.errors import NotAStoreError, StoreError, StoreVersionError
 from toolkit.interrupts import one_interrupt
 from toolkit.market import Source
-from toolkit.store.engine import DATABASE, OWN_FILES, real_path
+from toolkit.store.engine import DATABASE, DRAFT, check_place, draft_folder, quoted, real_path
 from toolkit.store.refusals import full_disk
 from toolkit.store.streams import append
 from toolkit.store.views import make_views
@@ -60,6 +61,7 @@ def new_file(path: Path) -> Iterator[Path]:
     with _failures(path):
         if not target.parent.is_dir():
             raise StoreError(f"{target.parent} is not a directory; make it first", path=str(path))
+        check_place(path)
         with draft_of(target) as draft:
             yield draft
             draft.chmod(0o600)
@@ -83,25 +85,28 @@ def _failures(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def draft_of(target: Path) -> Iterator[Path]:
-    """Yield a free name beside a file, and remove what has it when the block ends.
+    """Yield a free path near a file, and remove what is there when the block ends.
 
-    What a killed process leaves there is removed when somebody next writes to the store.
+    It lies in a folder for this user alone, since DuckDB makes files that all may read. What a
+    killed process leaves there is removed when somebody next writes to the store.
     """
     _remove_old_drafts(target)
-    draft = target.with_name(f".{target.name}.{uuid.uuid4().hex}.new")
+    folder = draft_folder(target, f"{uuid.uuid4().hex}.new")
+    folder.mkdir(mode=0o700)
     try:
-        yield draft
+        yield folder / DRAFT
     finally:
-        for end in OWN_FILES:
-            draft.with_name(f"{draft.name}{end}").unlink(missing_ok=True)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _remove_old_drafts(target: Path) -> None:
     """Remove the drafts of killed processes. One that is being written is young."""
-    for draft in target.parent.glob(f".{glob.escape(target.name)}.*.new*"):
+    name = draft_folder(target, "").name
+    for folder in target.parent.glob(f"{glob.escape(name)}*.new"):
         with contextlib.suppress(FileNotFoundError):
-            if time.time() - draft.stat().st_mtime > _DRAFT_S:
-                draft.unlink()
+            written_at = max(file.stat().st_mtime for file in (folder, *folder.iterdir()))
+            if time.time() - written_at > _DRAFT_S:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextlib.contextmanager
@@ -111,8 +116,8 @@ def made(path: Path, facts: Mapping[str, str]) -> Iterator[duckdb.DuckDBPyConnec
     The file is whole and closed when the block ends.
     """
     with one_interrupt(), contextlib.closing(duckdb.connect()) as connection:
-        quoted = str(path).replace("'", "''")
-        connection.execute(f"ATTACH '{quoted}' AS {DATABASE} (STORAGE_VERSION '{STORAGE_VERSION}')")
+        version = f"STORAGE_VERSION '{STORAGE_VERSION}'"
+        connection.execute(f"ATTACH {quoted(path)} AS {DATABASE} ({version})")
         connection.execute(f"USE {DATABASE}")
         for table in TABLES:
             connection.execute(table.ddl)

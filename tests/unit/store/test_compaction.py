@@ -179,8 +179,10 @@ def test_old_drafts_go_when_somebody_next_writes(full: Store) -> None:
     folder = full.path.parent
     old, young = folder / ".rail.duckdb.0.new", folder / ".rail.duckdb.1.new"
     for draft in (old, young):
-        draft.write_bytes(b"half")
-    os.utime(old, (0, 0))
+        draft.mkdir()
+        (draft / "rail.duckdb").write_bytes(b"half")
+    for left in (old / "rail.duckdb", old):
+        os.utime(left, (0, 0))
     StoreWriter(full).bind(full.source)
     assert not old.exists()
     assert young.exists()

@@ -347,6 +347,14 @@ def test_a_relation_kept_beyond_its_block_does_not_keep_the_file(
     assert len(kept) == 2
 
 
+def test_a_query_reads_no_place_of_the_user_in_the_settings(store: Store) -> None:
+    with opened(store.path, writable=False) as connection:
+        settings = connection.execute("SELECT name, value FROM duckdb_settings()").fetchall()
+    beside = f"{store.path.parent}/"
+    places = [name for name, value in settings if "/" in str(value).replace(beside, "").strip("/]")]
+    assert set(places) <= {"TimeZone", "allowed_paths", "duckdb_api"}  # of the store alone
+
+
 @pytest.mark.parametrize(
     "statement",
     [

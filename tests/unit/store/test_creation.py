@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import stat
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +14,11 @@ import pytest
 from toolkit.errors import NotAStoreError, StoreError, StoreSourceError
 from toolkit.intervals import Interval
 from toolkit.market import Source
-from toolkit.store import Store, StoreWriter
+from toolkit.store import Store, StoreWriter, backup
+from toolkit.store.backup import back_up_store
+from toolkit.store.connection import opened
+from toolkit.store.engine import own_files
+from toolkit.store.schema import draft_of, made
 from toolkit.tables import TABLES
 
 SOURCE = Source("replay", "example")
@@ -85,12 +92,63 @@ def test_the_file_is_of_a_version_that_duckdb_1_5_reads_also_after_commits(
         assert found == [({"storage_version": "v1.5.0+"},)]
 
 
-@pytest.mark.parametrize("name", ["o'clock.duckdb", "mehr Zöpfe.duckdb", "no_ending", "a;b.db"])
+@pytest.mark.parametrize(
+    "name", ["o'clock.duckdb", "mehr Zöpfe.duckdb", "no_ending", "a;b.db", "'#?", "'#/[*].db"]
+)
 def test_any_file_name_will_do(tmp_path: Path, name: str) -> None:
     store = Store(tmp_path / name)
-    StoreWriter(store).bind(SOURCE)
-    assert store.source == SOURCE
-    assert [path.name for path in tmp_path.iterdir()] == [name]
+    store.path.parent.mkdir(exist_ok=True)
+    writer = StoreWriter(store)
+    writer.bind(SOURCE)
+    with writer.writing() as connection:
+        connection.execute("INSERT INTO meta VALUES ('own', 'fact')")
+    back_up_store(store, store.path.with_name("copy"))
+    assert (store.source, Store(store.path.with_name("copy")).source) == (SOURCE, SOURCE)
+    assert {path.name for path in store.path.parent.iterdir()} == {store.path.name, "copy"}
+
+
+@pytest.mark.parametrize("name", ["what?/rail.duckdb", "what\\rail.duckdb"])
+def test_a_place_where_duckdb_can_keep_no_file_is_refused_by_its_reason(
+    tmp_path: Path, name: str
+) -> None:
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    with pytest.raises(StoreError, match=r"cannot be written: DuckDB keeps no file in a folder"):
+        StoreWriter(Store(path)).bind(SOURCE)
+
+
+def test_what_lies_beside_a_store_for_a_while_is_as_private_as_the_store(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = os.umask(0o022)
+    folder, seen = store.path.parent, Counter[int]()
+
+    def look() -> None:
+        seen.update(stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir())
+
+    try:
+        store.path.chmod(0o640)
+        with StoreWriter(store).writing() as connection:
+            connection.execute("INSERT INTO meta VALUES ('own', 'fact')")
+            connection.execute("COMMIT")
+            connection.execute("BEGIN")
+            look()
+            assert own_files(store.path)[1].stat().st_size > 0
+        assert seen == {0o640: 2}
+        monkeypatch.setattr(backup, "_give_name", lambda *paths: (look(), os.link(*paths)))
+        back_up_store(store, store.path.with_name("copy"))
+        with draft_of(store.path) as draft, made(draft, {}):
+            look()
+    finally:
+        os.umask(usual)
+    assert set(seen) == {0o640, 0o600, 0o700}  # files, and folders that nobody else looks into
+    assert stat.S_IMODE(store.path.with_name("copy").stat().st_mode) == 0o600
+
+
+def test_a_use_that_writes_nothing_leaves_no_log(store: Store) -> None:
+    with opened(store.path, writable=True):
+        assert own_files(store.path)[1].exists()
+    assert [path.name for path in store.path.parent.iterdir()] == [store.path.name]
 
 
 def test_a_relative_path_lies_in_the_working_directory(workdir: Path) -> None:
