@@ -16,7 +16,6 @@ variable                   what it is
 from __future__ import annotations
 
 import logging
-import os
 import threading
 import time
 import warnings
@@ -36,6 +35,7 @@ from toolkit.errors import InputError, StoreError, StoreLockedError, Unreachable
 from toolkit.store import StoreWriter
 from toolkit.store.alerts import claim, give_up, settle, waiting_deliveries
 from toolkit.wire.address import is_loopback
+from toolkit.wire.secrets import ENVIRONMENT
 from toolkit.wire.signatures import StandardWebhooks
 
 _Result = TypeVar("_Result")
@@ -175,7 +175,7 @@ class ChatChannel:
         return Sent(taken=taken, reason=None if taken else "an address did not take it")
 
 
-def read_channels(environment: Mapping[str, str] = os.environ) -> dict[str, Channel]:
+def read_channels(environment: Mapping[str, str] = ENVIRONMENT) -> dict[str, Channel]:
     """Return the channels that the environment sets up, by name.
 
     Raises `InputError` for an address or a secret of no use, and a file that cannot be read. None

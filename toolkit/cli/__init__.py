@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 import signal
@@ -23,6 +24,9 @@ def main() -> None:
 
     ``RAIL_DEBUG=1`` lets a traceback through, for reporting a fault of the toolkit's own.
     """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # what a locale has no character for is escaped
+            stream.reconfigure(errors="backslashreplace")
     _log_in_lines()
     try:
         with one_interrupt():

@@ -109,7 +109,7 @@ def webhook_command(
         limits=profile.limits,
         routes=profile.events,
         profile_hash=profile.users_hash,
-        withheld=[*secrets, *filter(None, [given_key()])],
+        withheld=[*secrets, *([key.reveal()] if (key := given_key()) else [])],
     )
     source = kept.source
 

@@ -18,7 +18,7 @@ import polars as pl
 from toolkit.cards import Card, Shown, duration
 from toolkit.client.card import client_card
 from toolkit.client.pace import SharedPace
-from toolkit.client.proxy import proxy_for
+from toolkit.client.proxy import proxy_for, proxy_variable
 from toolkit.errors import InputError, NotFoundError, ServiceError, WireError
 from toolkit.intervals import Interval
 from toolkit.market import (
@@ -53,7 +53,7 @@ from toolkit.wire.places import text_at
 from toolkit.wire.profile import BUILT_IN, Profile
 from toolkit.wire.requests import Requests
 from toolkit.wire.rows import column_schema
-from toolkit.wire.secrets import Secrets
+from toolkit.wire.secrets import Secret, Secrets
 from toolkit.wire.told import told
 from toolkit.wire.user_profile import UserProfile
 
@@ -101,7 +101,7 @@ class Contact(Shown):
     def __init__(
         self,
         base_url: str,
-        api_key: str,
+        api_key: str | Secret,
         *,
         profile: UserProfile | None = None,
         retries: RetryPolicy | None = None,
@@ -109,6 +109,7 @@ class Contact(Shown):
         limits: Limits | None = None,
         quota_folder: Path | None = None,
     ) -> None:
+        api_key = Secret(api_key)
         self.base_url = base_address(base_url)
         if sends_key_in_clear(self.base_url, allow_http=allow_http):
             _warn_of_http(self.base_url)
@@ -120,7 +121,7 @@ class Contact(Shown):
             raise InputError("retries", retries, "a toolkit.wire.exchange.RetryPolicy, or None")
         self.retries = retries or RetryPolicy.within(self.limits)
         self._key = _checked_key(api_key)
-        self._secrets = Secrets([self._key])
+        self._secrets = Secrets([self._key.reveal()])
         self._echoed = False
         self._users = profile
         self._profile: Profile | None = None
@@ -133,7 +134,8 @@ class Contact(Shown):
         self._warned_until = 0.0
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.base_url!r})"
+        address = getattr(self, "base_url", None)  # a traceback may show one that is half made
+        return f"{type(self).__name__}({address!r})"
 
     @property
     def card(self) -> Card:
@@ -143,7 +145,7 @@ class Contact(Shown):
     @property
     def key_header(self) -> dict[str, str]:
         """The header that carries the key, for a socket to the same service. Never to be shown."""
-        return {"Authorization": f"Bearer {self._key}"}
+        return {"Authorization": f"Bearer {self._key.reveal()}"}
 
     @property
     def allowance(self) -> Allowance | None:
@@ -274,8 +276,10 @@ class Contact(Shown):
             final = isinstance(error, WireError)
             return Failure(self.without_key(str(error)), self._url(request), final=final)
         words = re.sub(r"\[Errno -?\d+\] ", "", " ".join(str(error).split()))
-        told = f"{type(error).__name__}: {words}"
-        return Failure(self.without_key(told).rstrip(": "), self._url(request))
+        told = f"{type(error).__name__}: {words}".rstrip(": ")
+        if self.proxy is not None:
+            told += f", through the proxy of {proxy_variable()}"
+        return Failure(self.without_key(told), self._url(request))
 
     def _late(self, request: Request) -> Failure:
         self._unanswered()
@@ -373,9 +377,8 @@ def _warn_of_http(address: str) -> None:
     _log.warning("%s: the key is sent unencrypted, as allow_http allows; use https", address)
 
 
-def _checked_key(text: str) -> str:
-    """Strip a key of blanks. One that no header can carry is refused without being shown."""
-    key = text.strip() if isinstance(text, str) else ""
-    if not key or not key.isascii() or not key.isprintable() or " " in key:
+def _checked_key(key: Secret) -> Secret:
+    """Refuse a key that no header can carry, without showing it."""
+    if not key.sendable:
         raise InputError("api_key", "***", "the key as issued: printable ASCII without blanks")
     return key

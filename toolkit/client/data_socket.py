@@ -23,6 +23,7 @@ from toolkit.errors import ServiceError
 from toolkit.wire.actions import action_of, answer_of
 from toolkit.wire.body import Body
 from toolkit.wire.exchange import Answer, Failure, Request
+from toolkit.wire.secrets import Secret
 
 
 class SocketClient(Client):
@@ -43,7 +44,10 @@ class SocketClient(Client):
     60
     """
 
-    def __init__(self, base_url: str, api_key: str, **options: Unpack[ContactOptions]) -> None:
+    def __init__(
+        self, base_url: str, api_key: str | Secret, **options: Unpack[ContactOptions]
+    ) -> None:
+        api_key = Secret(api_key)
         super().__init__(base_url, api_key, **options)
         self._ids = count(1)
         self._logger = discreet_logger(self.without_key)

@@ -36,6 +36,7 @@ from toolkit.wire.listing import Listing, list_symbols
 from toolkit.wire.pages import Page
 from toolkit.wire.paging import trajectory_pages
 from toolkit.wire.profile import Profile
+from toolkit.wire.secrets import Secret
 from toolkit.wire.user_profile import UserProfile
 
 _Result = TypeVar("_Result")
@@ -77,7 +78,7 @@ class Client(ClosingContact):
     def __init__(
         self,
         base_url: str,
-        api_key: str,
+        api_key: str | Secret,
         *,
         profile: UserProfile | None = None,
         retries: RetryPolicy | None = None,
@@ -86,6 +87,7 @@ class Client(ClosingContact):
         quota_folder: Path | None = None,
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
+        api_key = Secret(api_key)
         super().__init__(
             base_url,
             api_key,
@@ -254,11 +256,12 @@ class AsyncClient(Contact):
     def __init__(
         self,
         base_url: str,
-        api_key: str,
+        api_key: str | Secret,
         *,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         **options: Unpack[ContactOptions],
     ) -> None:
+        api_key = Secret(api_key)
         super().__init__(base_url, api_key, **options)
         self._sleep = sleep
         self._discovery = asyncio.Lock()

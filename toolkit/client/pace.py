@@ -12,6 +12,7 @@ from pathlib import Path
 from toolkit.files import locked, open_own, read_own, write_own
 from toolkit.wire.allowance import Allowance
 from toolkit.wire.pace import QuotaLeft
+from toolkit.wire.secrets import Secret
 
 _LOOK_S, _LOOKS = 0.005, 100
 _OLD_S = 86_400
@@ -31,8 +32,9 @@ class SharedPace:
     (0.0, True)
     """
 
-    def __init__(self, folder: Path, base_url: str, api_key: str) -> None:
-        secret = hashlib.blake2b(api_key.encode()).digest()
+    def __init__(self, folder: Path, base_url: str, api_key: str | Secret) -> None:
+        api_key = Secret(api_key)
+        secret = hashlib.blake2b(api_key.reveal().encode()).digest()
         name = hashlib.blake2b(base_url.encode(), key=secret, digest_size=16).hexdigest()
         self.path = folder / f"{name}.quota"
         self._seen = QuotaLeft()

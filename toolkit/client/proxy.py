@@ -5,6 +5,7 @@ Over https a proxy passes on what it cannot read. Over http it would read the ke
 
 from __future__ import annotations
 
+import os
 import urllib.request
 from urllib.parse import urlsplit
 
@@ -26,20 +27,29 @@ def proxy_for(base_url: str) -> str | None:
     if parts.scheme != "https" or is_loopback(parts.hostname):
         return None
     set_to = urllib.request.getproxies()
-    proxy = set_to.get("https") or set_to.get("all")
+    proxy, variable = set_to.get("https") or set_to.get("all"), proxy_variable()
     if not proxy or urllib.request.proxy_bypass(parts.netloc):
         return None
     url = proxy if "://" in proxy else f"http://{proxy}"
     try:
         at = urlsplit(url)
-        usable = at.scheme in ("http", "https") and at.hostname and at.port != 0
+        usable = at.scheme in ("http", "https") and at.hostname and at.port != 0 and " " not in url
     except ValueError:
         usable = False
     if not usable:
         raise InputError(
-            "HTTPS_PROXY",
+            variable,
             "***",
             "http://HOST[:PORT] or https://HOST[:PORT]",
-            advice="ALL_PROXY counts where it is not set, and NO_PROXY names hosts without one",
+            advice="NO_PROXY names hosts without one",
         )
     return url
+
+
+def proxy_variable() -> str:
+    """Return what names the proxy: a variable of the environment, else the system's settings.
+
+    Of the two variables the one of https counts, of two spellings the small one, as everywhere.
+    """
+    names = ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
+    return next((name for name in names if os.environ.get(name)), "the system's proxy")

@@ -20,6 +20,7 @@ from websockets.sync.client import ClientConnection, reconnect
 
 from toolkit.client.contact import Contact
 from toolkit.client.http import Client
+from toolkit.client.transport import tls
 from toolkit.errors import ServiceError
 from toolkit.market import EventFamily, Trajectory
 from toolkit.wire.exchange import Answer, Failure, Request, Wait
@@ -111,6 +112,7 @@ def socket_to(contact: Contact, path: str, largest: int, logger: logging.Logger)
         f"ws{contact.base_url.removeprefix('http')}{path}",
         additional_headers=contact.key_header,
         proxy=contact.proxy,
+        ssl=tls() if contact.base_url.startswith("https:") else None,
         max_size=largest,
         max_queue=contact.limits.socket_messages,
         open_timeout=contact.limits.connect_s,

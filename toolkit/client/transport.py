@@ -8,6 +8,7 @@ read and write of a thread waits no longer than its deadline allows.
 from __future__ import annotations
 
 import functools
+import os
 import ssl
 import threading
 import time
@@ -24,6 +25,7 @@ from toolkit.client.contact import Contact
 from toolkit.errors import InputError, RailError, UnreachableError
 from toolkit.wire.body import ACCEPTED_ENCODINGS
 from toolkit.wire.exchange import Request
+from toolkit.wire.secrets import SecretBytes
 
 FAILURES = (
     httpcore.TimeoutException,
@@ -154,8 +156,26 @@ class _DeadlineBackend(httpcore.SyncBackend):
 
 @functools.cache
 def tls() -> ssl.SSLContext:
-    """Return the one TLS context of this process: to load the authorities takes 45 ms."""
-    return httpx.create_ssl_context()
+    """Return the one TLS context of this process: to load the authorities takes 45 ms.
+
+    Raises `InputError` for a variable that names no file of authorities or of session keys.
+    """
+    try:
+        return httpx.create_ssl_context()
+    except OSError as error:
+        why = error.strerror or str(error)
+    authorities = os.environ.get("SSL_CERT_FILE")
+    if authorities:
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(authorities)
+        except OSError:
+            raise InputError(
+                "SSL_CERT_FILE", authorities, "a file of certificates", advice=f"{why}; or unset it"
+            ) from None
+    keys = os.environ.get("SSLKEYLOGFILE")
+    raise InputError(
+        "SSLKEYLOGFILE", keys, "a file that can be written", advice=f"{why}; or unset it"
+    )
 
 
 class Connections:
@@ -170,8 +190,8 @@ class Connections:
         asked = options_of(contact)
         self.is_closed = False
         self._url: httpx.URL = asked["base_url"]
-        headers = (b.encode() for each in asked["headers"].items() for b in each)
-        self._headers = [(b"Host", self._url.netloc), *zip(headers, headers, strict=True)]
+        headers = [(n.encode(), SecretBytes(v.encode())) for n, v in asked.pop("headers").items()]
+        self._headers = [(b"Host", self._url.netloc), *headers]
         self._timeout = {"timeout": asked["timeout"].as_dict()}
         self._target = functools.lru_cache(256)(
             lambda path: httpx.URL(contact.base_url + path).raw_path

@@ -2,11 +2,76 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 
 SHORTEST_STRUCK = 8
 """Characters of a secret that is struck out of data. A shorter one may be a word of the market."""
+
+
+class Secret:
+    """A key that nothing shows by chance: its repr is stars. `reveal` gives its text.
+
+    What is around it is stripped of blanks. What is no text is as an empty one.
+
+    >>> Secret(" sekrit "), Secret("sekrit") == Secret(Secret("sekrit")), Secret("sekrit").reveal()
+    (***, True, 'sekrit')
+    """
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str | Secret) -> None:
+        given = text.reveal() if isinstance(text, Secret) else text
+        self._text = given.strip() if isinstance(given, str) else ""
+
+    def __repr__(self) -> str:
+        return "***"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and self._text == other._text
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+    def reveal(self) -> str:
+        """Return the text, for a header or a digest alone."""
+        return self._text
+
+    @property
+    def sendable(self) -> bool:
+        """Whether a header can carry it: printable ASCII without blanks."""
+        text = self._text
+        return bool(text) and text.isascii() and text.isprintable() and " " not in text
+
+
+class SecretBytes(bytes):
+    """Bytes of a header that has a secret. Their repr is stars.
+
+    >>> SecretBytes(b"Bearer sekrit")
+    b'***'
+    """
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "b'***'"
+
+
+class _Environment(Mapping[str, str]):
+    """The variables of this process, some of which are secrets: its repr shows none."""
+
+    def __getitem__(self, name: str) -> str:
+        return os.environ[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(os.environ)
+
+    def __len__(self) -> int:
+        return len(os.environ)
+
+
+ENVIRONMENT = _Environment()
 
 
 class Secrets:

@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import Any
 
 from toolkit.errors import InputError, needs_extra
+from toolkit.wire.secrets import ENVIRONMENT
 from toolkit.workspace.places import config_folder
 
 LEAST_CHARACTERS = 12
@@ -41,7 +42,7 @@ class PasswordFile:
     path: Path
 
     @classmethod
-    def of_user(cls, environment: Mapping[str, str] = os.environ) -> PasswordFile:
+    def of_user(cls, environment: Mapping[str, str] = ENVIRONMENT) -> PasswordFile:
         """Return this user's file, ``dashboard-password`` in `config_folder`."""
         return cls(config_folder(environment) / "dashboard-password")
 
@@ -127,7 +128,7 @@ class ProviderLogin:
         return any(one in (name, f"*@{domain}") for one in map(str.casefold, self.allowed))
 
 
-def find_login(environment: Mapping[str, str] = os.environ) -> ProviderLogin | PasswordFile:
+def find_login(environment: Mapping[str, str] = ENVIRONMENT) -> ProviderLogin | PasswordFile:
     """Return how people log in: by the provider of Streamlit's secrets, else by the password.
 
     Raises `InputError` where there is neither, and for one that is not complete.

@@ -43,6 +43,7 @@ from toolkit.statistics.fee_table import FeeModel
 from toolkit.store import Store
 from toolkit.store.publish import Published, is_published, open_published, publish
 from toolkit.store.sql import Parameters
+from toolkit.wire.secrets import Secret
 from toolkit.workspace.event_rows import rows_around
 from toolkit.workspace.holdings import stream_states
 from toolkit.workspace.local import simulated_service
@@ -349,7 +350,7 @@ def open_workspace(
     *,
     window: Window | None = None,
     base_url: str | None = None,
-    api_key: str | None = None,
+    api_key: str | Secret | None = None,
     allow_http: bool = False,
     profile: str | Path | None = None,
     fees: FeeModel | str | Path | None = None,
@@ -370,6 +371,7 @@ def open_workspace(
     ``store`` may also name published data: a folder, an address, or the ``manifest.json`` in it. It
     is read like a store and takes no rows. A copy of it is kept in the user's cache.
     """
+    api_key = Secret(api_key) if api_key else None
     held = named_store(store)
     if base_url or os.environ.get("RAIL_BASE_URL"):
         settings = Settings.read(

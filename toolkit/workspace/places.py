@@ -7,18 +7,18 @@ The package platformdirs would add the places of systems that the toolkit does n
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
 from toolkit.errors import StoreError
 from toolkit.market import Source
 from toolkit.store import Store
+from toolkit.wire.secrets import ENVIRONMENT
 
 _FOLDER = "machine-rail"
 
 
-def data_folder(environment: Mapping[str, str] = os.environ) -> Path:
+def data_folder(environment: Mapping[str, str] = ENVIRONMENT) -> Path:
     """Return the toolkit's folder for data of this user, which need not be there yet.
 
     >>> data_folder({"XDG_DATA_HOME": "/srv/data"}), data_folder({"HOME": "/srv/jane"}).parts[-3:]
@@ -27,7 +27,7 @@ def data_folder(environment: Mapping[str, str] = os.environ) -> Path:
     return _folder(environment, "XDG_DATA_HOME", ".local/share")
 
 
-def config_folder(environment: Mapping[str, str] = os.environ) -> Path:
+def config_folder(environment: Mapping[str, str] = ENVIRONMENT) -> Path:
     """Return the toolkit's folder for what this user has set for every store.
 
     >>> config_folder({"XDG_CONFIG_HOME": "/srv/config"})
@@ -36,7 +36,7 @@ def config_folder(environment: Mapping[str, str] = os.environ) -> Path:
     return _folder(environment, "XDG_CONFIG_HOME", ".config")
 
 
-def state_folder(environment: Mapping[str, str] = os.environ) -> Path:
+def state_folder(environment: Mapping[str, str] = ENVIRONMENT) -> Path:
     """Return the toolkit's folder for what its processes remember between runs, and may lose.
 
     >>> state_folder({"XDG_STATE_HOME": "/srv/state"})
@@ -45,7 +45,7 @@ def state_folder(environment: Mapping[str, str] = os.environ) -> Path:
     return _folder(environment, "XDG_STATE_HOME", ".local/state")
 
 
-def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
+def cache_folder(environment: Mapping[str, str] = ENVIRONMENT) -> Path:
     """Return the toolkit's folder for what can be made again, which need not be there yet.
 
     >>> cache_folder({"XDG_CACHE_HOME": "/srv/cache"})

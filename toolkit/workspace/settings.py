@@ -17,6 +17,7 @@ from toolkit.client import Client
 from toolkit.commands import DEFAULT_BASE_URL, DEFAULT_STORE
 from toolkit.errors import InputError
 from toolkit.wire.address import base_address, is_loopback
+from toolkit.wire.secrets import ENVIRONMENT, Secret
 from toolkit.wire.user_profile import UserProfile
 from toolkit.workspace.places import state_folder
 
@@ -42,17 +43,20 @@ class Settings:
     """
 
     base_url: str
-    api_key: str = field(repr=False)
+    api_key: Secret = field(repr=False)
     profile: UserProfile | None = None
     allow_http: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "api_key", Secret(self.api_key))
 
     @classmethod
     def read(
         cls,
-        environment: Mapping[str, str] = os.environ,
+        environment: Mapping[str, str] = ENVIRONMENT,
         *,
         base_url: str | None = None,
-        api_key: str | None = None,
+        api_key: str | Secret | None = None,
         allow_http: bool = False,
         profile: str | Path | None = None,
     ) -> Settings:
@@ -62,9 +66,9 @@ class Settings:
         without a key is an `InputError`. ``allow_http``, or ``RAIL_ALLOW_HTTP=1``, lets the key be
         sent unencrypted to another machine. ``profile`` is the file of a wire profile.
         """
+        api_key = Secret(api_key) if api_key else given_key(environment)
         url = base_address(base_url or environment.get("RAIL_BASE_URL") or DEFAULT_BASE_URL)
-        key = api_key or given_key(environment)
-        if not key:
+        if api_key is None:
             if not is_loopback(urlsplit(url).hostname):
                 raise InputError(
                     "api_key",
@@ -72,10 +76,10 @@ class Settings:
                     "the subscription key of the service",
                     advice="set RAIL_API_KEY",
                 )
-            key = LOCAL_KEY
+            api_key = Secret(LOCAL_KEY)
         allowed = allow_http or allows_http(environment)
         named = user_profile(environment) if profile is None else UserProfile.read(profile)
-        return cls(url, key, named, allowed)
+        return cls(url, api_key, named, allowed)
 
     def client(self, over: Over = Over.HTTP) -> Client:
         """Return a client of the service, with the user's profile where one is named.
@@ -109,16 +113,17 @@ def store_path(given: str | Path | None = None) -> Path:
     return Path(path)
 
 
-def given_key(environment: Mapping[str, str] = os.environ) -> str | None:
+def given_key(environment: Mapping[str, str] = ENVIRONMENT) -> Secret | None:
     """Return the key that ``RAIL_API_KEY`` gives, None where it gives none.
 
     >>> given_key({}) is None
     True
     """
-    return environment.get("RAIL_API_KEY") or None
+    key = Secret(environment.get("RAIL_API_KEY") or "")
+    return key if key.reveal() else None
 
 
-def user_profile(environment: Mapping[str, str] = os.environ) -> UserProfile | None:
+def user_profile(environment: Mapping[str, str] = ENVIRONMENT) -> UserProfile | None:
     """Read the wire profile that ``RAIL_PROFILE`` names, None where it names none.
 
     >>> user_profile({}) is None
@@ -128,7 +133,7 @@ def user_profile(environment: Mapping[str, str] = os.environ) -> UserProfile | N
     return UserProfile.read(path) if path else None
 
 
-def allows_http(environment: Mapping[str, str] = os.environ) -> bool:
+def allows_http(environment: Mapping[str, str] = ENVIRONMENT) -> bool:
     """Return whether ``RAIL_ALLOW_HTTP`` lets secrets be sent unencrypted.
 
     >>> allows_http({"RAIL_ALLOW_HTTP": "1"}), allows_http({})

@@ -7,6 +7,7 @@ import logging
 import socket
 import threading
 import traceback
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
@@ -18,6 +19,7 @@ from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Trajectory
 from toolkit.wire.exchange import RetryPolicy
 from toolkit.wire.secrets import SHORTEST_STRUCK, Secrets
+from toolkit.workspace import Settings
 
 KEY = 'k_"live"/7Q\\x'  # one that JSON has to escape
 SCHEMAS = {"source": {"kind": "live", "id": "x"}}
@@ -198,3 +200,42 @@ def test_data_in_which_no_key_is_stays_as_it_came() -> None:
     assert Secrets([]).struck(data) is data
     assert Secrets([]).hidden("text") == "text"
     assert Secrets(["abcd-1234"]).struck(rb'"\\abcd-1234"') == rb'"\\***"'
+
+
+def failing(case: str) -> None:
+    """Have the client fail, with the key in this frame alone."""
+    client = Client("http://127.0.0.1:9", KEY, retries=ONCE)
+    works: dict[str, Callable[[], object]] = {
+        "no address": lambda: Client("https://rail.invalid:99999", KEY),
+        "no key": lambda: Client("https://rail.invalid", f"{KEY} {KEY}"),
+        "no proxy": lambda: Client("https://rail.invalid", KEY),
+        "no answer": client.profile,
+        "no settings": lambda: Settings.read(
+            {"RAIL_API_KEY": KEY}, base_url="https://rail.invalid", profile="none.toml"
+        ),
+        "no environment": lambda: Settings.read(base_url="ftp://rail.invalid"),
+    }
+    works[case]()
+
+
+@pytest.mark.parametrize(
+    "case", ["no address", "no key", "no proxy", "no answer", "no settings", "no environment"]
+)
+def test_no_variable_of_a_frame_of_ours_shows_the_key(
+    case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAIL_API_KEY", KEY)
+    if case == "no proxy":
+        monkeypatch.setenv("https_proxy", "socks5://h")
+    with pytest.raises(RailError) as caught:
+        failing(case)
+    told = traceback.TracebackException.from_exception(caught.value, capture_locals=True)
+    ours = [frame for frame in told.stack if frame.filename != __file__]
+    variables = "".join(f"{frame.locals}" for frame in ours if frame.name != "<lambda>")
+    assert ours
+    assert not shown_in(variables, KEY)
+
+
+def test_no_variable_of_a_client_shows_the_key() -> None:
+    client = Client("http://127.0.0.1:9", KEY)
+    assert not shown_in(f"{vars(client)} {vars(client._http)} {client._key}", KEY)

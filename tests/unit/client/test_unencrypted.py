@@ -18,6 +18,7 @@ from toolkit.client import AsyncClient, Client
 from toolkit.client.contact import Contact
 from toolkit.client.mcp import McpClient
 from toolkit.client.stream import stream, upgrade
+from toolkit.client.transport import tls
 from toolkit.errors import InputError, RailError, UnreachableError
 from toolkit.market import EventFamily
 from toolkit.service import Config, running
@@ -194,12 +195,36 @@ def test_a_host_without_a_proxy_is_asked_directly(
     assert proxy.heard == []
 
 
-@pytest.mark.parametrize("url", ["socks5://user:s3cret@h:1080", "http://", "h:abc", "ftp://h"])
+@pytest.mark.parametrize("variable", ["HTTPS_PROXY", "all_proxy"])
+@pytest.mark.parametrize(
+    "url", ["socks5://user:s3cret@h:1080", "http://", "h:abc", "ftp://h", "http://a b"]
+)
 def test_a_proxy_that_is_not_http_is_refused_and_not_shown(
-    monkeypatch: pytest.MonkeyPatch, url: str
+    monkeypatch: pytest.MonkeyPatch, url: str, variable: str
 ) -> None:
-    for name in ("HTTPS_PROXY", "https_proxy"):
-        monkeypatch.setenv(name, url)
-    with pytest.raises(InputError, match=r"^HTTPS_PROXY: '\*\*\*'") as caught:
+    for name in ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(variable, url)
+    with pytest.raises(InputError, match=rf"^{variable}: '\*\*\*'") as caught:
         Client("https://rail.example", KEY)
     assert "s3cret" not in str(caught.value)
+
+
+@pytest.mark.usefixtures("proxy")
+def test_who_is_not_reached_through_a_proxy_reads_which_variable_names_it() -> None:
+    with (
+        pytest.raises(UnreachableError, match=r"through the proxy of \w+_(proxy|PROXY)"),
+        Client("https://rail.invalid", KEY, retries=ONCE) as asks,
+    ):
+        asks.profile()
+
+
+@pytest.mark.parametrize("variable", ["SSL_CERT_FILE", "SSLKEYLOGFILE"])
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+def test_a_variable_of_tls_that_names_no_file_is_named(
+    monkeypatch: pytest.MonkeyPatch, kind: type, variable: str
+) -> None:
+    tls.cache_clear()
+    monkeypatch.setenv(variable, "/nowhere/at/all")
+    with pytest.raises(InputError, match=rf"^{variable}: '/nowhere/at/all' .*No such file"):
+        kind("https://rail.invalid", KEY)

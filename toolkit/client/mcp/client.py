@@ -29,6 +29,7 @@ from toolkit.wire.exchange import UNREADABLE, Answer, Request, refusal, unreacha
 from toolkit.wire.limits import Limits
 from toolkit.wire.message import message_and_code
 from toolkit.wire.profile import Finding, Profile
+from toolkit.wire.secrets import Secret
 from toolkit.wire.survey import with_listed_tools
 from toolkit.wire.user_profile import UserProfile
 
@@ -77,12 +78,13 @@ class McpClient(ClosingContact):
     def __init__(
         self,
         base_url: str,
-        api_key: str,
+        api_key: str | Secret,
         *,
         profile: UserProfile | None = None,
         allow_http: bool = False,
         limits: Limits | None = None,
     ) -> None:
+        api_key = Secret(api_key)
         super().__init__(
             base_url,
             api_key,

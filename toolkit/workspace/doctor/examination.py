@@ -14,6 +14,7 @@ from toolkit.wire.allowance import Allowance
 from toolkit.wire.draft import ProfileDraft
 from toolkit.wire.exchange import Answer, Failure, Request, RetryPolicy, http_date_ts, refusal
 from toolkit.wire.profile import Profile
+from toolkit.wire.secrets import Secret
 from toolkit.wire.survey import Guess, ShownField, guessed
 from toolkit.workspace.doctor.findings import Check, Examination, State, refused_words, state_of
 from toolkit.workspace.doctor.routes import Routes
@@ -87,7 +88,7 @@ def _unreachable(base_url: str, failure: Failure) -> Examination:
 
 
 def _key(answer: Answer, settings: Settings) -> Check:
-    local = settings.api_key == LOCAL_KEY
+    local = settings.api_key == Secret(LOCAL_KEY)
     which = f"the local service's own {LOCAL_KEY}" if local else "yours"
     if answer.status == 401:
         advice = (
