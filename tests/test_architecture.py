@@ -34,7 +34,8 @@ LAYERS = (
     ("tables", "intervals", "cards"),
     ("market", "alert_tables"),
     ("serving", "commands", "columns", "fields", "interrupts"),
-    ("ending", "errors", "files", "foreign"),
+    ("ending", "errors", "files"),
+    ("foreign",),
 )
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
 

@@ -35,8 +35,11 @@ import contextlib
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from toolkit.foreign import plain
+
 _LONGEST_VALUE, _LEAST_VALUE = 160, 20
 _LONGEST_LINE = 400
+_LONGEST_SHOWN = 4_000
 _MOST_NAMES = 14
 
 
@@ -49,6 +52,10 @@ class RailError(Exception):
     >>> pickle.loads(pickle.dumps(InputError("limit", 0, "1 to 10000"))).value
     0
     """
+
+    def _render_traceback_(self) -> list[str]:
+        """Return the lines that a notebook shows in place of a traceback: the sentence."""
+        return [f"{type(self).__name__}: {plain(str(self), _LONGEST_SHOWN)}"]
 
     def __reduce__(self) -> tuple[Callable[..., RailError], tuple[object, ...], dict[str, object]]:
         return _restored, (type(self), self.args), self.__dict__

@@ -20,6 +20,13 @@ _OF_DUCKDB = ("Query interrupted", "failed: KeyboardInterrupt: ")
 """How the texts of its errors end after a Ctrl-C: in a query, or while it took over a frame."""
 
 
+class InterruptedRunError(KeyboardInterrupt):
+    """A Ctrl-C, as Python's own, of which a notebook shows one line."""
+
+    def _render_traceback_(self) -> list[str]:
+        return ["KeyboardInterrupt: stopped; what was committed is kept"]
+
+
 @contextlib.contextmanager
 def one_interrupt() -> Iterator[None]:
     """Let a Ctrl-C end the block with `KeyboardInterrupt`, whatever error came of it.
@@ -41,12 +48,10 @@ def one_interrupt() -> Iterator[None]:
             raise
         except Exception as error:
             if came or _is_interrupt(error):
-                raise KeyboardInterrupt from None
+                raise InterruptedRunError from None
             raise
-        except KeyboardInterrupt as error:
-            if error.__context__ is None:
-                raise
-            raise KeyboardInterrupt from None  # without the errors that it led to meanwhile
+        except KeyboardInterrupt:
+            raise InterruptedRunError from None  # without the errors that it led to meanwhile
 
 
 @contextlib.contextmanager

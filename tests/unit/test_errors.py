@@ -4,6 +4,8 @@ import copy
 import pickle
 
 import pytest
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets.config import Config
 
 from toolkit import errors
 
@@ -101,3 +103,18 @@ def test_a_long_value_beside_long_words_of_what_is_allowed_leaves_one_line_of_40
     assert line.endswith("; look")
     short = str(errors.InputError("stream", "x" * 300, "a key"))
     assert len(short) < 230
+
+
+def test_a_notebook_shows_the_sentence_of_an_error_in_one_printable_line() -> None:
+    shell = InteractiveShell(config=Config({"HistoryManager": {"enabled": False}}))
+    shown: list[list[str]] = []
+    shell._showtraceback = lambda _kind, _error, lines: shown.append(lines)
+    shell.run_cell("from toolkit.errors import StoreError\nraise StoreError('no \x1b[31m\\nstore')")
+    shell.run_cell(
+        "from toolkit.interrupts import one_interrupt\n"
+        "with one_interrupt():\n    raise KeyboardInterrupt"
+    )
+    assert shown == [
+        ["StoreError: no �[31m store"],
+        ["KeyboardInterrupt: stopped; what was committed is kept"],
+    ]

@@ -137,7 +137,7 @@ class FundingAnalyses(Series):
     def holdings(
         self,
         *,
-        horizons: Sequence[str | int] = HORIZONS,
+        horizons: Sequence[str | int] | str | int = HORIZONS,
         every: str | int = "1h",
         prices: Series | pl.DataFrame | None = None,
         funding_only: bool = False,

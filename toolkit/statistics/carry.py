@@ -41,7 +41,7 @@ def holdings(
     start: When | None = None,
     end: When | None = None,
     *,
-    horizons: Sequence[str | int] = HORIZONS,
+    horizons: Sequence[str | int] | str | int = HORIZONS,
     every: str | int = "1h",
     prices: Prices | None = None,
     funding_only: bool = False,
@@ -244,10 +244,11 @@ def holdings(
     )
 
 
-def _lengths(horizons: Sequence[str | int]) -> list[int]:
-    """Read how long positions are held (s)."""
-    lengths = [parse_length(each, parameter="horizons") for each in horizons]
-    if isinstance(horizons, str) or not lengths or len(set(lengths)) < len(lengths):
+def _lengths(horizons: Sequence[str | int] | str | int) -> list[int]:
+    """Read how long positions are held (s): several lengths, or one alone."""
+    each_of = [horizons] if isinstance(horizons, str | int) else horizons
+    lengths = [parse_length(each, parameter="horizons") for each in each_of]
+    if not lengths or len(set(lengths)) < len(lengths):
         raise InputError("horizons", horizons, "lengths such as ['8h', '7d'], each of them once")
     return lengths
 

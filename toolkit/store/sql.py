@@ -28,6 +28,8 @@ from toolkit.store.views import VIEWS
 
 _NAMES = [view.name for view in VIEWS]
 _COLUMNS = sorted({column.name for view in VIEWS for column in view.columns})
+_TIMES = {each.name for view in VIEWS for each in view.columns if each.type == "TIMESTAMP"}
+_NAIVE = pl.Datetime("us")
 _ALLOWED = f"one SELECT over the views {', '.join(_NAMES)}"
 _TABLE_FUNCTIONS = {"generate_series", "range", "repeat", "unnest"}
 """The functions in place of a view that are allowed: others read files, or run a text."""
@@ -90,6 +92,17 @@ def too_large(query: str, memory: str) -> InputError:
     """Return the error of a query that took more memory than it may, in words."""
     allowed = f"one that takes at most {memory} of memory"
     return InputError("query", _short(query), allowed, advice=_LESS)
+
+
+def in_utc(found: pl.DataFrame) -> pl.DataFrame:
+    """Return an answer whose times, under the names that the views give them, have their zone.
+
+    >>> import datetime as dt
+    >>> in_utc(pl.DataFrame({"time": [dt.datetime(2026, 11, 1)]})).schema["time"]
+    Datetime(time_unit='us', time_zone='UTC')
+    """
+    naive = [name for name, kind in found.schema.items() if name in _TIMES and kind == _NAIVE]
+    return found.with_columns(pl.col(naive).dt.replace_time_zone("UTC"))
 
 
 def _cut(query: str, at_most: int | None) -> str:

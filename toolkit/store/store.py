@@ -40,7 +40,7 @@ from toolkit.store.lookup import asked_streams, check_known, sync_advice
 from toolkit.store.readable import mark_doubled
 from toolkit.store.scanning import Asked, doubled, scan_of
 from toolkit.store.snapshots import poll_coverage, read_polls, read_snapshots
-from toolkit.store.sql import Parameters, values_of
+from toolkit.store.sql import Parameters, in_utc, values_of
 from toolkit.store.sql_process import ask
 from toolkit.tables import LOAD, ROWS, TIE, CoverageState
 
@@ -88,7 +88,7 @@ class Store(StoreFile):
 
         Another process runs it (`toolkit.store.sql_process`), with a quarter of the memory.
         ``parameters`` are the values of ``$name``, or of ``?`` in their order. A column ``time`` is
-        a time in UTC without a zone. A length of time is a Duration, or a text in a column where
+        a time in UTC, as in a series' ``df``. A length of time is a Duration, or a text in a column where
         one has months. Other types that polars lacks are text. Rows come in no order but that of
         an ORDER BY. The query can write nothing, and reads no other file and no table. ``as_of`` is
         that of `coverage`. Rows beyond ``at_most`` are not read. Raises `InputError` for any other
@@ -107,7 +107,7 @@ class Store(StoreFile):
         >>> folder.cleanup()
         """
         self._bring_up_to_date()
-        return ask(
+        found = ask(
             self.path,
             str(query),
             values_of(parameters),
@@ -116,6 +116,7 @@ class Store(StoreFile):
             within_s=within_s,
             wait_s=self.wait_s,
         )
+        return in_utc(found)
 
     def catalogue(self, *, as_of: int | None = None) -> pl.DataFrame:
         """Return one row for each stream the store knows, sorted by kind and key.

@@ -390,3 +390,11 @@ def test_three_made_venues_agree_with_the_sum_of_their_settlements() -> None:
     schema = ["exchange", "ts", "rate", "interval_hours"]
     found = check_three_venues(pl.DataFrame(rows, schema, orient="row"))
     assert found["coverage"].to_list() == [1.0] * 6
+
+
+def test_one_length_alone_is_one_horizon() -> None:
+    asked = {"end": MIDNIGHT + DAY, "every": "8h"}
+    alone, listed = (one(steady(), horizons=each, **asked) for each in ("8h", ["8h"]))
+    assert alone == listed
+    with pytest.raises(InputError, match=r"^horizons: "):
+        one(steady(), horizons="soon", **asked)

@@ -64,8 +64,11 @@ def test_a_select_over_the_views_is_answered(filled: Store, query: str, paramete
     assert found.rows() == [(2.0,)]
 
 
-def test_a_time_is_utc_without_a_zone(filled: Store) -> None:
-    assert filled.sql("SELECT time FROM prices").schema["time"] == pl.Datetime("us")
+def test_a_time_has_the_zone_of_the_times_of_a_series(filled: Store) -> None:
+    found = filled.sql("SELECT time, time AS own FROM prices")
+    zoned = pl.Datetime("us", "UTC")
+    assert found.schema == {"time": zoned, "own": pl.Datetime("us")}
+    assert found["time"].dt.replace_time_zone(None).equals(found["own"])
 
 
 def test_the_views_are_listed_and_described(filled: Store) -> None:
