@@ -45,6 +45,19 @@ def plain(text: str, at_most: int = LONGEST) -> str:
     return line if whole else f"{line[: at_most - 1]}…"
 
 
+def escaped(text: str) -> str:
+    r"""Return a text in which a character that is not printable is written as its escape.
+
+    No two texts become one by it, so that an id stays one.
+
+    >>> print(escaped("a\x1b[31m \u202eb"))
+    a\x1b[31m \u202eb
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
 def is_name(text: str) -> bool:
     r"""Check that a text can be a symbol or an exchange: printable, without blanks, not too long.
 

@@ -20,9 +20,10 @@ PAGE = Path(__file__).parents[2] / "docs" / "store.md"
 HEAD = f"""\
 # The tables of a store
 
-A store is one DuckDB file. Any program with DuckDB {STORAGE_VERSION[1:4]} or newer can read it, and none with an older
-one: 1.4 says that it can't read a file of "version number 68". This page is made from
-`toolkit/tables.py` by `make docs`, and a test keeps the two equal. Its format is {FORMAT_VERSION}.
+A store is one DuckDB file. Any program with DuckDB {STORAGE_VERSION[1:4]} or newer can read it,
+and none with an older one: 1.4 says that it can't read a file of "version number 68".
+This page is made from `toolkit/tables.py` by `make docs`, and a test keeps the two equal. Its
+format is {FORMAT_VERSION}.
 
 Times are UTC. A time in seconds is a Unix time. An interval contains its start and not its end.
 A column is never null unless its line says so. No two rows of a table share its key. The key is not

@@ -28,7 +28,7 @@ import polars as pl
 
 from toolkit.columns import BROUGHT
 from toolkit.errors import InputError, PagingError, WireError
-from toolkit.foreign import LONGEST, is_name, plain
+from toolkit.foreign import LONGEST, escaped, is_name, plain
 from toolkit.intervals import Interval, difference, union
 from toolkit.market import format_ts
 from toolkit.tables import EVENT
@@ -380,7 +380,10 @@ def _found(document: Mapping[str, Any], paths: tuple[str, ...]) -> Any:
 
 
 def _checked(route: EventRoute, column: str, value: Any, findings: list[Finding]) -> Any:
-    """Return a value of the column's type. Whole numbers are text in columns of names and ids."""
+    """Return a value of the column's type. Whole numbers are text in columns of names and ids.
+
+    A text has no character that would do something to the terminal which shows a frame.
+    """
     kind = NUMBERS.get(column, str)
     sent = name_of(value) if kind is str else value
     value = route.ours(column, sent)
@@ -400,7 +403,7 @@ def _checked(route: EventRoute, column: str, value: Any, findings: list[Finding]
     if not held:
         findings.append(Finding("out_of_range", f"{route.path}.{column}", "a number too large"))
         return None
-    return kind(value)
+    return escaped(value) if kind is str else kind(value)
 
 
 def _is_no_market(column: str, value: Any) -> bool:

@@ -13,7 +13,7 @@ from toolkit.errors import InputError, PagingError, WireError
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily
 from toolkit.wire.event_routes import BUILT_IN_EVENTS
-from toolkit.wire.events import EventPage, event_pages, read_document
+from toolkit.wire.events import EventPage, document_frame, event_pages, read_document
 from toolkit.wire.exchange import Answer, Request, RetryPolicy, Send
 from toolkit.wire.profile import BUILT_IN, Finding, with_schemas
 
@@ -418,3 +418,12 @@ def test_an_item_that_is_no_document_costs_no_other() -> None:
     (page,), _ = walk(lambda _: {"items": sent, "has_more": False})
     assert page.frame.height == 1
     assert [each.kind for each in page.findings] == ["document_unreadable"] * 3
+
+
+def test_a_control_character_of_a_text_is_its_escape_in_a_frame_and_the_document_stays() -> None:
+    body = json.dumps({"event_type": "splash.\x1b[31mpump", "id": "\x07", "ts": 60}).encode()
+    row = read_document(BUILT_IN_EVENTS[EventFamily.SPLASH], body, [])
+    frame = document_frame([row])
+    assert (frame["event_type"][0], frame["event_id"][0]) == (r"splash.\x1b[31mpump", r"\x07")
+    assert frame["document"][0] == body.decode()
+    assert not [c for c in "\x1b\x07" if c in str(frame)]
