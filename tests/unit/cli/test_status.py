@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -295,3 +297,13 @@ def test_rows_that_were_read_under_several_wire_profiles_are_said(rail: Rail, st
         assert ("rows were read under 2 wire profiles" in said) is (number == 1)
     assert "10 without a file of yours, by loads 1; 10 under a file of hash 5c4e5c4e" in said
     assert "`rail store remap" in said
+
+
+@pytest.mark.slow
+def test_a_locale_that_lacks_a_character_is_shown_its_escape(kept: Store) -> None:
+    ends = {"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "LC_ALL": "C", "PYTHONIOENCODING": ""}
+    run = [sys.executable, "-c", "from toolkit.cli import main; main()", "status"]
+    run += ["--store", str(kept.path)]
+    done = subprocess.run(run, env=os.environ | ends, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert rb"\xb7" in done.stdout
