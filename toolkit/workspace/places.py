@@ -2,7 +2,7 @@
 
 The rule is that of the XDG Base Directory Specification, which is five lines: a folder is below the
 one that a variable names, where that is an absolute path, else below its place in the user's home.
-The package platformdirs would add the places of systems that the toolkit does not run on.
+The package platformdirs would add what is usual elsewhere, where this rule does as well.
 """
 
 from __future__ import annotations
