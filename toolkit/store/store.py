@@ -90,10 +90,10 @@ class Store(StoreFile):
         ``parameters`` are the values of ``$name``, or of ``?`` in their order. A column ``time`` is
         a time in UTC, as in a series' ``df``. A length of time is a Duration, or a text in a column
         where one has months. Other types that polars lacks are text. Rows come in no order but that
-        of an ORDER BY. The query can write nothing, and reads no other file and no table. ``as_of`` is
-        that of `coverage`. Rows beyond ``at_most`` are not read. Raises `InputError` for any other
-        statement, for an unknown view or column with the nearest ones, for times outside of the
-        years 1 to 9999, and for a query that takes longer than ``within_s`` (s) or more memory,
+        of an ORDER BY. The query can write nothing, and reads no other file and no table. ``as_of``
+        is that of `coverage`. Rows beyond ``at_most`` are not read. Raises `InputError` for any
+        other statement, for an unknown view or column with the nearest ones, for times outside of
+        the years 1 to 9999, and for a query that takes longer than ``within_s`` (s) or more memory,
         `StoreError` where the file fails.
 
         >>> import tempfile
