@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 import doctest
 import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
-import msgspec
 import pytest
 
-from toolkit.wire import user_profile
+from toolkit.wire.layers import BUILT_IN_DOCUMENT
 from toolkit.wire.profile import BUILT_IN
 from toolkit.wire.user_profile import UserProfile
 
@@ -135,18 +136,15 @@ def test_the_profiles_shown_are_profiles_that_are_accepted(tmp_path: Path, text:
     assert UserProfile.read(path).applied(BUILT_IN) != BUILT_IN
 
 
+def names_in(document: Mapping[str, Any]) -> Iterator[str]:
+    """The names of a document's entries and tables."""
+    for name, value in document.items():
+        yield name
+        yield from names_in(value) if isinstance(value, dict) else ()
+
+
 def test_every_name_that_a_profile_can_have_is_explained() -> None:
-    files = [
-        user_profile._ProfileFile,
-        user_profile._HistorySection,
-        user_profile._EventsSection,
-        user_profile._StreamsSection,
-    ]
-    names = {field.name for each in files for field in msgspec.structs.fields(each)}
-    streams = BUILT_IN.streams
-    names |= {*streams.fields, *streams.words, *BUILT_IN.snapshots, *BUILT_IN.tools}
-    for route in BUILT_IN.events.values():
-        names |= {*route.paths}
+    names = set(names_in(BUILT_IN_DOCUMENT)) - set(BUILT_IN_DOCUMENT["limits"])
     unexplained = sorted(n for n in names if not re.search(rf"(?<!\w){n}(?!\w)", INTERFACE))
     assert not unexplained
 

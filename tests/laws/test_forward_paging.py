@@ -23,7 +23,7 @@ from ..conftest import examples
 KEY = Trajectory.parse("BTC_USD:KRAKEN.spot")
 ROUTE = replace(
     BUILT_IN.histories[Family.PRICE],
-    oldest_first=True,
+    order="oldest_first",
     ask={"key": "{symbol}", "since": "{start_time}", "until": "{end_time}", "n": "{limit}"},
     limit=4,
 )

@@ -10,7 +10,6 @@ from toolkit.loader.clock import ClockReading
 from toolkit.loader.tasks import LogTask, SnapshotTask, Task, TrajectoryTask, by_deadline
 from toolkit.market import EventLog, Family, SnapshotLog, Stream, Trajectory
 from toolkit.store import Edge, Ledger, due_parts, joined, to_ask, unchanged
-from toolkit.store.ledger import SETTLE_S
 from toolkit.wire.profile import Profile
 
 _DAY_S = 86_400
@@ -81,7 +80,7 @@ def _tasks(
 ) -> list[Task]:
     """Return the tasks that ask for parts of a trajectory or an event log."""
     if isinstance(stream, EventLog):
-        longest_s = min(_DAY_S, profile.events[stream.family].longest_window_s - 1)
+        longest_s = min(_DAY_S, profile.events[stream.family].window_s - 1)
         windows = [window for part in parts for window in _windows(part, longest_s)]
         return [LogTask(stream, window, edge, known.answered) for window in windows]
     assert isinstance(stream, Trajectory), "there are three kinds of streams"
@@ -112,8 +111,7 @@ def edge_of(profile: Profile, stream: Stream, known: Ledger, clock: ClockReading
         return replace(edge, delay_s=log.delay_s, retention_s=log.retention_s, step_s=0)
     if isinstance(stream, Trajectory):
         route = profile.histories[stream.family]
-        settle_s = SETTLE_S if route.settle_s is None else route.settle_s
-        edge = replace(edge, delay_s=route.delay_s, settle_s=settle_s)
+        edge = replace(edge, delay_s=route.delay_s, settle_s=route.settle_s)
         return replace(edge, retention_s=route.retention_s, step_s=before.step_s)
     return edge
 

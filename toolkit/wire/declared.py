@@ -84,7 +84,7 @@ def _of_rates(text: str) -> set[bool]:
 
 def declared_key(
     route: HistoryRoute, record: Mapping[str, Any], findings: list[Finding]
-) -> tuple[str, ...]:
+) -> list[str]:
     """Read what identifies a row of a trajectory. Anything but ``ts`` alone is a finding.
 
     The names that the trajectory is asked by are the same in all its rows, and left out. So are
@@ -95,11 +95,11 @@ def declared_key(
     >>> from toolkit.wire.profile import BUILT_IN
     >>> record = {"key": ["symbol", "ts", "seq"], "fields": {"ts": {}, "seq": {}, "price": {}}}
     >>> declared_key(BUILT_IN.histories[Family.PRICE], record, [])
-    ('ts', 'seq')
+    ['ts', 'seq']
     """
     key, fields = record.get("key"), record.get("fields")
     if not isinstance(key, list) or not all(isinstance(name, str) for name in key):
-        return route.key
+        return list(route.key)
     ts = next(rule.wire for rule in route.fields if rule.column == "ts")
     beside = [name for name in key if name not in (ts, *route.trajectory_parameters)]
     carried = [name for name in beside if isinstance(fields, dict) and name in fields]
@@ -108,29 +108,28 @@ def declared_key(
         says = f"{absent:.80}: no field of the record, so not used to tell rows apart"
         findings.append(Finding("key_unusable", where, says))
     if key and not carried:
-        return ("ts",)
+        return ["ts"]
     says = f"rows of one time are told apart by {', '.join(carried) or 'all of their values'}"
     findings.append(Finding("ties_allowed", where, f"{says:.200}"))
-    return ("ts", *carried) if key else ()
+    return ["ts", *carried] if key else []
 
 
 def declared_fields(
     route: HistoryRoute, record: Mapping[str, Any], findings: list[Finding]
-) -> tuple[FieldRule, ...]:
-    """Correct a route's fields by their declared units and signs.
+) -> dict[str, dict[str, Any]]:
+    """Return what is declared of a route's fields, by column: their units and signs.
 
-    A field in a unit that cannot be converted is left out, so that its values stay in ``extra``.
+    A unit that cannot be converted is None, so that the field's values stay in ``extra``.
     """
     said = record.get("fields")
+    found: dict[str, dict[str, Any]] = {}
     if not isinstance(said, dict):
-        return route.fields
-    kept: list[FieldRule] = []
+        return found
     for rule in route.fields:
         where = f"{route.tool}.{rule.wire}"
         described = said.get(rule.wire)
         if not isinstance(described, dict):
             findings.append(Finding("field_missing", where, "not described"))
-            kept.append(rule)
             continue
         unit = described.get("unit")
         changed = replace(rule, unit=unit) if isinstance(unit, str) else rule
@@ -138,26 +137,28 @@ def declared_fields(
             factor = changed.factor
         except InputError as error:
             findings.append(Finding("unit_unusable", where, f"{error}; kept in extra instead"))
+            found[rule.column] = {"unit": None}
             continue
         if factor != 1.0:
             findings.append(Finding("unit_converted", where, f"{unit} instead of {rule.wanted}"))
-        kept.append(_with_sign(changed, where, described, findings))
+        sign = _declared_sign(rule, where, described, findings)
+        found[rule.column] = {"unit": changed.unit, **sign}
     known = {rule.wire for rule in route.fields}
     findings.extend(
         Finding("field_unknown", f"{route.tool}.{name}", "kept in extra")
         for name in said
         if name not in known
     )
-    return tuple(kept)
+    return found
 
 
-def _with_sign(
+def _declared_sign(
     rule: FieldRule, where: str, described: Mapping[str, Any], findings: list[Finding]
-) -> FieldRule:
-    """Take over a declared sign. A reversed one is turned at load, an unclear one taken as ours."""
+) -> dict[str, bool]:
+    """Return a declared sign. A reversed one is turned at load, an unclear one taken as ours."""
     said = "; ".join(str(described[name]) for name in _SIGN if described.get(name))
     if rule.column not in SIGNED or not said:
-        return rule
+        return {}
     turned = is_reversed(described, rule.column)
     if turned is None:
         says = f"taken as docs/concepts.md has it, for {said!r:.120} is not understood; "
@@ -165,4 +166,4 @@ def _with_sign(
         findings.append(Finding("sign_unclear", where, says))
     elif turned:
         findings.append(Finding("sign_reversed", where, f"turned at load: {said!r:.120}"))
-    return replace(rule, reversed=bool(turned))
+    return {"reversed": bool(turned)}

@@ -1,15 +1,15 @@
 """A draft of a user's wire profile: what was proved of a service, and what a person has to judge.
 
 What was proved is a line in force. Every other assignment is a comment that says what is missing.
-The whole is valid TOML and accepted by `toolkit.wire.user_profile.UserProfile`.
+The whole is TOML that `toolkit.wire.user_profile.UserProfile` reads.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import re
+import tomllib
 from collections.abc import Collection, Iterable, Mapping
-from pathlib import Path
+from dataclasses import fields
 
 import msgspec
 
@@ -19,7 +19,6 @@ from toolkit.wire.places import is_nameable
 from toolkit.wire.profile import Profile
 from toolkit.wire.spelling import AS_OURS, Spelling
 from toolkit.wire.survey import FieldSurvey, Guess, ShownField
-from toolkit.wire.user_profile import UserProfile
 
 _TO_FILL = "?"
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
@@ -70,8 +69,8 @@ class ProfileDraft:
         return "\n\n".join(parts)
 
     def applied(self, profile: Profile) -> Profile:
-        """Apply the lines that were proved to a profile."""
-        return UserProfile.parsed(Path("the draft"), self.in_force()).applied(profile)
+        """Lay the lines that were proved over a profile."""
+        return profile.over(tomllib.loads(self.in_force()))
 
     def _lines(self) -> list[str]:
         """Return all sections with their lines, those in force first."""
@@ -108,8 +107,9 @@ class ProfileDraft:
     def listing(self, shape: ListingShape, spelling: Spelling) -> None:
         """Add a shape and a spelling by which all of a listing is read, as in force.
 
+        >>> from dataclasses import replace
         >>> draft = ProfileDraft()
-        >>> shape = ListingShape(items="pairs", leg="{exchange}:{market}")
+        >>> shape = replace(BUILT_IN_LISTING, items="pairs", leg="{exchange}:{market}")
         >>> draft.listing(shape, Spelling({"futures": "PERP"}))
         >>> print(draft.in_force())
         [listing]
@@ -123,7 +123,7 @@ class ProfileDraft:
             ("listing", shape, BUILT_IN_LISTING),
             ("spelling", spelling, AS_OURS),
         ):
-            for each in dataclasses.fields(said):
+            for each in fields(said):
                 self.prove(section, each.name, getattr(said, each.name), getattr(known, each.name))
 
     def tools(self, missing: Mapping[str, str], guesses: Mapping[str, Guess]) -> None:

@@ -11,42 +11,24 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from typing import Any
 
+from toolkit.errors import InputError
 from toolkit.intervals import Interval
 from toolkit.market import UNIT_FACTORS, EventFamily, unit_factor
+from toolkit.tables import EVENT
 from toolkit.wire.conversion import converted_text
 from toolkit.wire.exchange import UNREADABLE, Answer
+from toolkit.wire.layers import BUILT_IN_DOCUMENT, Document
 from toolkit.wire.limits import LIMITS, Limits
+from toolkit.wire.listing_shape import leg_template
 from toolkit.wire.moments import clock_value, iso_ms
 from toolkit.wire.places import flat_answer
 from toolkit.wire.spelling import AS_OURS, Spelling
-from toolkit.wire.templates import filled_query, placeholders
-
-_COMMON = {
-    "schema_id": ("schema",),
-    "event_id": ("event_id", "id"),
-    "event_type": ("event_type",),
-    "lifecycle": ("lifecycle",),
-    "ts": ("ts",),
-    "ts_ms": ("ts_ms",),
-    "symbol": ("instrument.symbol", "symbol"),
-}
-_LEGS = {
-    f"{side}_{name}": (f"{side}.{name}", f"{side}_{name}")
-    for side in ("buy", "sell")
-    for name in ("exchange", "market")
-}
-_RETENTION_S = 30 * 86_400  # by the interface
-
+from toolkit.wire.templates import check_templates, filled_query, placeholders
 
 PAGING = ("start_time", "end_time", "limit", "cursor")
-UNITS = {
-    "ts": "s",
-    "ts_ms": "ms",
-    "magnitude_pct": "percent",
-    "peak_pct": "percent",
-    "differential_pct_8h": "percent_per_8h",
-}
+UNITS = {c.name: c.unit for c in EVENT.columns if c.unit and c.name != "committed_at"}
 """The units of the columns that hold numbers."""
 _WORDED = ("event_type", "lifecycle")
 _FILTERS = ("symbol", "exchange", "event_type", "min_pct", "lifecycle")
@@ -70,28 +52,52 @@ class EventRoute:
     """
 
     family: EventFamily
-    path: str
     tool: str
+    path: str
+    items: str
+    next: str
+    more: str
+    limit: int
+    window_s: int
+    retention_s: int | None
+    delay_s: int
+    minimum_plan: str
+    times: str
+    numbers: str
+    leg: str
+    volatile: tuple[str, ...]
+    words: Mapping[str, str]
+    ask: Mapping[str, str]
+    parameters: Mapping[str, str]
+    units: Mapping[str, str]
     paths: Mapping[str, tuple[str, ...]]
-    parameters: Mapping[str, str] = field(default_factory=dict)
-    volatile: tuple[str, ...] = ("trace",)
-    items: str = "items"
-    next: str = "next_cursor"
-    more: str = "has_more"
-    limit: int = 500
-    longest_window_s: int = 604_800
-    retention_s: int | None = _RETENTION_S
-    delay_s: int = 0
-    minimum_plan: str | None = None
-    ask: Mapping[str, str] = field(default_factory=dict)
-    clock: str = "s"
-    units: Mapping[str, str] = field(default_factory=dict)
-    words: Mapping[str, str] = field(default_factory=dict)
-    text: bool = False
-    leg: str | None = None
     spelling: Spelling = AS_OURS
     limits: Limits = field(default=LIMITS, repr=False)
     filters: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, family: EventFamily, said: Document, spelling: Spelling, limits: Limits
+    ) -> EventRoute:
+        """Make the route of a document. `InputError` names the entry that cannot be meant."""
+        where = f"events.{family}"
+        parts: dict[str, Any] = {
+            **said,
+            "retention_s": None if said["retention_s"] == math.inf else said["retention_s"],
+            "volatile": tuple(said["volatile"]),
+            "paths": {column: tuple(places) for column, places in said["paths"].items()},
+        }
+        tool = BUILT_IN_DOCUMENT["tools"][f"{family}_events"]
+        route = cls(family=family, tool=tool, spelling=spelling, limits=limits, **parts)
+        check_templates(f"{where}.ask", route.ask, route.placeholders)
+        for column, unit in route.units.items():
+            try:
+                unit_factor(unit, UNITS[column])
+            except InputError as error:
+                raise InputError(f"{where}.units.{column}", unit, error.allowed) from None
+        if route.leg:
+            leg_template(f"{where}.leg", route.leg)
+        return route
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -103,7 +109,7 @@ class EventRoute:
         >>> BUILT_IN_EVENTS[EventFamily.SPLASH].roles[:4]
         ('start_time', 'end_time', 'limit', 'cursor')
         """
-        return (*PAGING, *_FILTERS)
+        return tuple(self.parameters)
 
     @property
     def placeholders(self) -> tuple[str, ...]:
@@ -116,7 +122,7 @@ class EventRoute:
         >>> BUILT_IN_EVENTS[EventFamily.SPLASH].query(Interval(0, 60), None)
         {'start_time': 0, 'end_time': 60, 'limit': 500, 'cursor': None}
         """
-        ends = (clock_value(ts, self.clock) for ts in (window.start, window.end))
+        ends = (clock_value(ts, self.times) for ts in (window.start, window.end))
         values: dict[str, object] = dict(zip(PAGING, (*ends, self.limit, cursor), strict=True))
         filters = {role: self.words.get(word, word) for role, word in self.filters.items()}
         if self.ask:
@@ -142,7 +148,8 @@ class EventRoute:
     @property
     def is_ours(self) -> bool:
         """Whether documents have our units and words, so that no value is to be converted."""
-        return self.spelling is AS_OURS and not (self.units or self.words or self.text or self.leg)
+        as_ours = self.spelling is AS_OURS and self.numbers == "json"
+        return as_ours and not (self.words or self.leg) and self.units.items() <= UNITS.items()
 
     def ours(self, column: str, value: object) -> object:
         """Return a value of a document in the column's unit and in our words.
@@ -171,7 +178,7 @@ class EventRoute:
                 return None if value is None else str(value)  # of no unit that is known
             with contextlib.suppress(*UNREADABLE):
                 value = iso_ms(value)
-        elif isinstance(value, str) and self.text:
+        elif isinstance(value, str) and self.numbers == "text":
             with contextlib.suppress(*UNREADABLE):
                 return converted_text(value, unit, wanted)
         if unit == wanted or not isinstance(value, int | float):
@@ -181,35 +188,8 @@ class EventRoute:
         return value * unit_factor(unit, wanted)
 
 
-def _route(family: EventFamily, paths: dict[str, tuple[str, ...]]) -> EventRoute:
-    return EventRoute(
-        family,
-        f"/api/v1/data/history/{family}-events",
-        f"data.get_{family}_events",
-        _COMMON | paths,
-    )
-
-
 BUILT_IN_EVENTS: Mapping[EventFamily, EventRoute] = {
-    EventFamily.SPREAD: _route(
-        EventFamily.SPREAD,
-        _LEGS
-        | {
-            "magnitude_pct": ("spread.pct",),
-            "peak_pct": ("spread.peak_pct",),
-            "close_reason": ("close_reason",),
-        },
-    ),
-    EventFamily.SPLASH: _route(
-        EventFamily.SPLASH,
-        {
-            "buy_exchange": ("exchange",),
-            "buy_market": ("market",),
-            "magnitude_pct": ("pct",),
-        },
-    ),
-    EventFamily.FUNDING: _route(
-        EventFamily.FUNDING, _LEGS | {"differential_pct_8h": ("differential.pct_8h",)}
-    ),
+    EventFamily(family): EventRoute.of(EventFamily(family), said, AS_OURS, LIMITS)
+    for family, said in BUILT_IN_DOCUMENT["events"].items()
 }
 """The event logs of docs/interface.md. A splash has one leg, kept in the buy columns."""

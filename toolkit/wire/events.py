@@ -113,8 +113,8 @@ def event_pages(
     time, and where a page names neither a cursor nor
     whether there is more, unless nothing else is found in the window.
     """
-    if window.length_s > route.longest_window_s:
-        raise InputError("window", str(window), f"at most {route.longest_window_s} s at a time")
+    if window.length_s > route.window_s:
+        raise InputError("window", str(window), f"at most {route.window_s} s at a time")
     trail = CursorTrail(route.path, window, route.limits)
     cursor: str | None = None
     while True:

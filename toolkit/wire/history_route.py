@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from toolkit.errors import InputError
 from toolkit.market import UNIT_FACTORS, Family, Trajectory, unit_factor
+from toolkit.tables import SERIES
 from toolkit.wire.exchange import Answer
+from toolkit.wire.layers import BUILT_IN_DOCUMENT, Document
 from toolkit.wire.limits import LIMITS, Limits
 from toolkit.wire.moments import clock_value
-from toolkit.wire.places import flat_answer
+from toolkit.wire.places import flat_answer, is_nameable
 from toolkit.wire.spelling import AS_OURS, Spelling
-from toolkit.wire.templates import filled, filled_query, placeholders
+from toolkit.wire.templates import check_templates, filled, filled_query, placeholders
 
 _AN_HOUR = "fraction_per_hour"
 _USUAL_STEP_S = {Family.FUNDING: 3_600}
@@ -59,38 +63,97 @@ class FieldRule:
         return None
 
 
+def field_rules(
+    where: str,
+    said: Document,
+    wanted: Mapping[str, str],
+    *,
+    text: bool,
+    absent: Collection[str] = (),
+) -> tuple[FieldRule, ...]:
+    """Return the rules of a document's fields. A field of no unit that is known has none.
+
+    A number in place of a field's ``wire`` fills its column: see `toolkit.wire.layers.merged`.
+    ``wanted`` has the units of the columns. Those of ``absent`` may be at no place, "".
+    """
+    rules = []
+    for column, field_ in said.items():
+        wire, unit = field_["wire"], field_["unit"]
+        if not isinstance(wire, str):
+            rules.append(FieldRule(column, "", "hours", wanted[column], constant=float(wire)))
+            continue
+        if not is_nameable(wire) and (wire or column not in absent):
+            allowed = "a place without quotes, backslashes and control characters"
+            raise InputError(f"{where}.fields.{column}.wire", wire, allowed)
+        if unit is None:  # schemas gave it none that can be used, and nor does the user
+            continue
+        turned = field_.get("reversed", False)
+        rule = FieldRule(column, wire, unit, wanted[column], text=text, reversed=turned)
+        try:
+            _ = rule.factor
+        except InputError as error:
+            raise InputError(f"{where}.fields.{column}.unit", unit, error.allowed) from None
+        rules.append(rule)
+    return tuple(rules)
+
+
 @dataclass(frozen=True, slots=True)
 class HistoryRoute:
     """One trajectory route: where it is, how it is asked and what its records carry.
 
-    ``retention_s`` is how far back the caller's plan reaches (None: everything), ``delay_s`` by how
-    much it is delayed, ``settle_s`` how long its last row may change (None: as docs/concepts.md has
-    it). ``limit`` is the page size asked for. ``minimum_plan`` is the least plan
-    that includes it, None where the service does not state one. ``key`` identifies a row of a
-    trajectory: ``ts`` and names of other fields, nothing where only all of a row does. ``ask`` has
-    the service's parameters as templates, in place of one parameter for each role. ``clock`` is the
-    unit of the times that are asked for. Where the service sends the ``oldest_first`` a page is
-    asked for by its start.
+    ``built_in.toml`` has the names but the first two and the last two. ``retention_s`` is None for
+    everything. ``key`` identifies a row of a trajectory: ``ts`` and names of other fields, nothing
+    where only all of a row does. ``ask`` has the service's parameters as templates, in place of one
+    parameter for each role. ``times`` is the unit of the times that are asked for. Where the
+    service sends the oldest first a page is asked for by its start.
     """
 
     family: Family
-    path: str
     tool: str
+    path: str
+    items: str
+    next: str
+    limit: int
+    order: str
+    times: str
+    numbers: str
+    key: tuple[str, ...]
+    retention_s: int | None
+    delay_s: int
+    settle_s: int
+    minimum_plan: str
+    ask: Mapping[str, str]
     parameters: Mapping[str, str]
     fields: tuple[FieldRule, ...]
-    items: str = "items"
-    next: str = "next_end_time"
-    limit: int = 500
-    retention_s: int | None = None
-    delay_s: int = 0
-    minimum_plan: str | None = None
-    settle_s: int | None = None
-    key: tuple[str, ...] = ("ts",)
-    ask: Mapping[str, str] = field(default_factory=dict)
-    clock: str = "s"
-    oldest_first: bool = False
     spelling: Spelling = AS_OURS
     limits: Limits = field(default=LIMITS, repr=False)
+
+    @classmethod
+    def of(cls, family: Family, said: Document, spelling: Spelling, limits: Limits) -> HistoryRoute:
+        """Make the route of a document. `InputError` names the entry that cannot be meant."""
+        where = f"history.{family}"
+        wanted = {column.name: column.unit for column in SERIES[family].columns}
+        parts: dict[str, Any] = {
+            **said,
+            "key": tuple(said["key"]),
+            "retention_s": None if said["retention_s"] == math.inf else said["retention_s"],
+            "fields": field_rules(where, said["fields"], wanted, text=said["numbers"] == "text"),
+        }
+        tool = BUILT_IN_DOCUMENT["tools"][f"{family}_history"]
+        route = cls(family=family, tool=tool, spelling=spelling, limits=limits, **parts)
+        check_templates(f"{where}.ask", route.ask, route.placeholders)
+        if places := [place for place in route.ask.values() if _mixes(place)]:
+            allowed = "a template of the page, or one of the trajectory, not of both"
+            raise InputError(f"{where}.ask", places[0], allowed)
+        if route.oldest_first and not any("{start_time}" in each for each in route.ask.values()):
+            allowed = "oldest_first with an ask that has {start_time}"
+            raise InputError(f"{where}.order", route.order, allowed)
+        return route
+
+    @property
+    def oldest_first(self) -> bool:
+        """Whether a page has the oldest rows from its start on."""
+        return self.order == "oldest_first"
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -100,9 +163,7 @@ class HistoryRoute:
         >>> BUILT_IN.histories[Family.PRICE].roles
         ('symbol', 'exchange', 'market', 'end_time', 'limit')
         """
-        sides = [""] if self.family is Family.PRICE else ["buy_", "sell_"]
-        legs = (f"{side}{name}" for side in sides for name in ("exchange", "market"))
-        return ("symbol", *legs, "end_time", "limit")
+        return tuple(self.parameters)
 
     @property
     def placeholders(self) -> tuple[str, ...]:
@@ -137,8 +198,8 @@ class HistoryRoute:
         reach_s = _USUAL_STEP_S.get(self.family, 60) * self.limit
         start = max(0, end_time - reach_s) if start_time is None else start_time
         page: dict[str, object] = {
-            "start_time": clock_value(start, self.clock),
-            "end_time": clock_value(end_time, self.clock),
+            "start_time": clock_value(start, self.times),
+            "end_time": clock_value(end_time, self.times),
             "limit": limit or self.limit,
         }
         if self.ask:
@@ -204,3 +265,13 @@ class HistoryRoute:
         if self.ask:
             return [n for n, t in self.ask.items() if {*placeholders(t)} - {*OF_PAGE}]
         return [self.parameters.get(role, role) for role in self.roles if role not in OF_PAGE]
+
+
+def _mixes(template: str) -> bool:
+    """Check for a template of the trajectory and of the page, which would be asked anew each time.
+
+    >>> _mixes("{symbol}/{limit}"), _mixes("{symbol}|{exchange}")
+    (True, False)
+    """
+    names = set(placeholders(template))
+    return bool(names & {*OF_PAGE}) and bool(names - {*OF_PAGE})

@@ -7,9 +7,7 @@ This is the one place where they are set. A client, a capture and a webhook rece
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Self
 
 from toolkit.errors import InputError
 
@@ -123,20 +121,6 @@ class Limits:
             if type(value) not in ((int, float) if seconds else (int,)) or not 0 < value < math.inf:
                 allowed = "seconds above 0" if seconds else "a whole number of 1 or more"
                 raise InputError(f"limits.{each.name}", value, allowed)
-
-    @classmethod
-    def named(cls, values: Mapping[str, object]) -> Self:
-        """Make limits of names and values. Those that are not named keep their default.
-
-        >>> Limits.named({"pages": 3})
-        Traceback (most recent call last):
-        toolkit.errors.InputError: limits: 'pages' is not allowed; allowed: body_bytes, ...
-        """
-        names = [each.name for each in fields(cls)]
-        for name in values:
-            if name not in names:
-                raise InputError("limits", name, ", ".join(names))
-        return cls(**values)  # type: ignore[arg-type]  # checked when it is made
 
 
 LIMITS = Limits()

@@ -210,7 +210,7 @@ def as_snapshot(profile: Profile, answer: Answer) -> Answer:
     One of our shape, and one that cannot be read, come back as they are.
 
     >>> from toolkit.wire.profile import BUILT_IN
-    >>> shape = ListingShape("pairs", symbol="*", leg="{exchange}:{market}")
+    >>> shape = replace(BUILT_IN_LISTING, items="pairs", symbol="*", leg="{exchange}:{market}")
     >>> other = replace(BUILT_IN, listing=shape)
     >>> as_snapshot(other, Answer(200, {}, b'{"pairs": {"A_B": ["X:spot"]}}')).body
     b'{"items":[{"symbol":"A_B","venues":[{"exchange":"X","market":"spot"}]}],"rest":{...}}'
@@ -256,19 +256,20 @@ def _shapes(top: object) -> Iterator[ListingShape]:
     """Yield shapes that a listing may have, by its first item."""
     levels = upper_levels(top) if isinstance(top, dict) else ()
     for items, held in [(WHOLE, top), *(each for level in levels for each in level.items())]:
+        shape = replace(BUILT_IN_LISTING, items=items)
         if isinstance(held, dict):
-            named = ListingShape(items=items, symbol="*")
+            named = replace(shape, symbol="*")
             yield from _with_legs(named, next(iter(held.values()), None))
         elif isinstance(held, list) and held and isinstance(held[0], str):
             for between in _BETWEEN:
                 for leg in _LEGS:
-                    yield ListingShape(items, symbol="", legs="", leg=f"{{symbol}}{between}{leg}")
+                    yield replace(shape, symbol="", legs="", leg=f"{{symbol}}{between}{leg}")
         elif isinstance(held, list) and held:
             fields = values_of(held[0])
             for symbol in [name for name, value in fields.items() if isinstance(value, str)]:
-                yield from _with_legs(ListingShape(items, symbol, ""), [fields])
+                yield from _with_legs(replace(shape, symbol=symbol, legs=""), [fields])
                 for legs, value in fields.items():
-                    yield from _with_legs(ListingShape(items, symbol, legs), value)
+                    yield from _with_legs(replace(shape, symbol=symbol, legs=legs), value)
 
 
 def _with_legs(shape: ListingShape, legs: object) -> Iterator[ListingShape]:

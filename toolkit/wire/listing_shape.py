@@ -10,6 +10,7 @@ from toolkit.errors import InputError
 from toolkit.market import Leg, Market
 from toolkit.wire.conversion import name_of
 from toolkit.wire.exchange import Answer
+from toolkit.wire.layers import BUILT_IN_DOCUMENT
 from toolkit.wire.places import flat_answer, value_at
 from toolkit.wire.spelling import Spelling
 from toolkit.wire.templates import placeholders, reading
@@ -27,15 +28,15 @@ class ListingShape:
     and ``limit`` are parameters, ``truncated`` says whether there is more.
     """
 
-    items: str = "items"
-    symbol: str = "symbol"
-    legs: str = "venues"
-    leg: str = "{exchange}.{market}"
-    exchange: str = "exchange"
-    market: str = "market"
-    truncated: str = "truncated"
-    q: str = "q"
-    limit: str = "limit"
+    items: str
+    symbol: str
+    legs: str
+    leg: str
+    exchange: str
+    market: str
+    truncated: str
+    q: str
+    limit: str
 
     def __post_init__(self) -> None:
         leg_template("listing.leg", self.leg, pairs=False)
@@ -47,7 +48,8 @@ class ListingShape:
     def listed(self, items: msgspec.Raw) -> list[msgspec.Raw]:
         """Return the items as a list of objects, each with its symbol and its legs.
 
-        >>> shape = ListingShape(symbol="*", legs="")
+        >>> from dataclasses import replace
+        >>> shape = replace(BUILT_IN_LISTING, symbol="*", legs="")
         >>> [bytes(item) for item in shape.listed(msgspec.Raw(b'{"A_B": ["X.spot"]}'))]
         [b'{"*":"A_B","":["X.spot"]}']
         """
@@ -84,7 +86,8 @@ class ListingShape:
     def read_leg(self, said: object, spelling: Spelling) -> Leg:
         """Return a leg of a listing. Raises `InputError` for what is none.
 
-        >>> shape = ListingShape(leg="{exchange}:{market}")
+        >>> from dataclasses import replace
+        >>> shape = replace(BUILT_IN_LISTING, leg="{exchange}:{market}")
         >>> shape.read_leg("kraken:SPOT", Spelling({"spot": "SPOT"}, exchange_case="lower"))
         Leg(exchange='KRAKEN', market=<Market.SPOT: 'spot'>)
         """
@@ -119,5 +122,5 @@ _LEG = {"exchange", "market"}
 _PAIR = {f"{side}_{part}" for side in ("buy", "sell") for part in _LEG}
 
 
-BUILT_IN_LISTING = ListingShape()
+BUILT_IN_LISTING = ListingShape(**BUILT_IN_DOCUMENT["listing"])
 """The listing of docs/interface.md."""

@@ -8,37 +8,28 @@ converted is not put into a column under a wrong name, it is kept in ``extra``.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
 from toolkit.errors import WireError
 from toolkit.market import EventFamily, Family, Source
-from toolkit.tables import SERIES
 from toolkit.wire.declared import declared_fields, declared_key
-from toolkit.wire.event_routes import BUILT_IN_EVENTS, EventRoute
+from toolkit.wire.event_routes import EventRoute
 from toolkit.wire.exchange import UNREADABLE
 from toolkit.wire.findings import Finding
 from toolkit.wire.history_route import FieldRule, HistoryRoute
+from toolkit.wire.layers import BUILT_IN_DOCUMENT, PLAIN_PATH, Document, merged
 from toolkit.wire.limits import LIMITS, Limits
-from toolkit.wire.listing_shape import BUILT_IN_LISTING, ListingShape
+from toolkit.wire.listing_shape import ListingShape
 from toolkit.wire.snapshot_shape import SnapshotShape
 from toolkit.wire.spelling import AS_OURS, Spelling
-from toolkit.wire.stream_names import BUILT_IN_STREAMS, StreamNames
+from toolkit.wire.stream_names import StreamNames
 from toolkit.wire.told import Ok
 
-BUILT_IN_TOOLS: Mapping[str, str] = {
-    "schemas": "data.get_schemas",
-    "symbols": "data.search_symbols",
-    **{f"{family}_history": f"data.get_{family}_history" for family in Family},
-    **{f"{family}_events": f"data.get_{family}_events" for family in EventFamily},
-    "event_activity": "data.get_event_activity",
-    "spread_dashboard": "data.get_spread_dashboard",
-    "funding_overview": "data.get_funding_overview",
-}
+BUILT_IN_TOOLS: Mapping[str, str] = BUILT_IN_DOCUMENT["tools"]
 """The tools of docs/interface.md, by role."""
 
 
@@ -62,7 +53,6 @@ __all__ = [
     "BUILT_IN",
     "BUILT_IN_TOOLS",
     "LARGEST_PAGE",
-    "PLAIN_PATH",
     "SNAPSHOTS",
     "FieldRule",
     "Finding",
@@ -75,15 +65,15 @@ __all__ = [
 ]
 
 
-_Route = TypeVar("_Route", HistoryRoute, EventRoute)
+_PATHS = ("schemas_path", "symbols_path", "symbols_limit", "mcp_path", "error_message", "tools")
 
-SNAPSHOTS = {
-    "symbols": "/api/v1/data/symbols/search",
-    "activity": "/api/v1/data/event-activity",
-    "spread": "/api/v1/data/dashboards/spread",
-    "funding": "/api/v1/data/dashboards/funding-overview",
-}
+SNAPSHOTS = {kind: said["path"] for kind, said in BUILT_IN_DOCUMENT["snapshots"].items()}
 """The paths of the routes that are kept as whole answers, by kind."""
+_SHAPES = {
+    kind: SnapshotShape.of(kind, said)
+    for kind, said in BUILT_IN_DOCUMENT["snapshots"].items()
+    if "fields" in said
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,24 +81,36 @@ class Profile:
     """Everything the client needs to know about how a service speaks."""
 
     histories: Mapping[Family, HistoryRoute]
-    events: Mapping[EventFamily, EventRoute] = field(default_factory=lambda: BUILT_IN_EVENTS)
-    symbols_path: str = "/api/v1/data/symbols/search"
-    symbols_limit: int = 1000
-    listing: ListingShape = BUILT_IN_LISTING
-    spelling: Spelling = AS_OURS
-    schemas_path: str = "/api/v1/data/schemas"
-    snapshots: Mapping[str, str] = field(default_factory=lambda: SNAPSHOTS)
-    shapes: Mapping[str, SnapshotShape] = field(default_factory=dict)
-    streams: StreamNames = BUILT_IN_STREAMS
-    mcp_path: str = "/mcp"
-    error_message: str = ""
-    ok: Ok | None = None
-    tools: Mapping[str, str] = field(default_factory=lambda: BUILT_IN_TOOLS)
+    events: Mapping[EventFamily, EventRoute]
+    symbols_path: str
+    symbols_limit: int
+    listing: ListingShape
+    spelling: Spelling
+    schemas_path: str
+    snapshots: Mapping[str, str]
+    shapes: Mapping[str, SnapshotShape]
+    streams: StreamNames
+    mcp_path: str
+    error_message: str
+    ok: Ok | None
+    tools: Mapping[str, str]
+    document: Document = field(repr=False)
     source: Source | None = None
     schema_hash: str | None = None
     users_hash: str | None = None
     findings: tuple[Finding, ...] = field(default=())
     limits: Limits = field(default=LIMITS, repr=False)
+
+    def over(self, layer: Document) -> Profile:
+        """Lay another layer over the profile's document. Return the profile that both make.
+
+        `InputError` names the entry that cannot be meant.
+
+        >>> found = BUILT_IN.over({"history": {"price": {"next": "older"}}})
+        >>> found.histories[Family.PRICE].next, found.histories[Family.SPREAD].next
+        ('older', 'next_end_time')
+        """
+        return replace(self, **_parts(merged(self.document, layer), self.limits))
 
     @property
     def routes(self) -> dict[str, str]:
@@ -151,40 +153,38 @@ class Profile:
         return {names.get(name, name): v for name, v in given.items() if v is not None}
 
 
-_UNITS = {
-    Family.PRICE: {"ts": "s", "price": "quote", "mark_price": "quote", "volume": "quote"},
-    Family.SPREAD: {
-        "ts": "s",
-        "buy_price": "quote",
-        "sell_price": "quote",
-        "spread_pct": "percent",
-    },
-    Family.FUNDING: {
-        "ts": "s",
-        "buy_rate": "fraction_per_interval",
-        "sell_rate": "fraction_per_interval",
-        "buy_interval_hours": "hours",
-        "sell_interval_hours": "hours",
-        "differential_pct_8h": "percent_per_8h",
-    },
-}
+def _parts(document: Document, limits: Limits) -> dict[str, Any]:
+    """Return what a document says, as the values of a profile."""
+    spelling = Spelling(**document["spelling"])
+    spelling = AS_OURS if spelling == AS_OURS else spelling
+    shapes = {
+        kind: SnapshotShape.of(kind, document["snapshots"][kind], spelling) for kind in _SHAPES
+    }
+    return {
+        **{name: document[name] for name in _PATHS},
+        "document": document,
+        "histories": {
+            Family(family): HistoryRoute.of(Family(family), said, spelling, limits)
+            for family, said in document["history"].items()
+        },
+        "events": {
+            EventFamily(family): EventRoute.of(EventFamily(family), said, spelling, limits)
+            for family, said in document["events"].items()
+        },
+        "ok": Ok(**document["ok"]) if document["ok"]["place"] else None,
+        "listing": ListingShape(**document["listing"]),
+        "spelling": spelling,
+        "snapshots": {kind: said["path"] for kind, said in document["snapshots"].items()},
+        "shapes": {kind: shape for kind, shape in shapes.items() if shape != _SHAPES[kind]},
+        "streams": StreamNames(**document["streams"]),
+    }
 
 
-def _route(family: Family, units: Mapping[str, str]) -> HistoryRoute:
-    wanted = {c.name: c.unit for c in SERIES[family].columns}
-    rules = tuple(FieldRule(name, name, unit, wanted[name]) for name, unit in units.items())
-    path, tool = f"/api/v1/data/history/{family}", f"data.get_{family}_history"
-    return HistoryRoute(family, path, tool, {}, rules)
-
-
-BUILT_IN = Profile({family: _route(family, units) for family, units in _UNITS.items()})
+BUILT_IN = Profile(**_parts(BUILT_IN_DOCUMENT, LIMITS))
 """The profile of docs/interface.md."""
 
 LARGEST_PAGE = 5000
 """Rows asked for at most per page (docs/design.md, "Page size")."""
-
-PLAIN_PATH = re.compile(r"(?:/[A-Za-z0-9._~-]+)+")
-"""A route, and no address: the key goes to one host alone."""
 
 
 def with_schemas(profile: Profile, body: bytes) -> Profile:
@@ -206,23 +206,18 @@ def with_schemas(profile: Profile, body: bytes) -> Profile:
     document = document if isinstance(document, dict) else {}
     tools = document.get("tools")
     tools = tools if isinstance(tools, dict) else {}
-    histories = {
-        family: _history_with_schemas(route, tools, findings)
-        for family, route in profile.histories.items()
-    }
-    events = {
-        family: _events_with_schemas(route, tools, findings)
-        for family, route in profile.events.items()
-    }
+    layer: dict[str, Any] = {"history": {}, "events": {}}
+    for family, route in profile.histories.items():
+        layer["history"][family.value] = _said_of_history(route, tools, findings)
+    for log, log_route in profile.events.items():
+        layer["events"][log.value] = _said_of_log(log_route, tools, findings)
     search = _tool(tools, profile.symbols_path, "data.search_symbols") or {}
+    layer["symbols_path"] = _path(search, profile.symbols_path, findings)
+    layer |= _limit(search, "symbols_limit")
+    layer["tools"] = tools_by_route(profile.tools, profile.routes, tools)
     return replace(
-        profile,
-        histories=histories,
-        events=events,
+        profile.over(layer),
         source=_source(document.get("source"), findings),
-        symbols_path=_path(search, profile.symbols_path, findings),
-        symbols_limit=_limit(search) or profile.symbols_limit,
-        tools=tools_by_route(profile.tools, profile.routes, tools),
         schema_hash=hashlib.sha256(body).hexdigest(),
         findings=(*profile.findings, *findings),
     )
@@ -266,13 +261,13 @@ def _tool(tools: dict[str, Any], path: str, name: str) -> dict[str, Any] | None:
     return tool if isinstance(tool, dict) else None
 
 
-def _limit(tool: dict[str, Any]) -> int | None:
+def _limit(tool: dict[str, Any], name: str = "limit") -> dict[str, int]:
     """Read the largest page that the caller's plan allows from the tool's input schema."""
     try:
         maximum = tool["input_schema"]["properties"]["limit"]["maximum"]
     except (KeyError, TypeError):
-        return None
-    return maximum if type(maximum) is int and maximum > 0 else None
+        return {}
+    return {name: maximum} if type(maximum) is int and maximum > 0 else {}
 
 
 def _path(tool: dict[str, Any], built_in: str, findings: list[Finding]) -> str:
@@ -294,57 +289,52 @@ def _seconds(tool: dict[str, Any], name: str, findings: list[Finding]) -> int | 
     return None
 
 
-def _with_tool(
-    route: _Route, tools: dict[str, Any], findings: list[Finding]
-) -> tuple[_Route, dict[str, Any], dict[str, Any]]:
-    """Correct what any route has. Return its tool and the tool's paging too, {} where not given."""
+def _said_of(
+    route: HistoryRoute | EventRoute, tools: dict[str, Any], findings: list[Finding]
+) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """Return what is said of any route. And its tool and the tool's paging, {} where not given."""
     tool = _tool(tools, route.path, route.tool)
     if tool is None:
         findings.append(Finding("tool_missing", route.tool, "schemas does not describe this tool"))
-        return route, {}, {}
+        return {}, {}, {}
     paging = tool.get("pagination")
     paging = paging if isinstance(paging, dict) else {}
-    next_name, minimum = paging.get("next"), tool.get("minimum_plan")
-    changed = replace(
-        route,
-        path=_path(tool, route.path, findings),
-        next=next_name if isinstance(next_name, str) else route.next,
-        limit=_limit(tool) or route.limit,
-        retention_s=(
-            _seconds(tool, "retention_s", findings) if "retention_s" in tool else route.retention_s
-        ),
-        delay_s=_seconds(tool, "delay_s", findings) or 0,
-        minimum_plan=minimum if isinstance(minimum, str) else None,
-    )
-    return changed, tool, paging
+    said: dict[str, Any] = {"path": _path(tool, route.path, findings), **_limit(tool)}
+    if isinstance(paging.get("next"), str):
+        said["next"] = paging["next"]
+    if "retention_s" in tool:
+        said["retention_s"] = _seconds(tool, "retention_s", findings)
+    said["delay_s"] = _seconds(tool, "delay_s", findings) or 0
+    minimum = tool.get("minimum_plan")
+    said["minimum_plan"] = minimum if isinstance(minimum, str) else ""
+    return said, tool, paging
 
 
-def _history_with_schemas(
+def _said_of_history(
     route: HistoryRoute, tools: dict[str, Any], findings: list[Finding]
-) -> HistoryRoute:
-    route, tool, paging = _with_tool(route, tools, findings)
+) -> dict[str, Any]:
+    said, tool, paging = _said_of(route, tools, findings)
     for name, assumed in (("kind", "end_time"), ("order", "desc")):
         if (said_paging := paging.get(name, assumed)) != assumed:
             says = f"{name} is {said_paging!r:.80}, not {assumed!r}"
             findings.append(Finding("paging_differs", route.tool, says))
     record = tool.get("record")
-    record = record if isinstance(record, dict) else {}
-    fields = declared_fields(route, record, findings)
-    key = declared_key(route, record, findings)
-    limit = min(LARGEST_PAGE, route.limit)
-    return replace(route, fields=fields, key=key, limit=limit) if tool else route
+    if not isinstance(record, dict) or not tool:
+        record = {}
+    said["fields"] = declared_fields(route, record, findings)
+    if tool:
+        said["key"] = declared_key(route, record, findings)
+        said["limit"] = min(LARGEST_PAGE, said.get("limit", route.limit))
+    return said
 
 
-def _events_with_schemas(
+def _said_of_log(
     route: EventRoute, tools: dict[str, Any], findings: list[Finding]
-) -> EventRoute:
-    route, _, paging = _with_tool(route, tools, findings)
-    more, longest_s, largest = (paging.get(name) for name in ("more", "max_window_s", "max_limit"))
-    return replace(
-        route,
-        limit=largest if type(largest) is int and largest > 0 else route.limit,
-        longest_window_s=longest_s
-        if type(longest_s) is int and longest_s > 1
-        else route.longest_window_s,
-        more=more if isinstance(more, str) else route.more,
-    )
+) -> dict[str, Any]:
+    said, _, paging = _said_of(route, tools, findings)
+    for name, ours, least in (("max_window_s", "window_s", 2), ("max_limit", "limit", 1)):
+        if type(paging.get(name)) is int and paging[name] >= least:
+            said[ours] = paging[name]
+    if isinstance(paging.get("more"), str):
+        said["more"] = paging["more"]
+    return said

@@ -251,7 +251,7 @@ def _next(
     if said in _NOWHERE:
         return None
     try:
-        as_text = route.clock == "iso" or any(rule.text for rule in route.fields)
+        as_text = route.times == "iso" or any(rule.text for rule in route.fields)
         number = msgspec.json.decode(said, type=Time | float | str if as_text else Time | float)
         if isinstance(number, str):
             number = int(number) if number.isdecimal() else iso_ms(number) // 1000

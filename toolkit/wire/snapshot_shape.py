@@ -13,26 +13,16 @@ from typing import Any
 
 import msgspec
 
-from toolkit.market import EventFamily, SnapshotKind
-from toolkit.tables import SNAPSHOT_SERIES
 from toolkit.wire.conversion import converted, name_of
 from toolkit.wire.exchange import UNREADABLE, Answer
-from toolkit.wire.history_route import FieldRule
+from toolkit.wire.history_route import FieldRule, field_rules
+from toolkit.wire.layers import BUILT_IN_DOCUMENT, Document
+from toolkit.wire.listing_shape import leg_template
 from toolkit.wire.places import WHOLE, flat_answer, leaves
-from toolkit.wire.snapshots import ITEM_FIELDS
+from toolkit.wire.snapshots import NULLABLE
 from toolkit.wire.spelling import AS_OURS, Spelling
 
-_SERIES = (SnapshotKind.SPREAD.value, SnapshotKind.FUNDING.value)
 _DAY = {"window_s": 86_400}
-SHAPED: Mapping[str, Mapping[str, str]] = {
-    "activity": {family.value: "count" for family in EventFamily},
-    **{
-        kind: {name: "" for name, wanted in ITEM_FIELDS[kind].items() if wanted is str}
-        | {c.name: c.unit for c in SNAPSHOT_SERIES[f"snapshot-{kind}"].values if c.name != "extra"}
-        for kind in _SERIES
-    },
-}
-"""The fields that places may be given for, by kind of snapshot, each with its unit, "" for text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,18 +38,24 @@ class SnapshotShape:
     kind: str
     fields: tuple[FieldRule, ...]
     items: str = "items"
-    leg: str | None = None
+    leg: str = ""
     spelling: Spelling = AS_OURS
 
     @classmethod
-    def built_in(cls, kind: str) -> SnapshotShape:
-        """Return the shape of docs/interface.md.
+    def of(cls, kind: str, said: Document, spelling: Spelling = AS_OURS) -> SnapshotShape:
+        """Make the shape of a document. `InputError` names the entry that cannot be meant.
 
-        >>> SnapshotShape.built_in("activity").fields[0].unit
+        >>> SnapshotShape.of("activity", BUILT_IN_DOCUMENT["snapshots"]["activity"]).fields[0].unit
         'count'
         """
-        fields = tuple(FieldRule(name, name, unit, unit) for name, unit in SHAPED[kind].items())
-        return cls(kind, fields)
+        where = f"snapshots.{kind}"
+        built_in = BUILT_IN_DOCUMENT["snapshots"][kind]["fields"]
+        wanted = {column: field["unit"] for column, field in built_in.items()}
+        text, leg = said["numbers"] == "text", said.get("leg", "")
+        fields = field_rules(where, said["fields"], wanted, text=text, absent=NULLABLE)
+        if leg:
+            leg_template(f"{where}.leg", leg)
+        return cls(kind, fields, said.get("items", ""), leg, spelling)
 
     def ours(self, answer: Answer) -> Answer:
         """Return an answer in our shape, as it is where its items are not found.

@@ -5,13 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
 
 from toolkit.errors import InputError
 from toolkit.market import Leg, Market, Symbol, Trajectory
 from toolkit.wire.templates import filled, placeholders, reading
-
-_SYMBOL = "{base}_{quote}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,21 +29,21 @@ class Spelling:
     markets: Mapping[str, str] = field(default_factory=dict)
     exchanges: Mapping[str, str] = field(default_factory=dict)
     symbols: Mapping[str, str] = field(default_factory=dict)
-    exchange_case: Literal["upper", "lower"] | None = None
-    symbol_case: Literal["upper", "lower"] | None = None
-    symbol: str = _SYMBOL
+    exchange_case: str = ""
+    symbol_case: str = ""
+    symbol: str = "{base}_{quote}"
 
     def __post_init__(self) -> None:
         allowed = "{base} and {quote} with something between them, e.g. {base}-{quote}"
         if _pattern(self.symbol) is None:
-            raise InputError("symbol", self.symbol, allowed)
+            raise InputError("spelling.symbol", self.symbol, allowed)
         for name, said in (("markets", self.markets), ("exchanges", self.exchanges)):
             twice = [word for word in said.values() if list(said.values()).count(word) > 1]
             if twice:
-                raise InputError(name, twice[0], "a word of its own for each name")
+                raise InputError(f"spelling.{name}", twice[0], "a word of its own for each name")
         for market in self.markets:
             if market not in list(Market):
-                raise InputError("markets", market, Market)
+                raise InputError("spelling.markets", market, Market)
 
     def values(self, trajectory: Trajectory) -> dict[str, str]:
         """Return the service's words for the parts of a trajectory, by their placeholders."""

@@ -66,7 +66,7 @@ def _pages(
     client: Client, family: EventFamily, window: Interval, lifecycle: str | None
 ) -> Iterator[EventPage]:
     """Yield the pages of a window of any length, in parts that the log answers."""
-    longest_s = client.profile().events[family].longest_window_s
+    longest_s = client.profile().events[family].window_s
     for start in range(window.start, window.end, longest_s):
         part = Interval(start, min(start + longest_s, window.end))
         yield from client.event_pages(family, part, lifecycle=lifecycle)

@@ -298,7 +298,7 @@ def test_schemas_may_rename_the_cursor_and_say_depth_and_delay() -> None:
     route = with_schemas(BUILT_IN, body).events[EventFamily.SPREAD]
 
     assert (route.next, route.more, route.limit) == ("token", "further", 9)
-    assert (route.longest_window_s, route.retention_s, route.delay_s) == (7200, 3600, 60)
+    assert (route.window_s, route.retention_s, route.delay_s) == (7200, 3600, 60)
 
 
 def endless(items: Callable[[int], list[dict[str, object]]]) -> Callable[[Request], object]:

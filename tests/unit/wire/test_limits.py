@@ -30,11 +30,11 @@ def profile(folder: Path, text: str) -> UserProfile:
 @pytest.mark.parametrize("value", [0, -1, True, "9", None, float("nan"), float("inf"), 1.5])
 def test_a_limit_is_above_nothing_and_whole_where_it_counts(name: str, value: object) -> None:
     if name.endswith("_s") and value == 1.5:
-        assert getattr(Limits.named({name: value}), name) == 1.5
+        assert getattr(Limits(**{name: value}), name) == 1.5
         return
     verdict = "nothing is given" if value is None else ".* is not allowed"
     with pytest.raises(InputError, match=rf"^limits\.{name}: {verdict}; allowed: "):
-        Limits.named({name: value})
+        Limits(**{name: value})
 
 
 def test_the_profile_sets_the_limits_of_every_client(tmp_path: Path) -> None:

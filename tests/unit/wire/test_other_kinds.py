@@ -335,7 +335,7 @@ def test_a_log_is_asked_by_templates_and_one_without_a_value_is_left_out(profile
 def test_a_log_s_longest_window_its_depth_and_its_delay_are_the_file_s(profile) -> None:
     said = "window_s = 86400\nretention_s = 604800\ndelay_s = 300\n"
     route = profile(f"[events.splash]\n{said}").events[EventFamily.SPLASH]
-    assert (route.longest_window_s, route.retention_s, route.delay_s) == (86_400, 604_800, 300)
+    assert (route.window_s, route.retention_s, route.delay_s) == (86_400, 604_800, 300)
     assert profile("[history.price]\ndelay_s = 0\n").histories[Family.PRICE].delay_s == 0
 
 

@@ -422,7 +422,7 @@ def test_a_page_of_another_trajectory_is_refused(family, head) -> None:
 
 
 def test_the_names_asked_with_are_the_names_looked_for() -> None:
-    route = replace(PRICE, parameters={"exchange": "venue"})
+    route = replace(PRICE, parameters={**PRICE.parameters, "exchange": "venue"})
     assert read('{"venue":"KRAKEN","exchange":"X","items":[]}', route).frame.height == 0
     with pytest.raises(WireError, match="venue is 'X', asked was 'KRAKEN'"):
         read('{"venue":"X","items":[]}', route)

@@ -42,7 +42,7 @@ from toolkit.wire.stream import (
     read_market_message,
     subscription,
 )
-from toolkit.wire.stream_names import BUILT_IN_STREAMS, StreamNames
+from toolkit.wire.stream_names import BUILT_IN_STREAMS
 from toolkit.wire.user_profile import UserProfile
 
 STEADY = ReconnectPolicy(fraction=lambda: 1.0)
@@ -241,7 +241,8 @@ def test_a_policy_without_time_is_refused(name: str) -> None:
 @pytest.mark.parametrize("renamed", [{}, {"symbol": "pair", "buy_exchange": "long"}])
 def test_a_subscription_names_the_trajectory_as_the_route_does(renamed: dict[str, str]) -> None:
     key = Trajectory.parse("BTC_USDT:ALPHA.spot:BETA.futures")
-    route = replace(BUILT_IN.histories[Family.SPREAD], parameters=renamed)
+    found = BUILT_IN.over({"history": {"spread": {"parameters": renamed}}})
+    route = found.histories[Family.SPREAD]
     said = msgspec.json.decode(subscription(BUILT_IN_STREAMS, route, key, 3))
     assert said == {
         "action": "subscribe",
@@ -256,7 +257,8 @@ def test_a_subscription_names_the_trajectory_as_the_route_does(renamed: dict[str
 
 
 def test_names_of_another_service_are_a_matter_of_the_profile() -> None:
-    names = StreamNames(
+    names = replace(
+        BUILT_IN_STREAMS,
         channels={**BUILT_IN_STREAMS.channels, Family.PRICE: "ticker"},
         fields={**BUILT_IN_STREAMS.fields, "action": "op", "item": "data"},
         words={**BUILT_IN_STREAMS.words, "subscribe": "sub", "error": "failed"},

@@ -121,7 +121,7 @@ class Derivation:
         times = by_time(rows, ts, unit)
         self._draft.prove(section, "items", place, route.items)
         self._draft.field(section, "ts", ts, unit)
-        route = replace(self.profile().histories[family], oldest_first=route.oldest_first)
+        route = replace(self.profile().histories[family], order=route.order)
         self._prove_order(route, trajectory, answer, times)
         if self.profile().histories[family].oldest_first and not route.oldest_first:
             return self._read(trajectory)
@@ -192,7 +192,7 @@ class Derivation:
                 self._draft.prove(section, "ask", ask, None)
                 self._draft.prove(section, "next", place, route.next)
                 self._draft.prove(section, "order", "oldest_first", None)
-                self._draft.prove(section, "times", clock, route.clock)
+                self._draft.prove(section, "times", clock, route.times)
 
     def derive_log(self, family: EventFamily) -> None:
         """Prove where a log has its documents, their time, and the cursor of the next page."""

@@ -225,7 +225,7 @@ def mcp_check(settings: Settings, profile: Profile, draft: ProfileDraft) -> Chec
 
 def socket_checks(client: Client, profile: Profile, draft: ProfileDraft) -> Iterator[Check]:
     """Check an upgrade at each socket's path."""
-    events = {family.value: path for family, path in profile.streams.events.items()}
+    events = dict(profile.streams.events)
     for place, path in {"market": profile.streams.market, **events}.items():
         name = f"{place} events" if place in events else place
         outcome = upgrade(client, path)
