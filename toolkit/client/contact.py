@@ -34,6 +34,7 @@ from toolkit.market import (
 from toolkit.wire.address import base_address, sends_key_in_clear
 from toolkit.wire.allowance import Allowance, read_allowance
 from toolkit.wire.exchange import (
+    ANSWERED,
     SPENT,
     Answer,
     Failure,
@@ -207,7 +208,7 @@ class Contact(Shown):
         """
         said = {name.lower(): self.without_key(value) for name, value in headers}
         counts_as = None
-        if status == 200:
+        if status in ANSWERED:
             found = Answer(status, said, self.struck(body), url)
             counts_as, says = told(found, (self._profile or self.assumed).ok)
             if counts_as is None:

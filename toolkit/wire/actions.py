@@ -13,7 +13,7 @@ import msgspec
 
 from toolkit.wire.conversion import name_of
 from toolkit.wire.event_routes import EventRoute
-from toolkit.wire.exchange import HEADER, UNREADABLE, Request
+from toolkit.wire.exchange import ANSWERED, HEADER, UNREADABLE, Request
 from toolkit.wire.profile import Profile
 from toolkit.wire.stream_names import StreamNames
 
@@ -79,7 +79,7 @@ def answer_of(names: StreamNames, message: bytes, identity: int) -> tuple[int, f
     status = _value(said, "status")
     waits = [_value(said, name) for name in _WAITS]
     wait_s = next((float(each) for each in waits if type(each) in (int, float)), None)
-    return status if type(status) is int and status not in (200, 204) else 500, wait_s
+    return status if type(status) is int and status not in ANSWERED else 500, wait_s
 
 
 def _value(said: Mapping[str, msgspec.Raw], name: str) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 from decimal import Context, Decimal
 from typing import Annotated, Any
 
@@ -18,6 +19,8 @@ from toolkit.wire.moments import iso_ms
 
 _DECIMALS = Context(prec=40)
 _EXACT = 2**53  # whole numbers up to here are exact as floats
+_PRINTED = re.compile(r"([+-]?)0*(\d{1,3}(?:,\d{3})+|\d+)(\.\d+)?([eE][+-]?\d+)?( ?%)?")
+_SPAN = re.compile(r"P(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")
 
 
 def name_of(value: object) -> object:
@@ -29,6 +32,34 @@ def name_of(value: object) -> object:
     if type(value) is int or (type(value) is float and value % 1 == 0 and abs(value) <= _EXACT):
         return str(int(value))
     return value
+
+
+def plain_number(text: str, unit: str) -> str:
+    """Return the JSON number of one that is printed: with a sign, commas of thousands, a %.
+
+    Raises `msgspec.DecodeError` for any other text, and for a % of a unit that is no percent.
+
+    >>> plain_number("+1,234.50", "quote"), plain_number("−0.125%", "percent")
+    ('1234.50', '-0.125')
+    """
+    found = _PRINTED.fullmatch(text.strip().replace("\u2212", "-"))
+    if found is None or (found[5] and not unit.startswith("percent")):
+        raise msgspec.DecodeError(f"{text!r:.40} is no number in {unit}")
+    sign, whole, *rest = (part or "" for part in found.groups()[:4])
+    return f"{sign.replace('+', '')}{whole.replace(',', '')}{''.join(rest)}"
+
+
+def _span_hours(text: str) -> float:
+    """Read an ISO 8601 duration of weeks, days, hours, minutes and seconds as hours.
+
+    >>> _span_hours("PT8H"), _span_hours("P1DT30M")
+    (8.0, 24.5)
+    """
+    found = _SPAN.fullmatch(text)
+    if found is None or not any(found.groups()):
+        raise msgspec.DecodeError(f"{text!r:.40} is no duration in ISO 8601, such as PT8H")
+    weeks, days, hours, minutes, seconds = (float(part or 0) for part in found.groups())
+    return 168 * weeks + 24 * days + hours + minutes / 60 + seconds / 3600
 
 
 def converted_text(text: str, unit: str, wanted: str) -> float:
@@ -74,7 +105,8 @@ def number_of(rule: FieldRule, value: float | str | None) -> int | float | None:
     if not isinstance(value, str):
         return value * rule.factor + 0.0 if value is not None and _in_decimals(rule) else value
     if rule.unit == "iso":
-        return iso_ms(value)
+        return _span_hours(value) if rule.wanted == "hours" else iso_ms(value)
+    value = plain_number(value, rule.unit) if rule.printed else value
     if rule.column == "ts":
         return int(msgspec.json.decode(value, type=Time))
     if not _in_decimals(rule):
@@ -92,22 +124,25 @@ def converted(rule: FieldRule, value: object) -> object:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return value
     try:
-        if rule.unit == "iso":
+        if rule.unit == "iso" and rule.wanted == "s":
             return iso_ms(value) // 1000 if isinstance(value, str) else str(value)
         if isinstance(value, str) and not rule.text:
             return value
         number = number_of(rule, value) or 0
-        if not _in_decimals(rule) and rule.factor != 1.0:
+        if not rule.linear:
+            number = rule.ours(number)
+        elif not _in_decimals(rule) and rule.factor != 1.0:
             number = number * rule.factor + 0.0
         whole = rule.wanted == "s" or (rule.wanted == "count" and number % 1 == 0)
         return math.floor(number) if whole else number
-    except (*UNREADABLE, OverflowError):
+    except (*UNREADABLE, ArithmeticError):
         return value
 
 
 def _in_decimals(rule: FieldRule) -> bool:
     """Check for a field whose values are converted one by one, as `scaled` does not do again."""
-    return rule.text and rule.column != "ts" and rule.hours is None and rule.factor != 1.0
+    converted = rule.column != "ts" and rule.hours is None and rule.factor != 1.0
+    return rule.text and rule.linear and converted
 
 
 def scaled(route: HistoryRoute, frame: pl.DataFrame, findings: list[Finding]) -> pl.DataFrame:
@@ -131,6 +166,9 @@ def scaled(route: HistoryRoute, frame: pl.DataFrame, findings: list[Finding]) ->
                 says = f"{rule.unit} without {rule.hours} in {lost} of {frame.height} rows: null"
                 findings.append(Finding("interval_missing", f"{route.path}.{rule.wire}", says))
             frame = whole
+        elif not rule.linear:
+            turned = rule.ours(column)
+            frame = frame.with_columns(pl.when(turned.is_finite()).then(turned).alias(rule.column))
         elif rule.factor != 1.0 and not _in_decimals(rule):
             frame = frame.with_columns(column * rule.factor + 0.0)  # no -0.0 of a sign turned
     return frame

@@ -17,13 +17,13 @@ from toolkit.errors import InputError
 from toolkit.intervals import Interval
 from toolkit.market import UNIT_FACTORS, EventFamily, unit_factor
 from toolkit.tables import EVENT
-from toolkit.wire.conversion import converted_text
+from toolkit.wire.conversion import converted_text, plain_number
 from toolkit.wire.exchange import UNREADABLE, Answer
 from toolkit.wire.layers import BUILT_IN_DOCUMENT, Document
 from toolkit.wire.limits import LIMITS, Limits
 from toolkit.wire.listing_shape import leg_template
 from toolkit.wire.moments import clock_value, iso_ms
-from toolkit.wire.places import flat_answer
+from toolkit.wire.places import WHOLE, flat_answer
 from toolkit.wire.spelling import AS_OURS, Spelling
 from toolkit.wire.templates import check_templates, filled_query, placeholders
 
@@ -55,6 +55,7 @@ class EventRoute:
     tool: str
     path: str
     items: str
+    rows: str
     next: str
     more: str
     limit: int
@@ -83,6 +84,7 @@ class EventRoute:
         where = f"events.{family}"
         parts: dict[str, Any] = {
             **said,
+            "items": WHOLE if said["rows"] == "lines" else said["items"],
             "retention_s": None if said["retention_s"] == math.inf else said["retention_s"],
             "volatile": tuple(said["volatile"]),
             "paths": {column: tuple(places) for column, places in said["paths"].items()},
@@ -90,6 +92,8 @@ class EventRoute:
         tool = BUILT_IN_DOCUMENT["tools"][f"{family}_events"]
         route = cls(family=family, tool=tool, spelling=spelling, limits=limits, **parts)
         check_templates(f"{where}.ask", route.ask, route.placeholders)
+        if route.rows == "columns":
+            raise InputError(f"{where}.rows", route.rows, "list, keyed, lines: a document is whole")
         for column, unit in route.units.items():
             try:
                 unit_factor(unit, UNITS[column])
@@ -143,7 +147,7 @@ class EventRoute:
 
     def flat(self, answer: Answer) -> Answer:
         """Return an answer with its documents and cursor at the top: see `toolkit.wire.places`."""
-        return flat_answer(answer, self.items, (self.next, self.more), ())
+        return flat_answer(answer, self.items, (self.next, self.more), (), self.rows)
 
     @property
     def is_ours(self) -> bool:
@@ -178,9 +182,10 @@ class EventRoute:
                 return None if value is None else str(value)  # of no unit that is known
             with contextlib.suppress(*UNREADABLE):
                 value = iso_ms(value)
-        elif isinstance(value, str) and self.numbers == "text":
+        elif isinstance(value, str) and self.numbers != "json":
             with contextlib.suppress(*UNREADABLE):
-                return converted_text(value, unit, wanted)
+                text = plain_number(value, unit) if self.numbers == "printed" else value
+                return converted_text(text, unit, wanted)
         if unit == wanted or not isinstance(value, int | float):
             return value
         if wanted in ("s", "ms"):

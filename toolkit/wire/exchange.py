@@ -42,8 +42,8 @@ HEADER = "header:"
 NO_CONTENT = 204
 """The status of an empty page that has no body."""
 
-ANSWERED = frozenset({200, NO_CONTENT})
-"""The statuses of what was asked for. Any other is a refusal."""
+ANSWERED = frozenset(range(200, 300)) - {205}
+"""The statuses of what was asked for. Any other is a refusal, and 205 has no body."""
 
 SPENT = 429
 """The status of a refusal because the quota is spent."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
+
+import polars as pl
 
 from toolkit.errors import InputError
 from toolkit.market import UNIT_FACTORS, Family, Trajectory, unit_factor
@@ -14,10 +16,11 @@ from toolkit.wire.exchange import Answer
 from toolkit.wire.layers import BUILT_IN_DOCUMENT, Document
 from toolkit.wire.limits import LIMITS, Limits
 from toolkit.wire.moments import clock_value
-from toolkit.wire.places import flat_answer, is_nameable
+from toolkit.wire.places import WHOLE, flat_answer, is_nameable
 from toolkit.wire.spelling import AS_OURS, Spelling
 from toolkit.wire.templates import check_templates, filled, filled_query, placeholders
 
+_Value = TypeVar("_Value", float, pl.Expr)
 _AN_HOUR = "fraction_per_hour"
 _USUAL_STEP_S = {Family.FUNDING: 3_600}
 OF_PAGE = ("start_time", "end_time", "limit")
@@ -29,7 +32,9 @@ class FieldRule:
     """A field of a wire record: the column it fills, its name, unit and sign on the wire.
 
     ``wire`` is a place in the row: see `toolkit.wire.places`. With ``text`` its numbers may be text
-    of a JSON number, such as ``"97.6"``. A ``constant`` fills the column, and no field is read.
+    of a JSON number, such as ``"97.6"``, with ``printed`` also one such as ``"+1,234.5"``. With
+    ``inverse`` a spread is that of the price of the leg bought over that of the leg sold. A
+    ``constant`` fills the column, and no field is read.
     """
 
     column: str
@@ -38,7 +43,33 @@ class FieldRule:
     wanted: str
     text: bool = False
     reversed: bool = False
+    inverse: bool = False
+    printed: bool = False
     constant: float | None = None
+
+    @property
+    def kind(self) -> tuple[bool, bool]:
+        """What its values are decoded as: a time, text in ISO 8601, or a number."""
+        return self.column == "ts", self.unit == "iso"
+
+    @property
+    def linear(self) -> bool:
+        """Whether a value is multiplied alone. A ratio is not, nor one of the other leg."""
+        return self.unit != "ratio" and not self.inverse
+
+    def ours(self, value: _Value) -> _Value:
+        """Return a spread that is a ratio or of the other leg, in the column's unit: exactly.
+
+        >>> round(FieldRule("spread_pct", "s", "bps", "percent", inverse=True).ours(-100.0), 9)
+        1.01010101
+        >>> FieldRule("spread_pct", "s", "ratio", "percent").ours(1.25)
+        25.0
+        """
+        unit = "fraction" if self.unit == "ratio" else self.unit
+        value = value - 1.0 if self.unit == "ratio" else value * unit_factor(unit, "fraction")
+        value = -value if self.reversed else value
+        value = -value / (value + 1.0) if self.inverse else value
+        return value * unit_factor("fraction", self.wanted) + 0.0
 
     @property
     def factor(self) -> float:
@@ -48,7 +79,9 @@ class FieldRule:
         0.01
         """
         wanted = _AN_HOUR if self.hours else self.wanted
-        return unit_factor(self.unit, wanted) * (-1 if self.reversed else 1)
+        unit = "fraction" if (self.unit, wanted) == ("ratio", "percent") else self.unit
+        unit = wanted if (unit, wanted) == ("iso", "hours") else unit  # a duration, read as hours
+        return unit_factor(unit, wanted) * (-1 if self.reversed else 1)
 
     @property
     def hours(self) -> str | None:
@@ -64,20 +97,16 @@ class FieldRule:
 
 
 def field_rules(
-    where: str,
-    said: Document,
-    wanted: Mapping[str, str],
-    *,
-    text: bool,
-    absent: Collection[str] = (),
+    where: str, said: Document, wanted: Mapping[str, str], absent: Collection[str] = ()
 ) -> tuple[FieldRule, ...]:
-    """Return the rules of a document's fields. A field of no unit that is known has none.
+    """Return the rules of a section's fields. A field of no unit that is known has none.
 
     A number in place of a field's ``wire`` fills its column: see `toolkit.wire.layers.merged`.
     ``wanted`` has the units of the columns. Those of ``absent`` may be at no place, "".
     """
-    rules = []
-    for column, field_ in said.items():
+    rules: list[FieldRule] = []
+    numbers = {"text": said["numbers"] != "json", "printed": said["numbers"] == "printed"}
+    for column, field_ in said["fields"].items():
         wire, unit = field_["wire"], field_["unit"]
         if not isinstance(wire, str):
             rules.append(FieldRule(column, "", "hours", wanted[column], constant=float(wire)))
@@ -87,12 +116,18 @@ def field_rules(
             raise InputError(f"{where}.fields.{column}.wire", wire, allowed)
         if unit is None:  # schemas gave it none that can be used, and nor does the user
             continue
-        turned = field_.get("reversed", False)
-        rule = FieldRule(column, wire, unit, wanted[column], text=text, reversed=turned)
+        way = {name: field_[name] for name in ("reversed", "inverse") if name in field_}
+        rule = FieldRule(column, wire, unit, wanted[column], **numbers, **way)
         try:
             _ = rule.factor
         except InputError as error:
             raise InputError(f"{where}.fields.{column}.unit", unit, error.allowed) from None
+        if unit == "ratio" and rule.reversed:
+            raise InputError(f"{where}.fields.{column}.reversed", True, "inverse = true of a ratio")
+        for other in rules:
+            if wire and other.wire == wire and other.kind != rule.kind:
+                allowed = f"another place than that of {other.column}"
+                raise InputError(f"{where}.fields.{column}.wire", wire, allowed)
         rules.append(rule)
     return tuple(rules)
 
@@ -112,6 +147,7 @@ class HistoryRoute:
     tool: str
     path: str
     items: str
+    rows: str
     next: str
     limit: int
     order: str
@@ -135,9 +171,10 @@ class HistoryRoute:
         wanted = {column.name: column.unit for column in SERIES[family].columns}
         parts: dict[str, Any] = {
             **said,
+            "items": WHOLE if said["rows"] == "lines" else said["items"],
             "key": tuple(said["key"]),
             "retention_s": None if said["retention_s"] == math.inf else said["retention_s"],
-            "fields": field_rules(where, said["fields"], wanted, text=said["numbers"] == "text"),
+            "fields": field_rules(where, said, wanted),
         }
         tool = BUILT_IN_DOCUMENT["tools"][f"{family}_history"]
         route = cls(family=family, tool=tool, spelling=spelling, limits=limits, **parts)
@@ -231,7 +268,7 @@ class HistoryRoute:
     def flat(self, answer: Answer) -> Answer:
         """Return an answer with its rows and fields at the top: see `toolkit.wire.places`."""
         wires = tuple(rule.wire for rule in self.sent)
-        return flat_answer(answer, self.items, (self.next,), wires)
+        return flat_answer(answer, self.items, (self.next,), wires, self.rows)
 
     def rule(self, column: str) -> FieldRule | None:
         """Return the rule of the field that fills a column, None where no field does.

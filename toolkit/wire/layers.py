@@ -30,7 +30,8 @@ PLAIN_PATH = re.compile(r"(?:/[A-Za-z0-9._~-]+)+")
 _CASES = ("upper", "lower")
 _CHOICES: Mapping[str, Sequence[str]] = {
     "times": ("s", "ms", "us", "ns", "iso"),
-    "numbers": ("json", "text"),
+    "numbers": ("json", "text", "printed"),
+    "rows": ("list", "columns", "keyed", "lines"),
     "order": ("newest_first", "oldest_first"),
     "exchange_case": _CASES,
     "symbol_case": _CASES,

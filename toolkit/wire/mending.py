@@ -23,6 +23,7 @@ Read = TypeVar("Read")
 _TOKEN = re.compile(rb'("(?:[^"\\]++|\\.)*+"?)(\s*:)?|(?<![\w.])[-+]?[A-Za-z]\w*', re.DOTALL)
 _WORDS = (b"true", b"false", b"null")
 _PART = 2**20
+_LINES = msgspec.json.Decoder(msgspec.Raw)
 
 
 def read_mended(
@@ -70,10 +71,16 @@ def checked_json(body: bytes) -> bytes:
 
 
 def _is_json(body: bytes) -> bool:
+    """Check for JSON, or a value of JSON on each line."""
     try:
-        return checked_json(body) is body
+        check_text(body)
+        _LINES.decode_lines(body)
     except UNREADABLE:
-        return False
+        try:
+            return checked_json(body) is body
+        except UNREADABLE:
+            return False
+    return True
 
 
 def _mended(body: bytes, path: str) -> tuple[bytes, list[Finding]]:

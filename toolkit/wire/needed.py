@@ -19,6 +19,7 @@ import polars as pl
 from toolkit.errors import WireError
 from toolkit.market import Family
 from toolkit.tables import SERIES
+from toolkit.wire.conversion import plain_number
 from toolkit.wire.exchange import UNREADABLE, Answer
 from toolkit.wire.profile import HistoryRoute
 from toolkit.wire.survey import rows_of, shown_fields, survey_fields
@@ -89,7 +90,8 @@ def _why(route: HistoryRoute, column: str, rows: Sequence[Mapping[str, Any]]) ->
     if example is None:
         return _NULL
     if isinstance(example, str):
-        readable = _readable(route, 'numbers = "text"') if _is_number(example) else _NO_LINE
+        form = _form_of(example, rule.unit if rule else "")
+        readable = _readable(route, f'numbers = "{form}"') if form else _NO_LINE
         return f"the service sends text {example!r:.40}; {readable}"
     if rule is None:
         line = f'fields.{column} = {{ unit = "{_unit(route, column)}" }}'
@@ -125,12 +127,15 @@ def _unit(route: HistoryRoute, column: str) -> str:
     return next(c.unit for c in SERIES[route.family].columns if c.name == column)
 
 
-def _is_number(text: str) -> bool:
-    try:
-        msgspec.json.decode(text, type=float)
-    except UNREADABLE:
-        return False
-    return True
+def _form_of(text: str, unit: str) -> str:
+    """Return the form of numbers that a text has, "" where it is no number."""
+    for form, read in (("text", str), ("printed", lambda number: plain_number(number, unit))):
+        try:
+            msgspec.json.decode(read(text), type=float)
+        except UNREADABLE:
+            continue
+        return form
+    return ""
 
 
 def _refused(route: HistoryRoute, column: str, why: str, height: int, answer: Answer) -> WireError:

@@ -1,6 +1,7 @@
 """Places in JSON: where an answer keeps its rows, and a row its fields.
 
-``px.last`` is the field ``last`` of the object ``px``. ``[1]`` is the second value of a list.
+``px.last`` is the field ``last`` of the object ``px``. ``[1]`` is the second value of a list, and
+in a document ``[-1]`` the last.
 ``header:x-next`` is a header of the answer. A field that is called so as it is comes first: a
 service may well call one ``px.last``.
 
@@ -15,6 +16,7 @@ import functools
 import itertools
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -23,7 +25,10 @@ from toolkit.wire.exchange import HEADER, UNREADABLE, Answer
 
 WHOLE = "[]"
 """The place of rows that are the answer itself."""
-_STEP = re.compile(r"\[\d+\]|[^.\[\]]+")
+FIRST_NAME = "*1"
+"""The place of the name that a row has in the object that holds it."""
+_DIGITS = 19
+_STEP = re.compile(r"\[\d+\]|\[-1\]|[^.\[\]]+")
 _DEEPEST = 6
 _Parts = dict[str, msgspec.Raw]
 
@@ -59,7 +64,7 @@ def value_at(value: object, place: str) -> object:
             value = value.get(step)
         elif isinstance(value, list) and step.startswith("["):
             at = int(step[1:-1])
-            value = value[at] if at < len(value) else None
+            value = value[at] if at < len(value) and value else None
         else:
             return None
     return value
@@ -140,20 +145,33 @@ def leaves(value: object, prefix: str = "", deepest: int = 50) -> dict[str, Any]
     return found
 
 
-def flat_answer(answer: Answer, items: str, beside: Sequence[str], fields: Sequence[str]) -> Answer:
+def flat_answer(
+    answer: Answer,
+    items: str,
+    beside: Sequence[str],
+    fields: Sequence[str],
+    rows: str = "list",
+) -> Answer:
     """Return an answer with its rows, and the values beside them, at the top under their places.
 
-    ``fields`` are the places in each row. An answer without such places, and one that is no JSON
-    object, comes back as it is: who reads it says what it lacks.
+    ``fields`` are the places in each row. ``rows`` says how the rows are held: as a list, as an
+    object of columns, as an object whose names are ``*1`` of each row, or as a JSON value on each
+    line of the body. An answer without such places, and one that is no JSON object, comes back as
+    it is: who reads it says what it lacks.
 
     >>> body = b'{"result": {"data": [[60, {"last": 3}, "x"]]}}'
     >>> flat = flat_answer(Answer(200, {"x-next": "60"}, body), "result.data", ["header:x-next"],
     ...                    ["[0]", "[1].last"])
     >>> flat.body
     b'{"result.data":[{"[0]":60,"[1].last":3,"[2]":"x"}],"header:x-next":60}'
+    >>> flat_answer(Answer(200, {}, b'{"t": [60, 0], "p": [3, 4]}'), "[]", [], [], "columns").body
+    b'{"[]":[{"t":60,"p":3},{"t":0,"p":4}]}'
     """
-    if all(map(is_plain, (items, *beside, *fields))):
+    if rows == "list" and all(map(is_plain, (items, *beside, *fields))):
         return answer
+    if rows == "lines":
+        lines = (line for line in answer.body.splitlines() if line.strip())
+        answer = replace(answer, body=b"[%b]" % b",".join(lines))
     try:
         top = _parts(msgspec.Raw(answer.body), at_top=items)
     except UNREADABLE:
@@ -168,6 +186,9 @@ def flat_answer(answer: Answer, items: str, beside: Sequence[str], fields: Seque
             rest = _taken(msgspec.Raw(msgspec.json.encode(top)), _tree([place]), taken)
             top = (None if rest is None else _parts(rest)) or {}
             top |= taken
+    if items in top and rows in ("columns", "keyed"):
+        top = _beside(top[items], beside) | top if items == WHOLE else top
+        top[items] = (_of_columns if rows == "columns" else _of_names)(top[items], beside)
     if items in top and bytes(top[items])[:1] == b"[":
         top[items] = _flat_rows(top[items], _tree(fields))
     return Answer(answer.status, answer.headers, msgspec.json.encode(top), answer.url)
@@ -194,11 +215,54 @@ def with_rows(body: bytes, place: str, wanted: Sequence[bool]) -> bytes:
     found = bytes(array or b"")
     if not found.startswith(b"[") or body.count(found) != 1:
         return body
-    rows = msgspec.json.decode(found, type=list[msgspec.Raw])
+    try:
+        rows = msgspec.json.decode(found, type=list[msgspec.Raw])
+    except UNREADABLE:  # rows on a line each
+        return body
     if len(rows) != len(wanted):
         return body
     before, after = body.split(found)
     return b"%b[%b]%b" % (before, b",".join(map(bytes, itertools.compress(rows, wanted))), after)
+
+
+def _beside(items: msgspec.Raw, beside: Sequence[str]) -> _Parts:
+    """Return what stands beside rows in the object that they are."""
+    parts = _parts(items) or {}
+    return {place: parts[place] for place in beside if place in parts}
+
+
+def _of_columns(items: msgspec.Raw, beside: Sequence[str]) -> msgspec.Raw:
+    """Return the rows of an object of columns as a list, as it is where they differ in length."""
+    columns = _columns(items, beside)
+    if len({len(column) for column in columns.values()}) != 1:
+        return items
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    return msgspec.Raw(msgspec.json.encode(rows))
+
+
+def _columns(raw: msgspec.Raw, beside: Sequence[str], above: str = "") -> dict[str, list[Any]]:
+    """Return the lists in an object, and in the objects in it, by their places."""
+    found: dict[str, list[Any]] = {}
+    for name, value in (_parts(raw) or {}).items():
+        place = f"{above}{name}"
+        if bytes(value)[:1] == b"{":
+            found |= _columns(value, (), f"{place}.")
+        elif bytes(value)[:1] == b"[" and place not in beside:
+            found[place] = msgspec.json.decode(value, type=list[msgspec.Raw])
+    return found
+
+
+def _of_names(items: msgspec.Raw, beside: Sequence[str]) -> msgspec.Raw:
+    """Return the rows of an object by name as a list, each with its name, a number where it is."""
+    if bytes(items)[:1] != b"{":
+        return items
+    rows = []
+    for name, value in msgspec.json.decode(items, type=_Parts).items():
+        if name not in beside:
+            number = name.isdecimal() and str(int(name[:_DIGITS])) == name
+            said = msgspec.Raw(name.encode()) if number else name
+            rows.append({FIRST_NAME: said, **(_parts(value) or {WHOLE: value})})
+    return msgspec.Raw(msgspec.json.encode(rows))
 
 
 def _flat_rows(items: msgspec.Raw, tree: Mapping[str, Any]) -> msgspec.Raw:
@@ -250,7 +314,7 @@ def _tree_of(places: tuple[str, ...]) -> dict[str, Any]:
     """Return the places by their first step, and so on. At the end of each is its own name."""
     tree: dict[str, Any] = {}
     for place in places:
-        *steps, last = _STEP.findall(place)
+        *steps, last = _STEP.findall(place) or [place]
         at = tree
         for step in steps:
             at = at.setdefault(step, {})

@@ -10,7 +10,7 @@ is followed by its times, with the number of those bytes in place of ``extra``.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from operator import attrgetter
@@ -33,6 +33,12 @@ from toolkit.wire.moments import iso_ms
 from toolkit.wire.profile import FieldRule, Finding, HistoryRoute
 
 _SECONDS = range(253_402_300_800)  # to the end of year 9999: milliseconds since 1978 lie beyond
+_ROWS = {
+    "list": "objects",
+    "columns": "columns of one length",
+    "keyed": "the values of an object",
+    "lines": "an object on each line",
+}
 _NOWHERE = (b"null", b'""', b"false")
 TOO_LARGE = pl.col("extra").str.starts_with("{").fill_null(value=True).not_()
 """Picks the rows of a page's frame that are too large to keep."""
@@ -288,8 +294,12 @@ class _RowReader:
         except UNREADABLE:
             null = frozenset()
             rows = _decoder(self._fields, null).decode(items)
-        names = [rule.column for rule in self._fields if rule.column not in null]
-        columns = {name: list(map(attrgetter(name), rows)) for name in names}
+        named = _named(self._fields)
+        columns = {
+            rule.column: list(map(attrgetter(named[rule.wire]), rows))
+            for rule in self._fields
+            if rule.column not in null
+        }
         if rows:
             self._null = null | {n for n, each in columns.items() if each.count(None) == len(rows)}
         return columns, len(rows)
@@ -302,15 +312,21 @@ _reader_of = lru_cache(maxsize=64)(_RowReader)
 def _decoder(
     fields: tuple[FieldRule, ...], null: frozenset[str]
 ) -> msgspec.json.Decoder[list[Any]]:
-    columns = [(rule.column, None if rule.column in null else kind_of(rule)) for rule in fields]
+    named = _named(fields)
+    first = [rule for rule in fields if named[rule.wire] == rule.column]
     record = msgspec.defstruct(
         "Record",
-        columns,
-        rename={rule.column: rule.wire for rule in fields},
+        [(rule.column, None if rule.column in null else kind_of(rule)) for rule in first],
+        rename={rule.column: rule.wire for rule in first},
         forbid_unknown_fields=True,
         gc=False,
     )
     return msgspec.json.Decoder(list[record])  # type: ignore[valid-type]  # made above
+
+
+def _named(fields: Iterable[FieldRule]) -> dict[str, str]:
+    """Return the first column of each place: two columns may be of one."""
+    return {rule.wire: rule.column for rule in reversed(list(fields))}
 
 
 def _exact(route: HistoryRoute, items: msgspec.Raw) -> pl.DataFrame:
@@ -339,7 +355,8 @@ def _field_by_field(
     try:
         rows = msgspec.json.decode(items, type=list[dict[str, msgspec.Raw]])
     except UNREADABLE as error:
-        raise _unreadable(route, answer, f"with rows that are not objects ({error})") from None
+        why = f"with rows that are not {_ROWS[route.rows]} ({error})"
+        raise _unreadable(route, answer, why) from None
     rows = _with_time(route, rows, findings)
     columns: dict[str, list[Any]] = {name: [] for name in column_schema(route.family)}
     drift: Counter[tuple[str, str]] = Counter()
@@ -347,7 +364,7 @@ def _field_by_field(
     for row in rows:
         left = dict(row)
         for rule in route.sent:
-            columns[rule.column].append(_value(rule, left, drift))
+            columns[rule.column].append(_value(rule, row, left, drift))
         if columns["ts"][-1] is None:
             raise _unreadable(
                 route, answer, f"with a row without a usable time{_as_text(route, row)}"
@@ -389,10 +406,13 @@ def _as_text(route: HistoryRoute, row: dict[str, msgspec.Raw]) -> str:
 
 
 def _value(
-    rule: FieldRule, left: dict[str, msgspec.Raw], drift: Counter[tuple[str, str]]
+    rule: FieldRule,
+    row: dict[str, msgspec.Raw],
+    left: dict[str, msgspec.Raw],
+    drift: Counter[tuple[str, str]],
 ) -> int | float | None:
-    """Take a field out of the row. A value of another type stays behind for ``extra``."""
-    raw = left.get(rule.wire)
+    """Take a field out of what is left of the row. A value of another type stays for ``extra``."""
+    raw = row.get(rule.wire)
     if raw is None:
         drift["field_missing", rule.wire] += 1
         return None
@@ -401,7 +421,7 @@ def _value(
     except UNREADABLE:
         drift["type_changed", rule.wire] += 1
         return None
-    del left[rule.wire]
+    left.pop(rule.wire, None)
     return value
 
 

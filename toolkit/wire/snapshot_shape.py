@@ -51,8 +51,8 @@ class SnapshotShape:
         where = f"snapshots.{kind}"
         built_in = BUILT_IN_DOCUMENT["snapshots"][kind]["fields"]
         wanted = {column: field["unit"] for column, field in built_in.items()}
-        text, leg = said["numbers"] == "text", said.get("leg", "")
-        fields = field_rules(where, said["fields"], wanted, text=text, absent=NULLABLE)
+        leg = said.get("leg", "")
+        fields = field_rules(where, said, wanted, absent=NULLABLE)
         if leg:
             leg_template(f"{where}.leg", leg)
         return cls(kind, fields, said.get("items", ""), leg, spelling)

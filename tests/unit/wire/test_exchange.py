@@ -91,7 +91,6 @@ def test_no_content_is_an_answer() -> None:
 @pytest.mark.parametrize(
     ("number", "kind"),
     [
-        (203, WireError),
         (205, WireError),
         (301, WireError),
         (304, WireError),
