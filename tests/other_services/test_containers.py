@@ -33,6 +33,7 @@ ROWS = [
     for n in range(1, 31)
 ]
 WHOLE = (END - 3_600, END)
+FUTURES = "BTC_USDT:COINBASE.futures:KRAKEN.futures"
 Rows = Sequence[Mapping[str, Any]]
 
 
@@ -211,6 +212,83 @@ def test_a_spread_of_another_definition_is_ours_exactly(definition: str, tmp_pat
     frame = loaded(Shaped(shape), users(tmp_path, file), SPREAD)
     wanted = [100 * (row["s"] / row["b"] - 1) for row in reversed(ROWS)]
     assert frame["spread_pct"].to_list() == pytest.approx(wanted, abs=1e-6)
+
+
+PATHS = {
+    "a symbol": ("/v1/{symbol}/p", "/v1/BTC_USDT/p", {"exchange": "KRAKEN", "market": "spot"}),
+    "its parts": ("/{exchange}.{market}/{base}/{quote}", "/KRAKEN.spot/BTC/USDT", {}),
+    "a joined symbol": ("/p/{symbol}", "/p/BTCUSDT", {"exchange": "KRAKEN", "market": "spot"}),
+}
+
+
+@pytest.mark.parametrize("named", PATHS)
+def test_a_path_names_the_trajectory(named: str, tmp_path: Path) -> None:
+    template, path, others = PATHS[named]
+    joined = '[spelling]\nsymbol = "{base}{quote}"\n' if "joined" in named else ""
+    service = Shaped(lambda rows: {"items": list(rows)}, path=path)
+    file = PRICES.replace('"/p"', f'"{template}"') + joined
+    with (
+        serving(service) as base_url,
+        Client(base_url, API_KEY, profile=users(tmp_path, file)) as client,
+    ):
+        found = pl.concat([page.frame for page in client.pages(PRICE, WHOLE)])
+        assert client.requests.history > 4
+    assert found["ts"].to_list() == [row["t"] for row in ROWS]
+    asked = {**(service.asked or {})}
+    del asked["end_time"], asked["limit"]
+    assert asked == others
+
+
+LOGS: dict[str, tuple[Callable[[Mapping[str, Any]], object], str]] = {
+    "keyed": (lambda log: {"data": log, "has_more": False}, 'items = "data"'),
+    "lines": (
+        lambda log: b"\n".join(json.dumps({"*1": n, **d}).encode() for n, d in log.items()),
+        'next = "header:x-next"',
+    ),
+}
+
+
+@pytest.mark.parametrize("rows", LOGS)
+def test_documents_by_id_or_on_lines_have_the_last_of_their_states(
+    rows: str, tmp_path: Path
+) -> None:
+    def document(n: int) -> dict[str, Any]:
+        states = [{"name": "open", "at": END - 60 * n}, {"name": "closed", "at": END - 60 * n + 5}]
+        return {"at": END - 60 * n + 5 * (n % 2), "states": states[: 1 + n % 2], "pct": 1.5}
+
+    log = {f"e{n}": document(n) for n in range(1, 9)}
+    shape, own = LOGS[rows]
+    service = Shaped(lambda _: shape(log), path="/e")
+    file = f"""
+        [events.splash]
+        path = "/e"
+        rows = "{rows}"
+        {own}
+        paths.event_id = ["*1"]
+        paths.ts = ["at"]
+        paths.lifecycle = ["states[-1].name"]
+        """
+    with (
+        serving(service) as base_url,
+        Client(base_url, API_KEY, profile=users(tmp_path, file)) as client,
+    ):
+        found = pl.concat([page.frame for page in client.event_pages("splash", WHOLE)])
+    states = ["closed" if n % 2 else "open" for n in range(1, 9)]
+    assert found.select("event_id", "lifecycle").rows() == list(zip(log, states, strict=True))
+
+
+def test_an_interval_may_be_a_duration(tmp_path: Path) -> None:
+    rates = {"buy_rate": 1e-4, "sell_rate": 2e-4, "differential_pct_8h": 0.01}
+    spans = {"buy_interval_hours": "PT8H", "sell_interval_hours": "P1D"}
+
+    def shape(rows: Rows) -> object:
+        return {"items": [{"ts": row["t"], **rates, **spans} for row in rows]}
+
+    names = ("buy_interval_hours", "sell_interval_hours")
+    fields = "".join(f'fields.{name} = {{ unit = "iso" }}\n' for name in names)
+    file = f'[history.funding]\npath = "/p"\nlimit = 7\nnext = ""\n{fields}'
+    frame = loaded(Shaped(shape), users(tmp_path, file), Trajectory.parse(f"funding/{FUTURES}"))
+    assert frame.select(names).unique().rows() == [(8.0, 24.0)]
 
 
 def test_two_columns_may_be_of_one_field(tmp_path: Path) -> None:

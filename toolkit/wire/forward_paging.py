@@ -16,7 +16,7 @@ import polars as pl
 from toolkit.errors import PagingError
 from toolkit.intervals import Interval, clip, union
 from toolkit.market import Trajectory, format_ts
-from toolkit.wire.exchange import Answer, Outcome, Request, RetryPolicy, Step, with_retries
+from toolkit.wire.exchange import Answer, Outcome, RetryPolicy, Step, with_retries
 from toolkit.wire.history_route import HistoryRoute
 from toolkit.wire.needed import check_needed
 from toolkit.wire.pages import Page, with_kept_rows
@@ -99,8 +99,8 @@ class _Parts:
         return rows == self._route.limit or 1 < rows >= self._largest
 
     def _answer(self, asked: Interval, limit: int) -> Generator[Step, Outcome, Answer]:
-        query = self._route.query(self._trajectory, asked.end, asked.start, limit)
-        return (yield from with_retries(Request.get(self._route.path, query), self._policy))
+        request = self._route.request(self._trajectory, asked.end, asked.start, limit)
+        return (yield from with_retries(request, self._policy))
 
     def _check_order(self, asked: Interval, page: RawPage) -> Generator[Step, Outcome, None]:
         """Raise `PagingError` where one row asked for is not the oldest of the page."""

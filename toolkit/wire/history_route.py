@@ -6,13 +6,14 @@ import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import polars as pl
 
 from toolkit.errors import InputError
 from toolkit.market import UNIT_FACTORS, Family, Trajectory, unit_factor
 from toolkit.tables import SERIES
-from toolkit.wire.exchange import Answer
+from toolkit.wire.exchange import Answer, Request
 from toolkit.wire.layers import BUILT_IN_DOCUMENT, Document
 from toolkit.wire.limits import LIMITS, Limits
 from toolkit.wire.moments import clock_value
@@ -125,7 +126,7 @@ def field_rules(
         if unit == "ratio" and rule.reversed:
             raise InputError(f"{where}.fields.{column}.reversed", True, "inverse = true of a ratio")
         for other in rules:
-            if wire and other.wire == wire and other.kind != rule.kind:
+            if wire and other.wire == wire and not _may_share(rule, other):
                 allowed = f"another place than that of {other.column}"
                 raise InputError(f"{where}.fields.{column}.wire", wire, allowed)
         rules.append(rule)
@@ -179,6 +180,8 @@ class HistoryRoute:
         tool = BUILT_IN_DOCUMENT["tools"][f"{family}_history"]
         route = cls(family=family, tool=tool, spelling=spelling, limits=limits, **parts)
         check_templates(f"{where}.ask", route.ask, route.placeholders)
+        of_path = [place for place in route.placeholders if place not in OF_PAGE]
+        check_templates(f"{where}.path", {"": route.path}, of_path)
         if places := [place for place in route.ask.values() if _mixes(place)]:
             allowed = "a template of the page, or one of the trajectory, not of both"
             raise InputError(f"{where}.ask", places[0], allowed)
@@ -246,6 +249,31 @@ class HistoryRoute:
         }
         return self.trajectory_query(trajectory) | named
 
+    def request(
+        self,
+        trajectory: Trajectory,
+        end_time: int,
+        start_time: int | None = None,
+        limit: int | None = None,
+    ) -> Request:
+        """Return the request of a query. What the path names is there alone.
+
+        >>> from dataclasses import replace
+        >>> from toolkit.wire.profile import BUILT_IN
+        >>> route = replace(BUILT_IN.histories[Family.PRICE], path="/{symbol}/prices")
+        >>> route.request(Trajectory.parse("BTC_USD:KRAKEN.spot"), 60, limit=5)
+        Request(path='/BTC_USD/prices', query=(('exchange', 'KRAKEN'), ('market', 'spot'), ...))
+        """
+        query = self.query(trajectory, end_time, start_time, limit)
+        if not (places := placeholders(self.path)):
+            return Request.get(self.path, query)
+        words = self.spelling.values(trajectory).items()
+        path = filled(self.path, {place: quote(word, safe="") for place, word in words})
+        roles = {place.replace(".", "_") for place in places}
+        roles |= {"symbol"} if {"base", "quote"} <= roles else set()
+        named = () if self.ask else [self.parameters.get(role, role) for role in roles]
+        return Request.get(path, {name: word for name, word in query.items() if name not in named})
+
     def trajectory_query(self, trajectory: Trajectory) -> dict[str, object]:
         """Return the part of the query that names the trajectory.
 
@@ -302,6 +330,12 @@ class HistoryRoute:
         if self.ask:
             return [n for n, t in self.ask.items() if {*placeholders(t)} - {*OF_PAGE}]
         return [self.parameters.get(role, role) for role in self.roles if role not in OF_PAGE]
+
+
+def _may_share(one: FieldRule, other: FieldRule) -> bool:
+    """Check for two columns that one field may fill: of one kind, and no price or rate of both."""
+    names = {rule.column.partition("_")[2] for rule in (one, other)}
+    return one.kind == other.kind and not (len(names) == 1 and names <= {"price", "rate"})
 
 
 def _mixes(template: str) -> bool:

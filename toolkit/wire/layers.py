@@ -37,6 +37,7 @@ _CHOICES: Mapping[str, Sequence[str]] = {
     "symbol_case": _CASES,
 }
 _LEAST = {"limit": 1, "retention_s": 1, "symbols_limit": 1, "window_s": 2}
+_PLACEHOLDER = re.compile(r"\{[a-z.]+\}")
 _HEADER = re.compile(r"\s*\[([^\[\]]+)\]")
 _KEY = r"""(?:[\w-]+|"[^"]*"|'[^']*')"""
 _ENTRY = re.compile(rf"\s*({_KEY}(?:\s*\.\s*{_KEY})*)\s*=")
@@ -107,7 +108,7 @@ def _allowed(place: str, value: object, built_in: object) -> str | Sequence[str]
         fits = isinstance(value, str | int | list)
         return "" if fits else "a text, a whole number, true, false or a list"
     if isinstance(built_in, str):
-        return _text_allowed(name, value, built_in)
+        return _text_allowed(place, value, built_in)
     if isinstance(built_in, bool):
         return "" if isinstance(value, bool) else "true or false"
     if isinstance(built_in, int | float):
@@ -118,13 +119,14 @@ def _allowed(place: str, value: object, built_in: object) -> str | Sequence[str]
     return "" if texts else "a list of texts"
 
 
-def _text_allowed(name: str, value: object, built_in: str) -> str | Sequence[str]:
-    if choices := _CHOICES.get(name):
+def _text_allowed(place: str, value: object, built_in: str) -> str | Sequence[str]:
+    if choices := _CHOICES.get(place.rpartition(".")[2]):
         return "" if value in choices else choices
     if not isinstance(value, str):
         return "a text"
     if built_in.startswith("/"):
-        fits = PLAIN_PATH.fullmatch(value) is not None
+        plain = _PLACEHOLDER.sub("x", value) if place.startswith("history.") else value
+        fits = PLAIN_PATH.fullmatch(plain) is not None
         return "" if fits else "a path below the service's address, e.g. /api/v1/data/schemas"
     return ""
 

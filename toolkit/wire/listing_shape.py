@@ -23,9 +23,10 @@ class ListingShape:
     ``items`` is a list of objects. An item has its name under ``symbol`` and its legs under
     ``legs``: objects with ``exchange`` and ``market``, or texts that the template ``leg`` reads.
     Where ``symbol`` is "*", ``items`` is an object: the names in it are symbols, each with its
-    legs. Legs may be an object of exchanges too, each with its market or markets. Where ``legs`` is
-    "" the item itself is one leg, and where it is text ``leg`` has its ``{symbol}`` as well. ``q``
-    and ``limit`` are parameters, ``truncated`` says whether there is more.
+    legs. Legs may be an object too, of legs by name or of exchanges, each with its market or
+    markets. Where ``legs`` is "" the item itself is one leg, and where it is text ``leg`` has its
+    ``{symbol}`` as well. ``q`` and ``limit`` are parameters, ``truncated`` says whether there is
+    more.
     """
 
     items: str
@@ -71,12 +72,15 @@ class ListingShape:
             raise msgspec.DecodeError(f"no text under {self.symbol!r}")
         legs = value_at(item, self.legs) if self.legs or self.symbol == "*" else [item]
         if isinstance(legs, dict):
-            legs = [
-                {self.exchange: exchange, self.market: market}
-                for exchange, markets in legs.items()
-                for market in (markets if isinstance(markets, list) else [markets])
-            ]
+            legs = [leg for name, said in legs.items() for leg in self._named_legs(name, said)]
         return spelling.our_symbol(symbol), legs if isinstance(legs, list) else None
+
+    def _named_legs(self, name: str, said: object) -> list[object]:
+        """Return the legs of an entry: one by its name, or an exchange with what it has."""
+        if self._parts(name):
+            return [name]
+        markets = said if isinstance(said, list) else [said]
+        return [{self.exchange: name, self.market: market} for market in markets]
 
     def _parts(self, text: str) -> dict[str, object]:
         pattern = reading(self.leg)

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from toolkit.errors import BadRequestError, PagingError
 from toolkit.intervals import Interval, clip, union
 from toolkit.market import Trajectory, format_ts
-from toolkit.wire.exchange import Answer, Outcome, Request, RetryPolicy, Step, with_retries
+from toolkit.wire.exchange import Answer, Outcome, RetryPolicy, Step, with_retries
 from toolkit.wire.forward_paging import forward_pages
 from toolkit.wire.needed import check_needed
 from toolkit.wire.pages import Page, with_kept_rows
@@ -305,8 +305,8 @@ class HistoryQuestion:
 
     def answer(self, end_time: int, limit: int | None = None) -> Generator[Step, Outcome, Answer]:
         """Ask for the rows before ``end_time``, the route's limit of them or fewer."""
-        query = self.route.query(self.trajectory, end_time, limit=limit)
-        return (yield from with_retries(Request.get(self.route.path, query), self.policy))
+        request = self.route.request(self.trajectory, end_time, limit=limit)
+        return (yield from with_retries(request, self.policy))
 
     def page(self, end_time: int, limit: int | None = None) -> Generator[Step, Outcome, RawPage]:
         """Ask for the rows before ``end_time`` and read them."""

@@ -273,6 +273,8 @@ def _limit(tool: dict[str, Any], name: str = "limit") -> dict[str, int]:
 def _path(tool: dict[str, Any], built_in: str, findings: list[Finding]) -> str:
     """Return the tool's route if it is a plain path: no other host may get the key."""
     said = tool.get("route", built_in)
+    if "route" not in tool:
+        return built_in
     if isinstance(said, str) and PLAIN_PATH.fullmatch(said):
         return said
     findings.append(Finding("route_unusable", built_in, f"schemas says {said!r:.80}"))

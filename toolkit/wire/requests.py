@@ -7,6 +7,7 @@ from dataclasses import astuple, dataclass
 
 from toolkit.cards import counted
 from toolkit.wire.profile import Profile
+from toolkit.wire.templates import reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +45,10 @@ class Requests:
         kinds |= {route.path: "events" for route in profile.events.values()}
         kinds |= {profile.symbols_path: "symbols", profile.schemas_path: "schemas"}
         found: dict[str, int] = {}
+        named = {reading(path): kind for path, kind in kinds.items() if "{" in path}
         for path, count in paths.items():
-            kind = kinds.get(path, "other")
+            told = (kind for form, kind in named.items() if form and form.fullmatch(path))
+            kind = kinds.get(path) or next(told, "other")
             found[kind] = found.get(kind, 0) + count
         return cls(**found)
 

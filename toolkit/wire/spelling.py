@@ -17,7 +17,8 @@ class Spelling:
 
     Each mapping goes from our name to the service's. A name that it does not have is spelled as
     ours: an exchange in ``exchange_case``, a symbol by the template ``symbol`` in ``symbol_case``.
-    With a case, names are read in any case.
+    With a case, names are read in any case. A symbol with nothing between base and quote is not
+    read back but by ``symbols``.
 
     >>> spelled = Spelling({"futures": "PERP"}, exchange_case="lower", symbol="{base}-{quote}")
     >>> spelled.values(Trajectory.parse("BTC_USDT:KRAKEN.futures"))
@@ -34,8 +35,8 @@ class Spelling:
     symbol: str = "{base}_{quote}"
 
     def __post_init__(self) -> None:
-        allowed = "{base} and {quote} with something between them, e.g. {base}-{quote}"
-        if _pattern(self.symbol) is None:
+        allowed = "{base} and {quote}, e.g. {base}-{quote}"
+        if sorted(placeholders(self.symbol)) != ["base", "quote"]:
             raise InputError("spelling.symbol", self.symbol, allowed)
         for name, said in (("markets", self.markets), ("exchanges", self.exchanges)):
             twice = [word for word in said.values() if list(said.values()).count(word) > 1]

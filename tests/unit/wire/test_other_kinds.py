@@ -369,6 +369,14 @@ def test_a_log_s_longest_window_its_depth_and_its_delay_are_the_file_s(profile) 
             },
         ),
         (
+            'leg = "{exchange}/{market}"',
+            {
+                "items": [
+                    {"symbol": "BTC-USDT", "venues": {"kraken/SPOT": {}, "binance/PERP": {"x": 1}}}
+                ]
+            },
+        ),
+        (
             'legs = ""',
             {
                 "items": [
@@ -412,7 +420,10 @@ def test_a_listing_that_is_whole_in_its_own_words_is_not_searched_further(profil
         ('[history.price]\nask = { key = "{symbol}/{limit}" }', "not of both"),
         ('[history.price]\nask = { a = "b" }\nparameters = { limit = "n" }', "either ask or"),
         ('[history.price]\ntimes = "days"', "times"),
-        ('[spelling]\nsymbol = "{base}{quote}"', "between them"),
+        ('[spelling]\nsymbol = "{base}-USDT"', "{base} and {quote}"),
+        ('[history.price]\npath = "/{limit}/x"', "a template of {symbol}, {base}, {quote}"),
+        ('[events.spread]\npath = "/{symbol}/x"', "a path below"),
+        ("[history.funding]\nfields.sell_rate = { wire = 'buy_rate' }", "than that of buy_rate"),
         ('[spelling]\nmarkets = { perp = "P" }', "spot, futures, dex"),
         ('[spelling]\nexchanges = { A = "x", B = "x" }', "of its own"),
         ('[listing]\nleg = "{exchange}"', "{exchange}:{market}"),

@@ -130,10 +130,13 @@ class Derivation:
     def _ask(
         self, route: HistoryRoute, trajectory: Trajectory, limit: int = _ROWS
     ) -> Answer | ServiceError:
-        return self._get(route.path, route.query(trajectory, self._now, limit=limit))
+        return self._answer(route.request(trajectory, self._now, limit=limit))
 
     def _get(self, path: str, query: Mapping[str, object]) -> Answer | ServiceError:
-        outcome = self._client.ask(Request.get(path, query))
+        return self._answer(Request.get(path, query))
+
+    def _answer(self, request: Request) -> Answer | ServiceError:
+        outcome = self._client.ask(request)
         if isinstance(outcome, Failure):
             return ServiceError(f"no answer ({outcome.reason})", url=outcome.url)
         return outcome if outcome.status in ANSWERED else refusal(outcome)

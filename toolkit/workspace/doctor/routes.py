@@ -178,7 +178,7 @@ class Routes:
     def _ask(
         self, route: HistoryRoute, trajectory: Trajectory, end_time: int
     ) -> Answer | ServiceError:
-        outcome = self._client.ask(Request.get(route.path, route.query(trajectory, end_time)))
+        outcome = self._client.ask(route.request(trajectory, end_time))
         if isinstance(outcome, Failure):
             return ServiceError(f"no answer ({outcome.reason})", url=outcome.url)
         return outcome if outcome.status in ANSWERED else refusal(outcome)
