@@ -18,10 +18,13 @@ import pytest
 from tests.other_services.server import API_KEY, Answer, Question, serving
 from toolkit.client import Client
 from toolkit.errors import InputError, WireError
+from toolkit.loader.messages import Messages
+from toolkit.loader.reader import Message
 from toolkit.market import Trajectory
 from toolkit.service.market.clock import Clock
 from toolkit.store import Store
 from toolkit.store.remap import remap
+from toolkit.wire.profile import BUILT_IN
 from toolkit.wire.user_profile import UserProfile
 from toolkit.workspace import Workspace
 
@@ -156,6 +159,19 @@ def test_what_was_kept_of_another_container_is_read_anew(kind: str, tmp_path: Pa
     assert before["time"].dt.epoch("s").to_list() == [END - 60 * n for n in range(20, 5, -1)]
 
 
+@pytest.mark.parametrize("kind", ["columns as the answer", "columns below a name", "lines"])
+def test_records_of_a_stream_are_read_whatever_holds_the_rows_of_a_page(
+    kind: str, tmp_path: Path
+) -> None:
+    profile = users(tmp_path, said(kind)).applied(BUILT_IN)
+    messages = Messages(profile)
+    for row in ROWS:
+        record = {name: row[name] for name in "tpv"}
+        messages.add(Message(PRICE, json.dumps(record).encode()))
+    (frame,) = messages.batch_of_all()[0].rows[PRICE]
+    assert frame["price"].to_list() == [row["p"] for row in ROWS]
+
+
 def test_columns_of_different_lengths_are_refused_by_name(tmp_path: Path) -> None:
     ragged = Shaped(lambda rows: {"data": {**columns(rows), "p": [1.0]}})
     with pytest.raises(WireError, match="with rows that are not columns of one length"):
@@ -275,6 +291,21 @@ def test_documents_by_id_or_on_lines_have_the_last_of_their_states(
         found = pl.concat([page.frame for page in client.event_pages("splash", WHOLE)])
     states = ["closed" if n % 2 else "open" for n in range(1, 9)]
     assert found.select("event_id", "lifecycle").rows() == list(zip(log, states, strict=True))
+
+
+def test_the_legs_of_a_row_may_be_objects_by_name(tmp_path: Path) -> None:
+    def shape(rows: Rows) -> object:
+        legs = {"COINBASE.spot": "b", "KRAKEN.spot": "s"}
+        named = ({leg: {"px": row[at]} for leg, at in legs.items()} for row in rows)
+        return {"items": [{"t": row["t"], "at": at} for row, at in zip(rows, named, strict=True)]}
+
+    places = [f"at[{{{side}.exchange}}.{{{side}.market}}].px" for side in ("buy", "sell")]
+    file = SPREADS.replace('"b"', f'"{places[0]}"').replace('"s"', f'"{places[1]}"')
+    for key in (SPREAD, Trajectory.parse("BTC_USDT:KRAKEN.spot:COINBASE.spot")):
+        frame = loaded(Shaped(shape), users(tmp_path, file), key)
+        first, second = ("b", "s") if key is SPREAD else ("s", "b")
+        assert frame["buy_price"].to_list() == [row[first] for row in reversed(ROWS)]
+        assert frame["sell_price"].to_list() == [row[second] for row in reversed(ROWS)]
 
 
 def test_an_interval_may_be_a_duration(tmp_path: Path) -> None:

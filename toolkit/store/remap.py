@@ -176,7 +176,7 @@ def _insert(
     frames: dict[Family, list[pl.DataFrame]] = {}
     tied: dict[Family, set[tuple[int, int]]] = {}
     for page in pages:
-        route = profile.histories[page.of.family]
+        route = profile.histories[page.of.family].named(page.of)
         raw = read_history_page(route, page.of, page.answer)
         if page.of not in judged and not raw.frame.is_empty():
             check_needed(route, raw.frame, page.answer)

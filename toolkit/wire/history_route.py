@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -182,6 +182,8 @@ class HistoryRoute:
         check_templates(f"{where}.ask", route.ask, route.placeholders)
         of_path = [place for place in route.placeholders if place not in OF_PAGE]
         check_templates(f"{where}.path", {"": route.path}, of_path)
+        for rule in route.fields:
+            check_templates(f"{where}.fields.{rule.column}.wire", {"": rule.wire}, of_path)
         if places := [place for place in route.ask.values() if _mixes(place)]:
             allowed = "a template of the page, or one of the trajectory, not of both"
             raise InputError(f"{where}.ask", places[0], allowed)
@@ -292,6 +294,22 @@ class HistoryRoute:
     def sent(self) -> tuple[FieldRule, ...]:
         """The rules of the fields that a row has: those without a constant."""
         return tuple(rule for rule in self.fields if rule.constant is None)
+
+    def named(self, trajectory: Trajectory) -> HistoryRoute:
+        """Return the route with the trajectory's words in the places of its fields.
+
+        >>> from toolkit.wire.profile import BUILT_IN
+        >>> wire = {"fields": {"buy_price": {"wire": "px[{buy.exchange}.{buy.market}]"}}}
+        >>> found = BUILT_IN.over({"history": {"spread": wire}}).histories[Family.SPREAD]
+        >>> pair = Trajectory.parse("BTC_USD:KRAKEN.spot:COINBASE.spot")
+        >>> found.named(pair).rule("buy_price").wire
+        'px[KRAKEN.spot]'
+        """
+        if not any("{" in rule.wire for rule in self.fields):
+            return self
+        words = self.spelling.values(trajectory)
+        fields = (replace(rule, wire=filled(rule.wire, words)) for rule in self.fields)
+        return replace(self, fields=tuple(fields))
 
     def flat(self, answer: Answer) -> Answer:
         """Return an answer with its rows and fields at the top: see `toolkit.wire.places`."""

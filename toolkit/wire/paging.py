@@ -49,7 +49,7 @@ def trajectory_pages(
     need (`toolkit.wire.needed`). Raises `PagingError` where the service ignores ``end_time``, sends
     the oldest rows first, has more rows in one second than a page holds, or pages without end.
     """
-    floor = floor or (lambda: window.start)
+    route, floor = route.named(trajectory), floor or (lambda: window.start)
     if route.oldest_first:
         yield from forward_pages(route, trajectory, window, policy, floor)
         return

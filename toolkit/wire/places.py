@@ -1,7 +1,7 @@
 """Places in JSON: where an answer keeps its rows, and a row its fields.
 
-``px.last`` is the field ``last`` of the object ``px``. ``[1]`` is the second value of a list, and
-in a document ``[-1]`` the last.
+``px.last`` is the field ``last`` of the object ``px``, ``legs[A.b]`` the field ``A.b`` of ``legs``.
+``[1]`` is the second value of a list, and in a document ``[-1]`` the last.
 ``header:x-next`` is a header of the answer. A field that is called so as it is comes first: a
 service may well call one ``px.last``.
 
@@ -28,7 +28,10 @@ WHOLE = "[]"
 FIRST_NAME = "*1"
 """The place of the name that a row has in the object that holds it."""
 _DIGITS = 19
-_STEP = re.compile(r"\[\d+\]|\[-1\]|[^.\[\]]+")
+_OUR_PAGE = b'{"[]":'
+"""How a page begins that was made of a stream's records, for a route whose rows are the answer."""
+_STEP = re.compile(r"\[[^\[\]]+\]|[^.\[\]]+")
+_POSITION = re.compile(r"\[(\d{1,9}|-1)\]")
 _DEEPEST = 6
 _Parts = dict[str, msgspec.Raw]
 
@@ -56,14 +59,16 @@ def value_at(value: object, place: str) -> object:
 
     >>> value_at({"px": {"last": 3}, "legs": ["a", "b"]}, "px.last"), value_at([1, 2], "[1]")
     (3, 2)
+    >>> value_at({"legs": {"KRAKEN.spot": 4}}, "legs[KRAKEN.spot]")
+    4
     """
     if isinstance(value, dict) and place in value:
         return value[place]
     for step in _STEP.findall(place):
         if isinstance(value, dict):
-            value = value.get(step)
-        elif isinstance(value, list) and step.startswith("["):
-            at = int(step[1:-1])
+            value = value.get(step, value.get(step.strip("[]")))
+        elif isinstance(value, list) and (position := _POSITION.fullmatch(step)):
+            at = int(position[1])
             value = value[at] if at < len(value) and value else None
         else:
             return None
@@ -169,11 +174,12 @@ def flat_answer(
     """
     if rows == "list" and all(map(is_plain, (items, *beside, *fields))):
         return answer
-    if rows == "lines":
+    ours = answer.body.startswith(_OUR_PAGE)
+    if rows == "lines" and not ours:
         lines = (line for line in answer.body.splitlines() if line.strip())
         answer = replace(answer, body=b"[%b]" % b",".join(lines))
     try:
-        top = _parts(msgspec.Raw(answer.body), at_top=items)
+        top = _parts(msgspec.Raw(answer.body), at_top=None if ours else items)
     except UNREADABLE:
         return answer
     if top is None:
@@ -186,7 +192,7 @@ def flat_answer(
             rest = _taken(msgspec.Raw(msgspec.json.encode(top)), _tree([place]), taken)
             top = (None if rest is None else _parts(rest)) or {}
             top |= taken
-    if items in top and rows in ("columns", "keyed"):
+    if items in top and rows in ("columns", "keyed") and bytes(top[items])[:1] == b"{":
         top = _beside(top[items], beside) | top if items == WHOLE else top
         top[items] = (_of_columns if rows == "columns" else _of_names)(top[items], beside)
     if items in top and bytes(top[items])[:1] == b"[":
@@ -254,8 +260,6 @@ def _columns(raw: msgspec.Raw, beside: Sequence[str], above: str = "") -> dict[s
 
 def _of_names(items: msgspec.Raw, beside: Sequence[str]) -> msgspec.Raw:
     """Return the rows of an object by name as a list, each with its name, a number where it is."""
-    if bytes(items)[:1] != b"{":
-        return items
     rows = []
     for name, value in msgspec.json.decode(items, type=_Parts).items():
         if name not in beside:
@@ -295,7 +299,8 @@ def _taken(raw: msgspec.Raw, tree: Mapping[str, Any], taken: _Parts) -> msgspec.
     parts = _parts(raw)
     if parts is None:
         return raw
-    for step, below in tree.items():
+    for said, below in tree.items():
+        step = said if said in parts else said.strip("[]")
         if step not in parts:
             continue
         if isinstance(below, str):

@@ -117,7 +117,7 @@ def read_history_page(route: HistoryRoute, trajectory: Trajectory, answer: Answe
     """
     if answer.status == NO_CONTENT:
         return RawPage(column_schema(route.family).to_frame(), None, True, ())
-    says = answer.message
+    says, route = answer.message, route.named(trajectory)
     findings: list[Finding] = []
     answer, envelope = read_mended(
         lambda body: _envelope(route, replace(answer, body=body)), answer.body, route.path, findings

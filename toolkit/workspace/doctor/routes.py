@@ -145,7 +145,7 @@ class Routes:
                 if answer.status == 400:
                     continue  # of this trajectory perhaps: its legs may not go together
                 return failed
-            self._survey(route, answer)
+            self._survey(route.named(trajectory), answer)
             try:  # what a load does
                 page, *_ = islice(self._client.pages(trajectory, (0, self._now)), _PAGES)
                 if self._paging is None and not page.frame.is_empty() and not route.oldest_first:
