@@ -13,6 +13,7 @@ from rich.text import Text
 from toolkit import commands
 from toolkit.cards import some
 from toolkit.cli.exit_codes import ExitCode
+from toolkit.cli.options import STREAM_KEYS as KEYS
 from toolkit.cli.options import AllowHttp, BaseUrl
 from toolkit.cli.show import write_new
 from toolkit.cli.table_options import TableOptions, tabled
@@ -28,6 +29,7 @@ _HEADINGS = {
     "service": "The service",
     "routes": "Its data routes",
     "fields": "Its records",
+    "figures": "Its figures, computed anew from both legs",
     "mcp": "MCP",
     "sockets": "Sockets",
 }
@@ -44,6 +46,7 @@ _COLUMNS = (
     TableColumn("says", "says", "words"),
     TableColumn("advice", "advice", "words"),
 )
+_WRONG = ("figures", State.FAILED)
 _NAMES_WIDTH = 27
 """Characters of the longest name, so that the tables line up."""
 
@@ -58,6 +61,9 @@ _STYLES = {
 
 @tabled(lambda: CHECKS, of_now=True)
 def doctor_command(
+    streams: Annotated[
+        list[str] | None, typer.Argument(help=f"Ask for these instead of what is listed: {KEYS}")
+    ] = None,
     base_url: BaseUrl = None,
     allow_http: AllowHttp = False,
     profile_out: Annotated[
@@ -70,17 +76,20 @@ def doctor_command(
     """Check a service: show what works, what does not, and what to do about it.
 
     Reachable? Key accepted? Which plan, which clock, which routes, do its records have the fields
-    expected, MCP, sockets? Asks about 40 questions, loads nothing. The key is read from
-    RAIL_API_KEY, a wire profile from the file that RAIL_PROFILE names. The exit code is that of a
-    sync. 0: all that the plan has can be loaded; 3: some of it; 1: nothing.
+    expected, are spreads and funding what both legs give, MCP, sockets? Asks about 40 questions,
+    loads nothing. The key is read from RAIL_API_KEY, a wire profile from the file that RAIL_PROFILE
+    names. The exit code is that of a sync. 0: all that the plan has can be loaded; 3: some of it;
+    1: nothing.
 
     Example: rail doctor --profile-out profile.toml
+
+    Example: rail doctor BTC_USDT:AURORA.spot:CORONA.futures events/spread
 
     Example: rail doctor --format json
     """
     if profile_out is not None and profile_out.exists():
         raise InputError("--profile-out", str(profile_out), "a file that is not there yet")
-    found = examine(Settings.read(base_url=base_url, allow_http=allow_http))
+    found = examine(Settings.read(base_url=base_url, allow_http=allow_http), streams or ())
     if profile_out is not None and found.draft:
         write_new("--profile-out", profile_out, found.draft)
     show(view, _sheet(found, profile_out))
@@ -95,9 +104,11 @@ def _sheet(found: Examination, profile_out: Path | None) -> Sheet:
         notes.append(f"A draft profile is in {profile_out}: read it, then set RAIL_PROFILE to it.")
     elif found.differs:
         notes.append("Some names were not found: --profile-out FILE writes a draft to say them in.")
-    listing = commands.rail("symbols", base_url=found.base_url)
+    if wrong := [f"{c.name} ({c.says})" for c in found.checks if (c.group, c.state) == _WRONG]:
+        notes.append(f"Read by this profile, these would be wrong: {some(wrong)}.")
+    shown = f"`{commands.rail('symbols', base_url=found.base_url)}` shows which"
     notes.append(
-        f"Usable: data can be loaded; `{listing}` shows which."
+        f"Usable: data can be loaded; {shown if found.listed else 'name the keys, none is listed'}."
         if found.usable
         else f"Partly usable: not yet {some(found.unreadable)}. See what failed above."
         if found.readable

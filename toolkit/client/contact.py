@@ -85,6 +85,7 @@ class Contact(Shown):
             "answer",
             "ask",
             "assumed",
+            "get",
             "key_header",
             "learn",
             "max_body_bytes",

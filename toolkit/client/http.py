@@ -30,7 +30,17 @@ from toolkit.errors import ServiceError
 from toolkit.market import EventFamily, SnapshotKind, Trajectory, When, Window
 from toolkit.wire.body import Body
 from toolkit.wire.events import EventPage, event_pages
-from toolkit.wire.exchange import Answer, Failure, Outcome, Request, RetryPolicy, Send, Step, Wait
+from toolkit.wire.exchange import (
+    Answer,
+    Failure,
+    Outcome,
+    Request,
+    RetryPolicy,
+    Send,
+    Step,
+    Wait,
+    with_retries,
+)
 from toolkit.wire.limits import Limits
 from toolkit.wire.listing import Listing, list_symbols
 from toolkit.wire.pages import Page
@@ -167,6 +177,10 @@ class Client(ClosingContact):
     def ask(self, request: Request) -> Answer | Failure:
         """Send one GET and return the outcome. Nothing is tried again, read, or raised."""
         return self._send(request)
+
+    def get(self, request: Request) -> Answer:
+        """Send a GET as loads do, waited for and tried again. Raises `ServiceError`."""
+        return self._finish(with_retries(request, self.retries))
 
     def history(
         self, trajectory: Trajectory | str, start: When, end: When | None = None
@@ -328,6 +342,10 @@ class AsyncClient(Contact):
     async def ask(self, request: Request) -> Answer | Failure:
         """Send one GET and return the outcome. Nothing is tried again, read, or raised."""
         return await self._send(request)
+
+    async def get(self, request: Request) -> Answer:
+        """Send a GET as loads do, waited for and tried again. See `Client.get`."""
+        return await self._finish(with_retries(request, self.retries))
 
     async def history(
         self, trajectory: Trajectory | str, start: When, end: When | None = None

@@ -16,7 +16,8 @@ _EXACT = 1e-9
 _ROUNDED_PRICE = 1e-4
 _FEWEST_DECIMALS = {Family.SPREAD: 2, Family.FUNDING: 4}
 _MOST_DECIMALS = 8
-_GIVEN = {Family.SPREAD: "spread_pct", Family.FUNDING: "differential_pct_8h"}
+GIVEN = {Family.SPREAD: "spread_pct", Family.FUNDING: "differential_pct_8h"}
+"""The column of a family that its legs give, too."""
 
 
 def disagreements(route: HistoryRoute, frame: pl.DataFrame) -> list[Finding]:
@@ -32,29 +33,41 @@ def disagreements(route: HistoryRoute, frame: pl.DataFrame) -> list[Finding]:
     >>> disagreements(BUILT_IN.histories[Family.SPREAD], pl.DataFrame(rows))[0].kind
     'sign_disagrees'
     """
-    if route.family not in _GIVEN:
+    if route.family not in GIVEN:
         return []
-    column = _GIVEN[route.family]
-    own, rounding = (_spread if route.family is Family.SPREAD else _differential)()
-    both = frame.with_columns(pl.col(column).alias("given"), own.alias("own"))
-    far = (pl.col("own") - pl.col("given")).abs()
-    if not both.select((far.is_finite() & (far > _EXACT)).any()).item():
-        return []
-    compared = both.with_columns(rounding.alias("rounding")).filter(far.is_finite())
-    decimals = max(_decimals(compared["given"]), _FEWEST_DECIMALS[route.family])
-    allowed = 0.5001 * 10.0**-decimals + pl.col("rounding") + _EXACT
-    odd = compared.filter(far > allowed)
+    rows = compared(route.family, frame)
+    odd = rows.filter(pl.col("far") > pl.col("allowed"))
     opposite = pl.col("own") * pl.col("given") < 0
-    rule = route.rule(column)
-    where = f"{route.path}.{rule.wire if rule else column}"
+    rule = route.rule(GIVEN[route.family])
+    where = f"{route.path}.{rule.wire if rule else GIVEN[route.family]}"
     return [
-        Finding(kind, where, _words(rows, compared.height))
-        for kind, rows in (
+        Finding(kind, where, _words(found, rows.height))
+        for kind, found in (
             ("sign_disagrees", odd.filter(opposite)),
             ("value_disagrees", odd.filter(~opposite)),
         )
-        if rows.height
+        if found.height
     ]
+
+
+def compared(family: Family, frame: pl.DataFrame) -> pl.DataFrame:
+    """Return the figure of each row beside what its legs give: ts, given, own, far and allowed.
+
+    ``far`` is how far apart the two are, ``allowed`` what their rounding explains. Rows in which
+    either is not known are left out.
+
+    >>> rows = {"buy_price": [100.0], "sell_price": [101.0], "spread_pct": [1.5], "ts": [60]}
+    >>> compared(Family.SPREAD, pl.DataFrame(rows)).row(0)
+    (60, 1.5, 1.0, 0.5, 0.0251...)
+    """
+    own, rounding = (_spread if family is Family.SPREAD else _differential)()
+    given = pl.col(GIVEN[family])
+    both = frame.with_columns(given=given, own=own, far=(own - given).abs(), allowed=_EXACT)
+    if both.select((pl.col("far").is_finite() & (pl.col("far") > _EXACT)).any()).item():
+        both = both.with_columns(allowed=rounding + _EXACT).filter(pl.col("far").is_finite())
+        decimals = max(_decimals(both["given"]), _FEWEST_DECIMALS[family])
+        both = both.with_columns(pl.col("allowed") + 0.5001 * 10.0**-decimals)
+    return both.select("ts", "given", "own", "far", "allowed").filter(pl.col("far").is_finite())
 
 
 def _words(odd: pl.DataFrame, compared: int) -> str:

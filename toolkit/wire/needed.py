@@ -110,9 +110,9 @@ def _renamed(route: HistoryRoute, column: str, rows: Sequence[Mapping[str, Any]]
     rule, unit = route.rule(column), _unit(route, column)
     wire = msgspec.json.encode("?").decode()
     if guess := found.guesses.get(column):
-        wire = msgspec.json.encode(guess.field.name).decode()
+        wire = msgspec.json.encode(guess.name).decode()
         line = f'fields.{column} = {{ wire = {wire}, unit = "{unit}" }}'
-        return _readable(route, line, f"a guess by {guess.because}: {guess.field}")
+        return _readable(route, line, f"a guess: {guess}")
     unknown = ", ".join(map(str, found.unknown[:8])) or "nothing else"
     line = f'fields.{column} = {{ wire = {wire}, unit = "{rule.unit if rule else unit}" }}'
     return f"it sends {unknown}; {_readable(route, line, 'with its name for the ?')}"

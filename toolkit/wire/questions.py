@@ -26,44 +26,31 @@ _SIDES = {
 _NO_NAME = frozenset(("is", "are", "the", "has", "must", "missing", "required", "parameter"))
 
 
-def named_parameters(message: str) -> list[str]:
-    """List the parameters that a refusal calls missing or puts in quotes.
-
-    >>> named_parameters("the parameter first is missing, such as KRAKEN:spot")
-    ['first']
-    >>> named_parameters("query.pair: Field required"), named_parameters("no such pair")
-    (['pair'], [])
-    """
-    found = (
-        next(filter(None, match)) for match in _NAMED.findall(message.replace("Field", "field"))
-    )
-    names = (name.rpartition(".")[2] for name in found)
+def _named_parameters(message: str) -> list[str]:
+    """List the parameters that a refusal calls missing or puts in quotes."""
+    said = _NAMED.findall(message.replace("Field", "field"))
+    names = (next(filter(None, match)).rpartition(".")[2] for match in said)
     return [name for name in dict.fromkeys(names) if name.lower() not in _NO_NAME]
 
 
-def example_template(message: str, markets: Collection[str]) -> str | None:
-    """Read the template of a value that a refusal shows, None where it shows none.
-
-    ``markets`` are the service's words for markets, by which a leg is found.
-
-    >>> example_template("such as BTC_USDT|KRAKEN:SPOT|COINBASE:PERP", ["SPOT", "PERP"])
-    '{symbol}|{buy.exchange}:{buy.market}|{sell.exchange}:{sell.market}'
-    >>> example_template("first is missing, such as KRAKEN:spot", ["spot"])
-    '{exchange}:{market}'
-    """
+def _example_template(message: str, markets: Collection[str]) -> str | None:
+    """Read the template of a value that a refusal shows, by the words for markets in it."""
     words = "|".join(sorted(map(re.escape, markets), key=len, reverse=True))
     leg = re.compile(rf"(?<![A-Za-z0-9])[A-Za-z][A-Za-z0-9]*([:./@-])(?:{words})(?![A-Za-z0-9])")
     for chunk in message.split():
         text, count = _SYMBOL.subn("{symbol}", chunk.strip("\"'`.,;()"))
         legs = leg.findall(text)
-        sides = ["buy.", "sell."] if len(legs) == 2 else [""]
         if len(legs) > 2 or not (count or legs) or set("{}") & set(chunk):
             continue
-        for side, between in zip(sides, legs, strict=False):
+        for side, between in zip(_sides(len(legs)), legs, strict=False):
             text = leg.sub(f"{{{side}exchange}}{between}{{{side}market}}", text, count=1)
         if not re.search(r"[A-Za-z0-9]", re.sub(r"\{[a-z.]+\}", "", text)):
             return text
     return None
+
+
+def _sides(legs: int) -> list[str]:
+    return ["buy.", "sell."] if legs == 2 else [""]
 
 
 def question_named(
@@ -79,8 +66,8 @@ def question_named(
     True
     """
     found = dict(asked)
-    example = example_template(message, markets)
-    for name in named_parameters(message):
+    example = _example_template(message, markets)
+    for name in _named_parameters(message):
         template = _template(name, example, legs)
         if template is None or found.get(name) == template:
             return None
@@ -99,10 +86,7 @@ def _template(name: str, example: str | None, legs: int) -> str | None:
     sides = {_SIDES[word] for word in words if word in _SIDES}
     if len(sides) != 1:
         return None
-    side = sides.pop()
-    return example.replace("{exchange}", f"{{{side}exchange}}").replace(
-        "{market}", f"{{{side}market}}"
-    )
+    return re.sub(r"\{(exchange|market)\}", rf"{{{sides.pop()}\1}}", example)
 
 
 def names_all(ask: Mapping[str, str], legs: int) -> bool:
@@ -111,8 +95,7 @@ def names_all(ask: Mapping[str, str], legs: int) -> bool:
     >>> names_all({"pair": "{symbol}", "leg": "{exchange}:{market}"}, 1)
     True
     """
-    sides = [""] if legs == 1 else ["buy.", "sell."]
-    wanted = {"symbol", *(f"{side}{part}" for side in sides for part in ("exchange", "market"))}
+    wanted = {"symbol", *(f"{s}{part}" for s in _sides(legs) for part in ("exchange", "market"))}
     return wanted <= {place for template in ask.values() for place in placeholders(template)}
 
 

@@ -57,25 +57,17 @@ class ShownField:
 
 
 @dataclass(frozen=True, slots=True)
-class Guess:
-    """A field of the service that may be what a column wants, and what speaks for it."""
-
-    field: ShownField
-    because: str
-
-
-@dataclass(frozen=True, slots=True)
 class FieldSurvey:
     """A record's fields: those found, those wanted but not shown, those shown that nothing takes.
 
-    ``missing`` are our columns with their units. ``guesses`` has an entry for some of them.
+    ``missing`` are our columns with their units. ``guesses`` has a field for some of them.
     ``text`` is whether a field that is found or guessed has its numbers as text.
     """
 
     matched: tuple[str, ...]
     missing: Mapping[str, str]
     unknown: tuple[ShownField, ...]
-    guesses: Mapping[str, Guess]
+    guesses: Mapping[str, ShownField]
     text: bool = False
 
 
@@ -99,10 +91,8 @@ def described_fields(schemas: bytes, route: HistoryRoute) -> dict[str, dict[str,
     except UNREADABLE:
         return {}
     words = (route.family.value, f"history/{route.family}", route.path)
-    for part in parts_said_of(said, words):
-        if fields := next(_field_facts(part), None):
-            return fields
-    return {}
+    found = (facts for part in parts_said_of(said, words) for facts in _field_facts(part))
+    return next(found, {})
 
 
 def _field_facts(part: object, depth: int = 0) -> Iterator[dict[str, dict[str, Any]]]:
@@ -171,7 +161,7 @@ def survey_fields(route: HistoryRoute, shown: Iterable[ShownField]) -> FieldSurv
     >>> from toolkit.wire.profile import BUILT_IN
     >>> shown = [ShownField("ts", "integer", "s"), ShownField("px", "number", "quote")]
     >>> found = survey_fields(BUILT_IN.histories[Family.PRICE], shown)
-    >>> found.matched, list(found.missing), found.guesses["price"].field.name
+    >>> found.matched, list(found.missing), found.guesses["price"].name
     (('ts',), ['price', 'mark_price', 'volume'], 'px')
     """
     by_name = {field.name: field for field in shown}
@@ -180,17 +170,12 @@ def survey_fields(route: HistoryRoute, shown: Iterable[ShownField]) -> FieldSurv
     taken = {rule.wire for rule in route.sent}
     unknown = tuple(field for name, field in by_name.items() if name not in taken)
     guesses = guessed(missing, unknown)
-    read = [by_name[name] for name in taken & by_name.keys()]
-    read += [guess.field for guess in guesses.values()]
-    text = any(
-        _NUMBER.fullmatch(str(field.example)) and field.type == "number"
-        for field in read
-        if isinstance(field.example, str)
-    )
+    read = [*(by_name[name] for name in taken & by_name.keys()), *guesses.values()]
+    text = any(_NUMBER.fullmatch(f"{f.example}") for f in read if isinstance(f.example, str))
     return FieldSurvey(matched, missing, unknown, guesses, text)
 
 
-def guessed(missing: Mapping[str, str], unknown: Iterable[ShownField]) -> dict[str, Guess]:
+def guessed(missing: Mapping[str, str], unknown: Iterable[ShownField]) -> dict[str, ShownField]:
     """Guess the field of each column that has a likely one, each field at most once.
 
     A field of another dimension or of a type that is no number is out of the question. Where the
@@ -198,7 +183,7 @@ def guessed(missing: Mapping[str, str], unknown: Iterable[ShownField]) -> dict[s
 
     >>> bid, ask = ShownField("bid_px", "number", "quote"), ShownField("ask_px", "number", "quote")
     >>> found = guessed({"buy_price": "quote", "sell_price": "quote"}, [ask, bid])
-    >>> found["buy_price"].field.name, found["sell_price"].field.name
+    >>> found["buy_price"].name, found["sell_price"].name
     ('bid_px', 'ask_px')
     """
     scored = []
@@ -206,15 +191,13 @@ def guessed(missing: Mapping[str, str], unknown: Iterable[ShownField]) -> dict[s
         for field in unknown:
             likeness = _likeness(column, field.title or field.name)
             fits = _unit_fits(unit, field)
-            if fits is None or (likeness < _LEAST_LIKENESS and not (fits and likeness > 0)):
-                continue
-            reasons = ["its name"] if likeness >= _LEAST_LIKENESS else []
-            reasons += ["its unit"] if fits and unit else []
-            scored.append((likeness + 0.5 * fits, column, field, " and ".join(reasons)))
-    found: dict[str, Guess] = {}
-    for _, column, field, because in sorted(scored, key=lambda each: (-each[0], each[1])):
-        if column not in found and field not in [guess.field for guess in found.values()]:
-            found[column] = Guess(field, because)
+            likely = likeness >= _LEAST_LIKENESS or (fits and likeness > 0)
+            if fits is not None and likely:
+                scored.append((likeness + 0.5 * fits, column, field))
+    found: dict[str, ShownField] = {}
+    for _, column, field in sorted(scored, key=lambda each: (-each[0], each[1])):
+        if column not in found and field not in found.values():
+            found[column] = field
     return found
 
 

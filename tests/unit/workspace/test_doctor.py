@@ -36,14 +36,19 @@ def service() -> Iterator[httpx.Client]:
 
 @pytest.fixture
 def examined(service: httpx.Client) -> Examine:
-    """Examines the service once it behaves as the switches say."""
+    """Examines the service once it behaves as the switches say. No wait takes time."""
 
-    def ask(key: str = "demo-pro", profile: Path | None = None, **rest: object) -> Examination:
+    def ask(
+        key: str = "demo-pro",
+        profile: Path | None = None,
+        waits: list[float] | None = None,
+        **rest: object,
+    ) -> Examination:
         answer = service.put("/control/adversary", json={"rest": rest})
         assert answer.status_code == 200, answer.text
         users = UserProfile.read(profile) if profile else None
         settings = Settings(str(service.base_url), key, users)
-        return examine(settings)
+        return examine(settings, sleep=([] if waits is None else waits).append)
 
     return ask
 
@@ -116,7 +121,26 @@ def test_accidents_now_and_then_are_told_apart_from_what_answers(
     assert check(found, "reachable").state is State.OK
     assert check(found, "/mcp").state is State.OK
     failed = [each for each in found.checks if each.state is State.FAILED]
-    assert bool(failed) == (kind != "slow")
+    assert bool(failed) == (kind not in ("429", "reset", "slow"))
+
+
+@pytest.mark.slow
+def test_a_quota_that_is_spent_now_and_then_is_waited_for_as_the_service_asks(
+    examined: Examine,
+) -> None:
+    waits: list[float] = []
+    found = examined(accidents=[{"kind": "429", "every": 2, "retry_after_s": 7}], waits=waits)
+    assert found.usable
+    assert [c.name for c in found.checks if c.state is not State.OK] == ["clock"]
+    assert min(waits) >= 7
+
+
+def test_a_quota_that_waiting_does_not_renew_ends_the_examination(examined: Examine) -> None:
+    waits: list[float] = []
+    found = examined(accidents=[{"kind": "429", "retry_after_s": 7}], waits=waits)
+    assert [check.name for check in found.checks] == ["reachable", "key", "quota"]
+    assert not found.usable
+    assert 0 < len(waits) < 10
 
 
 @pytest.mark.slow
@@ -162,6 +186,29 @@ def test_a_sign_that_the_legs_speak_against_is_noted_with_the_line_that_turns_it
         spread.advice == "in the profile: [history.spread] fields.spread_pct = { reversed = true }"
     )
     assert check(found, "history/price").state is State.OK
+
+
+@pytest.mark.parametrize(
+    ("switches", "column", "line"),
+    [
+        ({"reversed_fields": ["spread_pct"]}, "spread_pct", '"percent", reversed = true'),
+        ({"units": {"spread_pct": "bps"}}, "spread_pct", '"bps", reversed = false'),
+        (
+            {"reversed_fields": ["differential_pct_8h"]},
+            "differential_pct_8h",
+            '"percent_per_8h", reversed = true',
+        ),
+    ],
+)
+def test_a_figure_that_both_legs_speak_against_is_wrong_by_a_verdict_with_the_line_for_it(
+    examined: Examine, switches: dict[str, object], column: str, line: str
+) -> None:
+    found = examined(**switches, undeclared=True)
+    assert found.usable
+    verdict = check(found, column)
+    assert verdict.state is State.FAILED
+    assert " where the legs give " in verdict.says
+    assert f"fields.{column} = {{ unit = {line} }}" in verdict.advice
 
 
 def test_other_schema_ids_of_events_are_noted(examined: Examine) -> None:

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -22,9 +24,8 @@ from toolkit.market import UNIT_FACTORS, EventFamily, Family, Market, Trajectory
 from toolkit.wire.declared import is_reversed
 from toolkit.wire.draft import ProfileDraft
 from toolkit.wire.event_routes import PAGING
-from toolkit.wire.exchange import ANSWERED, HEADER, UNREADABLE, Answer, Failure, Request, refusal
+from toolkit.wire.exchange import HEADER, UNREADABLE, Answer, Request
 from toolkit.wire.history_route import HistoryRoute
-from toolkit.wire.listing import Listing, funding_trajectories, spread_trajectories
 from toolkit.wire.places import leaves
 from toolkit.wire.profile import Profile
 from toolkit.wire.proofs import (
@@ -32,6 +33,7 @@ from toolkit.wire.proofs import (
     by_time,
     differential_figure,
     leg_prices,
+    places_of,
     spread_figure,
     time_field,
 )
@@ -52,7 +54,8 @@ _ROWS = 200
 _DOCUMENTS = 50
 _DAY_S = 86_400
 _MONTH_S = 30 * _DAY_S
-_RATES = ("buy_rate", "sell_rate", "buy_interval_hours", "sell_interval_hours")
+_RATES = ("buy_rate", "sell_rate")
+_HOURS = ("buy_interval_hours", "sell_interval_hours")
 _UNITS = {"h": "hours", "hour": "hours"}
 _REFUSED = (400, 404, 422)
 
@@ -82,119 +85,105 @@ class Derivation:
         self._now = now
         self._base = base
         self._words: dict[str, str] = dict(_UNITS)
-        self._said: list[object] | None = None
         self._spread_ask: Mapping[str, str] | None = None  # which leg is which in it is proved
 
     def profile(self) -> Profile:
         """Return the profile with all that the draft has in force so far."""
         return self._draft.applied(self._base)
 
-    def derive(self, listing: Listing) -> None:
-        """Prove what can be proved of prices, spreads and funding of what is listed."""
-        for pair in spread_trajectories(listing)[:3]:
-            spread = self._read(pair)
+    def derive(self, spreads: Sequence[Trajectory], funding: Sequence[Trajectory]) -> None:
+        """Prove what can be proved of prices, spreads and funding, by the first that have rows."""
+        for pair in spreads:
             legs = [Trajectory(Family.PRICE, pair.symbol, (leg,)) for leg in pair.legs]
-            prices = [self._read(leg) for leg in legs]
-            if spread and prices[0] and prices[1]:
-                self._prove_spread(spread, prices[0], prices[1])
+            spread, buy, sell = map(self._read, (pair, *legs))
+            if spread and buy and sell:
+                self._prove_spread(spread, buy, sell)
                 break
-        for pair in funding_trajectories(listing)[:3]:
-            if (funding := self._read(pair)) is not None:
-                self._prove_funding(funding)
-                break
+        if found := next(filter(None, map(self._read, funding)), None):
+            self._prove_funding(found)
 
     def _read(self, trajectory: Trajectory) -> _Read | None:
         """Ask for a page of a trajectory and prove how that is done. None where it is unclear."""
-        family = trajectory.family
+        family, section = trajectory.family, f"history.{trajectory.family}"
         route = self.profile().histories[family]
-        asked = self._ask(route, trajectory)
-        refused = isinstance(asked, ServiceError) and asked.status in _REFUSED and not route.ask
-        answer = self._question(route, trajectory) if refused else asked
-        if not isinstance(answer, Answer):
-            return None
-        section = f"history.{family}"
+        try:
+            answer = self._page(route, trajectory)
+        except ServiceError as error:
+            refused = error.status in _REFUSED and not route.ask
+            asked = self._question(route, trajectory) if refused else None
+            if asked is None:
+                return None
+            answer = asked
         items, place = _rows(answer, route.items)
         rows = [*map(leaves, items)]
         if (found := time_field(rows, self._now)) is None:
             return None
-        ts, unit = found
-        times = by_time(rows, ts, unit)
+        times = by_time(rows, *found)
         self._draft.prove(section, "items", place, route.items)
-        self._draft.field(section, "ts", ts, unit)
-        route = replace(self.profile().histories[family], order=route.order)
-        self._prove_order(route, trajectory, answer, times)
-        if self.profile().histories[family].oldest_first and not route.oldest_first:
+        self._draft.field(section, "ts", *found)
+        self._prove_order(self.profile().histories[family], trajectory, answer, [*times])
+        proved = self.profile().histories[family]
+        if proved.oldest_first and not route.oldest_first:
             return self._read(trajectory)
-        return _Read(self.profile().histories[family], rows, times)
+        return _Read(proved, rows, times)
 
-    def _ask(
-        self, route: HistoryRoute, trajectory: Trajectory, limit: int = _ROWS
-    ) -> Answer | ServiceError:
-        return self._answer(route.request(trajectory, self._now, limit=limit))
+    def _page(self, route: HistoryRoute, trajectory: Trajectory, limit: int = _ROWS) -> Answer:
+        return self._client.get(route.request(trajectory, self._now, limit=limit))
 
-    def _get(self, path: str, query: Mapping[str, object]) -> Answer | ServiceError:
-        return self._answer(Request.get(path, query))
-
-    def _answer(self, request: Request) -> Answer | ServiceError:
-        outcome = self._client.ask(request)
-        if isinstance(outcome, Failure):
-            return ServiceError(f"no answer ({outcome.reason})", url=outcome.url)
-        return outcome if outcome.status in ANSWERED else refusal(outcome)
+    def _get(self, path: str, query: Mapping[str, object]) -> Answer:
+        return self._client.get(Request.get(path, query))
 
     def _question(self, route: HistoryRoute, trajectory: Trajectory) -> Answer | None:
         """Ask with what a document states, else with each parameter that the service misses."""
-        ask: Mapping[str, str] = {"end_time": "{end_time}", "limit": "{limit}"}
-        markets = {market: route.spelling.markets.get(market, market) for market in Market}
+        ask: dict[str, str] | None = {"end_time": "{end_time}", "limit": "{limit}"}
+        markets = [route.spelling.markets.get(market, market) for market in Market]
         legs = len(trajectory.legs)
-        for said in self._documents():
-            ask = stated_question(said, route.path, ask, legs, markets.values()) or ask
+        for said in self._documents:
+            ask = stated_question(said, route.path, ask or {}, legs, markets) or ask
         for _ in range(_QUESTIONS):
-            outcome = self._ask(replace(route, ask=ask), trajectory)
-            if isinstance(outcome, Answer):
-                if names_all(ask, legs):
-                    self._draft.prove(f"history.{route.family}", "ask", ask, None)
-                    return outcome
+            if ask is None:
                 return None
-            named = question_named(outcome.detail, ask, legs, markets.values())
-            if named is None:
-                return None
-            ask = named
+            try:
+                answer = self._page(replace(route, ask=ask), trajectory)
+            except ServiceError as error:
+                ask = question_named(error.detail, ask, legs, markets)
+            else:
+                if not names_all(ask, legs):
+                    return None
+                self._draft.prove(f"history.{route.family}", "ask", ask)
+                return answer
         return None
 
+    @cached_property
     def _documents(self) -> list[object]:
-        """Return what describes the service as a whole: its schemas, and a document of OpenAPI."""
-        if self._said is None:
-            answer = self._get(_OPENAPI, {})
-            bodies = [self._schemas, answer.body if isinstance(answer, Answer) else b""]
-            self._said = [said for body in bodies if (said := _decoded(body)) is not None]
-        return self._said
+        """What describes the service as a whole: its schemas, and a document of OpenAPI."""
+        bodies = [self._schemas]
+        with suppress(ServiceError):
+            bodies.append(self._get(_OPENAPI, {}).body)
+        return [said for body in bodies if (said := _decoded(body)) is not None]
 
     def _prove_order(
-        self,
-        route: HistoryRoute,
-        trajectory: Trajectory,
-        answer: Answer,
-        times: Mapping[int, object],
+        self, route: HistoryRoute, trajectory: Trajectory, answer: Answer, times: Sequence[int]
     ) -> None:
         """Prove where a page names what follows, and whether the oldest rows come first."""
         section = f"history.{route.family}"
-        rows = list(times)
-        rises = len(rows) > 1 and rows[0] < rows[-1]
+        rises = len(times) > 1 and times[0] < times[-1]
         if rises and not route.oldest_first:  # all there is may fit on one page, without a next
-            rows = rows[: len(rows) // 2]
-            part = self._ask(route, trajectory, limit=len(rows))
-            answer = part if isinstance(part, Answer) else answer
+            times = times[: len(times) // 2]
+            with suppress(ServiceError):
+                answer = self._page(route, trajectory, limit=len(times))
         for place, value in _beside_rows(answer, route.items).items():
             name = re.sub(r"[^a-z]+", "_", place.rpartition(".")[2].lower())
             name = name.removeprefix("header_").removeprefix("x_")
+            clock = _clock_of(value, times[-1]) if name.startswith("next_") and rises else None
             if name == "next_end_time":
                 self._draft.prove(section, "next", place, route.next)
-            elif name.startswith("next_") and rises and (clock := _clock_of(value, rows[-1])):
+            elif clock:
                 ask = {n: each for n, each in route.ask.items() if "{end_time}" not in each}
                 ask[name.removeprefix("next_")] = "{start_time}"
-                self._draft.prove(section, "ask", ask, None)
+                self._draft.prove(section, "ask", ask)
                 self._draft.prove(section, "next", place, route.next)
-                self._draft.prove(section, "order", "oldest_first", None)
+                self._draft.prove(section, "order", "oldest_first")
                 self._draft.prove(section, "times", clock, route.times)
 
     def derive_log(self, family: EventFamily) -> None:
@@ -202,157 +191,138 @@ class Derivation:
         section = f"events.{family}"
         route = replace(self.profile().events[family], limit=_DOCUMENTS)
         window = Interval(self._now - _DAY_S, self._now)
-        answer = self._get(route.path, route.query(window, None))
-        rows, items = _rows(answer, route.items)
-        if not isinstance(answer, Answer) or not rows:
-            return
-        if (found := time_field([*map(leaves, rows)], self._now, ties=True)) is not None:
-            place, unit = found
-            self._draft.prove(section, "items", items, route.items)
-            self._draft.prove(section, "paths.ts_ms", [place], None)
-            self._draft.prove(section, "units.ts_ms", unit, "ms")
-            self._draft.add(section, ["# Not proved: the places of its other columns (paths)."])
-        cursors = {
-            place: value
-            for place, value in _beside_rows(answer, items).items()
-            if "cursor" in place.lower() and isinstance(value, str) and place != route.next
-        }
-        for place, cursor in cursors.items():
-            asks: list[dict[str, str]] = [{}]
-            if place.startswith(HEADER):
-                asks.append({n: f"{{{n}}}" for n in PAGING[:3]} | {place: "{cursor}"})
-            for ask in asks:
-                query = replace(route, ask=ask).query(window, cursor)
-                others, _ = _rows(self._get(route.path, query), items)
-                if others and not any(other in rows for other in others):
-                    self._draft.prove(section, "next", place, route.next)
-                    self._draft.prove(section, "ask", ask, {})
-                    return
+        with suppress(ServiceError):
+            answer = self._get(route.path, route.query(window, None))
+            rows, items = _rows(answer, route.items)
+            if found := time_field([*map(leaves, rows)], self._now, ties=True):
+                self._draft.prove(section, "items", items, route.items)
+                self._draft.prove(section, "paths.ts_ms", [found[0]])
+                self._draft.prove(section, "units.ts_ms", found[1], "ms")
+                self._draft.note(section, "Not proved: the places of its other columns (paths).")
+            for place, cursor in _beside_rows(answer, items).items():
+                named = "cursor" in place.lower() and isinstance(cursor, str)
+                if not named or place == route.next:
+                    continue
+                sent = {n: f"{{{n}}}" for n in PAGING[:3]} | {place: "{cursor}"}
+                for ask in [{}, sent] if place.startswith(HEADER) else [{}]:
+                    query = replace(route, ask=ask).query(window, f"{cursor}")
+                    others, _ = _rows(self._get(route.path, query), items)
+                    if others and not any(other in rows for other in others):
+                        self._draft.prove(section, "next", place)
+                        self._draft.prove(section, "ask", ask, {})
+                        return
 
     def _prove_spread(self, spread: _Read, buy: _Read, sell: _Read) -> None:
         """Prove the price, the legs' prices and the spread by one another."""
         known = buy.route.rule("price")
-        places = sorted({place for numbers in buy.numbers.values() for place in numbers})
+        places = places_of(buy.numbers)
         places = [known.wire] if known and known.wire in places else places
-        legs = leg_prices(spread.numbers, buy.numbers, sell.numbers)
-        used = []
-        price = None
-        if legs is not None:
-            price, *sides = legs
-            used = [*sides]
-            for column, place in zip(("buy_price", "sell_price"), sides, strict=True):
+        used: list[str] = []
+        if legs := leg_prices(spread.numbers, buy.numbers, sell.numbers):
+            places, used = [legs[0]], [*legs[1:]]
+            for column, place in zip(("buy_price", "sell_price"), used, strict=True):
                 self._draft.field("history.spread", column, place, "quote")
-        figure = spread_figure(
-            spread.route,
-            {
-                ts: {p: v for p, v in row.items() if p not in used}
-                for ts, row in spread.numbers.items()
-            },
-            buy.numbers,
-            sell.numbers,
-            [price] if price else places,
-        )
+        free = {
+            ts: {place: value for place, value in row.items() if place not in used}
+            for ts, row in spread.numbers.items()
+        }
+        figure = spread_figure(spread.route, free, buy.numbers, sell.numbers, places)
         if figure is not None:
-            price = price or figure.price
+            places = [figure.beside]
             used.append(figure.place)
-            self._draft.field(
-                "history.spread", "spread_pct", figure.place, figure.unit, figure.reversed
-            )
+            self._draft.field("history.spread", "spread_pct", *figure[:3])
             if word := self._fact(spread.route, figure.place, "unit"):
                 self._words.setdefault(word, figure.unit)
-        if price is not None:
+        if legs or figure:
             self._spread_ask = spread.route.ask
-            self._draft.field("history.price", "price", price, "quote")
-            if buy.text([price]):
-                self._draft.prove("history.price", "numbers", "text", None)
+            self._draft.field("history.price", "price", places[0], "quote")
+            if buy.text(places):
+                self._draft.prove("history.price", "numbers", "text")
         if spread.text(used):
-            self._draft.prove("history.spread", "numbers", "text", None)
+            self._draft.prove("history.spread", "numbers", "text")
 
     def _prove_funding(self, funding: _Read) -> None:
         """Prove the differential by the rates, or take it with the sign that schemas declare."""
-        places = sorted({place for numbers in funding.numbers.values() for place in numbers})
-        said = {p: unit for p in places if (unit := self._unit(funding.route, p)) is not None}
+        section, route = "history.funding", funding.route
+        if route.ask != self._spread_ask:
+            self._draft.note(section, "Not proved: which leg of the question is bought.")
+            return
+        places = places_of(funding.numbers)
+        said = {place: unit for place in places if (unit := self._unit(route, place))}
+        rates = self._rates(route, places, said)
+        figure = differential_figure(route, funding.numbers, rates, said)
+        if figure is not None:
+            proved = figure[:3]
+            if figure.beside.endswith("_per_interval"):
+                for column, place in rates.items():
+                    unit = figure.beside if column in _RATES else "hours"
+                    self._draft.field(section, column, place, unit)
+        else:
+            alone = places[0] if len(places) == 1 and "_per_" in said.get(places[0], "") else ""
+            declared = self._declared_sign(route, alone) if alone else None
+            if declared is None:
+                self._draft.note(section, "Not proved: the units of its rates, or its sign.")
+                return
+            proved = alone, said[alone], declared
+        self._draft.field(section, "differential_pct_8h", *proved)
+        if funding.text(proved[:1]):
+            self._draft.prove(section, "numbers", "text")
+
+    def _rates(
+        self, route: HistoryRoute, places: Sequence[str], said: Mapping[str, str]
+    ) -> dict[str, str]:
+        """Return the places that may have the rates, and the hours of their intervals."""
         shown = [
-            ShownField(p, "number", said.get(p), None, self._fact(funding.route, p, "title"))
-            for p in places
+            ShownField(place, "number", said.get(place), None, self._fact(route, place, "title"))
+            for place in places
         ]
         hours = [field for field in shown if field.unit == "hours"]
-        found = guessed(dict.fromkeys(_RATES[2:], "hours"), hours or shown)
-        taken = [guess.field for guess in found.values()]
-        found |= guessed(dict.fromkeys(_RATES[:2], ""), [f for f in shown if f not in taken])
-        rates = {column: guess.field.name for column, guess in found.items()}
-        section = "history.funding"
-        if funding.route.ask != self._spread_ask:
-            self._draft.add(section, ["# Not proved: which leg of the question is bought."])
-            return
-        figure = differential_figure(funding.route, funding.numbers, rates, said)
-        if figure is not None:
-            place, unit, turned = figure.place, figure.unit, figure.reversed
-            if figure.rate_unit.endswith("_per_interval"):
-                for column in _RATES:
-                    rate_unit = figure.rate_unit if column in _RATES[:2] else "hours"
-                    self._draft.field(section, column, rates[column], rate_unit)
-        else:
-            alone = [p for p in places if said.get(p, "").partition("_per_")[2]]
-            declared = self._declared_sign(funding.route, alone[0]) if len(alone) == 1 else None
-            if declared is None or len(places) > 1:
-                self._draft.add(section, ["# Not proved: the units of its rates, or its sign."])
-                return
-            place, unit, turned = alone[0], said[alone[0]], declared
-        self._draft.field(section, "differential_pct_8h", place, unit, turned)
-        if funding.text([place]):
-            self._draft.prove(section, "numbers", "text", None)
+        found = guessed(dict.fromkeys(_HOURS, "hours"), hours or shown)
+        rest = [field for field in shown if field not in found.values()]
+        found = guessed(dict.fromkeys(_RATES, ""), rest) | found
+        return {column: field.name for column, field in found.items()}
 
     def _fact(self, route: HistoryRoute, place: str, name: str) -> str:
         fact = described_fields(self._schemas, route).get(place, {}).get(name)
         return fact if isinstance(fact, str) else ""
 
-    def _unit(self, route: HistoryRoute, place: str) -> str | None:
+    def _unit(self, route: HistoryRoute, place: str) -> str:
         """Return the unit that the service states of a field, in schemas or in its name."""
         said = self._fact(route, place, "unit")
         words = [self._words.get(word, word) for word in said.replace("/", " per ").split()]
         unit = re.sub(r"(?<=\d)_(?=h$)", "", "_".join(words))
         unit = unit if unit in UNIT_FACTORS else unit_in_name(place) or ""
         if unit in ("percent", "fraction", "bps"):
-            unit = f"{unit}_per_interval" if "rate" in self._fact(route, place, "title") else ""
-        return unit or None
+            return f"{unit}_per_interval" if "rate" in self._fact(route, place, "title") else ""
+        return unit
 
     def _declared_sign(self, route: HistoryRoute, place: str) -> bool | None:
         """Read a declared sign, the parameters of the question being the words for the legs."""
         sides = {
             name: side
             for name, template in route.ask.items()
-            for side in ("buy", "sell")
-            if f"{{{side}." in template and f"{{{_other(side)}." not in template
+            for side, other in (("buy", "sell"), ("sell", "buy"))
+            if f"{{{side}." in template and f"{{{other}." not in template
         }
-        facts = described_fields(self._schemas, route).get(place, {})
         told = {
             name: re.sub(r"\w+", lambda word: sides.get(word[0], word[0]), text)
-            for name, text in facts.items()
+            for name, text in described_fields(self._schemas, route).get(place, {}).items()
             if isinstance(text, str)
         }
         return is_reversed(told, "differential_pct_8h")
 
 
-def _other(side: str) -> str:
-    return "sell" if side == "buy" else "buy"
-
-
-def _rows(answer: Answer | ServiceError, items: str) -> tuple[list[dict[str, Any]], str]:
+def _rows(answer: Answer, items: str) -> tuple[list[dict[str, Any]], str]:
     """Return the rows of an answer and their place, none where it has none."""
-    page = _decoded(answer.body) if isinstance(answer, Answer) else None
-    if page is None or not isinstance(answer, Answer):
-        return [], items
-    place = rows_place(page, items)
+    place = rows_place(_decoded(answer.body), items)
     return rows_of(answer.body, place), place
 
 
 def _decoded(body: bytes) -> object:
     """Return the value of JSON, None where it is none."""
-    try:
+    with suppress(*UNREADABLE):
         return msgspec.json.decode(body)
-    except UNREADABLE:
-        return None
+    return None
 
 
 def _beside_rows(answer: Answer, items: str) -> dict[str, object]:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 
 from toolkit.cards import duration, some
 from toolkit.client import Client
 from toolkit.client.stream import upgrade
 from toolkit.errors import MissingExtraError, ServiceError
-from toolkit.market import Plan, Source, format_ts
+from toolkit.market import Plan, Source, Stream, format_ts
 from toolkit.wire.allowance import Allowance
 from toolkit.wire.draft import ProfileDraft
-from toolkit.wire.exchange import Answer, Failure, Request, RetryPolicy, http_date_ts, refusal
+from toolkit.wire.exchange import SPENT, Answer, Failure, Request, http_date_ts, refusal
 from toolkit.wire.profile import Profile
 from toolkit.wire.secrets import Secret
-from toolkit.wire.survey import Guess, ShownField, guessed
+from toolkit.wire.survey import ShownField, guessed
 from toolkit.workspace.doctor.findings import Check, Examination, State, refused_words, state_of
 from toolkit.workspace.doctor.routes import Routes
 from toolkit.workspace.settings import LOCAL_KEY, Settings
@@ -23,11 +24,18 @@ from toolkit.workspace.settings import LOCAL_KEY, Settings
 _CLOCKS_AGREE_S = 30
 
 
-def examine(settings: Settings) -> Examination:
+def examine(
+    settings: Settings,
+    keys: Sequence[Stream | str] = (),
+    *,
+    sleep: Callable[[float], object] = time.sleep,
+) -> Examination:
     """Check a service. Nothing is loaded or stored, and no refusal is raised.
 
-    About 40 requests, and 30 to 60 more where something cannot be read. Raises `InputError` where
-    the address, the key or the profile is none.
+    About 40 requests, and 30 to 60 more where something cannot be read. It waits and asks again as
+    a load does, by ``sleep``, which a test may count instead. ``keys`` are the trajectories and
+    event logs to ask for, by default the first that are listed, and every log. Raises `InputError`
+    where the address, the key, the profile or one of ``keys`` is none.
 
     >>> from toolkit.workspace import simulated_service
     >>> with simulated_service() as base_url:
@@ -35,47 +43,63 @@ def examine(settings: Settings) -> Examination:
     >>> found.source, found.usable, found.differs
     ('SIMULATED market, seed-7-2701ceaf8055', True, False)
     """
-    patience = RetryPolicy(attempts=1)
+    streams = [Stream.parse(key) for key in keys]
     with Client(
         settings.base_url,
         settings.api_key,
         profile=settings.profile,
         allow_http=settings.allow_http,
-        retries=patience,
+        sleep=sleep,
     ) as client:
+        asked = Request.get(client.assumed.schemas_path, {})
         began = time.perf_counter()
-        outcome = client.ask(Request.get(client.assumed.schemas_path, {}))
+        outcome = client.ask(asked)
         elapsed_ms = 1000 * (time.perf_counter() - began)
+        if isinstance(outcome, Answer) and (outcome.status == SPENT or outcome.status >= 500):
+            with suppress(ServiceError):
+                outcome = client.get(asked)
         if isinstance(outcome, Failure):
             return _unreachable(client.base_url, outcome)
         checks = [
             Check("service", "reachable", State.OK, f"answered in {elapsed_ms:,.0f} ms"),
             _key(outcome, settings),
         ]
-        if checks[-1].state is State.FAILED:
+        if outcome.status == SPENT:
+            says, advice = refused_words(refusal(outcome)), "wait until it is renewed"
+            checks.append(Check("service", "quota", State.FAILED, f"spent, {says}", advice))
+        if State.FAILED in {check.state for check in checks}:
             return Examination(client.base_url, "not asked", checks)
-        profile, schemas = _schemas(client, outcome)
-        clock = _clock(outcome, profile.source)
-        if _is_page(outcome) and not _lists_symbols(client):
-            checks += [clock, schemas]
-            return Examination(client.base_url, "not told", checks)
-        now = http_date_ts(outcome.headers.get("date")) or int(time.time())
-        body = outcome.body if outcome.status == 200 else b""
-        routes = Routes(client, profile, body, now)
-        asked = list(routes.checks())
-        checks += [_plan(client.allowance, asked), clock, schemas, *asked]
-        checks.append(mcp_check(settings, profile, routes.draft))
-        checks += socket_checks(client, profile, routes.draft)
-        source = (profile.source or Source("unknown", client.base_url)).label
-        return Examination(
-            client.base_url,
-            source,
-            checks,
-            readable=routes.readable if routes.listed else (),
-            unreadable=routes.unreadable,
-            draft=routes.draft.text(client.base_url),
-            differs=bool(len(routes.draft)),
-        )
+        return _examined(client, settings, streams, outcome, checks)
+
+
+def _examined(
+    client: Client,
+    settings: Settings,
+    keys: Sequence[Stream],
+    outcome: Answer,
+    checks: list[Check],
+) -> Examination:
+    """Go on with a service that has answered for its schemas, and was not refused for its key."""
+    profile, schemas = _schemas(client, outcome)
+    clock = _clock(outcome, profile.source)
+    if _is_page(outcome) and not _lists_symbols(client):
+        return Examination(client.base_url, "not told", [*checks, clock, schemas])
+    now = http_date_ts(outcome.headers.get("date")) or int(time.time())
+    routes = Routes(client, profile, outcome.body if outcome.status == 200 else b"", now, keys)
+    asked = list(routes.checks())
+    checks += [_plan(client.allowance, asked), clock, schemas, *asked]
+    checks.append(mcp_check(settings, profile, routes.draft))
+    checks += socket_checks(client, profile, routes.draft)
+    return Examination(
+        client.base_url,
+        (profile.source or Source("unknown", client.base_url)).label,
+        checks,
+        readable=routes.readable,
+        unreadable=routes.unreadable,
+        listed=routes.listed,
+        draft=routes.draft.text(client.base_url),
+        differs=bool(routes.draft),
+    )
 
 
 def _unreachable(base_url: str, failure: Failure) -> Examination:
@@ -206,14 +230,12 @@ def mcp_check(settings: Settings, profile: Profile, draft: ProfileDraft) -> Chec
     says = f"version {version}; {len(names) - len(missing)} of {len(names)} tools found"
     if not missing:
         return Check("mcp", "/mcp", State.OK, says)
-    told = {
-        role: Guess(ShownField(profile.tools[role]), "the route that /schemas gives it")
-        for role in missing
-        if profile.tools[role] in strangers
-    }
-    named = {guess.field.name for guess in told.values()}
-    others = [ShownField(name) for name in strangers if name not in named]
-    draft.tools(missing, guessed(dict.fromkeys(set(missing) - set(told), ""), others) | told)
+    told = {r: ShownField(profile.tools[r]) for r in missing if profile.tools[r] in strangers}
+    others = [field for field in map(ShownField, strangers) if field not in told.values()]
+    found = told | guessed(dict.fromkeys(set(missing) - set(told), ""), others)
+    for role, name in missing.items():
+        said = f"{role}: no tool {name} is listed."
+        draft.lacking("tools", role, said, found.get(role))
     return Check(
         "mcp",
         "/mcp",
@@ -243,7 +265,7 @@ def _refused(place: str, name: str, path: str, answer: Answer, draft: ProfileDra
     if answer.status == 404:
         advice = "if it is elsewhere, say where in a profile"
         setting = "market" if place == "market" else f"events.{place}"
-        draft.add("streams", [f"# {path} answers 404.", f'# {setting} = "/?"'])
+        draft.note("streams", f"{path} answers 404.", f'{setting} = "/?"')
     if answer.status == 200:
         return Check("sockets", name, State.FAILED, f"{path} answers 200: it is no socket", advice)
     return Check("sockets", name, state_of(error), refused_words(error), advice)

@@ -42,8 +42,8 @@ class Examination:
     """All checks of a service, in order. What can be loaded of it. A draft profile, if any.
 
     ``readable`` are the histories and event logs that a sync would load. ``unreadable`` are those
-    that it would not, though the plan has them. ``differs`` is true where the draft has anything
-    in it.
+    that it would not, though the plan has them. ``listed`` is whether the listing has legs that can
+    be read, ``differs`` whether the draft has anything in it.
     """
 
     base_url: str
@@ -51,6 +51,7 @@ class Examination:
     checks: Sequence[Check]
     readable: Sequence[str] = ()
     unreadable: Sequence[str] = ()
+    listed: bool = True
     draft: str = ""
     differs: bool = False
 

@@ -1,24 +1,37 @@
-"""The data routes, each asked once: do they answer, and do their records say what is expected."""
+"""The data routes, each asked as a load asks it: do they answer, and is what they send as expected.
+
+A spread and a differential that can be read are computed anew from their legs: see
+`toolkit.wire.proofs.judged`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import Any
+
+import polars as pl
 
 from toolkit.cards import counted, duration, some
 from toolkit.client import Client
-from toolkit.errors import InputError, ServiceError
+from toolkit.errors import InputError, QuotaError, ServiceError
 from toolkit.intervals import Interval
-from toolkit.market import EventFamily, Family, Market, Trajectory
+from toolkit.market import EventFamily, EventLog, Family, Leg, Market, Stream, Symbol, Trajectory
+from toolkit.wire.agreement import GIVEN
 from toolkit.wire.draft import ProfileDraft
-from toolkit.wire.exchange import ANSWERED, Answer, Failure, Request, refusal
+from toolkit.wire.exchange import Answer, Request, RetryPolicy
 from toolkit.wire.finding_words import advised
-from toolkit.wire.listing import Listing, guessed_listing, price_trajectories, spread_trajectories
+from toolkit.wire.listing import (
+    Listing,
+    funding_trajectories,
+    guessed_listing,
+    price_trajectories,
+    spread_trajectories,
+)
 from toolkit.wire.pages import Page
 from toolkit.wire.places import leaves
 from toolkit.wire.profile import HistoryRoute, Profile
+from toolkit.wire.proofs import Verdict, judged
 from toolkit.wire.rows import read_history_page
 from toolkit.wire.snapshots import snapshot_items
 from toolkit.wire.survey import described_fields, rows_of, shown_fields, survey_fields
@@ -26,141 +39,184 @@ from toolkit.workspace.doctor.derivation import Derivation
 from toolkit.workspace.doctor.findings import Check, State, refused_words, state_of
 
 _ROWS = 50
+_JUDGED_ROWS = 200
 _TRIES = 3
 _PAGES = 2
 _DAY_S = 86_400
 _OF_RECORDS = ("field_missing", "field_unknown")
 """Findings of a page that the check of its record says."""
 _SCHEMAS = {family: f"svc.{family}.v1" for family in EventFamily}
+_READ = (State.OK, State.NOTE)
+_ADVICE = {
+    404: "if it is elsewhere, say where in a profile (path)",
+    429: "wait until the quota is renewed, then ask again",
+}
 
 
 class Routes:
     """Asks the routes of a service. What differs from the expected goes into the draft.
 
-    ``readable`` are the histories and event logs that a load can read, ``unreadable`` those that it
-    cannot though the plan has them. ``listed`` is whether the listing has legs that can be read.
+    ``keys`` are the streams to ask for, by default what the listing has. ``readable`` are the
+    histories and event logs that a load can read, ``unreadable`` those that it cannot though the
+    plan has them. ``listed`` is whether the listing has legs that can be read.
     """
 
-    def __init__(self, client: Client, profile: Profile, schemas: bytes, now: int) -> None:
+    def __init__(
+        self, client: Client, profile: Profile, schemas: bytes, now: int, keys: Sequence[Stream]
+    ) -> None:
         self.readable: list[str] = []
         self.unreadable: list[str] = []
-        self.listed = True
+        self.listed = False
         self.draft = ProfileDraft()
         self._client = client
         self._profile = profile
         self._schemas = schemas
         self._now = now
+        self._keys = keys
+        self._listing = Listing({}, truncated=False)
         self._fields: dict[Family, Check] = {}
+        self._held: dict[Family, tuple[Trajectory, pl.DataFrame]] = {}
         self._paging: Check | None = None
 
     def checks(self) -> Iterator[Check]:
-        """Yield a check per route, then one per history's fields, then one of the paging."""
-        listing = None
-        try:
-            listing = self._client.symbols()
-            yield _listed(listing)
-            self.listed = any(listing.legs.values())
-            listing = listing if self.listed else self._guessed_listing()
-        except ServiceError as error:
-            yield self._failed("symbols/search", error)
-            listing = self._guessed_listing()
-        for family, route in self._profile.histories.items():
-            asked = self._history(route, listing)
-            record = self._fields.get(family)
-            yield self._counted(asked, failed=record is not None and record.state is State.FAILED)
-        for event_family in self._profile.events:
-            yield self._counted(self._events(event_family))
+        """Yield a check per route, the draft, then the record of each history and its figure."""
+        yield self._symbols()
+        kinds = [key.kind for key in self._keys] or list(Family)
+        for family in [family for family in Family if family in kinds]:
+            yield self._counted(self._history(family), self._fields.get(family))
+        for log in map(EventLog, EventFamily):
+            if not self._keys or log in self._keys:
+                yield self._counted(self._log(log.family))
         for kind in ("activity", "spread", "funding"):
             yield self._snapshot(kind)
+        verdicts = [self._verdict(family) for family in GIVEN if family in self._held]
         if self.unreadable or not self.listed:
-            yield self._derived(listing)
+            yield self._derived()
         yield from self._fields.values()
         if self._paging:
             yield self._paging
+        yield from verdicts
 
-    def _derived(self, listing: Listing | None) -> Check:
+    def _counted(self, check: Check, record: Check | None = None) -> Check:
+        """Note whether a load can read what was asked. What the plan lacks is no part of it."""
+        unasked = check.state is State.SKIPPED and not self.listed
+        if unasked or State.FAILED in (check.state, record and record.state):
+            self.unreadable.append(check.name)
+        elif check.state in _READ:
+            self.readable.append(check.name)
+        return check
+
+    def _failed(self, name: str, error: ServiceError) -> Check:
+        if isinstance(error, QuotaError):  # waiting did not help, and it waits no second time
+            self._client.retries = RetryPolicy(attempts=1)
+        advice = _ADVICE.get(error.status or 0, "")
+        if (error.status or 0) >= 500:
+            advice = "the service's own fault; ask its operator, or try later"
+        return Check("routes", name, state_of(error), refused_words(error), advice)
+
+    def _symbols(self) -> Check:
+        """Read the listing. One that has no legs is an advice less, and stops nothing."""
+        name, typed = "symbols/search", "rail doctor KEY ... asks for keys that you type"
+        try:
+            listing = self._client.symbols()
+            legs = sum(map(len, listing.legs.values()))
+            says = f"{len(listing.legs)} symbols, {legs} legs"
+            says += ", and more than it lists at once" if listing.truncated else ""
+            if listing.findings:
+                first = f"e.g. {listing.findings[0].kind}: {listing.findings[0].says:.80}"
+                says += f"; {counted(len(listing.findings), 'finding')}, {first}"
+            self.listed = legs > 0
+            check = Check("routes", name, State.NOTE if listing.findings else State.OK, says)
+            if not self.listed:
+                check = replace(check, state=State.FAILED, says=f"{says}: no key", advice=typed)
+        except ServiceError as error:
+            failed = self._failed(name, error)
+            check = replace(failed, advice=f"{failed.advice}; {typed}".lstrip("; "))
+        listing = listing if self.listed else self._guessed_listing()
+        legs_typed: dict[Symbol, tuple[Leg, ...]] = {}
+        for key in self._keys:
+            if isinstance(key, Trajectory):
+                known = legs_typed.get(key.symbol, ())
+                legs_typed[key.symbol] = tuple(dict.fromkeys((*known, *key.legs)))
+        self._listing = replace(listing, legs=legs_typed or listing.legs)
+        return check
+
+    def _guessed_listing(self) -> Listing:
+        """Put a shape that reads the listing into the draft, if one does, and read it by that."""
+        nothing = Listing({}, truncated=False)
+        try:
+            answer = self._client.get(Request.get(self._profile.symbols_path, {}))
+            if (found := guessed_listing(self._profile, answer)) is None:
+                return nothing
+            self.draft.listing(*found)
+            self._client.speak(self.draft.applied(self._profile))
+            return self._client.symbols()
+        except ServiceError:
+            return nothing
+        finally:
+            self._client.speak(self._profile)
+
+    def _candidates(self, family: Family) -> list[Trajectory]:
+        """Return trajectories of a family to ask for: those typed, else of the legs known."""
+        found = [key for key in self._keys if isinstance(key, Trajectory) and key.family is family]
+        of = {
+            Family.PRICE: price_trajectories,
+            Family.SPREAD: spread_trajectories,
+            Family.FUNDING: funding_trajectories,
+        }
+        found += of[family](self._listing)
+        if family is Family.FUNDING:
+            pairs = spread_trajectories(self._listing)
+            pairs = [p for p in pairs if Market.FUTURES in {leg.market for leg in p.legs}]
+            found += [Trajectory(family, pair.symbol, pair.legs) for pair in pairs]
+        return list(dict.fromkeys(found))[:_TRIES]
+
+    def _derived(self) -> Check:
         """Prove lines of the draft, and walk each history by them as a load does."""
         name = "draft of a profile"
-        if listing is None:
-            return Check("fields", name, State.SKIPPED, "no symbol is listed that could be asked")
-        self._client.speak(self._profile)
         derivation = Derivation(self._client, self.draft, self._schemas, self._now, self._profile)
         logs = [family for family in EventFamily if f"history/{family}-events" in self.unreadable]
         try:
-            derivation.derive(listing)
+            derivation.derive(*map(self._candidates, GIVEN))
             for log in logs:
                 derivation.derive_log(log)
-            profile = self._client.speak(derivation.profile())
+            self._client.speak(derivation.profile())
         except InputError as error:  # a name of the service that no profile can have
             return Check("fields", name, State.FAILED, str(error))
-        walked = [self._history(route, listing) for route in profile.histories.values()]
-        loaded, not_yet = [], []
-        for found in [*walked, *map(self._events, logs)]:
-            if found.state in (State.OK, State.NOTE):
-                loaded.append(found.name)
-            else:
-                not_yet.append(f"{found.name} ({found.says})")
+        histories = [family for family in self._profile.histories if self._candidates(family)]
+        walked = [*map(self._history, histories), *map(self._log, logs)]
+        loaded = [found.name for found in walked if found.state in _READ]
+        not_yet = [f"{found.name} ({found.says})" for found in walked if found.state not in _READ]
         says = f"by it a load reads {some(loaded)}" if loaded else "by it no history is read"
         says += f"; not yet: {some(not_yet)}" if not_yet else ""
         return Check("fields", name, State.NOTE, says, "--profile-out FILE writes it")
 
-    def _counted(self, check: Check, *, failed: bool = False) -> Check:
-        """Note whether a load can read what was asked. What the plan lacks is no part of it."""
-        if failed or check.state is State.FAILED:
-            self.unreadable.append(check.name)
-        elif check.state in (State.OK, State.NOTE):
-            self.readable.append(check.name)
-        return check
-
-    def _guessed_listing(self) -> Listing | None:
-        """Go on with a listing that a shape of the draft reads, if one does. A load cannot."""
-        self.listed = False
-        profile = self._client.profile()
-        answer = self._client.ask(Request.get(profile.symbols_path, {}))
-        found = guessed_listing(profile, answer) if isinstance(answer, Answer) else None
-        if found is None:
-            return None
-        self.draft.listing(*found)
-        self._client.speak(self.draft.applied(profile))
-        try:
-            return self._client.symbols()
-        except ServiceError:
-            return None
-
-    def _failed(self, name: str, error: ServiceError) -> Check:
-        advice = "" if error.status in (402, 403) else _advice(error)
-        return Check("routes", name, state_of(error), refused_words(error), advice)
-
-    def _history(self, route: HistoryRoute, listing: Listing | None) -> Check:
-        name = f"history/{route.family}"
-        candidates = [] if listing is None else _candidates(listing, route.family)
-        if not candidates:
-            return Check("routes", name, State.SKIPPED, "no symbol is listed that it could be of")
+    def _history(self, family: Family) -> Check:
+        """Ask for a history as a load does, by the profile that the client speaks."""
+        name, route = f"history/{family}", self._client.profile().histories[family]
         small = replace(route, limit=min(_ROWS, route.limit))
-        page: Page | None = None
-        for trajectory in candidates[:_TRIES]:
-            answer = self._ask(small, trajectory, self._now)
-            if isinstance(answer, ServiceError):
-                failed = self._failed(name, answer)
-                if answer.status == 400:
+        found = Check("routes", name, State.SKIPPED, "no key is known that it could be asked for")
+        for trajectory in self._candidates(family):
+            try:
+                answer = self._ask(small, trajectory, self._now)
+            except ServiceError as error:
+                found = self._failed(name, error)
+                if error.status == 400:
                     continue  # of this trajectory perhaps: its legs may not go together
-                return failed
+                return found
             self._survey(route.named(trajectory), answer)
             try:  # what a load does
                 page, *_ = islice(self._client.pages(trajectory, (0, self._now)), _PAGES)
                 if self._paging is None and not page.frame.is_empty() and not route.oldest_first:
                     self._paging = self._paged(small, trajectory, answer)
             except ServiceError as error:
-                return Check(
-                    "routes", name, State.FAILED, refused_words(error), "see its record below"
-                )
+                advice = "see its record below"
+                return Check("routes", name, State.FAILED, refused_words(error), advice)
+            found = Check("routes", name, State.OK, f"answers; no rows of {trajectory.key}")
             if not page.frame.is_empty():
-                break
-        if page is None:
-            return failed
-        if page.frame.is_empty():
-            return Check("routes", name, State.OK, f"answers; no rows of {trajectory.key}")
-        return self._read(name, trajectory, page)
+                self._held.setdefault(family, (trajectory, page.frame))
+                return self._read(name, trajectory, page)
+        return found
 
     def _read(self, name: str, trajectory: Trajectory, page: Page) -> Check:
         """Say what a page has, how far apart its rows are, and what a load would find odd in it."""
@@ -175,36 +231,31 @@ class Routes:
         advice = f"in the profile: {'; '.join(writes)}" if writes else ""
         return Check("routes", name, State.NOTE if odd else State.OK, says, advice)
 
-    def _ask(
-        self, route: HistoryRoute, trajectory: Trajectory, end_time: int
-    ) -> Answer | ServiceError:
-        outcome = self._client.ask(route.request(trajectory, end_time))
-        if isinstance(outcome, Failure):
-            return ServiceError(f"no answer ({outcome.reason})", url=outcome.url)
-        return outcome if outcome.status in ANSWERED else refusal(outcome)
+    def _ask(self, route: HistoryRoute, trajectory: Trajectory, end_time: int) -> Answer:
+        return self._client.get(route.request(trajectory, end_time))
 
     def _survey(self, route: HistoryRoute, answer: Answer) -> None:
         """Lay the record's fields beside those expected. Once for each route."""
         if route.family in self._fields:
             return
         described = described_fields(self._schemas, route)
-        body = route.flat(answer).body
-        rows = [leaves(row) for row in rows_of(body, route.items)]
+        rows = [leaves(row) for row in rows_of(route.flat(answer).body, route.items)]
         found = survey_fields(route, shown_fields(described, rows))
         if not found.matched and not found.unknown:
             return  # neither described nor any rows
         self.draft.fields(route.family.value, found)
         total = len(found.matched) + len(found.missing)
-        says = f"{len(found.matched)} of {total} fields found"
         converted = [f"{r.wire} in {r.unit}" for r in route.fields if abs(r.factor) != 1.0]
         converted += [f"the sign of {r.wire}" for r in route.fields if r.reversed]
-        if converted:
-            says += f"; converted: {', '.join(converted)}"
-        if found.missing:
-            says += f"; not found: {', '.join(found.missing)}"
-        if found.unknown:
-            says += f"; unknown, kept in extra: {some([f.name for f in found.unknown])}"
-        state = State.FAILED if "ts" in found.missing else State.NOTE if "; " in says else State.OK
+        unknown = [field.name for field in found.unknown]
+        parts = {
+            "converted": ", ".join(converted),
+            "not found": ", ".join(found.missing),
+            "unknown, kept in extra": unknown and some(unknown),
+        }
+        odd = [f"{what}: {which}" for what, which in parts.items() if which]
+        says = "; ".join([f"{len(found.matched)} of {total} fields found", *odd])
+        state = State.FAILED if "ts" in found.missing else State.NOTE if odd else State.OK
         advice = "say in a profile what they are called" if found.missing else ""
         name = f"{route.family} record"
         self._fields[route.family] = Check("fields", name, state, says, advice)
@@ -216,22 +267,18 @@ class Routes:
         if edge is None or edge == page.newest:
             return None
         answer = self._ask(route, trajectory, page.newest or 0)
-        if isinstance(answer, ServiceError):
-            return None
-        again = read_history_page(route, trajectory, answer)
-        inclusive = again.newest == page.newest
+        inclusive = read_history_page(route, trajectory, answer).newest == page.newest
         parts = [f"end_time is {'inclusive' if inclusive else 'exclusive'}"]
         if page.next_end_time is not None:
             off = page.next_end_time - edge
-            place = "the oldest row's time" if off == 0 else f"the oldest row's time {off:+d} s"
-            parts.append(f"{route.next} is {place}")
+            parts.append(f"{route.next} is the oldest row's time{f' {off:+d} s' if off else ''}")
         elif not page.ends:
             parts.append(f"no {route.next} in a page")
         agreed = not inclusive and page.next_end_time in (None, edge)
         state, tail = (State.OK, "as expected") if agreed else (State.NOTE, "the loader copes")
         return Check("fields", "paging", state, f"{', '.join(parts)}: {tail}")
 
-    def _events(self, family: EventFamily) -> Check:
+    def _log(self, family: EventFamily) -> Check:
         name = f"history/{family}-events"
         window = Interval(self._now - _DAY_S, self._now)
         try:
@@ -257,45 +304,49 @@ class Routes:
             body = self._client.snapshot(kind)
         except ServiceError as error:
             return self._failed(name, error)
-        says = f"answers ({len(body):,} bytes)"
+        says, advice = f"answers ({len(body):,} bytes)", ""
         if odd := snapshot_items(kind, body).words:
+            says += f", {odd}; it is kept as it came"
             advice = f"say in a profile where it has what: [snapshots.{kind}]"
-            return Check(
-                "routes", name, State.NOTE, f"{says}, {odd}; it is kept as it came", advice
+        return Check("routes", name, State.NOTE if odd else State.OK, says, advice)
+
+    def _verdict(self, family: Family) -> Check:
+        """Compute the figure of a history anew from the legs, and judge what was read."""
+        route = self._profile.histories[family]
+        trajectory, frame = self._held[family]
+        rows = frame.sort("ts").tail(_JUDGED_ROWS)
+        try:
+            of = self._spread_beside_prices if family is Family.SPREAD else _beside_rates
+            verdicts = [judged(route, figure) for figure in of(trajectory, rows)]
+        except ServiceError as error:
+            verdicts = [Verdict(None, f"its legs cannot be read ({refused_words(error)})")]
+        wrong = [verdict for verdict in verdicts if verdict.right is False]
+        found = [*wrong, *(each for each in verdicts if each.right), *verdicts][0]
+        state = State.FAILED if wrong else State.OK if found.right else State.NOTE
+        line = f"in the profile: [history.{family}] {found.line}"
+        none = "no line of the profile reads that; a pair of both prices (pair/...) is right"
+        advice = line if found.line else none if wrong else ""
+        return Check("figures", GIVEN[family], state, f"{trajectory.key}: {found.says}", advice)
+
+    def _spread_beside_prices(
+        self, trajectory: Trajectory, rows: pl.DataFrame
+    ) -> Iterator[pl.DataFrame]:
+        """Yield the spread as it is sent, and that of the row's own legs, beside the prices."""
+        window = rows["ts"][0], rows["ts"][-1] + 1
+        joined = rows.unique("ts", keep="none")
+        for leg, side in zip(trajectory.legs, ("buy", "sell"), strict=True):
+            price = Trajectory(Family.PRICE, trajectory.symbol, (leg,))
+            pages = islice(self._client.pages(price, window), _PAGES)
+            prices = pl.concat(
+                page.frame.select("ts", pl.col("price").alias(side)) for page in pages
             )
-        return Check("routes", name, State.OK, says)
+            joined = joined.join(prices.unique("ts", keep="none"), on="ts")
+        legs = [pl.col(side).alias(f"{side}_price") for side in ("buy", "sell")]
+        own = 100 * (pl.col("sell_price") / pl.col("buy_price") - 1)
+        for figure in (pl.col("spread_pct"), own):
+            yield joined.select("ts", figure.alias("spread_pct"), *legs)
 
 
-def _listed(listing: Listing) -> Check:
-    legs = sum(map(len, listing.legs.values()))
-    says = f"{len(listing.legs)} symbols, {legs} legs"
-    if listing.truncated:
-        says += ", and more than it lists at once"
-    if listing.findings:
-        first = listing.findings[0]
-        says += (
-            f"; {counted(len(listing.findings), 'finding')}, e.g. {first.kind}: {first.says:.80}"
-        )
-    return Check("routes", "symbols/search", State.NOTE if listing.findings else State.OK, says)
-
-
-def _candidates(listing: Listing, family: Family) -> list[Trajectory]:
-    if family is Family.PRICE:
-        return price_trajectories(listing)[:_TRIES]
-    pairs: Iterator[Trajectory] = iter(spread_trajectories(listing))
-    if family is Family.FUNDING:
-        pairs = (
-            Trajectory(Family.FUNDING, pair.symbol, pair.legs)
-            for pair in pairs
-            if Market.FUTURES in {leg.market for leg in pair.legs}
-        )
-    return list(islice(pairs, _TRIES))
-
-
-def _advice(error: ServiceError) -> str:
-    words: dict[Any, str] = {
-        404: "if it is elsewhere, say where in a profile (path)",
-        429: "wait until the quota is renewed, then ask again",
-        500: "the service's own fault; ask its operator, or try later",
-    }
-    return words.get(500 if (error.status or 0) >= 500 else error.status, "")
+def _beside_rates(_: Trajectory, rows: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """Yield the differential beside both rates in force: a leg's is that of its last settlement."""
+    yield rows.with_columns(pl.col("^(buy|sell)_(rate|interval_hours)$").forward_fill())
