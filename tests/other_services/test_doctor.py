@@ -12,9 +12,11 @@ import pytest
 
 from tests.other_services.data import NOW, sample
 from tests.other_services.kinds import KINDS, running_other
-from tests.other_services.server import API_KEY
+from tests.other_services.opposite import Opposite
+from tests.other_services.server import API_KEY, Answer, Question, serving
+from tests.other_services.service import Row
 from toolkit.intervals import Interval
-from toolkit.market import Trajectory
+from toolkit.market import Family, Trajectory
 from toolkit.store import Store
 
 KEY = "BTC_USDT:AURORA.spot"
@@ -154,3 +156,38 @@ def assert_same(held: pl.DataFrame, sent: pl.DataFrame) -> None:
         known = both.drop_nulls(f"{name}_held")
         assert known.height > 5 or name.endswith("_price")
         assert known[name].to_list() == pytest.approx(known[f"{name}_held"].to_list(), 1e-12)
+
+
+class Ratios(Opposite):
+    """The kind `opposite`, but for its spreads: sell / buy, which stands in its listing unsaid."""
+
+    def record(self, family: Family, row: Row) -> object:
+        if family is Family.SPREAD:
+            return {"time": row["ts"], "premium_pct": 1 + row["spread_pct"] / 100}
+        return super().record(family, row)
+
+    def symbols(self, question: Question) -> Answer:
+        del question
+        return Answer({symbol: {} for symbol in self.listing})
+
+
+@pytest.mark.slow
+def test_a_ratio_read_as_percent_is_wrong_by_a_verdict_and_loads_as_the_exit_code_says(
+    tmp_path: Path, rail: Callable[..., Done]
+) -> None:
+    profile = tmp_path / "ratio.toml"
+    profile.write_text(profile_of("opposite").read_text().replace(", reversed = true", "", 1))
+    with serving(Ratios(sample())) as base_url:
+        known = {"api_key": API_KEY, "base_url": base_url, "profile": str(profile)}
+        doctor, sync = (rail(verb, *STREAMS, **known) for verb in ("doctor", "sync"))
+        alone = rail("doctor", **known)
+    said = " ".join(doctor.stdout.split())
+    assert doctor.returncode == sync.returncode == 0, said + sync.stderr
+    assert "spread_pct failed BTC_USDT:AURORA.spot:CORONA.futures: premium_pct is 1.00" in said
+    assert "; it is sell / buy" in said
+    assert "Read by this profile, these would be wrong: spread_pct" in said
+    said = " ".join(alone.stdout.split())
+    assert alone.returncode == 3
+    assert "symbols/search failed 2 symbols, 0 legs: no key" in said
+    assert "history/price not asked no key is known" in said
+    assert "history/splash-events ok" in said

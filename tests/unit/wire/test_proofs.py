@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import polars as pl
 import pytest
 
 from toolkit.market import Family
 from toolkit.wire.profile import BUILT_IN
 from toolkit.wire.proofs import (
-    by_time,
-    differential_figure,
-    leg_prices,
-    spread_figure,
+    beside_prices,
+    judged,
+    numbers_of,
+    prove_differential,
+    prove_spread,
     time_field,
 )
 
 NOW = 1_794_268_800
 SPREAD, FUNDING = BUILT_IN.histories[Family.SPREAD], BUILT_IN.histories[Family.FUNDING]
-TIMES = range(NOW - 1_200, NOW, 60)
-BUYS = {ts: {"px": 97.123456 + at, "size": 2.0} for at, ts in enumerate(TIMES)}
-SELLS = {ts: {"px": 99.654321 - at / 3, "size": 3.0} for at, ts in enumerate(TIMES)}
-SPREADS = {ts: 100 * (SELLS[ts]["px"] / BUYS[ts]["px"] - 1) for ts in TIMES}
+AT = range(20)
+TIMES = [NOW - 1_200 + 60 * at for at in AT]
+BUYS = pl.DataFrame({"ts": TIMES, "px": [97.123456 + at for at in AT], "size": 2.0})
+SELLS = pl.DataFrame({"ts": TIMES, "px": [99.654321 - at / 3 for at in AT], "size": 3.0})
+RATIO = SELLS["px"] / BUYS["px"]
+SPREADS = BUYS.select("ts", d=100 * (RATIO - 1))
+LEGS = BUYS.select("ts", one="px", two=SELLS["px"])
 RATES = {
     "buy_rate": "b",
     "sell_rate": "s",
@@ -59,68 +66,109 @@ def test_two_times_are_none_and_documents_may_share_one() -> None:
 
 def test_numbers_are_read_by_their_second_also_those_that_are_text() -> None:
     rows = [{"at": "2026-11-10T00:00:00Z", "px": "97.5", "on": True, "who": "x", "none": None}]
-    assert by_time(rows, "at", "iso") == {NOW: {"px": 97.5}}
+    assert numbers_of(rows, "at", "iso").rows(named=True) == [{"ts": NOW, "px": 97.5}]
 
 
 def test_a_price_is_what_the_legs_repeat_and_nothing_that_only_comes_near() -> None:
-    legs = {ts: {"one": BUYS[ts]["px"], "two": SELLS[ts]["px"]} for ts in TIMES}
-    assert leg_prices(legs, BUYS, SELLS) == ("px", "one", "two")
-    near = {ts: {**row, "one": row["one"] * (1 + 1e-9)} for ts, row in legs.items()}
-    assert leg_prices(near, BUYS, SELLS) is None
-    few = dict(list(legs.items())[:9])
-    assert leg_prices(few, BUYS, SELLS) is None
-    twice = {ts: {**row, "copy": row["one"]} for ts, row in legs.items()}
-    assert leg_prices(twice, BUYS, SELLS) is None
+    places = ["px", "size"]
+    found = prove_spread(LEGS, BUYS, SELLS, places)
+    assert found == ("px", ("one", "two"), ())
+    assert prove_spread(LEGS.with_columns(pl.col("one") * (1 + 1e-9)), BUYS, SELLS, places) is None
+    assert prove_spread(LEGS[:9], BUYS, SELLS, places) is None
+    assert prove_spread(LEGS.with_columns(copy="one"), BUYS, SELLS, places) is None
 
 
 @pytest.mark.parametrize(("unit", "times"), [("percent", 1), ("fraction", 0.01), ("bps", 100)])
 @pytest.mark.parametrize("turned", [False, True])
 def test_a_spread_is_proved_in_its_unit_and_sign(unit: str, times: float, *, turned: bool) -> None:
-    sent = {ts: {"d": value * times * (-1 if turned else 1)} for ts, value in SPREADS.items()}
-    found = spread_figure(SPREAD, sent, BUYS, SELLS, ["px", "size"])
-    assert found is not None
-    assert (found.place, found.unit, found.reversed, found.price) == ("d", unit, turned, "px")
+    sent = SPREADS.with_columns(d=pl.col("d") * times * (-1 if turned else 1))
+    found = prove_spread(sent, BUYS, SELLS, ["px", "size"])
+    assert found == ("px", (), ("d", unit, turned))
 
 
 def test_a_spread_that_one_row_breaks_is_not_proved() -> None:
-    sent = {ts: {"d": value} for ts, value in SPREADS.items()}
-    sent[NOW - 60] = {"d": SPREADS[NOW - 60] + 0.1}
-    assert spread_figure(SPREAD, sent, BUYS, SELLS, ["px"]) is None
+    odd = SPREADS.with_columns(
+        d=pl.col("d") + pl.when(pl.col("ts") == NOW - 60).then(0.1).otherwise(0)
+    )
+    assert prove_spread(odd, BUYS, SELLS, ["px"]) is None
 
 
-def settled(times: float = 1.0) -> dict[int, dict[str, float]]:
+def settled(times: float = 1.0) -> pl.DataFrame:
     """Rates of which each leg settles every other row, and the differential of those in force."""
-    rows, buy, sell = {}, 1e-4, 2e-4
+    rows, buy, sell = [], 1e-4, 2e-4
     for at in range(40):
-        row = {"h": 8.0}
-        if at % 2:
-            row["b"] = buy = 1e-4 + at * 1.5e-5
-        else:
-            row["s"] = sell = 2e-4 - at * 1e-5
-        rows[at] = {**row, "d": 100 * (sell - buy) * times}
-    return rows
+        buy, sell = (1e-4 + at * 1.5e-5, sell) if at % 2 else (buy, 2e-4 - at * 1e-5)
+        rates = {"b": buy, "s": None} if at % 2 else {"b": None, "s": sell}
+        rows.append({"ts": at, **rates, "h": 8.0, "d": 100 * (sell - buy) * times})
+    return pl.DataFrame(rows, infer_schema_length=None)
 
 
 def test_a_differential_is_proved_by_the_rates_in_force() -> None:
-    found = differential_figure(FUNDING, settled(-1.0), RATES, {"d": "percent_per_8h"})
-    assert found is not None
-    assert (found.place, found.reversed, found.rate_unit) == ("d", True, "fraction_per_interval")
+    found = prove_differential(settled(-1.0), RATES, {"d": "percent_per_8h"})
+    assert found == (("d", "percent_per_8h", True), "fraction_per_interval")
 
 
-def test_rates_and_a_differential_without_a_stated_unit_prove_nothing() -> None:
-    assert differential_figure(FUNDING, settled(), RATES, {}) is None
-
-
-def test_a_stated_unit_that_the_rates_do_not_give_proves_nothing() -> None:
-    said = {"d": "percent_per_hour", "b": "bps_per_interval", "s": "bps_per_interval"}
-    assert differential_figure(FUNDING, settled(), RATES, said) is None
+@pytest.mark.parametrize(
+    "said", [{}, {"d": "percent_per_hour", "b": "bps_per_interval", "s": "bps_per_interval"}]
+)
+def test_rates_prove_nothing_without_a_stated_unit_or_by_one_that_they_do_not_give(
+    said: dict[str, str],
+) -> None:
+    assert prove_differential(settled(), RATES, said) is None
 
 
 def test_rates_of_an_hour_need_no_interval() -> None:
-    rows = {at: {"b": at * 1e-4, "s": 3e-4, "d": 3e-4 - at * 1e-4} for at in range(12)}
-    said = dict.fromkeys("bsd", "percent_per_hour")
-    places = {"buy_rate": "b", "sell_rate": "s"}
-    found = differential_figure(FUNDING, rows, places, said)
-    assert found is not None
-    assert (found.place, found.unit, found.reversed) == ("d", "percent_per_hour", False)
-    assert differential_figure(FUNDING, rows, {"buy_rate": "b"}, said) is None
+    rates = [{"ts": n, "b": n * 1e-4, "s": 3e-4, "d": 3e-4 - n * 1e-4} for n in range(12)]
+    said, places = dict.fromkeys("bsd", "percent_per_hour"), {"buy_rate": "b", "sell_rate": "s"}
+    found = prove_differential(pl.DataFrame(rates), places, said)
+    assert found == (("d", "percent_per_hour", False), "percent_per_hour")
+    assert prove_differential(pl.DataFrame(rates), {"buy_rate": "b"}, said) is None
+
+
+@pytest.mark.parametrize(
+    ("sent", "right", "says"),
+    [
+        (100 * (RATIO - 1), True, "in all of 20 rows"),
+        (100 * (1 - RATIO), False, "it is percent, of the other sign"),
+        (1e4 * (RATIO - 1), False, "it is bps"),
+        (RATIO, False, "it is sell / buy"),
+        (1 / RATIO, False, "it is buy / sell"),
+        (1e4 * (1 / RATIO - 1), False, "it is 10000 (buy / sell - 1)"),
+        (100 * (1 - 1 / RATIO), False, "it is 100 (buy / sell - 1), of the other sign"),
+        (pl.Series([float(at % 7) for at in AT]) * 1e3, False, "no unit and no sign makes it"),
+        (100 * (RATIO - 1) + 0.02, None, "no other reading is nearer"),
+        (RATIO * 0, None, "cannot be told"),
+        (RATIO * float("nan"), None, "nothing beside it"),
+    ],
+)
+def test_a_spread_as_it_was_read_is_judged_by_the_prices_of_both_legs(
+    sent: pl.Series, right: bool | None, says: str
+) -> None:
+    rows = BUYS.select("ts", spread_pct=sent)
+    verdict = judged(SPREAD, beside_prices(rows, BUYS, SELLS, "px"))
+    assert verdict.right is right, verdict
+    assert says in verdict.says
+
+
+def test_a_verdict_counts_from_the_unit_and_sign_that_the_profile_has() -> None:
+    rules = [
+        replace(rule, unit="bps", reversed=True) if rule.column == "spread_pct" else rule
+        for rule in SPREAD.fields
+    ]
+    read = BUYS.select("ts", spread_pct=-0.01 * 100 * (RATIO - 1))
+    found = judged(replace(SPREAD, fields=tuple(rules)), beside_prices(read, BUYS, SELLS, "px"))
+    assert found.line == 'fields.spread_pct = { unit = "percent", reversed = false }'
+
+
+def test_a_differential_is_judged_by_its_rates() -> None:
+    rates = {
+        "buy_rate": "b",
+        "sell_rate": "s",
+        "buy_interval_hours": "h",
+        "sell_interval_hours": "h",
+    }
+    forward = settled().with_columns(pl.col("b", "s").forward_fill())
+    rows = forward.select("ts", differential_pct_8h="d", **rates)
+    assert judged(FUNDING, rows).right
+    hourly = rows.with_columns(pl.col("differential_pct_8h") / 8)
+    assert '"percent_per_hour"' in judged(FUNDING, hourly).line

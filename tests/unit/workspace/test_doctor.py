@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from http.server import ThreadingHTTPServer
 from pathlib import Path
@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from tests.listening import Handler, listening
+from toolkit.errors import InputError
 from toolkit.service import Clock, Config, Simulated, running
 from toolkit.wire.user_profile import UserProfile
 from toolkit.workspace import Settings
@@ -42,13 +43,14 @@ def examined(service: httpx.Client) -> Examine:
         key: str = "demo-pro",
         profile: Path | None = None,
         waits: list[float] | None = None,
+        keys: Sequence[str] = (),
         **rest: object,
     ) -> Examination:
         answer = service.put("/control/adversary", json={"rest": rest})
         assert answer.status_code == 200, answer.text
         users = UserProfile.read(profile) if profile else None
         settings = Settings(str(service.base_url), key, users)
-        return examine(settings, sleep=([] if waits is None else waits).append)
+        return examine(settings, keys, sleep=([] if waits is None else waits).append)
 
     return ask
 
@@ -65,7 +67,8 @@ def test_the_faithful_service_passes_every_check_but_the_standing_clock(examined
     assert [c.name for c in found.checks if c.state is not State.OK] == ["clock"]
     assert check(found, "plan").says.startswith("pro; 10 routes answer; 1,000,000 requests in 1 m")
     assert "2026-11-19 00:00 UTC" in check(found, "clock").says
-    assert check(found, "paging").says.endswith("as expected")
+    for figure in ("spread_pct", "differential_pct_8h"):
+        assert " is what the legs give in all of " in check(found, figure).says
     names = [c.name for c in found.checks]
     assert names[:5] == ["reachable", "key", "plan", "clock", "/schemas"]
     assert names[-5:] == ["/mcp", "market", "spread events", "splash events", "funding events"]
@@ -154,17 +157,6 @@ def test_a_service_that_hides_its_schemas_is_taken_as_built_in_and_usable(
         assert check(found, "/schemas").state is State.FAILED
 
 
-def test_other_paging_is_noted_not_failed(examined: Examine) -> None:
-    found = examined(end_time="inclusive", next_end_time="oldest+1")
-    assert found.usable
-    assert check(found, "paging") == Check(
-        "fields",
-        "paging",
-        State.NOTE,
-        "end_time is inclusive, next_end_time is the oldest row's time +1 s: the loader copes",
-    )
-
-
 def test_other_units_and_fields_beyond_those_expected_are_noted(examined: Examine) -> None:
     found = examined(units={"spread_pct": "bps", "ts": "ms"}, extra_fields={"depth": 3})
     assert found.usable
@@ -209,6 +201,7 @@ def test_a_figure_that_both_legs_speak_against_is_wrong_by_a_verdict_with_the_li
     assert verdict.state is State.FAILED
     assert " where the legs give " in verdict.says
     assert f"fields.{column} = {{ unit = {line} }}" in verdict.advice
+    assert f"# fields.{column} = {{ unit = {line} }}" in found.draft
 
 
 def test_other_schema_ids_of_events_are_noted(examined: Examine) -> None:
@@ -252,6 +245,16 @@ def test_names_that_would_break_out_of_the_draft_stay_inside_comments_and_string
     assert said.keys() <= {"history", "tools", "streams"}
     assert all("ts" not in lines["fields"] for lines in said["history"].values() if lines)
     assert "\x1b" not in found.draft
+
+
+def test_keys_that_are_typed_are_asked_for_alone(examined: Examine) -> None:
+    key = "BTC_USDT:CORONA.futures:AURORA.spot"
+    found = examined(keys=[key, "events/splash"])
+    assert (found.readable, found.unreadable) == (["history/spread", "history/splash-events"], [])
+    assert key in check(found, "history/spread").says
+    assert check(found, "spread_pct").state is State.OK
+    with pytest.raises(InputError, match="trajectories and event logs"):
+        examined(keys=["snapshot/spread"])
 
 
 def test_no_service_and_a_wrong_key_end_it_at_once(examined: Examine) -> None:

@@ -11,11 +11,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
+import polars as pl
 
 from toolkit.client import Client
 from toolkit.errors import ServiceError
@@ -28,15 +29,7 @@ from toolkit.wire.exchange import HEADER, UNREADABLE, Answer, Request
 from toolkit.wire.history_route import HistoryRoute
 from toolkit.wire.places import leaves
 from toolkit.wire.profile import Profile
-from toolkit.wire.proofs import (
-    Series,
-    by_time,
-    differential_figure,
-    leg_prices,
-    places_of,
-    spread_figure,
-    time_field,
-)
+from toolkit.wire.proofs import numbers_of, prove_differential, prove_spread, time_field
 from toolkit.wire.questions import names_all, question_named, stated_question
 from toolkit.wire.survey import (
     ShownField,
@@ -60,17 +53,12 @@ _UNITS = {"h": "hours", "hour": "hours"}
 _REFUSED = (400, 404, 422)
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
+class _Read(NamedTuple):
     """Rows of a trajectory: their leaves by place, and their numbers by time."""
 
     route: HistoryRoute
     rows: Sequence[Mapping[str, Any]]
-    numbers: Series
-
-    def text(self, places: Sequence[str]) -> bool:
-        """Check for numbers that are sent as text."""
-        return any(isinstance(row.get(place), str) for row in self.rows for place in places)
+    numbers: pl.DataFrame
 
 
 class Derivation:
@@ -118,14 +106,15 @@ class Derivation:
         rows = [*map(leaves, items)]
         if (found := time_field(rows, self._now)) is None:
             return None
-        times = by_time(rows, *found)
         self._draft.prove(section, "items", place, route.items)
         self._draft.field(section, "ts", *found)
-        self._prove_order(self.profile().histories[family], trajectory, answer, [*times])
+        numbers = numbers_of(rows, *found)
+        known = self.profile().histories[family]
+        self._prove_order(known, trajectory, answer, numbers["ts"].to_list())
         proved = self.profile().histories[family]
         if proved.oldest_first and not route.oldest_first:
             return self._read(trajectory)
-        return _Read(proved, rows, times)
+        return _Read(proved, rows, numbers)
 
     def _page(self, route: HistoryRoute, trajectory: Trajectory, limit: int = _ROWS) -> Answer:
         return self._client.get(route.request(trajectory, self._now, limit=limit))
@@ -214,102 +203,91 @@ class Derivation:
 
     def _prove_spread(self, spread: _Read, buy: _Read, sell: _Read) -> None:
         """Prove the price, the legs' prices and the spread by one another."""
-        known = buy.route.rule("price")
-        places = places_of(buy.numbers)
-        places = [known.wire] if known and known.wire in places else places
-        used: list[str] = []
-        if legs := leg_prices(spread.numbers, buy.numbers, sell.numbers):
-            places, used = [legs[0]], [*legs[1:]]
-            for column, place in zip(("buy_price", "sell_price"), used, strict=True):
-                self._draft.field("history.spread", column, place, "quote")
-        free = {
-            ts: {place: value for place, value in row.items() if place not in used}
-            for ts, row in spread.numbers.items()
-        }
-        figure = spread_figure(spread.route, free, buy.numbers, sell.numbers, places)
-        if figure is not None:
-            places = [figure.beside]
-            used.append(figure.place)
-            self._draft.field("history.spread", "spread_pct", *figure[:3])
-            if word := self._fact(spread.route, figure.place, "unit"):
-                self._words.setdefault(word, figure.unit)
-        if legs or figure:
-            self._spread_ask = spread.route.ask
-            self._draft.field("history.price", "price", places[0], "quote")
-            if buy.text(places):
-                self._draft.prove("history.price", "numbers", "text")
-        if spread.text(used):
-            self._draft.prove("history.spread", "numbers", "text")
+        rule, places = buy.route.rule("price"), buy.numbers.columns[1:]
+        places = [rule.wire] if rule and rule.wire in places else places
+        found = prove_spread(spread.numbers, buy.numbers, sell.numbers, places)
+        if found is None:
+            return
+        self._spread_ask = spread.route.ask
+        self._prove_fields(buy, {"price": (found.price, "quote")})
+        legs = zip(("buy_price", "sell_price"), found.legs, strict=False)
+        fields: dict[str, tuple[Any, ...]] = {column: (leg, "quote") for column, leg in legs}
+        if found.figure:
+            fields["spread_pct"] = found.figure
+            place, unit, _ = found.figure
+            facts = described_fields(self._schemas, spread.route).get(place, {})
+            self._words.setdefault(_text(facts, "unit"), unit)
+        self._prove_fields(spread, fields)
+
+    def _prove_fields(self, read: _Read, fields: Mapping[str, tuple[Any, ...]]) -> None:
+        """Put the place, unit and sign of columns in force, and whether their numbers are text."""
+        section = f"history.{read.route.family}"
+        for column, said in fields.items():
+            self._draft.field(section, column, *said)
+        if any(isinstance(row.get(of[0]), str) for row in read.rows for of in fields.values()):
+            self._draft.prove(section, "numbers", "text")
 
     def _prove_funding(self, funding: _Read) -> None:
         """Prove the differential by the rates, or take it with the sign that schemas declare."""
-        section, route = "history.funding", funding.route
+        section, route, places = "history.funding", funding.route, funding.numbers.columns[1:]
         if route.ask != self._spread_ask:
             self._draft.note(section, "Not proved: which leg of the question is bought.")
             return
-        places = places_of(funding.numbers)
-        said = {place: unit for place in places if (unit := self._unit(route, place))}
-        rates = self._rates(route, places, said)
-        figure = differential_figure(route, funding.numbers, rates, said)
-        if figure is not None:
-            proved = figure[:3]
-            if figure.beside.endswith("_per_interval"):
-                for column, place in rates.items():
-                    unit = figure.beside if column in _RATES else "hours"
-                    self._draft.field(section, column, place, unit)
-        else:
-            alone = places[0] if len(places) == 1 and "_per_" in said.get(places[0], "") else ""
-            declared = self._declared_sign(route, alone) if alone else None
-            if declared is None:
-                self._draft.note(section, "Not proved: the units of its rates, or its sign.")
-                return
-            proved = alone, said[alone], declared
-        self._draft.field(section, "differential_pct_8h", *proved)
-        if funding.text(proved[:1]):
-            self._draft.prove(section, "numbers", "text")
+        facts = described_fields(self._schemas, route)
+        said = {p: unit for p in places if (unit := self._unit(p, facts.get(p, {})))}
+        rates = _rates(
+            places, said, {place: _text(facts.get(place, {}), "title") for place in places}
+        )
+        fields: dict[str, tuple[Any, ...]] = {}
+        if proved := prove_differential(funding.numbers, rates, said):
+            fields["differential_pct_8h"], unit = proved
+            if unit.endswith("_per_interval"):
+                fields |= {c: (p, unit if c in _RATES else "hours") for c, p in rates.items()}
+        elif len(places) == 1 and "_per_" in said.get(places[0], ""):
+            turned = _declared_sign(route, facts.get(places[0], {}))
+            if turned is not None:
+                fields["differential_pct_8h"] = places[0], said[places[0]], turned
+        if not fields:
+            self._draft.note(section, "Not proved: the units of its rates, or its sign.")
+        self._prove_fields(funding, fields)
 
-    def _rates(
-        self, route: HistoryRoute, places: Sequence[str], said: Mapping[str, str]
-    ) -> dict[str, str]:
-        """Return the places that may have the rates, and the hours of their intervals."""
-        shown = [
-            ShownField(place, "number", said.get(place), None, self._fact(route, place, "title"))
-            for place in places
-        ]
-        hours = [field for field in shown if field.unit == "hours"]
-        found = guessed(dict.fromkeys(_HOURS, "hours"), hours or shown)
-        rest = [field for field in shown if field not in found.values()]
-        found = guessed(dict.fromkeys(_RATES, ""), rest) | found
-        return {column: field.name for column, field in found.items()}
-
-    def _fact(self, route: HistoryRoute, place: str, name: str) -> str:
-        fact = described_fields(self._schemas, route).get(place, {}).get(name)
-        return fact if isinstance(fact, str) else ""
-
-    def _unit(self, route: HistoryRoute, place: str) -> str:
+    def _unit(self, place: str, facts: Mapping[str, Any]) -> str:
         """Return the unit that the service states of a field, in schemas or in its name."""
-        said = self._fact(route, place, "unit")
-        words = [self._words.get(word, word) for word in said.replace("/", " per ").split()]
-        unit = re.sub(r"(?<=\d)_(?=h$)", "", "_".join(words))
+        said = _text(facts, "unit").replace("/", " per ").split()
+        unit = "_".join(self._words.get(word, word) for word in said)
+        unit = re.sub(r"(?<=\d)_(?=h$)", "", unit)
         unit = unit if unit in UNIT_FACTORS else unit_in_name(place) or ""
         if unit in ("percent", "fraction", "bps"):
-            return f"{unit}_per_interval" if "rate" in self._fact(route, place, "title") else ""
+            return f"{unit}_per_interval" if "rate" in _text(facts, "title") else ""
         return unit
 
-    def _declared_sign(self, route: HistoryRoute, place: str) -> bool | None:
-        """Read a declared sign, the parameters of the question being the words for the legs."""
-        sides = {
-            name: side
-            for name, template in route.ask.items()
-            for side, other in (("buy", "sell"), ("sell", "buy"))
-            if f"{{{side}." in template and f"{{{other}." not in template
-        }
-        told = {
-            name: re.sub(r"\w+", lambda word: sides.get(word[0], word[0]), text)
-            for name, text in described_fields(self._schemas, route).get(place, {}).items()
-            if isinstance(text, str)
-        }
-        return is_reversed(told, "differential_pct_8h")
+
+def _text(facts: Mapping[str, Any], name: str) -> str:
+    return said if isinstance(said := facts.get(name), str) else ""
+
+
+def _rates(
+    places: Sequence[str], said: Mapping[str, str], titles: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the places that may have the rates, and the hours of their intervals."""
+    shown = [ShownField(p, "number", said.get(p), title=titles[p]) for p in places]
+    hours = [field for field in shown if field.unit == "hours"]
+    found = guessed(dict.fromkeys(_HOURS, "hours"), hours or shown)
+    rest = [field for field in shown if field not in found.values()]
+    found |= guessed(dict.fromkeys(_RATES, ""), rest)
+    return {column: field.name for column, field in found.items()}
+
+
+def _declared_sign(route: HistoryRoute, facts: Mapping[str, Any]) -> bool | None:
+    """Read a declared sign, the parameters of the question being the words for the legs."""
+    sides = {
+        name: side
+        for name, template in route.ask.items()
+        for side, other in (("buy", "sell"), ("sell", "buy"))
+        if f"{{{side}." in template and f"{{{other}." not in template
+    }
+    ours = {n: re.sub(r"\w+", lambda w: sides.get(w[0], w[0]), _text(facts, n)) for n in facts}
+    return is_reversed(ours, "differential_pct_8h")
 
 
 def _rows(answer: Answer, items: str) -> tuple[list[dict[str, Any]], str]:
@@ -336,7 +314,6 @@ def _beside_rows(answer: Answer, items: str) -> dict[str, object]:
 def _clock_of(value: object, newest: int) -> str | None:
     """Return the unit in which a value is a time of the month after a page's newest row (s)."""
     for unit in ("s", "ms", "us", "ns", "iso"):
-        [ts] = by_time([{"next": value}], "next", unit)
-        if newest < ts < newest + _MONTH_S:
+        if newest < numbers_of([{"next": value}], "next", unit)["ts"][0] < newest + _MONTH_S:
             return unit
     return None

@@ -9,8 +9,8 @@ from contextlib import suppress
 from toolkit.cards import duration, some
 from toolkit.client import Client
 from toolkit.client.stream import upgrade
-from toolkit.errors import MissingExtraError, ServiceError
-from toolkit.market import Plan, Source, Stream, format_ts
+from toolkit.errors import InputError, MissingExtraError, ServiceError
+from toolkit.market import EventLog, Plan, Source, Stream, Trajectory, format_ts
 from toolkit.wire.allowance import Allowance
 from toolkit.wire.draft import ProfileDraft
 from toolkit.wire.exchange import SPENT, Answer, Failure, Request, http_date_ts, refusal
@@ -44,6 +44,9 @@ def examine(
     ('SIMULATED market, seed-7-2701ceaf8055', True, False)
     """
     streams = [Stream.parse(key) for key in keys]
+    for stream in streams:
+        if not isinstance(stream, Trajectory | EventLog):
+            raise InputError("keys", stream.key, "trajectories and event logs")
     with Client(
         settings.base_url,
         settings.api_key,

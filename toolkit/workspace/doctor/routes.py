@@ -31,8 +31,7 @@ from toolkit.wire.listing import (
 from toolkit.wire.pages import Page
 from toolkit.wire.places import leaves
 from toolkit.wire.profile import HistoryRoute, Profile
-from toolkit.wire.proofs import Verdict, judged
-from toolkit.wire.rows import read_history_page
+from toolkit.wire.proofs import Verdict, beside_prices, judged
 from toolkit.wire.snapshots import snapshot_items
 from toolkit.wire.survey import described_fields, rows_of, shown_fields, survey_fields
 from toolkit.workspace.doctor.derivation import Derivation
@@ -76,7 +75,6 @@ class Routes:
         self._listing = Listing({}, truncated=False)
         self._fields: dict[Family, Check] = {}
         self._held: dict[Family, tuple[Trajectory, pl.DataFrame]] = {}
-        self._paging: Check | None = None
 
     def checks(self) -> Iterator[Check]:
         """Yield a check per route, the draft, then the record of each history and its figure."""
@@ -93,8 +91,6 @@ class Routes:
         if self.unreadable or not self.listed:
             yield self._derived()
         yield from self._fields.values()
-        if self._paging:
-            yield self._paging
         yield from verdicts
 
     def _counted(self, check: Check, record: Check | None = None) -> Check:
@@ -198,7 +194,7 @@ class Routes:
         found = Check("routes", name, State.SKIPPED, "no key is known that it could be asked for")
         for trajectory in self._candidates(family):
             try:
-                answer = self._ask(small, trajectory, self._now)
+                answer = self._client.get(small.request(trajectory, self._now))
             except ServiceError as error:
                 found = self._failed(name, error)
                 if error.status == 400:
@@ -207,8 +203,6 @@ class Routes:
             self._survey(route.named(trajectory), answer)
             try:  # what a load does
                 page, *_ = islice(self._client.pages(trajectory, (0, self._now)), _PAGES)
-                if self._paging is None and not page.frame.is_empty() and not route.oldest_first:
-                    self._paging = self._paged(small, trajectory, answer)
             except ServiceError as error:
                 advice = "see its record below"
                 return Check("routes", name, State.FAILED, refused_words(error), advice)
@@ -230,9 +224,6 @@ class Routes:
         writes = dict.fromkeys(write for _, write in odd if write)
         advice = f"in the profile: {'; '.join(writes)}" if writes else ""
         return Check("routes", name, State.NOTE if odd else State.OK, says, advice)
-
-    def _ask(self, route: HistoryRoute, trajectory: Trajectory, end_time: int) -> Answer:
-        return self._client.get(route.request(trajectory, end_time))
 
     def _survey(self, route: HistoryRoute, answer: Answer) -> None:
         """Lay the record's fields beside those expected. Once for each route."""
@@ -259,24 +250,6 @@ class Routes:
         advice = "say in a profile what they are called" if found.missing else ""
         name = f"{route.family} record"
         self._fields[route.family] = Check("fields", name, state, says, advice)
-
-    def _paged(self, route: HistoryRoute, trajectory: Trajectory, first: Answer) -> Check | None:
-        """Check what end_time and the paging value mean. The loader handles every answer."""
-        page = read_history_page(route, trajectory, first)
-        edge = page.oldest
-        if edge is None or edge == page.newest:
-            return None
-        answer = self._ask(route, trajectory, page.newest or 0)
-        inclusive = read_history_page(route, trajectory, answer).newest == page.newest
-        parts = [f"end_time is {'inclusive' if inclusive else 'exclusive'}"]
-        if page.next_end_time is not None:
-            off = page.next_end_time - edge
-            parts.append(f"{route.next} is the oldest row's time{f' {off:+d} s' if off else ''}")
-        elif not page.ends:
-            parts.append(f"no {route.next} in a page")
-        agreed = not inclusive and page.next_end_time in (None, edge)
-        state, tail = (State.OK, "as expected") if agreed else (State.NOTE, "the loader copes")
-        return Check("fields", "paging", state, f"{', '.join(parts)}: {tail}")
 
     def _log(self, family: EventFamily) -> Check:
         name = f"history/{family}-events"
@@ -316,37 +289,33 @@ class Routes:
         trajectory, frame = self._held[family]
         rows = frame.sort("ts").tail(_JUDGED_ROWS)
         try:
-            of = self._spread_beside_prices if family is Family.SPREAD else _beside_rates
-            verdicts = [judged(route, figure) for figure in of(trajectory, rows)]
+            spread = family is Family.SPREAD
+            figures = self._spreads(trajectory, rows) if spread else [_in_force(rows)]
+            verdicts = [judged(route, figure) for figure in figures]
         except ServiceError as error:
             verdicts = [Verdict(None, f"its legs cannot be read ({refused_words(error)})")]
         wrong = [verdict for verdict in verdicts if verdict.right is False]
         found = [*wrong, *(each for each in verdicts if each.right), *verdicts][0]
         state = State.FAILED if wrong else State.OK if found.right else State.NOTE
+        if found.line:
+            self.draft.note(f"history.{family}", f"{found.says}.", found.line)
         line = f"in the profile: [history.{family}] {found.line}"
         none = "no line of the profile reads that; a pair of both prices (pair/...) is right"
         advice = line if found.line else none if wrong else ""
         return Check("figures", GIVEN[family], state, f"{trajectory.key}: {found.says}", advice)
 
-    def _spread_beside_prices(
-        self, trajectory: Trajectory, rows: pl.DataFrame
-    ) -> Iterator[pl.DataFrame]:
-        """Yield the spread as it is sent, and that of the row's own legs, beside the prices."""
+    def _spreads(self, trajectory: Trajectory, rows: pl.DataFrame) -> Iterator[pl.DataFrame]:
+        """Yield the spread as it is sent, then that of the row's own legs, beside the prices."""
         window = rows["ts"][0], rows["ts"][-1] + 1
-        joined = rows.unique("ts", keep="none")
-        for leg, side in zip(trajectory.legs, ("buy", "sell"), strict=True):
-            price = Trajectory(Family.PRICE, trajectory.symbol, (leg,))
-            pages = islice(self._client.pages(price, window), _PAGES)
-            prices = pl.concat(
-                page.frame.select("ts", pl.col("price").alias(side)) for page in pages
-            )
-            joined = joined.join(prices.unique("ts", keep="none"), on="ts")
-        legs = [pl.col(side).alias(f"{side}_price") for side in ("buy", "sell")]
+        legs = [Trajectory(Family.PRICE, trajectory.symbol, (leg,)) for leg in trajectory.legs]
+        pages = [islice(self._client.pages(leg, window), _PAGES) for leg in legs]
+        prices = [pl.concat(page.frame for page in of) for of in pages]
+        beside = beside_prices(rows, prices[0], prices[1], "price")
+        yield beside
         own = 100 * (pl.col("sell_price") / pl.col("buy_price") - 1)
-        for figure in (pl.col("spread_pct"), own):
-            yield joined.select("ts", figure.alias("spread_pct"), *legs)
+        yield beside.with_columns(spread_pct=own)
 
 
-def _beside_rates(_: Trajectory, rows: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """Yield the differential beside both rates in force: a leg's is that of its last settlement."""
-    yield rows.with_columns(pl.col("^(buy|sell)_(rate|interval_hours)$").forward_fill())
+def _in_force(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return funding with both rates in force: a leg's is that of its last settlement."""
+    return rows.with_columns(pl.col("^(buy|sell)_(rate|interval_hours)$").forward_fill())
