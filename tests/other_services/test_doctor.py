@@ -188,6 +188,6 @@ def test_a_ratio_read_as_percent_is_wrong_by_a_verdict_and_loads_as_the_exit_cod
     assert "Read by this profile, these would be wrong: spread_pct" in said
     said = " ".join(alone.stdout.split())
     assert alone.returncode == 3
-    assert "symbols/search failed 2 symbols, 0 legs: no key" in said
+    assert "symbols/search failed 2 symbols, 0 legs" in said
     assert "history/price not asked no key is known" in said
     assert "history/splash-events ok" in said

@@ -124,7 +124,7 @@ class Routes:
             self.listed = legs > 0
             check = Check("routes", name, State.NOTE if listing.findings else State.OK, says)
             if not self.listed:
-                check = replace(check, state=State.FAILED, says=f"{says}: no key", advice=typed)
+                check = replace(check, state=State.FAILED, advice=typed)
         except ServiceError as error:
             failed = self._failed(name, error)
             check = replace(failed, advice=f"{failed.advice}; {typed}".lstrip("; "))
