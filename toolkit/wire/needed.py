@@ -62,7 +62,7 @@ def check_needed(route: HistoryRoute, frame: pl.DataFrame, answer: Answer) -> No
     null = {c for columns in sets for c in columns if frame[c].null_count() == frame.height}
     if not null:
         return
-    rows = rows_of(route.flat(answer).body, route.items)
+    rows, _ = rows_of(route.flat(answer).body, route.items)
     if not rows:
         return  # a number too large for Python, say: nothing shows why the columns are null
     why = {column: _why(route, column, rows) for column in sorted(null)}

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
 import polars as pl
 
 from toolkit.market import Family, unit_factor
@@ -47,11 +48,11 @@ def time_field(rows: Rows, now: int, *, ties: bool = False) -> tuple[str, str] |
     """
     found = []
     for place, unit in itertools.product(rows[0] if rows else (), ("s", "ms", "us", "ns", "iso")):
-        times = [_second(row.get(place), unit) for row in rows]
-        if all(at is not None and _YEAR_2001 <= at <= now + _DAY_S for at in times):
-            pairs = [(a, b) for a, b in itertools.pairwise(times) if not ties or a != b]
-            rising = {a < b if a != b else None for a, b in pairs}
-            found += [(place, unit)] if rising in ({True}, {False}) else []
+        read = [_second(row.get(place), unit) for row in rows]
+        times = [at for at in read if at is not None and _YEAR_2001 <= at <= now + _DAY_S]
+        pairs = [(a, b) for a, b in itertools.pairwise(times) if not ties or a != b]
+        steps = {(a < b) - (a > b) for a, b in pairs}
+        found += [(place, unit)] if len(times) == len(rows) and steps in ({1}, {-1}) else []
     return found[0] if len(found) == 1 else None
 
 
@@ -230,8 +231,12 @@ def _distances(
         for unit, value in values.items():
             rows = compared(family, frame.with_columns(value.alias(column)))
             off = bool((rows["far"] > rows["allowed"]).any())
-            found[unit, turned] = off, float(rows["far"].median() or 0.0)  # type: ignore[arg-type]
+            found[unit, turned] = off, _median(rows["far"])
     return found
+
+
+def _median(values: pl.Series) -> float:
+    return float(np.median(values.to_numpy())) if values.len() else 0.0
 
 
 def _of_other_base(size: float) -> Callable[[pl.Expr], pl.Expr]:
@@ -288,7 +293,7 @@ def judged(route: HistoryRoute, beside: pl.DataFrame) -> Verdict:
     odd = read.filter(pl.col("far") > pl.col("allowed")).row(0, named=True)
     says = f"{rule.wire} is {odd['given']:.6g} where the legs give {odd['own']:.6g}"
     unit, turned = best = min(far, key=lambda reading: far[reading])
-    most = (read["own"].abs().median() or 0.0) / 2
+    most = _median(read["own"].abs()) / 2
     if far[best][1] <= min(far[mine][1] / 4, most):
         line = f'fields.{column} = {{ unit = "{unit}", reversed = {str(turned).lower()} }}'
         says += f"; it is {unit}{', of the other sign' * turned}"

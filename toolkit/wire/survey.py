@@ -9,13 +9,13 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
 
-from toolkit.errors import InputError
-from toolkit.market import UNIT_FACTORS, unit_factor
+from toolkit.market import UNIT_FACTORS
 from toolkit.wire.exchange import UNREADABLE
 from toolkit.wire.places import WHOLE, parts_said_of, upper_levels, value_at, values_of
 from toolkit.wire.profile import Finding, HistoryRoute, Profile
@@ -86,10 +86,7 @@ def described_fields(schemas: bytes, route: HistoryRoute) -> dict[str, dict[str,
     >>> described_fields(b'[{"of": "history/price", "columns": [["time", "ms"]]}]', route)
     {'[0]': {'title': 'time', 'unit': 'ms'}}
     """
-    try:
-        said = msgspec.json.decode(schemas)
-    except UNREADABLE:
-        return {}
+    said = decoded(schemas)
     words = (route.family.value, f"history/{route.family}", route.path)
     found = (facts for part in parts_said_of(said, words) for facts in _field_facts(part))
     return next(found, {})
@@ -201,32 +198,33 @@ def guessed(missing: Mapping[str, str], unknown: Iterable[ShownField]) -> dict[s
     return found
 
 
-def rows_of(body: bytes, items: str) -> list[dict[str, Any]]:
-    """Return the rows of a page, under ``items`` or in its only array, or none.
+def decoded(body: bytes) -> object:
+    """Return the value of JSON, None where it is none.
+
+    >>> decoded(b"[3]"), decoded(b"<html>")
+    ([3], None)
+    """
+    with suppress(*UNREADABLE):
+        return msgspec.json.decode(body)
+    return None
+
+
+def rows_of(body: bytes, items: str) -> tuple[list[dict[str, Any]], str]:
+    """Return the rows of a page and their place: ``items``, or that of its only array.
 
     >>> rows_of(b'{"data": [{"t": 60}], "next": null}', "items"), rows_of(b"[[60, 3]]", "items")
-    ([{'t': 60}], [{'[0]': 60, '[1]': 3}])
+    (([{'t': 60}], 'data'), ([{'[0]': 60, '[1]': 3}], '[]'))
     """
-    try:
-        page = msgspec.json.decode(body)
-    except UNREADABLE:
-        return []
-    rows = value_at(page, rows_place(page, items))
-    return [row for row in map(values_of, rows) if row] if isinstance(rows, list) else []
-
-
-def rows_place(page: object, items: str) -> str:
-    """Return the place of a page's only list, where it has none under ``items``.
-
-    >>> rows_place({"data": [], "next": None}, "items"), rows_place({"a": {"b": []}}, "items")
-    ('data', 'a.b')
-    """
+    page, place = decoded(body), items
+    levels = upper_levels(page) if isinstance(page, dict) else ()
+    arrays = ([n for n, value in level.items() if isinstance(value, list)] for level in levels)
+    first: list[str] = next(filter(None, arrays), [])
     if isinstance(page, list):
-        return WHOLE
-    for level in upper_levels(page) if isinstance(page, dict) else ():
-        if arrays := [name for name, value in level.items() if isinstance(value, list)]:
-            return arrays[0] if items not in arrays and len(arrays) == 1 else items
-    return items
+        place = WHOLE
+    elif len(first) == 1:
+        place = first[0]
+    rows = value_at(page, place)
+    return [row for row in map(values_of, rows) if row] if isinstance(rows, list) else [], place
 
 
 def with_listed_tools(profile: Profile, listed: Container[str]) -> Profile:
@@ -246,23 +244,18 @@ def with_listed_tools(profile: Profile, listed: Container[str]) -> Profile:
 
 
 def _unit_fits(wanted: str, field: ShownField) -> bool | None:
-    """Check that a field's unit fits, None where its unit or type rules it out."""
+    """Check that a field's unit fits, None where its unit or type rules it out.
+
+    Where no unit is known, a number of the years 2001 to 2286 in s or ms is a time.
+    """
     if not wanted:
         return False
     if field.type not in ("integer", "number", None):
         return None
-    if field.unit not in UNIT_FACTORS:
-        return _is_time(field.example) if wanted == "s" else False
-    try:
-        unit_factor(field.unit, wanted)
-    except InputError:
-        return None
-    return True
-
-
-def _is_time(example: object) -> bool:
-    """Check for a time of the years 2001 to 2286, in seconds or milliseconds."""
-    return isinstance(example, int) and (10**9 <= example < 10**10 or 10**12 <= example < 10**13)
+    if field.unit in UNIT_FACTORS:
+        return UNIT_FACTORS[field.unit][0] == UNIT_FACTORS[wanted][0] or None
+    at = field.example if isinstance(field.example, int) else 0
+    return wanted == "s" and (10**9 <= at < 10**10 or 10**12 <= at < 10**13)
 
 
 def _likeness(one: str, other: str) -> float:

@@ -15,7 +15,6 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
-import msgspec
 import polars as pl
 
 from toolkit.client import Client
@@ -25,7 +24,7 @@ from toolkit.market import UNIT_FACTORS, EventFamily, Family, Market, Trajectory
 from toolkit.wire.declared import is_reversed
 from toolkit.wire.draft import ProfileDraft
 from toolkit.wire.event_routes import PAGING
-from toolkit.wire.exchange import HEADER, UNREADABLE, Answer, Request
+from toolkit.wire.exchange import HEADER, Answer, Request
 from toolkit.wire.history_route import HistoryRoute
 from toolkit.wire.places import leaves
 from toolkit.wire.profile import Profile
@@ -33,10 +32,10 @@ from toolkit.wire.proofs import numbers_of, prove_differential, prove_spread, ti
 from toolkit.wire.questions import names_all, question_named, stated_question
 from toolkit.wire.survey import (
     ShownField,
+    decoded,
     described_fields,
     guessed,
     rows_of,
-    rows_place,
     unit_in_name,
 )
 
@@ -102,7 +101,7 @@ class Derivation:
             if asked is None:
                 return None
             answer = asked
-        items, place = _rows(answer, route.items)
+        items, place = rows_of(answer.body, route.items)
         rows = [*map(leaves, items)]
         if (found := time_field(rows, self._now)) is None:
             return None
@@ -149,7 +148,7 @@ class Derivation:
         bodies = [self._schemas]
         with suppress(ServiceError):
             bodies.append(self._get(_OPENAPI, {}).body)
-        return [said for body in bodies if (said := _decoded(body)) is not None]
+        return [said for body in bodies if (said := decoded(body)) is not None]
 
     def _prove_order(
         self, route: HistoryRoute, trajectory: Trajectory, answer: Answer, times: Sequence[int]
@@ -182,7 +181,7 @@ class Derivation:
         window = Interval(self._now - _DAY_S, self._now)
         with suppress(ServiceError):
             answer = self._get(route.path, route.query(window, None))
-            rows, items = _rows(answer, route.items)
+            rows, items = rows_of(answer.body, route.items)
             if found := time_field([*map(leaves, rows)], self._now, ties=True):
                 self._draft.prove(section, "items", items, route.items)
                 self._draft.prove(section, "paths.ts_ms", [found[0]])
@@ -195,7 +194,7 @@ class Derivation:
                 sent = {n: f"{{{n}}}" for n in PAGING[:3]} | {place: "{cursor}"}
                 for ask in [{}, sent] if place.startswith(HEADER) else [{}]:
                     query = replace(route, ask=ask).query(window, f"{cursor}")
-                    others, _ = _rows(self._get(route.path, query), items)
+                    others, _ = rows_of(self._get(route.path, query).body, items)
                     if others and not any(other in rows for other in others):
                         self._draft.prove(section, "next", place)
                         self._draft.prove(section, "ask", ask, {})
@@ -290,22 +289,9 @@ def _declared_sign(route: HistoryRoute, facts: Mapping[str, Any]) -> bool | None
     return is_reversed(ours, "differential_pct_8h")
 
 
-def _rows(answer: Answer, items: str) -> tuple[list[dict[str, Any]], str]:
-    """Return the rows of an answer and their place, none where it has none."""
-    place = rows_place(_decoded(answer.body), items)
-    return rows_of(answer.body, place), place
-
-
-def _decoded(body: bytes) -> object:
-    """Return the value of JSON, None where it is none."""
-    with suppress(*UNREADABLE):
-        return msgspec.json.decode(body)
-    return None
-
-
 def _beside_rows(answer: Answer, items: str) -> dict[str, object]:
     """Return what an answer has beside its rows, by place, and its headers."""
-    page = _decoded(answer.body)
+    page = decoded(answer.body)
     beside = leaves(page) if isinstance(page, dict) else {}
     beside = {place: each for place, each in beside.items() if not place.startswith(f"{items}[")}
     return {**beside, **{f"{HEADER}{name}": value for name, value in answer.headers.items()}}

@@ -230,8 +230,8 @@ class Routes:
         if route.family in self._fields:
             return
         described = described_fields(self._schemas, route)
-        rows = [leaves(row) for row in rows_of(route.flat(answer).body, route.items)]
-        found = survey_fields(route, shown_fields(described, rows))
+        rows, _ = rows_of(route.flat(answer).body, route.items)
+        found = survey_fields(route, shown_fields(described, [*map(leaves, rows)]))
         if not found.matched and not found.unknown:
             return  # neither described nor any rows
         self.draft.fields(route.family.value, found)
