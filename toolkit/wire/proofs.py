@@ -138,7 +138,8 @@ def prove_spread(
     SpreadProof(price='px', legs=(), figure=('d', 'bps', True))
     """
     places = spreads.columns[1:]
-    beside = {price: beside_prices(spreads, buys, sells, price) for price in prices}
+    both = [price for price in prices if price in buys.columns and price in sells.columns]
+    beside = {price: beside_prices(spreads, buys, sells, price) for price in both}
     legs = [
         (price, buy, sell)
         for price, rows in beside.items()
@@ -148,7 +149,7 @@ def prove_spread(
     [(only, *sides)] = legs if len(legs) == 1 else [("",)]
     figures = [
         (price, (place, *fit))
-        for price, place in itertools.product([only] if only else prices, places)
+        for price, place in itertools.product([only] if only else both, places)
         if place not in sides
         for fit in _fitting(Family.SPREAD, _legged(beside[price], pl.col(place)))
     ]

@@ -14,6 +14,7 @@ import polars as pl
 
 from toolkit.cards import counted, duration, some
 from toolkit.client import Client
+from toolkit.client.contact import history_frame
 from toolkit.errors import InputError, QuotaError, ServiceError
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, Family, Leg, Market, Stream, Symbol, Trajectory
@@ -308,9 +309,9 @@ class Routes:
         """Yield the spread as it is sent, then that of the row's own legs, beside the prices."""
         window = rows["ts"][0], rows["ts"][-1] + 1
         legs = [Trajectory(Family.PRICE, trajectory.symbol, (leg,)) for leg in trajectory.legs]
-        pages = [islice(self._client.pages(leg, window), _PAGES) for leg in legs]
-        prices = [pl.concat(page.frame for page in of) for of in pages]
-        beside = beside_prices(rows, prices[0], prices[1], "price")
+        pages = {leg: islice(self._client.pages(leg, window), _PAGES) for leg in legs}
+        buys, sells = (history_frame(leg, (p.frame for p in of)) for leg, of in pages.items())
+        beside = beside_prices(rows, buys, sells, "price")
         yield beside
         own = 100 * (pl.col("sell_price") / pl.col("buy_price") - 1)
         yield beside.with_columns(spread_pct=own)
