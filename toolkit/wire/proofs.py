@@ -231,9 +231,12 @@ def _distances(
             values |= {form: 100 * spread(sent) for form, spread in _FORMS.items()}
         for unit, value in values.items():
             rows = compared(family, frame.with_columns(value.alias(column)))
-            off = bool((rows["far"] > rows["allowed"]).any())
-            found[unit, turned] = off, _median(rows["far"])
+            found[unit, turned] = _distance(rows)
     return found
+
+
+def _distance(rows: pl.DataFrame) -> tuple[bool, float]:
+    return bool((rows["far"] > rows["allowed"]).any()), _median(rows["far"])
 
 
 def _median(values: pl.Series) -> float:
@@ -286,6 +289,7 @@ def judged(route: HistoryRoute, beside: pl.DataFrame) -> Verdict:
         return Verdict(None, "nothing beside it shows its unit and sign")
     far = _distances(family, rows.join(read.select("ts"), on="ts", how="semi"), rule.factor)
     mine = rule.unit, rule.reversed
+    far |= {mine: _distance(read)} if far else {}
     exact = [reading for reading, (off, _) in far.items() if not off and reading[0] not in _FORMS]
     if mine not in far or (mine in exact and len(exact) > 1):
         return Verdict(None, f"of {read.height} rows with both its unit and sign cannot be told")

@@ -58,7 +58,7 @@ def examine(
         began = time.perf_counter()
         outcome = client.ask(asked)
         elapsed_ms = 1000 * (time.perf_counter() - began)
-        if isinstance(outcome, Answer) and (outcome.status == SPENT or outcome.status >= 500):
+        if isinstance(outcome, Answer) and (_status(outcome) == SPENT or _status(outcome) >= 500):
             with suppress(ServiceError):
                 outcome = client.get(asked)
         if isinstance(outcome, Failure):
@@ -67,7 +67,7 @@ def examine(
             Check("service", "reachable", State.OK, f"answered in {elapsed_ms:,.0f} ms"),
             _key(outcome, settings),
         ]
-        if outcome.status == SPENT:
+        if _status(outcome) == SPENT:
             says, advice = refused_words(refusal(outcome)), "wait until it is renewed"
             checks.append(Check("service", "quota", State.FAILED, f"spent, {says}", advice))
         if State.FAILED in {check.state for check in checks}:
@@ -103,6 +103,10 @@ def _examined(
         draft=routes.draft.text(client.base_url),
         differs=bool(routes.draft),
     )
+
+
+def _status(answer: Answer) -> int:
+    return answer.told or answer.status
 
 
 def _unreachable(base_url: str, failure: Failure) -> Examination:
