@@ -125,7 +125,7 @@ def declared_fields(
     found: dict[str, dict[str, Any]] = {}
     if not isinstance(said, dict):
         return found
-    for rule in route.fields:
+    for rule in route.sent:
         where = f"{route.tool}.{rule.wire}"
         described = said.get(rule.wire)
         if not isinstance(described, dict):

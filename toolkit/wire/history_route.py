@@ -59,18 +59,33 @@ class FieldRule:
         return self.unit != "ratio" and not self.inverse
 
     def ours(self, value: _Value) -> _Value:
-        """Return a spread that is a ratio or of the other leg, in the column's unit: exactly.
+        """Return a value in the column's unit, with the column's sign: a ratio exactly, too.
 
         >>> round(FieldRule("spread_pct", "s", "bps", "percent", inverse=True).ours(-100.0), 9)
         1.01010101
         >>> FieldRule("spread_pct", "s", "ratio", "percent").ours(1.25)
         25.0
         """
+        if self.linear:
+            return value * self.factor + 0.0
         unit = "fraction" if self.unit == "ratio" else self.unit
         value = value - 1.0 if self.unit == "ratio" else value * unit_factor(unit, "fraction")
         value = -value if self.reversed else value
         value = -value / (value + 1.0) if self.inverse else value
         return value * unit_factor("fraction", self.wanted) + 0.0
+
+    def theirs(self, value: _Value) -> _Value:
+        """Return what the service sends for a value of the column: `ours` undoes it.
+
+        >>> FieldRule("spread_pct", "s", "ratio", "percent", inverse=True).theirs(25.0)
+        0.8
+        """
+        if self.linear:
+            return value / self.factor
+        value = value * unit_factor(self.wanted, "fraction")
+        value = -value / (value + 1.0) if self.inverse else value
+        value = -value if self.reversed else value
+        return value + 1.0 if self.unit == "ratio" else value / unit_factor(self.unit, "fraction")
 
     @property
     def factor(self) -> float:

@@ -60,7 +60,7 @@ def merged(before: Document, layer: Document) -> dict[str, Any]:
     return found
 
 
-def _table(value: object) -> object:
+def _table(value: Any) -> Any:
     """Return the table that a text or a number stands for, any other value as it is."""
     if isinstance(value, str):
         return {"path": value}

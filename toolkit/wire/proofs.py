@@ -8,7 +8,8 @@ rates give it. What several readings fit is not proved.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import msgspec
@@ -18,7 +19,7 @@ import polars as pl
 from toolkit.market import Family, unit_factor
 from toolkit.wire.agreement import GIVEN, compared
 from toolkit.wire.exchange import UNREADABLE
-from toolkit.wire.history_route import HistoryRoute
+from toolkit.wire.history_route import FieldRule, HistoryRoute
 from toolkit.wire.moments import iso_ms
 
 Rows = Sequence[Mapping[str, Any]]
@@ -208,31 +209,44 @@ def prove_differential(
 
 def _fitting(family: Family, frame: pl.DataFrame) -> list[tuple[str, bool]]:
     """List the units and signs in which a figure as sent is what the legs of all its rows give."""
-    found = _distances(family, frame.drop_nulls(GIVEN[family]), 1.0)
-    return [reading for reading, (off, _) in found.items() if not off and reading[0] not in _FORMS]
+    as_sent = FieldRule(GIVEN[family], "", _UNITS[family][0], _UNITS[family][0])
+    found = _distances(family, frame.drop_nulls(GIVEN[family]), as_sent)
+    return [(r.unit, r.reversed) for r, (off, _) in found.items() if not off and r.linear]
 
 
 def _distances(
-    family: Family, frame: pl.DataFrame, factor: float
-) -> dict[tuple[str, bool], tuple[bool, float]]:
-    """Return how well each unit and sign fits a figure that was read by a factor.
+    family: Family, frame: pl.DataFrame, rule: FieldRule
+) -> dict[FieldRule, tuple[bool, float]]:
+    """Return how well each unit, sign and form fits a figure that was read by a rule.
 
     Whether any row is off by more than rounding explains, and how far rows mostly are. Nothing for
     rows that are too few, or vary too little.
     """
-    column = GIVEN[family]
-    if frame.height < FEWEST or frame[column].n_unique() < FEWEST / 2:
+    column = pl.col(GIVEN[family])
+    if frame.height < FEWEST or frame[GIVEN[family]].n_unique() < FEWEST / 2:
         return {}
     found = {}
-    for turned in (False, True):
-        sent = pl.col(column) / (-factor if turned else factor)
-        values = {unit: sent * unit_factor(unit, _UNITS[family][0]) for unit in _UNITS[family]}
-        if family is Family.SPREAD:
-            values |= {form: 100 * spread(sent) for form, spread in _FORMS.items()}
-        for unit, value in values.items():
-            rows = compared(family, frame.with_columns(value.alias(column)))
-            found[unit, turned] = _distance(rows)
+    for reading in _readings(family, rule):
+        read = frame.with_columns(reading.ours(rule.theirs(column)))
+        found[reading] = _distance(compared(family, read))
     return found
+
+
+def _readings(family: Family, rule: FieldRule) -> Iterator[FieldRule]:
+    """Yield the ways in which a figure may be sent, first those that differ in unit and sign."""
+    for inverse in (False, True) if family is Family.SPREAD else (False,):
+        for turned, unit in itertools.product((False, True), _UNITS[family]):
+            yield replace(rule, unit=unit, reversed=turned, inverse=inverse)
+        if family is Family.SPREAD:
+            yield replace(rule, unit="ratio", reversed=False, inverse=inverse)
+
+
+def _words(rule: FieldRule) -> str:
+    """Return how a figure is sent, in words."""
+    if rule.unit == "ratio":
+        return "buy / sell" if rule.inverse else "sell / buy"
+    other_leg = f"{unit_factor('fraction', rule.unit):g} (buy / sell - 1)" if rule.inverse else ""
+    return (other_leg or rule.unit) + ", of the other sign" * rule.reversed
 
 
 def _distance(rows: pl.DataFrame) -> tuple[bool, float]:
@@ -241,18 +255,6 @@ def _distance(rows: pl.DataFrame) -> tuple[bool, float]:
 
 def _median(values: pl.Series) -> float:
     return float(np.median(values.to_numpy())) if values.len() else 0.0
-
-
-def _of_other_base(size: float) -> Callable[[pl.Expr], pl.Expr]:
-    return lambda x: 1 / (1 + x / size) - 1
-
-
-_FORMS: Mapping[str, Callable[[pl.Expr], pl.Expr]] = {
-    "sell / buy": lambda x: x - 1,
-    "buy / sell": lambda x: 1 / x - 1,
-    **{f"{size:g} (buy / sell - 1)": _of_other_base(size) for size in (1.0, 100.0, 1e4)},
-}
-"""Figures of two prices that are no multiple of a spread, each turned into it as a fraction."""
 
 
 class Verdict(NamedTuple):
@@ -287,22 +289,23 @@ def judged(route: HistoryRoute, beside: pl.DataFrame) -> Verdict:
     read = compared(family, rows)
     if rule is None or read.is_empty():
         return Verdict(None, "nothing beside it shows its unit and sign")
-    far = _distances(family, rows.join(read.select("ts"), on="ts", how="semi"), rule.factor)
-    mine = rule.unit, rule.reversed
-    far |= {mine: _distance(read)} if far else {}
-    exact = [reading for reading, (off, _) in far.items() if not off and reading[0] not in _FORMS]
-    if mine not in far or (mine in exact and len(exact) > 1):
+    far = _distances(family, rows.join(read.select("ts"), on="ts", how="semi"), rule)
+    far |= {rule: _distance(read)} if far else {}
+    exact = [each for each, (off, _) in far.items() if not off and (each.linear or each == rule)]
+    if rule not in far or (rule in exact and len(exact) > 1):
         return Verdict(None, f"of {read.height} rows with both its unit and sign cannot be told")
-    if mine in exact:
+    if rule in exact:
         return Verdict(True, f"{rule.wire} is what the legs give in all of {read.height} rows")
     odd = read.filter(pl.col("far") > pl.col("allowed")).row(0, named=True)
     says = f"{rule.wire} is {odd['given']:.6g} where the legs give {odd['own']:.6g}"
-    unit, turned = best = min(far, key=lambda reading: far[reading])
+    best = min(far, key=lambda reading: far[reading])
     most = _median(read["own"].abs()) / 2
-    if far[best][1] <= min(far[mine][1] / 4, most):
-        line = f'fields.{column} = {{ unit = "{unit}", reversed = {str(turned).lower()} }}'
-        says += f"; it is {unit}{', of the other sign' * turned}"
-        return Verdict(False, says, "" if unit in _FORMS else line)
-    if far[mine][1] > most:
+    if far[best][1] <= min(far[rule][1] / 4, most):
+        names = ["unit", "reversed"] + ["inverse"] * (best.inverse or rule.inverse)
+        values = (msgspec.json.encode(getattr(best, name)).decode() for name in names)
+        line = ", ".join(f"{name} = {value}" for name, value in zip(names, values, strict=True))
+        line = f"fields.{column} = {{ {line} }}"
+        return Verdict(False, f"{says}; it is {_words(best)}", line)
+    if far[rule][1] > most:
         return Verdict(False, f"{says}; no unit and no sign makes it their figure")
     return Verdict(None, f"{says}; no other reading is nearer")

@@ -46,6 +46,9 @@ markets.futures = "PERP"
             "limit = 0 #",
             "history.spread.limit: 0 is not allowed",
         ),
+        ("[history.spread]", "[ok]\nplace = 'code'\n[history.spread]", "line 2, ok: "),
+        ("[history.spread]", "ok = { place = 'code', value = 0.5 }\n[a]", "line 2, ok.value: 0.5"),
+        ("parameters = {", "fields.buy_price = 8 #", "line 4, history.spread.fields.buy_price: 8"),
         ("parameters = {", "order = true #", "allowed: newest_first, oldest_first"),
         (
             "parameters = {",

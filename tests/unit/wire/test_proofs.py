@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import replace
 
 import polars as pl
@@ -158,6 +159,30 @@ def test_a_verdict_counts_from_the_unit_and_sign_that_the_profile_has() -> None:
     read = BUYS.select("ts", spread_pct=-0.01 * 100 * (RATIO - 1))
     found = judged(replace(SPREAD, fields=tuple(rules)), beside_prices(read, BUYS, SELLS, "px"))
     assert found.line == 'fields.spread_pct = { unit = "percent", reversed = false }'
+
+
+@pytest.mark.parametrize(
+    ("sent", "said"),
+    [
+        (RATIO, 'unit = "ratio", reversed = false'),
+        (1 / RATIO, 'unit = "ratio", reversed = false, inverse = true'),
+        (1e4 * (1 / RATIO - 1), 'unit = "bps", reversed = false, inverse = true'),
+        (100 * (1 - 1 / RATIO), 'unit = "percent", reversed = true, inverse = true'),
+    ],
+)
+def test_the_line_of_a_verdict_reads_each_form_of_a_spread_right(
+    sent: pl.Series, said: str
+) -> None:
+    first = judged(SPREAD, beside_prices(BUYS.select("ts", spread_pct=sent), BUYS, SELLS, "px"))
+    assert first.line == f"fields.spread_pct = {{ {said} }}"
+    layer = {"history": {"spread": tomllib.loads(first.line)}}
+    route = BUILT_IN.over(layer).histories[Family.SPREAD]
+    rule = next(rule for rule in route.fields if rule.column == "spread_pct")
+    read = BUYS.select("ts", spread_pct=rule.ours(pl.lit(sent)))
+    assert judged(route, beside_prices(read, BUYS, SELLS, "px")).right
+    plain = BUYS.select("ts", spread_pct=rule.ours(pl.lit(100 * (RATIO - 1))))
+    again = judged(route, beside_prices(plain, BUYS, SELLS, "px"))
+    assert (again.right, '"percent"' in again.line) == (False, True), again
 
 
 def test_a_differential_is_judged_by_its_rates() -> None:
