@@ -313,3 +313,9 @@ def test_a_stranger_at_the_address_is_survived_and_named(
         found = examine(Settings(url, "key"))
     assert not found.usable
     assert named in check(found, "/schemas").says
+
+
+def test_a_key_that_is_refused_with_status_200_is_refused() -> None:
+    with listening(_Stranger(200, b'{"code": 50111, "msg": "Invalid API key"}', {})) as url:
+        found = examine(Settings(url, "key"))
+    assert (check(found, "key").state, found.usable) == (State.FAILED, False)

@@ -88,7 +88,7 @@ def _examined(
     if _is_page(outcome) and not _lists_symbols(client):
         return Examination(client.base_url, "not told", [*checks, clock, schemas])
     now = http_date_ts(outcome.headers.get("date")) or int(time.time())
-    routes = Routes(client, profile, outcome.body if outcome.status == 200 else b"", now, keys)
+    routes = Routes(client, profile, outcome.body if outcome.answers else b"", now, keys)
     asked = list(routes.checks())
     checks += [_plan(client.allowance, asked), clock, schemas, *asked]
     checks.append(mcp_check(settings, profile, routes.draft))
@@ -121,12 +121,12 @@ def _unreachable(base_url: str, failure: Failure) -> Examination:
 def _key(answer: Answer, settings: Settings) -> Check:
     local = settings.api_key == Secret(LOCAL_KEY)
     which = f"the local service's own {LOCAL_KEY}" if local else "yours"
-    if answer.status == 401:
+    if _status(answer) == 401:
         advice = (
             "put the key, as issued, into RAIL_API_KEY; a rotated or revoked one is refused too"
         )
         return Check("service", "key", State.FAILED, f"not accepted ({which})", advice)
-    if answer.status in (200, 402, 403, 429) and not _is_page(answer):
+    if (answer.answers or _status(answer) in (402, 403, SPENT)) and not _is_page(answer):
         return Check("service", "key", State.OK, f"accepted ({which})")
     return Check("service", "key", State.SKIPPED, "this answer does not tell")
 
