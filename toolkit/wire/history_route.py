@@ -202,7 +202,7 @@ class HistoryRoute:
         if places := [place for place in route.ask.values() if _mixes(place)]:
             allowed = "a template of the page, or one of the trajectory, not of both"
             raise InputError(f"{where}.ask", places[0], allowed)
-        if route.oldest_first and not any("{start_time}" in each for each in route.ask.values()):
+        if route.oldest_first and not route.has_start:
             allowed = "oldest_first with an ask that has {start_time}"
             raise InputError(f"{where}.order", route.order, allowed)
         return route
@@ -211,6 +211,20 @@ class HistoryRoute:
     def oldest_first(self) -> bool:
         """Whether a page has the oldest rows from its start on."""
         return self.order == "oldest_first"
+
+    @property
+    def has_start(self) -> bool:
+        """Whether a question has a start too, so that its answer says nothing of what is older."""
+        return any("{start_time}" in template for template in self.ask.values())
+
+    def start_before(self, end_time: int) -> int:
+        """Return the start that a question for the rows before ``end_time`` has, where it has one.
+
+        >>> from toolkit.wire.profile import BUILT_IN
+        >>> BUILT_IN.histories[Family.PRICE].start_before(90_000)
+        60000
+        """
+        return max(0, end_time - _USUAL_STEP_S.get(self.family, 60) * self.limit)
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -252,8 +266,7 @@ class HistoryRoute:
         if self.family is Family.FUNDING and len(trajectory.legs) == 1:
             allowed = "the funding of two legs: that of one is of rows of your own (`rail import`)"
             raise InputError("trajectory", trajectory.key, allowed)
-        reach_s = _USUAL_STEP_S.get(self.family, 60) * self.limit
-        start = max(0, end_time - reach_s) if start_time is None else start_time
+        start = self.start_before(end_time) if start_time is None else start_time
         page: dict[str, object] = {
             "start_time": clock_value(start, self.times),
             "end_time": clock_value(end_time, self.times),

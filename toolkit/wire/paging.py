@@ -23,7 +23,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from toolkit.errors import BadRequestError, PagingError
+from toolkit.errors import BadRequestError, PagingError, WireError
 from toolkit.intervals import Interval, clip, union
 from toolkit.market import Trajectory, format_ts
 from toolkit.wire.exchange import Answer, Outcome, RetryPolicy, Step, with_retries
@@ -56,9 +56,7 @@ def trajectory_pages(
     question = HistoryQuestion(route, trajectory, policy)
     walk, judged, again = _Walk(window, route, floor), False, False
     while walk.ask is not None:
-        asked = walk.ask
-        answer = yield from question.answer(asked)
-        raw = read_history_page(route, trajectory, answer)
+        asked, answer, raw = yield from question.older(walk.ask, floor())
         if not judged and not raw.frame.is_empty():
             check_needed(route, raw.frame, answer)
             yield from question.check_order(asked, raw)
@@ -91,6 +89,7 @@ class _Walk:
         self._end_ts = window.end
         self._floor = floor
         self._limit = route.limit
+        self._has_start = route.has_start
         self._empty_allowed = route.limits.empty_pages
         self._proven = window.end
         self._oldest = window.end
@@ -110,7 +109,8 @@ class _Walk:
     @property
     def ended_empty(self) -> bool:
         """Whether it ended without a row before the window's end, which nothing confirms."""
-        return self.ask is None and self._edge is None and not self._honoured
+        confirmed = self._honoured or self._has_start  # then all of the window was asked for
+        return self.ask is None and self._edge is None and not confirmed
 
     def take(self, raw: RawPage) -> Page | None:
         """Take an answer and return its page of new rows, None after a probe."""
@@ -216,7 +216,7 @@ class _Walk:
 
     def _end(self, *, is_oldest: bool = True) -> int:
         self.ask = None
-        self._is_oldest = is_oldest
+        self._is_oldest = is_oldest and not self._has_start
         return self._floor()
 
     # A page may hold fewer rows than were asked for. How many, the largest that came shows: one as
@@ -307,6 +307,38 @@ class HistoryQuestion:
         """Ask for the rows before ``end_time``, the route's limit of them or fewer."""
         request = self.route.request(self.trajectory, end_time, limit=limit)
         return (yield from with_retries(request, self.policy))
+
+    def older(
+        self, asked: int, floor: int
+    ) -> Generator[Step, Outcome, tuple[int, Answer, RawPage]]:
+        """Ask for the rows before a moment. Return the moment asked for last, and what came.
+
+        An answer to a question with a start says nothing of what is older. So one without rows is
+        followed by questions for older ones until rows come, or nothing is left above ``floor``.
+        """
+        any_older = False
+        while True:
+            answer = yield from self.answer(asked)
+            raw = read_history_page(self.route, self.trajectory, answer)
+            start = self.route.start_before(asked)
+            if not self.route.has_start or start <= floor:
+                return asked, answer, raw
+            raw = replace(raw, ends=False)
+            any_older = any_older or (
+                raw.frame.is_empty() and (yield from self._any(Interval(floor, start)))
+            )
+            if not (raw.frame.is_empty() and any_older):
+                return asked, answer, raw
+            asked = start
+
+    def _any(self, window: Interval) -> Generator[Step, Outcome, bool]:
+        """Return whether rows lie in a window, or the service does not answer for so long a one."""
+        request = self.route.request(self.trajectory, window.end, window.start, limit=1)
+        try:
+            answer = yield from with_retries(request, self.policy)
+        except (BadRequestError, WireError):
+            return True
+        return not read_history_page(self.route, self.trajectory, answer).frame.is_empty()
 
     def page(self, end_time: int, limit: int | None = None) -> Generator[Step, Outcome, RawPage]:
         """Ask for the rows before ``end_time`` and read them."""
