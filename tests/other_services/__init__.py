@@ -12,6 +12,7 @@ and what it departs from. Beside it is a TOML: the profile by which the tests lo
 | `opposite-unsaid` | the same, and no word of the sign in /schemas |
 | `inforce` | funding as rates in force, in percent per hour, one row per hour; numbers as text |
 | `oldest` | oldest first and paged forward in time, also the logs; ISO times, other words |
+| `numbered`, `resources`, `tabled` | page numbers, JSON:API and tables, in `further` alone |
 
 A refusal of a question names the parameter that is missing and an example of it. Those of `rows`
 do not, which has them in a document of OpenAPI, nor do those of `opposite-unsaid`, which has them

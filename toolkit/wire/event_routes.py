@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
+from urllib.parse import parse_qsl
 
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
@@ -92,7 +93,7 @@ class EventRoute:
         tool = BUILT_IN_DOCUMENT["tools"][f"{family}_events"]
         route = cls(family=family, tool=tool, spelling=spelling, limits=limits, **parts)
         check_templates(f"{where}.ask", route.ask, route.placeholders)
-        if route.rows == "columns":
+        if route.rows in ("columns", "table"):
             raise InputError(f"{where}.rows", route.rows, "list, keyed, lines: a document is whole")
         for column, unit in route.units.items():
             try:
@@ -135,6 +136,15 @@ class EventRoute:
             return filled_query(self.ask, dict.fromkeys(_FILTERS) | values | filters) | others
         named = values | filters
         return {self.parameters.get(role, role): value for role, value in named.items()}
+
+    def cursor_in(self, said: str) -> str:
+        """Return the cursor that a page gives. Of the address of the next page it is a parameter.
+
+        >>> BUILT_IN_EVENTS[EventFamily.SPLASH].cursor_in("https://h/log?limit=5&cursor=c%2F7")
+        'c/7'
+        """
+        name = next((n for n, t in self.ask.items() if "{cursor}" in t), self.parameters["cursor"])
+        return dict(parse_qsl(said.partition("?")[2])).get(name, said)
 
     def filtered(self, lifecycle: str | None) -> EventRoute:
         """Return the route that asks for documents of one state alone, of all for None.

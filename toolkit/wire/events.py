@@ -192,9 +192,8 @@ def _page_parts(route: EventRoute, answer: Answer) -> _PageParts:
     except (*UNREADABLE, KeyError) as error:
         raise unreadable(answer, route.path, f"an event page ({error})") from None
     named = route.next in page or more is not None
-    return _PageParts(
-        items, bool(cursor) if more is None else more, str(cursor or "") or None, named
-    )
+    found = route.cursor_in(str(cursor or "")) or None
+    return _PageParts(items, bool(cursor) if more is None else more, found, named)
 
 
 def read_documents(

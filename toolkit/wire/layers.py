@@ -31,7 +31,7 @@ _CASES = ("upper", "lower")
 _CHOICES: Mapping[str, Sequence[str]] = {
     "times": ("s", "ms", "us", "ns", "iso"),
     "numbers": ("json", "text", "printed"),
-    "rows": ("list", "columns", "keyed", "lines"),
+    "rows": ("list", "columns", "keyed", "lines", "table"),
     "order": ("newest_first", "oldest_first"),
     "exchange_case": _CASES,
     "symbol_case": _CASES,

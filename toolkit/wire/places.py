@@ -160,9 +160,9 @@ def flat_answer(
     """Return an answer with its rows, and the values beside them, at the top under their places.
 
     ``fields`` are the places in each row. ``rows`` says how the rows are held: as a list, as an
-    object of columns, as an object whose names are ``*1`` of each row, or as a JSON value on each
-    line of the body. An answer without such places, and one that is no JSON object, comes back as
-    it is: who reads it says what it lacks.
+    object of columns, as an object whose names are ``*1`` of each row, as a JSON value on each line
+    of the body, or as lists below one of their names. An answer without such places, and one that
+    is no JSON object, comes back as it is: who reads it says what it lacks.
 
     >>> body = b'{"result": {"data": [[60, {"last": 3}, "x"]]}}'
     >>> flat = flat_answer(Answer(200, {"x-next": "60"}, body), "result.data", ["header:x-next"],
@@ -195,6 +195,8 @@ def flat_answer(
     if items in top and rows in ("columns", "keyed") and bytes(top[items])[:1] == b"{":
         top = _beside(top[items], beside) | top if items == WHOLE else top
         top[items] = (_of_columns if rows == "columns" else _of_names)(top[items], beside)
+    if items in top and rows == "table":
+        top[items] = _of_table(top[items])
     if items in top and bytes(top[items])[:1] == b"[":
         top[items] = _flat_rows(top[items], _tree(fields))
     return Answer(answer.status, answer.headers, msgspec.json.encode(top), answer.url)
@@ -267,6 +269,17 @@ def _of_names(items: msgspec.Raw, beside: Sequence[str]) -> msgspec.Raw:
             said = msgspec.Raw(name.encode()) if number else name
             rows.append({FIRST_NAME: said, **(_parts(value) or {WHOLE: value})})
     return msgspec.Raw(msgspec.json.encode(rows))
+
+
+def _of_table(items: msgspec.Raw) -> msgspec.Raw:
+    """Return the lists below one of their names as objects, as they are where they are no table."""
+    try:
+        names, *rows = msgspec.json.decode(items, type=list[list[msgspec.Raw]])
+        columns = [msgspec.json.decode(name, type=str) for name in names]
+        found = [dict(zip(columns, row, strict=True)) for row in rows]
+    except (*UNREADABLE, ValueError):
+        return items
+    return msgspec.Raw(msgspec.json.encode(found)) if len({*columns}) == len(columns) else items
 
 
 def _flat_rows(items: msgspec.Raw, tree: Mapping[str, Any]) -> msgspec.Raw:

@@ -10,7 +10,7 @@ is followed by its times, with the number of those bytes in place of ``extra``.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from operator import attrgetter
@@ -38,6 +38,7 @@ _ROWS = {
     "columns": "columns of one length",
     "keyed": "the values of an object",
     "lines": "an object on each line",
+    "table": "lists below one of their names, as long as it is",
 }
 _NOWHERE = (b"null", b'""', b"false")
 TOO_LARGE = pl.col("extra").str.starts_with("{").fill_null(value=True).not_()
@@ -122,13 +123,13 @@ def read_history_page(route: HistoryRoute, trajectory: Trajectory, answer: Answe
     answer, envelope = read_mended(
         lambda body: _envelope(route, replace(answer, body=body)), answer.body, route.path, findings
     )
-    _check_trajectory(route, trajectory, envelope, answer)
+    _check_trajectory(route, trajectory, [envelope], answer)
     items = _items(route, envelope, answer, findings)
     check_number(items, answer, route.path, route.limits.page_items)
     try:
         frame = _exact(route, items)
     except UNREADABLE:
-        frame = _field_by_field(route, items, answer, findings)
+        frame = _field_by_field(route, trajectory, items, answer, findings)
     frame = scaled(route, frame, findings)
     findings += disagreements(route, frame)
     findings += _too_large(route, trajectory, frame)
@@ -199,15 +200,16 @@ def _envelope(route: HistoryRoute, answer: Answer) -> tuple[Answer, dict[str, ms
 def _check_trajectory(
     route: HistoryRoute,
     trajectory: Trajectory,
-    envelope: dict[str, msgspec.Raw],
+    objects: Sequence[dict[str, msgspec.Raw]],
     answer: Answer,
 ) -> None:
     """Refuse rows of another trajectory: of a leg ignored, defaulted, or flipped by the service."""
     for name, wanted in route.trajectory_query(trajectory).items():
-        said = _text(envelope.get(name))
-        if said is not None and _bare(said) != _bare(str(wanted)):
-            why = f"for another trajectory: {name} is {said!r:.80}, asked was {wanted!r}"
-            raise _unreadable(route, answer, why)
+        for raw in {bytes(each[name]) for each in objects if name in each}:
+            said = _text(msgspec.Raw(raw))
+            if said is not None and _bare(said) != _bare(str(wanted)):
+                why = f"for another trajectory: {name} is {said!r:.80}, asked was {wanted!r}"
+                raise _unreadable(route, answer, why)
 
 
 def _text(raw: msgspec.Raw | None) -> str | None:
@@ -349,7 +351,11 @@ def _frame(route: HistoryRoute, columns: dict[str, list[Any]], height: int) -> p
 
 
 def _field_by_field(
-    route: HistoryRoute, items: msgspec.Raw, answer: Answer, findings: list[Finding]
+    route: HistoryRoute,
+    trajectory: Trajectory,
+    items: msgspec.Raw,
+    answer: Answer,
+    findings: list[Finding],
 ) -> pl.DataFrame:
     """Decode a page with rows that deviate. What fits no column goes to ``extra``."""
     try:
@@ -357,6 +363,7 @@ def _field_by_field(
     except UNREADABLE as error:
         why = f"with rows that are not {_ROWS[route.rows]} ({error})"
         raise _unreadable(route, answer, why) from None
+    _check_trajectory(route, trajectory, rows, answer)
     rows = _with_time(route, rows, findings)
     columns: dict[str, list[Any]] = {name: [] for name in column_schema(route.family)}
     drift: Counter[tuple[str, str]] = Counter()
