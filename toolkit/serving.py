@@ -45,7 +45,7 @@ class WholeRequests(H11Protocol):
     most_s = 10.0
     _due: asyncio.TimerHandle | None = None
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # uvicorn's own has the type of its sockets
         """Begin to wait for a request."""
         super().connection_made(transport)
         self._wait_until(self.loop.time() + self.most_s)

@@ -124,6 +124,15 @@ class StoreFile(Shown):
         """Return the streams that cannot be read: key, kind, and why. A sound store has none.
 
         No other method gives them. Of doubled rows it has those that were read in this process.
+
+        >>> import tempfile
+        >>> from toolkit.market import Source
+        >>> from toolkit.store import Store, StoreWriter
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     store = Store(f"{folder}/rail.duckdb")
+        ...     StoreWriter(store).bind(Source("replay", "march"))
+        ...     store.unreadable()
+        []
         """
         with self.reading() as connection:
             return sorted(set(unreadable(connection, self.path).values()))

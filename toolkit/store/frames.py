@@ -70,4 +70,4 @@ def _error_of_duckdb(kind: str, message: str) -> Exception:
 
     classes = {name.lower(): value for name, value in vars(duckdb).items()}
     found = classes.get(f"{kind.replace(' ', '').lower()}exception", duckdb.DatabaseError)
-    return found(message)  # type: ignore[no-any-return]
+    return found(message)  # type: ignore[no-any-return]  # looked up by name

@@ -40,14 +40,10 @@ _FIRST_S, _LAST_S = -62_135_596_800, 253_402_300_799  # of the years 1 to 9999
 _INFINITE = 2**63 - 1
 
 
-class UnheldError(ValueError):
-    """Columns that a frame cannot hold, and what to do about it."""
-
-
 def held_rows_of(relation: duckdb.DuckDBPyRelation) -> pl.DataFrame:
     """Return the rows of a relation in types that polars holds.
 
-    Raises `UnheldError` for what none can hold, and what DuckDB raises.
+    Raises what DuckDB raises, `duckdb.NotSupportedError` for what none can hold.
 
     Examples
     --------
@@ -58,7 +54,9 @@ def held_rows_of(relation: duckdb.DuckDBPyRelation) -> pl.DataFrame:
     """
     names, kinds = relation.columns, relation.types
     if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
-        raise UnheldError(f"two columns have the name {twice[0]}; name one of them by AS")
+        raise duckdb.NotSupportedError(
+            f"two columns have the name {twice[0]}; name one of them by AS"
+        )
     lengths = [name for name, kind in zip(names, kinds, strict=True) if kind.id == "interval"]
     parts = [_part(f"#{at}", kind) for at, kind in enumerate(kinds, 1)]
     if any(part != f"#{at}" for at, part in enumerate(parts, 1)):
@@ -69,11 +67,13 @@ def held_rows_of(relation: duckdb.DuckDBPyRelation) -> pl.DataFrame:
         found = found.with_columns(_length(found[name]) for name in lengths)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         line = str(error).splitlines()[0]
-        raise UnheldError(f"a frame cannot hold its columns ({line}); cast them") from None
+        raise duckdb.NotSupportedError(
+            f"a frame cannot hold its columns ({line}); cast them"
+        ) from None
     for at, column in enumerate(found, 1):
         if not all(map(_has_times, _leaves(column))):
             name = column.name if column.name.isidentifier() else f"column {at}"
-            raise UnheldError(
+            raise duckdb.NotSupportedError(
                 f"{name} has times that are infinite or outside of the years 1 to 9999; cast it to "
                 "VARCHAR to see them"
             )

@@ -21,7 +21,7 @@ import polars as pl
 from toolkit.errors import InputError
 from toolkit.market import Stream
 from toolkit.store.engine import DATABASE
-from toolkit.store.held_types import UnheldError, held_rows_of
+from toolkit.store.held_types import held_rows_of
 from toolkit.store.history import show_as_known
 from toolkit.store.refusals import first_line
 from toolkit.store.views import VIEWS
@@ -43,7 +43,6 @@ _REFUSED = (
     duckdb.DataError,
     duckdb.NotSupportedError,
     duckdb.PermissionException,
-    UnheldError,
 )
 """Errors that are the query's fault: of its words, its names, and the values that it makes."""
 

@@ -144,7 +144,7 @@ HELD = {
     "a time with a zone": ("'12:00:00+02'::TIMETZ", "12:00:00+02"),
     "a time of a day": ("TIME '12:00'", dt.time(12)),
     "anything": ("1::VARIANT", "1"),
-    "the last second": ("TIMESTAMP '9999-12-31'", dt.datetime(9999, 12, 31)),  # noqa: DTZ001
+    "the last second": ("TIMESTAMP '9999-12-31'", dt.datetime(9999, 12, 31)),  # noqa: DTZ001 - SQL's times have no zone
 }
 
 
