@@ -76,7 +76,7 @@ hourly.sort(pl.col("mean_log_bps").abs(), descending=True).head(5).collect()
 
 # %%
 one = rail.spread("LTC_USDT:AURORA.spot:BOREAS.spot")
-daily = one.pandas(tz="Europe/Berlin")["spread_log_bps"].resample("1D")
+daily = one.pandas(timezone="Europe/Berlin")["spread_log_bps"].resample("1D")
 daily.agg(n="count", mean_log_bps="mean", min_log_bps="min", max_log_bps="max").round(2)
 
 # %% [markdown]

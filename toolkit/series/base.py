@@ -187,20 +187,20 @@ class Series(Shown):
         """Return `df` as an Arrow table."""
         return self.df.to_arrow()
 
-    def pandas(self, tz: str = "UTC") -> pd.DataFrame:
-        """Return `df` as a pandas frame with ``time`` as its index, in the zone ``tz``.
+    def pandas(self, timezone: str = "UTC") -> pd.DataFrame:
+        """Return `df` as a pandas frame with ``time`` as its index, in the zone ``timezone``.
 
         Raises `MissingExtraError` where pandas is not installed and `InputError` for a zone that is
         not known.
         """
         if find_spec("pandas") is None:
             raise MissingExtraError("pandas", "pandas")
-        if not isinstance(tz, str):
-            raise InputError("tz", tz, _ZONES)
+        if not isinstance(timezone, str):
+            raise InputError("timezone", timezone, _ZONES)
         try:
-            zoned = self.df.with_columns(pl.col("time", "known_at").dt.convert_time_zone(tz))
+            zoned = self.df.with_columns(pl.col("time", "known_at").dt.convert_time_zone(timezone))
         except pl.exceptions.PolarsError:
-            raise InputError("tz", tz, _ZONES) from None
+            raise InputError("timezone", timezone, _ZONES) from None
         return zoned.to_pandas().set_index("time")
 
     def __len__(self) -> int:

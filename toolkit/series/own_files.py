@@ -152,6 +152,8 @@ def _of_pandas(data: Any, named: Collection[str]) -> pl.DataFrame:
     if type(data.index).__name__ == "PeriodIndex":
         data = data.set_axis(data.index.to_timestamp(), axis=0)
     name = str(data.index.name or "ts")
+    if data.index.dtype.kind == "M" and name not in named and "ts" not in data.columns:
+        name = "ts"  # the index of times of a series' own `pandas`, and of most others
     counts = type(data.index).__name__ == "RangeIndex"
     wanted = name in named or (name == "ts" and not counts)
     if (data.index.dtype.kind == "M" or wanted) and name not in data.columns:

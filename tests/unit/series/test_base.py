@@ -78,7 +78,7 @@ def test_pandas_has_the_time_as_its_index_in_the_zone_asked_for(rail: Workspace)
     assert str(frame.index.tz) == "Asia/Tokyo"
     assert frame.index[0].timestamp() == series.df["ts"][0]
     assert frame["price"].tolist() == series.df["price"].to_list()
-    with pytest.raises(InputError, match="tz: 'Mars'"):
+    with pytest.raises(InputError, match="timezone: 'Mars'"):
         series.pandas("Mars")
 
 

@@ -41,7 +41,7 @@ def semicolons(text: str) -> str:
         ("pipes.txt", CSV.replace(",", "|"), {}),
         ("mark.csv", "\ufeff" + CSV, {}),
         ("excel.csv", CSV.replace(",", "\t").encode("utf-16"), {}),
-        ("packed.csv.gz", gzip.compress(CSV.encode()), {}),
+        ("packed.csv.gz", gzip.compress(CSV.encode(), mtime=0), {}),
         ("packed.csv.zst", zstandard.compress(semicolons(CSV).encode()), {}),
         ("preface.csv", f"sep=,\n# by a vendor\n\n{CSV}", {}),
         ("quoted.csv", CSV.replace("price", '"price; of the bar, in USD"'), COLUMNS),
@@ -79,7 +79,7 @@ def test_a_file_opens_however_it_is_written(
     ("name", "content", "says"),
     [
         ("none.csv", "\n".join(LINES), r"there is no header: columns=\(1, 5\).*--columns 1,5"),
-        ("cut.csv.gz", gzip.compress(CSV.encode())[:-9], "a file that can be read"),
+        ("cut.csv.gz", gzip.compress(CSV.encode(), mtime=0)[:-9], "a file that can be read"),
         ("cut.csv.zst", zstandard.compress(CSV.encode())[:-9], "a file that can be read|no row"),
         ("no.json", "{}", "a list of rows is needed"),
         ("cut.json", '[{"ts": 1', "a file that can be read"),
@@ -130,6 +130,7 @@ def of_two(symbols: list[str]) -> Any:
     "made",
     [
         lambda: pd.DataFrame({"price": PRICES}, index=stamps()),
+        lambda: own_series(pd.Series(PRICES, index=stamps()), KEY).pandas()[["price"]],
         lambda: pd.DataFrame({"price": PRICES}, index=pd.Index(MINUTES)),
         lambda: pd.DataFrame({"price": PRICES}, index=pd.Index(map(str, MINUTES))),
         lambda: pd.DataFrame({"price": PRICES}, index=stamps().tz_localize(None).to_period("min")),
