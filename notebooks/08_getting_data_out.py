@@ -47,10 +47,10 @@ rail.sync("LTC_USDT:AURORA.spot:*", "7d")
 # %%
 rail.sql(
     """
-    SELECT split_part(key, ':', 3) AS sell_leg, count(*) AS n,
+    SELECT split_part(trajectory, ':', 3) AS sell_leg, count(*) AS n,
         quantile_cont(spread_log_bps, 0.95) AS q95_log_bps
     FROM spreads WHERE time::TIME >= $since AND time::TIME < $until
-    GROUP BY key ORDER BY sell_leg
+    GROUP BY trajectory ORDER BY sell_leg
     """,
     {"since": "14:00", "until": "16:00"},
 )

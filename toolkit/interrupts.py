@@ -50,7 +50,9 @@ def one_interrupt() -> Iterator[None]:
             if came or _is_interrupt(error):
                 raise InterruptedRunError from None
             raise
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as error:
+            if not came:  # the caller's own
+                raise error from None
             raise InterruptedRunError from None  # without the errors that it led to meanwhile
 
 

@@ -35,7 +35,7 @@ FUNDING = "BTC_USDT:AURORA.futures:CORONA.futures"
 DAILY = (
     "SELECT date_trunc('day', time) AS day, count(*) AS minutes, "
     "count(*) FILTER (price > 102000) AS minutes_above FROM prices "
-    "WHERE key = 'BTC_USDT:AURORA.spot' GROUP BY day ORDER BY day"
+    "WHERE trajectory = 'BTC_USDT:AURORA.spot' GROUP BY day ORDER BY day"
 )
 INTRODUCTION = """
 The questions were asked of a SIMULATED market (seed 7). Each has the call of a tool, its answer as

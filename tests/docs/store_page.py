@@ -77,8 +77,8 @@ In Python `Store.sql` runs one SELECT over them:
 <!-- run by tests/unit/store/test_views.py -->
 
 ```sql
-SELECT key, count(*) AS n, quantile_cont(spread_log_bps, 0.95) AS q95_log_bps
-FROM spreads WHERE time >= '2023-03-10' AND time < '2023-03-13' GROUP BY key
+SELECT trajectory, count(*) AS n, quantile_cont(spread_log_bps, 0.95) AS q95_log_bps
+FROM spreads WHERE time >= '2023-03-10' AND time < '2023-03-13' GROUP BY trajectory
 ```
 
 `Store.sql` can write nothing and reads no other file. Another process runs the query, in a quarter

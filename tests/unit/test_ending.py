@@ -46,7 +46,7 @@ def follows():
 
 def reads():
     while True:
-        store.sql("select key, avg(spread_log_bps) from spreads group by key")
+        store.sql("select trajectory, avg(spread_log_bps) from spreads group by trajectory")
         begun.set()
 
 threading.Thread(target=globals()["WHAT"], daemon=True).start()

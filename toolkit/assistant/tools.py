@@ -240,7 +240,9 @@ TOOLS = (
         "spreads, funding_rates, event_documents and others (a wrong name is answered with the "
         "list). It writes nothing and reads no file.",
         {
-            "query": _text("one SELECT, such as: SELECT key, count(*) FROM spreads GROUP BY key"),
+            "query": _text(
+                "one SELECT, such as: SELECT trajectory, count(*) FROM spreads GROUP BY 1"
+            ),
             "limit": _LIMIT,
         },
         questions.sql,

@@ -102,7 +102,7 @@ class Store(StoreFile):
         >>> from toolkit.store import StoreWriter
         >>> store = Store(f"{folder.name}/rail.duckdb")
         >>> StoreWriter(store).bind(Source("replay", "example"))
-        >>> store.sql("from prices where key = $key", {"key": "BTC_USD:KRAKEN.spot"}).height
+        >>> store.sql("from prices where trajectory = $leg", {"leg": "BTC_USD:KRAKEN.spot"}).height
         0
         >>> folder.cleanup()
         """

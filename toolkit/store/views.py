@@ -1,10 +1,10 @@
 """Every view of a store, once: what users of SQL read instead of the tables.
 
-A view has the stream's key in place of its number, times as TIMESTAMP in UTC, and of each row the
-newest revision alone. A TIMESTAMP has no zone, so that no session's zone changes it and no further
-package is needed to read it. The views are in the file for other programs. This toolkit never
-reads those: a file may come from a stranger, and a view is somebody's query. `toolkit.store.sql`
-makes its own for each query.
+A view has the trajectory or the stream as text in place of its number, times as TIMESTAMP in UTC,
+and of each row the newest revision alone. A TIMESTAMP has no zone, so that no session's zone
+changes it and no further package is needed to read it. The views are in the file for other
+programs. This toolkit never reads those: a file may come from a stranger, and a view is somebody's
+query. `toolkit.store.sql` makes its own for each query.
 """
 
 from __future__ import annotations
@@ -38,15 +38,16 @@ class SqlView:
     def sql(self, *, at: str = "") -> str:
         """Return the query over the tables that are at ``at``.
 
-        >>> next(view for view in VIEWS if view.name == "prices").sql()[:43]
-        'SELECT key, make_timestamp(r.ts * 1000000) '
+        >>> next(view for view in VIEWS if view.name == "prices").sql()[:41]
+        'SELECT key AS trajectory, make_timestamp('
         """
         return self.query.format(at=at)
 
 
-_KEY = Column("key", "VARCHAR", "", "the stream's text key")
+_TRAJECTORY = Column("trajectory", "VARCHAR", "", "its text, as in frames")
+_STREAM = Column("stream", "VARCHAR", "", "its text, as in frames")
 _TIME = Column("time", "TIMESTAMP", "", "ts as a time, UTC")
-_ROW_KEY = ("key", "ts")
+_ROW_KEY = ("trajectory", "ts")
 _SENT = ("extra",)
 
 
@@ -54,7 +55,7 @@ def _columns(table: Table) -> tuple[Column, ...]:
     """Return the columns of a table that a view of it has."""
     ts = next(column for column in table.columns if column.name == "ts")
     values = (column for column in table.values if column.name not in _SENT)
-    return (_KEY, _TIME, ts, *values)
+    return (_TRAJECTORY, _TIME, ts, *values)
 
 
 def _newest(table: Table, key: tuple[str, ...]) -> str:
@@ -69,7 +70,8 @@ def _newest(table: Table, key: tuple[str, ...]) -> str:
 def _rows(table: Table) -> str:
     values = [column.name for column in table.values if column.name not in _SENT]
     return (
-        f"SELECT key, make_timestamp(r.ts * 1000000) AS time, r.ts, {', '.join(values)} "
+        "SELECT key AS trajectory, make_timestamp(r.ts * 1000000) AS time, r.ts, "
+        f"{', '.join(values)} "
         f"{_newest(table, ('stream_id', 'ts'))} JOIN {{at}}stream USING (stream_id)"
     )
 
@@ -118,7 +120,7 @@ _EVENT_COLUMNS = tuple(
     column for column in EVENT.columns if column.name not in ("revision", *BROUGHT)
 )
 _EVENTS = (
-    "SELECT 'events/' || r.family AS key, make_timestamp(r.ts_ms * 1000) AS time, "
+    "SELECT 'events/' || r.family AS stream, make_timestamp(r.ts_ms * 1000) AS time, "
     f"{', '.join(f'r.{column.name}' for column in _EVENT_COLUMNS)} {_newest(EVENT, _EVENT_KEY)}"
 )
 
@@ -161,23 +163,23 @@ VIEWS: tuple[SqlView, ...] = (
     SqlView(
         "event_documents",
         "Event documents, one row per transition.",
-        (_KEY, Column("time", "TIMESTAMP", "", "ts_ms as a time, UTC"), *_EVENT_COLUMNS),
-        ("key", *_EVENT_KEY[1:]),
+        (_STREAM, Column("time", "TIMESTAMP", "", "ts_ms as a time, UTC"), *_EVENT_COLUMNS),
+        ("stream", *_EVENT_KEY[1:]),
         _EVENTS,
     ),
     SqlView(
         "held_coverage",
         "The ledger's stretches: what of each stream was asked for, and how far it was answered.",
         (
-            _KEY,
+            _STREAM,
             Column("state", "VARCHAR", "", "asked, provisional or settled (`CoverageState`)"),
             Column("time", "TIMESTAMP", "", "start_ts as a time, UTC"),
             Column("end_time", "TIMESTAMP", "", "end_ts as a time, UTC"),
             Column("start_ts", "BIGINT", "s", "first second"),
             Column("end_ts", "BIGINT", "s", "first second after"),
         ),
-        ("key", "state", "start_ts"),
-        "SELECT key, state, make_timestamp(start_ts * 1000000) AS time, "
+        ("stream", "state", "start_ts"),
+        "SELECT key AS stream, state, make_timestamp(start_ts * 1000000) AS time, "
         "make_timestamp(end_ts * 1000000) AS end_time, start_ts, end_ts "
         "FROM {at}coverage JOIN {at}stream USING (stream_id)",
     ),

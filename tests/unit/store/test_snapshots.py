@@ -173,7 +173,7 @@ def test_a_pair_that_was_never_shown_is_unknown_and_its_other_way_round_is_named
 
 def test_the_view_has_the_log_spread(store: Store, poll) -> None:
     poll(60, {"items": [spread(buy_price=100.0, sell_price=101.0)]})
-    found = store.sql("FROM snapshot_spreads SELECT key, ts, spread_bps, spread_basis")
+    found = store.sql("FROM snapshot_spreads SELECT trajectory, ts, spread_bps, spread_basis")
     assert found.row(0) == pytest.approx((PAIR, 60, 100.0, "legs"))
 
 

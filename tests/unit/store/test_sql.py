@@ -47,11 +47,11 @@ def filled(content: bytes, tmp_path: Path) -> Store:
         ("-- the newest\nFROM prices SELECT price ORDER BY time DESC LIMIT 1", None),
         ("WITH two AS (FROM prices) SELECT max(price) FROM two", None),
         ("SELECT price FROM prices WHERE time >= '1970-01-01 00:01'", None),
-        ("SELECT price FROM prices WHERE ts = $at AND key = $key", {"at": 60, "key": PRICE}),
+        ("SELECT price FROM prices WHERE ts = $at AND trajectory = $key", {"at": 60, "key": PRICE}),
         ("SELECT price FROM prices WHERE ts = ?", [60]),
         ("SELECT price FROM prices WHERE ts = ?", (np.int64(60),)),
         (
-            "SELECT price FROM prices WHERE ts = 60 AND key = $key",
+            "SELECT price FROM prices WHERE ts = 60 AND trajectory = $key",
             {"key": Trajectory.parse(PRICE)},
         ),
         ("SELECT price FROM prices, range(3) AS t(n) WHERE ts = 30 * n AND n > 0", None),

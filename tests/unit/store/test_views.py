@@ -100,7 +100,7 @@ def test_the_examples_of_the_page_of_the_store_run(filled: Store) -> None:
     (query,) = re.findall(r"(?ms)^```sql\n(.*?)^```$", page)
     (example,) = re.findall(r"(?ms)^```python\n(.*?)^```$", page)
     (of_march,) = filled.sql(query).to_dicts()
-    assert (of_march["key"], of_march["n"]) == (PAIR, 1)
+    assert (of_march["trajectory"], of_march["n"]) == (PAIR, 1)
 
     names = {"store": filled, "duckdb": duckdb}
     first, _, second = example.replace("BTC_USD:KRAKEN.spot", PRICE).partition("\n")
@@ -191,7 +191,7 @@ def test_of_rows_that_share_a_time_the_view_has_the_one_that_series_gives(
 
 
 def test_the_ledger_is_there_with_its_states(filled: Store) -> None:
-    held = filled.sql("FROM held_coverage WHERE key = $key", {"key": PRICE})
+    held = filled.sql("FROM held_coverage WHERE stream = $key", {"key": PRICE})
     with filled.reading() as connection:
         rows = connection.execute(
             "SELECT state, start_ts, end_ts FROM coverage JOIN stream USING (stream_id) "
@@ -200,7 +200,7 @@ def test_the_ledger_is_there_with_its_states(filled: Store) -> None:
         ).fetchall()
     assert sorted(held.select("state", "start_ts", "end_ts").rows()) == sorted(rows)
     assert (MARCH, MARCH + 120) in held.select("start_ts", "end_ts").rows()
-    first = dt.datetime(2023, 3, 10)  # noqa: DTZ001 - a view's times have no zone
+    first = dt.datetime(2023, 3, 10, tzinfo=dt.UTC)
     assert first in held["time"].to_list()
 
 

@@ -154,7 +154,7 @@ def _file(
     named = rows.select(table.names)
     if stream is not None:
         named = named.drop("stream_id", strict=False)
-        named = named.select(pl.lit(stream).alias("key"), pl.all())
+        named = named.select(pl.lit(stream).alias("stream"), pl.all())
     content = encoded(named)
     times = rows[time_column(table)]
     first, last = int(times.min()), int(times.max())  # type: ignore[arg-type]  # never empty
@@ -182,10 +182,10 @@ def decoded(
     rows = pl.read_parquet(io.BytesIO(content))
     owner = owner_column(table)
     if owner is not None:
-        if "key" not in rows.columns or (rows["key"] != file.stream).any():
+        if "stream" not in rows.columns or (rows["stream"] != file.stream).any():
             raise ValueError("rows of another stream")
         number = pl.lit(numbers.get(file.stream or ""), pl.Int32)
-        rows = rows.drop("key")
+        rows = rows.drop("stream")
         rows = rows.with_columns(stream_id=number) if owner == "stream_id" else rows
     if set(rows.columns) != set(table.names):
         raise ValueError("other columns")

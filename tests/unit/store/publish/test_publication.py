@@ -57,9 +57,9 @@ def test_there_is_one_file_per_stream_and_month(full: Store, where: str, folder:
     assert done.kept_files == done.kept_bytes == 0
     counted = (
         pl.concat(pl.read_parquet(file) for file in folder.glob("price/*.parquet"))
-        .group_by("key", pl.from_epoch("ts").dt.strftime("%Y-%m").alias("month"))
+        .group_by("stream", pl.from_epoch("ts").dt.strftime("%Y-%m").alias("month"))
         .len()
-        .sort("key", "month")
+        .sort("stream", "month")
     )
     wanted = [line.split() for line in PRICES.strip().splitlines()[1:]]
     assert [list(map(str, row)) for row in counted.rows()] == wanted
@@ -175,19 +175,19 @@ def test_a_store_without_rows_is_published_as_such(store: Store, tmp_path: Path)
 READERS: dict[str, Callable[[Path], list[tuple[object, ...]]]] = {
     "polars": lambda folder: (
         pl.scan_parquet(folder / "spread" / "*.parquet")
-        .select("key", "ts", "buy_price", "sell_price", "extra")
+        .select("stream", "ts", "buy_price", "sell_price", "extra")
         .sort("ts")
         .collect()
         .rows()
     ),
     "duckdb": lambda folder: duckdb.sql(
-        "SELECT key, ts, buy_price, sell_price, extra "
+        "SELECT stream, ts, buy_price, sell_price, extra "
         f"FROM read_parquet('{folder}/spread/*.parquet') ORDER BY ts"
     ).fetchall(),
     "pandas": lambda folder: [
         tuple(None if pd.isna(value) else value for value in row)
         for row in pd.read_parquet(folder / "spread")
-        .sort_values("ts")[["key", "ts", "buy_price", "sell_price", "extra"]]
+        .sort_values("ts")[["stream", "ts", "buy_price", "sell_price", "extra"]]
         .itertuples(index=False)
     ],
 }
