@@ -47,9 +47,11 @@ from toolkit.wire.exchange import (
     whole_document,
     with_retries,
 )
+from toolkit.wire.findings import Finding
 from toolkit.wire.in_force import assumed_profile, profile_in_force
 from toolkit.wire.limits import LIMITS, Limits
 from toolkit.wire.listing import as_snapshot
+from toolkit.wire.mending import mended_answer
 from toolkit.wire.places import text_at
 from toolkit.wire.profile import BUILT_IN, Profile
 from toolkit.wire.requests import Requests
@@ -333,7 +335,7 @@ class Contact(Shown):
         return Interval.checked(low, high)
 
     def _ask_snapshot(
-        self, profile: Profile, kind: SnapshotKind | str
+        self, profile: Profile, kind: SnapshotKind | str, findings: list[Finding] | None
     ) -> Generator[Step, Outcome, bytes]:
         paths = profile.snapshots
         kind = str(kind).removeprefix("snapshot/")
@@ -342,6 +344,7 @@ class Contact(Shown):
         of_symbols = kind == "symbols"
         limit = {profile.listing.limit: profile.symbols_limit} if of_symbols else {}
         answer = yield from with_retries(Request.get(paths[kind], limit), self.retries)
+        answer = mended_answer(answer, paths[kind], [] if findings is None else findings)
         if of_symbols:
             answer = as_snapshot(profile, answer)
         elif shape := profile.shapes.get(kind):

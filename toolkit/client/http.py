@@ -41,6 +41,7 @@ from toolkit.wire.exchange import (
     Wait,
     with_retries,
 )
+from toolkit.wire.findings import Finding
 from toolkit.wire.limits import Limits
 from toolkit.wire.listing import Listing, list_symbols
 from toolkit.wire.pages import Page
@@ -170,9 +171,12 @@ class Client(ClosingContact):
         route = self.profile().events[log].filtered(lifecycle)
         return self._drive(event_pages(route, wanted, self.retries))
 
-    def snapshot(self, kind: SnapshotKind | str) -> bytes:
-        """Return the whole answer of a snapshot: symbols, activity, spread or funding, as JSON."""
-        return self._finish(self._ask_snapshot(self.profile(), kind))
+    def snapshot(self, kind: SnapshotKind | str, findings: list[Finding] | None = None) -> bytes:
+        """Return the whole answer of a snapshot: symbols, activity, spread or funding, as JSON.
+
+        A value that is not JSON, such as NaN, is null. ``findings`` takes one for each.
+        """
+        return self._finish(self._ask_snapshot(self.profile(), kind, findings))
 
     def ask(self, request: Request) -> Answer | Failure:
         """Send one GET and return the outcome. Nothing is tried again, read, or raised."""
@@ -335,9 +339,11 @@ class AsyncClient(Contact):
         async for page in self._drive(event_pages(route, wanted, self.retries)):
             yield page
 
-    async def snapshot(self, kind: SnapshotKind | str) -> bytes:
+    async def snapshot(
+        self, kind: SnapshotKind | str, findings: list[Finding] | None = None
+    ) -> bytes:
         """Return the whole answer of a snapshot. See `Client.snapshot`."""
-        return await self._finish(self._ask_snapshot(await self.profile(), kind))
+        return await self._finish(self._ask_snapshot(await self.profile(), kind, findings))
 
     async def ask(self, request: Request) -> Answer | Failure:
         """Send one GET and return the outcome. Nothing is tried again, read, or raised."""

@@ -100,7 +100,7 @@ class SnapshotPolls:
         for log in [log for log, due in self._due.items() if due <= self._pace.clock()]:
             task = SnapshotTask(log, self._period_s(log))
             try:
-                snapshot = task.ask(self._client)
+                document, piece = task.ask(self._client)
             except KeyRefusedError:
                 raise
             except (PlanRefusedError, NotFoundError) as error:
@@ -115,8 +115,8 @@ class SnapshotPolls:
                 self._found(Finding("snapshot_missed", log.key, str(error)))
             else:
                 self.answered += 1
-                self.documents[log.of] = snapshot.document.decode(errors="replace")
-                pieces.append(task.piece(snapshot))
+                self.documents[log.of] = document.decode()
+                pieces.append(piece)
             self._put_off(log)
         return pieces
 

@@ -140,12 +140,14 @@ class StreamReader(threading.Thread):
         if isinstance(self._of, EventLog):
             self._put(Message(self._of, body))
             return
-        names = self._names
+        names, findings = self._names, list[Finding]()
         try:
-            message = read_market_message(names, body)
+            message = read_market_message(names, body, findings)
         except WireError as error:
             self._put(Finding("message_unreadable", names.market, str(error)))
             return
+        for finding in findings:
+            self._put(finding)
         if message is None:
             return
         known = message.identity is not None and 0 <= message.identity < len(self._of)

@@ -276,19 +276,17 @@ class SnapshotTask:
 
     def fetch(self, client: Client) -> Iterator[Piece]:
         """Ask for it once."""
-        yield self.piece(self.ask(client))
+        yield self.ask(client)[1]
 
-    def ask(self, client: Client) -> Snapshot:
-        """Return the service's answer with its clock."""
-        document = client.snapshot(self.stream.of.value)
-        return Snapshot(self.stream, client.served_at(), document, self.period_s)
-
-    def piece(self, snapshot: Snapshot) -> Piece:
-        """Return what brings a snapshot into a batch."""
+    def ask(self, client: Client) -> tuple[bytes, Piece]:
+        """Return the service's answer, and what brings it with the service's clock into a batch."""
+        findings: list[Finding] = []
+        document = client.snapshot(self.stream.of.value, findings)
+        snapshot = Snapshot(self.stream, client.served_at(), document, self.period_s)
+        odd = split_snapshot(self.stream.of, document).findings
+        findings.extend(finding for finding, times in odd.items() for _ in range(times))
         edge = Edge(snapshot.served_at)
-        odd = split_snapshot(self.stream.of, snapshot.document).findings
-        findings = [finding for finding, times in odd.items() for _ in range(times)]
-        return Piece(lambda batch: batch.add_snapshot(snapshot, edge), 1, 0, findings)
+        return document, Piece(lambda batch: batch.add_snapshot(snapshot, edge), 1, 0, findings)
 
 
 Task = TrajectoryTask | LogTask | SnapshotTask

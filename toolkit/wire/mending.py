@@ -9,13 +9,14 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeVar
 
 import msgspec
 
 from toolkit.errors import WireError
 from toolkit.foreign import plain
-from toolkit.wire.exchange import UNREADABLE
+from toolkit.wire.exchange import UNREADABLE, Answer
 from toolkit.wire.findings import Finding
 
 Read = TypeVar("Read")
@@ -51,6 +52,19 @@ def read_mended(
         whole = read(mended)
     findings.extend(found)
     return whole
+
+
+def mended_answer(answer: Answer, path: str, findings: list[Finding]) -> Answer:
+    """Return an answer with null for each value that is not JSON, as it is where that is no help.
+
+    >>> mended_answer(Answer(200, {}, b'{"rate": NaN}'), "/p", []).body
+    b'{"rate": null}'
+    """
+    try:
+        body = read_mended(checked_json, answer.body, path, findings)
+    except UNREADABLE:
+        return answer
+    return answer if body is answer.body else replace(answer, body=body)
 
 
 def check_text(body: bytes) -> None:

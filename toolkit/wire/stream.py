@@ -18,7 +18,9 @@ import msgspec
 from toolkit.errors import InputError, ServiceError, WireError
 from toolkit.market import Trajectory
 from toolkit.wire.exchange import UNREADABLE, Answer, Wait, refusal, retry_after_s
+from toolkit.wire.findings import Finding
 from toolkit.wire.limits import LIMITS
+from toolkit.wire.mending import check_text, read_mended
 from toolkit.wire.profile import HistoryRoute
 from toolkit.wire.stream_names import StreamNames
 
@@ -298,19 +300,22 @@ class Refused:
     answer: Answer
 
 
-def read_market_message(names: StreamNames, body: bytes) -> Item | Refused | None:
+def read_market_message(
+    names: StreamNames, body: bytes, findings: list[Finding]
+) -> Item | Refused | None:
     """Read a message of the market socket, None where it only confirms something.
 
-    Raises `WireError` for what is no JSON object.
+    A value that is not JSON, such as NaN, is null and a finding. Raises `WireError` for what is no
+    JSON object.
 
     >>> from toolkit.wire.stream_names import BUILT_IN_STREAMS
-    >>> read_market_message(BUILT_IN_STREAMS, b'{"type":"price","id":"7","item":{"ts":60}}')
+    >>> read_market_message(BUILT_IN_STREAMS, b'{"type":"price","id":"7","item":{"ts":60}}', [])
     Item(identity=7, record=b'{"ts":60}')
-    >>> read_market_message(BUILT_IN_STREAMS, b'{"type":"subscribed","id":7}') is None
+    >>> read_market_message(BUILT_IN_STREAMS, b'{"type":"subscribed","id":7}', []) is None
     True
     """
     try:
-        message = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+        message = read_mended(_fields, body, names.market, findings)
     except UNREADABLE as error:
         raise WireError(f"{names.market} sent a message that is no JSON object ({error})") from None
     identity = _plain(message.get(names.fields["id"]), int)
@@ -319,6 +324,11 @@ def read_market_message(names: StreamNames, body: bytes) -> Item | Refused | Non
         return Refused(identity, Answer(status or 500, {}, body, names.market))
     record = message.get(names.fields["item"])
     return None if record is None or identity is None else Item(identity, bytes(record))
+
+
+def _fields(body: bytes) -> dict[str, msgspec.Raw]:
+    check_text(body)
+    return msgspec.json.decode(body, type=dict[str, msgspec.Raw])
 
 
 def _plain(raw: msgspec.Raw | None, kind: type) -> Any:

@@ -236,7 +236,8 @@ from toolkit.wire.stream import read_market_message
 from toolkit.wire.stream_names import BUILT_IN_STREAMS
 for item, number in ((b"{}", 1_390_000), (b"[" * 400 + b"]" * 400, 5_200), (b'{"a":"x"}', 410_000)):
     many = b'{"ts":1,"x":[' + b",".join([item] * number) + b"]}"
-    message = read_market_message(BUILT_IN_STREAMS, b'{"type":"price","id":0,"item":' + many + b"}")
+    body = b'{"type":"price","id":0,"item":' + many + b"}"
+    message = read_market_message(BUILT_IN_STREAMS, body, [])
     pending = Messages(BUILT_IN)
     pending.add(Message(EventLog(EventFamily.SPLASH), many))
     pending.add(Message(Trajectory.parse("BTC_USD:A.spot"), message.record))

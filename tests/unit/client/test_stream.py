@@ -303,7 +303,7 @@ def test_trajectories_are_subscribed_to_by_their_place_and_again_after_a_loss() 
         found: dict[int, bytes] = {}
         for item in stream(client, wanted):
             if isinstance(item, Received):
-                said = read_market_message(names, item.body)
+                said = read_market_message(names, item.body, [])
                 if isinstance(said, Item):
                     found[said.identity] = said.record
             if len(found) == 2:

@@ -9,14 +9,16 @@ import httpx
 import pytest
 
 from tests import miniature
+from tests.listening import Handler, listening
 from toolkit.client import Client
 from toolkit.errors import PlanRefusedError
 from toolkit.intervals import Interval
 from toolkit.loader import sync
+from toolkit.loader.polls import Pace, SnapshotPolls
 from toolkit.market import SnapshotKind, SnapshotLog
 from toolkit.service import Clock, Config, running
 from toolkit.store import Store
-from toolkit.wire.profile import SNAPSHOTS
+from toolkit.wire.profile import SNAPSHOTS, Finding
 
 WINDOW = Interval(miniature.START, miniature.END)
 CONFIG = Config(miniature.source(), port=0, clock=Clock(fixed_at=miniature.END))
@@ -65,3 +67,44 @@ def test_a_refused_snapshot_is_named_and_stops_no_other(tmp_path: Path) -> None:
     assert {log: type(error) for log, error in done.refused.items()} == {logs[1]: PlanRefusedError}
     assert store.snapshots("symbols").height == 1
     assert store.snapshots("spread").height == 0
+
+
+ITEM = (
+    b'{"symbol":"A_B","exchange":"X","market":"futures","rate":%b,"interval_hours":8,'
+    b'"next_funding_time":60}'
+)
+
+
+class OddRate(Handler):
+    """Answers with no schemas, and a funding overview whose second rate is not JSON."""
+
+    odd = b"NaN"
+
+    def do_GET(self) -> None:
+        if self.path.endswith("/schemas"):
+            self.reply(200, b"{}")
+            return
+        items = (ITEM % b"0.5", ITEM.replace(b'"A_B"', b'"C_B"') % self.odd)
+        self.reply(200, b'{"items":[%b]}' % b",".join(items))
+
+
+@pytest.mark.parametrize("odd", [b"NaN", b"-Infinity", b'"\\ud83d"', b'"\xf0\x9f"'])
+def test_a_value_of_an_answer_that_is_not_json_costs_that_value_alone(
+    tmp_path: Path, odd: bytes
+) -> None:
+    log = SnapshotLog(SnapshotKind.FUNDING)
+    store = Store(tmp_path / "rail.duckdb")
+    with (
+        listening(type("Odd", (OddRate,), {"odd": odd})) as url,
+        Client(url, "demo-pro") as client,
+    ):
+        done = sync(client, store, [log], WINDOW)
+        polls = SnapshotPolls(client, Pace(), lambda _: None, patient=True)
+        polls.ask_for([log])
+        (polled,) = polls.poll()
+    (kept,) = store.snapshots("funding").to_dicts()
+    assert [item["rate"] for item in json.loads(kept["document"])["items"]] == [0.5, None]
+    says = "text that is not Unicode" if odd[:1] == b'"' else odd.decode()
+    found = Finding("not_json", f"{SNAPSHOTS['funding']}.rate", says)
+    assert (found, 1) in done.findings
+    assert (polled.findings[0], polls.missed) == (found, 0)

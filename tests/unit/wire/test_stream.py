@@ -20,7 +20,7 @@ from toolkit.errors import (
 )
 from toolkit.market import EventFamily, Family, Trajectory
 from toolkit.wire.exchange import Answer, Wait
-from toolkit.wire.profile import BUILT_IN
+from toolkit.wire.profile import BUILT_IN, Finding
 from toolkit.wire.stream import (
     Backoff,
     Item,
@@ -266,33 +266,43 @@ def test_names_of_another_service_are_a_matter_of_the_profile() -> None:
     key = Trajectory.parse("BTC_USDT:ALPHA.spot")
     said = subscription(names, BUILT_IN.histories[Family.PRICE], key, 3)
     assert said.startswith(b'{"op":"sub","id":3,"channel":"ticker",')
-    assert read_market_message(names, b'{"id":3,"data":{"ts":1}}') == Item(3, b'{"ts":1}')
-    assert isinstance(read_market_message(names, b'{"type":"failed","id":3}'), Refused)
+    assert read_market_message(names, b'{"id":3,"data":{"ts":1}}', []) == Item(3, b'{"ts":1}')
+    assert isinstance(read_market_message(names, b'{"type":"failed","id":3}', []), Refused)
 
 
 def test_a_record_keeps_its_bytes() -> None:
     body = b'{"item": {"price": 1.10, "ts": 60 }, "id": 7, "type": "price"}'
-    assert read_market_message(BUILT_IN_STREAMS, body) == Item(7, b'{"price": 1.10, "ts": 60 }')
+    assert read_market_message(BUILT_IN_STREAMS, body, []) == Item(7, b'{"price": 1.10, "ts": 60 }')
 
 
 def test_a_refusal_is_read_as_the_answer_that_rest_would_have_given() -> None:
     body = b'{"type":"error","id":7,"status":403,"detail":"no"}'
-    found = read_market_message(BUILT_IN_STREAMS, body)
+    found = read_market_message(BUILT_IN_STREAMS, body, [])
     assert isinstance(found, Refused)
     assert (found.identity, found.answer.status, found.answer.body) == (7, 403, body)
+
+
+@pytest.mark.parametrize("odd", [b"NaN", b"-Infinity", b'"\\ud83d"', b'"\xf0\x9f"'])
+def test_a_value_of_a_message_that_is_not_json_costs_that_value_alone(odd: bytes) -> None:
+    findings: list[Finding] = []
+    body = b'{"id":7,"item":{"ts":60,"price":1.5,"mark_price":%b}}' % odd
+    found = read_market_message(BUILT_IN_STREAMS, body, findings)
+    assert found == Item(7, b'{"ts":60,"price":1.5,"mark_price":null}')
+    where = f"{BUILT_IN_STREAMS.market}.mark_price"
+    assert [(each.kind, each.where) for each in findings] == [("not_json", where)]
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{", b"\xff", b"[" * 5_000])
 def test_what_is_no_object_is_a_wire_error(body: bytes) -> None:
     with pytest.raises(WireError, match="no JSON object"):
-        read_market_message(BUILT_IN_STREAMS, body)
+        read_market_message(BUILT_IN_STREAMS, body, [])
 
 
 @pytest.mark.parametrize(
     "body", [b"{}", b'{"type":"subscribed","id":1}', b'{"item":{}}', b'{"id":"x","item":{}}']
 )
 def test_what_belongs_to_no_subscription_is_no_record(body: bytes) -> None:
-    assert read_market_message(BUILT_IN_STREAMS, body) is None
+    assert read_market_message(BUILT_IN_STREAMS, body, []) is None
 
 
 DELIVERIES = st.lists(st.tuples(st.integers(0, 8), st.integers(0, 2)), max_size=60)

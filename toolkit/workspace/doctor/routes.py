@@ -31,7 +31,7 @@ from toolkit.wire.listing import (
 )
 from toolkit.wire.pages import Page
 from toolkit.wire.places import leaves
-from toolkit.wire.profile import HistoryRoute, Profile
+from toolkit.wire.profile import Finding, HistoryRoute, Profile
 from toolkit.wire.proofs import Verdict, beside_prices, judged
 from toolkit.wire.snapshots import snapshot_items
 from toolkit.wire.survey import described_fields, rows_of, shown_fields, survey_fields
@@ -274,15 +274,18 @@ class Routes:
     def _snapshot(self, kind: str) -> Check:
         path = self._profile.snapshots[kind]
         name = "/".join(path.split("/")[4:]) or path
+        findings: list[Finding] = []
         try:
-            body = self._client.snapshot(kind)
+            body = self._client.snapshot(kind, findings)
         except ServiceError as error:
             return self._failed(name, error)
         says, advice = f"answers ({len(body):,} bytes)", ""
         if odd := snapshot_items(kind, body).words:
             says += f", {odd}; it is kept as it came"
             advice = f"say in a profile where it has what: [snapshots.{kind}]"
-        return Check("routes", name, State.NOTE if odd else State.OK, says, advice)
+        says += "".join(f"; {f.kind}: {f.says}" for f in findings[:3])
+        state = State.NOTE if odd or findings else State.OK
+        return Check("routes", name, state, says, advice)
 
     def _verdict(self, family: Family) -> Check:
         """Compute the figure of a history anew from the legs, and judge what was read."""
