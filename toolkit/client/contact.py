@@ -33,6 +33,7 @@ from toolkit.market import (
 )
 from toolkit.wire.address import base_address, sends_key_in_clear
 from toolkit.wire.allowance import Allowance, read_allowance
+from toolkit.wire.doubled import doubled_fields
 from toolkit.wire.exchange import (
     ANSWERED,
     SPENT,
@@ -344,7 +345,9 @@ class Contact(Shown):
         of_symbols = kind == "symbols"
         limit = {profile.listing.limit: profile.symbols_limit} if of_symbols else {}
         answer = yield from with_retries(Request.get(paths[kind], limit), self.retries)
-        answer = mended_answer(answer, paths[kind], [] if findings is None else findings)
+        findings = [] if findings is None else findings
+        answer = mended_answer(answer, paths[kind], findings)
+        findings += doubled_fields([answer.body], paths[kind])
         if of_symbols:
             answer = as_snapshot(profile, answer)
         elif shape := profile.shapes.get(kind):

@@ -19,6 +19,7 @@ from toolkit.loader.reader import Message
 from toolkit.market import EventFamily, EventLog, Trajectory
 from toolkit.store import SOCKET, Batch
 from toolkit.store.pages import KeptPage, packed_page
+from toolkit.wire.doubled import doubled_fields
 from toolkit.wire.events import (
     document_frame,
     document_too_large,
@@ -135,6 +136,7 @@ class Messages:
         if row["ts"] is None:
             findings.append(timeless(route, row))
             return None
+        findings += doubled_fields([body], route.path)
         return row
 
     def _leave_out_repeats(self) -> int:

@@ -10,6 +10,7 @@ import msgspec
 
 from toolkit.errors import WireError
 from toolkit.market import EventFamily
+from toolkit.wire.doubled import doubled_fields
 from toolkit.wire.event_routes import EventRoute
 from toolkit.wire.events import read_document
 from toolkit.wire.exchange import UNREADABLE
@@ -55,6 +56,7 @@ def read_delivery(routes: Mapping[EventFamily, EventRoute], body: bytes) -> Deli
             continue
         named = row["schema_id"] or row["event_type"] or ""
         if route.family.value in named.split(".") and row["ts_ms"] is not None:
+            findings += doubled_fields([body], route.path)
             return Delivery(text, row, tuple(findings))
     most = min(route.limits.document_bytes for route in routes.values())
     if len(body) > most:

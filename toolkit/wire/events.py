@@ -34,6 +34,7 @@ from toolkit.market import format_ts
 from toolkit.tables import EVENT
 from toolkit.wire.conversion import name_of
 from toolkit.wire.cursor import CursorTrail
+from toolkit.wire.doubled import doubled_fields, doubled_in_page
 from toolkit.wire.event_columns import (
     LARGEST,
     MARKETS,
@@ -177,12 +178,13 @@ def _envelope(route: EventRoute, answer: Answer, findings: list[Finding]) -> _Pa
         return _PageParts([], more=False, cursor=None, named=True)
 
     def read(body: bytes) -> _PageParts:
-        return _page_parts(route, route.flat(replace(answer, body=body)))
+        return _page_parts(route, replace(answer, body=body), findings)
 
     return read_mended(read, answer.body, route.path, findings)
 
 
-def _page_parts(route: EventRoute, answer: Answer) -> _PageParts:
+def _page_parts(route: EventRoute, sent: Answer, findings: list[Finding]) -> _PageParts:
+    answer = route.flat(sent)
     try:
         page = msgspec.json.decode(answer.body, type=dict[str, msgspec.Raw])
         check_number(page[route.items], answer, route.path, route.limits.page_items)
@@ -193,6 +195,9 @@ def _page_parts(route: EventRoute, answer: Answer) -> _PageParts:
         raise unreadable(answer, route.path, f"an event page ({error})") from None
     named = route.next in page or more is not None
     found = route.cursor_in(str(cursor or "")) or None
+    doubled = doubled_in_page(sent.body, page, None, 0, route.path) if answer is sent else []
+    small = (body for body in map(bytes, items) if len(body) <= route.limits.document_bytes)
+    findings += doubled or doubled_fields(small, route.path)
     return _PageParts(items, bool(cursor) if more is None else more, found, named)
 
 

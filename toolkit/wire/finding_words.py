@@ -62,6 +62,7 @@ WORDS: Mapping[str, Words] = {
     "sign_reversed": Words("a field has the opposite sign by its declaration and is turned"),
     # the pages of histories
     "not_json": Words("a value is not JSON, such as NaN or half a surrogate pair; it is null"),
+    "doubled_field": Words("an object has a field twice; the last value counts"),
     "row_without_time": Words("a row shows no time; it is kept here alone", _FIELD),
     "interval_missing": Words(
         "a rate of a fixed time comes without the hours of its interval, and is null; "

@@ -22,6 +22,7 @@ import msgspec
 from toolkit.cards import Card, Shown, counted, some
 from toolkit.errors import InputError, WireError
 from toolkit.market import Family, Leg, Market, Symbol, Trajectory
+from toolkit.wire.doubled import doubled_fields
 from toolkit.wire.exchange import (
     NO_CONTENT,
     UNREADABLE,
@@ -186,6 +187,7 @@ def _found(profile: Profile, answer: Answer) -> _Found:
     except (*UNREADABLE, KeyError) as error:
         wanted = f"a symbol listing ({error})"
         raise unreadable(answer, profile.symbols_path, wanted) from None
+    findings += doubled_fields([answer.body], profile.symbols_path)
     legs: dict[Symbol, tuple[Leg, ...]] = {}
     for raw in items:
         try:

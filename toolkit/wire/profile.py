@@ -17,6 +17,7 @@ import msgspec
 from toolkit.errors import WireError
 from toolkit.market import EventFamily, Family, Source
 from toolkit.wire.declared import declared_fields, declared_key
+from toolkit.wire.doubled import doubled_fields
 from toolkit.wire.event_routes import EventRoute
 from toolkit.wire.exchange import UNREADABLE
 from toolkit.wire.findings import Finding
@@ -202,7 +203,7 @@ def with_schemas(profile: Profile, body: bytes) -> Profile:
         document = msgspec.json.decode(body)
     except UNREADABLE as error:
         raise WireError(f"the answer of {profile.schemas_path} is not JSON: {error}") from None
-    findings: list[Finding] = []
+    findings = doubled_fields([body], profile.schemas_path)
     document = document if isinstance(document, dict) else {}
     tools = document.get("tools")
     tools = tools if isinstance(tools, dict) else {}

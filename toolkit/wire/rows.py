@@ -2,9 +2,10 @@
 
 Every row is decoded against the exact field list. A page with one row that deviates (a field
 nobody declared, a missing one, another type) is read again field by field: what fits no column is
-kept, byte for byte, in ``extra``. Of a name that is twice in one row the last value counts. A row
-whose fields without a column are too large to keep is a finding. It stays in the page, since a page
-is followed by its times, with the number of those bytes in place of ``extra``.
+kept, byte for byte, in ``extra``. Of a name that is twice in one row the last value counts, which
+is a finding. A row whose fields without a column are too large to keep is a finding. It stays in
+the page, since a page is followed by its times, with the number of those bytes in place of
+``extra``.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from toolkit.market import Family, Trajectory, format_ts
 from toolkit.tables import SERIES
 from toolkit.wire.agreement import disagreements
 from toolkit.wire.conversion import Time, kind_of, number_of, scaled
+from toolkit.wire.doubled import doubled_in_page
 from toolkit.wire.exchange import NO_CONTENT, UNREADABLE, Answer, saying
 from toolkit.wire.items import check_number, too_large
 from toolkit.wire.mending import check_text, read_mended
@@ -120,16 +122,18 @@ def read_history_page(route: HistoryRoute, trajectory: Trajectory, answer: Answe
         return RawPage(column_schema(route.family).to_frame(), None, True, ())
     says, route = answer.message, route.named(trajectory)
     findings: list[Finding] = []
-    answer, envelope = read_mended(
+    answer, envelope, as_sent = read_mended(
         lambda body: _envelope(route, replace(answer, body=body)), answer.body, route.path, findings
     )
     _check_trajectory(route, trajectory, [envelope], answer)
     items = _items(route, envelope, answer, findings)
     check_number(items, answer, route.path, route.limits.page_items)
     try:
-        frame = _exact(route, items)
+        frame, fields = _exact(route, items)
     except UNREADABLE:
-        frame = _field_by_field(route, trajectory, items, answer, findings)
+        frame, fields = _field_by_field(route, trajectory, items, answer, findings)
+    if as_sent:
+        findings += doubled_in_page(answer.body, envelope, items, fields, route.path)
     frame = scaled(route, frame, findings)
     findings += disagreements(route, frame)
     findings += _too_large(route, trajectory, frame)
@@ -186,15 +190,17 @@ def _too_large(
         yield Finding("row_too_large", route.path, says)
 
 
-def _envelope(route: HistoryRoute, answer: Answer) -> tuple[Answer, dict[str, msgspec.Raw]]:
-    answer = route.flat(answer)
+def _envelope(route: HistoryRoute, sent: Answer) -> tuple[Answer, dict[str, msgspec.Raw], bool]:
+    """Return a page, its values by their names, and whether it is as it was sent."""
+    answer = route.flat(sent)
     try:
         check_text(answer.body)  # what is kept as it came is not looked into again
-        return answer, msgspec.json.decode(answer.body, type=dict[str, msgspec.Raw])
+        parts = msgspec.json.decode(answer.body, type=dict[str, msgspec.Raw])
     except UNREADABLE as error:
         kind = answer.headers.get("content-type", "no content type")
         why = f"not with the JSON of a page ({kind:.80}, {len(answer.body)} bytes: {error})"
         raise _unreadable(route, answer, why) from None
+    return answer, parts, answer is sent
 
 
 def _check_trajectory(
@@ -331,13 +337,13 @@ def _named(fields: Iterable[FieldRule]) -> dict[str, str]:
     return {rule.wire: rule.column for rule in reversed(list(fields))}
 
 
-def _exact(route: HistoryRoute, items: msgspec.Raw) -> pl.DataFrame:
-    """Decode a page in which every row has exactly the declared fields and types."""
+def _exact(route: HistoryRoute, items: msgspec.Raw) -> tuple[pl.DataFrame, int]:
+    """Decode a page in which every row has exactly the declared fields and types. Count these."""
     columns, height = _reader_of(route.sent).columns(items)
     for rule in route.sent:
         if rule.column in columns and (rule.text or rule.unit == "iso"):
             columns[rule.column] = [number_of(rule, value) for value in columns[rule.column]]
-    return _frame(route, columns, height)
+    return _frame(route, columns, height), height * len({rule.wire for rule in route.sent})
 
 
 def _frame(route: HistoryRoute, columns: dict[str, list[Any]], height: int) -> pl.DataFrame:
@@ -356,14 +362,18 @@ def _field_by_field(
     items: msgspec.Raw,
     answer: Answer,
     findings: list[Finding],
-) -> pl.DataFrame:
-    """Decode a page with rows that deviate. What fits no column goes to ``extra``."""
+) -> tuple[pl.DataFrame, int]:
+    """Decode a page with rows that deviate, and count the fields of all.
+
+    What fits no column goes to ``extra``.
+    """
     try:
         rows = msgspec.json.decode(items, type=list[dict[str, msgspec.Raw]])
     except UNREADABLE as error:
         why = f"with rows that are not {_ROWS[route.rows]} ({error})"
         raise _unreadable(route, answer, why) from None
     _check_trajectory(route, trajectory, rows, answer)
+    fields = sum(map(len, rows))
     rows = _with_time(route, rows, findings)
     columns: dict[str, list[Any]] = {name: [] for name in column_schema(route.family)}
     drift: Counter[tuple[str, str]] = Counter()
@@ -385,7 +395,7 @@ def _field_by_field(
         for (kind, name), count in sorted(drift.items())
     )
     filled = {name: values for name, values in columns.items() if values}
-    return _frame(route, filled, len(rows))
+    return _frame(route, filled, len(rows)), fields
 
 
 def _with_time(

@@ -18,6 +18,7 @@ from toolkit.intervals import Interval
 from toolkit.market import Leg, Symbol, Trajectory
 from toolkit.service import Clock, Config, running
 from toolkit.wire.allowance import Allowance
+from toolkit.wire.findings import Finding
 
 SPREAD = Trajectory.parse("BTC_USDT:AURORA.spot:BOREAS.spot")
 PRICE = Trajectory.parse("ETH_USDT:BOREAS.spot")
@@ -297,3 +298,14 @@ def test_the_plan_and_quota_are_those_of_the_last_answer_that_told_them(scripted
         asking()
         seen.append(client.allowance)
     assert seen == [None, Allowance("builder", 600, 60, 9), Allowance("builder", 600, 60, 9)]
+
+
+def test_a_field_that_a_snapshot_has_twice_is_a_finding_and_the_answer_stays(scripted, ask) -> None:
+    scripted.answer(body=SCHEMAS)
+    sent = b'{"items":[{"symbol":"A_B","rate":1,"rate":2}]}'
+    scripted.answer(body=sent)
+    findings: list[Finding] = []
+    assert ask().client.snapshot("funding", findings) == sent
+    assert [(each.kind, each.where.rpartition(".")[2]) for each in findings] == [
+        ("doubled_field", "rate")
+    ]
