@@ -86,6 +86,9 @@ WORDS: Mapping[str, Words] = {
         'ok = {{ place = "...", value = 0 }}',
     ),
     "row_too_large": Words("the unknown fields of a row are too large to keep", _SIZE),
+    "price_not_positive": Words(
+        "a price is 0 or less; it is kept as sent, and for statistics it is null", _FIELD
+    ),
     "sign_disagrees": Words("a value has the opposite sign of what its legs give", _SIGN),
     "value_disagrees": Words("a value is not what its legs give", _UNIT),
     # the event logs and their documents

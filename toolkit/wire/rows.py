@@ -42,6 +42,7 @@ _ROWS = {
     "lines": "an object on each line",
     "table": "lists below one of their names, as long as it is",
 }
+_PRICES = ("price", "mark_price", "buy_price", "sell_price")
 _NOWHERE = (b"null", b'""', b"false")
 TOO_LARGE = pl.col("extra").str.starts_with("{").fill_null(value=True).not_()
 """Picks the rows of a page's frame that are too large to keep."""
@@ -136,6 +137,7 @@ def read_history_page(route: HistoryRoute, trajectory: Trajectory, answer: Answe
         findings += doubled_in_page(answer.body, envelope, items, fields, route.path)
     frame = scaled(route, frame, findings)
     findings += disagreements(route, frame)
+    findings += _not_positive(route, frame)
     findings += _too_large(route, trajectory, frame)
     times = frame["ts"].to_numpy()
     ends_at = (int(times.min()), int(times.max())) if times.size else ()
@@ -178,6 +180,18 @@ def _unreadable(route: HistoryRoute, answer: Answer, why: str) -> WireError:
         status=answer.status,
         url=answer.url,
     )
+
+
+def _not_positive(route: HistoryRoute, frame: pl.DataFrame) -> Iterator[Finding]:
+    """Yield a finding for each column of prices that has one of 0 or less, with how many."""
+    for column in (name for name in _PRICES if name in frame.columns):
+        lowest: Any = frame[column].min()  # as usual above 0: to count them costs more
+        if lowest is not None and lowest <= 0:
+            number = int((frame[column] <= 0).sum())
+            rule = route.rule(column)
+            says = f"in {number} of {frame.height} rows, the lowest {lowest:.6g}"
+            where = f"{route.path}.{rule.wire if rule else column}"
+            yield Finding("price_not_positive", where, says)
 
 
 def _too_large(

@@ -435,3 +435,20 @@ def test_the_names_asked_with_are_the_names_looked_for() -> None:
     assert read('{"venue":"KRAKEN","exchange":"X","items":[]}', route).frame.height == 0
     with pytest.raises(WireError, match="venue is 'X', asked was 'KRAKEN'"):
         read('{"venue":"X","items":[]}', route)
+
+
+def test_prices_of_0_or_less_are_kept_and_are_one_finding_of_their_column() -> None:
+    low = ROW.replace("1.5", "-2"), ROW.replace('"mark_price":null', '"mark_price":0')
+    page = read_rows(ROW, ROW.replace("1.5", "0"), *low)
+    assert page.frame["price"].to_list() == [1.5, 0.0, -2.0, 1.5]
+    assert kinds(page) == [
+        ("price_not_positive", "price.price", "in 2 of 4 rows, the lowest -2"),
+        ("price_not_positive", "price.mark_price", "in 1 of 4 rows, the lowest 0"),
+    ]
+
+
+def test_a_leg_of_a_spread_without_a_price_above_0_is_a_finding() -> None:
+    row = '{"ts":60,"buy_price":0,"sell_price":1.5,"spread_pct":null}'
+    assert kinds(read_rows(row, route=SPREAD)) == [
+        ("price_not_positive", "spread.buy_price", "in 1 of 1 rows, the lowest 0")
+    ]
