@@ -106,6 +106,10 @@ class Messages:
     ) -> list[pl.DataFrame]:
         """Read records as if they were a page, and keep that. Where that fails, one by one."""
         route = self._profile.histories[trajectory.family]
+        if route.row_leg:
+            says = f"{len(records)} rows of one leg each: the archive brings both legs of a second"
+            findings.append(Finding("record_unreadable", trajectory.key, says))
+            return []
         names = (msgspec.json.encode(name) for name in (route.items, route.next))
         body = b"{%b:[%b],%b:null}" % (next(names), b",".join(records), next(names))
         answer = Answer(200, {}, body, trajectory.key)

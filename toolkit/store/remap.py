@@ -40,6 +40,7 @@ from toolkit.wire.in_force import assumed_profile, profile_in_force
 from toolkit.wire.limits import LIMITS, Limits
 from toolkit.wire.moments import clock_value
 from toolkit.wire.needed import check_needed
+from toolkit.wire.pages import put_together
 from toolkit.wire.profile import Profile
 from toolkit.wire.rows import broken_key, kept, read_history_page
 from toolkit.wire.user_profile import UserProfile
@@ -188,12 +189,13 @@ def _insert(
         times = broken_key(route, raw.frame)[0]
         tied.setdefault(page.of.family, set()).update((number, ts) for ts in times)
     for family, parts in frames.items():
+        rows = pl.concat(parts)
         schema = {"stream_id": pl.Int32, "ts": pl.Int64}
         at = pl.DataFrame(list(tied[family]), schema=schema, orient="row")
         insert_rows(
             connection,
             family,
-            pl.concat(parts),
+            put_together(rows, ("stream_id", "ts")) if profile.histories[family].row_leg else rows,
             record.load_id,
             key=read_key(connection, family),
             tied=at if at.height else None,

@@ -152,7 +152,9 @@ def scaled(route: HistoryRoute, frame: pl.DataFrame, findings: list[Finding]) ->
     is 0.
     """
     constants = {r.column: pl.lit(r.constant) for r in route.fields if r.constant is not None}
-    frame = frame.with_columns(**constants)
+    frame = (
+        frame if route.row_leg else frame.with_columns(**constants)
+    )  # else the row's leg's alone
     for rule in sorted(route.fields, key=lambda rule: rule.hours is not None):
         column = pl.col(rule.column)
         if rule.column == "ts":

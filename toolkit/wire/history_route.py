@@ -141,7 +141,8 @@ def field_rules(
         if unit == "ratio" and rule.reversed:
             raise InputError(f"{where}.fields.{column}.reversed", True, "inverse = true of a ratio")
         for other in rules:
-            if wire and other.wire == wire and not _may_share(rule, other):
+            may_share = said.get("row_leg") or _may_share(rule, other)
+            if wire and other.wire == wire and not may_share:
                 allowed = f"another place than that of {other.column}"
                 raise InputError(f"{where}.fields.{column}.wire", wire, allowed)
         rules.append(rule)
@@ -154,9 +155,10 @@ class HistoryRoute:
 
     ``built_in.toml`` has the names but the first two and the last two. ``retention_s`` is None for
     everything. ``key`` identifies a row of a trajectory: ``ts`` and names of other fields, nothing
-    where only all of a row does. ``ask`` has the service's parameters as templates, in place of one
-    parameter for each role. ``times`` is the unit of the times that are asked for. Where the
-    service sends the oldest first a page is asked for by its start.
+    where only all of a row does. ``row_leg`` has what names the leg of a row, by place, where it is
+    of one. ``ask`` has the service's parameters as templates, in place of one parameter for each
+    role. ``times`` is the unit of the times that are asked for. Where the service sends the oldest
+    first a page is asked for by its start.
     """
 
     family: Family
@@ -177,6 +179,7 @@ class HistoryRoute:
     ask: Mapping[str, str]
     parameters: Mapping[str, str]
     fields: tuple[FieldRule, ...]
+    row_leg: Mapping[str, str] = field(default_factory=dict)
     spelling: Spelling = AS_OURS
     limits: Limits = field(default=LIMITS, repr=False)
 
@@ -205,7 +208,7 @@ class HistoryRoute:
         if route.oldest_first and not route.has_start:
             allowed = "oldest_first with an ask that has {start_time}"
             raise InputError(f"{where}.order", route.order, allowed)
-        return route
+        return _of_single_legs(where, route) if route.row_leg else route
 
     @property
     def oldest_first(self) -> bool:
@@ -341,7 +344,7 @@ class HistoryRoute:
 
     def flat(self, answer: Answer) -> Answer:
         """Return an answer with its rows and fields at the top: see `toolkit.wire.places`."""
-        wires = tuple(rule.wire for rule in self.sent)
+        wires = (*(rule.wire for rule in self.sent), *self.row_leg)
         return flat_answer(answer, self.items, (self.next,), wires, self.rows)
 
     def rule(self, column: str) -> FieldRule | None:
@@ -376,6 +379,24 @@ class HistoryRoute:
         if self.ask:
             return [n for n, t in self.ask.items() if {*placeholders(t)} - {*OF_PAGE}]
         return [self.parameters.get(role, role) for role in self.roles if role not in OF_PAGE]
+
+
+def _of_single_legs(where: str, route: HistoryRoute) -> HistoryRoute:
+    """Return a route of rows of one leg each, whose figures are read alike."""
+    check_templates(f"{where}.row_leg", route.row_leg, ("exchange", "market"))
+    named = {*placeholders("".join(route.row_leg.values()))}
+    if named != {"exchange", "market"} or not all(map(is_nameable, route.row_leg)):
+        allowed = "places with {exchange} and {market}, e.g. { leg = '{exchange}.{market}' }"
+        raise InputError(f"{where}.row_leg", dict(route.row_leg), allowed)
+    if route.oldest_first:
+        raise InputError(f"{where}.order", route.order, "newest_first, where a row is of one leg")
+    for name in ("rate", "interval_hours"):
+        buy, sell = (route.rule(f"{side}_{name}") for side in ("buy", "sell"))
+        if len({rule and replace(rule, column="", constant=None) for rule in (buy, sell)}) > 1:
+            allowed = f"the field, unit and sign of buy_{name}, where a row is of one leg"
+            raise InputError(f"{where}.fields.sell_{name}", sell and sell.wire, allowed)
+    fields = tuple(rule for rule in route.fields if rule.column != "differential_pct_8h")
+    return replace(route, fields=fields, key=("ts",))
 
 
 def _may_share(one: FieldRule, other: FieldRule) -> bool:

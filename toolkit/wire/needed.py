@@ -60,7 +60,7 @@ def check_needed(route: HistoryRoute, frame: pl.DataFrame, answer: Answer) -> No
     """
     sets = NEEDED[route.family]
     null = {c for columns in sets for c in columns if frame[c].null_count() == frame.height}
-    if not null:
+    if not null or (route.row_leg and not {*sets[0]} <= null):  # a page may be of one leg alone
         return
     rows, _ = rows_of(route.flat(answer).body, route.items)
     if not rows:

@@ -29,7 +29,7 @@ from toolkit.market import Trajectory, format_ts
 from toolkit.wire.exchange import Answer, Outcome, RetryPolicy, Step, with_retries
 from toolkit.wire.forward_paging import forward_pages
 from toolkit.wire.needed import check_needed
-from toolkit.wire.pages import Page, with_kept_rows
+from toolkit.wire.pages import Page, WholeSeconds, with_kept_rows
 from toolkit.wire.profile import HistoryRoute
 from toolkit.wire.rows import RawPage, broken_key, kept, read_history_page
 
@@ -55,12 +55,15 @@ def trajectory_pages(
         return
     question = HistoryQuestion(route, trajectory, policy)
     walk, judged, again = _Walk(window, route, floor), False, False
+    seconds = WholeSeconds()
     while walk.ask is not None:
         asked, answer, raw = yield from question.older(walk.ask, floor())
         if not judged and not raw.frame.is_empty():
             check_needed(route, raw.frame, answer)
             yield from question.check_order(asked, raw)
             judged = True
+        if route.row_leg:
+            yield from question.check_legs(raw, floor())
         part = Interval(min(floor(), window.end), window.end)
         page = walk.take(raw)
         nothing = walk.ended_empty and not _points_on(raw, asked)
@@ -71,10 +74,16 @@ def trajectory_pages(
         elif page is not None:
             tied, found = broken_key(route, raw.frame)
             findings = (*page.findings, *found)
-            answers = with_kept_rows(answer, route.items, raw.frame, part)
+            if route.row_leg:
+                page, answers = seconds.take(page, answer, raw.frame, route.items, part)
+            else:
+                answers = with_kept_rows(answer, route.items, raw.frame, part)
             yield replace(page, findings=findings, tied=tied, answers=answers, window=part)
             del answers
         del answer  # the next one is not read beside it
+
+
+_RATES = ("buy_rate", "sell_rate")
 
 
 class _Walk:
@@ -90,6 +99,7 @@ class _Walk:
         self._floor = floor
         self._limit = route.limit
         self._has_start = route.has_start
+        self._of_one_leg = bool(route.row_leg)
         self._empty_allowed = route.limits.empty_pages
         self._proven = window.end
         self._oldest = window.end
@@ -165,7 +175,7 @@ class _Walk:
         assert raw.oldest is not None, "it has rows"
         if not (overshoots or asked > self._oldest or self._edge_again(raw)):
             self._largest = max(self._largest, raw.size)
-            self._refuse_full_second()
+            self._refuse_full_second(older=True)
         self._oldest = raw.oldest
         self._edge = _chosen(raw.frame, raw.frame["ts"].to_numpy() == raw.oldest)
         self._same_second_rows = self._empty = 0
@@ -227,9 +237,17 @@ class _Walk:
             self._edge_grew and self._same_second_rows >= self._largest
         )
 
-    def _refuse_full_second(self) -> None:
-        """Raise where the oldest second filled a page, so that rows of it may be out of reach."""
-        if self._is_cut() or 1 < self._same_second_rows >= self._largest:
+    def _refuse_full_second(self, *, older: bool = False) -> None:
+        """Raise where the oldest second filled a page, so that rows of it may be out of reach.
+
+        Of rows of one leg each, those of both legs are all. The one of one leg may not be, where
+        ``older`` rows did not come with it.
+        """
+        lone = older and self._of_one_leg and self._same_second_rows
+        edge = self._edge
+        if self._of_one_leg and edge is not None and all(edge[r].count() for r in _RATES):
+            return
+        if lone or self._is_cut() or 1 < self._same_second_rows >= self._largest:
             raise PagingError(
                 f"the second {format_ts(self._oldest)} alone fills a page "
                 f"({self._same_second_rows} of {self._limit} rows asked for): end_time cannot "
@@ -368,6 +386,24 @@ class HistoryQuestion:
             limit = names.get("limit", "limit")
             told = f"{limit} is ignored too, so that nothing shows which end of the rows came"
             raise _oldest_first(asked, page, told)
+
+    def check_legs(self, page: RawPage, floor: int) -> Generator[Step, Outcome, None]:
+        """Raise `PagingError` where a page left out rows of one leg above its oldest of the other.
+
+        A service that counts a page's rows for each leg does so. No later question brings them.
+        """
+        times = [(rate, page.frame.drop_nulls(rate)["ts"].to_list()) for rate in _RATES]
+        ends = sorted((min(each), rate) for rate, each in times if each)
+        if len(ends) < 2 or not max(floor, ends[0][0] + 1) < ends[1][0]:
+            return
+        (low, _), (high, rate) = ends
+        before = yield from self.page(high)
+        inside = pl.col("ts").is_between(low, high, closed="none")
+        if before.frame.drop_nulls(rate).filter(inside).height:
+            raise PagingError(
+                f"the service counts the rows of a page for each leg: it left out {rate} between "
+                f"{format_ts(low)} and {format_ts(high)}; the window cannot be loaded in full"
+            )
 
     def check_empty(self, window: Interval) -> Generator[Step, Outcome, bool]:
         """Return whether rows lie before a window although nothing came before its end.

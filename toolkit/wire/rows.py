@@ -33,6 +33,7 @@ from toolkit.wire.items import check_number, too_large
 from toolkit.wire.mending import check_text, read_mended
 from toolkit.wire.moments import iso_ms
 from toolkit.wire.profile import FieldRule, Finding, HistoryRoute
+from toolkit.wire.templates import filled
 
 _SECONDS = range(253_402_300_800)  # to the end of year 9999: milliseconds since 1978 lie beyond
 _ROWS = {
@@ -43,6 +44,7 @@ _ROWS = {
     "table": "lists below one of their names, as long as it is",
 }
 _PRICES = ("price", "mark_price", "buy_price", "sell_price")
+_OTHER = {"buy": "sell_", "sell": "buy_"}
 _NOWHERE = (b"null", b'""', b"false")
 TOO_LARGE = pl.col("extra").str.starts_with("{").fill_null(value=True).not_()
 """Picks the rows of a page's frame that are too large to keep."""
@@ -160,7 +162,7 @@ def broken_key(
     >>> broken_key(BUILT_IN.histories[Family.PRICE], page)[0]
     frozenset({60})
     """
-    if route.key != ("ts",) or frame["ts"].n_unique() == frame.height:
+    if route.key != ("ts",) or route.row_leg or frame["ts"].n_unique() == frame.height:
         return frozenset(), ()
     rows = frame.unique()
     tied = rows.filter(pl.col("ts").is_duplicated())
@@ -225,7 +227,7 @@ def _check_trajectory(
 ) -> None:
     """Refuse rows of another trajectory: of a leg ignored, defaulted, or flipped by the service."""
     for name, wanted in route.trajectory_query(trajectory).items():
-        for raw in {bytes(each[name]) for each in objects if name in each}:
+        for raw in {bytes(o[name]) for o in objects if name in o and name not in route.row_leg}:
             said = _text(msgspec.Raw(raw))
             if said is not None and _bare(said) != _bare(str(wanted)):
                 why = f"for another trajectory: {name} is {said!r:.80}, asked was {wanted!r}"
@@ -352,7 +354,12 @@ def _named(fields: Iterable[FieldRule]) -> dict[str, str]:
 
 
 def _exact(route: HistoryRoute, items: msgspec.Raw) -> tuple[pl.DataFrame, int]:
-    """Decode a page in which every row has exactly the declared fields and types. Count these."""
+    """Decode a page in which every row has exactly the declared fields and types. Count these.
+
+    Raises `msgspec.ValidationError` for any other page, and where rows are of one leg each.
+    """
+    if route.row_leg:
+        raise msgspec.ValidationError("rows of one leg each")
     columns, height = _reader_of(route.sent).columns(items)
     for rule in route.sent:
         if rule.column in columns and (rule.text or rule.unit == "iso"):
@@ -389,20 +396,22 @@ def _field_by_field(
     _check_trajectory(route, trajectory, rows, answer)
     fields = sum(map(len, rows))
     rows = _with_time(route, rows, findings)
+    sides = _sides(route, trajectory, rows, answer)
     columns: dict[str, list[Any]] = {name: [] for name in column_schema(route.family)}
     drift: Counter[tuple[str, str]] = Counter()
     known = {rule.wire for rule in route.sent}
-    for row in rows:
-        left = dict(row)
-        for rule in route.sent:
-            columns[rule.column].append(_value(rule, row, left, drift))
+    for row, side in zip(rows, sides, strict=True):
+        left = {name: raw for name, raw in row.items() if name not in route.row_leg}
+        for rule in route.fields:
+            of_other = side and rule.column.startswith(_OTHER[side])
+            columns[rule.column].append(None if of_other else _value(rule, row, left, drift))
         if columns["ts"][-1] is None:
             raise _unreadable(
                 route, answer, f"with a row without a usable time{_as_text(route, row)}"
             )
         size = sum(len(name) + memoryview(raw).nbytes for name, raw in left.items())
         fits = size <= route.limits.document_bytes
-        columns["extra"].append(_extra(left) if fits else str(size))
+        columns["extra"].append(_extra(left, side) if fits else str(size))
         drift.update(("field_unknown", name) for name in left if name not in known)
     findings.extend(
         Finding(kind, f"{route.path}.{name}", f"in {count} of {len(rows)} rows")
@@ -410,6 +419,23 @@ def _field_by_field(
     )
     filled = {name: values for name, values in columns.items() if values}
     return _frame(route, filled, len(rows)), fields
+
+
+def _sides(
+    route: HistoryRoute, trajectory: Trajectory, rows: list[dict[str, msgspec.Raw]], answer: Answer
+) -> list[str]:
+    """Return the side that each row is of, "" where a row has both. Refuse rows of another leg."""
+    words, places = route.spelling.values(trajectory), route.row_leg.items()
+    said = [[_text(row.get(place)) or "" for place, _ in places] for row in rows]
+    sides = {
+        side: [_bare(filled(text.replace("{", f"{{{side}."), words)) for _, text in places]
+        for side in (_OTHER if places else [""])
+    }
+    found = [next((s for s, of in sides.items() if of == list(map(_bare, e))), None) for e in said]
+    if None in found:
+        why = f"with a row of no leg of {trajectory.key}: {', '.join(route.row_leg)} is "
+        raise _unreadable(route, answer, why + f"{', '.join(said[found.index(None)])!r:.80}")
+    return [side or "" for side in found]
 
 
 def _with_time(
@@ -444,6 +470,8 @@ def _value(
 ) -> int | float | None:
     """Take a field out of what is left of the row. A value of another type stays for ``extra``."""
     raw = row.get(rule.wire)
+    if rule.constant is not None:
+        return rule.constant
     if raw is None:
         drift["field_missing", rule.wire] += 1
         return None
@@ -456,10 +484,11 @@ def _value(
     return value
 
 
-def _extra(left: dict[str, msgspec.Raw]) -> str | None:
+def _extra(left: dict[str, msgspec.Raw], side: str = "") -> str | None:
     if not left:
         return None
     parts = (
         f"{msgspec.json.encode(name).decode()}:{bytes(raw).decode()}" for name, raw in left.items()
     )
-    return "{" + ",".join(parts) + "}"
+    extra = "{" + ",".join(parts) + "}"
+    return f'{{"{side}":{extra}}}' if side else extra

@@ -165,7 +165,7 @@ def survey_fields(route: HistoryRoute, shown: Iterable[ShownField]) -> FieldSurv
     matched = tuple(rule.column for rule in route.sent if rule.wire in by_name)
     missing = {rule.column: rule.wanted for rule in route.sent if rule.wire not in by_name}
     taken = {rule.wire for rule in route.sent}
-    unknown = tuple(field for name, field in by_name.items() if name not in taken)
+    unknown = tuple(f for name, f in by_name.items() if name not in {*taken, *route.row_leg})
     guesses = guessed(missing, unknown)
     read = [*(by_name[name] for name in taken & by_name.keys()), *guesses.values()]
     text = any(_NUMBER.fullmatch(f"{f.example}") for f in read if isinstance(f.example, str))
