@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
+from typing import Any, cast
 
 from toolkit.errors import StoppedError
 
@@ -20,11 +21,13 @@ _OF_DUCKDB = ("Query interrupted", "failed: KeyboardInterrupt: ")
 """How the texts of its errors end after a Ctrl-C: in a query, or while it took over a frame."""
 
 
-class InterruptedRunError(KeyboardInterrupt):
-    """A Ctrl-C, as Python's own, of which a notebook shows one line."""
+def _in_one_line(error: Any) -> KeyboardInterrupt:
+    """Return the error of a Ctrl-C, of which a notebook shows one line.
 
-    def _render_traceback_(self) -> list[str]:
-        return ["KeyboardInterrupt: stopped; what was committed is kept"]
+    It stays Python's own: for a class that derives of it no program ends by the signal.
+    """
+    error._render_traceback_ = lambda: ["KeyboardInterrupt: stopped; what was committed is kept"]
+    return cast("KeyboardInterrupt", error)
 
 
 @contextlib.contextmanager
@@ -48,12 +51,10 @@ def one_interrupt() -> Iterator[None]:
             raise
         except Exception as error:
             if came or _is_interrupt(error):
-                raise InterruptedRunError from None
+                raise _in_one_line(KeyboardInterrupt()) from None
             raise
         except KeyboardInterrupt as error:
-            if not came:  # the caller's own
-                raise error from None
-            raise InterruptedRunError from None  # without the errors that it led to meanwhile
+            raise _in_one_line(error) from None  # without the errors that it led to meanwhile
 
 
 @contextlib.contextmanager

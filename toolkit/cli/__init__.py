@@ -72,7 +72,15 @@ class _Line(logging.Formatter):
 
 
 def _leave(message: str, code: ExitCode) -> None:
+    handler = logging.lastResort or logging.NullHandler()
+    handler.acquire()  # threads that still wait have nothing to add to the last line
     if code is ExitCode.STOPPED:
-        logging.disable()  # threads that still wait have nothing to add to the last line
+        logging.disable()
+        handler.emit = _ignored  # type: ignore[assignment]  # of a record that waits for its turn
     sys.stderr.write(f"rail: {plain(message, _LONGEST)}\n")
+    handler.release()
     sys.exit(code)
+
+
+def _ignored(_: logging.LogRecord) -> None:
+    """Leave a record out."""

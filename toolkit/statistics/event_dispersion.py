@@ -153,7 +153,7 @@ def _in_bursts(counts: Floats, fano: Floats, freedom: Floats) -> Flags:
     Of few events the factor has to be above the 95 % point of that of events apart: a single one,
     or two in neighbouring stretches, say nothing of bursts.
     """
-    few = counts / (fano * _reach(freedom)) < _LEAST_EVENTS
+    few = counts < _LEAST_EVENTS * fano * _reach(freedom)
     shows = fano * freedom > 2 * gamma_quantile(freedom / 2, 0.95)
     found: Flags = (fano > 1) & (~few | shows)
     return found
