@@ -13,7 +13,7 @@ from toolkit.files import open_own, read_own, write_own
 ELSEWHERE = '''
 import asyncio, concurrent.futures.process, http.server, logging.handlers, multiprocessing, ssl
 import mcp.server.stdio  # goes by the name of the system, which stays
-import os, signal, sys, warnings
+import os, signal, subprocess, sys, warnings
 from importlib.abc import MetaPathFinder
 
 MODULES = {"crypt", "curses", "fcntl", "grp", "posix", "pty", "pwd", "readline", "resource",
@@ -37,6 +37,7 @@ for module in MODULES:
     sys.modules.pop(module, None)
 sys.meta_path.insert(0, Lacking())
 warnings.filterwarnings("ignore", "only soft file lock")  # of Windows filelock has the kernel's
+subprocess.Popen.kill = subprocess.Popen.terminate  # as on Windows, which has no SIGKILL
 for place, names in NAMES.items():
     for name in names.split():
         if hasattr(place, name):

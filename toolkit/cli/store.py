@@ -236,15 +236,14 @@ def import_command(
     Of a manifest the store equals the one that was published. Each file is held to its SHA-256.
     Where one is missing or damaged, nothing is made. A store that is there is left as it is.
 
-    With --key the rows of a file are prices, spreads, funding or events of your own. They are
-    checked, and kept in a store that takes no service's data. More files may follow. The times of
-    the first and the last row are printed: look whether they are meant.
+    With --key the rows of a file are prices, spreads, funding or events of your own, as in
+    `rail import btc.csv --as binance-klines --key BTC_USDT:BINANCE.spot`. They are checked, and
+    kept in a store that takes no service's data. More files may follow. The times of the first and
+    the last row are printed: look whether they are meant.
 
     Before: rail store publish archive
 
     Example: rail import archive/manifest.json --store again.duckdb
-
-    Example: rail import BTCUSDT-1m-2024-01.csv --as binance-klines --key BTC_USDT:BINANCE.spot
     """
     path = store_path(store)
     if key is not None:
