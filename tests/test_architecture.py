@@ -48,8 +48,9 @@ THIRD_PARTIES = {
     "apprise": ("toolkit.alerts.channels",),
     "argon2": ("toolkit.workspace.login",),
     "authlib": (),  # Streamlit imports it for a login
+    "ccxt": ("toolkit.service.market.exchanges.connection",),
     "distributed": ("toolkit.cluster.dask",),
-    "duckdb": ("toolkit.store",),
+    "duckdb": ("toolkit.store", "toolkit.service.market.exchanges.archive"),
     "filelock": ("toolkit.files",),
     "httpcore": ("toolkit.client.transport",),
     "httpx": (

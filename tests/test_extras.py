@@ -15,6 +15,7 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).parents[1]
 EXTRAS = {
     "dashboard": {"argon2", "orjson", "streamlit"},
+    "exchanges": {"ccxt"},
     "login": {"authlib"},
     "pandas": {"pandas"},
     "publish": {"obstore"},
