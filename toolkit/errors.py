@@ -23,6 +23,9 @@ The tree (a test holds this drawing against the classes)::
             NotAStoreError          the file is something else
             StoreSourceError        it holds another source's data
             StoreVersionError       it was written by a newer toolkit
+        ExchangeError               an exchange that the local service reads
+            ExchangeRefusedError    it will not answer: where one is, what it lists, how long ago
+            ExchangeOutageError     no answer came from it, or none that can be read
         ClusterError                workers failed, or are gone
         StoppedError                the user ended a command with Ctrl-C
         EmptyWindowError            nothing in the window that was asked for
@@ -249,6 +252,32 @@ class StoreSourceError(StoreError):
 
 class StoreVersionError(StoreError):
     """The store was written by a newer toolkit than this one."""
+
+
+class ExchangeError(RailError):
+    """What an exchange answered, or did not, to the local service that reads it."""
+
+
+class ExchangeRefusedError(ExchangeError):
+    """An exchange will not answer this, however often it is asked.
+
+    ``reach``: the earliest moment that it still answers for (s), None where it is not about time.
+    """
+
+    def __init__(self, message: str, *, reach: int | None = None) -> None:
+        self.reach = reach
+        super().__init__(message)
+
+
+class ExchangeOutageError(ExchangeError):
+    """An exchange gave no answer, or none that can be read: asking again may bring one.
+
+    ``retry_after_s`` is how long it asks to wait (s), None where it does not ask.
+    """
+
+    def __init__(self, message: str, *, retry_after_s: float | None = None) -> None:
+        self.retry_after_s = retry_after_s
+        super().__init__(message)
 
 
 class ClusterError(RailError):

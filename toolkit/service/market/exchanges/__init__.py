@@ -1,0 +1,82 @@
+"""Markets of real exchanges, read from their public endpoints: what the parts of it hand on.
+
+An `Exchange` (`reading`) answers with `BarAnswer` and `RateAnswer`. Times are Unix seconds, UTC,
+by the exchange's own clock, windows are ``[start, end)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from toolkit.errors import ExchangeOutageError as Outage
+from toolkit.errors import ExchangeRefusedError as Refused
+from toolkit.market import Leg, Market
+from toolkit.service.market.source import Bars, SettledRates
+
+__all__ = ["BarAnswer", "LegKey", "ListedLeg", "Outage", "RateAnswer", "Refused", "Wanted"]
+
+
+class LegKey(NamedTuple):
+    """A leg of a symbol, as the interface writes both: ``("BTC_USDT", BINANCE.spot)``."""
+
+    symbol: str
+    leg: Leg
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is wanted of every exchange.
+
+    ``symbols``: ``BASE_QUOTE``. ``renames``: a quote that an exchange has to the quote in whose
+    name its legs are served, ``{"USDC": "USDT"}``. ``markets``: spot, futures (perpetuals), both.
+    """
+
+    symbols: tuple[str, ...]
+    renames: Mapping[str, str] = field(default_factory=dict)
+    markets: tuple[Market, ...] = (Market.SPOT, Market.FUTURES)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedLeg:
+    """A wanted leg that an exchange lists.
+
+    ``venue`` and ``market`` are ccxt's class and unified symbol (``binanceusdm``,
+    ``BTC/USDT:USDT``). A price is the exchange's divided by ``multiplier`` (1000 of 1000PEPE).
+    A bar's volume in quote is ``volume_factor`` times the volume that `facts` names, None where
+    the exchange tells nothing to make it of. ``funding``: whether settlements can be asked for.
+    ``note`` says what a reader has to know of the name: "quoted in USDC, served as BTC_USDT".
+    """
+
+    key: LegKey
+    venue: str
+    market: str
+    multiplier: float
+    volume_factor: float | None
+    funding: bool
+    note: str = ""
+
+
+class BarAnswer(NamedTuple):
+    """What an exchange said of one window: the bars that start inside it.
+
+    ``rows``: accepted bars, ascending, price at the bar's end, volume in quote or NaN. A minute
+    without a row had no trade. All that ends at or before ``known_until`` (s) is known, which is
+    never past the window's end. ``refused``: why rows were left out, and how many.
+    """
+
+    rows: Bars
+    known_until: int
+    refused: Mapping[str, int]
+
+
+class RateAnswer(NamedTuple):
+    """What an exchange said of the settlements of one window, as `BarAnswer` of bars.
+
+    A settlement at ``known_until`` itself is known too.
+    """
+
+    rows: SettledRates
+    known_until: int
+    refused: Mapping[str, int]
