@@ -40,7 +40,7 @@ from toolkit.loader import LoadResult, sync
 from toolkit.market import EventLog, Leg, Stream, Trajectory
 from toolkit.service import Adversary, Bars, Clock, Config, running
 from toolkit.service.adversary.rest import Accident, RestSwitches
-from toolkit.service.market.source import Kind
+from toolkit.service.market.source import Kind, Whole
 from toolkit.store import Store
 from toolkit.wire.user_profile import UserProfile
 
@@ -51,7 +51,7 @@ LATENCY_S = 0.05
 
 
 @dataclass(frozen=True)
-class Walks:
+class Walks(Whole):
     """One symbol whose legs stay together, and one whose legs part and meet, which makes events."""
 
     days: int

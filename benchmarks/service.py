@@ -22,14 +22,14 @@ import numpy as np
 
 from toolkit.market import Leg
 from toolkit.service import Bars, Config, running
-from toolkit.service.market.source import Kind
+from toolkit.service.market.source import Kind, Whole
 
 LEGS = tuple(Leg.parse(f"EXCHANGE{number}.spot") for number in range(8))
 SYMBOL = "BTC_USDT"
 
 
 @dataclass(frozen=True)
-class Walks:
+class Walks(Whole):
     """A source of random walks, one a leg."""
 
     series: Mapping[Leg, Bars]

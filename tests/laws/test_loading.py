@@ -14,6 +14,7 @@ from toolkit.intervals import Interval
 from toolkit.loader import sync
 from toolkit.market import Leg, Trajectory
 from toolkit.service import Bars, Clock, Config, running
+from toolkit.service.market.source import Whole
 from toolkit.store import Store
 
 from ..conftest import examples
@@ -22,7 +23,7 @@ PRICE = Trajectory.parse("BTC_USDT:AURORA.spot")
 HORIZON = 200_000
 
 
-class Holed:
+class Holed(Whole):
     """A source with one leg: bars of one length, some of them missing."""
 
     kind = "simulated"

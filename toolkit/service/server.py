@@ -15,7 +15,7 @@ from toolkit.service.adversary.application import adverse_application
 from toolkit.service.adversary.archive import ArchiveSettings, FaultyArchive
 from toolkit.service.adversary.settings import KIND, Adversary
 from toolkit.service.api.calls import Service
-from toolkit.service.market.clock import WALL_CLOCK, Clock
+from toolkit.service.market.clock import WALL_CLOCK, Clock, RevealedClock
 from toolkit.service.market.source import MarketSource
 from toolkit.service.transports.access import is_loopback
 from toolkit.service.transports.capacity import DEFAULT_CAPACITY, Gate
@@ -116,7 +116,7 @@ def server_settings(config: Config) -> ServerSettings:
     gate = Gate(config.capacity)
     service = Service(
         config.source,
-        config.clock,
+        RevealedClock(own=config.clock, source=config.source),
         _policy(config),
         FaultyArchive(config.source, config.events),
         config.sessions,

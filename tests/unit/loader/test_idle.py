@@ -16,6 +16,7 @@ from toolkit.intervals import Interval
 from toolkit.loader import LoadResult, sync
 from toolkit.market import EventFamily, EventLog, Leg, Stream, Trajectory
 from toolkit.service import Bars, Config
+from toolkit.service.market.source import Whole
 from toolkit.store import Store
 from toolkit.wire.requests import Requests
 from toolkit.workspace.holdings import stream_states
@@ -26,7 +27,7 @@ LEG = Leg.parse("AURORA.spot")
 
 
 @dataclass(frozen=True)
-class Market:
+class Market(Whole):
     """So many symbols on one leg, a bar every ``interval_s`` until ``until``.
 
     Some end at a time of their own, and some have no bar for ten minutes.

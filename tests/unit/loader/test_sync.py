@@ -23,6 +23,7 @@ from toolkit.intervals import Interval
 from toolkit.loader import Progress, sync
 from toolkit.market import Family, Leg, Trajectory
 from toolkit.service import Bars, Clock, Config, Running, running
+from toolkit.service.market.source import Whole
 from toolkit.store import Store
 from toolkit.wire.exchange import RetryPolicy
 from toolkit.wire.listing import spread_trajectories
@@ -34,7 +35,7 @@ SPREAD = Trajectory.parse("BTC_USDT:AURORA.spot:CORONA.futures")
 IMPATIENT = RetryPolicy(attempts=1)
 
 
-class Line:
+class Line(Whole):
     """A source with one leg and one bar every ``interval_s`` from 0.
 
     ``tail`` rewrites bars, ``without`` leaves some out.

@@ -17,6 +17,7 @@ from toolkit.loader.run import Run
 from toolkit.loader.tasks import LogTask, Piece, TrajectoryTask
 from toolkit.market import EventLog, Leg, Source, Trajectory
 from toolkit.service import Bars, Clock, Config, running
+from toolkit.service.market.source import Whole
 from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
 from toolkit.wire.events import document_frame
 from toolkit.wire.user_profile import UserProfile
@@ -27,7 +28,7 @@ END = FIRST + 60 * BARS
 HOLES = (70, 71, 72, 400, 1_000, *range(1_200, 1_400))
 
 
-class Holed:
+class Holed(Whole):
     """One leg's minutes from ``FIRST`` on, some of them missing."""
 
     kind = "simulated"

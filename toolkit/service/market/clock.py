@@ -6,6 +6,8 @@ import time
 from dataclasses import dataclass, field
 from email.utils import formatdate
 
+from toolkit.service.market.source import MarketSource
+
 
 @dataclass(frozen=True, slots=True)
 class Clock:
@@ -56,6 +58,24 @@ class SpedClock(Clock):
         60
         """
         return int(self.start + (time.monotonic() - self.began) * self.speed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RevealedClock(Clock):
+    """A clock that does not go past what its source knows: the only time that a service tells.
+
+    >>> from toolkit.service import Simulated
+    >>> RevealedClock(own=Clock(fixed_at=60), source=Simulated(7)).now()
+    60
+    """
+
+    own: Clock
+    source: MarketSource = field(repr=False)
+
+    def now(self) -> int:
+        """Return Unix seconds, UTC: the own clock's, at most the source's ``known_until``."""
+        known_until, now = self.source.known_until, self.own.now()
+        return now if known_until is None else min(now, known_until)
 
 
 WALL_CLOCK = Clock()

@@ -15,13 +15,13 @@ import polars as pl
 from toolkit.errors import InputError
 from toolkit.market import Leg, Symbol
 from toolkit.service.market.recording import Recording, recordings
-from toolkit.service.market.source import Bars, Kind, Pump, SettledRates
+from toolkit.service.market.source import Bars, Kind, Pump, SettledRates, Whole
 
 _NO_BARS = Bars(ts=np.empty(0, dtype=np.int64), price=np.empty(0), interval_s=60)
 
 
 @dataclass(frozen=True, eq=False)
-class Replay:
+class Replay(Whole):
     """Bars and settlements of files, each leg's series held as arrays, and announced pumps.
 
     >>> from tempfile import TemporaryDirectory

@@ -10,12 +10,12 @@ import numpy as np
 from toolkit.market import Leg, Market
 from toolkit.service.market.simulator import Simulator
 from toolkit.service.market.simulator.timeline import DAY_S, END, EPOCH, MINUTE_S
-from toolkit.service.market.source import Bars, Kind, SettledRates
+from toolkit.service.market.source import Bars, Kind, SettledRates, Whole
 
 _BAR_DAYS, _FUNDING_DAYS = 4, 32
 
 
-class Simulated:
+class Simulated(Whole):
     """The market of a seed, from 2026-01-01 to 2100-01-01, one bar per minute.
 
     The same seed gives the same rows in every process, whatever was asked before.

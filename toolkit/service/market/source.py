@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Literal, NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from toolkit.market import Leg
 
 Kind = Literal["live", "simulated", "replay"]
+RowKind = Literal["bars", "funding"]
 
 BLOCK_ROWS = 16_384
 """Rows of a held series that are best asked for at once."""
@@ -140,7 +141,7 @@ class TimedSeries(Protocol):
 
     @property
     def span(self) -> tuple[int, int]:
-        """``[start, end)`` that no row's ``ts`` lies outside of (s)."""
+        """``[start, end)`` that no row's ``ts`` lies outside of (s), of the rows there are now."""
 
     @property
     def block_s(self) -> int:
@@ -155,7 +156,7 @@ class BarSeries(TimedSeries, Protocol):
         """Length of every bar (s), 0 where rows are moments."""
 
     def between(self, start: int, end: int) -> Bars:
-        """Return the bars with ``start <= ts < end``, the same whenever asked."""
+        """Return the bars with ``start <= ts < end``, by ``ts``."""
 
     def parts(self, ts: int) -> Bars:
         """Return the shortest bars known that make up the bar at ``ts``, itself where it is."""
@@ -165,7 +166,7 @@ class SettlementSeries(TimedSeries, Protocol):
     """The settlements of one leg, by time."""
 
     def between(self, start: int, end: int) -> SettledRates:
-        """Return the settlements with ``start <= ts < end``, the same whenever asked."""
+        """Return the settlements with ``start <= ts < end``, by ``ts``."""
 
     def next_after(self, ts: int) -> int | None:
         """Return the next settlement after ``ts`` (s), None where it is not known at ``ts``."""
@@ -187,8 +188,34 @@ class RecordsPumps(Protocol):
         """Return those with ``start <= ts < end``, by time, None where none at all are recorded."""
 
 
+class Lost(NamedTuple):
+    """A stretch ``[start, end)`` (s, Unix UTC) of a leg's rows that was lost, and why.
+
+    Rows in it may be missing for no other reason than that nobody could read them.
+    """
+
+    start: int
+    end: int
+    why: str
+
+
+@runtime_checkable
+class NamesExchanges(Protocol):
+    """A source that is read from exchanges."""
+
+    @property
+    def exchanges(self) -> Sequence[str]:
+        """Their names, as legs have them."""
+
+
 class MarketSource(Protocol):
-    """Where rows come from. What it lists and holds never changes. Time only reveals it.
+    """Where rows come from. Time reveals them, up to ``known_until``.
+
+    What ``heard`` lists and holds before ``known_until`` never changes, and events are detected in
+    it, so that a document that is out stays as it is. In the source itself rows may come late
+    before ``known_until``, where they were ``lost``, and legs may be added, each with its history:
+    then ``revision`` changes. No row is ever changed or taken back. Rows at or after
+    ``known_until`` may be there of some legs and not yet of others. Nobody is shown them.
 
     ``kind`` and ``id`` go to ``/schemas``: the same data has the same id at any address.
 
@@ -213,8 +240,50 @@ class MarketSource(Protocol):
     def listing(self) -> Mapping[str, tuple[Leg, ...]]:
         """Each symbol's legs, both in sorted order."""
 
+    @property
+    def known_until(self) -> int | None:
+        """The end of what is known (s, Unix UTC), None where all is. It never goes back.
+
+        Each bar that is over by then and each settlement up to then, itself included, is there or
+        is lost. No bar that has `BarSeries.parts` lies across it. Read many times a second.
+        """
+
+    @property
+    def revision(self) -> int:
+        """A number that is another one once anything before ``known_until`` has changed."""
+
+    @property
+    def heard(self) -> MarketSource:
+        """The source as detectors see it, of the same id: without what came late or before a leg.
+
+        A leg that was added has rows in it from then on, so never any before ``known_until``.
+        """
+
+    def lost(self, symbol: str, leg: Leg, start: int, end: int, kind: RowKind, /) -> Sequence[Lost]:
+        """Return what was lost of a leg's rows of a kind and touches ``[start, end)``."""
+
     def bars(self, symbol: str, leg: Leg) -> BarSeries:
         """Return the bars of a listed leg, or raise `KeyError` for one that is not listed."""
 
     def funding(self, symbol: str, leg: Leg) -> SettlementSeries | None:
         """Return the settlements of a listed futures leg, None where none are known."""
+
+
+class Whole:
+    """What a source of which all is known from the start has, for its class to inherit.
+
+    >>> Whole().known_until is None, Whole().revision
+    (True, 0)
+    """
+
+    known_until: int | None = None
+    revision: int = 0
+
+    @property
+    def heard(self) -> Self:
+        """Itself."""
+        return self
+
+    def lost(self, *_asked: object) -> Sequence[Lost]:
+        """Return nothing: no row was lost."""
+        return ()

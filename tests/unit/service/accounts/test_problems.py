@@ -18,6 +18,7 @@ from toolkit.service.accounts.problems import Problem, Problems
 from toolkit.service.api.calls import Call, Service
 from toolkit.service.api.queries import NoQuery
 from toolkit.service.api.registry import TOOLS, answer
+from toolkit.service.market.source import Whole
 from toolkit.service.transports.rest import application
 
 DATA = "/api/v1/data"
@@ -98,7 +99,7 @@ def test_a_plan_is_refused_before_the_parameters_are_looked_at(
     assert (answer.status_code, answer.json()["code"]) == (403, "tier_required")
 
 
-class Broken:
+class Broken(Whole):
     """A source whose bars cannot be read."""
 
     kind = "simulated"

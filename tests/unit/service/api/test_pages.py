@@ -12,7 +12,7 @@ import pytest
 from toolkit.market import Leg, Trajectory
 from toolkit.service import Bars, Clock, Config, Replay, running
 from toolkit.service.api.pages import Pages
-from toolkit.service.market.source import BLOCK_ROWS, Kind
+from toolkit.service.market.source import BLOCK_ROWS, Kind, Whole
 
 NOW = 1_700_000_400
 ALPHA = list(range(NOW - 60, NOW - 540, -60))  # newest first
@@ -163,7 +163,7 @@ def test_legs_stay_as_asked(page: Callable[..., dict[str, Any]]) -> None:
     assert all(item["spread_pct"] > 0 for item in back)
 
 
-class Walk:
+class Walk(Whole):
     """A source of one symbol whose legs have more rows than a block, with awkward numbers."""
 
     kind: Kind = "simulated"

@@ -22,7 +22,7 @@ from toolkit.loader import Progress, sync
 from toolkit.market import EventFamily, Family, Leg
 from toolkit.service import Bars, Clock, Config, running
 from toolkit.service.accounts.problems import Problem
-from toolkit.service.market.source import SettlementSeries
+from toolkit.service.market.source import SettlementSeries, Whole
 from toolkit.service.transports.capacity import Capacity, Gate
 from toolkit.store import Store
 from toolkit.wire.listing import price_trajectories, spread_trajectories
@@ -38,7 +38,7 @@ UPGRADE = {
 }
 
 
-class Held:
+class Held(Whole):
     """The miniature market; what asks for funding waits while it is held."""
 
     kind = "simulated"
