@@ -122,8 +122,8 @@ def listed(store: Store) -> set[str]:
     spreads, rates = (
         store.snapshots(kind, newest=True)["document"][0] for kind in ("spread", "funding")
     )
-    opened = open_spreads(spreads).drop_nulls("opened_at")["key"]
-    return {*opened, *widest_differentials(funding_rates(rates))["key"]}
+    opened = open_spreads(spreads).drop_nulls("opened_at")["trajectory"]
+    return {*opened, *widest_differentials(funding_rates(rates))["trajectory"]}
 
 
 def held(store: Store) -> set[str]:

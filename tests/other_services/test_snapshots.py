@@ -39,7 +39,7 @@ def test_snapshots_of_another_shape_are_read_by_the_profile(kind: str) -> None:
         for item in listed.understood
     } == {str(symbol): [*map(str, legs)] for symbol, legs in listing.legs.items()}
     spreads = open_spreads(answers["spread"])
-    found = dict(spreads.select("key", "spread_pct").iter_rows())
+    found = dict(spreads.select("trajectory", "spread_pct").iter_rows())
     assert found == {key: data.rows[key].sort("ts")["spread_pct"][-1] for key in SPREADS}
     assert activity_of_day(answers["activity"]) == dict.fromkeys(EventFamily, 105)
     if kind == "inforce":  # a rate of an hour without an interval is no rate of an interval

@@ -102,18 +102,22 @@ class AlertWatch:
             held = AlertRecord(connection, load_id)
             streams = held.streams()
             self._keep_streams(streams)
-            self._held_from = dict(streams.drop_nulls("first_ts").select("key", "first_ts").rows())
+            self._held_from = dict(
+                streams.drop_nulls("first_ts").select("stream", "first_ts").rows()
+            )
             self._open = held.open_alerts()
         self._held_until = dict(self._last_ts)
 
     def _keep_streams(self, streams: pl.DataFrame) -> None:
         rows = list(streams.iter_rows(named=True))
         self._last_ts: dict[str, int] = {
-            row["key"]: row["last_ts"] for row in rows if row["last_ts"] is not None
+            row["stream"]: row["last_ts"] for row in rows if row["last_ts"] is not None
         }
-        self._steps: dict[str, int] = {row["key"]: row["step_s"] for row in rows if row["step_s"]}
-        self._delays = {row["key"]: row["delay_s"] or 0 for row in rows}
-        self._answered = {row["key"]: row["served_at"] for row in rows if row["served_at"]}
+        self._steps: dict[str, int] = {
+            row["stream"]: row["step_s"] for row in rows if row["step_s"]
+        }
+        self._delays = {row["stream"]: row["delay_s"] or 0 for row in rows}
+        self._answered = {row["stream"]: row["served_at"] for row in rows if row["served_at"]}
 
     # -- as rows are committed ---------------------------------------------------------------------
 

@@ -37,7 +37,7 @@ from toolkit.statistics.rates_in_force import HOURS_A_YEAR
 from toolkit.store import swapped
 
 _ROWS: dict[str, Any] = (
-    dict.fromkeys(("key", "stream", "symbol", "buy", "sell"), pl.String)
+    dict.fromkeys(("trajectory", "stream", "symbol", "buy", "sell"), pl.String)
     | {"is_turned": pl.Boolean, "lacks_prices": pl.Boolean}
     | {"fall_bps": pl.Float64, "window_end": pl.Int64}
     | {f"kept_{days}d": pl.Float64 for days in LENGTHS_D}
@@ -97,7 +97,7 @@ def show_league(shell: PageShell, bar: Screen, asked: FundingChoice, net: Net | 
         Markdown("What pairs kept{} (bps), the most over 7 days first").format(
             ", funding only" if only else ""
         ),
-        rows["key"].to_list(),
+        rows["trajectory"].to_list(),
         [*_named(rows), *_kept(rows, only=only), *_steady(shell, rows, asked.unit)],
         "league",
         _ROWS_HIGH,
@@ -134,26 +134,27 @@ def _offer_prices(shell: PageShell, rows: pl.DataFrame) -> None:
 
 
 def _pairs(shell: PageShell) -> pl.DataFrame:
-    """List the pairs of which settlements are held, once whichever way round: key, symbol."""
+    """List the trajectory and symbol of pairs with settlements, once whichever way round."""
     of_two = pl.col("stream").str.count_matches(":") == 2
     held = shell.held.streams.filter(pl.col("rows") > 0, of_two, kind=Family.FUNDING.value)
     keys = held["stream"]
     once = sorted({min(key, swapped(key)) for key in keys})
     symbols = [str(Trajectory.parse(key).symbol) for key in once]
     return pl.DataFrame(
-        {"key": once, "symbol": symbols}, schema=dict.fromkeys(("key", "symbol"), pl.String)
+        {"trajectory": once, "symbol": symbols},
+        schema=dict.fromkeys(("trajectory", "symbol"), pl.String),
     )
 
 
 def league_rows(carried: pl.DataFrame, net: Net | None, notional: float) -> pl.DataFrame:
     """Build one row a pair, turned so that it received, the most kept over 7 days first, else 1.
 
-    ``carried`` is of `toolkit.dashboard.funding_measured.measure_carried`. Columns: key (of the
-    pair as turned), stream (as held), is_turned, symbol, buy and sell (legs), fall_bps, window_end
-    (s UTC, until when the pair is measured), and of each length kept_1d (bps, net where there are
-    fees) and words_1d (what it rests on, or why it is null), likewise 7d and 30d, and lacks_prices.
-    Kept is the carry, or of rows that leave prices out, the funding. A pair that is held both ways
-    round is one row.
+    ``carried`` is of `toolkit.dashboard.funding_measured.measure_carried`. Columns: trajectory
+    (the pair as turned), stream (as held), is_turned, symbol, buy and sell (legs), fall_bps,
+    window_end (s UTC, until when the pair is measured), and of each length kept_1d (bps, net where
+    there are fees) and words_1d (what it rests on, or why it is null), likewise 7d and 30d, and
+    lacks_prices. Kept is the carry, or of rows that leave prices out, the funding. A pair that is
+    held both ways round is one row.
     """
     turned = _turned(carried)
     only = "carry_bps" not in carried.columns
@@ -164,7 +165,7 @@ def league_rows(carried: pl.DataFrame, net: Net | None, notional: float) -> pl.D
         "trajectory", as_dict=True, maintain_order=True
     ).items():
         pair = Trajectory.parse(str(key), Family.FUNDING)
-        row: dict[str, Any] = {"key": key, "symbol": str(pair.symbol)}
+        row: dict[str, Any] = {"trajectory": key, "symbol": str(pair.symbol)}
         row |= dict(zip(("buy", "sell"), map(str, pair.legs), strict=True))
         for each in lengths.iter_rows(named=True):
             row |= {name: each[name] for name in ("stream", "is_turned", "fall_bps", "window_end")}
@@ -174,7 +175,7 @@ def league_rows(carried: pl.DataFrame, net: Net | None, notional: float) -> pl.D
         row["lacks_prices"] = Reason.MISSING_PRICE.value in reasons
         rows.append(row)
     return pl.DataFrame(rows, schema=_ROWS, orient="row").sort(
-        *_BY, "key", descending=[True] * len(_BY) + [False], nulls_last=True
+        *_BY, "trajectory", descending=[True] * len(_BY) + [False], nulls_last=True
     )
 
 

@@ -18,10 +18,10 @@ _OLD_S = 3_600
 class OpenNow:
     """The spreads open at the time ``at`` (s UTC) of one answer, the widest first.
 
-    ``rows`` has symbol, buy, sell, key, spread_pct (percent, null where not known) and opened_at (s
-    UTC, null where not known). ``items`` is what is understood of the service's list, None where
-    the rows are of the event log. ``tracked`` has the rows of the list that no event opened,
-    none of a list that is an hour older than the log.
+    ``rows`` has symbol, buy, sell, trajectory, spread_pct (percent, null where not known) and
+    opened_at (s UTC, null where not known). ``items`` is what is understood of the service's list,
+    None where the rows are of the event log. ``tracked`` has the rows of the list that no event
+    opened, none of a list that is an hour older than the log.
     """
 
     at: int
@@ -62,7 +62,7 @@ def open_now(
     >>> logged = pl.DataFrame({"symbol": ["A_B"], "buy_exchange": ["X"], "buy_market": ["spot"],
     ...     "sell_exchange": ["Y"], "sell_market": ["dex"], "magnitude_pct": [2.0], "t_open": [60]})
     >>> newest = open_now((300, '{"items": []}'), logged, 660)
-    >>> newest.at, newest.count, newest.open_s[0], newest.rows["key"][0]
+    >>> newest.at, newest.count, newest.open_s[0], newest.rows["trajectory"][0]
     (660, '1', 600, 'A_B:X.spot:Y.dex')
     >>> open_now((700, '{"items": []}'), logged, 660).count
     '0'
@@ -81,6 +81,6 @@ def open_now(
         pl.format("{}.{}", "sell_exchange", "sell_market").alias("sell"),
         pl.col("magnitude_pct").alias("spread_pct"),
         pl.col("t_open").alias("opened_at"),
-    ).with_columns(key=pl.format("{}:{}:{}", "symbol", "buy", "sell"))
-    widest = rows.sort("spread_pct", "key", descending=[True, False], nulls_last=True)
+    ).with_columns(trajectory=pl.format("{}:{}:{}", "symbol", "buy", "sell"))
+    widest = rows.sort("spread_pct", "trajectory", descending=[True, False], nulls_last=True)
     return OpenNow(known_until, widest, tracked)

@@ -51,7 +51,7 @@ def show_funding(shell: PageShell, rates: tuple[int, str] | None) -> None:
     st.markdown(Markdown("{} · rates in force at {}").format(heading, shell.moment(at)), help=_HELP)
     show_rows(
         Markdown("Funding rates, the furthest apart first"),
-        widest["key"].to_list(),
+        widest["trajectory"].to_list(),
         _columns(shell, widest),
         "apart",
     )
@@ -60,7 +60,7 @@ def show_funding(shell: PageShell, rates: tuple[int, str] | None) -> None:
 
 def _columns(shell: PageShell, widest: pl.DataFrame) -> list[RowColumn]:
     held = set(shell.held.streams.filter(pl.col("rows") > 0)["stream"])
-    found = [held_stream(key, held) for key in widest["key"]]
+    found = [held_stream(key, held) for key in widest["trajectory"]]
     lately = {
         name: facts
         for name, *facts in funding_lately(shell.held, [each[0] for each in found if each])

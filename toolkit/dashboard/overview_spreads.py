@@ -78,7 +78,7 @@ def show_spreads(shell: PageShell, newest: OpenNow | None) -> None:
 
 
 def _show_table(shell: PageShell, label: Markdown, rows: pl.DataFrame, at: int, key: str) -> None:
-    show_rows(label, rows["key"].to_list(), _columns(shell, rows, at), key)
+    show_rows(label, rows["trajectory"].to_list(), _columns(shell, rows, at), key)
 
 
 def _open_words(shell: PageShell, newest: OpenNow | None) -> Markdown:
@@ -95,8 +95,8 @@ def _widest_now(newest: OpenNow | None, held: pl.DataFrame, ready: set[str]) -> 
     """Return the spreads that are open, tracked or held, the widest first, each once.
 
     Of a pair that is there twice, either way round, an open row comes first, then a tracked one.
-    Legs and sign are as the pair is held (``ready``). Columns: symbol, buy, sell, key, bps, open_s
-    (s, null where it is not known to be open) and stream (null where the pair is not held).
+    Legs and sign are as the pair is held (``ready``). Columns: symbol, buy, sell, trajectory, bps,
+    open_s (s, null where it is not known to be open) and stream (null where the pair is not held).
     """
     parts = [held]
     if newest is not None:
@@ -110,7 +110,7 @@ def _widest_now(newest: OpenNow | None, held: pl.DataFrame, ready: set[str]) -> 
         new = new.join(found, on=["symbol", "pair"], how="anti", maintain_order="left")
         found = pl.concat([found, new], how="vertical_relaxed")
     shown = shown_as_held(found.drop("pair"), ready, "bps")
-    return shown.sort(pl.col("bps").abs(), "key", descending=[True, False], nulls_last=True)
+    return shown.sort(pl.col("bps").abs(), "trajectory", descending=[True, False], nulls_last=True)
 
 
 def _held_now(held: Held) -> pl.DataFrame:
@@ -128,7 +128,7 @@ def _in_bps(rows: pl.DataFrame) -> pl.DataFrame:
 def widest_held(lately: pl.DataFrame) -> pl.DataFrame:
     """Return the newest value of held spreads, each two legs once.
 
-    Columns: symbol, buy, sell, key, bps and open_s, which is null.
+    Columns: symbol, buy, sell, trajectory, bps and open_s, which is null.
 
     ``lately`` is of `toolkit.dashboard.lately.spreads_lately`. Two legs that are held twice, either
     way round or as loaded and as snapshots showed them, are there once, see
@@ -149,7 +149,7 @@ def widest_held(lately: pl.DataFrame) -> pl.DataFrame:
         "symbol",
         "buy",
         "sell",
-        key="trajectory",
+        "trajectory",
         bps="last",
         open_s=pl.lit(None, pl.Int64),
     )
@@ -188,7 +188,7 @@ def _net_column(rows: pl.DataFrame, net: Net, at: int) -> RowColumn:
     """Take the cost of a round trip off what each spread pays."""
     costs: list[float | None] = []
     why: list[str | None] = []
-    for key, bps in rows.select("key", "bps").iter_rows():
+    for key, bps in rows.select("trajectory", "bps").iter_rows():
         known = bps is not None and can_load(key)
         cost = net.fees.round_trip_bps(key, NOTIONAL, net.style, at=at) if known else None
         costs.append(cost)

@@ -32,7 +32,7 @@ _OPEN = (
     "(PARTITION BY rule, subject ORDER BY change_id DESC) = 1 AND change = $opened"
 )
 _AGES = (
-    "SELECT key, kind, first_ts, last_ts, e.step_s, e.delay_s, e.served_at FROM stream "
+    "SELECT key AS stream, kind, first_ts, last_ts, e.step_s, e.delay_s, e.served_at FROM stream "
     "LEFT JOIN edge e USING (stream_id)"
 )
 
@@ -98,7 +98,7 @@ class AlertRecord:
         return documents.join(found, on=found.columns, how="semi", nulls_equal=True)
 
     def streams(self) -> pl.DataFrame:
-        """Return of each stream: key, kind, and in seconds first_ts, last_ts and of its edge."""
+        """Return each stream (key) with its kind, and in seconds first_ts, last_ts and its edge."""
         return frame_of(self.connection, _AGES)
 
     def open_alerts(self) -> set[tuple[str, str]]:

@@ -123,12 +123,12 @@ class Rules:
         """Yield the pairs that are open now, the widest of them, and rates furthest apart."""
         wanted = self.watchlist
         opened = open_spreads(documents.get(SnapshotKind.SPREAD, "{}")).drop_nulls("opened_at")
-        keys = opened["key"].to_list()
+        keys = opened["trajectory"].to_list()
         rules = {"open_now": keys if wanted.open_now else []}
         rules[f"top_open {wanted.top_open}"] = keys[: wanted.top_open or 0]
         if wanted.widest_funding:
             rates = funding_rates(documents.get(SnapshotKind.FUNDING, "{}"))
-            rules["widest_funding"] = widest_differentials(rates)["key"].to_list()
+            rules["widest_funding"] = widest_differentials(rates)["trajectory"].to_list()
         for rule, named in rules.items():
             yield from ((Trajectory.parse(key), rule) for key in named)
 

@@ -40,21 +40,22 @@ def held_stream(key: str, held: Collection[str]) -> tuple[str, bool] | None:
 def shown_as_held(rows: pl.DataFrame, held: Collection[str], *values: str) -> pl.DataFrame:
     """Turn the rows of pairs that are held the other way round alone, as `held_stream` has it.
 
-    ``rows`` has key, buy and sell (String), and ``values`` are the columns (bps of the log spread)
-    whose sign changes with the legs. Added is ``stream``, that of the pair, null where none is
-    held.
+    ``rows`` has trajectory, buy and sell (String), and ``values`` are the columns (bps of the log
+    spread) whose sign changes with the legs. Added is ``stream``, that of the pair, null where none
+    is held.
 
-    >>> rows = pl.DataFrame({"key": ["A_B:X.spot:Y.spot"], "buy": ["X.spot"], "sell": ["Y.spot"],
-    ...                      "bps": [30.0]})
+    >>> rows = pl.DataFrame({"trajectory": ["A_B:X.spot:Y.spot"], "buy": ["X.spot"],
+    ...                      "sell": ["Y.spot"], "bps": [30.0]})
     >>> shown_as_held(rows, {"A_B:Y.spot:X.spot"}, "bps").row(0)
     ('A_B:Y.spot:X.spot', 'Y.spot', 'X.spot', -30.0, 'A_B:Y.spot:X.spot')
     """
-    found = [held_stream(key, held) for key in rows["key"]]
+    asked = rows["trajectory"]
+    found = [held_stream(key, held) for key in asked]
     turned = pl.Series([bool(each and each[1]) for each in found], dtype=pl.Boolean)
-    keys = [swapped(key) if turns else key for key, turns in zip(rows["key"], turned, strict=True)]
+    keys = [swapped(key) if turns else key for key, turns in zip(asked, turned, strict=True)]
     other = pl.lit(turned)
     return rows.with_columns(
-        pl.Series("key", keys, pl.String),
+        pl.Series("trajectory", keys, pl.String),
         pl.when(other).then("sell").otherwise("buy").alias("buy"),
         pl.when(other).then("buy").otherwise("sell").alias("sell"),
         *(pl.when(other).then(-pl.col(name)).otherwise(name).alias(name) for name in values),

@@ -81,8 +81,8 @@ def front_page(store: Store) -> tuple[Trajectory, ...]:
     where the store holds no snapshot of spreads or none of funding.
     """
     spreads, rates = (_newest(store, kind) for kind in (SnapshotKind.SPREAD, SnapshotKind.FUNDING))
-    opened = open_spreads(spreads).drop_nulls("opened_at")["key"]
-    apart = widest_differentials(funding_rates(rates))["key"]
+    opened = open_spreads(spreads).drop_nulls("opened_at")["trajectory"]
+    apart = widest_differentials(funding_rates(rates))["trajectory"]
     return tuple(Trajectory.parse(key) for key in (*opened, *apart))
 
 

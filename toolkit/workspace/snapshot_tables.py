@@ -20,11 +20,11 @@ def open_spreads(document: str) -> pl.DataFrame:
 
     Columns: symbol, buy_exchange, buy_market, sell_exchange, sell_market, spread_pct (percent,
     100 (sell / buy - 1)), opened_at (s UTC, null where no event opened it), buy and sell (legs),
-    key (of the spread trajectory).
+    trajectory (key).
 
     >>> document = '''{"items": [{"symbol": "BTC_USD", "buy_exchange": "X", "buy_market": "spot",
     ...     "sell_exchange": "Y", "sell_market": "dex", "spread_pct": 2, "opened_at": null}]}'''
-    >>> open_spreads(document).select("key", "spread_pct", "opened_at").row(0)
+    >>> open_spreads(document).select("trajectory", "spread_pct", "opened_at").row(0)
     ('BTC_USD:X.spot:Y.dex', 2.0, None)
     >>> open_spreads("{}").height
     0
@@ -33,9 +33,9 @@ def open_spreads(document: str) -> pl.DataFrame:
         buy=pl.format("{}.{}", "buy_exchange", "buy_market"),
         sell=pl.format("{}.{}", "sell_exchange", "sell_market"),
     )
-    rows = rows.with_columns(key=pl.format("{}:{}:{}", "symbol", "buy", "sell"))
-    return rows.drop_nulls(["key", "spread_pct"]).sort(
-        "spread_pct", "key", descending=[True, False]
+    rows = rows.with_columns(trajectory=pl.format("{}:{}:{}", "symbol", "buy", "sell"))
+    return rows.drop_nulls(["trajectory", "spread_pct"]).sort(
+        "spread_pct", "trajectory", descending=[True, False]
     )
 
 
@@ -65,8 +65,8 @@ def widest_differentials(rates: pl.DataFrame) -> pl.DataFrame:
     """Find each symbol's lowest and highest rate on two legs or more, the widest apart first.
 
     Columns: symbol, buy (the leg of the lowest rate), sell (of the highest), differential_pct_8h
-    (percent per 8 h, sell - buy) and differential_apr_pct (percent a year), legs (count), key (of
-    the funding trajectory). Of equal rates `toolkit.statistics.legs_apart` says which leg it is.
+    (percent per 8 h, sell - buy) and differential_apr_pct (percent a year), legs (count),
+    trajectory (key). Of equal rates `toolkit.statistics.legs_apart` says which leg it is.
 
     >>> rates = pl.DataFrame({"symbol": ["A_B", "A_B"], "leg": ["X.futures", "Y.futures"],
     ...                       "rate_pct_8h": [0.5, 0.25], "apr_pct": [30.0, 10.0]})
@@ -88,7 +88,8 @@ def widest_differentials(rates: pl.DataFrame) -> pl.DataFrame:
         )
         .filter(pl.col("legs") > 1)
     )
-    return found.with_columns(key=pl.format("funding/{}:{}:{}", "symbol", "buy", "sell")).sort(
+    trajectory = pl.format("funding/{}:{}:{}", "symbol", "buy", "sell").alias("trajectory")
+    return found.with_columns(trajectory).sort(
         "differential_apr_pct", "symbol", descending=[True, False]
     )
 

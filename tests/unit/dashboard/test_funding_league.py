@@ -80,7 +80,7 @@ def test_a_pair_is_measured_until_both_of_its_legs_have_settled(held):
 
 def test_a_pair_whose_settlements_ended_long_ago_has_no_figure_and_the_reason(held):
     rows = league_rows(measure_carried(held, funding_only=True), None, 1e4)
-    old = rows.row(by_predicate=pl.col("key") == OLD.key, named=True)
+    old = rows.row(by_predicate=pl.col("trajectory") == OLD.key, named=True)
     assert (old["kept_1d"], old["kept_7d"], old["kept_30d"]) == (None, None, None)
     assert old["words_1d"] == "no observation in the window, coverage 0 %"
 
@@ -88,7 +88,7 @@ def test_a_pair_whose_settlements_ended_long_ago_has_no_figure_and_the_reason(he
 def test_a_pair_is_turned_so_that_it_received_and_the_cost_is_taken_off_the_turned_one(held):
     carried = measure_carried(held, funding_only=True)
     gross = league_rows(carried, None, 1e4)
-    assert gross["key"].to_list()[0] == turned_key(COSTS)
+    assert gross["trajectory"].to_list()[0] == turned_key(COSTS)
     assert gross["is_turned"].to_list()[:2] == [True, False]
     assert gross["kept_7d"].to_list()[:2] == pytest.approx([63.0, 42.0])
     fees = FeeModel.example(["AURORA", "BOREAS"])
@@ -106,7 +106,7 @@ def test_a_pair_that_is_held_both_ways_round_is_one_row(held, funding_bps):
     other = one.with_columns(funding_bps=-bps, trajectory=pl.lit(turned_key(PAYS)))
     for carried in (pl.concat([one, other]), pl.concat([other, one])):
         (row,) = league_rows(carried, None, 1e4).to_dicts()
-        assert (row["key"], row["stream"], row["is_turned"]) == (PAYS.key, PAYS.key, False)
+        assert (row["trajectory"], row["stream"], row["is_turned"]) == (PAYS.key, PAYS.key, False)
         assert row["kept_7d"] == funding_bps
 
 
@@ -116,7 +116,11 @@ def test_of_a_pair_held_both_ways_round_the_stream_with_a_figure_stays(held):
     silent = first.with_columns(funding_bps=unknown, funding_reason=pl.lit("empty"))
     other = first.with_columns(-pl.col("funding_bps"), trajectory=pl.lit(turned_key(PAYS)))
     (row,) = league_rows(pl.concat([silent, other]), None, 1e4).to_dicts()
-    assert (row["key"], row["stream"], row["is_turned"]) == (PAYS.key, turned_key(PAYS), True)
+    assert (row["trajectory"], row["stream"], row["is_turned"]) == (
+        PAYS.key,
+        turned_key(PAYS),
+        True,
+    )
 
 
 def turned_key(pair):

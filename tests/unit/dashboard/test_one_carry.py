@@ -61,7 +61,7 @@ def test_the_command_and_the_screen_give_the_same(path, week):
 def test_the_page_the_report_and_the_assistant_give_the_same(path, week):
     held = read_held(path, store_version(path))
     rows = league_rows(measure_carried(held), Net(FEES, "taker"), 1e4)
-    (row,) = rows.filter(key=PAIR.key).to_dicts()
+    (row,) = rows.filter(trajectory=PAIR.key).to_dicts()
     assert row["kept_7d"] == pytest.approx(week["net_carry_bps"])
     with tk.open(path, fees=FEES) as rail:
         part = answered(rail, Part("summary", *WINDOW, stream=PAIR.key))

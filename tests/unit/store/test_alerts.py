@@ -125,7 +125,7 @@ def test_changes_are_recorded_with_the_rows_they_follow_from_or_not_at_all(
         recording = AlertRecord(connection, load_id)
         rows = recording.rows(Family.SPREAD, {pair: 120})
         seen.extend(rows.select("trajectory", "ts", "sell_price").rows())
-        assert recording.streams()["key"].to_list() == [PAIR]
+        assert recording.streams()["stream"].to_list() == [PAIR]
         recording.record(found(("a", "opened", 1)), {}, ())
 
     def fail(connection: duckdb.DuckDBPyConnection) -> None:

@@ -21,7 +21,7 @@ def test_what_was_loaded_comes_first_and_the_way_asked_for_where_both_are_held(k
 def test_a_row_is_turned_with_its_legs_and_signs_where_its_pair_is_held_the_other_way():
     rows = pl.DataFrame(
         {
-            "key": [KEY, "C_D:X.spot:Y.spot", "E_F:X.spot:Y.spot"],
+            "trajectory": [KEY, "C_D:X.spot:Y.spot", "E_F:X.spot:Y.spot"],
             "buy": ["X.spot"] * 3,
             "sell": ["Y.spot"] * 3,
             "bps": [30.0, 20.0, None],

@@ -55,7 +55,7 @@ def test_an_item_that_does_not_say_whether_it_is_open_is_left_out():
         :1
     ].to_dicts()
     assert row["opened_at"] == 60
-    assert row["key"] == "BTC_USD:X.spot:Y.futures"
+    assert row["trajectory"] == "BTC_USD:X.spot:Y.futures"
 
 
 def test_rates_of_different_intervals_are_brought_to_one_unit():
@@ -69,7 +69,7 @@ def test_rates_of_different_intervals_are_brought_to_one_unit():
 def test_a_symbol_on_one_leg_is_not_apart_from_anything():
     items = [rate("X", 0.0001, 8), rate("X", 0.0002, 8, "A_B"), rate("Y", 0.0004, 8, "A_B")]
     (row,) = widest_differentials(funding_rates(json.dumps({"items": items}))).to_dicts()
-    assert (row["key"], row["legs"]) == ("funding/A_B:X.futures:Y.futures", 2)
+    assert (row["trajectory"], row["legs"]) == ("funding/A_B:X.futures:Y.futures", 2)
     assert row["differential_pct_8h"] == pytest.approx(0.02)
 
 
@@ -77,13 +77,16 @@ def test_a_symbol_on_one_leg_is_not_apart_from_anything():
 def test_of_equal_rates_the_first_by_name_is_named_in_any_order_of_the_answer(turned):
     items = [rate(name, 1e-4 if name in "ZX" else -1e-4, 8) for name in "ZXMK"]
     rates = funding_rates(json.dumps({"items": items[::-1] if turned else items}))
-    assert widest_differentials(rates)["key"].item() == "funding/BTC_USD:K.futures:X.futures"
+    assert widest_differentials(rates)["trajectory"].item() == "funding/BTC_USD:K.futures:X.futures"
 
 
 def test_where_all_rates_are_equal_two_legs_are_still_two():
     items = [rate(name, 1e-4, 8) for name in "ZXM"]
     (row,) = widest_differentials(funding_rates(json.dumps({"items": items}))).to_dicts()
-    assert (row["key"], row["differential_apr_pct"]) == ("funding/BTC_USD:M.futures:X.futures", 0)
+    assert (row["trajectory"], row["differential_apr_pct"]) == (
+        "funding/BTC_USD:M.futures:X.futures",
+        0,
+    )
 
 
 @pytest.mark.slow
