@@ -140,6 +140,28 @@ def test_a_list_of_names_is_sorted_complete_and_hands_something_on() -> None:
     assert not faults, "\n".join(faults)
 
 
+def test_an_argument_that_names_a_stream_is_called_stream_or_trajectory() -> None:
+    """And one that names a zone ``timezone``: docs/concepts.md, "Stream and key"."""
+    found = [
+        f"{path.name}: {function.name}({each.arg})"
+        for word in ("key: ", "keys: ", "tz: ")
+        for path, tree in trees(ROOT, word)
+        for function in ast.walk(tree)
+        if isinstance(function, Function) and function.name != "parse"
+        for each in ast.walk(function.args)
+        if isinstance(each, ast.arg)
+        and (each.arg == "tz" or (each.arg in ("key", "keys") and _is_stream(each.annotation)))
+    ]
+    assert found == []
+
+
+def _is_stream(annotation: ast.expr | None) -> bool:
+    names = {"EventLog", "Pair", "SnapshotTrajectory", "Stream", "Subject", "Trajectory"}
+    return annotation is not None and any(
+        isinstance(node, ast.Name) and node.id in names for node in ast.walk(annotation)
+    )
+
+
 def test_everything_public_has_a_docstring() -> None:
     faults = docstring_faults(ROOT)
     assert not faults, "\n".join(faults)

@@ -12,15 +12,16 @@ Subject = Trajectory | SnapshotTrajectory | Pair
 """What a chart of rows is of."""
 
 
-def subject_of(key: Subject | str) -> Subject:
+def subject_of(trajectory: Subject | str) -> Subject:
     """Read the key of a trajectory, of a series kept from snapshots, or of a pair of two prices.
 
     >>> subject_of("snapshot-funding/BTC_USD:X.futures").family.value
     'funding'
     """
-    if str(key).startswith("pair/"):
+    key = str(trajectory)
+    if key.startswith("pair/"):
         return Pair.parse(key)
-    kept = str(key).startswith(("snapshot-spread/", "snapshot-funding/"))
+    kept = key.startswith(("snapshot-spread/", "snapshot-funding/"))
     return SnapshotTrajectory.parse(key) if kept else Trajectory.parse(key)
 
 

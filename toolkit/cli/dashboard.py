@@ -123,7 +123,7 @@ def _checked_share(
 
 
 def open_command(
-    key: Annotated[
+    stream: Annotated[
         str,
         typer.Argument(
             help="A trajectory, two prices held (pair/BUY/SELL), or an event log: events/spread, "
@@ -143,7 +143,7 @@ def open_command(
     Example: rail open LTC_USDT:AURORA.spot:BOREAS.spot --no-browser
     """
     kept = named_store(store)
-    page = _page_of(kept, key)
+    page = _page_of(kept, stream)
     address = running_address(kept.path)
     if address is None:
         check_dashboard()
@@ -167,7 +167,7 @@ def _page_of(store: Store, key: str) -> str:
         check_known(store, stream)
         return f"trajectory?{urlencode({'trajectory': stream.key})}"
     if not isinstance(stream, Trajectory):
-        raise InputError("key", stream.key, "a trajectory or an event log")
+        raise InputError("stream", stream.key, "a trajectory or an event log")
     held = held_trajectory(store, stream)
     if held != stream:
         errors.print(f"{stream.key} is held as {held.key}: the page shows that")

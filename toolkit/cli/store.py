@@ -167,9 +167,9 @@ def remap_command(store: StorePath = None) -> None:
     )
 
 
-_Key = Annotated[
+_Stream = Annotated[
     str | None,
-    typer.Option("--key", help="What rows of your own are: BTC_USD:VENDOR.spot, events/splash."),
+    typer.Option("--stream", help="What rows of your own are: BTC_USD:VENDOR.spot, events/splash."),
 ]
 _Layout = Annotated[
     str | None, typer.Option("--as", help=f"A layout that is known: {', '.join(LAYOUTS)}.")
@@ -217,7 +217,7 @@ def import_command(
             ".parquet and more."
         ),
     ],
-    key: _Key = None,
+    stream: _Stream = None,
     layout: _Layout = None,
     mapped: _Map = None,
     columns: _Columns = None,
@@ -236,8 +236,8 @@ def import_command(
     Of a manifest the store equals the one that was published. Each file is held to its SHA-256.
     Where one is missing or damaged, nothing is made. A store that is there is left as it is.
 
-    With --key the rows of a file are prices, spreads, funding or events of your own, as in
-    `rail import btc.csv --as binance-klines --key BTC_USDT:BINANCE.spot`. They are checked, and
+    With --stream the rows of a file are prices, spreads, funding or events of your own, as in
+    `rail import btc.csv --as binance-klines --stream BTC_USDT:BINANCE.spot`. They are checked, and
     kept in a store that takes no service's data. More files may follow. The times of the first and
     the last row are printed: look whether they are meant.
 
@@ -246,10 +246,10 @@ def import_command(
     Example: rail import archive/manifest.json --store again.duckdb
     """
     path = store_path(store)
-    if key is not None:
+    if stream is not None:
         mine = own_series(
             data,
-            key,
+            stream,
             layout=layout,
             columns=_names(mapped) if columns is None else _places(columns, mapped),
             decimal=cast("Decimal | None", decimal),
@@ -268,7 +268,7 @@ def import_command(
             console.print(note)
         return
     if is_rows_file(data):
-        raise InputError("--key", None, "what the rows are, e.g. BTC_USD:VENDOR.spot")
+        raise InputError("--stream", None, "what the rows are, e.g. BTC_USD:VENDOR.spot")
     made = import_store(data, path)
     streams = made.catalogue()
     rows = counted(int(streams["rows"].sum()), "row")

@@ -50,7 +50,7 @@ _LARGE, _LARGE_MEDIAN = 0.05, 0.002
 
 def own_series(
     data: pl.DataFrame | pd.DataFrame | pd.Series | str | Path,
-    key: str | Stream,
+    stream: Stream | str,
     *,
     layout: str | None = None,
     columns: Mapping[str, str | int] | Sequence[str | int] | None = None,
@@ -69,9 +69,9 @@ def own_series(
     ``data`` is a frame of polars or pandas, or a file .csv, .tsv, .txt or .json, as it is or as
     .gz or .zst, or .parquet. Separators, a header or none, and UTF-16 are found. The index of a
     frame of pandas is a column, ``ts`` where it has no name. A series of pandas is of prices.
-    ``key`` names what the rows are, with an exchange of one's own choice: ``BTC_USD:VENDOR.spot``,
-    two legs for a spread, ``funding/`` before them for settled rates, of one leg or of both, and
-    ``events/splash`` for a list of events.
+    ``stream`` names what the rows are, with an exchange of one's own choice:
+    ``BTC_USD:VENDOR.spot``, two legs for a spread, ``funding/`` before them for settled rates, of
+    one leg or of both, and ``events/splash`` for a list of events.
 
     ``columns`` has the file's name, or place from 1, for each of ours that it names otherwise:
     ``{"ts": "time", "price": 5}``. Or it has those of ``ts`` and of what is needed, in this order:
@@ -107,7 +107,7 @@ def own_series(
     Raises
     ------
     InputError
-        A file, layout, key, column, number, unit or zone that is none. A time that is null, that
+        A file, layout, stream, column, number, unit or zone that is none. A time that is null, that
         cannot be read or can be in two ways (03/01/2023), or that lies in other years: the message
         names the unit that fits. Times of two units. The last moments of bars, stamped at their
         start. Rows that share a time. A price that is not above 0. Rates that are too large. No
@@ -121,9 +121,9 @@ def own_series(
     >>> mine.df.select("time", "price").row(0)
     (datetime.datetime(2023, 3, 10, 0, 0, tzinfo=zoneinfo.ZoneInfo(key='UTC')), 2.0)
     """
-    stream = Stream.parse(key)
-    if not isinstance(stream, EventLog):
-        stream = Trajectory.parse(stream)
+    asked = Stream.parse(stream)
+    if not isinstance(asked, EventLog):
+        asked = Trajectory.parse(asked)
     _check_words(
         unit=(unit, Unit),
         stamped=(stamped, Stamp),
@@ -131,11 +131,11 @@ def own_series(
         decimal=(decimal, Decimal),
         shared=(shared, Shared),
     )
-    known = _layout(layout, stream)
+    known = _layout(layout, asked)
     named = columns.values() if isinstance(columns, Mapping) else columns or ()
     frame, source, path = read_rows(data, name, list(map(str, named)))
-    ours, needed = _columns(stream)
-    mapped = _mapped(columns, known, stream, needed, frame)
+    ours, needed = _columns(asked)
+    mapped = _mapped(columns, known, asked, needed, frame)
     ours = [each for each in ours if layout is None or each in mapped]
     rows = columns_of(frame, ours, needed, mapped)
     numbers = [each for each in rows.columns if each not in ("ts", *_WORDS)]
@@ -146,13 +146,13 @@ def own_series(
     if step_s is not None:
         whole_number("step_s", step_s, 1, "seconds")
     step = commonest_step(rows["ts"]) if step_s is None else step_s
-    if isinstance(stream, EventLog):
-        return event_series(stream, rows, _origin(source, path, rows["ts"] // 10**6, None, notes))
-    ts, of_times = _starts(rows["ts"], step, stamped, stream.family)
+    if isinstance(asked, EventLog):
+        return event_series(asked, rows, _origin(source, path, rows["ts"] // 10**6, None, notes))
+    ts, of_times = _starts(rows["ts"], step, stamped, asked.family)
     rows, of_shared = _one_a_second(rows.with_columns(ts.alias("ts")), shared)
-    rows, of_rates = _fractions(_checked(rows, stream), stream, rates)
+    rows, of_rates = _fractions(_checked(rows, asked), asked, rates)
     notes += of_times + of_shared + of_rates
-    return _series(stream, rows, _origin(source, path, rows["ts"], step, notes))
+    return _series(asked, rows, _origin(source, path, rows["ts"], step, notes))
 
 
 def _series(

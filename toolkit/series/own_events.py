@@ -27,7 +27,8 @@ def event_series(log: EventLog, rows: pl.DataFrame, origin: Origin) -> EventSeri
     from the first row to the last.
     """
     if log.family is not EventFamily.SPLASH:
-        raise InputError("key", log.key, "events/splash: rows of one's own are of one leg or none")
+        allowed = "events/splash: rows of one's own are of one leg or none"
+        raise InputError("stream", log.key, allowed)
     words = ["symbol", "kind", *(name for name in ("exchange", "market") if name in rows.columns)]
     rows = rows.with_columns(pl.col(words).cast(pl.String).str.strip_chars())
     for name in words:

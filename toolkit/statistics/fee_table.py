@@ -338,12 +338,13 @@ class _CostedLegs(NamedTuple):
     legs: tuple[Leg, ...]
 
 
-def _position(key: str | Stream, style: str) -> _CostedLegs:
-    """Read the legs of a key, and refuse a style that its legs cannot have."""
-    if str(key).startswith("pair/"):
+def _position(trajectory: str | Stream, style: str) -> _CostedLegs:
+    """Read the legs of a trajectory, and refuse a style that they cannot have."""
+    key = str(trajectory)
+    if key.startswith("pair/"):
         two = Pair.parse(key)
         return _CostedLegs(two.buy.symbol.base, two.legs)
-    position = Stream.parse(str(key).removeprefix("funding/"))  # or of one leg of it
+    position = Stream.parse(key.removeprefix("funding/"))  # or of one leg of it
     if not isinstance(position, Trajectory | SnapshotTrajectory):
         raise InputError("trajectory", position.key, f"{_PAIR}, or SYMBOL:EXCHANGE.market")
     if len(position.legs) == 1 and style not in _OF_ONE_LEG:

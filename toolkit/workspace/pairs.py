@@ -28,19 +28,19 @@ class Joining:
     multiplier: float | None = None
     max_stale_s: int | None = None
 
-    def pairs(self, keys: Iterable[Pair | str] | Pair | str) -> tuple[Pair, ...]:
+    def pairs(self, pairs: Iterable[Pair | str] | Pair | str) -> tuple[Pair, ...]:
         """Read the keys of pairs, each once. Raises `InputError` for what makes no pair.
 
-        >>> keys = ["pair/A_USD:X.spot/A_USDT:X.spot", "pair/A_USD:X.spot/A_USD:Y.spot"]
-        >>> [str(pair.fx) for pair in Joining(fx="USDT_USD:X.spot").pairs(keys)]
+        >>> pairs = ["pair/A_USD:X.spot/A_USDT:X.spot", "pair/A_USD:X.spot/A_USD:Y.spot"]
+        >>> [str(pair.fx) for pair in Joining(fx="USDT_USD:X.spot").pairs(pairs)]
         ['USDT_USD:X.spot', 'None']
         """
-        several = [keys] if isinstance(keys, str | Stream) else keys
+        several = [pairs] if isinstance(pairs, str | Stream) else pairs
         if not isinstance(several, Iterable):
-            raise InputError("pairs", keys, "a list of keys pair/BUY/SELL")
+            raise InputError("pairs", pairs, "a list of keys pair/BUY/SELL")
         found = tuple(dict.fromkeys(Pair.parse(key, self.fx) for key in several))
         if not found:
-            raise InputError("pairs", keys, "one key or more of the form pair/BUY/SELL")
+            raise InputError("pairs", pairs, "one key or more of the form pair/BUY/SELL")
         if self.fx is not None and all(str(pair.fx) != str(self.fx) for pair in found):
             raise InputError("fx", self.fx, "none: each key has its FX leg, or legs of one quote")
         for pair in found:
@@ -59,19 +59,19 @@ class HeldPairs:
 
     @classmethod
     def of(
-        cls, store: Store, keys: Iterable[Pair | str] | Pair | str, joining: Joining
+        cls, store: Store, pairs: Iterable[Pair | str] | Pair | str, joining: Joining
     ) -> HeldPairs:
         """Find the legs of the pairs. Raises `UnknownTrajectoryError` for one that is not held."""
-        pairs = joining.pairs(keys)
+        found = joining.pairs(pairs)
         with store.reading():
             catalogue = store.catalogue()
-            legs = {leg: held_trajectory(store, leg) for pair in pairs for leg in pair.prices}
+            legs = {leg: held_trajectory(store, leg) for pair in found for leg in pair.prices}
         rows = {row["stream"]: row for row in catalogue.filter(kind="price").iter_rows(named=True)}
         for leg in legs:
             if not rows[leg.key]["rows"]:
                 advice = sync_advice(store, leg.key, does="asks again")
                 raise EmptyWindowError(f"{store.name} holds no rows of {leg}; {advice}")
-        return cls(store, pairs, joining, {leg: rows[leg.key] for leg in legs})
+        return cls(store, found, joining, {leg: rows[leg.key] for leg in legs})
 
     def window(
         self, start: When | None, end: When | None, *, names: tuple[str, str] = ("start", "end")

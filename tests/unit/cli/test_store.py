@@ -123,7 +123,14 @@ def test_rows_of_ones_own_are_kept_in_a_store_that_takes_nothing_else(
     times = [1_000 * (start + 60 * k) for k in range(1, 11)]
     rows = pl.DataFrame({"time": times, "close": [100.0 + k for k in range(10)]})
     rows.write_csv(workdir / "vendor.csv")
-    own = ("import", "vendor.csv", "--key", "BTC_USD:VENDOR.spot", "--map", "ts=time,price=close")
+    own = (
+        "import",
+        "vendor.csv",
+        "--stream",
+        "BTC_USD:VENDOR.spot",
+        "--map",
+        "ts=time,price=close",
+    )
     own += ("--unit", "ms", "--stamped", "end")
     done = rail(*own, "--store", "mine.duckdb")
     assert (done.returncode, done.stderr) == (0, "")
@@ -141,9 +148,9 @@ def test_a_file_of_rows_without_a_key_and_a_map_that_is_none_are_refused(
     rail: Rail, workdir: Path
 ) -> None:
     (workdir / "vendor.csv").write_text("ts,price\n1678406400,1.0\n")
-    assert "--key" in refused(rail("import", "vendor.csv"))
+    assert "--stream" in refused(rail("import", "vendor.csv"))
     assert "ours=theirs" in refused(
-        rail("import", "vendor.csv", "--key", "BTC_USD:VENDOR.spot", "--map", "price")
+        rail("import", "vendor.csv", "--stream", "BTC_USD:VENDOR.spot", "--map", "price")
     )
 
 
@@ -152,7 +159,7 @@ def test_a_file_is_opened_by_a_layout_or_by_places_and_its_first_and_last_time_a
 ) -> None:
     bars = [f"{1_704_067_200_000 + 60_000 * k},1,1,1,{k + 1},2,0,3,1,1,1,0" for k in range(3)]
     (workdir / "bars.csv").write_text("\n".join([*bars, bars[-1]]))
-    own = ("import", "bars.csv", "--key", "BTC_USDT:BINANCE.spot", "--store", "own.duckdb")
+    own = ("import", "bars.csv", "--stream", "BTC_USDT:BINANCE.spot", "--store", "own.duckdb")
     told = rail(*own, "--as", "binance-klines").stdout
     assert "first row 2024-01-01 00:00 UTC, last 2024-01-01 00:02 UTC\n" in told
     assert "1 row left out that repeats another\n" in told
@@ -168,7 +175,7 @@ def test_a_spread_of_two_prices_of_ones_own_is_asked_for_as_a_pair(
 ) -> None:
     (workdir / "own.csv").write_text("ts,price\n1678406400,100\n1678406460,101\n")
     for leg in ("X.spot", "Y.spot"):
-        asked = ("--key", f"A_B:{leg}", "--step", "1m", "--store", "own.duckdb")
+        asked = ("--stream", f"A_B:{leg}", "--step", "1m", "--store", "own.duckdb")
         assert rail("import", "own.csv", *asked).returncode == 0
     why = refused(rail("stats", "spread", "A_B:X.spot:Y.spot", "--store", "own.duckdb"))
     assert "`rail stats spread pair/A_B:X.spot/A_B:Y.spot --store own.duckdb`" in why

@@ -43,14 +43,14 @@ def examined(service: httpx.Client) -> Examine:
         key: str = "demo-pro",
         profile: Path | None = None,
         waits: list[float] | None = None,
-        keys: Sequence[str] = (),
+        streams: Sequence[str] = (),
         **rest: object,
     ) -> Examination:
         answer = service.put("/control/adversary", json={"rest": rest})
         assert answer.status_code == 200, answer.text
         users = UserProfile.read(profile) if profile else None
         settings = Settings(str(service.base_url), key, users)
-        return examine(settings, keys, sleep=([] if waits is None else waits).append)
+        return examine(settings, streams, sleep=([] if waits is None else waits).append)
 
     return ask
 
@@ -249,12 +249,12 @@ def test_names_that_would_break_out_of_the_draft_stay_inside_comments_and_string
 
 def test_keys_that_are_typed_are_asked_for_alone(examined: Examine) -> None:
     key = "BTC_USDT:CORONA.futures:AURORA.spot"
-    found = examined(keys=[key, "events/splash"])
+    found = examined(streams=[key, "events/splash"])
     assert (found.readable, found.unreadable) == (["history/spread", "history/splash-events"], [])
     assert key in check(found, "history/spread").says
     assert check(found, "spread_pct").state is State.OK
     with pytest.raises(InputError, match="trajectories and event logs"):
-        examined(keys=["snapshot/spread"])
+        examined(streams=["snapshot/spread"])
 
 
 def test_no_service_and_a_wrong_key_end_it_at_once(examined: Examine) -> None:

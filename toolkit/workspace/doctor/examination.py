@@ -26,16 +26,16 @@ _CLOCKS_AGREE_S = 30
 
 def examine(
     settings: Settings,
-    keys: Sequence[Stream | str] = (),
+    streams: Sequence[Stream | str] = (),
     *,
     sleep: Callable[[float], object] = time.sleep,
 ) -> Examination:
     """Check a service. Nothing is loaded or stored, and no refusal is raised.
 
     About 40 requests, and 30 to 60 more where something cannot be read. It waits and asks again as
-    a load does, by ``sleep``, which a test may count instead. ``keys`` are the trajectories and
+    a load does, by ``sleep``, which a test may count instead. ``streams`` are the trajectories and
     event logs to ask for, by default the first that are listed, and every log. Raises `InputError`
-    where the address, the key, the profile or one of ``keys`` is none.
+    where the address, the key, the profile or one of ``streams`` is none.
 
     >>> from toolkit.workspace import simulated_service
     >>> with simulated_service() as base_url:
@@ -43,10 +43,10 @@ def examine(
     >>> found.source, found.usable, found.differs
     ('SIMULATED market, seed-7-2701ceaf8055', True, False)
     """
-    streams = [Stream.parse(key) for key in keys]
-    for stream in streams:
+    asked_for = [Stream.parse(each) for each in streams]
+    for stream in asked_for:
         if not isinstance(stream, Trajectory | EventLog):
-            raise InputError("keys", stream.key, "trajectories and event logs")
+            raise InputError("streams", stream.key, "trajectories and event logs")
     with Client(
         settings.base_url,
         settings.api_key,
@@ -72,13 +72,13 @@ def examine(
             checks.append(Check("service", "quota", State.FAILED, f"spent, {says}", advice))
         if State.FAILED in {check.state for check in checks}:
             return Examination(client.base_url, "not asked", checks)
-        return _examined(client, settings, streams, outcome, checks)
+        return _examined(client, settings, asked_for, outcome, checks)
 
 
 def _examined(
     client: Client,
     settings: Settings,
-    keys: Sequence[Stream],
+    streams: Sequence[Stream],
     outcome: Answer,
     checks: list[Check],
 ) -> Examination:
@@ -88,7 +88,7 @@ def _examined(
     if _is_page(outcome) and not _lists_symbols(client):
         return Examination(client.base_url, "not told", [*checks, clock, schemas])
     now = http_date_ts(outcome.headers.get("date")) or int(time.time())
-    routes = Routes(client, profile, outcome.body if outcome.answers else b"", now, keys)
+    routes = Routes(client, profile, outcome.body if outcome.answers else b"", now, streams)
     asked = list(routes.checks())
     checks += [_plan(client.allowance, asked), clock, schemas, *asked]
     checks.append(mcp_check(settings, profile, routes.draft))

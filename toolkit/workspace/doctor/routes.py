@@ -56,13 +56,13 @@ _ADVICE = {
 class Routes:
     """Asks the routes of a service. What differs from the expected goes into the draft.
 
-    ``keys`` are the streams to ask for, by default what the listing has. ``readable`` are the
+    ``streams`` are what to ask for, by default what the listing has. ``readable`` are the
     histories and event logs that a load can read, ``unreadable`` those that it cannot though the
     plan has them. ``listed`` is whether the listing has legs that can be read.
     """
 
     def __init__(
-        self, client: Client, profile: Profile, schemas: bytes, now: int, keys: Sequence[Stream]
+        self, client: Client, profile: Profile, schemas: bytes, now: int, streams: Sequence[Stream]
     ) -> None:
         self.readable: list[str] = []
         self.unreadable: list[str] = []
@@ -72,7 +72,7 @@ class Routes:
         self._profile = profile
         self._schemas = schemas
         self._now = now
-        self._keys = keys
+        self._streams = streams
         self._listing = Listing({}, truncated=False)
         self._fields: dict[Family, Check] = {}
         self._held: dict[Family, tuple[Trajectory, pl.DataFrame]] = {}
@@ -80,11 +80,11 @@ class Routes:
     def checks(self) -> Iterator[Check]:
         """Yield a check per route, the draft, then the record of each history and its figure."""
         yield self._symbols()
-        kinds = [key.kind for key in self._keys] or list(Family)
+        kinds = [each.kind for each in self._streams] or list(Family)
         for family in [family for family in Family if family in kinds]:
             yield self._counted(self._history(family), self._fields.get(family))
         for log in map(EventLog, EventFamily):
-            if not self._keys or log in self._keys:
+            if not self._streams or log in self._streams:
                 yield self._counted(self._log(log.family))
         for kind in ("activity", "spread", "funding"):
             yield self._snapshot(kind)
@@ -131,10 +131,10 @@ class Routes:
             check = replace(failed, advice=f"{failed.advice}; {typed}".lstrip("; "))
         listing = listing if self.listed else self._guessed_listing()
         legs_typed: dict[Symbol, tuple[Leg, ...]] = {}
-        for key in self._keys:
-            if isinstance(key, Trajectory):
-                known = legs_typed.get(key.symbol, ())
-                legs_typed[key.symbol] = tuple(dict.fromkeys((*known, *key.legs)))
+        for stream in self._streams:
+            if isinstance(stream, Trajectory):
+                known = legs_typed.get(stream.symbol, ())
+                legs_typed[stream.symbol] = tuple(dict.fromkeys((*known, *stream.legs)))
         self._listing = replace(listing, legs=legs_typed or listing.legs)
         return check
 
@@ -155,7 +155,8 @@ class Routes:
 
     def _candidates(self, family: Family) -> list[Trajectory]:
         """Return trajectories of a family to ask for: those typed, else of the legs known."""
-        found = [key for key in self._keys if isinstance(key, Trajectory) and key.family is family]
+        asked = (each for each in self._streams if isinstance(each, Trajectory))
+        found = [each for each in asked if each.family is family]
         of = {
             Family.PRICE: price_trajectories,
             Family.SPREAD: spread_trajectories,
