@@ -50,6 +50,10 @@ _BOUNDS = dict[str, str]()
 _ENGINES: dict[Path, duckdb.DuckDBPyConnection] = {}
 """Engines that have no file attached, the one used last at the end."""
 _ENGINES_LOCK = threading.Lock()
+_OPENED = Path("/proc/self/fd")
+"""Where Linux has a link to each folder that a process holds open."""
+_FOLDERS = dict[Path, int]()
+"""Those whose names DuckDB cannot read, held open."""
 
 
 @atexit.register
@@ -130,23 +134,40 @@ def own_files(path: Path) -> list[Path]:
     return [path.with_name(f"{name}{end}{mark}{rest}") for end in _OWN_FILES]
 
 
+def readable(path: Path) -> Path:
+    """Return a path of a file that DuckDB reads as it is: it takes a backslash for a slash.
+
+    On Linux a folder with one in its name is reached by the link to it as one held open. DuckDB
+    follows links when it attaches a file, so that the log is beside the file itself.
+    """
+    if "\\" not in str(path.parent) or not _OPENED.is_dir():
+        return path
+    folder = next(each for each in path.parents if "\\" in each.name)
+    with _ENGINES_LOCK:
+        number = _FOLDERS.get(folder)
+        if number is None or not os.path.samestat(os.fstat(number), folder.stat()):
+            number = _FOLDERS[folder] = os.open(folder, os.O_RDONLY)
+    return _OPENED / str(number) / path.relative_to(folder)
+
+
 def quoted(path: Path) -> str:
     """Return the path of a file as a literal of DuckDB's SQL.
 
     >>> quoted(Path("it's.duckdb"))
     "'it''s.duckdb'"
     """
-    text = str(path).replace("'", "''")
+    text = str(readable(path)).replace("'", "''")
     return f"'{text}'"
 
 
 def check_place(path: Path) -> None:
-    """Raise `StoreError` where DuckDB can make no file: it would look for its log elsewhere."""
+    """Raise `StoreError` where DuckDB would look for the log of a file elsewhere."""
     resolved = path.resolve()
-    if os.name == "posix" and ("?" in str(resolved.parent) or "\\" in str(resolved)):
+    unread = resolved.name if _OPENED.is_dir() else str(resolved)
+    if os.name == "posix" and ("?" in str(resolved.parent) or "\\" in unread):
         raise StoreError(
-            f"{path} cannot be written: DuckDB keeps no file in a folder with a question mark in "
-            "its name, nor where a name has a backslash; rename it, or name another store",
+            f"{path} cannot be used: DuckDB finds no log in a folder with a question mark in its "
+            "name, nor where a name has a backslash; rename it, or name another store",
             path=str(path),
         )
 
@@ -164,7 +185,7 @@ def attached(path: Path, writable: bool) -> duckdb.DuckDBPyConnection:
             )
         if not path.is_file():
             raise NotAStoreError(f"{path} is a pipe or a device; name a file", path=str(path))
-        if writable:
+        if writable or any(log.exists() for log in own_files(path)[1:]):
             check_place(path)
         number = _number(path)
         with _ENGINES_LOCK:
@@ -238,9 +259,10 @@ def _confined(path: Path) -> duckdb.DuckDBPyConnection:
     """Start an engine that reaches one file, and is kept to it for good."""
     most = _LEAN_FILES.get(path)
     lean = {"memory_limit": f"{most}B", "threads": "1"} if most else {}
-    own = f"{path}.tmp"  # by itself the directory of secrets would tell a query the user's name
+    known = readable(path)
+    own = f"{known}.tmp"  # by itself the directory of secrets would tell a query the user's name
     places = {"temp_directory": own, "secret_directory": own}
-    lean |= {name: value.format(path=path) for name, value in _BOUNDS.items()}
+    lean |= {name: value.format(path=known) for name, value in _BOUNDS.items()}
     engine = duckdb.connect(config={**_CONFINED, **places, **lean})
     allowed = [str(each) for file in (path, copy_draft(path)) for each in own_files(file)]
     engine.execute("SET allowed_paths = ?", [allowed])

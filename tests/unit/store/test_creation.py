@@ -40,6 +40,16 @@ else:
     print("bound", flush=True)
 """
 
+COMMITS = """
+import sys
+from toolkit.store import Store, StoreWriter
+with StoreWriter(Store(sys.argv[1])).writing() as connection:
+    connection.execute("INSERT INTO meta VALUES ('own', 'fact')")
+    connection.execute("COMMIT")
+    print("committed", flush=True)
+    sys.stdin.readline()
+"""
+
 
 def race(child: Callable, path: Path, sources: list[str]) -> list[str]:
     """What processes that bind one path to their sources at once say, in the order given."""
@@ -93,11 +103,12 @@ def test_the_file_is_of_a_version_that_duckdb_1_5_reads_also_after_commits(
 
 
 @pytest.mark.parametrize(
-    "name", ["o'clock.duckdb", "mehr Zöpfe.duckdb", "no_ending", "a;b.db", "'#?", "'#/[*].db"]
+    "name",
+    ["o'clock.duckdb", "mehr Zöpfe.duckdb", "no_ending", "a;b.db", "'#?", "'#/[*].db", "a\\b/c/d?"],
 )
 def test_any_file_name_will_do(tmp_path: Path, name: str) -> None:
     store = Store(tmp_path / name)
-    store.path.parent.mkdir(exist_ok=True)
+    store.path.parent.mkdir(parents=True, exist_ok=True)
     writer = StoreWriter(store)
     writer.bind(SOURCE)
     with writer.writing() as connection:
@@ -113,8 +124,28 @@ def test_a_place_where_duckdb_can_keep_no_file_is_refused_by_its_reason(
 ) -> None:
     path = tmp_path / name
     path.parent.mkdir(exist_ok=True)
-    with pytest.raises(StoreError, match=r"cannot be written: DuckDB keeps no file in a folder"):
+    with pytest.raises(StoreError, match=r"cannot be used: DuckDB finds no log in a folder"):
         StoreWriter(Store(path)).bind(SOURCE)
+
+
+@pytest.mark.slow
+def test_what_a_killed_writer_committed_is_read_from_its_log_or_nothing_is(
+    store: Store, child: Callable
+) -> None:
+    odd = store.path.parent / "a\\b" / store.path.name
+    odd.parent.mkdir()
+    store.path.rename(odd)
+    other = child(COMMITS, odd)
+    assert other.hear() == "committed"
+    other.kill()
+    assert own_files(odd)[1].stat().st_size > 0
+    unread = odd.parent.rename(odd.parent.with_name("what?")) / odd.name
+    with pytest.raises(StoreError, match=r"cannot be used: DuckDB finds no log in a folder"):
+        _ = Store(unread).source
+    unread.parent.rename(odd.parent)
+    with opened(odd, writable=False) as connection:
+        found = connection.execute("SELECT value FROM meta WHERE name = 'own'").fetchall()
+    assert found == [("fact",)]
 
 
 def test_what_lies_beside_a_store_for_a_while_is_as_private_as_the_store(
