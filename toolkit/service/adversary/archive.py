@@ -55,14 +55,14 @@ class FaultyArchive(EventArchive):
     def __init__(self, source: MarketSource, settings: ArchiveSettings | None = None) -> None:
         self._settings = settings or ArchiveSettings()
         super().__init__(source, self._settings.detectors)
-        self._kept_day = lru_cache(DAYS_KEPT)(self._build)
+        self._kept_day = lru_cache(DAYS_KEPT)(self._detected)
 
-    def _day(self, family: EventFamily, number: int) -> Day:
+    def _whole_day(self, family: EventFamily, number: int) -> Day:
         plain = self._settings == ArchiveSettings(self.detectors)
-        return super()._day(family, number) if plain else self._kept_day(family, number)
+        return super()._whole_day(family, number) if plain else self._kept_day(family, number)
 
-    def _build(self, family: EventFamily, number: int) -> Day:
-        lives = detect(self._source, self.detectors, family, number)
+    def _detected(self, family: EventFamily, number: int) -> Day:
+        lives = detect(self._source.heard, self.detectors, family, number)
         shown = [each for life in lives for each in life.documents if self._is_shown(each)]
         return day_of(lives, shown + self._doubles(family, shown))
 

@@ -12,6 +12,7 @@ from toolkit.service.accounts.problems import bad_request
 from toolkit.service.api.calls import Call
 from toolkit.service.api.queries import PriceQuery, SearchQuery, SpreadQuery
 from toolkit.service.api.snapshots import rate_in_force
+from toolkit.service.market.source import Lost, MarketSource, RowKind
 
 
 def price_head(trajectory: Trajectory) -> dict[str, object]:
@@ -168,13 +169,26 @@ def _page(
     head: Callable[[Trajectory], dict[str, object]],
 ) -> bytes:
     end_time = call.query.end_time
+    before, since = call.now if end_time is UNSET else end_time, call.since
+    # What is found meanwhile is among the rows and called lost, never neither of the two.
+    lost = _lost(call.service.source, trajectory, since or 0, min(before, call.now))
     page = call.service.pages.page(
-        trajectory,
-        before=call.now if end_time is UNSET else end_time,
-        limit=call.limit,
-        now=call.now,
-        since=call.since,
+        trajectory, before=before, limit=call.limit, now=call.now, since=since
     )
+    oldest = page.next_end_time or 0
+    cut = [each._replace(start=max(each.start, oldest)) for each in lost if each.end > oldest]
+    said = {"lost": [each._asdict() for each in cut]} if cut else {}
     opening = msgspec.json.encode(head(trajectory)).removesuffix(b"}")
-    closing = msgspec.json.encode(page.next_end_time)
-    return b'%b,"items":[%b],"next_end_time":%b}' % (opening, page.items, closing)
+    paging = {"next_end_time": page.next_end_time, **said}
+    return b'%b,"items":[%b],%b' % (opening, page.items, msgspec.json.encode(paging)[1:])
+
+
+def _lost(source: MarketSource, trajectory: Trajectory, start: int, end: int) -> list[Lost]:
+    """Return what was lost of any leg in ``[start, end)``, cut to it, newest first."""
+    kind: RowKind = "funding" if trajectory.family is Family.FUNDING else "bars"
+    found = {
+        Lost(max(each.start, start), min(each.end, end), each.why)
+        for leg in trajectory.legs
+        for each in source.lost(str(trajectory.symbol), leg, start, end, kind)
+    }
+    return sorted((each for each in found if each.start < each.end), reverse=True)

@@ -1,7 +1,8 @@
 """JSON Schema (draft 2020-12) of each tool's answer: MCP's output schemas and OpenAPI's bodies.
 
-Made from the records and documents that ``/schemas`` shows. Every field is required, and others
-may be added. A nullable field is an ``anyOf``, which every schema reader understands.
+Made from the records and documents that ``/schemas`` shows. Every field is required but ``lost`` of
+a history, ``exchanges`` of a source and ``next_cursor``, and others may be added. A nullable field
+is an ``anyOf``, which every schema reader understands.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ _INTEGER: _Schema = {"type": "integer"}
 _BOOLEAN: _Schema = {"type": "boolean"}
 _OBJECT: _Schema = {"type": "object"}
 _SECONDS: _Schema = {"type": "integer", "unit": "s"}
+_KIND: _Schema = {"type": "string", "enum": list(get_args(Kind))}
 _MARKET: _Schema = {"type": "string", "enum": list(Market)}
 
 
@@ -39,7 +41,8 @@ def _array(items: _Schema) -> _Schema:
 
 
 _ITEMS: _Schema = {}  # replaced by the tool's own record
-_PAGE = {"items": _ITEMS, "next_end_time": _nullable(_SECONDS)}
+_LOST = _array(_object({"start": _SECONDS, "end": _SECONDS, "why": _STRING}))
+_PAGE = {"items": _ITEMS, "next_end_time": _nullable(_SECONDS), "lost": _LOST}
 _PRICE_HEAD = {"symbol": _STRING, "exchange": _STRING, "market": _MARKET}
 _PAIR_HEAD = {
     "symbol": _STRING,
@@ -74,7 +77,9 @@ _DESCRIBED = _object(
 )
 _SCHEMAS = {
     "version": _STRING,
-    "source": _object({"kind": {"type": "string", "enum": list(get_args(Kind))}, "id": _STRING}),
+    "source": _object(
+        {"kind": _KIND, "id": _STRING, "exchanges": _array(_STRING)}, optional=("exchanges",)
+    ),
     "tools": {"type": "object", "additionalProperties": _DESCRIBED},
 }
 
@@ -117,7 +122,8 @@ def body_schema(tool: Tool[Any]) -> _Schema:
     if tool.record is not None:
         record = {name: _field(name, field) for name, field in tool.record.fields.items()}
         items = _array(_object(record))
-    return _named(kind, {name: items if said is _ITEMS else said for name, said in fields.items()})
+    said = {name: items if said is _ITEMS else said for name, said in fields.items()}
+    return _named(kind, said, optional=("lost",))
 
 
 def _named(kind: str, fields: Mapping[str, _Schema], *, optional: tuple[str, ...] = ()) -> _Schema:

@@ -1,13 +1,13 @@
 """Pages of a trajectory, newest first, as slices of JSON text that is rendered once.
 
 Rows become JSON text in blocks of time. The 64 blocks used last are kept. One million rows of text
-are about 100 MB.
+are about 100 MB. A block that the source knows in part, or that it changed since, is rendered anew.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache, partial
+from functools import lru_cache
 from io import BytesIO
 from typing import NamedTuple
 
@@ -20,7 +20,6 @@ from toolkit.service.market.series import Column, series
 from toolkit.service.market.source import MarketSource
 
 _BLOCKS_KEPT = 64
-_SERIES_KEPT = 1_024
 
 
 class RowsPage(NamedTuple):
@@ -50,7 +49,6 @@ class Pages:
 
     def __init__(self, source: MarketSource) -> None:
         self._source = source
-        self._series = lru_cache(_SERIES_KEPT)(partial(series, source))
         self._block = lru_cache(_BLOCKS_KEPT)(self._render)
 
     def page(
@@ -66,14 +64,17 @@ class Pages:
         >>> Pages(Simulated(7)).page(key, before=60, limit=9, now=60, since=None)
         RowsPage(items=b'', next_end_time=None)
         """
-        found = self._series(trajectory)
+        known_until, revision = self._source.known_until, self._source.revision  # before its rows
+        found = series(self._source, trajectory)
         start, end = found.span
         before = min(before, now - found.interval_s + 1, end)
         since = start if since is None else max(start, since)
         cuts: list[bytes] = []
         oldest: int | None = None
         for number in range((before - 1) // found.block_s, since // found.block_s - 1, -1):
-            block = self._block(trajectory, number)
+            stretch = number * found.block_s, (number + 1) * found.block_s
+            whole = known_until is None or stretch[1] + found.interval_s <= known_until
+            block = self._block(trajectory, *stretch, revision, None if whole else known_until)
             first, last = block.place(before), block.place(since)
             taken = min(first + limit, last)
             if taken > first:
@@ -92,14 +93,15 @@ class Pages:
         >>> len(Pages(Simulated(7)).fresh(key, 1_793_491_200, 1_793_491_320))
         2
         """
-        found = self._series(trajectory)
+        found = series(self._source, trajectory)
         stretch = found.between(after - found.interval_s + 1, now - found.interval_s + 1)
         return _lines(stretch.ts, stretch.columns).splitlines()
 
-    def _render(self, trajectory: Trajectory, number: int) -> _Block:
-        """Render a block's rows, newest first, with numbers in their shortest exact form."""
-        found = self._series(trajectory)
-        stretch = found.between(number * found.block_s, (number + 1) * found.block_s)
+    def _render(
+        self, trajectory: Trajectory, start: int, end: int, _revision: int, _known: int | None
+    ) -> _Block:
+        """Render the rows of ``[start, end)``, newest first, numbers in their shortest form."""
+        stretch = series(self._source, trajectory).between(start, end)
         columns = {n: None if v is None else v[::-1] for n, v in stretch.columns.items()}
         text = _lines(stretch.ts[::-1], columns)
         ends = np.flatnonzero(np.frombuffer(text, dtype=np.uint8) == ord("\n")) + 1

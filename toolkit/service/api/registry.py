@@ -88,12 +88,14 @@ def answer(
 def _schemas(call: Call[NoQuery]) -> bytes:
     """Describe the tools as the caller's plan is served."""
     source, plan = call.service.source, call.owner.plan
+    exchanges = getattr(source, "exchanges", None)
+    named = {"exchanges": exchanges} if exchanges else {}
     terms = call.service.policy.terms(plan)
     return msgspec.json.encode(
         {
             "type": "schemas",
             "version": VERSION,
-            "source": {"kind": source.kind, "id": source.id},
+            "source": {"kind": source.kind, "id": source.id, **named},
             "tools": {tool.name: tool.describe(plan, terms) for tool in TOOLS},
         }
     )

@@ -1,11 +1,13 @@
 """The log of event documents: a day is detected when it is first asked for, and kept a while.
 
 What a day holds depends on the source, the day and the settings alone, so that a page of any time
-comes out the same after a restart and from any process.
+comes out the same after a restart and from any process. A document depends on no row after it, so
+that a day known in part is right up to ``known_until``. It is kept until more is known.
 """
 
 from __future__ import annotations
 
+import threading
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -94,9 +96,10 @@ class Day(NamedTuple):
 
 
 class EventArchive:
-    """The three event logs of a source.
+    """The three event logs of a source, of what it has ``heard``.
 
-    The days asked for last are kept for all archives of equal sources in this process.
+    The whole days asked for last are kept for all archives of equal sources in this process. No
+    method is right about times after the source's ``known_until``.
 
     >>> from toolkit.service.market.simulated import Simulated
     >>> archive = EventArchive(Simulated(7))
@@ -113,6 +116,10 @@ class EventArchive:
     def __init__(self, source: MarketSource, detectors: DetectorSettings = DEFAULT) -> None:
         self.detectors = detectors
         self._source = source
+        self._partly_known = lru_cache(len(EventFamily))(
+            lambda family, number, _known_until: self._detected(family, number)
+        )
+        self._detecting = threading.Lock()
 
     def page(
         self,
@@ -196,7 +203,17 @@ class EventArchive:
                 yield day.entries[place]
 
     def _day(self, family: EventFamily, number: int) -> Day:
-        return _detected_day(self._source, self.detectors, family, number)
+        known_until = self._source.known_until
+        if known_until is None or (number + 1) * DAY_S <= known_until:
+            return self._whole_day(family, number)
+        with self._detecting:  # all who ask for the newest minute do so at once
+            return self._partly_known(family, number, known_until)
+
+    def _whole_day(self, family: EventFamily, number: int) -> Day:
+        return _detected_day(self._source.heard, self.detectors, family, number)
+
+    def _detected(self, family: EventFamily, number: int) -> Day:
+        return _detected_day.__wrapped__(self._source.heard, self.detectors, family, number)
 
 
 @lru_cache(DAYS_KEPT)

@@ -189,35 +189,23 @@ class RecordsPumps(Protocol):
 
 
 class Lost(NamedTuple):
-    """A stretch ``[start, end)`` (s, Unix UTC) of a leg's rows that was lost, and why.
-
-    Rows in it may be missing for no other reason than that nobody could read them.
-    """
+    """A stretch ``[start, end)`` (s, Unix UTC) by ``ts`` of a leg's rows that nobody could read."""
 
     start: int
     end: int
     why: str
 
 
-@runtime_checkable
-class NamesExchanges(Protocol):
-    """A source that is read from exchanges."""
-
-    @property
-    def exchanges(self) -> Sequence[str]:
-        """Their names, as legs have them."""
-
-
 class MarketSource(Protocol):
     """Where rows come from. Time reveals them, up to ``known_until``.
 
-    What ``heard`` lists and holds before ``known_until`` never changes, and events are detected in
-    it, so that a document that is out stays as it is. In the source itself rows may come late
-    before ``known_until``, where they were ``lost``, and legs may be added, each with its history:
-    then ``revision`` changes. No row is ever changed or taken back. Rows at or after
-    ``known_until`` may be there of some legs and not yet of others. Nobody is shown them.
+    What ``heard`` holds before ``known_until`` never changes. Events are detected in it, so that a
+    document that is out stays as it is. In the source itself rows may come late where they were
+    ``lost``, and legs may be added with their history: then ``revision`` changes. No row is
+    changed or taken back. What is there at or after ``known_until`` is shown to nobody.
 
-    ``kind`` and ``id`` go to ``/schemas``: the same data has the same id at any address.
+    ``kind`` and ``id`` go to ``/schemas``: the same data has the same id at any address. So do the
+    ``exchanges`` of a source that has this attribute: their names, as legs have them.
 
     >>> from toolkit.service import Simulated
     >>> source: MarketSource = Simulated(7)
