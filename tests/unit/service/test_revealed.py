@@ -100,6 +100,8 @@ def test_the_service_is_at_what_its_source_knows_and_goes_on_with_it(
         answer = client.get("dashboards/spread")
         assert parsedate_to_datetime(answer.headers["date"]).timestamp() == now
         assert answer.json()["ts"] == now
+        delayed = client.get("dashboards/spread", headers={"apikey": "demo-builder"}).json()
+        assert delayed["ts"] == now - 30
 
 
 def test_schemas_name_the_exchanges_of_a_live_source(client: httpx.Client) -> None:
