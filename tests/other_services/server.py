@@ -17,19 +17,26 @@ from toolkit.service.market.clock import Clock
 API_KEY = "key-of-the-other-services"
 """The one key that is valid."""
 
+HANGS_UP = object()
+
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A request: its path, its query, and its headers with names in lower case."""
+    """A request: its path, its query, its headers with names in lower case, and its body."""
 
     path: str
     parameters: Mapping[str, str]
     headers: Mapping[str, str]
+    method: str = "GET"
+    content: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A status, a body (a JSON value, or bytes as they go out) and further headers."""
+    """A status, a body (a JSON value, or bytes as they go out) and further headers.
+
+    `HANGS_UP` as a body ends the connection without a word.
+    """
 
     body: object
     status: int = 200
@@ -48,9 +55,9 @@ class Answering(Protocol):
 
 
 @contextmanager
-def serving(service: Answering) -> Iterator[str]:
+def serving(service: Answering, port: int = 0) -> Iterator[str]:
     """Serve for the length of a ``with`` block, which gets the base URL."""
-    server = _Server(service)
+    server = _Server(service, port)
     thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     try:
@@ -66,10 +73,10 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = False  # so that closing waits for them
     request_queue_size = 128
 
-    def __init__(self, service: Answering) -> None:
+    def __init__(self, service: Answering, port: int) -> None:
         self.service = service
         self._connections: set[socket.socket] = set()
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__(("127.0.0.1", port), _Handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         self._connections.add(request)
@@ -98,21 +105,24 @@ class _Handler(BaseHTTPRequestHandler):
         url = urlsplit(self.path)
         parameters = dict(parse_qsl(url.query, keep_blank_values=True))
         headers = {name.lower(): value for name, value in self.headers.items()}
-        answer = self.server.service.answer(Question(url.path, parameters, headers))
+        content = self.rfile.read(int(headers.get("content-length", 0)))
+        question = Question(url.path, parameters, headers, self.command, content)
+        answer = self.server.service.answer(question)
         body = answer.body
+        if body is HANGS_UP:
+            self.close_connection = True
+            return
         if not isinstance(body, bytes):
             body = json.dumps(body, separators=(",", ":")).encode()
-        self.send_response(answer.status)
-        for name, value in {"Content-Type": "application/json", **answer.headers}.items():
+        self.send_response_only(answer.status)
+        given = {"Content-Type": "application/json", "Date": self.date_time_string()}
+        for name, value in {**given, **answer.headers}.items():
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
 
-    def do_POST(self) -> None:
-        """Answer as to a GET: no kind takes anything."""
-        self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        self.do_GET()
+    do_POST = do_GET
 
     def date_time_string(self, timestamp: float | None = None) -> str:
         return (

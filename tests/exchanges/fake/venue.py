@@ -1,0 +1,222 @@
+"""What every exchange of the fake has: its markets, a clock, and what may be wrong with it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from email.utils import formatdate
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from tests.exchanges.truth import HOUR_S, LISTINGS, Listing, Row, Truth, written
+from tests.other_services.server import Answer
+
+HISTORY_S = 120 * 86_400  # of settlements
+PRICES = ("open", "high", "low", "close", "vwap")
+
+
+@dataclass
+class Trouble:
+    """What is wrong with an exchange, for requests whose path has ``only`` in it.
+
+    ``left`` counts down the requests that ``down`` and ``status`` meet, None is all of them.
+    ``missing``: ``[start, end)`` (s) of minutes that have no row. ``null_every``: of so many
+    minutes one has null for its prices. ``short_for_s``: how long a bar's volume is short after
+    its end. ``stamp_late_ms`` and ``published_late_s`` are of settlements.
+    """
+
+    down: Literal["", "reset", "silence", "html"] = ""
+    status: Literal[0, 403, 429, 451, 502, 503] = 0
+    retry_after: float | None = None
+    retry_after_as_date: bool = False
+    only: str = ""
+    left: int | None = None
+    skew_s: float = 0.0
+    page_cap: int = 1 << 40
+    reach_s: int = 0
+    null_every: int = 0
+    missing: tuple[tuple[int, int], ...] = ()
+    short_for_s: float = 0.0
+    stamp_late_ms: int | None = None
+    published_late_s: float = 1.0
+    open_last: bool = True
+    delisted: set[str] = field(default_factory=set)
+
+    def retry_after_text(self, now_s: float) -> str:
+        """Write ``retry_after`` (s), or the date that it is."""
+        seconds = self.retry_after or 0.0
+        at = formatdate(now_s + seconds, usegmt=True)
+        return at if self.retry_after_as_date else f"{seconds:.0f}"
+
+    def meets(self, path: str) -> bool:
+        """Return whether a request is refused or gets no answer, and count it."""
+        if not (self.down or self.status) or self.only not in path or self.left == 0:
+            return False
+        if self.left is not None:
+            self.left -= 1
+        return True
+
+
+@dataclass(frozen=True)
+class Settled:
+    """A settlement as an exchange publishes it."""
+
+    ts: int
+    stamp_ms: int
+    rate: str
+    hours: int
+
+
+class TooLongAgo(Exception):
+    """A window begins before what an exchange still has."""
+
+
+class Unknown(Exception):
+    """An exchange has no such market."""
+
+
+class Venue:
+    """One exchange. ``now_ms`` is its own clock; its answers are in the shapes of its own."""
+
+    name: ClassVar[str]
+    hosts: ClassVar[tuple[str, ...]]
+    flat: ClassVar[bool] = True
+    """Whether a minute without a trade has a row, with volume 0."""
+    stamps_ms: ClassVar[tuple[int, int]] = (0, 1)
+    """How late settlements are stamped."""
+
+    def __init__(self, truth: Truth, trouble: Trouble) -> None:
+        self.truth, self.trouble = truth, trouble
+        self.listings = [each for each in LISTINGS if each.exchange == self.name]
+        self.now_ms = 0
+
+    def answer(self, host: str, path: str, q: Mapping[str, Any]) -> object:
+        """Return the JSON of an answer, or an `Answer`."""
+        raise NotImplementedError
+
+    def too_long_ago(self) -> object:
+        """Return the answer to a window that begins too long ago."""
+        return Answer({"message": "too long ago"}, 400)
+
+    def unknown(self) -> object:
+        """Return the answer about a market that isn't listed."""
+        return Answer({"message": "NotFound"}, 404)
+
+    def market_id(self, listing: Listing) -> str:
+        """Return the exchange's own name of a market."""
+        return f"{coin(listing)}{listing.quote}"
+
+    def listed(self, *, spot: bool) -> Iterator[Listing]:
+        """Yield the markets of one kind that have begun; those that ended stay listed."""
+        for each in self.listings:
+            if (each.hours is None) == spot and self.truth.span(each)[0] * 1000 <= self.now_ms:
+                yield each
+
+    def trades(self, listing: Listing) -> bool:
+        """Return whether a market is open now."""
+        gone = f"{listing.symbol} {listing.leg}" in self.trouble.delisted
+        return not gone and self.now_ms < 1000 * self.truth.span(listing)[1]
+
+    def find(self, market_id: str, *, spot: bool) -> Listing:
+        """Return the market of an id."""
+        for each in self.listed(spot=spot):
+            if self.market_id(each) == market_id:
+                return each
+        raise Unknown(market_id)
+
+    def rows(
+        self, listing: Listing, start: float, end: float, limit: int, *, newest: bool = False
+    ) -> list[Row]:
+        """Return rows that start in ``[start, end)`` (s): the first ``limit``, or the newest."""
+        limit = min(int(limit), self.trouble.page_cap)
+        if self.trouble.reach_s and start < self.now_ms / 1000 - self.trouble.reach_s:
+            raise TooLongAgo
+        begins, ends = self.truth.span(listing)
+        now_s = self.now_ms // 1000
+        first = max(-(-int(start) // 60) * 60, begins)
+        last = min(int(end), now_s + (1 if self.trouble.open_last else -59), ends)
+        reach = 60 * limit * (1 if self.flat else 2)
+        if newest:
+            first = max(first, last // 60 * 60 - reach)
+        else:
+            last = min(last, first + reach)
+        found = [each for each in self._told(listing, first, last) if not self._hidden(each)]
+        return found[-limit:] if newest else found[:limit]
+
+    def closed(self, row: Row) -> bool:
+        """Return whether a bar is over."""
+        return 1000 * (row.ts + 60) <= self.now_ms
+
+    def settled(self, listing: Listing, start_ms: float, end_ms: float) -> list[Settled]:
+        """Return the settlements stamped in ``[start_ms, end_ms]``, oldest first."""
+        end = int(min(end_ms, self.now_ms) // 1000) + 1
+        start = max(int(start_ms // 1000) - HOUR_S, end - HISTORY_S)
+        found = []
+        for ts, rate, hours in self.truth.settled(listing, start, end):
+            stamp = 1000 * ts + self._late_ms(ts)
+            published = 1000 * (ts + self.trouble.published_late_s)
+            if start_ms <= stamp <= end_ms and max(stamp, published) <= self.now_ms:
+                found.append(Settled(ts, stamp, rate, hours))
+        return found
+
+    def hours(self, listing: Listing) -> int:
+        """Return the interval in force now (h)."""
+        return self.truth.interval_hours(listing, self.now_ms // 1000 + 1)
+
+    def next_ms(self, listing: Listing) -> int:
+        """Return when a market settles next (ms)."""
+        step = 3_600_000 * self.hours(listing)
+        return (self.now_ms // step + 1) * step
+
+    def price(self, listing: Listing) -> str:
+        """Return the last price, as text."""
+        now_s = self.now_ms // 1000
+        minutes = self.truth.minutes(listing, now_s - 120, now_s - 59)
+        return next(written(listing, minutes)).close if len(minutes.ts) else "1"
+
+    def _late_ms(self, ts: int) -> int:
+        least, most = self.stamps_ms
+        late = self.trouble.stamp_late_ms
+        return least + ts // HOUR_S * 7 % (most - least) if late is None else late
+
+    def _told(self, listing: Listing, first: int, last: int) -> Iterator[Row]:
+        """Write minutes: of the open one what there is so far, of the last ones perhaps less."""
+        minutes = self.truth.minutes(listing, first, last)
+        age_ms = self.now_ms - 1000 * minutes.ts
+        part = np.minimum(age_ms, 60_000) / 60_000
+        if self.trouble.short_for_s:
+            part = np.where(age_ms < 60_000 + 1000 * self.trouble.short_for_s, part * 0.75, part)
+        lots = np.where(part < 1, np.ceil(minutes.lots * part).astype(np.int64), minutes.lots)
+        trades = np.where(lots > 0, minutes.trades, 0)
+        now_open = age_ms < 60_000
+        close = np.where(now_open, minutes.vwap, minutes.close)
+        told = minutes._replace(close=close, lots=lots, trades=trades)
+        untraded = now_open & (lots == 0)
+        flat = {x: np.where(untraded, minutes.open, getattr(told, x)) for x in PRICES}
+        yield from written(listing, told._replace(**flat))
+
+    def _hidden(self, row: Row) -> bool:
+        missing = any(start <= row.ts < end for start, end in self.trouble.missing)
+        return missing or not (row.trades or self.flat)
+
+
+def coin(listing: Listing) -> str:
+    """Return the base as exchanges with lots of a thousand write it: ``1000PEPE``."""
+    return f"{listing.multiplier if listing.multiplier > 1 else ''}{listing.base}"
+
+
+def step(decimals: int) -> str:
+    """Write ``10 ** -decimals``: ``0.01``."""
+    return f"{10.0**-decimals:.{decimals}f}"
+
+
+def clock_ms(text: object, default: float) -> float:
+    """Read a time as a number, or as ISO text (s to ms where it is ISO)."""
+    if text is None or text == "":
+        return default
+    if re.fullmatch(r"-?[\d.]+", str(text)):
+        return float(str(text))
+    moment = np.datetime64(str(text).rstrip("Z"), "ms")
+    return float(moment.astype(np.int64))
