@@ -9,10 +9,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import parse_qsl, urlsplit
 
-from toolkit.service.market.clock import Clock
+if TYPE_CHECKING:
+    from toolkit.service.market.clock import Clock
 
 API_KEY = "key-of-the-other-services"
 """The one key that is valid."""

@@ -131,9 +131,9 @@ class Fake:
         if host not in self._venues:
             return Answer({"message": f"no exchange has the host {host}"}, 404)
         venue = self._venues[host]
-        venue.now_ms = int(1000 * (self.now() + venue.trouble.skew_s))
+        venue.host, venue.now_ms = host, int(1000 * (self.now() + venue.trouble.skew_s))
         try:
-            told = venue.answer(host, path, asked)
+            told = venue.answer(path, asked)
         except TooLongAgo:
             told = venue.too_long_ago()
         except Unknown:

@@ -9,9 +9,12 @@ import time
 from tests.exchanges.fake import Fake
 from tests.exchanges.truth import Truth
 
+ENDS = {signal.SIGINT, signal.SIGTERM}
+
 
 def main() -> None:
     """Print the address as the setting by which the toolkit finds it."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, ENDS)  # in the server's threads too
     parser = argparse.ArgumentParser(prog="python -m tests.exchanges.fake", description=__doc__)
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--seed", type=int, default=1)
@@ -22,7 +25,7 @@ def main() -> None:
     truth = Truth.eventful(today - 86_400, given.seed)
     with Fake(truth, lambda: time.time() - late_s, given.port) as fake:
         print(f"RAIL_EXCHANGES_AT={fake.at}", flush=True)  # noqa: T201 - what it is started for
-        signal.sigwait({signal.SIGINT, signal.SIGTERM})
+        signal.sigwait(ENDS)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tests.exchanges.fake.venue import Venue, step
+from tests.exchanges.fake.venue import Venue, number, step
 from tests.exchanges.truth import COINS, Listing
 from tests.other_services.server import Answer
 
@@ -17,10 +17,10 @@ class Binance(Venue):
     hosts = ("api.binance.com", "fapi.binance.com", "dapi.binance.com", "eapi.binance.com")
     stamps_ms = (0, 21)
 
-    def answer(self, host: str, path: str, q: Mapping[str, Any]) -> object:
+    def answer(self, path: str, q: Mapping[str, Any]) -> object:  # noqa: PLR0911 - a route each
         spot = path.startswith("/api/")
         match path.rpartition("/")[2]:
-            case "exchangeInfo" if host[0] in "de":
+            case "exchangeInfo" if self.host[0] in "de":
                 return {"timezone": "UTC", "serverTime": self.now_ms, "symbols": []}
             case "exchangeInfo":
                 symbols = [self.market(each) for each in self.listed(spot=spot)]
@@ -112,7 +112,7 @@ class Mexc(Venue):
     def market_id(self, listing: Listing) -> str:
         return f"{listing.base}{'' if listing.hours is None else '_'}{listing.quote}"
 
-    def answer(self, host: str, path: str, q: Mapping[str, Any]) -> object:
+    def answer(self, path: str, q: Mapping[str, Any]) -> object:  # noqa: PLR0911 - a route each
         match path.removeprefix("/api/").split("/"):
             case ["v3", "exchangeInfo"]:
                 return {"symbols": [self.spot(each) for each in self.listed(spot=True)]}
@@ -143,13 +143,13 @@ class Mexc(Venue):
             for row in rows
         ]
 
-    def chart(self, listing: Listing, q: Mapping[str, Any]) -> dict[str, list[float]]:
+    def chart(self, listing: Listing, q: Mapping[str, Any]) -> dict[str, list[float | None]]:
         end = int(q.get("end", self.now_ms // 1000)) + 1
         start = max(int(q.get("start", 0)), self.now_ms // 1000 - 30 * 86_400)
         rows = self.rows(listing, start, end, 2000, newest="start" not in q)
-        columns: dict[str, list[float]] = {"time": [row.ts for row in rows]}
+        columns: dict[str, list[float | None]] = {"time": [row.ts for row in rows]}
         for name in ("open", "close", "high", "low"):
-            columns[name] = [float(getattr(row, name)) for row in rows]
+            columns[name] = [number(getattr(row, name)) for row in rows]
         columns["vol"] = [float(row.contracts) for row in rows]
         columns["amount"] = [float(row.quote) for row in rows]
         return columns

@@ -16,7 +16,7 @@ class Bybit(Venue):
     name = "BYBIT"
     hosts = ("api.bybit.com",)
 
-    def answer(self, host: str, path: str, q: Mapping[str, Any]) -> object:
+    def answer(self, path: str, q: Mapping[str, Any]) -> object:
         category = q.get("category", "linear")
         spot = category == "spot"
         match path:
@@ -95,7 +95,7 @@ class Bitget(Venue):
     name = "BITGET"
     hosts = ("api.bitget.com",)
 
-    def answer(self, host: str, path: str, q: Mapping[str, Any]) -> object:
+    def answer(self, path: str, q: Mapping[str, Any]) -> object:
         linear = q.get("productType", "USDT-FUTURES") == "USDT-FUTURES"
         spot = "/spot/" in path
         match path.removeprefix("/api/v2/"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tests.exchanges.fake.venue import Venue, step
+from tests.exchanges.fake.venue import Venue, number, step
 from tests.exchanges.truth import Listing, Row
 from tests.other_services.server import Answer
 
@@ -19,7 +19,7 @@ class Gate(Venue):
     def market_id(self, listing: Listing) -> str:
         return listing.symbol
 
-    def answer(self, host: str, path: str, q: Mapping[str, Any]) -> object:
+    def answer(self, path: str, q: Mapping[str, Any]) -> object:  # noqa: PLR0911 - a route each
         match path.removeprefix("/api/v4/").split("/"):
             case ["spot", "time"]:
                 return {"server_time": self.now_ms}
@@ -133,7 +133,7 @@ class Kucoin(Venue):
             return f"{listing.base}-{listing.quote}"
         return f"{'XBT' if listing.base == 'BTC' else listing.base}{listing.quote}M"
 
-    def answer(self, host: str, path: str, q: Mapping[str, Any]) -> object:
+    def answer(self, path: str, q: Mapping[str, Any]) -> object:  # noqa: PLR0911 - a route each
         match path.removeprefix("/api/").split("/", 1)[1]:
             case "timestamp":
                 return self.done(self.now_ms)
@@ -167,11 +167,11 @@ class Kucoin(Venue):
             for row in rows[::-1]
         ]
 
-    def klines(self, listing: Listing, q: Mapping[str, Any]) -> list[list[float]]:
+    def klines(self, listing: Listing, q: Mapping[str, Any]) -> list[list[float | None]]:
         end = int(q.get("to", self.now_ms)) // 1000 + 1
         start = int(q["from"]) / 1000 if "from" in q else end - 200 * 60
         return [
-            [1000 * row.ts, *(float(each) for each in row.prices), int(row.contracts)]
+            [1000 * row.ts, *(number(each) for each in row.prices), int(row.contracts)]
             for row in self.rows(listing, start, end, 200)
         ]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tests.exchanges.fake.venue import Venue
+from tests.exchanges.fake.venue import Venue, number
 from tests.exchanges.truth import Listing
 from tests.other_services.server import Answer
 
@@ -29,8 +29,8 @@ class Hyperliquid(Venue):
             return f"@{140 + list(TOKENS).index(listing.base)}"
         return f"{'k' if listing.multiplier == 1000 else ''}{listing.base}"
 
-    def answer(self, host: str, path: str, q: Mapping[str, Any]) -> object:
-        match q.get("type"):
+    def answer(self, path: str, q: Mapping[str, Any]) -> object:  # noqa: PLR0911 - a route each
+        match q.get("type") if path == "/info" else None:
             case "meta" if "dex" not in q:
                 return self.perpetuals()[0]
             case "metaAndAssetCtxs" if "dex" not in q:
@@ -113,7 +113,7 @@ class Deribit(Venue):
     def market_id(self, listing: Listing) -> str:
         return f"{listing.base}_{listing.quote}{'' if listing.hours is None else '-PERPETUAL'}"
 
-    def answer(self, host: str, path: str, q: Mapping[str, Any]) -> object:
+    def answer(self, path: str, q: Mapping[str, Any]) -> object:
         name = str(q.get("instrument_name", ""))
         match path.removeprefix("/api/v2/public/"):
             case "get_time":
@@ -139,7 +139,7 @@ class Deribit(Venue):
     def chart(self, listing: Listing, q: Mapping[str, Any]) -> dict[str, Any]:
         start, end = int(q["start_timestamp"]), int(q["end_timestamp"])
         rows = self.rows(listing, start / 1000, end // 1000 + 1, 5000)
-        columns = {x: [float(getattr(row, x)) for row in rows] for x in NAMES}
+        columns = {x: [number(getattr(row, x)) for row in rows] for x in NAMES}
         cost = [float(row.quote) for row in rows]
         ticks = [1000 * row.ts for row in rows]
         return {**columns, "cost": cost, "ticks": ticks, "status": "ok" if rows else "no_data"}

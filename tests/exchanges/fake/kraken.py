@@ -1,4 +1,4 @@
-"""Kraken's two exchanges, and Coinbase: bars from the last hours alone, and none without a trade."""
+"""Kraken's two exchanges, which have the last hours alone, and Coinbase."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from tests.exchanges.fake.venue import Venue, clock_ms, step
+from tests.exchanges.fake.venue import Venue, clock_ms, number, step
 from tests.exchanges.truth import Listing, Row
 from tests.other_services.server import Answer
 
@@ -29,7 +29,7 @@ class Kraken(Venue):
             return f"{ASSETS[listing.base]}ZUSD"
         return f"{short}{listing.quote}"
 
-    def answer(self, host: str, path: str, q: Mapping[str, Any]) -> object:
+    def answer(self, path: str, q: Mapping[str, Any]) -> object:  # noqa: PLR0911 - a route each
         match path.split("/")[1:]:
             case ["0", "public", "AssetPairs"]:
                 pairs = {self.market_id(each): self.pair(each) for each in self.listed(spot=True)}
@@ -139,7 +139,7 @@ class Coinbase(Venue):
     def market_id(self, listing: Listing) -> str:
         return f"{listing.base}-{listing.quote}"
 
-    def answer(self, host: str, path: str, q: Mapping[str, Any]) -> object:
+    def answer(self, path: str, q: Mapping[str, Any]) -> object:
         match path.split("/")[1:]:
             case ["products"]:
                 return [self.product(each) for each in self.listed(spot=True)]
@@ -160,7 +160,7 @@ class Coinbase(Venue):
             return Answer({"message": message}, 400)
         rows = self.rows(listing, start, int(end) + 1, 300, newest=True)
         return [
-            [row.ts, *(float(getattr(row, x)) for x in ("low", "high", "open", "close", "volume"))]
+            [row.ts, *(number(getattr(row, x)) for x in ("low", "high", "open", "close", "volume"))]
             for row in rows[::-1]
         ]
 

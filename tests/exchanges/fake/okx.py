@@ -22,7 +22,7 @@ class Okx(Venue):
     def market_id(self, listing: Listing) -> str:
         return f"{listing.base}-{listing.quote}{'' if listing.hours is None else '-SWAP'}"
 
-    def answer(self, host: str, path: str, q: Mapping[str, Any]) -> object:
+    def answer(self, path: str, q: Mapping[str, Any]) -> object:  # noqa: PLR0911 - a route each
         match path.removeprefix("/api/v5/"):
             case "public/time":
                 return self.done([{"ts": str(self.now_ms)}])

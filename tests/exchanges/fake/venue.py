@@ -15,6 +15,7 @@ from tests.other_services.server import Answer
 
 HISTORY_S = 120 * 86_400  # of settlements
 PRICES = ("open", "high", "low", "close", "vwap")
+NULLS: Mapping[str, Any] = dict.fromkeys(PRICES)
 
 
 @dataclass
@@ -69,11 +70,11 @@ class Settled:
     hours: int
 
 
-class TooLongAgo(Exception):
+class TooLongAgo(Exception):  # noqa: N818 - no error of the fake
     """A window begins before what an exchange still has."""
 
 
-class Unknown(Exception):
+class Unknown(Exception):  # noqa: N818 - as above
     """An exchange has no such market."""
 
 
@@ -90,9 +91,9 @@ class Venue:
     def __init__(self, truth: Truth, trouble: Trouble) -> None:
         self.truth, self.trouble = truth, trouble
         self.listings = [each for each in LISTINGS if each.exchange == self.name]
-        self.now_ms = 0
+        self.host, self.now_ms = "", 0
 
-    def answer(self, host: str, path: str, q: Mapping[str, Any]) -> object:
+    def answer(self, path: str, q: Mapping[str, Any]) -> object:
         """Return the JSON of an answer, or an `Answer`."""
         raise NotImplementedError
 
@@ -143,7 +144,12 @@ class Venue:
         else:
             last = min(last, first + reach)
         found = [each for each in self._told(listing, first, last) if not self._hidden(each)]
-        return found[-limit:] if newest else found[:limit]
+        page = found[-limit:] if newest else found[:limit]
+        every = self.trouble.null_every
+        return [
+            each._replace(**NULLS) if every and each.ts // 60 % every == 0 else each
+            for each in page
+        ]
 
     def closed(self, row: Row) -> bool:
         """Return whether a bar is over."""
@@ -205,6 +211,11 @@ class Venue:
 def coin(listing: Listing) -> str:
     """Return the base as exchanges with lots of a thousand write it: ``1000PEPE``."""
     return f"{listing.multiplier if listing.multiplier > 1 else ''}{listing.base}"
+
+
+def number(text: str | None) -> float | None:
+    """Read a decimal as a number of JSON."""
+    return None if text is None else float(text)
 
 
 def step(decimals: int) -> str:
