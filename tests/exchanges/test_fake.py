@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -64,7 +65,8 @@ def reader_class(name: str) -> type[Any]:
 
     def fetch(self: Any, url: str, *arguments: Any, **options: Any) -> Any:
         there = f"{self.fake.at}/{url.removeprefix('https://')}"
-        return base.fetch(self, there, *arguments, **options)
+        self.answers.append(base.fetch(self, there, *arguments, **options))
+        return self.answers[-1]
 
     base = getattr(ccxt, name)
     told = {"fetch": fetch, "milliseconds": lambda self: int(1000 * self.fake.now())}
@@ -80,7 +82,7 @@ def reader(fake: Clocked) -> Iterator[Callable[[str], Any]]:
         exchange, _, market = leg.partition(".")
         name = (SPOT if market == "spot" else FUTURES)[exchange]
         made.append(reader_class(name)({"enableRateLimit": False, "timeout": 5_000}))
-        made[-1].fake = fake
+        made[-1].fake, made[-1].answers = fake, []
         return made[-1]
 
     yield read
@@ -480,3 +482,66 @@ def test_it_serves_until_ctrl_c_on_the_wall_clock() -> None:
             assert 86_400 < behind_s < 3 * 86_400
         finally:
             process.kill()
+
+
+SAMPLES = {"binanceusdm": "binance.json", "coinbaseexchange": "coinbase.json"}
+SAMPLES |= {"kucoinfutures": "kucoin.json"}
+COLUMNS = {"open", "high", "low", "close", "volume", "cost", "ticks", "time", "vol", "amount"}
+NEWER = {
+    *("contractType", "deliveryDate", "marginAsset", "instFamily", "status", "create_time"),
+    *("fundingRateGranularity", "contractValueTradePrecision", "openingDate"),
+}
+"""Fields of market lists that ccxt reads and the samples, which are older, haven't yet."""
+MARKET = re.compile(r"[A-Z]{6,}")
+
+
+def shape(told: Any) -> Any:
+    """The keys, the lengths and the kinds of an answer's values, of the first of many rows."""
+    if isinstance(told, dict):
+        return {
+            MARKET.sub("MARKET", key): shape(x[:1] if key in COLUMNS and isinstance(x, list) else x)
+            for key, x in told.items()
+        }
+    if isinstance(told, list):
+        rows = told[:1] if told and isinstance(told[0], list | dict) else told
+        return [shape(each) for each in rows]
+    if isinstance(told, int | float):
+        return "truth" if isinstance(told, bool) else "number"
+    return "nothing" if told is None else "text"
+
+
+def fields(told: Any, within: str = "") -> set[str]:
+    """The kinds of all fields of a market list by their names."""
+    if isinstance(told, dict):
+        return {x for key, each in told.items() for x in fields(each, MARKET.sub("MARKET", key))}
+    if isinstance(told, list):
+        return {x for each in told for x in fields(each, within)}
+    return {f"{within}: {shape(told)}"}
+
+
+@pytest.mark.parametrize("leg", LEGS)
+def test_raw_answers_have_the_shape_of_those_of_the_exchange(
+    real_data: Path, reader: Callable[[str], Any], leg: str
+) -> None:
+    exchange = reader(leg)
+    path = real_data / "exchanges" / SAMPLES.get(exchange.id, f"{exchange.id}.json")
+    if not path.exists():
+        pytest.skip(f"needs the raw answers of exchanges: {path}")
+    told = json.loads(path.read_text(encoding="utf-8"))
+    exchange.load_markets()
+    symbol = unified(listings(leg)[0])
+    for sample in told.get("fetchMarkets(raw)", ()):
+        real = fields(sample["response"])
+        like = max((fields(each) for each in exchange.answers), key=lambda each: len(each & real))
+        assert len(like & real) >= 10
+        assert {each.partition(":")[0] for each in like - real} <= NEWER
+    for method in ("fetchOHLCV", "fetchFundingRateHistory", "fetchTime"):
+        for sample in told.get(method, ()):
+            asked = sample["call"][1:2]
+            mine = sample["exchange"] == exchange.id and sample["source"] == "comment"
+            if mine and (not asked or (":" in asked[0]) is (":" in symbol)):
+                getattr(exchange, method)(*([symbol] if asked else ()))
+                found, real = shape(exchange.answers[-1]), shape(sample["response"])
+                if leg == "GATE.spot" and asked:
+                    found = [found[0][: len(real[0])]]  # the sample has not the mark yet
+                assert found == real

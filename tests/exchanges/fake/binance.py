@@ -84,7 +84,7 @@ class Binance(Venue):
             return {**told, "isSpotTradingAllowed": True, "permissions": []}
         perpetual = {"contractType": "PERPETUAL", "deliveryDate": 4133404800000}
         precision = {"pricePrecision": each.price_decimals, "quantityPrecision": each.lot[1]}
-        return told | perpetual | precision | {"pair": told["symbol"], "marginAsset": each.quote}
+        return told | perpetual | precision | {"marginAsset": each.quote}
 
     def quarterly(self, perpetual: dict[str, Any]) -> dict[str, Any]:
         """Return a contract that isn't perpetual: it has no funding, and is no leg."""

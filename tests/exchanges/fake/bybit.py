@@ -21,8 +21,9 @@ class Bybit(Venue):
         spot = category == "spot"
         match path:
             case "/v5/market/time":
-                text = str(self.now_ms // 1000)
-                return self.done({"timeSecond": text, "timeNano": f"{self.now_ms}000000"})
+                seconds, ms = str(self.now_ms // 1000), str(self.now_ms)
+                told = self.done({"timeSecond": seconds, "timeNano": f"{ms}000000"})
+                return {**told, "retCode": "0", "time": ms}
             case "/v5/market/instruments-info":
                 plain = category in {"spot", "linear"} and "status" not in q
                 listed = [self.market(each) for each in self.listed(spot=spot) if plain]

@@ -126,7 +126,8 @@ class Deribit(Venue):
             case "get_tradingview_chart_data":
                 return self.done(self.chart(self.find(name, spot="-" not in name), q))
             case "get_funding_rate_history":
-                return self.done(self.history(self.find(name, spot=False), q))
+                told = self.history(self.find(name, spot=False), q)
+                return {"jsonrpc": "2.0", "id": 7617, "result": told}
         return Answer({"error": {"code": -32601, "message": "Method not found"}}, 404)
 
     def done(self, result: object) -> dict[str, Any]:

@@ -74,14 +74,8 @@ class Okx(Venue):
     def told(self, each: Settled, q: Mapping[str, Any]) -> dict[str, str]:
         predicted = f"{float(each.rate) * 1.125:.10f}"  # fundingRate isn't what was paid
         rates = {"fundingRate": predicted, "realizedRate": each.rate}
-        stamp = {"fundingTime": str(each.stamp_ms), "formulaType": "noRate"}
-        return {
-            "instType": "SWAP",
-            "instId": q["instId"],
-            **rates,
-            "method": "next_period",
-            **stamp,
-        }
+        stamp = {"fundingTime": str(each.stamp_ms)}
+        return {"instType": "SWAP", "instId": q["instId"], **rates, **stamp}
 
     def current(self, listing: Listing, q: Mapping[str, Any]) -> dict[str, str]:
         next_ms, hours = self.next_ms(listing), self.hours(listing)
