@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -70,7 +70,8 @@ class Fake:
     ) -> None:
         self.now, self.at, self._port = now, "", port
         self.clock: Any = _Dated(now)
-        self.requests: list[Request] = []
+        self.requests: deque[Request] = deque(maxlen=20_000)
+        self._counted: Counter[tuple[str, int]] = Counter()
         self.trouble: dict[str, Trouble] = defaultdict(Trouble)
         self.truth = truth or Truth()
         venues = [each(self.truth, self.trouble[each.name]) for each in VENUES]
@@ -101,8 +102,10 @@ class Fake:
 
     def per_minute(self, exchange: str | None = None) -> Counter[int]:
         """Return how many requests came in each minute (its start, s), of one exchange or all."""
-        asked = (each for each in self.requests if exchange in {None, each.exchange})
-        return Counter(int(each.at_s) // 60 * 60 for each in asked)
+        counts: Counter[int] = Counter()
+        for (name, minute), count in self._counted.items():
+            counts[minute] += count if exchange in {None, name} else 0
+        return +counts
 
     def answer(self, question: Question) -> Answer:
         """Answer a request: by what is wrong, by a saved file, or as the exchange does."""
@@ -113,6 +116,7 @@ class Fake:
         exchange = venue.name if venue else host
         with self._lock:
             url = f"https://{host}{path}"
+            self._counted[exchange, int(self.now()) // 60 * 60] += 1
             self.requests.append(Request(self.now(), exchange, question.method, url, asked))
             trouble = self.trouble[exchange]
             refused = _refused(trouble, self.now()) if trouble.meets(path) else None

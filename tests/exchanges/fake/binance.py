@@ -128,7 +128,15 @@ class Mexc(Venue):
                 return self.done(self.chart(self.find(market, spot=False), q))
             case ["v1", "contract", "funding_rate", "history"]:
                 return self.done(self.history(self.find(q["symbol"], spot=False), q))
+            case ["v1", "contract", "funding_rate", market]:
+                return self.done(self.current(self.find(market, spot=False)))
         return Answer({"code": 404, "msg": "unknown path"}, 404)
+
+    def current(self, listing: Listing) -> dict[str, Any]:
+        stated = {"collectCycle": self.hours(listing), "nextSettleTime": self.next_ms(listing)}
+        rates = {"fundingRate": 1.4e-05, "maxFundingRate": 0.003, "minFundingRate": -0.003}
+        symbol = self.market_id(listing)
+        return {"symbol": symbol, **rates, **stated, "timestamp": self.now_ms}
 
     def done(self, data: object) -> dict[str, Any]:
         return {"success": True, "code": 0, "data": data}
