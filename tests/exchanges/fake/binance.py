@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tests.exchanges.fake.venue import Venue, number, step
-from tests.exchanges.truth import COINS, Listing
+from tests.exchanges.fake.venue import Venue, number
+from tests.exchanges.truth import Listing
 from tests.other_services.server import Answer
 
 
@@ -64,28 +64,6 @@ class Binance(Venue):
             for each in (found[:limit] if "startTime" in q else found[-limit:])
         ]
 
-    def market(self, each: Listing) -> dict[str, Any]:
-        tick, lot = step(each.price_decimals), step(each.lot[1])
-        filters = [
-            {"filterType": "PRICE_FILTER", "minPrice": tick, "maxPrice": "1e6", "tickSize": tick},
-            {"filterType": "LOT_SIZE", "minQty": lot, "maxQty": "1000000", "stepSize": lot},
-        ]
-        told = {
-            "symbol": self.market_id(each),
-            "status": "TRADING" if self.trades(each) else "BREAK",
-            "baseAsset": self.market_id(each).removesuffix(each.quote),
-            "quoteAsset": each.quote,
-            "baseAssetPrecision": 8,
-            "quotePrecision": 8,
-            "orderTypes": ["LIMIT", "MARKET"],
-            "filters": filters,
-        }
-        if each.hours is None:
-            return {**told, "isSpotTradingAllowed": True, "permissions": []}
-        perpetual = {"contractType": "PERPETUAL", "deliveryDate": 4133404800000}
-        precision = {"pricePrecision": each.price_decimals, "quantityPrecision": each.lot[1]}
-        return told | perpetual | precision | {"marginAsset": each.quote}
-
     def quarterly(self, perpetual: dict[str, Any]) -> dict[str, Any]:
         """Return a contract that isn't perpetual: it has no funding, and is no leg."""
         delivery = self.now_ms // 86_400_000 * 86_400_000 + 60 * 86_400_000
@@ -115,7 +93,7 @@ class Mexc(Venue):
     def answer(self, path: str, q: Mapping[str, Any]) -> object:  # noqa: PLR0911 - a route each
         match path.removeprefix("/api/").split("/"):
             case ["v3", "exchangeInfo"]:
-                return {"symbols": [self.spot(each) for each in self.listed(spot=True)]}
+                return {"symbols": [self.market(each) for each in self.listed(spot=True)]}
             case ["v3", "time"]:
                 return {"serverTime": self.now_ms}
             case ["v3", "klines"]:
@@ -123,7 +101,7 @@ class Mexc(Venue):
             case ["v1", "contract", "ping"]:
                 return self.done(self.now_ms)
             case ["v1", "contract", "detail"]:
-                return self.done([self.swap(each) for each in self.listed(spot=False)])
+                return self.done([self.market(each) for each in self.listed(spot=False)])
             case ["v1", "contract", "kline", market]:
                 return self.done(self.chart(self.find(market, spot=False), q))
             case ["v1", "contract", "funding_rate", "history"]:
@@ -172,37 +150,3 @@ class Mexc(Venue):
             for each in rows
         ]
         return {"pageSize": size, **pages, "currentPage": page, "resultList": told}
-
-    def spot(self, each: Listing) -> dict[str, Any]:
-        return {
-            "symbol": self.market_id(each),
-            "status": "1" if self.trades(each) else "2",
-            "baseAsset": each.base,
-            "quoteAsset": each.quote,
-            "baseAssetPrecision": COINS[each.base][2],
-            "quoteAssetPrecision": each.price_decimals,
-            "isSpotTradingAllowed": True,
-            "isMarginTradingAllowed": False,
-            "baseSizePrecision": "0",
-            "quoteAmountPrecision": "5",
-            "maxQuoteAmount": "5000000",
-            "makerCommission": "0",
-            "takerCommission": "0.0005",
-        }
-
-    def swap(self, each: Listing) -> dict[str, Any]:
-        return {
-            "symbol": self.market_id(each),
-            "displayNameEn": f"{each.symbol} SWAP",
-            "baseCoin": each.base,
-            "quoteCoin": each.quote,
-            "settleCoin": each.quote,
-            "contractSize": float(each.contract),
-            "priceUnit": 10.0**-each.price_decimals,
-            "volUnit": 1,
-            "minVol": 1,
-            "maxVol": 1000000,
-            "takerFeeRate": 0.0006,
-            "makerFeeRate": 0.0002,
-            "state": 0 if self.trades(each) else 3,
-        }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tests.exchanges.fake.venue import Venue, step
+from tests.exchanges.fake.venue import Venue
 from tests.exchanges.truth import Listing
 from tests.other_services.server import Answer
 
@@ -62,33 +62,6 @@ class Bybit(Venue):
             for each in found[::-1]
         ]
 
-    def market(self, each: Listing) -> dict[str, Any]:
-        tick, lot = step(each.price_decimals), step(each.lot[1])
-        told = {
-            "symbol": self.market_id(each),
-            "baseCoin": self.market_id(each).removesuffix(each.quote),
-            "quoteCoin": each.quote,
-            "status": "Trading" if self.trades(each) else "Closed",
-        }
-        if each.hours is None:
-            lots = {"basePrecision": lot, "quotePrecision": tick, "minOrderQty": lot}
-            lots |= {"maxOrderQty": "1000000", "minOrderAmt": "1", "maxOrderAmt": "4000000"}
-            spot = {"innovation": "0", "marginTrading": "none", "lotSizeFilter": lots}
-            return {**told, **spot, "priceFilter": {"tickSize": tick}}
-        return {
-            **told,
-            "contractType": "LinearPerpetual",
-            "launchTime": "1585526400000",
-            "deliveryTime": "0",
-            "priceScale": str(each.price_decimals),
-            "leverageFilter": {"minLeverage": "1", "maxLeverage": "100.00"},
-            "priceFilter": {"minPrice": tick, "maxPrice": "1999999.80", "tickSize": tick},
-            "lotSizeFilter": {"maxOrderQty": "1000000", "minOrderQty": lot, "qtyStep": lot},
-            "unifiedMarginTrade": True,
-            "fundingInterval": 60 * self.hours(each),
-            "settleCoin": each.quote,
-        }
-
 
 class Bitget(Venue):
     """Has a page for the last days and one for the past. Settlements are found by page alone."""
@@ -139,28 +112,3 @@ class Bitget(Venue):
             {"symbol": q["symbol"], "fundingRate": each.rate, "fundingTime": str(each.stamp_ms)}
             for each in newest[(page - 1) * size : page * size]
         ]
-
-    def market(self, each: Listing) -> dict[str, Any]:
-        told = {"symbol": self.market_id(each), "baseCoin": each.base, "quoteCoin": each.quote}
-        fees = {"takerFeeRate": "0.0006", "makerFeeRate": "0.0002", "minTradeUSDT": "5"}
-        price, lot = str(each.price_decimals), str(each.lot[1])
-        if each.hours is None:
-            state = "online" if self.trades(each) else "offline"
-            spot = {"minTradeAmount": "0", "maxTradeAmount": "1000000", "status": state}
-            precision = {"pricePrecision": price, "quantityPrecision": lot, "quotePrecision": "8"}
-            return told | fees | spot | precision
-        return {
-            **told,
-            **fees,
-            "supportMarginCoins": [each.quote],
-            "minTradeNum": step(each.lot[1]),
-            "priceEndStep": "1",
-            "pricePlace": price,
-            "volumePlace": lot,
-            "sizeMultiplier": step(each.lot[1]),
-            "symbolType": "perpetual",
-            "symbolStatus": "normal" if self.trades(each) else "off",
-            "fundInterval": str(self.hours(each)),
-            "minLever": "1",
-            "maxLever": "125",
-        }

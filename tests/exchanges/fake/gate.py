@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tests.exchanges.fake.venue import Venue, number, step
+from tests.exchanges.fake.venue import Venue, number
 from tests.exchanges.truth import Listing, Row
 from tests.other_services.server import Answer
 
@@ -26,11 +26,11 @@ class Gate(Venue):
             case ["spot", "currencies"] | ["margin", "currency_pairs"] | ["options", _]:
                 return []
             case ["spot", "currency_pairs"]:
-                return [self.pair(each) for each in self.listed(spot=True)]
+                return [self.market(each) for each in self.listed(spot=True)]
             case ["spot", "candlesticks"]:
                 return self.candles(self.find(q["currency_pair"], spot=True), q, 1000)
             case ["futures", "usdt", "contracts"]:
-                return [self.contract(each) for each in self.listed(spot=False)]
+                return [self.market(each) for each in self.listed(spot=False)]
             case ["futures", "usdt", "candlesticks"]:
                 return self.candles(self.find(q["contract"], spot=False), q, 2000)
             case ["futures", "usdt", "funding_rate"]:
@@ -75,48 +75,6 @@ class Gate(Venue):
         found = self.settled(listing, 1000 * int(q.get("from", 0)), end)[-limit:]
         return [{"r": each.rate, "t": each.stamp_ms // 1000} for each in found[::-1]]
 
-    def pair(self, each: Listing) -> dict[str, Any]:
-        return {
-            "id": self.market_id(each),
-            "base": each.base,
-            "quote": each.quote,
-            "fee": "0.2",
-            "min_base_amount": step(each.lot[1]),
-            "min_quote_amount": "1",
-            "amount_precision": each.lot[1],
-            "precision": each.price_decimals,
-            "trade_status": "tradable" if self.trades(each) else "untradable",
-            "sell_start": 1516378650,
-            "buy_start": 1516378650,
-        }
-
-    def contract(self, each: Listing) -> dict[str, Any]:
-        price = self.price(each)
-        return {
-            "name": self.market_id(each),
-            "type": "direct",
-            "quanto_multiplier": each.contract,
-            "order_price_deviate": "0.5",
-            "mark_type": "index",
-            "last_price": price,
-            "mark_price": price,
-            "index_price": price,
-            "funding_rate_indicative": "0.000219",
-            "funding_offset": 0,
-            "in_delisting": not self.trades(each),
-            "status": "trading" if self.trades(each) else "delisted",
-            "interest_rate": "0.0003",
-            "order_price_round": step(each.price_decimals),
-            "order_size_min": 1,
-            "order_size_max": 1000000,
-            "funding_interval": 3600 * self.hours(each),
-            "funding_rate": "0.002053",
-            "funding_next_apply": self.next_ms(each) // 1000,
-            "leverage_min": "1",
-            "leverage_max": "100",
-            "create_time": 1545235200,
-        }
-
 
 OHLC = ("open", "high", "low", "close")
 
@@ -133,12 +91,16 @@ class Kucoin(Venue):
             return f"{listing.base}-{listing.quote}"
         return f"{'XBT' if listing.base == 'BTC' else listing.base}{listing.quote}M"
 
+    def values(self, listing: Listing) -> dict[str, Any]:
+        short = self.market_id(listing).removesuffix(f"{listing.quote}M")
+        return {**super().values(listing), "short": short}
+
     def answer(self, path: str, q: Mapping[str, Any]) -> object:  # noqa: PLR0911 - a route each
         match path.removeprefix("/api/").split("/", 1)[1]:
             case "timestamp":
                 return self.done(self.now_ms)
             case "symbols":
-                return self.done([self.pair(each) for each in self.listed(spot=True)])
+                return self.done([self.market(each) for each in self.listed(spot=True)])
             case "currencies":
                 return self.done([])
             case "market/allTickers":
@@ -146,7 +108,7 @@ class Kucoin(Venue):
             case "market/candles":
                 return self.done(self.candles(self.find(q["symbol"], spot=True), q))
             case "contracts/active":
-                return self.done([self.contract(each) for each in self.listed(spot=False)])
+                return self.done([self.market(each) for each in self.listed(spot=False)])
             case "kline/query":
                 return self.done(self.klines(self.find(q["symbol"], spot=False), q))
             case "contract/funding-rates":
@@ -181,43 +143,3 @@ class Kucoin(Venue):
             {"symbol": q["symbol"], "fundingRate": float(x.rate), "timepoint": x.stamp_ms}
             for x in found[::-1][: min(100, self.trouble.page_cap)]
         ]
-
-    def pair(self, each: Listing) -> dict[str, Any]:
-        return {
-            "symbol": self.market_id(each),
-            "name": self.market_id(each),
-            "baseCurrency": each.base,
-            "quoteCurrency": each.quote,
-            "baseMinSize": step(each.lot[1]),
-            "baseMaxSize": "1000000",
-            "quoteMinSize": "0.1",
-            "quoteMaxSize": "99999999",
-            "baseIncrement": step(each.lot[1]),
-            "quoteIncrement": step(each.price_decimals),
-            "priceIncrement": step(each.price_decimals),
-            "isMarginEnabled": False,
-            "enableTrading": self.trades(each),
-        }
-
-    def contract(self, each: Listing) -> dict[str, Any]:
-        return {
-            "symbol": self.market_id(each),
-            "type": "FFWCSX",
-            "firstOpenDate": 1591086000000,
-            "expireDate": None,
-            "baseCurrency": "XBT" if each.base == "BTC" else each.base,
-            "quoteCurrency": each.quote,
-            "settleCurrency": each.quote,
-            "maxOrderQty": 1000000,
-            "maxPrice": 1000000.0,
-            "lotSize": 1,
-            "tickSize": 10.0**-each.price_decimals,
-            "multiplier": float(each.contract),
-            "takerFeeRate": 0.0006,
-            "makerFeeRate": 0.0002,
-            "isInverse": False,
-            "status": "Open" if self.trades(each) else "Closed",
-            "fundingRateGranularity": 3_600_000 * self.hours(each),
-            "nextFundingRateTime": self.next_ms(each) - self.now_ms,
-            "maxLeverage": 100,
-        }

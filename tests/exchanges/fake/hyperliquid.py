@@ -75,30 +75,22 @@ class Hyperliquid(Venue):
             for x in found[:limit]
         ]
 
+    def values(self, listing: Listing) -> dict[str, Any]:
+        at = [*TOKENS, listing.base].index(listing.base)
+        tokens = {"token": at + 1, "index": at, "token_name": TOKENS.get(listing.base, "")}
+        return {**super().values(listing), **tokens}
+
     def perpetuals(self) -> list[Any]:
-        universe, contexts = [], []
-        for each in self.listed(spot=False):
-            gone = {} if self.trades(each) else {"isDelisted": True}
-            asset = {"szDecimals": each.lot[1], "name": self.market_id(each), "maxLeverage": 50}
-            universe.append({**asset, "onlyIsolated": False, **gone})
-            price = self.price(each)
-            volumes = {"dayNtlVlm": "9450588.2273", "openInterest": "10764.48"}
-            prices = dict.fromkeys(("markPx", "midPx", "oraclePx", "prevDayPx"), price)
-            rates = {"funding": "0.0000198", "premium": "0.00055561", "impactPxs": [price, price]}
-            contexts.append(volumes | prices | rates)
-        return [{"universe": universe}, contexts]
+        listed = list(self.listed(spot=False))
+        universe = [self.market(each) for each in listed]
+        return [{"universe": universe}, [self.market(each, "context") for each in listed]]
 
     def spot(self) -> list[Any]:
-        tokens = [{"name": "USDC", "szDecimals": 8, "weiDecimals": 8, "index": 0}]
-        universe, contexts = [], []
-        for at, each in enumerate(self.listed(spot=True), 1):
-            sizes = {"szDecimals": each.lot[1], "weiDecimals": 10}
-            tokens.append({"name": TOKENS[each.base], **sizes, "index": at})
-            market = {"tokens": [at, 0], "name": self.market_id(each), "index": at - 1}
-            universe.append({**market, "isCanonical": False})
-            prices = dict.fromkeys(("markPx", "midPx", "prevDayPx"), self.price(each))
-            contexts.append({"dayNtlVlm": "8906.0", "circulatingSupply": "1", **prices})
-        return [{"tokens": tokens, "universe": universe}, contexts]
+        listed = list(self.listed(spot=True))
+        dollar = {"name": "USDC", "szDecimals": 8, "weiDecimals": 8, "index": 0}
+        tokens = [dollar, *(self.market(each, "token") for each in listed)]
+        meta = {"tokens": tokens, "universe": [self.market(each) for each in listed]}
+        return [meta, [self.market(each, "spot_context") for each in listed]]
 
 
 NAMES = ("open", "high", "low", "close", "volume")
@@ -122,7 +114,7 @@ class Deribit(Venue):
                 return self.done([])
             case "get_instruments":
                 listed = [*self.listed(spot=True), *self.listed(spot=False)]
-                return self.done([self.instrument(each) for each in listed])
+                return self.done([self.market(each) for each in listed])
             case "get_tradingview_chart_data":
                 return self.done(self.chart(self.find(name, spot="-" not in name), q))
             case "get_funding_rate_history":
@@ -156,24 +148,3 @@ class Deribit(Venue):
                 interest = {"interest_8h": eight, "interest_1h": float(each.rate)}
                 told.append({"timestamp": each.stamp_ms, **prices, **interest})
         return told[: min(744, self.trouble.page_cap)]
-
-    def instrument(self, each: Listing) -> dict[str, Any]:
-        swap = each.hours is not None
-        told = {
-            "tick_size": 10.0**-each.price_decimals,
-            "taker_commission": 0.0005,
-            "maker_commission": 0.0,
-            "quote_currency": each.quote,
-            "min_trade_amount": 10.0 ** -each.lot[1],
-            "kind": "future" if swap else "spot",
-            "is_active": self.trades(each),
-            "instrument_name": self.market_id(each),
-            "creation_timestamp": 1534242287000,
-            "counter_currency": each.quote,
-            "contract_size": 10.0 ** -each.lot[1],
-            "base_currency": each.base,
-        }
-        if swap:
-            told |= {"settlement_period": "perpetual", "settlement_currency": each.quote}
-            told |= {"expiration_timestamp": 32503708800000, "future_type": "linear"}
-        return told

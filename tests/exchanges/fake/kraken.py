@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from tests.exchanges.fake.venue import Venue, clock_ms, number, step
+from tests.exchanges.fake.venue import SHORT, Venue, clock_ms, number
 from tests.exchanges.truth import Listing, Row
 from tests.other_services.server import Answer
 
 ASSETS = {"BTC": "XXBT", "ETH": "XETH", "XRP": "XXRP", "DOGE": "XXDG", "LTC": "XLTC"}
-SHORT = {"BTC": "XBT", "DOGE": "XDG"}
 
 
 class Kraken(Venue):
@@ -32,7 +31,7 @@ class Kraken(Venue):
     def answer(self, path: str, q: Mapping[str, Any]) -> object:  # noqa: PLR0911 - a route each
         match path.split("/")[1:]:
             case ["0", "public", "AssetPairs"]:
-                pairs = {self.market_id(each): self.pair(each) for each in self.listed(spot=True)}
+                pairs = {self.market_id(each): self.market(each) for each in self.listed(spot=True)}
                 return self.done(pairs)
             case ["0", "public", "Assets"]:
                 return self.done({})
@@ -41,13 +40,18 @@ class Kraken(Venue):
             case ["0", "public", "OHLC"]:
                 return self.done(self.ohlc(self.find(q["pair"], spot=True), q))
             case ["derivatives", "api", "v3", "instruments"]:
-                listed = [self.instrument(each) for each in self.listed(spot=False)]
+                listed = [self.market(each) for each in self.listed(spot=False)]
                 return {"result": "success", "instruments": listed, "serverTime": self.iso()}
             case ["derivatives", "api", "v4", "historicalfundingrates"]:
                 return {"rates": self.rates(self.find(q["symbol"], spot=False))}
             case ["api", "charts", "v1", "trade", market, "1m"]:
                 return self.chart(self.find(market, spot=False), q)
         return Answer({"error": ["EGeneral:Unknown method"]}, 404)
+
+    def values(self, listing: Listing) -> dict[str, Any]:
+        quote = "ZUSD" if listing.quote == "USD" else listing.quote
+        asset = ASSETS.get(listing.base, listing.base)
+        return {**super().values(listing), "asset": asset, "quote_asset": quote}
 
     def done(self, result: object) -> dict[str, Any]:
         return {"error": [], "result": result}
@@ -93,41 +97,6 @@ class Kraken(Venue):
             for each in self.settled(listing, 0, self.now_ms)[-700:]
         ]
 
-    def pair(self, each: Listing) -> dict[str, Any]:
-        short = SHORT.get(each.base, each.base)
-        return {
-            "altname": f"{short}{each.quote}",
-            "wsname": f"{short}/{each.quote}",
-            "aclass_base": "currency",
-            "base": ASSETS.get(each.base, each.base),
-            "aclass_quote": "currency",
-            "quote": "ZUSD" if each.quote == "USD" else each.quote,
-            "lot": "unit",
-            "pair_decimals": each.price_decimals,
-            "lot_decimals": 8,
-            "lot_multiplier": 1,
-            "leverage_buy": [],
-            "leverage_sell": [],
-            "fees": [[0, 0.26], [50000, 0.24]],
-            "fees_maker": [[0, 0.16], [50000, 0.14]],
-            "fee_volume_currency": "ZUSD",
-            "ordermin": step(each.lot[1]),
-            "status": "online" if self.trades(each) else "cancel_only",
-        }
-
-    def instrument(self, each: Listing) -> dict[str, Any]:
-        return {
-            "symbol": self.market_id(each),
-            "type": "flexible_futures",
-            "tickSize": 10.0**-each.price_decimals,
-            "contractSize": 1,
-            "tradeable": self.trades(each),
-            "contractValueTradePrecision": each.lot[1],
-            "marginLevels": [{"contracts": 0, "initialMargin": 0.02, "maintenanceMargin": 0.01}],
-            "openingDate": "2022-03-22T15:00:00.000Z",
-            "tags": [],
-        }
-
 
 class Coinbase(Venue):
     """Newest first, at most 300 minutes a call (more is an error), none without a trade."""
@@ -142,7 +111,7 @@ class Coinbase(Venue):
     def answer(self, path: str, q: Mapping[str, Any]) -> object:
         match path.split("/")[1:]:
             case ["products"]:
-                return [self.product(each) for each in self.listed(spot=True)]
+                return [self.market(each) for each in self.listed(spot=True)]
             case ["currencies"]:
                 return []
             case ["time"]:
@@ -163,22 +132,3 @@ class Coinbase(Venue):
             [row.ts, *(number(getattr(row, x)) for x in ("low", "high", "open", "close", "volume"))]
             for row in rows[::-1]
         ]
-
-    def product(self, each: Listing) -> dict[str, Any]:
-        return {
-            "id": self.market_id(each),
-            "base_currency": each.base,
-            "quote_currency": each.quote,
-            "quote_increment": step(each.price_decimals),
-            "base_increment": step(each.lot[1]),
-            "display_name": f"{each.base}/{each.quote}",
-            "min_market_funds": "1",
-            "margin_enabled": False,
-            "post_only": False,
-            "limit_only": False,
-            "cancel_only": False,
-            "trading_disabled": False,
-            "status": "online" if self.trades(each) else "delisted",
-            "status_message": "",
-            "auction_mode": False,
-        }

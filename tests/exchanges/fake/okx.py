@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tests.exchanges.fake.venue import Settled, Venue, step
+from tests.exchanges.fake.venue import Settled, Venue
 from tests.exchanges.truth import Listing
 from tests.other_services.server import Answer
 
@@ -37,7 +37,7 @@ class Okx(Venue):
             case "public/funding-rate-history":
                 return self.done(self.history(q))
             case "public/funding-rate":
-                return self.done([self.current(self.find(q["instId"], spot=False), q)])
+                return self.done([self.market(self.find(q["instId"], spot=False), "rate")])
         return Answer({"code": "404", "msg": "unknown path", "data": []}, 404)
 
     def done(self, data: object) -> dict[str, Any]:
@@ -76,45 +76,3 @@ class Okx(Venue):
         rates = {"fundingRate": predicted, "realizedRate": each.rate}
         stamp = {"fundingTime": str(each.stamp_ms)}
         return {"instType": "SWAP", "instId": q["instId"], **rates, **stamp}
-
-    def current(self, listing: Listing, q: Mapping[str, Any]) -> dict[str, str]:
-        next_ms, hours = self.next_ms(listing), self.hours(listing)
-        return {
-            "instType": "SWAP",
-            "instId": q["instId"],
-            "fundingRate": "0.0001875391284828",
-            "fundingTime": str(next_ms),
-            "method": "next_period",
-            "nextFundingRate": "0.0002608059239328",
-            "nextFundingTime": str(next_ms + 3_600_000 * hours),
-            "settFundingRate": "0.0001699799259033",
-            "settState": "settled",
-            "ts": str(self.now_ms),
-        }
-
-    def market(self, each: Listing) -> dict[str, Any]:
-        swap = each.hours is not None
-        return {
-            "alias": "",
-            "baseCcy": "" if swap else each.base,
-            "category": "1",
-            "ctMult": "1" if swap else "",
-            "ctType": "linear" if swap else "",
-            "ctVal": each.contract if swap else "",
-            "ctValCcy": each.base if swap else "",
-            "expTime": "",
-            "instFamily": f"{each.base}-{each.quote}" if swap else "",
-            "instId": self.market_id(each),
-            "instType": "SWAP" if swap else "SPOT",
-            "lever": "10",
-            "listTime": "1548133413000",
-            "lotSz": "1" if swap else step(each.lot[1]),
-            "minSz": "1" if swap else step(each.lot[1]),
-            "optType": "",
-            "quoteCcy": "" if swap else each.quote,
-            "settleCcy": each.quote if swap else "",
-            "state": "live" if self.trades(each) else "suspend",
-            "stk": "",
-            "tickSz": step(each.price_decimals),
-            "uly": f"{each.base}-{each.quote}" if swap else "",
-        }

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from email.utils import formatdate
+from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -15,6 +17,12 @@ from tests.other_services.server import Answer
 
 HISTORY_S = 120 * 86_400  # of settlements
 PRICES = ("open", "high", "low", "close", "vwap")
+UNITS = {"min": 60, "s": 3_600, "ms": 3_600_000}  # an hour's
+SHORT = {"BTC": "XBT", "DOGE": "XDG"}
+TEMPLATES = json.loads((Path(__file__).parent / "markets.json").read_text(encoding="utf-8"))
+"""Entries of market lists: ``{name}`` is text, ``=name`` the value, ``?`` chooses by what trades.
+"""
+OMITTED = object()
 NULLS: Mapping[str, Any] = dict.fromkeys(PRICES)
 
 
@@ -127,6 +135,40 @@ class Venue:
                 return each
         raise Unknown(market_id)
 
+    def market(self, listing: Listing, part: str = "") -> dict[str, Any]:
+        """Return a market as the exchange's list has it, or another part of `markets.json`."""
+        part = part or ("spot" if listing.hours is None else "futures")
+        told: dict[str, Any] = _filled(TEMPLATES[f"{self.name}.{part}"], self.values(listing))
+        return told
+
+    def values(self, listing: Listing) -> dict[str, Any]:
+        """Return what the templates of `markets.json` name."""
+        hours, next_ms = self.hours(listing) or 8, self.next_ms(listing)
+        base, quote, contract = listing.base, listing.quote, listing.contract or "1"
+        decimals, (_, lot_decimals) = listing.price_decimals, listing.lot
+        intervals = {f"interval_{x}": hours * y for x, y in UNITS.items()}
+        return {
+            "id": self.market_id(listing),
+            "base": base,
+            "quote": quote,
+            "contract": contract,
+            "coin": coin(listing),
+            "short": SHORT.get(base, base),
+            "hours": hours,
+            **intervals,
+            "tick": step(decimals),
+            "price_decimals": decimals,
+            "price": self.price(listing),
+            "lot": step(lot_decimals),
+            "lot_decimals": lot_decimals,
+            "now_ms": self.now_ms,
+            "next_ms": next_ms,
+            "next_s": next_ms // 1000,
+            "next_in_ms": next_ms - self.now_ms,
+            "after_next_ms": next_ms + 3_600_000 * hours,
+            "trades": self.trades(listing),
+        }
+
     def rows(
         self, listing: Listing, start: float, end: float, limit: int, *, newest: bool = False
     ) -> list[Row]:
@@ -173,8 +215,8 @@ class Venue:
 
     def next_ms(self, listing: Listing) -> int:
         """Return when a market settles next (ms)."""
-        step = 3_600_000 * self.hours(listing)
-        return (self.now_ms // step + 1) * step
+        interval_ms = 3_600_000 * (self.hours(listing) or 8)
+        return (self.now_ms // interval_ms + 1) * interval_ms
 
     def price(self, listing: Listing) -> str:
         """Return the last price, as text."""
@@ -211,6 +253,24 @@ class Venue:
 def coin(listing: Listing) -> str:
     """Return the base as exchanges with lots of a thousand write it: ``1000PEPE``."""
     return f"{listing.multiplier if listing.multiplier > 1 else ''}{listing.base}"
+
+
+def _filled(template: Any, values: Mapping[str, Any]) -> Any:
+    match template:
+        case dict():
+            told = {name: _filled(each, values) for name, each in template.items()}
+            return {name: each for name, each in told.items() if each is not OMITTED}
+        case ["?", trading, gone]:
+            chosen = trading if values["trades"] else gone
+            return OMITTED if chosen is None else chosen
+        case list():
+            return [_filled(each, values) for each in template]
+        case str() if template.startswith("="):
+            value = values[template[1:]]
+            return float(value) if isinstance(value, str) else value
+        case str():
+            return template.format_map(values)
+    return template
 
 
 def number(text: str | None) -> float | None:
