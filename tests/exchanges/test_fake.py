@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
-from urllib.error import HTTPError
+from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode
 from urllib.request import Request, urlopen
 
@@ -466,6 +466,18 @@ def test_a_saved_file_is_answered_again_whatever_the_time(tmp_path: Path) -> Non
         assert ask(fake, "api.hyperliquid.xyz/info", **asked)[2] == [1]
         assert ask(fake, "api.hyperliquid.xyz/info", **asked, endTime=1795800000001)[2] == [1]
         assert ask(fake, "api.hyperliquid.xyz/info", **{**asked, "coin": "ETH"})[0] == 404
+
+
+def test_a_fake_that_is_gone_comes_back_at_its_address() -> None:
+    fake = Clocked(Truth())
+    place = "api.kraken.com/0/public/Time"
+    with fake:
+        at = fake.at
+    with pytest.raises(URLError):
+        ask(fake, place)
+    with fake:
+        assert fake.at == at
+        assert ask(fake, place)[2]["result"]["unixtime"] == NOW
 
 
 def test_it_serves_until_ctrl_c_on_the_wall_clock() -> None:

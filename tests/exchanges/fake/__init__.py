@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections import Counter, defaultdict, deque
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -33,6 +33,7 @@ VENUES: tuple[type[Venue], ...] = (
     *(Binance, Bybit, Okx, Kraken, Coinbase, Hyperliquid),
     *(Gate, Kucoin, Bitget, Deribit, Mexc),
 )
+KEPT_REQUESTS = 20_000
 HTML = b"<!DOCTYPE html><html><head><title>Just a moment...</title></head><body></body></html>"
 
 
@@ -59,10 +60,10 @@ class _Dated:
 class Fake:
     """Exchanges over a truth, by a clock that tests step; ``trouble`` is by name, in upper case.
 
-    >>> with Fake(Truth(), now=lambda: 1795651200.0) as fake:  # doctest: +SKIP
+    >>> with Fake(Truth(), now=lambda: 1795651200.0) as fake:
     ...     fake.trouble["KRAKEN"].down = "reset"
-    ...     fake.at
-    'http://127.0.0.1:40123'
+    ...     print(fake.at.rpartition(":")[0])
+    http://127.0.0.1
     """
 
     def __init__(
@@ -70,13 +71,13 @@ class Fake:
     ) -> None:
         self.now, self.at, self._port = now, "", port
         self.clock: Any = _Dated(now)
-        self.requests: deque[Request] = deque(maxlen=20_000)
+        self.requests: list[Request] = []  # of the last ones
         self._counted: Counter[tuple[str, int]] = Counter()
         self.trouble: dict[str, Trouble] = defaultdict(Trouble)
         self.truth = truth or Truth()
         venues = [each(self.truth, self.trouble[each.name]) for each in VENUES]
         self._venues = {host: venue for venue in venues for host in venue.hosts}
-        self._saved: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+        self._saved: dict[tuple[str, ...], list[dict[str, Any]]] | None = None
         self._lock = threading.Lock()
         self._closing = threading.Event()
         self._open = ExitStack()
@@ -85,6 +86,7 @@ class Fake:
     def replaying(cls, path: Path, now: Callable[[], float] = time.time) -> Self:
         """Answer what a file saved by `rail serve --check-exchanges --save` holds, and no more."""
         fake = cls(now=now)
+        fake._saved = {}
         for line in path.read_text(encoding="utf-8").splitlines():
             saved = json.loads(line)
             url = urlsplit(saved["url"])
@@ -93,7 +95,9 @@ class Fake:
         return fake
 
     def __enter__(self) -> Self:
+        self._closing.clear()
         self.at = self._open.enter_context(serving(self, self._port))
+        self._port = int(self.at.rpartition(":")[2])  # entered again, it is at the same address
         self._open.callback(self._closing.set)  # before the server waits for its threads
         return self
 
@@ -117,6 +121,7 @@ class Fake:
         with self._lock:
             url = f"https://{host}{path}"
             self._counted[exchange, int(self.now()) // 60 * 60] += 1
+            del self.requests[:-KEPT_REQUESTS]
             self.requests.append(Request(self.now(), exchange, question.method, url, asked))
             trouble = self.trouble[exchange]
             refused = _refused(trouble, self.now()) if trouble.meets(path) else None
@@ -130,11 +135,13 @@ class Fake:
         return Answer(answer.body, answer.status, {"Date": date, **answer.headers})
 
     def _told(self, host: str, path: str, asked: dict[str, Any]) -> Answer:
-        if self._saved:
-            return self._replayed(host, path, asked)
+        if self._saved is not None:
+            saved = self._saved.get(_question(host, path, asked))
+            return _replayed(saved) if saved else Answer({"message": f"not saved: {asked}"}, 404)
         if host not in self._venues:
             return Answer({"message": f"no exchange has the host {host}"}, 404)
         venue = self._venues[host]
+        venue.trouble = self.trouble[venue.name]
         venue.host, venue.now_ms = host, int(1000 * (self.now() + venue.trouble.skew_s))
         try:
             told = venue.answer(path, asked)
@@ -144,14 +151,13 @@ class Fake:
             told = venue.unknown()
         return told if isinstance(told, Answer) else Answer(told)
 
-    def _replayed(self, host: str, path: str, asked: dict[str, Any]) -> Answer:
-        saved = self._saved.get(_question(host, path, asked))
-        if not saved:
-            return Answer({"message": f"not saved: {host}{path} {asked}"}, 404)
-        told = saved.pop(0) if len(saved) > 1 else saved[0]
-        left_out = {"content-length", "content-encoding", "transfer-encoding", "connection"}
-        headers = {x: y for x, y in told["headers"].items() if x.lower() not in left_out}
-        return Answer(told["text"].encode(), told["status"], headers)
+
+def _replayed(saved: list[dict[str, Any]]) -> Answer:
+    """Return the first of the answers to a question, and the last of them from then on."""
+    told = saved.pop(0) if len(saved) > 1 else saved[0]
+    left_out = {"content-length", "content-encoding", "transfer-encoding", "connection"}
+    headers = {x: y for x, y in told["headers"].items() if x.lower() not in left_out}
+    return Answer(told["text"].encode(), told["status"], headers)
 
 
 def _asked(parameters: Any, content: str) -> dict[str, Any]:
