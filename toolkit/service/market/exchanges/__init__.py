@@ -74,9 +74,12 @@ class BarAnswer(NamedTuple):
 class RateAnswer(NamedTuple):
     """What an exchange said of the settlements of one window, as `BarAnswer` of bars.
 
-    A settlement at ``known_until`` itself is known too.
+    A settlement at ``known_until`` itself is known too, which is at most the window's end - 1.
+    ``missing``: when settlements were due by the last interval known, and did not come within
+    130 s (s). They are no part of what holds ``known_until`` back.
     """
 
     rows: SettledRates
     known_until: int
     refused: Mapping[str, int]
+    missing: tuple[int, ...] = ()

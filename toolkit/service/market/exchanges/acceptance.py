@@ -1,0 +1,148 @@
+"""Which rows of an answer are bars and settlements, and up to when all of them are known.
+
+Both depend on the answer and on when it was made alone, so that one catch-up, minute by minute and
+random moments find the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from toolkit.service.market.exchanges import BarAnswer, ListedLeg, RateAnswer
+from toolkit.service.market.source import Bars, SettledRates
+
+SETTLES_S = 4
+"""An exchange may change a bar for so long after its end (s)."""
+
+PUBLISHED_S = 130
+"""A settlement that is due is waited for so long (s): the latest seen came after 111 s."""
+
+_HOUR_S = 3_600
+_OFF_S = 300
+_INTERVALS = (1, 2, 4, 6, 8, 12, 24)
+
+
+def frontier(rows: Iterable[Sequence[Any]], start: int, end: int, told_at: float) -> int:
+    """Return up to when the bars of ``[start, end)`` are known from an answer made at ``told_at``.
+
+    That is the last whole minute, 4 s ago or more, at which a later row or the exchange's own mark
+    shows that the bar before it is closed, or else the minute before.
+
+    >>> open_bar = [60_000, 1.0, 1.0, 1.0, 1.0, 2.0, None, False]
+    >>> frontier([], 0, 600, 124.0), frontier([open_bar], 0, 600, 64.0), frontier([], 0, 600, 64.0)
+    (60, 60, 0)
+    """
+    last = int(min(end, told_at - SETTLES_S)) // 60 * 60
+    shown = any(row[0] >= 1000 * last or (row[7] and row[0] == 1000 * (last - 60)) for row in rows)
+    if not shown and last + 60 > told_at - SETTLES_S:
+        last -= 60
+    return max(last, start)
+
+
+def accepted(
+    rows: Sequence[Sequence[Any]], leg: ListedLeg, start: int, end: int, told_at: float
+) -> BarAnswer:
+    """Return the bars of ``[start, end)`` in raw rows: time (ms), prices, volumes, closed or not.
+
+    A bar without volume is no trade, and left out. A price that is null, 0, negative or not
+    finite is refused, a time that is no whole minute as well, and rows outside of the window, but
+    for those right after it. Of one minute told twice, the later is taken.
+    """
+    known_until, refused = frontier(rows, start, end, told_at), Counter[str]()
+    bars: dict[int, tuple[float, float]] = {}
+    for ts_ms, _, _, _, close, volume, quote, *_ in rows:
+        ts = ts_ms // 1000
+        if ts < start or ts >= end or ts + 60 > known_until:
+            refused["a row outside of the window"] += ts < start or ts > end + 60
+        elif ts_ms % 60_000:
+            refused["a time that is no whole minute"] += 1
+        elif fault := _fault(close, "price") or ("a price of 0 or less" if close <= 0 else ""):
+            refused[fault] += 1
+        else:
+            bars.pop(ts, None)
+            if volume != 0 and quote != 0:
+                bars[ts] = close / leg.multiplier, _volume(quote, leg.volume_factor)
+    if not rows and end - start > 86_400:
+        refused["no row in a window of more than a day"] += 1
+    price, volumes = np.array([bars[ts] for ts in sorted(bars)]).reshape(-1, 2).T
+    found = Bars(np.array(sorted(bars), dtype=np.int64), price, 60, volume=volumes)
+    return BarAnswer(found, known_until, +refused)
+
+
+def settled(
+    rows: Sequence[tuple[int, Any]],
+    start: int,
+    end: int,
+    told_at: float,
+    stated_hours: Callable[[], int],
+) -> RateAnswer:
+    """Return the settlements of ``[start, end)`` in raw rows: time (ms) and rate, any order.
+
+    The rows before ``start`` tell intervals alone: 24 h of them are enough. Times are put on the
+    hour. An interval is the distance to the settlement before, where there is none within 24 h
+    the stated one.
+    """
+    faults: list[tuple[int, str]] = []
+    rates: dict[int, float] = {}
+    for ts_ms, rate in rows:
+        ts = round(ts_ms / 1000 / _HOUR_S) * _HOUR_S
+        is_off = abs(ts_ms / 1000 - ts) > _OFF_S
+        if fault := "a settlement off the hour" if is_off else _fault(rate, "rate"):
+            faults.append((ts, fault))
+        else:
+            rates[ts] = float(rate)
+    ordered = sorted(rates)
+    hours: dict[int, int] = {}
+    for before, ts in zip([None, *ordered], ordered, strict=False):
+        distance = 0 if before is None else (ts - before) // _HOUR_S
+        hours[ts] = _interval(distance, hours.get(before or 0), stated_hours, ts >= start)
+    known_until, missing = min(end - 1, int(told_at)), []
+    if ordered:
+        due = ordered[-1] + (step := hours[ordered[-1]] * _HOUR_S)
+        while due <= known_until and due + PUBLISHED_S <= told_at:
+            missing += [due] if due >= start else []
+            due += step
+        known_until = min(known_until, due - 1)
+    kept = [ts for ts in ordered if start <= ts <= known_until]
+    at, interval = np.array([[ts, hours[ts]] for ts in kept], dtype=np.int64).reshape(-1, 2).T
+    found = SettledRates(at, np.array([rates[ts] for ts in kept], dtype=float), interval)
+    refused = Counter(fault for ts, fault in faults if start <= ts <= known_until)
+    return RateAnswer(found, known_until, refused, tuple(missing))
+
+
+def _volume(quote: float | None, factor: float | None) -> float:
+    """Return a volume in quote, NaN where the exchange tells none."""
+    if quote is None or factor is None or not 0 < quote < math.inf:
+        return math.nan
+    return quote * factor
+
+
+def _fault(value: object, what: str) -> str:
+    """Return what is wrong with a number, nothing where it is one and finite."""
+    if value is None:
+        return f"a null {what}"
+    try:
+        return "" if math.isfinite(float(str(value))) else f"a {what} that is not finite"
+    except ValueError:
+        return f"a {what} that is no number"
+
+
+def _interval(
+    distance: int, before: int | None, stated_hours: Callable[[], int], wanted: bool
+) -> int:
+    """Return the interval of a settlement (h) at a distance from the one before (h, 0 unknown).
+
+    A distance that no interval has is a hole: the interval before it goes on.
+    """
+    if distance in _INTERVALS:
+        return distance
+    if not 0 < distance < 24:
+        return stated_hours() if wanted else 0
+    if before and distance % before == 0:
+        return before
+    return max(each for each in _INTERVALS if each < distance)

@@ -1,0 +1,90 @@
+"""What ccxt doesn't say of the exchanges that it reads: ``facts.toml``, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import resources
+from typing import Any
+
+import msgspec
+
+from toolkit.errors import InputError
+from toolkit.market import Market
+
+
+class Settled(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How the settled history is asked for: ``rows`` a call, of the last ``reach_s``, 0 of all.
+
+    ``by``: ``until`` or ``after`` is the parameter of a window's end, ``all`` comes at once, any
+    other is the parameter of a page's number. ``stated`` is a contract's interval (h), or the
+    field of the listing with its unit (s), or the method of ccxt that tells it. ``rate``: the raw
+    field with the rate, where it isn't the one that ccxt takes.
+    """
+
+    by: str
+    rows: int
+    stated: int | str | tuple[str, float]
+    reach_s: int = 0
+    rate: str = ""
+
+
+class MarketFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How the spot market or the perpetuals of an exchange are read.
+
+    ``venue``: ccxt's class, made with ``options``, whose listing is asked for with ``listed``.
+    ``rows``: minutes a call. ``end``: the parameter of a window's end, none where the number of
+    rows says it. ``to_now``: any window is answered up to now. ``reach_rows``: how many minutes
+    back bars go, 0 all. ``quote``: where a raw bar has its volume in quote, or with ``vwap`` its
+    average price. ``beside``: the column that ccxt leaves out of the rows that it makes of
+    columns. ``closed``: where a raw bar says that it is closed, and how.
+    """
+
+    venue: str
+    rows: int
+    end: str = "until"
+    reach_rows: int = 0
+    to_now: bool = False
+    quote: int | str | None = None
+    vwap: bool = False
+    beside: str = ""
+    closed: tuple[int, str] = (-1, "")
+    options: dict[str, Any] = {}
+    listed: dict[str, Any] = {}
+    settled: Settled | None = None
+
+
+class _Lots(msgspec.Struct, frozen=True):
+    names: dict[str, float]
+    bases: tuple[str, ...]
+
+
+_tables = msgspec.toml.decode((resources.files(__package__) / "facts.toml").read_bytes())
+_LOTS = msgspec.convert(_tables.pop("lots"), _Lots)
+
+Facts = dict[Market, MarketFacts]
+KNOWN: Mapping[str, Facts] = msgspec.convert(_tables, dict[str, Facts])
+"""The markets of each exchange, by the name that the interface has for it."""
+
+
+def named(name: str) -> Facts:
+    """Return the facts of an exchange, whatever the name's case, or raise `InputError`.
+
+    >>> named("kraken")[Market.FUTURES].venue
+    'krakenfutures'
+    >>> named("krakn")
+    Traceback (most recent call last):
+    toolkit.errors.InputError: exchange: 'KRAKN' is not allowed; allowed: ...; nearest: KRAKEN
+    """
+    if (upper := name.upper()) not in KNOWN:
+        raise InputError("exchange", upper, KNOWN)
+    return KNOWN[upper]
+
+
+def lots_of(base: str) -> Mapping[str, float]:
+    """Return what a coin and lots of it are listed as, each with the coins in one, one coin first.
+
+    >>> list(lots_of("PEPE"))[:3], lots_of("BTC")
+    (['PEPE', '1000PEPE', 'PEPE1000'], {'BTC': 1.0})
+    """
+    lots = _LOTS.names.items() if base in _LOTS.bases else ()
+    return {base: 1.0} | {each: n for lot, n in lots for each in (f"{lot}{base}", f"{base}{lot}")}

@@ -1,0 +1,291 @@
+"""Read an exchange: what it lists, its bars and its settlements, window by window.
+
+Each call names both ends of its window, and what comes back is held against it: what is missing at
+an end is asked for again. Nothing is left to ccxt's own paging, which leaves holes without a word.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+from toolkit.market import Leg, Market, Symbol
+from toolkit.service.market.exchanges import (
+    BarAnswer,
+    LegKey,
+    ListedLeg,
+    RateAnswer,
+    Refused,
+    Wanted,
+)
+from toolkit.service.market.exchanges.acceptance import PUBLISHED_S, accepted, frontier, settled
+from toolkit.service.market.exchanges.connection import Connection, ExchangeTime
+from toolkit.service.market.exchanges.facts import MarketFacts, Settled, lots_of, named
+
+_HOUR_S, _DAY_S = 3_600, 86_400
+_LATE_S = 300
+"""A settlement is stamped so much late at most (s)."""
+_MOVES_S = 120
+"""How much of what an exchange still has may go while it is asked for (s)."""
+_TOO_OLD = re.compile(r"too long ago|points ago|too old", re.IGNORECASE)
+_HOLE_S = 1_800
+"""A leg may have no trade for so long at an end of a window (s); longer, it is asked again."""
+
+Rates = list[tuple[int, Any]]
+"""Raw settlements: time (ms) and rate, ascending."""
+Legs = list[ListedLeg]
+
+
+class Exchange:
+    """One exchange, as one thread reads it. Windows are ``[start, end)`` (s).
+
+    ``sleep`` (s) keeps the pace that the exchange allows: an event's ``wait`` can end it early.
+    ``keep`` gets each raw answer, as `checking` takes it.
+
+    >>> Exchange("kraken").name
+    'KRAKEN'
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        sleep: Callable[[float], object] = time.sleep,
+        keep: Callable[..., object] = lambda *_: None,
+    ) -> None:
+        self.name = name.upper()
+        self._facts, self._clock = named(name), ExchangeTime()
+        self._hooks = {"pause": sleep, "keep": keep}
+        self._connections: dict[str, Connection] = {}
+        self.left_out: tuple[str, ...] = ()
+
+    def now(self) -> float:
+        """Return the exchange's time (s): the machine's until it has answered."""
+        return self._clock.now()
+
+    def close(self) -> None:
+        """Close its connections."""
+        for each in self._connections.values():
+            each.ccxt.session.close()
+
+    def list(self, wanted: Wanted) -> Legs:
+        """Return the wanted legs that are listed, in the order of the symbols.
+
+        ``left_out`` then names the others, with the rename that would take them. `Refused` says
+        that there are none, or that the exchange doesn't answer from here. `Outage`: no answer
+        came, or none that can be read.
+        """
+        found: Legs = []
+        self.left_out = ()
+        markets = [each for each in wanted.markets if each in self._facts]
+        for venue in dict.fromkeys(self._facts[each].venue for each in markets):
+            connection = self._connection(venue)
+            held = dict(connection.ccxt.markets or {})
+            there = [each for each in markets if self._facts[each].venue == venue]
+            everything = connection.ask("fetch_markets", self._facts[there[0]].listed)
+            for market in there:
+                listing = {(it["base"], it["quote"]): it for it in everything if _is(it, market)}
+                missing = []
+                for symbol in wanted.symbols:
+                    key = LegKey(symbol, Leg(self.name, market))
+                    if chosen := _listed(listing, key, wanted.renames, self._facts[market]):
+                        leg, held[leg.market] = chosen
+                        found.append(leg)
+                    else:
+                        missing.append(symbol)
+                if missing:
+                    self.left_out += (f"{self.name}.{market} {_without(missing, listing)}",)
+            connection.ccxt.set_markets(held)
+        if not found:
+            raise Refused("; ".join(self.left_out) or f"{self.name} has no such market")
+        return sorted(found, key=lambda leg: wanted.symbols.index(leg.key.symbol))
+
+    def bars(self, leg: ListedLeg, start: int, end: int) -> Iterator[BarAnswer]:
+        """Yield the bars that start in the window, in parts, oldest first.
+
+        `Refused` with a ``reach`` says from when on bars can be asked for. `Outage`: no answer
+        came, or none that can be read; what was yielded before it holds.
+        """
+        facts = self._facts[leg.key.leg.market]
+        start, end = -(-start // 60) * 60, end // 60 * 60
+        while start < end:
+            reach = int(self.now()) // 60 * 60 - 60 * facts.reach_rows
+            if facts.reach_rows and start <= reach:
+                raise self._beyond(reach + _MOVES_S)
+            until = min(start + 60 * (facts.rows - 1), end)
+            yield from self._window(leg, facts, start, until)
+            start = until
+
+    def settlements(self, leg: ListedLeg, start: int, end: int) -> Iterator[RateAnswer]:
+        """Yield the settlements of the window, in parts, oldest first; errors as of `bars`."""
+        facts = self._facts[leg.key.leg.market].settled
+        if facts is None:
+            raise Refused(f"{self.name} has no settlements of {leg.market}")
+        if facts.reach_s and start <= (reach := int(self.now()) - facts.reach_s):
+            raise self._beyond(reach + _MOVES_S)
+        by_window = facts.by in {"until", "after"}
+        step_s = _HOUR_S * facts.rows - _DAY_S - 2 * _LATE_S if by_window else end - start
+        while start < end:
+            until, since = min(start + step_s, end), start - _DAY_S - _LATE_S
+            if by_window:
+                rows, told_at = self._rates(leg, facts, since, until + _LATE_S)
+            else:
+                rows, told_at = self._pages(leg, facts, since)
+            yield settled(rows, start, until, told_at, partial(self._stated_hours, leg, facts))
+            start = until
+
+    def _window(
+        self, leg: ListedLeg, facts: MarketFacts, start: int, end: int, page: int = 1 << 40
+    ) -> Iterator[BarAnswer]:
+        """Yield the bars of a window that one call should answer, and of what it left out.
+
+        ``page``: how many rows a page was seen to hold.
+        """
+        connection = self._connection(leg.venue)
+        # With the minute after it, which shows that the last is closed.
+        limit = None if facts.to_now else (end - start) // 60 + 1
+        params = {facts.end: 1000 * end + 59_999} if facts.end else {}
+        try:
+            rows = connection.ask("fetch_ohlcv", leg.market, "1m", 1000 * start, limit, params)
+        except Refused as refused:
+            raise (self._beyond(end) if _TOO_OLD.search(str(refused)) else refused) from refused
+        told_at = self._clock.told_at
+        if facts.to_now:
+            rows = [row for row in rows if row[0] <= 1000 * end]
+        first, last = _answered(rows, start, end, told_at, page)
+        if first > start:
+            yield from self._window(leg, facts, start, first, len(rows))
+        rows = rows if last == end else [row for row in rows if row[0] <= 1000 * last]
+        yield accepted(rows, leg, first, last, told_at)
+        if last < end:
+            yield from self._window(leg, facts, last, end, len(rows))
+
+    def _rates(self, leg: ListedLeg, facts: Settled, start: int, end: int) -> tuple[Rates, float]:
+        """Return the raw settlements of ``[start, end)``, and when they were told of."""
+        rows, told_at = self._raw_rates(leg, facts, 1000 * start, {facts.by: 1000 * end})
+        rows = [row for row in rows if 1000 * start <= row[0] < 1000 * end]
+        if not rows:
+            return rows, told_at
+        first, last = rows[0][0] // 1000, rows[-1][0] // 1000
+        steps = [(later[0] - one[0]) // 1000 for one, later in pairwise(rows)] or [_DAY_S]
+        if first - start > steps[0] + _LATE_S:
+            rows = self._rates(leg, facts, start, first)[0] + rows
+        if min(end, int(told_at) - PUBLISHED_S) - last > steps[-1] + _LATE_S:
+            rows += self._rates(leg, facts, last + 1, end)[0]
+        return rows, told_at
+
+    def _pages(self, leg: ListedLeg, facts: Settled, start: int) -> tuple[Rates, float]:
+        """Return the raw settlements from ``start`` on, of pages that count back from now."""
+        if facts.by == "all":
+            rows, told_at = self._raw_rates(leg, facts, None, {})
+            if len(rows) >= facts.rows and rows[0][0] > 1000 * (start + _DAY_S + _LATE_S):
+                raise self._beyond(rows[0][0] // 1000 + _MOVES_S)
+            return rows, told_at
+        rows, told_at = self._raw_rates(leg, facts, None, {facts.by: 1})
+        found, page = dict(rows), 1
+        while rows and min(found) > 1000 * start:
+            page += 1
+            more, _ = self._raw_rates(leg, facts, None, {facts.by: page})
+            rows = [row for row in more if row[0] not in found]
+            found |= rows
+        return sorted(found.items()), told_at
+
+    def _raw_rates(
+        self, leg: ListedLeg, facts: Settled, since_ms: int | None, params: dict[str, int]
+    ) -> tuple[Rates, float]:
+        """Return the raw settlements of one call, and when it was answered."""
+        connection = self._connection(leg.venue)
+        limit = None if facts.by == "all" else facts.rows
+        told = connection.ask("fetch_funding_rate_history", leg.market, since_ms, limit, params)
+        places = [(row["info"], facts.rate) if facts.rate else (row, "fundingRate") for row in told]
+        rates = [row.get(name) for row, name in places]
+        return list(
+            zip((row["timestamp"] for row in told), rates, strict=True)
+        ), self._clock.told_at
+
+    def _stated_hours(self, leg: ListedLeg, facts: Settled) -> int:
+        """Return the interval that the exchange states now (h)."""
+        if isinstance(facts.stated, int):
+            return facts.stated
+        connection = self._connection(leg.venue)
+        if isinstance(facts.stated, tuple):
+            field, unit_s = facts.stated
+            told = connection.ask("market", leg.market)["info"][field]
+            return round(float(told) * unit_s / _HOUR_S)
+        several = facts.stated.endswith("s")  # tells of those alone whose interval was changed
+        told = connection.ask(facts.stated, [leg.market] if several else leg.market)
+        told = told.get(leg.market, {}) if several else told
+        return int((told.get("interval") or "8h").rstrip("h"))
+
+    def _connection(self, venue: str) -> Connection:
+        """Return the one connection to a venue, made when it is first needed."""
+        if venue not in self._connections:
+            facts = {each: it for each, it in self._facts.items() if it.venue == venue}
+            self._connections[venue] = Connection(venue, facts, self._clock, **self._hooks)
+        return self._connections[venue]
+
+    def _beyond(self, reach: int) -> Refused:
+        return Refused(f"beyond what {self.name} gives", reach=reach)
+
+
+def _answered(
+    rows: Sequence[Sequence[Any]], start: int, end: int, told_at: float, page: int
+) -> tuple[int, int]:
+    """Return the part of the window ``[start, end)`` that an answer is good for.
+
+    What is missing at an end is no part of it where it is longer than a leg goes without a trade,
+    or where the page was full: of so many rows as another, or without any other minute missing.
+    """
+    inside = [row[0] // 1000 for row in rows if 1000 * start <= row[0] < 1000 * end]
+    if not inside:
+        return start, end
+    first, last = inside[0], inside[-1] + 60
+    full = len(rows) >= page or last - first == 60 * len(inside) >= _HOUR_S
+    least_s = 60 if full else _HOLE_S
+    known_until = frontier(rows, start, end, told_at)
+    return (
+        first if first - start >= least_s else start,
+        last if known_until - last >= least_s else end,
+    )
+
+
+def _is(listed: Mapping[str, Any], market: Market) -> bool:
+    """Return whether what is listed is open, and a spot market or a perpetual in its own quote."""
+    perpetual = listed["swap"] and listed["linear"] and listed["settle"] == listed["quote"]
+    return listed["active"] is not False and bool(
+        listed["spot"] if market is Market.SPOT else perpetual
+    )
+
+
+def _listed(
+    listing: Mapping[tuple[str, str], Any],
+    key: LegKey,
+    renames: Mapping[str, str],
+    facts: MarketFacts,
+) -> tuple[ListedLeg, Any] | None:
+    """Return what is listed of a leg: its own quote before a renamed, one coin before lots."""
+    symbol = Symbol.parse(key.symbol)
+    renamed = [quote for quote, name in renames.items() if name == symbol.quote]
+    factor, funding = None if facts.quote is None else 1.0, facts.settled is not None
+    for quote in (symbol.quote, *renamed):
+        for base, coins in lots_of(symbol.base).items():
+            if found := listing.get((base, quote)):
+                notes = [f"quoted in {quote}, served as {symbol}"] if quote in renamed else []
+                notes += [f"listed as {base}, prices divided by {coins:.0f}"] if coins > 1 else []
+                told = (found["symbol"], coins, factor, funding, "; ".join(notes))
+                return ListedLeg(key, facts.venue, *told), found
+    return None
+
+
+def _without(missing: Sequence[str], listing: Container[tuple[str, str]]) -> str:
+    """Return that symbols are not listed, with the rename that would take them."""
+    told, quote = f"lists no {', '.join(missing)}", missing[0].rpartition("_")[2]
+    names = [name for symbol in missing for name in lots_of(symbol.partition("_")[0])]
+    for other in ("USDT", "USDC", "USD"):
+        if any((name, other) in listing for name in names):
+            return f"{told}; --rename {other}={quote} takes it in {other}"
+    return told
