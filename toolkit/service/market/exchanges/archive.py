@@ -1,0 +1,386 @@
+"""The archive of what exchanges answered: an append-only DuckDB file that one process holds.
+
+An answer's rows and how far they are known are committed together: a kill leaves both or neither.
+The row accepted first stays, and where a later reading differs is recorded beside it. Each row of a
+leg and a kind with ``ts`` before their ``until`` is here, was lost, or never was.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import secrets
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import astuple, dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+import duckdb
+import numpy as np
+from numpy.typing import NDArray
+
+from toolkit.errors import InputError
+from toolkit.market import Leg
+from toolkit.service.market.exchanges import BarAnswer, LegKey, ListedLeg, RateAnswer
+from toolkit.service.market.exchanges.acceptance import PUBLISHED_S
+from toolkit.service.market.source import Bars, Lost, RowKind, SettledRates
+
+BAR_S, HOUR_S, DAY_S, END = 60, 3_600, 86_400, 4_102_444_800
+
+_KEPT = 512
+"""So many days of a leg's bars are kept as arrays, 30 MB at most."""
+_HELD: set[Path] = set()  # DuckDB lets one process open a file twice
+_TABLES = """
+CREATE TABLE meta (id VARCHAR, made_at BIGINT, start BIGINT, revision BIGINT);
+CREATE TABLE leg (leg_id INTEGER, symbol VARCHAR, exchange VARCHAR, market VARCHAR, venue VARCHAR,
+    ccxt_symbol VARCHAR, multiplier DOUBLE, volume_factor DOUBLE, funding BOOLEAN, note VARCHAR,
+    added_at BIGINT, ended_at BIGINT);
+CREATE TABLE bar (leg_id INTEGER, ts BIGINT, price DOUBLE, volume DOUBLE, late BOOLEAN);
+CREATE TABLE settlement (leg_id INTEGER, ts BIGINT, rate DOUBLE, interval_hours INTEGER,
+    late BOOLEAN);
+CREATE TABLE known (leg_id INTEGER, kind VARCHAR, until BIGINT);
+CREATE TABLE lost (leg_id INTEGER, kind VARCHAR, "start" BIGINT, "end" BIGINT, why VARCHAR,
+    declared_at BIGINT);
+CREATE TABLE difference (leg_id INTEGER, named VARCHAR, ts BIGINT, served DOUBLE, read DOUBLE,
+    read_at BIGINT);
+CREATE TABLE refused (leg_id INTEGER, kind VARCHAR, until BIGINT, why VARCHAR, n BIGINT);
+"""
+_ROWS: Mapping[RowKind, tuple[str, str, str]] = {
+    "bars": ("bar", "price", "volume"),
+    "funding": ("settlement", "rate", "interval_hours"),
+}
+_DIFFER = """
+INSERT INTO difference SELECT *, epoch(now()) FROM (
+    SELECT $leg, '{column}', ts, ours.value, theirs.value
+    FROM (SELECT ts, {column} AS value FROM {table}
+        WHERE leg_id = $leg AND ts >= $start AND ts < $end) AS ours
+    FULL JOIN (SELECT unnest($ts::BIGINT[]) AS ts, unnest($read::DOUBLE[]) AS value) AS theirs
+        USING (ts)
+    WHERE ours.value IS DISTINCT FROM theirs.value
+    EXCEPT SELECT leg_id, named, ts, served, read FROM difference)
+"""
+_Columns = tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]
+
+
+@dataclass(slots=True)
+class HeldLeg:
+    """A leg, by kind how far its rows are known, and what of them is lost, oldest first.
+
+    Detectors use its rows from ``added_at`` (s) on. One with ``ended_at`` is not read any more.
+    """
+
+    id: int
+    listed: ListedLeg
+    added_at: int
+    ended_at: int | None
+    until: dict[RowKind, int]
+    lost: dict[RowKind, list[Lost]] = field(default_factory=dict)
+
+    @property
+    def known_until(self) -> int:
+        """The moment (s) by which all that was over is known, or lost."""
+        funding = self.until["funding"] - 1 if self.listed.funding else END
+        return min(self.until["bars"], funding)
+
+
+class Archive:
+    """The rows of every leg, for all threads of this process.
+
+    ``id`` is drawn when the file is made. ``start`` (s): nothing before it is read.
+    ``known_until`` (s): what was over by then is known of every leg that is read. It never goes
+    back. ``revision`` changes with what lies before it.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> key = LegKey("BTC_USDT", Leg.parse("KRAKEN.spot"))
+    >>> leg = ListedLeg(key, "kraken", "BTC/USDT", 1.0, 1.0, funding=False)
+    >>> one = Bars(np.array([0]), np.array([9.5]), BAR_S)
+    >>> with TemporaryDirectory() as folder:
+    ...     archive = Archive.open(Path(folder) / "real.duckdb", start=0, legs=[leg])
+    ...     archive.accept(key, BarAnswer(one, 60, {}))
+    ...     archive.known_until, archive.bars(key, 0, 60, heard=True).price.tolist()
+    ...     archive.close()
+    (60, [9.5])
+    """
+
+    def __init__(self, path: Path, connection: duckdb.DuckDBPyConnection) -> None:
+        self._path, self._connection, self._lock = path, connection, threading.RLock()
+        self._kept: dict[tuple[int, RowKind, int], tuple[_Columns, _Columns]] = {}
+        if path.resolve() in _HELD:
+            raise duckdb.IOException(f"(PID {os.getpid()})")
+        self.start: int
+        self.revision: int
+        self.id, self.start, self.revision = self._do("SELECT id, start, revision FROM meta")[0]
+        self.legs: dict[LegKey, HeldLeg] = {}
+        self.known_until = self.start
+        for number, symbol, exchange, market, *rest, added_at, ended_at in self._do("FROM leg"):
+            listed = ListedLeg(LegKey(symbol, Leg(exchange, market)), *rest)
+            until = dict(self._do("SELECT kind, until FROM known WHERE leg_id = ?", number))
+            self.legs[listed.key] = HeldLeg(number, listed, added_at, ended_at, until)
+        self._look_up(*self.legs.values())
+        _HELD.add(path.resolve())
+
+    @classmethod
+    def open(cls, path: Path, *, start: int, legs: Sequence[ListedLeg]) -> Self:
+        """Open the file, or make it with ``start`` (s, rounded down to the hour), for some legs.
+
+        New legs are added, with a history from the archive's start on. Legs that are not among
+        ``legs`` end. One that comes back has lost what went by meanwhile.
+
+        Raises
+        ------
+        InputError
+            a file that is held already, or is no archive; a leg that was another market before.
+        """
+        with ExitStack() as opened:
+            try:
+                if not path.exists():
+                    _make(path, start // HOUR_S * HOUR_S)
+                connection = opened.enter_context(_connected(path))
+                archive = cls(path, connection)
+            except (duckdb.Error, OSError, LookupError) as error:
+                raise _refusal(path, error) from None
+            opened.callback(archive.close)
+            archive._take_up({leg.key: leg for leg in legs})
+            opened.pop_all()
+        return archive
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with self._lock:
+            self._connection.close()
+            _HELD.discard(self._path.resolve())
+
+    def accept(self, key: LegKey, answer: BarAnswer | RateAnswer) -> None:
+        """Add what an answer has from the leg's ``until`` on. Its window began there or before."""
+        leg, (kind, until, rows) = self.legs[key], _read(answer)
+        with self._commit(leg, kind, leg.until[kind], until):
+            self._insert(leg, kind, _between(rows, leg.until[kind], until), late=False)
+            for why, n in answer.refused.items():
+                self._do("INSERT INTO refused VALUES (?, ?, ?, ?, ?)", leg.id, kind, until, why, n)
+            for ts in _missing(answer, leg.until[kind]):
+                self._declare(leg, kind, Lost(ts, ts + HOUR_S, f"not published in {PUBLISHED_S} s"))
+
+    def lose(self, key: LegKey, kind: RowKind, until: int, why: str) -> None:
+        """Give up, for now, the rows with ``ts`` before ``until`` (s) that are not known."""
+        leg = self.legs[key]
+        known = leg.until[kind]
+        if until <= known:
+            return
+        with self._commit(leg, kind, known, until):
+            extend = (
+                'UPDATE lost SET "end" = ? WHERE leg_id = ? AND kind = ? AND "end" = ? AND why = ?'
+            )
+            if self._do(extend, until, leg.id, kind, known, why) == [(0,)]:
+                self._declare(leg, kind, Lost(known, until, why))
+
+    def find_late(
+        self, key: LegKey, lost: Lost, start: int, answer: BarAnswer | RateAnswer
+    ) -> None:
+        """Add what an answer has of a lost stretch from ``start`` (s) on: that is lost no more."""
+        leg, (kind, until, rows) = self.legs[key], _read(answer)
+        start = max(start, lost.start)
+        until = max(start, min(until, lost.end, *_missing(answer, start)))
+        with self._commit(leg, kind, start, until):
+            self._insert(leg, kind, _between(rows, start, until), late=True)
+            where = (leg.id, kind, lost.start)
+            self._do('DELETE FROM lost WHERE leg_id = ? AND kind = ? AND "start" = ?', *where)
+            for first, last in ((lost.start, start), (until, lost.end)):
+                if first < last:
+                    self._declare(leg, kind, Lost(first, last, lost.why))
+
+    def compare(self, key: LegKey, start: int, answer: BarAnswer | RateAnswer) -> None:
+        """Record where a later reading from ``start`` (s) on differs from the rows here."""
+        leg, (kind, until, rows) = self.legs[key], _read(answer)
+        table, *columns = _ROWS[kind]
+        until = min(until, leg.until[kind])
+        ts, *values = _between(rows, start, until)
+        with self._commit(leg, kind, until, until) as connection:
+            for column, read in zip(columns, map(_nullable, values), strict=True):
+                window = {"leg": leg.id, "start": start, "end": until}
+                theirs = {"ts": ts.tolist(), "read": read}
+                connection.execute(_DIFFER.format(table=table, column=column), window | theirs)
+
+    def end(self, key: LegKey, at: int | None) -> None:
+        """End a leg at a moment (s): it is not read any more. None takes that back."""
+        leg = self.legs[key]
+        with self._commit(leg, "bars", leg.until["bars"], 0):
+            self._do("UPDATE leg SET ended_at = ? WHERE leg_id = ?", at, leg.id)
+            leg.ended_at = at
+
+    def bars(self, key: LegKey, start: int, end: int, *, heard: bool) -> Bars:
+        """Return a leg's bars with ``start <= ts < end``, as served or as detectors hear them.
+
+        Those hear none that came late, and none before the leg was added.
+        """
+        leg = self.legs[key]
+        start = max(start, self.start)
+        end = max(start, min(end, leg.until["bars"]))
+        days = range(start // DAY_S, -(-end // DAY_S)) or [start // DAY_S]
+        found = [_between(self._rows(leg, "bars", day)[heard], start, end) for day in days]
+        ts, price, volume = map(np.concatenate, zip(*found, strict=True))
+        no_volume = leg.listed.volume_factor is None
+        return Bars(ts, price, BAR_S, volume=None if no_volume else volume)
+
+    def settlements(self, key: LegKey, *, heard: bool) -> SettledRates:
+        """Return all settlements of a leg, as `bars`."""
+        ts, rate, hours = self._rows(self.legs[key], "funding", 0)[heard]
+        return SettledRates(ts, rate, hours.astype(np.int64))
+
+    def _rows(self, leg: HeldLeg, kind: RowKind, day: int) -> tuple[_Columns, _Columns]:
+        """Return a leg's bars of a day, or all its settlements (day 0), as served and as heard."""
+        place = (leg.id, kind, day)
+        with self._used() as connection:
+            rows = self._kept.pop(place, None)
+            if rows is None:
+                table, first, second = _ROWS[kind]
+                window = [day * DAY_S, (day + 1) * DAY_S] if kind == "bars" else [0, END]
+                values = f"ts, {first}, coalesce({second}, 'nan'::DOUBLE), late"
+                where = "WHERE leg_id = ? AND ts >= ? AND ts < ? ORDER BY ts"
+                connection.execute(f"SELECT {values} FROM {table} {where}", [leg.id, *window])  # noqa: S608 - ours
+                ts, one, other, late = connection.fetchnumpy().values()
+                heard = ~late & (ts >= leg.added_at)
+                rows = (ts, one, other), (ts[heard], one[heard], other[heard])
+            self._kept[place] = rows
+            if len(self._kept) > _KEPT:
+                del self._kept[next(iter(self._kept))]
+            return rows
+
+    def _insert(self, leg: HeldLeg, kind: RowKind, rows: _Columns, *, late: bool) -> None:
+        lists = "unnest(?::BIGINT[]), unnest(?::DOUBLE[]), unnest(?::DOUBLE[])"
+        values = [rows[0].tolist(), *map(_nullable, rows[1:])]
+        self._do(f"INSERT INTO {_ROWS[kind][0]} SELECT ?, {lists}, ?", leg.id, *values, late)
+
+    def _declare(self, leg: HeldLeg, kind: RowKind, lost: Lost) -> None:
+        self._do("INSERT INTO lost VALUES (?, ?, ?, ?, ?, epoch(now()))", leg.id, kind, *lost)
+
+    def _do(self, statement: str, *values: object) -> list[Any]:
+        with self._used() as connection:
+            return connection.execute(statement, values).fetchall()
+
+    @contextmanager
+    def _used(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        try:
+            with self._lock:
+                yield self._connection
+        except duckdb.Error as error:
+            raise _refusal(self._path, error) from None
+
+    @contextmanager
+    def _commit(
+        self, leg: HeldLeg, kind: RowKind, start: int, until: int
+    ) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Commit the block's changes, and with them that rows in ``[start, until)`` are known."""
+        known, changed = max(until, leg.until[kind]), start < min(until, self.known_until)
+        with self._used() as connection:
+            connection.begin()
+            try:
+                yield connection
+                advance = "UPDATE known SET until = ? WHERE leg_id = ? AND kind = ?"
+                self._do(advance, known, leg.id, kind)
+                if changed:
+                    self._do("UPDATE meta SET revision = revision + 1")
+                connection.commit()
+            except BaseException:
+                with suppress(duckdb.Error):
+                    connection.rollback()
+                raise
+            for day in range(start // DAY_S, until // DAY_S + 1) if kind == "bars" else [0]:
+                self._kept.pop((leg.id, kind, day), None)
+            leg.until[kind] = known
+            self.revision += changed
+            self._look_up(leg)
+
+    def _look_up(self, *changed: HeldLeg) -> None:
+        """Look up what is lost of some legs, and until when all is known."""
+        query = 'SELECT kind, "start", "end", why FROM lost WHERE leg_id = ? ORDER BY "start"'
+        for leg in changed:
+            found = self._do(query, leg.id)
+            leg.lost = {kind: [Lost(*row) for of, *row in found if of == kind] for kind in _ROWS}
+        read = [leg for leg in self.legs.values() if leg.ended_at is None]
+        known = min((leg.known_until for leg in read), default=self.start)
+        self.known_until = max(self.known_until, known, *(leg.added_at for leg in read))
+
+    def _take_up(self, legs: Mapping[LegKey, ListedLeg]) -> None:
+        """End the legs that are not there any more, go on with those that are, add new ones."""
+        for key, leg in self.legs.items():
+            if key not in legs and leg.ended_at is None:
+                self.end(key, self.known_until)
+        now = self.known_until
+        for key, listed in legs.items():
+            held = self.legs.get(key)
+            if held is None:
+                self._add(listed, now)
+            elif (held.listed.venue, held.listed.market) != (listed.venue, listed.market):
+                held_as = f"{held.listed.market} of {held.listed.venue}"
+                allowed = f"{held_as}, which the file holds as {key.symbol}:{key.leg}"
+                raise InputError("market", listed.market, allowed, advice="name another file")
+            elif held.ended_at is not None:
+                self.lose(key, "bars", now // BAR_S * BAR_S, "it was not read")
+                self.lose(key, "funding", now + 1, "it was not read")
+                self.end(key, None)
+
+    def _add(self, listed: ListedLeg, added_at: int) -> None:
+        until: dict[RowKind, int] = dict.fromkeys(_ROWS, self.start)
+        leg = HeldLeg(len(self.legs), listed, added_at, None, until)
+        (symbol, (exchange, market)), *facts = astuple(listed)
+        with self._commit(leg, "bars", 0, 0):
+            row = (leg.id, symbol, exchange, str(market), *facts, added_at, None)
+            self._do("INSERT INTO leg VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", *row)
+            for kind in _ROWS:
+                self._do("INSERT INTO known VALUES (?, ?, ?)", leg.id, kind, self.start)
+        self.legs[listed.key] = leg
+
+
+def _make(path: Path, start: int) -> None:
+    """Make the file, which is whole as soon as it is there."""
+    draft = path.with_name(f"{path.name}.{os.getpid()}.new")
+    draft.unlink(missing_ok=True)
+    with _connected(draft) as connection:
+        connection.execute(_TABLES)
+        row = [f"exchanges-by-ccxt-{secrets.token_hex(4)}", start]
+        connection.execute("INSERT INTO meta VALUES (?, epoch(now()), ?, 0)", row)
+    draft.replace(path)
+
+
+def _connected(path: Path) -> duckdb.DuckDBPyConnection:
+    confined = {"enable_external_access": False, "python_enable_replacements": False}
+    return duckdb.connect(path, config={**confined, "memory_limit": "256MB", "threads": 1})
+
+
+def _refusal(path: Path, error: BaseException) -> InputError:
+    """Return what an error of the file means, in one line."""
+    held = re.search(r"PID (\d+)", str(error))
+    allowed = "an archive of exchanges, or the name of a new file"
+    advice = str(error).strip().splitlines()[0]
+    if held:
+        allowed = "a file that no process holds"
+        advice = f"process {held[1]} holds it: stop it, or name another file"
+    return InputError("archive", str(path), allowed, advice=advice)
+
+
+def _read(answer: BarAnswer | RateAnswer) -> tuple[RowKind, int, _Columns]:
+    """Return the kind, before which ``ts`` (s) rows are known, and the rows."""
+    if isinstance(answer, RateAnswer):
+        rates = answer.rows
+        hours = rates.interval_hours.astype(np.float64)
+        return "funding", answer.known_until + 1, (rates.ts, rates.rate, hours)
+    bars = answer.rows
+    volume = np.full(len(bars.ts), np.nan) if bars.volume is None else bars.volume
+    return "bars", answer.known_until // BAR_S * BAR_S, (bars.ts, bars.price, volume)
+
+
+def _between(rows: _Columns, start: int, end: int) -> _Columns:
+    first, last = np.searchsorted(rows[0], (start, end))
+    return rows[0][first:last], rows[1][first:last], rows[2][first:last]
+
+
+def _missing(answer: BarAnswer | RateAnswer, start: int) -> list[int]:
+    """Return the settlements from ``start`` (s) on that were due and are not published."""
+    return [ts for ts in getattr(answer, "missing", ()) if ts >= start]
+
+
+def _nullable(values: NDArray[np.float64]) -> list[float | None]:
+    return [None if math.isnan(value) else value for value in values.tolist()]
