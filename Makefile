@@ -82,7 +82,7 @@ laws: $(READY) ## every law with all its examples
 kill-loop: $(READY) ## kill -9 at 50 random moments, a full disk at 20, Ctrl-C the demo at 15; stores stay whole
 	RAIL_KILLS=50 $(BIN)/python -m pytest tests/journeys/test_kill.py tests/journeys/test_kill_store.py \
 		tests/journeys/test_kill_events.py tests/journeys/test_alerts.py tests/journeys/test_disk_full.py \
-		tests/journeys/test_demo.py tests/unit/test_ending.py --timeout 3000
+		tests/journeys/test_demo.py tests/unit/test_ending.py tests/exchanges/test_kill.py --timeout 3000
 	RAIL_KILLS=50 $(BIN)/python -m pytest tests/journeys/test_follow.py -k killed --timeout 3000
 
 soak: $(READY) ## 20 captures, weeks of follow, 20 seeds of events, 100,000 deliveries under fault; pages left open; all users of one store; a cluster of 20 M rows

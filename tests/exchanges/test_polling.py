@@ -1,0 +1,244 @@
+"""What exchanges are asked, when, and what an outage, a leg that goes and a late row come to."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+from tests.exchanges.told import START, WANTED, Desk, Told, exchanges, per_minute, truth_of
+from toolkit.market import Leg, Market
+from toolkit.service.market.clock import Clock, SpedClock
+from toolkit.service.market.exchanges import LegKey, Outage, Refused, Wanted
+from toolkit.service.market.exchanges.archive import Archive
+from toolkit.service.market.exchanges.polling import Poller
+
+ONE = Wanted(("BTC_USDT",))
+BINANCE = LegKey("BTC_USDT", Leg.parse("BINANCE.spot"))
+
+
+def desk_of(path: Path, *found: Told, start: int = START, wanted: Wanted = ONE) -> Desk:
+    return Desk(path / "real.duckdb", list(found) or exchanges(), start, wanted)
+
+
+def run(desk: Desk, until: float) -> None:
+    for _ in desk.run(until):
+        pass
+
+
+def jump(desk: Desk, ts: float) -> None:
+    desk.move(ts)
+    desk.catch_up()
+    desk.worst_lag_s = 0.0
+
+
+def test_a_leg_is_asked_once_a_minute_some_seconds_after_it_and_once_an_hour_again(
+    tmp_path: Path,
+) -> None:
+    binance = Told("BINANCE", (Market.SPOT,))
+    desk = desk_of(tmp_path, binance, start=START - 7200)
+    jump(desk, START + 3300)
+    binance.asked.clear()
+    run(desk, START + 3600 + 630)
+    assert sorted(per_minute(binance.asked).values()) == [*[1] * 15, 2]
+    assert {round(ts) % 60 for ts in binance.asked} == {5}
+    assert desk.worst_lag_s <= 150
+    desk.archive.close()
+
+
+def test_rows_of_an_outage_are_lost_the_clock_goes_on_and_they_come_late(tmp_path: Path) -> None:
+    binance, okx = Told("BINANCE", (Market.SPOT,)), Told("OKX", (Market.SPOT,))
+    desk = desk_of(tmp_path, binance, okx)
+    jump(desk, START + 900)
+    okx.down = Outage("connection reset")
+    heard, documents = desk.rows(heard=True), desk.documents()
+    run(desk, START + 900 + 300)
+    assert desk.now - desk.archive.known_until <= 150
+    run(desk, START + 900 + 1800)
+    (lost,) = desk.lost()
+    assert lost[0] == "BTC_USDT:OKX.spot"
+    assert 27 <= (lost[3] - lost[2]) // 60 <= 30
+    assert desk.told[0].startswith("OKX: no answer for 90 s: connection reset")
+    found = desk.documents()
+    okx.down = None
+    run(desk, START + 900 + 2000)
+    assert desk.lost() == []
+    assert desk.rows() == truth_of(desk, binance.truth)
+    (name,) = [each for each in heard if "OKX" in each]
+    late = {row[0] for row in desk.rows()[name]} - {row[0] for row in desk.rows(heard=True)[name]}
+    assert late
+    assert all(lost[2] <= ts < lost[3] for ts in late)
+    after = desk.documents()
+    assert all(after[family][: len(found[family])] == found[family] for family in found)
+    assert all(after[family][: len(documents[family])] == documents[family] for family in found)
+    assert desk.told[1:] == ["OKX answers again; what was lost is read again"]
+    desk.archive.close()
+
+
+def test_a_machine_that_slept_or_a_service_that_was_stopped_catches_up(tmp_path: Path) -> None:
+    binance = Told("BINANCE", (Market.SPOT,))
+    desk = desk_of(tmp_path, binance)
+    run(desk, START + 600)
+    binance.down = Outage("no network")
+    run(desk, START + 660)
+    desk.move(START + 20_000)
+    binance.down = None
+    desk.catch_up()
+    assert desk.lost() == []
+    assert desk.rows() == truth_of(desk, binance.truth)
+    desk.archive.close()
+
+
+def test_an_exchange_that_names_a_time_is_not_asked_before_it_and_its_rows_are_lost_meanwhile(
+    tmp_path: Path,
+) -> None:
+    binance = Told("BINANCE", (Market.SPOT,))
+    desk = desk_of(tmp_path, binance, wanted=WANTED)
+    run(desk, START + 600)
+    asked = len(binance.asked)
+    binance.down = Outage("too many requests", retry_after_s=400.0)
+    run(desk, START + 980)
+    assert len(binance.asked) == asked + 1
+    assert desk.now - desk.archive.known_until <= 150
+    desk.archive.close()
+
+
+def test_one_broken_market_does_not_hold_the_others_of_its_exchange(tmp_path: Path) -> None:
+    class Partly(Told):
+        def _answer(self, leg: object = None) -> None:
+            super()._answer()
+            if leg is not None and leg.key.symbol == "SOL_USDT" and self.ts > START + 600:
+                raise Outage("internal error")
+
+    binance = Partly("BINANCE", (Market.SPOT,))
+    desk = desk_of(tmp_path, binance, wanted=WANTED)
+    run(desk, START + 1200)
+    assert {lost[0] for lost in desk.lost()} == {"SOL_USDT:BINANCE.spot"}
+    assert desk.now - desk.archive.known_until <= 150
+    assert max(per_minute(binance.asked).values()) <= 10
+    desk.archive.close()
+
+
+def test_what_is_beyond_reach_is_lost_and_asked_for_once(tmp_path: Path) -> None:
+    binance = Told("BINANCE", (Market.SPOT,), reach_s=3600)
+    desk = desk_of(tmp_path, binance, start=START - 7200)
+    desk.catch_up()
+    (lost,) = desk.lost()
+    assert (lost[2], lost[3]) == (START - 7200, START - 3600 + 120)
+    assert desk.archive.known_until == START - 60
+    asked = len(binance.asked)
+    run(desk, START + 300)
+    assert len(binance.asked) - asked <= 8
+    assert desk.lost() == [lost]
+    desk.archive.close()
+
+
+def test_a_leg_that_goes_ends_and_holds_the_clock_no_more(tmp_path: Path) -> None:
+    binance = Told("BINANCE", (Market.SPOT,))
+    desk = desk_of(tmp_path, binance, wanted=WANTED)
+    run(desk, START + 600)
+    binance.gone.add("SOL_USDT")
+    run(desk, START + 900)
+    ended = {key.symbol: leg.ended_at for key, leg in desk.archive.legs.items()}
+    assert ended == {"BTC_USDT": None, "SOL_USDT": START + 605}
+    assert desk.now - desk.archive.known_until <= 150
+    assert desk.told == ["BINANCE lists SOL_USDT no more; its rows end"]
+    asked = len(binance.asked)
+    run(desk, START + 1200)
+    assert len(binance.asked) - asked == 5
+    desk.archive.close()
+
+
+def test_a_market_that_is_not_listed_any_more_but_answers_ends_within_a_day(tmp_path: Path) -> None:
+    class Polite(Told):
+        def _answer(self, *_: object) -> None:
+            super()._answer()
+
+    binance = Polite("BINANCE", (Market.SPOT,))
+    desk = desk_of(tmp_path, binance)
+    binance.gone.add("BTC_USDT")
+    desk.move(START + 86_400)
+    desk.catch_up()
+    assert desk.archive.legs[BINANCE].ended_at == START + 86_400
+    desk.archive.close()
+
+
+def test_a_settlement_is_waited_for_and_then_lost_and_found_late(tmp_path: Path) -> None:
+    okx = Told("HYPERLIQUID", (Market.FUTURES,), published_late_s=20)
+    desk = desk_of(tmp_path, okx, start=START - 7200)
+    jump(desk, START + 3500)
+    okx.published_late_s = 600
+    hour = START + 3600
+    known = [(desk.now, desk.archive.known_until) for _ in desk.run(hour + 240)]
+    assert max(until for now, until in known if now < hour + 130) == hour - 1
+    assert desk.worst_lag_s <= 150
+    (lost,) = desk.lost()
+    assert (lost[1], lost[2]) == ("funding", START + 3600)
+    jump(desk, START + 7200 + 140)
+    run(desk, START + 7200 + 300)
+    assert [each[2] for each in desk.lost()] == [START + 7200]
+    assert (START + 3600) in {row[0] for row in desk.rows()["BTC_USDT:HYPERLIQUID.futures funding"]}
+    desk.archive.close()
+
+
+def test_a_leg_added_later_is_read_from_the_start_and_changes_no_document(tmp_path: Path) -> None:
+    found = Told("BINANCE", (Market.SPOT,)), Told("OKX", (Market.FUTURES,))
+    desk = desk_of(tmp_path, *found, wanted=WANTED)
+    jump(desk, START + 1500)
+    before, known_until = desk.documents(), desk.archive.known_until
+    desk.archive.close()
+    desk.exchanges.append(Told("HYPERLIQUID", (Market.FUTURES,), ts=desk.now))
+    desk.open()
+    desk.catch_up()
+    assert desk.archive.known_until >= known_until
+    assert desk.rows() == truth_of(desk, desk.exchanges[0].truth)
+    for hours in range(1, 12):
+        jump(desk, START + 3600 * hours)
+    after = desk.documents()
+    assert all(after[family][: len(before[family])] == before[family] for family in before)
+    assert any("HYPERLIQUID" in str(document) for document in after["spread"])
+    assert len(after["spread"]) > len(before["spread"])
+    desk.archive.close()
+
+
+def test_the_first_bar_stays_where_an_exchange_changes_it_afterwards(tmp_path: Path) -> None:
+    binance = Told("BINANCE", (Market.SPOT,))
+    desk = desk_of(tmp_path, binance, start=START - 7200)
+    jump(desk, START + 3500)
+    before = desk.rows()
+    binance.unlike = 1.01
+    run(desk, START + 3600 + 300)
+    rows = desk.rows()["BTC_USDT:BINANCE.spot"]
+    assert rows[: len(before["BTC_USDT:BINANCE.spot"])] == before["BTC_USDT:BINANCE.spot"]
+    query = "SELECT count(*), min(read / served), max(ts), min(ts) FROM difference "
+    query += "WHERE named = 'price'"
+    count, ratio, last, first = desk.archive._connection.execute(query).fetchall()[0]
+    assert (count > 50, round(ratio, 6)) == (True, 1.01)
+    assert START - 3600 <= first < last < START
+    desk.archive.close()
+
+
+def test_an_exchange_that_refuses_all_is_lost_and_its_legs_do_not_end(tmp_path: Path) -> None:
+    binance = Told("BINANCE", (Market.SPOT,))
+    desk = desk_of(tmp_path, binance)
+    run(desk, START + 600)
+    binance.down = Refused("451: not from here")
+    run(desk, START + 1200)
+    assert desk.archive.legs[BINANCE].ended_at is None
+    assert desk.now - desk.archive.known_until <= 150
+    desk.archive.close()
+
+
+def test_threads_catch_up_tell_their_progress_and_end_at_once(tmp_path: Path) -> None:
+    found = exchanges()
+    legs = [leg for each in found for leg in each.list(WANTED)]
+    archive = Archive.open(tmp_path / "real.duckdb", start=START - 7200, legs=legs)
+    progress: dict[str, float] = {}
+    with Poller(archive, found, SpedClock(start=START, speed=60.0), WANTED) as poller:
+        poller.catch_up(progress.__setitem__)
+    assert progress == {"BINANCE": 1.0, "OKX": 1.0, "HYPERLIQUID": 1.0}
+    assert threading.active_count() == 1
+    assert archive.known_until >= START - 150
+    archive.close()
+    with Poller(archive, found, Clock(), WANTED, stopping=(stopped := threading.Event())) as poller:
+        stopped.set()
+        poller.catch_up()
