@@ -166,6 +166,10 @@ def test_a_leg_that_goes_holds_the_clock_no_more_and_one_that_comes_back_lost_th
     assert (lost.start, lost.end) == (START + 240, START + 600)
     assert archive.known_until == START + 600
     archive.close()
+    Archive.open(path, start=START, legs=[]).close()
+    archive = Archive.open(path, start=START, legs=[FUTURES])
+    assert archive.known_until == START + 600
+    archive.close()
 
 
 def test_what_is_kept_is_there_when_it_is_opened_again(path: Path) -> None:

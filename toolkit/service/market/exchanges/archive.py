@@ -155,13 +155,15 @@ class Archive:
 
     def accept(self, key: LegKey, answer: BarAnswer | RateAnswer) -> None:
         """Add what an answer has from the leg's ``until`` on. Its window began there or before."""
-        leg, (kind, until, rows) = self.legs[key], _read(answer)
+        leg, (kind, until, rows, missing) = self.legs[key], _read(answer)
         with self._commit(leg, kind, leg.until[kind], until):
             self._insert(leg, kind, _between(rows, leg.until[kind], until), late=False)
             for why, n in answer.refused.items():
                 self._do("INSERT INTO refused VALUES (?, ?, ?, ?, ?)", leg.id, kind, until, why, n)
-            for ts in _missing(answer, leg.until[kind]):
-                self._declare(leg, kind, Lost(ts, ts + HOUR_S, f"not published in {PUBLISHED_S} s"))
+            for ts in missing:
+                if ts >= leg.until[kind]:
+                    why = f"not published in {PUBLISHED_S} s"
+                    self._declare(leg, kind, Lost(ts, ts + HOUR_S, why))
 
     def lose(self, key: LegKey, kind: RowKind, until: int, why: str) -> None:
         """Give up, for now, the rows with ``ts`` before ``until`` (s) that are not known."""
@@ -180,9 +182,9 @@ class Archive:
         self, key: LegKey, lost: Lost, start: int, answer: BarAnswer | RateAnswer
     ) -> None:
         """Add what an answer has of a lost stretch from ``start`` (s) on: that is lost no more."""
-        leg, (kind, until, rows) = self.legs[key], _read(answer)
+        leg, (kind, until, rows, missing) = self.legs[key], _read(answer)
         start = max(start, lost.start)
-        until = max(start, min(until, lost.end, *_missing(answer, start)))
+        until = max(start, min(until, lost.end, *(ts for ts in missing if ts >= start)))
         with self._commit(leg, kind, start, until):
             self._insert(leg, kind, _between(rows, start, until), late=True)
             where = (leg.id, kind, lost.start)
@@ -193,7 +195,7 @@ class Archive:
 
     def compare(self, key: LegKey, start: int, answer: BarAnswer | RateAnswer) -> None:
         """Record where a later reading from ``start`` (s) on differs from the rows here."""
-        leg, (kind, until, rows) = self.legs[key], _read(answer)
+        leg, (kind, until, rows, _) = self.legs[key], _read(answer)
         table, *columns = _ROWS[kind]
         until = min(until, leg.until[kind])
         ts, *values = _between(rows, start, until)
@@ -300,24 +302,25 @@ class Archive:
             found = self._do(query, leg.id)
             leg.lost = {kind: [Lost(*row) for of, *row in found if of == kind] for kind in _ROWS}
         read = [leg for leg in self.legs.values() if leg.ended_at is None]
-        known = min((leg.known_until for leg in read), default=self.start)
+        ended = max((leg.ended_at or 0 for leg in self.legs.values()), default=self.start)
+        known = min((leg.known_until for leg in read), default=ended)
         self.known_until = max(self.known_until, known, *(leg.added_at for leg in read))
 
     def _take_up(self, legs: Mapping[LegKey, ListedLeg]) -> None:
         """End the legs that are not there any more, go on with those that are, add new ones."""
-        for key, leg in self.legs.items():
-            if key not in legs and leg.ended_at is None:
+        for key, held in self.legs.items():
+            was, listed = held.listed, legs.get(key, held.listed)
+            if (was.venue, was.market) != (listed.venue, listed.market):
+                allowed = f"{was.market} of {was.venue}, the {key.symbol}:{key.leg} of the archive"
+                raise InputError("market", listed.market, allowed, advice="name another file")
+        for key, held in self.legs.items():
+            if key not in legs and held.ended_at is None:
                 self.end(key, self.known_until)
         now = self.known_until
         for key, listed in legs.items():
-            held = self.legs.get(key)
-            if held is None:
+            if key not in self.legs:
                 self._add(listed, now)
-            elif (held.listed.venue, held.listed.market) != (listed.venue, listed.market):
-                held_as = f"{held.listed.market} of {held.listed.venue}"
-                allowed = f"{held_as}, which the file holds as {key.symbol}:{key.leg}"
-                raise InputError("market", listed.market, allowed, advice="name another file")
-            elif held.ended_at is not None:
+            elif self.legs[key].ended_at is not None:
                 self.lose(key, "bars", now // BAR_S * BAR_S, "it was not read")
                 self.lose(key, "funding", now + 1, "it was not read")
                 self.end(key, None)
@@ -361,25 +364,20 @@ def _refusal(path: Path, error: BaseException) -> InputError:
     return InputError("archive", str(path), allowed, advice=advice)
 
 
-def _read(answer: BarAnswer | RateAnswer) -> tuple[RowKind, int, _Columns]:
-    """Return the kind, before which ``ts`` (s) rows are known, and the rows."""
+def _read(answer: BarAnswer | RateAnswer) -> tuple[RowKind, int, _Columns, tuple[int, ...]]:
+    """Return the kind, before which ``ts`` (s) rows are known, the rows, and what is missing."""
     if isinstance(answer, RateAnswer):
-        rates = answer.rows
+        rates, until = answer.rows, answer.known_until + 1
         hours = rates.interval_hours.astype(np.float64)
-        return "funding", answer.known_until + 1, (rates.ts, rates.rate, hours)
+        return "funding", until, (rates.ts, rates.rate, hours), answer.missing
     bars = answer.rows
     volume = np.full(len(bars.ts), np.nan) if bars.volume is None else bars.volume
-    return "bars", answer.known_until // BAR_S * BAR_S, (bars.ts, bars.price, volume)
+    return "bars", answer.known_until // BAR_S * BAR_S, (bars.ts, bars.price, volume), ()
 
 
 def _between(rows: _Columns, start: int, end: int) -> _Columns:
     first, last = np.searchsorted(rows[0], (start, end))
     return rows[0][first:last], rows[1][first:last], rows[2][first:last]
-
-
-def _missing(answer: BarAnswer | RateAnswer, start: int) -> list[int]:
-    """Return the settlements from ``start`` (s) on that were due and are not published."""
-    return [ts for ts in getattr(answer, "missing", ()) if ts >= start]
 
 
 def _nullable(values: NDArray[np.float64]) -> list[float | None]:
