@@ -106,7 +106,8 @@ class Archive:
     """
 
     def __init__(self, path: Path, connection: duckdb.DuckDBPyConnection) -> None:
-        self._path, self._connection, self._lock = path, connection, threading.RLock()
+        self._path, self._lock = path, threading.RLock()
+        self._connection: duckdb.DuckDBPyConnection | None = connection
         self._kept: dict[tuple[int, RowKind, int], tuple[_Columns, _Columns]] = {}
         if path.resolve() in _HELD:
             raise duckdb.IOException(f"(PID {os.getpid()})")
@@ -150,7 +151,9 @@ class Archive:
     def close(self) -> None:
         """Let go of the file."""
         with self._lock:
-            self._connection.close()
+            if self._connection is not None:
+                self._connection.close()
+            self._connection = None  # of a thread that still waits for an answer nothing is left
             _HELD.discard(self._path.resolve())
 
     def accept(self, key: LegKey, answer: BarAnswer | RateAnswer) -> None:
@@ -266,6 +269,8 @@ class Archive:
     def _used(self) -> Iterator[duckdb.DuckDBPyConnection]:
         try:
             with self._lock:
+                if self._connection is None:
+                    raise duckdb.ConnectionException("it was closed")
                 yield self._connection
         except duckdb.Error as error:
             raise _refusal(self._path, error) from None

@@ -27,7 +27,7 @@ LOST_AFTER_S = 90
 """Attempts without an answer for so long make what they were for lost (s)."""
 
 _ASKED_AFTER_S, _UNEXPECTED_AFTER_S, _PATIENCE_S = 5, 65, 20
-_LONGEST_WAIT_S, _TIMEOUT_S, _FAILURES = 60, 10, 2
+_LONGEST_WAIT_S, _TIMEOUT_S, _GRACE_S, _FAILURES = 60, 10, 0.5, 2
 
 
 @dataclass(slots=True)
@@ -88,7 +88,7 @@ class Poller:
     def __exit__(self, *exc_info: object) -> None:
         self._stopping.set()
         for thread in self._threads:
-            thread.join(_TIMEOUT_S)
+            thread.join(_GRACE_S)  # it may wait for an answer, and has nothing to add then
 
     def catch_up(self, on_progress: Callable[[str, float], object] = lambda *_: None) -> None:
         """Return once all but the last minutes are known, or lost.
