@@ -118,6 +118,22 @@ def test_one_broken_market_does_not_hold_the_others_of_its_exchange(tmp_path: Pa
     desk.archive.close()
 
 
+def test_an_exchange_whose_clock_is_a_minute_behind_or_ahead_is_read_by_its_own(
+    tmp_path: Path,
+) -> None:
+    binance = Told("BINANCE", (Market.SPOT,))
+    behind = Told("OKX", (Market.FUTURES,), skew_s=-60.0)
+    ahead = Told("HYPERLIQUID", (Market.FUTURES,), skew_s=60.0)
+    desk = desk_of(tmp_path, binance, behind, ahead, start=START - 3600)
+    jump(desk, START - 300)
+    for _ in desk.run(START + 200):
+        assert desk.archive.known_until <= behind.now()
+    assert desk.rows() == truth_of(desk, binance.truth)
+    assert desk.lost() == []
+    assert desk.worst_lag_s <= 150 + 60
+    desk.archive.close()
+
+
 def test_what_is_beyond_reach_is_lost_and_asked_for_once(tmp_path: Path) -> None:
     binance = Told("BINANCE", (Market.SPOT,), reach_s=3600)
     desk = desk_of(tmp_path, binance, start=START - 7200)

@@ -47,6 +47,7 @@ class Told:
     gone: set[str] = field(default_factory=set)
     reach_s: int = 1 << 40
     published_late_s: int = 20
+    skew_s: float = 0.0
     unlike: float = 1.0
     asked: list[float] = field(default_factory=list)
 
@@ -137,17 +138,18 @@ class Desk:
 
     @property
     def now(self) -> float:
-        return float(self.exchanges[0].now())
+        return float(self.exchanges[0].now())  # the first one's clock is the machine's
 
     def move(self, ts: float) -> None:
         for each in self.exchanges:
-            each.ts = ts
+            each.ts = ts + getattr(each, "skew_s", 0.0)
 
     def catch_up(self) -> None:
         """Do what is due now, until nothing is."""
         while min(self._due.values()) <= self.now:
             number = min(self._due, key=lambda each: self._due[each])
-            self._due[number] = self.poller.round(self.exchanges[number])
+            exchange = self.exchanges[number]
+            self._due[number] = self.poller.round(exchange) - getattr(exchange, "skew_s", 0.0)
 
     def run(self, until: float) -> Iterator[None]:
         """Do what is due at each moment up to ``until``, one moment at a time."""
