@@ -21,7 +21,7 @@ class LedgerState(StrEnum):
     ``held``: answered, and there are rows. ``empty``: answered, and the service has no row there.
     ``not yet known``: younger than the service's delay, the time a row takes to settle and the
     row's own interval. ``missing``: not asked yet. ``unrecoverable``: not asked, and older than
-    what the plan still reaches.
+    what the plan still reaches. ``lost at the source``: the service says so, with a reason.
     """
 
     HELD = "held"
@@ -29,30 +29,34 @@ class LedgerState(StrEnum):
     UNKNOWN = "not yet known"
     MISSING = "missing"
     UNRECOVERABLE = "unrecoverable"
+    LOST = "lost at the source"
 
 
 class CoverageState(StrEnum):
     """What the ledger records of a stretch: that it was asked for, and how far it was answered.
 
     ``provisional``: answered, and to be asked for again, since more may arrive
-    (`toolkit.store.answers`). ``settled``: answered for good.
+    (`toolkit.store.answers`). ``settled``: answered for good. ``lost``: lost at the source. Each
+    load of its time asks for it again, and a follow as for what is provisional.
     """
 
     ASKED = "asked"
     PROVISIONAL = "provisional"
     SETTLED = "settled"
+    LOST = "lost"
 
 
 class GapStatus(StrEnum):
     """What became of a stretch that a lost stream did not bring.
 
     ``open``: the service's archive has not answered for all of it yet. ``repaired``: it has.
-    ``unrepairable``: a part of it is older than what the plan still reaches.
+    ``unrepairable``: a part is older than what the plan still reaches. ``lost``: at the source.
     """
 
     OPEN = "open"
     REPAIRED = "repaired"
     UNREPAIRABLE = "unrepairable"
+    LOST = "lost"
 
 
 META = Table(
@@ -109,11 +113,12 @@ COVERAGE = Table(
     "The ledger: which seconds of a stream were asked for, and which the service answered for.",
     (
         Column("stream_id", "INTEGER", "", "number of the stream"),
-        Column("state", "VARCHAR", "", "asked, provisional or settled (`CoverageState`)"),
+        Column("state", "VARCHAR", "", "asked, provisional, settled, lost (`CoverageState`)"),
         Column("start_ts", "BIGINT", "s", "first second"),
         Column("end_ts", "BIGINT", "s", "first second after"),
         Column("first_served_at", "BIGINT", "s", "service's clock, first provisional answer", True),
         Column("served_at", "BIGINT", "s", "service's clock, last provisional answer", True),
+        Column("why", "VARCHAR", "", "why it is lost, in the service's words", nullable=True),
     ),
     key=("stream_id", "state", "start_ts"),
 )
@@ -318,7 +323,7 @@ COVERAGE_CHANGE = Table(
     "How the ledger came to be: stretches that a commit added to ``coverage``, or took out of it.",
     (
         *(_CHANGE, *_STREAMS, *COVERAGE.columns[1:]),
-        Column("added", "INTEGER", "count", "1, or -1 where a provisional one was taken out"),
+        Column("added", "INTEGER", "count", "1, or -1 where one that may change was taken out"),
         _CHANGED_AT,
     ),
     key=("change_id",),

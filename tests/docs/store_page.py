@@ -86,10 +86,11 @@ of the memory and for `within_s` seconds at most. It makes the views for each qu
 looks up no name in the file. So what somebody may have put into a file does not run. A program of
 yours that opens a stranger's file runs the views of that file.
 
-`held_coverage` has what the ledger records: asked, provisional, settled. The states of a window
-(held, empty, not yet known, missing, unrecoverable) are computed from that, from the rows and their
-step, and from the plan's reach and delay. They have one place, in Python: `Store.coverage(key,
-(start, end))` gives the stretches of a window with their states, as a frame that DuckDB can query:
+`held_coverage` has what the ledger records: asked, provisional, settled, lost. The states of a
+window (held, empty, not yet known, missing, unrecoverable, lost at the source) are computed from
+that, from the rows and their step, and from the plan's reach and delay. They have one place, in
+Python: `Store.coverage(key, (start, end))` gives the stretches of a window with their states, as a
+frame that DuckDB can query:
 
 <!-- run by tests/unit/store/test_views.py -->
 

@@ -88,9 +88,10 @@ def state_of(second: int, answered: set[int], held: set[int], edge: Edge) -> Led
     return LedgerState.MISSING
 
 
-def known(*facts) -> list[tuple[Interval, LedgerState]]:
+def known(*facts, lost=()) -> list[tuple[Interval, LedgerState]]:
     """The rows of `states`."""
-    return [(Interval(*ends), LedgerState(state)) for *ends, state in states(*facts).rows()]
+    found = states(*facts, lost=lost)
+    return [(Interval(*ends), LedgerState(state)) for *ends, state in found.rows()]
 
 
 @given(WINDOWS, STRETCHES, STRETCHES, EDGES)
@@ -105,14 +106,14 @@ def test_states_tile_the_window_in_order_and_merged(window, answered, held, edge
         assert interval.start < interval.end
 
 
-@given(WINDOWS, STRETCHES, STRETCHES, EDGES)
+@given(WINDOWS, STRETCHES, STRETCHES, EDGES, STRETCHES)
 def test_the_state_of_every_second_is_the_one_its_facts_give_it(
-    window, answered, held, edge
+    window, answered, held, edge, lost
 ) -> None:
-    a, h = seconds(answered), seconds(held)
-    for interval, state in known(window, answered, held, edge):
+    a, h, gone = seconds(answered), seconds(held), seconds(lost)
+    for interval, state in known(window, answered, held, edge, lost=lost):
         for second in range(*interval):
-            assert state is state_of(second, a, h, edge)
+            assert state is (LedgerState.LOST if second in gone else state_of(second, a, h, edge))
 
 
 @given(WINDOWS, STRETCHES, EDGES)

@@ -14,12 +14,15 @@ from hypothesis import strategies as st
 
 from tests.dated import date_load
 from tests.empty_store import empty_store
-from toolkit.intervals import Interval, union
+from toolkit.intervals import Interval, difference, union
 from toolkit.market import Family, Source, Trajectory
 from toolkit.store import Batch, Edge, Inserted, LoadOrigin, StoreWriter
-from toolkit.store.coverage import record
+from toolkit.store.batch import Answered
+from toolkit.store.coverage import record, record_answers
+from toolkit.store.history import AS_NOW, known_ledger
 from toolkit.store.ingest import insert_rows
 from toolkit.tables import COVERAGE, COVERAGE_CHANGE, SERIES, STREAM, CoverageState
+from toolkit.wire.lost import LostStretch, lost_within
 
 from ..conftest import examples
 
@@ -138,6 +141,41 @@ def test_the_ledger_is_what_was_recorded_in_as_few_rows_as_there_are_holes(answe
                 "SELECT start_ts, end_ts FROM coverage WHERE stream_id = ?", [number]
             ).fetchall()
             assert sorted(recorded) == union(parts)
+
+
+LOST = st.lists(st.builds(LostStretch, SECOND, SECOND, st.sampled_from("ab")), max_size=3)
+
+
+@given(st.lists(st.tuples(SECOND, SECOND, LOST, st.booleans()), min_size=1, max_size=6))
+@examples(60)
+def test_a_second_is_as_the_last_answer_told_unless_it_is_settled(answers) -> None:
+    known: dict[int, str] = {}
+    with price_table() as connection:
+        connection.execute("INSERT INTO stream VALUES (1, 'price', 'A_B:X.spot', 0, 0, 0, 0, 0)")
+        for clock, (start, end, told, settles) in enumerate(answers):
+            answer = Interval(start, max(start + 1, end))
+            lost = lost_within(told, [answer])
+            left = difference([answer], [(each.start, each.end) for each in lost])
+            record_answers(
+                connection,
+                {1: left if settles else []},
+                {1: [] if settles else left},
+                {1: clock},
+                answers={1: [Answered(answer, lost=lost)]},
+            )
+            for second in set(range(*answer)) - {s for s in known if known[s] == "settled"}:
+                why = [each.why for each in told if each.start <= second < each.end]
+                known[second] = why[0] if why else "settled" if settles else "provisional"
+        rows = connection.execute(
+            "SELECT start_ts, end_ts, coalesce(why, state), state FROM coverage"
+        ).fetchall()
+        found = [(second, what) for start, end, what, _ in rows for second in range(start, end)]
+        assert sorted(found) == sorted(known.items())
+        assert {state for *_, what, state in rows if what in "ab"} <= {"lost"}
+        history = connection.execute(known_ledger()["coverage"].replace(AS_NOW, "")).fetchall()
+        assert sorted(history, key=str) == sorted(
+            connection.execute("FROM coverage").fetchall(), key=str
+        )
 
 
 @given(BATCHES)

@@ -41,7 +41,8 @@ STATE_COLOURS = {
     LedgerState.EMPTY: "#5e6a7e",
     LedgerState.UNKNOWN: "#c866fa",
     LedgerState.MISSING: "#ed6e1a",
-    LedgerState.UNRECOVERABLE: "#8b5500",
+    LedgerState.UNRECOVERABLE: "#b43c00",
+    LedgerState.LOST: "#a01ed2",
 }
 """One colour a state of the ledger, on either background."""
 

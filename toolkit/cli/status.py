@@ -88,6 +88,7 @@ def status_command(
         *(f"snapshot/{kind}: {words}" for kind, words in odd.items()),
         _ties(frame),
         _gaps(frame),
+        _lost(held.gaps()),
         *(f"the last load found: {line}" for line in explained(findings)),
         profiles,
         order,
@@ -159,8 +160,16 @@ def _ties(frame: pl.DataFrame) -> str:
 
 def _gaps(frame: pl.DataFrame) -> str:
     counts = {status: int(frame[f"{status}_gaps"].sum()) for status in GapStatus}
+    del counts[GapStatus.LOST]
     parts = [f"{count:,} {status}" for status, count in counts.items() if count]
     return f"gaps of live capture: {', '.join(parts)}" if parts else ""
+
+
+def _lost(gaps: pl.DataFrame) -> str:
+    """Return which stretches were lost at the source, and why."""
+    rows = gaps.filter(status=GapStatus.LOST.value).select("stream", "start_ts", "end_ts", "cause")
+    says = [f"{key} {format_ts(a)} to {format_ts(b)}, {why}" for key, a, b, why in rows.iter_rows()]
+    return f"lost at the source, each load asks again: {some(says)}" if says else ""
 
 
 def _order(store: Store) -> str:

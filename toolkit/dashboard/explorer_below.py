@@ -156,7 +156,7 @@ def _show_coverage(explored: Explored) -> None:
 
 _STATES = Markdown(
     "empty: the service answered that it has no row there; not yet known: rows may still appear or "
-    "change; missing: not loaded; unrecoverable: older than the plan reaches."
+    "change; missing: not loaded; unrecoverable: beyond the plan; lost at the source: Data health."
 )
 
 

@@ -97,6 +97,8 @@ def _show_repairs(shell: PageShell, health: Health) -> None:
         causes = missing.partition_by("cause", maintain_order=True)
         for number, of_cause in enumerate(causes if len(causes) > 1 else []):
             _show_repair(shell, Markdown("Repair"), f"repair_{number}", of_cause, now)
+    for number, of_cause in enumerate(health.lost.partition_by("cause", maintain_order=True)):
+        _show_repair(shell, Markdown("Ask again"), f"lost_{number}", of_cause, now)
     _show_top_up(shell, health, now)
     asked = health.lines.filter(pl.col("answer") != "never asked")["stream"]
     if never := never_asked(map(Stream.parse, asked)):

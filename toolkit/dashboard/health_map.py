@@ -47,7 +47,7 @@ def coverage_map(stretches: pl.DataFrame, shares: pl.DataFrame | None = None) ->
     >>> found = coverage_map(pl.DataFrame({"stream": ["a", "a"], "start_ts": [0, 3 * 86400],
     ...     "end_ts": [3 * 86400, 3 * 86400 + 864], "state": ["held", "missing"]}))
     >>> found.step_words, found.runs
-    ('4 h', {'a': [[18, 100, 0, 0, 0, 0], [1, 0, 0, 0, 6, 0]]})
+    ('4 h', {'a': [[18, 100, 0, 0, 0, 0, 0], [1, 0, 0, 0, 6, 0, 0]]})
     """
     if stretches.is_empty():
         return None

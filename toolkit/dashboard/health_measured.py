@@ -41,13 +41,15 @@ class Health(NamedTuple):
     answered), over the time from its first second asked for, or first row, to the service's clock
     when it was last asked. ``map`` is of the coverage of all of them. ``missing`` has what of it is
     missing and has a row due, with its cause, the requests and rows that it takes, and when it
-    leaves the archive: see `toolkit.dashboard.health_gaps.caused`. ``rows`` is of
+    leaves the archive: see `toolkit.dashboard.health_gaps.caused`. ``lost`` has what the service's
+    own source lost, with stream, start_ts, end_ts, cause and leaves_at. ``rows`` is of
     `toolkit.store.Store.rows_by_load`, ``unreadable`` of `toolkit.store.Store.unreadable`.
     """
 
     lines: pl.DataFrame
     map: CoverageMap | None
     missing: pl.DataFrame
+    lost: pl.DataFrame
     rows: pl.DataFrame
     store_format: int
     unreadable: list[Unreadable]
@@ -87,8 +89,13 @@ def measure_health(path: Path, version: Version) -> Health:
                 | {"retention_s": edge and edge.retention_s, "served_at": edge and edge.served_at}
             )
         place[:] = [_covered(before, versions, changed)]
-        covered, lost = place[0], store.gaps().filter(status=GapStatus.OPEN.value)
-        gaps = caused(covered.stretches.filter(state=LedgerState.MISSING.value), ledger, lost)
+        covered, known_gaps = place[0], store.gaps()
+        of_capture = known_gaps.filter(status=GapStatus.OPEN.value)
+        gaps = caused(covered.stretches.filter(state=LedgerState.MISSING.value), ledger, of_capture)
+        cause = pl.format("lost at the source: {}", "cause").alias("cause")
+        lost = known_gaps.filter(status=GapStatus.LOST.value).select(
+            "stream", "start_ts", "end_ts", cause, leaves_at=pl.lit(None, pl.Int64)
+        )
         missing = _of_whole_rows(pl.concat([gaps, expected_load(store, gaps)], how="horizontal"))
         rows, store_format = store.rows_by_load(), read_format(connection, path)
         unreadable = store.unreadable()
@@ -98,7 +105,7 @@ def measure_health(path: Path, version: Version) -> Health:
         .with_columns(pl.col("known_s", *STATE_COLUMNS.values()).fill_null(0))
     )
     shown = coverage_map(covered.stretches, covered.shares)
-    return Health(frame, shown, missing, rows, store_format, unreadable)
+    return Health(frame, shown, missing, lost, rows, store_format, unreadable)
 
 
 @cache_data(ttl=_KEEP_S, max_entries=16, show_spinner=False)

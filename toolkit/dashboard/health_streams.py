@@ -23,8 +23,8 @@ from toolkit.market import SnapshotTrajectory, Stream, Trajectory, format_ts
 STATES = Markdown(
     "**held**: answered, with rows. **empty**: the service has no row there. **not yet known**: "
     "rows may still appear or change. **missing**: not loaded. **unrecoverable**: older than the "
-    "plan reaches.\n\nShares are of the time from the first second asked for to the service's "
-    "clock at the stream's last answer. Of an event log, all that was answered for is held."
+    "plan reaches. **lost at the source**: so the service says.\n\nShares are of the time from the "
+    "first second asked for to the service's clock at its last answer. A log holds all its answers."
 )
 _SHOWN = 500
 _HIGH = 16

@@ -62,7 +62,7 @@ function drawMap(cell, column, at) {
     const least = known.length > 1 ? 33 : 100;
     let left = 100;
     known.reverse().forEach(([[state, colour], share], place) => {
-      const marked = state === "missing" || state === "unrecoverable";
+      const marked = ["missing", "unrecoverable", "lost at the source"].includes(state);
       const last = place === known.length - 1;
       const high = last ? left : Math.min(left, marked ? Math.max(least, share) : share);
       const rect = document.createElementNS(SVG, "rect");

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import polars as pl
 
@@ -111,7 +111,8 @@ class Sweeper:
             s: error for s, error in self.refused.items() if s in streams or not all_of_them
         }
         asked = [each for each in streams if each not in self.refused]
-        ledger = self._store.ledger(asked)
+        known = self._store.ledger(asked)  # a sweep asks for what is lost when it is due, no sooner
+        ledger = {s: replace(k, provisional=[*k.provisional, *k.lost]) for s, k in known.items()}
         clock = ClockReading.held_against(served_at, ledger.values())
         windows = self._windows(profile, asked, ledger, clock)
         self._writer.ask(windows)

@@ -23,6 +23,7 @@ from toolkit.market import EventLog, SnapshotLog, Trajectory
 from toolkit.store import Batch, Edge, Snapshot, rowless_parts, settled_after_s
 from toolkit.store.pages import KeptPage, packed_page
 from toolkit.wire.events import EventPage
+from toolkit.wire.lost import LostStretch
 from toolkit.wire.pages import Page
 from toolkit.wire.profile import Finding
 from toolkit.wire.rows import column_schema
@@ -74,9 +75,10 @@ def slices(length_s: int, page_rows: int, step_s: int) -> list[int]:
 
 @dataclass(slots=True)
 class _Beginning:
-    """The second before which the service has shown that a trajectory has no row, None so far."""
+    """The second before which a trajectory is shown to have no row, None so far. What is lost."""
 
     ts: int | None = None
+    lost: tuple[LostStretch, ...] = ()
 
 
 @dataclass(slots=True)
@@ -118,8 +120,9 @@ class TrajectoryTask:
         """Ask for the stretch. Each page answers for the part of it that it completes."""
         begins = self.beginning.ts if self.beginning else None
         nothing_older = begins is not None and self.stretch.end <= begins
-        if nothing_older:
-            pages = iter([Page(column_schema(self.stream.family).to_frame(), self.stretch, ())])
+        if self.beginning and nothing_older:
+            none = column_schema(self.stream.family).to_frame()
+            pages = iter([Page(none, self.stretch, (), lost=self.beginning.lost)])
         else:
             pages = client.pages(self.stream, self.stretch, floor=lambda: self.stretch.start)
         for page in pages:
@@ -132,6 +135,7 @@ class TrajectoryTask:
             if self.oldest is not None and self.beginning is None:
                 others = self._left_to_others(page.frame.height, self.oldest)
             if self.beginning and page.is_oldest:
+                self.beginning.lost = page.lost  # first: other threads wait for ts
                 self.beginning.ts = self.stretch.start
             rows, answered_s = page.frame.height, page.answered.length_s
             again = _held_in(page.answered if answered_s else self.stretch, self.before)
@@ -196,6 +200,7 @@ class TrajectoryTask:
             open_parts=still,
             tied=page.tied,
             missing=page.missing,
+            lost=page.lost,
         )
 
 

@@ -265,11 +265,12 @@ class Series(Shown):
 
         Columns: ``start`` and ``end`` (Datetime, UTC, half-open), ``length_s`` (s) and ``state``.
         That is ``empty`` (the service was asked and has nothing there), ``not yet known``,
-        ``missing`` (not asked for) or ``unrecoverable`` (the plan no longer reaches it), see
-        docs/concepts.md. Of a series as of a time it is what the store knew then. A pair is held
-        where all its legs are. Where they are in several states it has that named last above, and
-        the series of a leg lists its own. Raises `InputError` for a time before the store kept the
-        history of its ledger, for snapshots, which are of moments, and for rows of your own.
+        ``missing`` (not asked for), ``lost at the source`` (`toolkit.store.Store.gaps` has why) or
+        ``unrecoverable`` (the plan no longer reaches it), see docs/concepts.md. Of a series as of a
+        time it is what the store knew then. A pair is held where all its legs are. Where they are
+        in several states it has that named last above, and the series of a leg lists its own.
+        Raises `InputError` for a time before the store kept the history of its ledger, for
+        snapshots, which are of moments, and for rows of your own.
         """
         times = pl.from_epoch(pl.col("start_ts", "end_ts"), time_unit="s")
         return (

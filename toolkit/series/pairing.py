@@ -18,6 +18,7 @@ from toolkit.tables import LedgerState
 
 _WORST = (
     LedgerState.UNRECOVERABLE,
+    LedgerState.LOST,
     LedgerState.MISSING,
     LedgerState.UNKNOWN,
     LedgerState.EMPTY,

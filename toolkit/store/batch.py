@@ -14,13 +14,15 @@ from toolkit.store.gaps import Gap
 from toolkit.store.ledger import Edge
 from toolkit.wire.allowance import Allowance
 from toolkit.wire.event_routes import BUILT_IN_EVENTS, EventRoute
+from toolkit.wire.lost import LostStretch, lost_within
 
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
     """What is known of a stream: how far the service answers, what was answered, what was asked.
 
-    ``edge`` is None while the service has answered nothing of what was asked.
+    ``edge`` is None while the service has answered nothing of what was asked. What its source has
+    ``lost`` is not among what was answered.
 
     >>> known = Ledger(None, [Interval(0, 60)], [Provisional(60, 90, 9, 9)])
     >>> [tuple(part) for part in known.answered]
@@ -31,6 +33,7 @@ class Ledger:
     settled: list[Interval] = field(default_factory=list)
     provisional: list[Provisional] = field(default_factory=list)
     asked: list[Interval] = field(default_factory=list)
+    lost: list[Provisional] = field(default_factory=list)
 
     @property
     def answered(self) -> list[Interval]:
@@ -43,18 +46,20 @@ class Answered:
     """A stretch that a page answers for, and the parts of it in which more may still arrive.
 
     ``archived`` has event_id, event_type, ts_ms and ts of all that the archive has in it, None for
-    a trajectory. ``missing`` are the parts of which something came that was not kept.
+    a trajectory. ``missing`` are the parts of which something came that was not kept, ``lost`` what
+    the source says it lost of it.
     """
 
     stretch: Interval
     open_parts: Sequence[Interval] = ()
     archived: pl.DataFrame | None = None
     missing: Sequence[Interval] = ()
+    lost: Sequence[LostStretch] = ()
 
     @property
     def is_plain(self) -> bool:
         """Whether all that it answers for came, and is kept."""
-        return self.archived is None and not self.open_parts and not self.missing
+        return self.archived is None and not (self.open_parts or self.missing or self.lost)
 
 
 ARCHIVE, SOCKET = "archive", "socket"
@@ -130,16 +135,20 @@ class Batch:
         open_parts: Sequence[Interval] = (),
         tied: Collection[int] = (),
         missing: Sequence[Interval] = (),
+        lost: Sequence[LostStretch] = (),
     ) -> None:
         """Put one page of a trajectory in.
 
         In ``open_parts`` of it more may still arrive. ``tied``: times of several rows in the page.
-        Others came for the parts that are ``missing``, and were not kept.
+        Others came for the parts that are ``missing``, and were not kept. ``lost`` is what the
+        source says it lost, of any time.
         """
         self.rows.setdefault(trajectory, []).append(frame)
         if tied:
             self.tied.setdefault(trajectory, set()).update(tied)
-        self._answer(trajectory, Answered(answered, open_parts, missing=missing), edge)
+        told = lost_within(lost, [answered])
+        answer = Answered(answered, open_parts, missing=missing, lost=told)
+        self._answer(trajectory, answer, edge)
 
     def add_documents(
         self,

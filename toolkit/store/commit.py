@@ -86,13 +86,15 @@ def _record_answers(
             (part, answer.open_parts)
             for answer in (*map(Answered, plain), *(a for a in answers if not a.is_plain))
             for whole in difference(
-                _in_archive(connection, stream, answer, edge), _missing(connection, stream, answer)
+                _in_archive(connection, stream, answer, edge),
+                [*_missing(connection, stream, answer), *((x.start, x.end) for x in answer.lost)],
             )
             for part in final_part(whole, edge)
         ]
         settled[number] = [each for part, still in parts for each in difference([part], still)]
         provisional[number] = [each for part, still in parts for each in clip(still, part)]
-    record_answers(connection, settled, provisional, clocks, now)
+    told = {numbers[stream]: answers for stream, answers in batch.answered.items()}
+    record_answers(connection, settled, provisional, clocks, now, answers=told)
 
 
 def _in_archive(

@@ -16,7 +16,7 @@ import polars as pl
 from toolkit.intervals import EVER, Interval, clip, difference, union
 from toolkit.market import Family, Stream, Trajectory
 from toolkit.store.answers import Provisional, renewed, within_reach, without
-from toolkit.store.batch import Ledger
+from toolkit.store.batch import Answered, Ledger
 from toolkit.store.frames import frame_of
 from toolkit.store.history import log_changes
 from toolkit.store.ledger import (
@@ -29,9 +29,10 @@ from toolkit.store.ledger import (
 )
 from toolkit.store.streams import append, number_streams, numbers_of
 from toolkit.tables import COVERAGE, COVERAGE_CHANGE, EDGE, EDGE_CHANGE, SERIES, CoverageState
+from toolkit.wire.lost import lost_within
 
 _Recorded = dict[int, list[tuple[Any, ...]]]
-"""By number of the stream: start, end, and when a provisional answer came first and last (s)."""
+"""By number of the stream: start, end, when a provisional answer came first and last (s), why."""
 
 
 def record(
@@ -48,7 +49,7 @@ def record(
     held = _touching(connection, state, wanted)
     merged: _Recorded = {
         number: [
-            (*stretch, None, None)
+            (*stretch, None, None, None)
             for stretch in union([*((row[0], row[1]) for row in held[number]), *parts])
         ]
         for number, parts in wanted.items()
@@ -62,27 +63,43 @@ def record_answers(
     provisional: Mapping[int, Sequence[Interval]],
     clocks: Mapping[int, int],
     committed_at: int | None = None,
+    *,
+    answers: Mapping[int, Sequence[Answered]] | None = None,
 ) -> None:
     """Record what was answered, by number of the stream, with the service's clock at the answer.
 
-    What is settled stays so. A provisional part that is answered again keeps its first time.
+    What is settled stays so. A provisional part that is answered again keeps its first time, and so
+    does one that is lost again: what whole ``answers`` no longer call so is lost no more.
     ``committed_at`` is that of `stamp`.
     """
     record(connection, CoverageState.SETTLED, settled, committed_at)
+    answers = answers or {}
+    whole = {n: union(each.stretch for each in of) for n, of in answers.items()}
     spans = {
-        number: [*settled.get(number, []), *provisional.get(number, [])]
-        for number in {*settled, *provisional}
+        n: [*settled.get(n, []), *provisional.get(n, []), *whole.get(n, [])]
+        for n in {*settled, *provisional, *whole}
     }
-    held = _touching(connection, CoverageState.PROVISIONAL, spans)
-    known = _touching(connection, CoverageState.SETTLED, spans)
+    held, known, losses = (
+        _touching(connection, state, spans)
+        for state in (CoverageState.PROVISIONAL, CoverageState.SETTLED, CoverageState.LOST)
+    )
     after: _Recorded = {}
+    lost_after: _Recorded = {number: [] for number in spans}
     for number in spans:
-        before = [Provisional(*part) for part in held[number]]
         final = [(start, end) for start, end, *_ in known[number]]
-        answers = difference(provisional.get(number, []), final)
-        left = without(sorted(before), final)
-        after[number] = [tuple(part) for part in renewed(left, answers, clocks[number])]
+        told = [each for answer in answers.get(number, []) for each in answer.lost]
+        told = lost_within(told, difference(whole.get(number, []), final))
+        for why in {*(row[4] for row in losses[number]), *(each.why for each in told)}:
+            said = [(each.start, each.end) for each in told if each.why == why]
+            known_before = sorted(Provisional(*row[:4]) for row in losses[number] if row[4] == why)
+            left = without(known_before, difference(whole.get(number, []), said))
+            lost_after[number] += [(*p, why) for p in renewed(left, said, clocks[number])]
+        final += [(each.start, each.end) for each in told]
+        fresh = difference(provisional.get(number, []), final)
+        left = without(sorted(Provisional(*row[:4]) for row in held[number]), final)
+        after[number] = [(*part, None) for part in renewed(left, fresh, clocks[number])]
     _replace(connection, CoverageState.PROVISIONAL, held, after, committed_at)
+    _replace(connection, CoverageState.LOST, losses, lost_after, committed_at)
 
 
 def _touching(
@@ -101,7 +118,7 @@ def _touching(
     if touched:
         connection.register("touched", pl.DataFrame(touched, schema=bounds, orient="row"))
         for number, *row in connection.execute(
-            "SELECT stream_id, start_ts, end_ts, first_served_at, served_at FROM coverage "
+            "SELECT stream_id, start_ts, end_ts, first_served_at, served_at, why FROM coverage "
             "JOIN touched USING (stream_id) "
             "WHERE state = ? AND start_ts <= high AND end_ts >= low",
             [state],
@@ -134,14 +151,14 @@ def _replace(
         )
         connection.unregister("gone")
     append(connection, COVERAGE, [(number, state, *row) for number, row in fresh])
-    if state is CoverageState.PROVISIONAL:
+    if state in (CoverageState.PROVISIONAL, CoverageState.LOST):
         changes = [*((*each, 1) for each in fresh), *((*each, -1) for each in gone)]
     else:  # it only grows
         grown = {
             number: difference([row[:2] for row in rows], [row[:2] for row in before[number]])
             for number, rows in after.items()
         }
-        changes = [(n, (*part, None, None), 1) for n, parts in grown.items() for part in parts]
+        changes = [(n, (*p, None, None, None), 1) for n, parts in grown.items() for p in parts]
     rows = [(number, state, *row, added) for number, row, added in changes]
     log_changes(connection, COVERAGE_CHANGE, rows, committed_at)
 
@@ -226,8 +243,8 @@ def read_ledger(
     def of(number: int, state: CoverageState) -> list[Interval]:
         return clip(((row[0], row[1]) for row in found_rows.get((number, state), [])), cut)
 
-    def provisional(number: int) -> list[Provisional]:
-        rows = found_rows.get((number, CoverageState.PROVISIONAL), [])
+    def provisional(number: int, state: CoverageState) -> list[Provisional]:
+        rows = found_rows.get((number, state), [])
         parts = sorted(Provisional(*row) for row in rows)  # in a table they have no order
         if number in firsts:
             parts = within_reach(parts, edges[number].retention_s, firsts[number])
@@ -237,8 +254,9 @@ def read_ledger(
         stream: Ledger(
             edges.get(number),
             of(number, CoverageState.SETTLED),
-            provisional(number),
+            provisional(number, CoverageState.PROVISIONAL),
             of(number, CoverageState.ASKED),
+            provisional(number, CoverageState.LOST),
         )
         for stream, number in numbers.items()
         if number in edges or (number, CoverageState.ASKED) in found_rows
@@ -259,7 +277,8 @@ def read_coverage(
     settled = isinstance(stream, Trajectory) and stream.family is Family.FUNDING
     if isinstance(stream, Trajectory):
         held = _held(connection, stream, window, known.edge, tolerance_s)
-    return states(window, known.answered, held, known.edge, settled=settled)
+    lost = [(part.start, part.end) for part in known.lost]
+    return states(window, known.answered, held, known.edge, settled=settled, lost=lost)
 
 
 _INTERVAL_S = "(3600 * least(buy_interval_hours, sell_interval_hours))::BIGINT"

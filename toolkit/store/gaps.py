@@ -20,8 +20,11 @@ from toolkit.store.streams import append
 from toolkit.tables import GAP, GAP_CHANGE, CoverageState, GapStatus
 
 GAPS = (
-    "SELECT load_id, gap_id, key AS stream, start_ts, end_ts, cause, status, repaired_load_id "
-    "FROM gap JOIN stream USING (stream_id) ORDER BY load_id DESC, gap_id DESC"
+    "SELECT load_id, gap_id, key AS stream, start_ts, end_ts, cause, status, repaired_load_id "  # noqa: S608 - ours
+    "FROM gap JOIN stream USING (stream_id) UNION ALL "
+    f"SELECT NULL, NULL, key, start_ts, end_ts, why, '{GapStatus.LOST}', NULL "
+    f"FROM coverage JOIN stream USING (stream_id) WHERE state = '{CoverageState.LOST}' "
+    "ORDER BY load_id DESC NULLS LAST, gap_id DESC, stream, start_ts DESC"
 )
 """The query of `toolkit.store.Store.gaps`."""
 

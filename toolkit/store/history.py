@@ -187,7 +187,7 @@ def known_ledger(as_of: int | None = None) -> dict[str, str]:
             f"ON stream_id BETWEEN first_stream_id AND last_stream_id WHERE {then})"
         )
 
-    provisional = f"state = '{CoverageState.PROVISIONAL}'"
+    provisional = f"state IN ('{CoverageState.PROVISIONAL}', '{CoverageState.LOST}')"
     by_time = "(PARTITION BY stream_id, state ORDER BY start_ts, end_ts"
     before = "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
     gaps = ", ".join(GAP.names)
@@ -198,9 +198,10 @@ def known_ledger(as_of: int | None = None) -> dict[str, str]:
             f"FROM changes WHERE NOT {provisional}), grown AS (SELECT *, "
             f"count(*) FILTER (apart) OVER {by_time} ROWS UNBOUNDED PRECEDING) AS stretch "
             "FROM begun) SELECT stream_id, state, min(start_ts) AS start_ts, "
-            "max(end_ts) AS end_ts, NULL::BIGINT AS first_served_at, NULL::BIGINT AS served_at "
+            "max(end_ts) AS end_ts, NULL::BIGINT AS first_served_at, NULL::BIGINT AS served_at, "
+            "NULL::VARCHAR AS why "
             "FROM grown GROUP BY stream_id, state, stretch UNION ALL "
-            "SELECT stream_id, state, start_ts, end_ts, first_served_at, served_at "
+            "SELECT stream_id, state, start_ts, end_ts, first_served_at, served_at, why "
             f"FROM changes WHERE {provisional} GROUP BY ALL HAVING sum(added) > 0"
         ),
         "edge": (

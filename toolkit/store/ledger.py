@@ -180,13 +180,15 @@ def states(
     edge: Edge,
     *,
     settled: bool = False,
+    lost: Sequence[tuple[int, int]] = (),
 ) -> pl.DataFrame:
     """Return what is known of every second of the window, in order, without gaps or overlaps.
 
     The columns are those of `toolkit.store.Store.coverage`. ``answered`` is the ledger, ``held``
     the stretches that have rows. Rows that are not final yet lie outside the ledger: their stretch
     is not yet known. Rows that are ``settled`` once they are visible, as those of funding, are held
-    wherever they are.
+    wherever they are. What the source has ``lost`` is so wherever it is: of funding the row of one
+    leg may be there.
 
     >>> edge = Edge(served_at=1000, retention_s=800, step_s=60)
     >>> for row in states(Interval(100, 1000), [(300, 600)], [(300, 500)], edge).rows():
@@ -199,12 +201,13 @@ def states(
     (880, 1000, 'not yet known')
     """
     oldest = window.start if edge.reachable_from is None else edge.reachable_from
-    answers, rows = _apart(answered), _apart(held)
-    ends = [*answers.ravel(), *window, edge.final_before, oldest]
+    answers, rows, losses = _apart(answered), _apart(held), _apart(lost)
+    ends = [*answers.ravel(), *losses.ravel(), *window, edge.final_before, oldest]
     cuts = np.unique(np.clip(np.append(rows.ravel(), ends), *window))
     starts = cuts[:-1]
     inside = _lies_in(starts, answers)
     rules = [
+        (_lies_in(starts, losses), LedgerState.LOST),
         ((inside | settled) & _lies_in(starts, rows), LedgerState.HELD),
         (inside, LedgerState.EMPTY),
         (starts >= edge.final_before, LedgerState.UNKNOWN),

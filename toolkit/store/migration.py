@@ -12,6 +12,7 @@ format      what it brought
 8           the history of alerts
 9           how long a row may change, and the hash of the user's profile
 10          when each event document came by each channel
+11          what the service's own source lost, and why
 ==========  ======================================================================================
 """
 
@@ -46,6 +47,7 @@ from toolkit.tables import (
     ARRIVAL,
     CHANGES,
     COVERAGE,
+    COVERAGE_CHANGE,
     DATED,
     DELIVERY,
     EDGE,
@@ -131,14 +133,12 @@ def _change(connection: duckdb.DuckDBPyConnection, version: int) -> None:
         _to_format_2(connection)
     if version < 3:
         _to_format_3(connection)
-    elif version < 4:
-        _add_columns(connection)
+    _add_columns(connection)
     if version < 4:
         _reopen_answers(connection)
     if version < 5:
         _split_snapshots(connection)
     _add_committed_at(connection)
-    _add_settling(connection)
     if version < 7:
         begin_history(connection)
     if version < 10:
@@ -212,7 +212,7 @@ def _merge_ledgers(connection: duckdb.DuckDBPyConnection) -> None:
         for number, parts in stretches.items()
     }
     closed = [
-        (number, _ANSWERED, start, end, None, None)
+        (number, _ANSWERED, start, end, None, None, None)
         for number, parts in stretches.items()
         for start, end in union(parts)
     ]
@@ -223,15 +223,6 @@ def _merge_ledgers(connection: duckdb.DuckDBPyConnection) -> None:
     connection.register("newest", newest)
     connection.execute("INSERT INTO edge SELECT * FROM newest ORDER BY stream_id")
     connection.unregister("newest")
-
-
-def _add_columns(connection: duckdb.DuckDBPyConnection) -> None:
-    """Bring the tables of format 3 to the columns of format 4."""
-    for table, values in ((STREAM, "*, 0"), (COVERAGE, "*, NULL, NULL")):
-        connection.execute(f"ALTER TABLE {table.name} RENAME TO before")
-        connection.execute(table.ddl)
-        connection.execute(f"INSERT INTO {table.name} SELECT {values} FROM before")  # noqa: S608 - ours
-        connection.execute("DROP TABLE before")
 
 
 def _reopen_answers(connection: duckdb.DuckDBPyConnection) -> None:
@@ -309,15 +300,17 @@ def _add_committed_at(connection: duckdb.DuckDBPyConnection) -> None:
         connection.execute(f"ALTER TABLE {table.name} ADD COLUMN IF NOT EXISTS committed_at BIGINT")
 
 
-def _add_settling(connection: duckdb.DuckDBPyConnection) -> None:
-    """Add how long a row may change, a minute until now, and the hash of a load's profile."""
+def _add_columns(connection: duckdb.DuckDBPyConnection) -> None:
+    """Add the columns that tables of formats from 3 on lack, null but for those with a value."""
     connection.execute("ALTER TABLE load ADD COLUMN IF NOT EXISTS profile_hash VARCHAR")
-    for table in (EDGE, EDGE_CHANGE):
-        if "settle_s" not in connection.table(table.name).columns:
+    settling = f", {SETTLE_S} AS settle_s"
+    values = {STREAM: ", 0 AS late_s", EDGE: settling, EDGE_CHANGE: settling}
+    for table in (*values, COVERAGE, COVERAGE_CHANGE):
+        if connection.table(table.name).columns != [*table.names]:
             connection.execute(f"ALTER TABLE {table.name} RENAME TO before")
             connection.execute(table.ddl)
             connection.execute(
-                f"INSERT INTO {table.name} BY NAME SELECT *, {SETTLE_S} AS settle_s FROM before"  # noqa: S608 - ours
+                f"INSERT INTO {table.name} BY NAME SELECT *{values.get(table, '')} FROM before"  # noqa: S608 - ours
             )
             connection.execute("DROP TABLE before")
 

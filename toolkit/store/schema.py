@@ -26,7 +26,7 @@ from toolkit.store.streams import append
 from toolkit.store.views import make_views
 from toolkit.tables import META, TABLES
 
-FORMAT_VERSION = 10
+FORMAT_VERSION = 11
 """Counts up when a table changes. A newer one than ours is refused, an older one is migrated."""
 
 _DRAFT_S = 600

@@ -402,8 +402,9 @@ class Store(StoreFile):
         """Return one row for each time a capture lost a stream, newest first.
 
         Columns: load_id, gap_id, stream (key), start_ts, end_ts (s, the service's clock. No end
-        while it is lost), cause, status (`GapStatus`), repaired_load_id. ``as_of`` is that of
-        `coverage`.
+        while it is lost), cause, status (`GapStatus`), repaired_load_id. Last come the stretches
+        that the service's own source lost, with its reason: their status is ``lost``, their load_id
+        and gap_id are null. ``as_of`` is that of `coverage`.
         """
         with self._knowing(as_of) as connection:
             return frame_of(connection, GAPS)

@@ -78,15 +78,16 @@ def note_lateness(connection: duckdb.DuckDBPyConnection, rows: pl.DataFrame) -> 
     """Keep how late fresh rows came for a time that was answered for already.
 
     ``rows`` has stream_id, ts and revision. A row was absent at the last answer to its time.
+    What was told to be lost is not late.
     """
     connection.register("late_rows", rows.filter(revision=0).select("stream_id", "ts"))
     connection.execute(
         "UPDATE stream SET late_s = greatest(late_s, l.late) FROM ("
         "SELECT stream_id, max(coalesce(served_at - ts, ?)) AS late FROM coverage c "
         "JOIN late_rows USING (stream_id) "
-        "WHERE state <> ? AND ts >= start_ts AND ts < end_ts GROUP BY stream_id) l "
+        "WHERE state NOT IN (?, ?) AND ts >= start_ts AND ts < end_ts GROUP BY stream_id) l "
         "WHERE stream.stream_id = l.stream_id",
-        [LATE_S, CoverageState.ASKED],
+        [LATE_S, CoverageState.ASKED, CoverageState.LOST],
     )
     connection.unregister("late_rows")
 

@@ -172,15 +172,16 @@ VIEWS: tuple[SqlView, ...] = (
         "The ledger's stretches: what of each stream was asked for, and how far it was answered.",
         (
             _STREAM,
-            Column("state", "VARCHAR", "", "asked, provisional or settled (`CoverageState`)"),
+            Column("state", "VARCHAR", "", "asked, provisional, settled, lost (`CoverageState`)"),
             Column("time", "TIMESTAMP", "", "start_ts as a time, UTC"),
             Column("end_time", "TIMESTAMP", "", "end_ts as a time, UTC"),
             Column("start_ts", "BIGINT", "s", "first second"),
             Column("end_ts", "BIGINT", "s", "first second after"),
+            Column("why", "VARCHAR", "", "why it is lost, in the service's words", nullable=True),
         ),
         ("stream", "state", "start_ts"),
         "SELECT key AS stream, state, make_timestamp(start_ts * 1000000) AS time, "
-        "make_timestamp(end_ts * 1000000) AS end_time, start_ts, end_ts "
+        "make_timestamp(end_ts * 1000000) AS end_time, start_ts, end_ts, why "
         "FROM {at}coverage JOIN {at}stream USING (stream_id)",
     ),
 )

@@ -78,6 +78,7 @@ WORDS: Mapping[str, Words] = {
     "next_missing": Words("a page does not name where the next begins", _NEXT),
     "next_in_ms": Words("where the next page begins is in milliseconds; it is converted"),
     "next_unreadable": Words("where the next page begins is no time; the rows tell it", _NEXT),
+    "lost_unreadable": Words("what the source says it lost can't be read; nothing is made of it"),
     "time_cut": Words("times have parts of a second, which are left out"),
     "key_broken": Words("different rows share a time although the key is ts; each is kept", _KEY),
     "empty_page_says": Words(

@@ -10,6 +10,7 @@ comes.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from dataclasses import replace
 
 import polars as pl
 
@@ -135,6 +136,5 @@ def _joined(
     inside = rows.filter(pl.col("ts").is_between(part.start, part.end, closed="left"))
     missing = clip(union([each for raw in raws for each in raw.missing]), part)
     frame = inside.sort("ts", descending=True, maintain_order=True)
-    return Page(
-        frame, part, tuple(findings), tied, tuple(missing), answers=tuple(answers), window=part
-    )
+    page = Page(frame, part, tuple(findings), tied, tuple(missing), answers=tuple(answers))
+    return replace(page, window=part, lost=tuple(each for raw in raws for each in raw.lost))

@@ -167,6 +167,7 @@ class HistoryRoute:
     items: str
     rows: str
     next: str
+    lost: str
     limit: int
     order: str
     times: str
@@ -345,7 +346,7 @@ class HistoryRoute:
     def flat(self, answer: Answer) -> Answer:
         """Return an answer with its rows and fields at the top: see `toolkit.wire.places`."""
         wires = (*(rule.wire for rule in self.sent), *self.row_leg)
-        return flat_answer(answer, self.items, (self.next,), wires, self.rows)
+        return flat_answer(answer, self.items, (self.next, self.lost), wires, self.rows)
 
     def rule(self, column: str) -> FieldRule | None:
         """Return the rule of the field that fills a column, None where no field does.

@@ -12,6 +12,7 @@ from toolkit.intervals import Interval
 from toolkit.market import format_ts
 from toolkit.wire.exchange import Answer
 from toolkit.wire.findings import Finding
+from toolkit.wire.lost import LostStretch
 from toolkit.wire.places import with_rows
 from toolkit.wire.rows import TOO_LARGE, too_large_to_keep
 
@@ -49,7 +50,8 @@ class Page:
     and earlier pages, but for those in its ``missing`` seconds that are too large to keep. ``tied``
     has the times at which the service sent several rows, although its key is the time.
     ``is_oldest``: the service has shown that no row is older. ``answers`` are those that the rows
-    were read from, with their rows inside ``window`` that are kept.
+    were read from, with their rows inside ``window`` that are kept. ``lost`` is what the source
+    said so far that it lost, also outside of ``answered``.
     """
 
     frame: pl.DataFrame
@@ -60,6 +62,7 @@ class Page:
     is_oldest: bool = False
     answers: tuple[Answer, ...] = ()
     window: Interval | None = None
+    lost: tuple[LostStretch, ...] = ()
 
 
 def put_together(frame: pl.DataFrame, by: Sequence[str] = ("ts",)) -> pl.DataFrame:

@@ -28,6 +28,7 @@ from toolkit.intervals import Interval, clip, union
 from toolkit.market import Trajectory, format_ts
 from toolkit.wire.exchange import Answer, Outcome, RetryPolicy, Step, with_retries
 from toolkit.wire.forward_paging import forward_pages
+from toolkit.wire.lost import LostStretch
 from toolkit.wire.needed import check_needed
 from toolkit.wire.pages import Page, WholeSeconds, with_kept_rows
 from toolkit.wire.profile import HistoryRoute
@@ -109,6 +110,7 @@ class _Walk:
         self._largest = 0
         self._empty = 0
         self._missing: list[Interval] = []
+        self._lost: dict[LostStretch, None] = {}
         self._stepped_back = False
         self._newest = 0
         self._honoured = False
@@ -147,9 +149,10 @@ class _Walk:
         answered = Interval(min(proven, self._proven), self._proven)
         self._proven = answered.start
         self._missing = union([*self._missing, *raw.missing])
+        self._lost |= dict.fromkeys(raw.lost)
         missing = tuple(clip(self._missing, answered))
-        oldest = self._is_oldest
-        return Page(kept(frame), answered, raw.findings, missing=missing, is_oldest=oldest)
+        page = Page(kept(frame), answered, raw.findings, missing=missing, lost=(*self._lost,))
+        return replace(page, is_oldest=self._is_oldest)
 
     def _new_rows(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Return the rows inside the window that no earlier page brought, each once."""

@@ -30,6 +30,7 @@ from toolkit.wire.conversion import Time, kind_of, number_of, scaled
 from toolkit.wire.doubled import doubled_in_page
 from toolkit.wire.exchange import NO_CONTENT, UNREADABLE, Answer, saying
 from toolkit.wire.items import check_number, too_large
+from toolkit.wire.lost import LostStretch, read_lost
 from toolkit.wire.mending import check_text, read_mended
 from toolkit.wire.moments import iso_ms
 from toolkit.wire.profile import FieldRule, Finding, HistoryRoute
@@ -56,13 +57,15 @@ class RawPage:
 
     ``frame`` has `column_schema`'s columns, in the order of the wire, of all rows. ``ends`` where
     the service states (null for the paging value) that nothing older exists. ``oldest`` and
-    ``newest`` are the smallest and the largest ts, None where it has no rows.
+    ``newest`` are the smallest and the largest ts, None where it has no rows. ``lost`` is what the
+    source says it lost, of any time.
     """
 
     frame: pl.DataFrame
     next_end_time: int | None
     ends: bool
     findings: tuple[Finding, ...]
+    lost: tuple[LostStretch, ...] = ()
     oldest: int | None = None
     newest: int | None = None
 
@@ -149,7 +152,9 @@ def read_history_page(route: HistoryRoute, trajectory: Trajectory, answer: Answe
         findings.append(Finding("empty_page_says", route.path, says))
     pointer = _next(route, envelope, answer, findings, empty=frame.is_empty())
     ends = bytes(envelope.get(route.next, b"")) == b"null"
-    return RawPage(frame, pointer, ends, tuple(findings), *ends_at)
+    said = envelope.get(route.lost, msgspec.Raw(b"[]"))
+    lost = (*read_lost(said, f"{route.path}.{route.lost}", findings),)
+    return RawPage(frame, pointer, ends, tuple(findings), lost, *ends_at)
 
 
 def broken_key(
@@ -254,7 +259,7 @@ def _items(
 ) -> msgspec.Raw:
     if route.items in envelope:
         return envelope[route.items]
-    arrays = [name for name, raw in envelope.items() if bytes(raw)[:1] == b"["]
+    arrays = [n for n, raw in envelope.items() if bytes(raw)[:1] == b"[" and n != route.lost]
     if len(arrays) == 1 and (route.next in envelope or bytes(envelope[arrays[0]])[1:-1].strip()):
         says = f"{arrays[0]!r:.80} instead of {route.items!r}"
         findings.append(Finding("items_renamed", route.path, says))

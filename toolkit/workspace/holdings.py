@@ -32,6 +32,7 @@ STATUS: dict[str, pl.DataType] = {
     "open_gaps": pl.Int64(),
     "repaired_gaps": pl.Int64(),
     "unrepairable_gaps": pl.Int64(),
+    "lost_gaps": pl.Int64(),
     "asked_at": pl.Int64(),
     "served_at": pl.Int64(),
 }
@@ -72,6 +73,7 @@ def stream_states(store: Store, *, as_of: int | None = None) -> pl.DataFrame:
     open_gaps          Int64    count     losses of live capture that are still open
     repaired_gaps      Int64    count     losses that the archive has filled
     unrepairable_gaps  Int64    count     losses that the archive no longer reaches
+    lost_gaps          Int64    count     stretches that the service's own source lost
     asked_at           Int64    s         the local clock at the service's last answer, null before
     served_at          Int64    s         the service's clock then
     =================  =======  ========  =========================================================

@@ -34,6 +34,7 @@ def test_every_state_has_its_colour_and_its_share_of_the_window():
         "not yet known 10 %",
         "missing 6 %",
         "unrecoverable 0 %",
+        "lost at the source 0 %",
     ]
     assert [bar.marker.color for bar in bars] == [STATE_COLOURS[state] for state in LedgerState]
 
@@ -86,7 +87,7 @@ def test_the_area_of_a_colour_is_its_share_however_short_the_stretches_are():
 
 def test_the_states_of_a_bucket_stand_on_one_another_and_fill_it():
     figure = chart(minutes(["empty", "held", "missing"] * 5000), end=15_000 * 60)
-    held, empty, _, missing, _ = figure.data
+    held, empty, _, missing, *_ = figure.data
     for bar, foot in ((held, 0), (empty, 1 / 3), (missing, 2 / 3)):
         assert (bar.y - bar.width / 2).tolist() == pytest.approx([foot] * 1000)
         assert bar.width.tolist() == pytest.approx([1 / 3] * 1000)
@@ -101,7 +102,7 @@ def test_a_stretch_between_buckets_of_several_states_is_one_bar_and_says_where_i
             "state": ["missing", "held", "missing"],
         }
     )
-    held, *_, missing, _ = chart(ledger, end=600_000).data
+    held, *_, missing, _, _ = chart(ledger, end=600_000).data
     assert held.width.tolist() == pytest.approx([0.85, 1, 0.35])
     assert held.hovertext[1] == "held: 1970-01-01 00:01:30 to 1970-01-03 07:33:30 UTC"
     assert held.x.tolist() == [600_000.0, 199_200_000.0, 600_000.0]
@@ -117,7 +118,7 @@ def test_a_sliver_neither_vanishes_nor_rounds_to_everything():
         }
     )
     figure = chart(ledger, end=10_000_060)
-    held, *_, missing, _ = figure.data
+    held, *_, missing, _, _ = figure.data
     assert (held.name, missing.name) == ("held >99.99 %", "missing <0.01 %")
     assert [y < 0 for y in missing.y] == [False, True]
     assert missing.marker.line.width[1] == 1

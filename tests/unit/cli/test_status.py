@@ -38,6 +38,7 @@ from toolkit.store import (
 )
 from toolkit.tables import GapStatus
 from toolkit.wire.events import document_frame
+from toolkit.wire.lost import LostStretch
 from toolkit.workspace.holdings import STATUS
 
 from .conftest import LOADED, refused
@@ -242,8 +243,28 @@ def test_what_the_notes_of_the_table_tell_is_in_the_columns_of_a_file(
     assert (rows[stream.key]["asked_at"], rows[stream.key]["served_at"]) == (99_000, 100_000)
     price = rows[PRICE.key]
     gaps = [price[f"{status}_gaps"] for status in GapStatus]
-    assert gaps == [1, 0, 0]
+    assert gaps == [1, 0, 0, 0]
     assert (price["deliveries"], price["last_load_findings"]) == (0, "odd at here (1x)")
+
+
+def test_what_the_source_lost_is_named_with_its_reason_and_is_not_answered(
+    rail: Rail, store: Store
+) -> None:
+    writer = StoreWriter(store)
+    load_id, batch = writer.start_load(ORIGIN, [PRICE], Interval(0, 6_000)), Batch()
+    told = [LostStretch(1_200, 2_400, "no answer for 90 s")]
+    rows = pl.concat([minutes(0, 20), minutes(40, 100)])
+    batch.add(PRICE, rows, Interval(0, 6_000), Edge(100_000, step_s=60), lost=told)
+    writer.commit(load_id, batch)
+
+    done = rail("status")
+
+    said = " ".join(done.stdout.split())
+    assert f"{PRICE.key} 1970-01-01 00:20 UTC to 1970-01-01 00:40 UTC, no answer for 90 s" in said
+    assert "gaps of live capture" not in done.stdout
+    assert "80.00%" in line_of(done, PRICE)
+    (row,) = map(json.loads, rail("status", "--format", "json").stdout.splitlines())
+    assert (row["lost_gaps"], row["answered_share"]) == (1, 0.8)
 
 
 def test_a_stream_is_a_row_in_full_with_its_state(rail: Rail, store: Store) -> None:

@@ -16,6 +16,7 @@ from toolkit.market import Source
 from toolkit.service import Clock, Config, Simulated, running
 from toolkit.store import Batch, Gap, LoadOrigin, Store, StoreWriter
 from toolkit.wire.allowance import Allowance
+from toolkit.wire.lost import LostStretch
 from toolkit.workspace import Workspace
 
 from .conftest import EDGE, LEG, SERVED_AT, price_rows
@@ -71,8 +72,8 @@ def test_the_map_has_the_states_of_each_cell_of_time_and_says_them(page, full):
     assert column["name"] == "2023-03-10 to 2023-03-10 10:00"
     assert column["cells"] == [SERVED_AT - 36_000, 3_600]
     cells = [run[1:] for run in column["values"][1] for _ in range(run[0])]
-    assert cells[3] == [33, 67, 0, 0, 0]  # the hole is from 03:20 to 04:20
-    assert cells[4] == [67, 33, 0, 0, 0]
+    assert cells[3] == [33, 67, 0, 0, 0, 0]  # the hole is from 03:20 to 04:20
+    assert cells[4] == [67, 33, 0, 0, 0, 0]
     assert column["shown"][1].startswith("held 89.67 %, empty 10 %, not yet known")
 
 
@@ -88,6 +89,26 @@ def test_an_event_log_opens_the_page_of_events(page, full):
     shown.session_state["streams_opened"] = "events/splash"
     shown.run()
     assert [title.value for title in shown.header] == ["Events"]
+
+
+def test_what_is_lost_at_the_source_is_named_with_its_reason_and_asked_for_again(page, tmp_path):
+    store = Store(tmp_path / "rail.duckdb")
+    writer = StoreWriter(store)
+    writer.bind(Source("live", "exchanges"))
+    window, why = Interval(SERVED_AT - 36_000, SERVED_AT), "no answer for 90 s: timed out"
+    load_id = writer.start_load(
+        LoadOrigin("http://127.0.0.1:1", SERVED_AT, None, "0.1.0"), [LEG], window
+    )
+    batch = Batch()
+    gone = [LostStretch(SERVED_AT - 14_400, SERVED_AT - 7_200, why)]
+    batch.add(LEG, price_rows(), window, EDGE, lost=gone)
+    writer.commit(load_id, batch)
+    shown = page(store.path, "health")
+    assert "lost at the source: no answer for 90 s: timed out" in words(shown)
+    assert "1 stretch of 1 stream, 2 h of data" in words(shown)
+    assert shown.button(key="lost_0").label.startswith("Ask again · about ")
+    assert "Nothing that was asked for is missing" in words(shown)
+    assert "lost at the source" in rows_of(shown, "streams")["longest gap"][0]
 
 
 def test_a_stretch_that_is_missing_is_repaired_by_a_button_that_says_its_cost(page, tmp_path):

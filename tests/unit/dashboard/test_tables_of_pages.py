@@ -232,7 +232,7 @@ COVERAGE = pl.DataFrame(
 
 def test_a_line_of_coverage_accounts_for_every_second_and_names_the_longest_gap():
     (line,) = coverage_lines(COVERAGE).to_dicts()
-    assert [line[column] for column in STATE_COLUMNS.values()] == [30, 0, 10, 10, 50]
+    assert [line[column] for column in STATE_COLUMNS.values()] == [30, 0, 10, 10, 50, 0]
     assert line["known_s"] == 100
     assert (line["gap_start"], line["gap_end"], line["gap_state"]) == (0, 50, "unrecoverable")
 

@@ -102,7 +102,7 @@ def test_a_migration_says_so_and_leaves_the_store_as_it_was(
     with duckdb.connect(str(store.path)) as connection:
         connection.execute("UPDATE coverage SET state = 'answered'")
         connection.execute(
-            "INSERT INTO coverage SELECT 1, 'asked', 10 * i, 10 * i + 5, NULL, NULL "
+            "INSERT INTO coverage SELECT 1, 'asked', 10 * i, 10 * i + 5, NULL, NULL, NULL "
             "FROM range(100_000, 200_000) r(i)"
         )
         connection.execute("ALTER TABLE coverage DROP first_served_at")

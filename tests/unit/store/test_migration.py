@@ -139,6 +139,21 @@ def test_a_store_of_format_8_takes_a_minute_for_how_long_its_rows_may_change(
     assert verify(store) == []
 
 
+def test_in_a_store_of_format_10_nothing_is_lost_yet(
+    store: Store, commit: Callable[..., Inserted]
+) -> None:
+    commit(PRICE, [(60, 1.0)])
+    as_new = whole(store.path)
+    with duckdb.connect(str(store.path)) as connection:
+        for table in ("coverage", "coverage_change"):
+            connection.execute(f"ALTER TABLE {table} DROP COLUMN why")
+        connection.execute("UPDATE meta SET value = '10' WHERE name = 'format_version'")
+    assert Store(store.path).gaps().is_empty()
+    assert whole(store.path) == as_new
+    assert held_format(store.path.with_name("rail.format-10.duckdb")) == 10
+    assert verify(store) == []
+
+
 def test_the_first_look_brings_it_to_this_format_and_nothing_it_held_is_lost(old: Store) -> None:
     assert old.catalogue().select(
         "stream", "kind", "rows", "revisions", "first_ts", "last_ts"
