@@ -14,6 +14,7 @@ from toolkit.dashboard.reading import WAIT_S, Held, StreamVersion
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventRole
 from toolkit.statistics.event_documents import identified
+from toolkit.statistics.event_losses import with_losses
 from toolkit.statistics.events import documents_window, event_lifecycles
 from toolkit.store import Store
 
@@ -55,7 +56,8 @@ def read_lifecycles(held: Held, window: Interval) -> pl.DataFrame:
     A symbol or legs that no document names are a dash. A commit of other streams pairs nothing
     again.
     """
-    return _lifecycles(held.path, *window, versions=_versions(held), _logs=held.logs)
+    found = _lifecycles(held.path, *window, versions=_versions(held), _logs=held.logs)
+    return with_losses(found, Store(held.path, wait_s=WAIT_S).gaps())
 
 
 def kept_answer(

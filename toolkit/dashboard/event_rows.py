@@ -22,13 +22,15 @@ def event_columns(lives: pl.DataFrame, timezone: str) -> list[RowColumn]:
 
     >>> lives = pl.DataFrame({"move": ["pump"], "family": ["splash"], "symbol": ["A_B"],
     ...     "legs": ["X.spot"], "t_open": [0], "duration_s": [90.0], "kind": ["closed"],
-    ...     "peak": [1.0]})
+    ...     "peak": [1.0], "near_lost": [None]})
     >>> [column.texts[0] for column in event_columns(lives, "UTC")]
     ['pump', '01-01 00:00', 'A_B', 'X.spot', '99.5', '1 min 30 s', 'closed']
     """
     opened = clock_text(lives["t_open"], timezone)
     sizes = _size_texts(lives)
     lasted = [lasted_text(*row) for row in lives.select("duration_s", "kind").iter_rows()]
+    near = [NULL if why is None else why for why in lives["near_lost"]]
+    lost = RowColumn("near lost rows", "text", near, help=_NEAR, narrow=False)
     return [
         RowColumn("event", "text", lives["move"].to_list()),
         RowColumn(
@@ -42,6 +44,7 @@ def event_columns(lives: pl.DataFrame, timezone: str) -> list[RowColumn]:
         RowColumn("peak (bps)", "number", _bps(lives), titles=sizes, help=SIZE_BPS),
         RowColumn("lasted", "number", lives["duration_s"].to_list(), shown=lasted, narrow=False),
         RowColumn("seen", "text", [SEEN[kind] for kind in lives["kind"]], narrow=False),
+        *([lost] if lives["near_lost"].count() else []),
     ]
 
 
@@ -119,6 +122,7 @@ def kind_columns(kinds: pl.DataFrame) -> list[RowColumn]:
     ]
 
 
+_NEAR = "Why rows of its legs are lost at the source, from an hour before it to its end"
 _EVENTS = "Events that were open at any time of what is shown"
 _RATE = "Openings in 24 h of the time in which the log is held"
 _HALF = "Kaplan and Meier: an event that is still open counts as longer than seen"

@@ -17,6 +17,7 @@ from toolkit.statistics import events as event_statistics
 from toolkit.statistics.clusters import AUTO
 from toolkit.statistics.contract import Frame
 from toolkit.statistics.event_counts import event_counts
+from toolkit.statistics.event_losses import with_losses
 from toolkit.statistics.event_positions import DELAYS_S
 from toolkit.statistics.fees import NOTIONAL, FeeModel, Style
 from toolkit.wire.snapshots import snapshot_items
@@ -45,12 +46,14 @@ class EventSeries(Series):
 
     ``rows`` reach seven days further back than the window, so that the openings of events that
     touch it are among them. ``logs`` states until when the log is known, and ``held`` in which
-    stretches of time it is held (`toolkit.store.held_stretches`), before the window too.
+    stretches of time it is held (`toolkit.store.held_stretches`), before the window too. ``lost``
+    are the gaps of its store, None of documents that have none.
     """
 
     stream: EventLog
     logs: pl.DataFrame = field(default_factory=pl.DataFrame)
     held: pl.DataFrame = field(default_factory=pl.DataFrame)
+    lost: pl.DataFrame | None = None
 
     def _time(self) -> pl.Expr:
         return (
@@ -81,9 +84,12 @@ class EventSeries(Series):
     def lifecycles(self) -> pl.DataFrame:
         """Pair the documents: one row per event that touches the window.
 
-        See `toolkit.statistics.events.event_lifecycles`.
+        See `toolkit.statistics.events.event_lifecycles`. Those of a store also have ``near_lost``
+        (String): why rows of their legs that were loaded are lost at the source from an hour before
+        an event to its end, null where none are.
         """
-        return event_statistics.event_lifecycles(self.rows, *self.window, logs=self.logs)
+        found = event_statistics.event_lifecycles(self.rows, *self.window, logs=self.logs)
+        return found if self.lost is None else with_losses(found, self.lost)
 
     @checked_options
     def detections(self) -> pl.DataFrame:

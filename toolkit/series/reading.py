@@ -104,7 +104,7 @@ def read_series(
             fees=fees if stream.kind in _WITH_COSTS or stream == _SPREAD_EVENTS else None,
             held_prices=HeldPrices(store, as_of) if stream.kind == Family.FUNDING else None,
         )
-        extra = _log(held, known, catalogue) if isinstance(held, EventLog) else {}
+        extra = _log(store, held, known, catalogue, then) if isinstance(held, EventLog) else {}
     if held != stream and isinstance(stream, Trajectory):
         note = f"held as {held.key}: legs and signs are turned"
         warnings.warn(f"{stream.key} is {note}", stacklevel=4)
@@ -150,10 +150,13 @@ def _held(store: Store, stream: Stream) -> Stream:
     return stream
 
 
-def _log(log: EventLog, known: Ledger | None, catalogue: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    """Return until when a log is known and when it is held, as the series of it keeps them."""
+def _log(
+    store: Store, log: EventLog, known: Ledger | None, catalogue: pl.DataFrame, then: int | None
+) -> dict[str, pl.DataFrame]:
+    """Return until when a log is known, when it is held, and the gaps: as the series keeps them."""
     logs = event_logs(catalogue)
-    return {"logs": logs, "held": held_stretches({} if known is None else {log: known}, logs)}
+    held = held_stretches({} if known is None else {log: known}, logs)
+    return {"logs": logs, "held": held, "lost": store.gaps(as_of=then)}
 
 
 def _everything(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
+from toolkit.dashboard.event_rows import event_columns
 from toolkit.dashboard.event_tables import (
     count_events,
     document_columns,
@@ -235,6 +236,15 @@ def test_a_line_of_coverage_accounts_for_every_second_and_names_the_longest_gap(
     assert [line[column] for column in STATE_COLUMNS.values()] == [30, 0, 10, 10, 50, 0]
     assert line["known_s"] == 100
     assert (line["gap_start"], line["gap_end"], line["gap_state"]) == (0, 50, "unrecoverable")
+
+
+def test_events_near_what_was_lost_have_a_column_with_the_reason_and_others_have_none():
+    life = {"move": "pump", "family": "splash", "symbol": "A_B", "legs": "X.spot", "t_open": 0}
+    seen = {"duration_s": 90.0, "kind": "closed", "peak": 1.0}
+    lives = pl.DataFrame([{**life, **seen, "near_lost": why} for why in ("no answer", None)])
+    named = {column.name: column.texts for column in event_columns(lives, "UTC")}
+    assert named["near lost rows"] == ["no answer", "–"]
+    assert len(event_columns(lives.tail(1), "UTC")) == len(named) - 1
 
 
 def test_what_is_held_throughout_has_no_gap():

@@ -249,7 +249,7 @@ def test_rows_of_one_leg_are_kept_where_the_other_is_lost(archive: Archive, stor
     assert losses(store) == [(120, 240, "not published in 130 s")]
 
 
-def test_a_market_that_lost_rows_is_loaded_with_what_it_says_of_them(
+def test_a_market_that_lost_rows_is_loaded_with_them_and_its_events_are_marked(
     tmp_path: Path,
 ) -> None:
     leg, part = Leg.parse("ALPHA.spot"), Interval(revealed.START + 36_000, revealed.START + 72_000)
@@ -270,6 +270,12 @@ def test_a_market_that_lost_rows_is_loaded_with_what_it_says_of_them(
             lost = states.filter(state="lost at the source").select("start_ts", "end_ts").rows()
             assert lost == [tuple(part)]
         assert rail.store.gaps()["stream"].to_list() == [key, spread]
+        lives = rail.events("spread", revealed.START, revealed.END).lifecycles()
+        marked = lives.drop_nulls("near_lost")
+        assert 0 < marked.height < lives.height
+        assert set(marked["symbol"]) == {"BTC_USDT"}
+        assert marked["legs"].str.contains("ALPHA.spot").all()
+        assert (marked["since"] <= part.end + 3_600).all()
         assert verify(rail.store) == []
 
         source.find(Lost(*part, WHY))
