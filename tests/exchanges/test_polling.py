@@ -233,6 +233,17 @@ def test_the_first_bar_stays_where_an_exchange_changes_it_afterwards(tmp_path: P
     desk.archive.close()
 
 
+def test_an_answer_of_which_no_row_can_be_used_is_told_once(tmp_path: Path) -> None:
+    binance = Told("BINANCE", (Market.SPOT,), unlike=-1.0)
+    desk = desk_of(tmp_path, binance)
+    run(desk, START + 300)
+    assert desk.told == ["BTC_USDT of BINANCE: a price of 0 or less"]
+    query = "SELECT why, sum(n) FROM refused GROUP BY why"
+    (refused,) = desk.archive._connection.execute(query).fetchall()
+    assert refused == ("a price of 0 or less", 4)
+    desk.archive.close()
+
+
 def test_an_exchange_that_refuses_all_is_lost_and_its_legs_do_not_end(tmp_path: Path) -> None:
     binance = Told("BINANCE", (Market.SPOT,))
     desk = desk_of(tmp_path, binance)

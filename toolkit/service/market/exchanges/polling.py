@@ -76,6 +76,7 @@ class Poller:
         self._compared: dict[int, int] = {}
         self._beyond: set[tuple[int, Lost]] = set()
         self._down: set[str] = set()
+        self._unusable: set[str] = set()
         self._threads = [
             threading.Thread(target=self._run, args=[each], daemon=True) for each in exchanges
         ]
@@ -193,8 +194,10 @@ class Poller:
             if self._stopping.is_set():
                 break
             self._archive.accept(leg.listed.key, answer)
-            if answer.refused and not len(answer.rows.ts):
-                self._tell(f"{leg.listed.market} of {exchange.name}: {', '.join(answer.refused)}")
+            told = f"{leg.listed.market} of {exchange.name}: {', '.join(answer.refused)}"
+            if answer.refused and not len(answer.rows.ts) and told not in self._unusable:
+                self._unusable.add(told)
+                self._tell(told)
         now = exchange.now()
         hour = now // HOUR_S * HOUR_S
         if kind == "bars":
