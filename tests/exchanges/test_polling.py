@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
+import pytest
+
 from tests.exchanges.told import START, WANTED, Desk, Told, exchanges, per_minute, truth_of
 from toolkit.market import Leg, Market
 from toolkit.service.market.clock import Clock, SpedClock
@@ -102,12 +104,15 @@ def test_an_exchange_that_names_a_time_is_not_asked_before_it_and_its_rows_are_l
     desk.archive.close()
 
 
-def test_one_broken_market_does_not_hold_the_others_of_its_exchange(tmp_path: Path) -> None:
+@pytest.mark.parametrize("fault", [Outage("internal error"), TypeError("not what ccxt expects")])
+def test_one_broken_market_does_not_hold_the_others_of_its_exchange(
+    tmp_path: Path, fault: Exception
+) -> None:
     class Partly(Told):
         def _answer(self, leg: object = None) -> None:
             super()._answer()
             if leg is not None and leg.key.symbol == "SOL_USDT" and self.ts > START + 600:
-                raise Outage("internal error")
+                raise fault
 
     binance = Partly("BINANCE", (Market.SPOT,))
     desk = desk_of(tmp_path, binance, wanted=WANTED)

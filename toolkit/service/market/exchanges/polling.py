@@ -124,8 +124,10 @@ class Poller:
             if failures < _FAILURES and exchange.now() >= self._closed_until[name]:
                 try:
                     task.succeed(self._ask(exchange, task))
-                except (Outage, Refused) as error:
-                    failures, why = failures + 1, str(error)
+                except Exception as error:  # its thread ended, and the clock stood for ever
+                    if isinstance(error, RailError) and not isinstance(error, (Outage, Refused)):
+                        raise  # the archive can't be written
+                    failures, why = failures + 1, str(error) or type(error).__name__
                     wait_s = getattr(error, "retry_after_s", None) or 0.0
                     self._closed_until[name] = exchange.now() + wait_s
                 else:
@@ -148,7 +150,7 @@ class Poller:
         while not self._stopping.is_set():
             try:
                 due = self.round(exchange)
-            except RailError as error:  # the archive can't be written
+            except RailError as error:
                 self._tell(str(error))
                 due = exchange.now() + _LONGEST_WAIT_S
             self._stopping.wait(max(due - exchange.now(), 0.0) / self._speed)
