@@ -172,6 +172,17 @@ def test_a_leg_that_goes_holds_the_clock_no_more_and_one_that_comes_back_lost_th
     archive.close()
 
 
+def test_legs_of_an_exchange_that_did_not_say_what_it_lists_go_on(path: Path) -> None:
+    with closing(Archive.open(path, start=START, legs=[SPOT])) as archive:
+        archive.accept(SPOT.key, bars(0, [1.0] * 10))
+    silent = {SPOT.key.leg.exchange}
+    with closing(Archive.open(path, start=START, legs=[], silent=silent)) as archive:
+        assert archive.legs[SPOT.key].ended_at is None
+        archive.accept(SPOT.key, bars(10, [1.0]))
+        assert archive.known_until == START + 660
+        assert archive.legs[SPOT.key].lost["bars"] == []
+
+
 def test_what_is_kept_is_there_when_it_is_opened_again(path: Path) -> None:
     archive = Archive.open(path, start=START, legs=[SPOT, FUTURES])
     archive.accept(SPOT.key, bars(0, [1.0, 2.0]))

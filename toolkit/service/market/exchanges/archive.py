@@ -12,7 +12,7 @@ import os
 import re
 import secrets
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
@@ -124,11 +124,14 @@ class Archive:
         _HELD.add(path.resolve())
 
     @classmethod
-    def open(cls, path: Path, *, start: int, legs: Sequence[ListedLeg]) -> Self:
+    def open(
+        cls, path: Path, *, start: int, legs: Sequence[ListedLeg], silent: Collection[str] = ()
+    ) -> Self:
         """Open the file, or make it with ``start`` (s, rounded down to the hour), for some legs.
 
         New legs are added, with a history from the archive's start on. Legs that are not among
-        ``legs`` end. One that comes back has lost what went by meanwhile.
+        ``legs`` end, but for those of the exchanges in ``silent``, which could not be asked what
+        they list. One that comes back has lost what went by meanwhile.
 
         Raises
         ------
@@ -144,7 +147,7 @@ class Archive:
             except (duckdb.Error, OSError, LookupError) as error:
                 raise _refusal(path, error) from None
             opened.callback(archive.close)
-            archive._take_up({leg.key: leg for leg in legs})
+            archive._take_up({leg.key: leg for leg in legs}, silent)
             opened.pop_all()
         return archive
 
@@ -311,7 +314,7 @@ class Archive:
         known = min((leg.known_until for leg in read), default=ended)
         self.known_until = max(self.known_until, known, *(leg.added_at for leg in read))
 
-    def _take_up(self, legs: Mapping[LegKey, ListedLeg]) -> None:
+    def _take_up(self, legs: Mapping[LegKey, ListedLeg], silent: Collection[str]) -> None:
         """End the legs that are not there any more, go on with those that are, add new ones."""
         for key, held in self.legs.items():
             was, listed = held.listed, legs.get(key, held.listed)
@@ -319,7 +322,7 @@ class Archive:
                 allowed = f"{was.market} of {was.venue}, the {key.symbol}:{key.leg} of the archive"
                 raise InputError("market", listed.market, allowed, advice="name another file")
         for key, held in self.legs.items():
-            if key not in legs and held.ended_at is None:
+            if not (key in legs or key.leg.exchange in silent or held.ended_at is not None):
                 self.end(key, self.known_until)
         now = self.known_until
         for key, listed in legs.items():
