@@ -20,6 +20,8 @@ from toolkit.statistics.quality import flags
 from toolkit.statistics.rates_in_force import with_apr
 from toolkit.statistics.screening import funding_figures, rate_figures, spread_figures
 
+from ...conftest import every_example
+
 START, ROWS = 1_700_000_040, 400
 WINDOW = (START, START + 60 * ROWS)
 FEES = FeeModel.example()
@@ -228,10 +230,11 @@ def test_the_mean_edge_beneath_memory_has_an_error_that_holds_or_none(autoregres
 
 @pytest.mark.slow
 def test_of_screens_of_walks_as_many_find_a_return_as_q_says() -> None:
-    """120 screens of 20 walks: where no spread returns, each discovery is false."""
+    """Screens of 20 walks: where no spread returns, each discovery is false."""
+    screens = 120 if every_example() else 60
     draw, found = np.random.default_rng(6), 0
     ts = START + 60 * np.arange(ROWS)
-    for _ in range(120):
+    for _ in range(screens):
         walks = np.cumsum(draw.standard_normal((20, ROWS)), axis=1)
         rows = pl.DataFrame(
             {
@@ -242,4 +245,4 @@ def test_of_screens_of_walks_as_many_find_a_return_as_q_says() -> None:
         )
         screened = spread.screen(rows, *WINDOW)
         found += (screened["reversion_q_value"] <= 0.1).any()
-    assert found / 120 < 0.1 + 3.5 * np.sqrt(0.09 / 120)
+    assert found / screens < 0.1 + 3.5 * np.sqrt(0.09 / screens)
