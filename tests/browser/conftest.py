@@ -24,6 +24,7 @@ import pytest
 from playwright.sync_api import (
     Browser,
     BrowserContext,
+    BrowserType,
     ConsoleMessage,
     Page,
     ViewportSize,
@@ -66,14 +67,29 @@ LOOKS = {
 
 
 @pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
+def chromium() -> Iterator[BrowserType]:
     if not CHROMIUM:
         told = "no Chromium here: install Debian's package chromium or name one in RAIL_CHROMIUM"
         pytest.fail(told) if REQUIRED else pytest.skip(told)
     with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
-        yield launched
-        launched.close()
+        yield playwright.chromium
+
+
+@pytest.fixture(scope="session")
+def browser(chromium: BrowserType) -> Iterator[Browser]:
+    """A browser for contexts that share nothing."""
+    launched = chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
+    yield launched
+    launched.close()
+
+
+def profile_in(folder: Path, chromium: BrowserType, **given: str) -> BrowserContext:
+    """A browser with a profile on disk, which keeps what it compiled: 1 s of CPU for each load."""
+    context = chromium.launch_persistent_context(
+        folder, executable_path=CHROMIUM, args=list(FLAGS), **given
+    )
+    context.set_default_timeout(PATIENCE_MS)
+    return context
 
 
 @dataclass
@@ -99,21 +115,22 @@ class Watch:
 
 @dataclass
 class Profiles:
-    """A browser's profiles, one per time zone, and what went wrong in their pages.
+    """Profiles, one per time zone, and what went wrong in their pages.
 
     Pages of one profile share its cache: Streamlit and plotly are megabytes of scripts, which a
-    profile of its own would load for each test.
+    profile of its own would load and compile for each test.
     """
 
-    browser: Browser
+    chromium: BrowserType
+    folder: Path
     watch: Watch = field(default_factory=Watch)
     contexts: dict[str, BrowserContext] = field(default_factory=dict)
 
     def page(self, looks: str, zone: str, viewport: ViewportSize | None) -> Page:
         if zone not in self.contexts:
-            context = self.contexts[zone] = self.browser.new_context(timezone_id=zone)
-            context.set_default_timeout(PATIENCE_MS)
-            self.watch.over(context)
+            folder = self.folder / zone.replace("/", "-")
+            self.contexts[zone] = profile_in(folder, self.chromium, timezone_id=zone)
+            self.watch.over(self.contexts[zone])
         page = self.contexts[zone].new_page()
         wear(page, looks)
         if viewport:
@@ -121,8 +138,8 @@ class Profiles:
         return page
 
     def end(self) -> list[str]:
-        """Close the pages of a test; what went wrong in them."""
-        pages = [page for context in self.contexts.values() for page in context.pages]
+        """Close the pages of a test; what went wrong in them. The first keeps the browser open."""
+        pages = [page for context in self.contexts.values() for page in context.pages[1:]]
         try:
             for page in pages:
                 leave(page)
@@ -134,8 +151,8 @@ class Profiles:
 
 
 @pytest.fixture(scope="session")
-def profiles(browser: Browser) -> Iterator[Profiles]:
-    made = Profiles(browser)
+def profiles(chromium: BrowserType, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Profiles]:
+    made = Profiles(chromium, tmp_path_factory.mktemp("profiles"))
     yield made
     for context in made.contexts.values():
         context.close()

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import BrowserType, Page, expect
 
 from tests.listening import free_port
 from toolkit.dashboard.navigation import PAGES
 from toolkit.workspace.login import PasswordFile
 
-from .conftest import LOOKS, PATIENCE_MS, dashboard_over, heading, settled, wear
+from .conftest import LOOKS, dashboard_over, heading, profile_in, settled, wear
 from .provider import CLIENT, provider_of
 from .test_pages import SCREENS, barriers
 
@@ -29,10 +29,9 @@ def own(store: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
+def page(chromium: BrowserType, tmp_path: Path) -> Iterator[Page]:
     """A page of a profile of its own, whose cookies end with the test."""
-    with browser.new_context() as context:
-        context.set_default_timeout(PATIENCE_MS)
+    with profile_in(tmp_path / "profile", chromium) as context:
         yield context.new_page()
 
 
