@@ -62,7 +62,6 @@ def hostile(trap: Trap, tmp_path_factory: pytest.TempPathFactory) -> Iterator[st
 
 
 LINKS: list[tuple[str, dict[str, str]]] = [
-    *((name, {}) for name in PAGES),
     ("trajectory", {"trajectory": str(streams()[1])}),
     ("funding", {"trajectory": f"funding/{streams()[1]}"}),
     ("events", {"event": "image", "symbol": "label", "exchange": "html", "clock": "fence"}),
@@ -72,14 +71,29 @@ LINKS: list[tuple[str, dict[str, str]]] = [
 
 
 @pytest.mark.parametrize(("name", "params"), LINKS)
-def test_a_page_over_a_hostile_store_asks_nobody_for_anything(
+def test_a_link_to_what_is_hostile_asks_nobody_for_anything(
     hostile: str, trap: Trap, look: Callable[..., Page], name: str, params: dict[str, str]
 ) -> None:
     page = look()
     strings = texts(trap.address)
     link = urlencode({key: strings.get(value, value) for key, value in params.items()})
-    page.goto(f"{hostile}/{'' if name == 'overview' else name}?{link}")
-    heading(page, PAGES[name])
+    page.goto(f"{hostile}/{name}?{link}")
+    check_quiet(page, trap, PAGES[name])
+
+
+def test_no_page_over_a_hostile_store_asks_anybody_for_anything(
+    hostile: str, trap: Trap, look: Callable[..., Page]
+) -> None:
+    page = look()
+    page.goto(hostile)
+    for title in PAGES.values():
+        page.get_by_role("link", name=title, exact=True).click()
+        check_quiet(page, trap, title)
+
+
+def check_quiet(page: Page, trap: Trap, title: str) -> None:
+    """The page with that title asks for nothing, also under the mouse, and shows no error."""
+    heading(page, title)
     for chart in page.locator(".js-plotly-plot").all():
         chart.hover(force=True)
     page.wait_for_timeout(300)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
+from toolkit.dashboard.navigation import PAGES
 from toolkit.market import Source
 from toolkit.store import Store, StoreWriter
 
@@ -33,7 +34,7 @@ def test_one_walks_from_overview_to_an_event_and_back_while_a_sync_runs(
     service: str, store: Path, look: Callable[..., Page], tmp_path: Path
 ) -> None:
     own = Path(shutil.copy(store, tmp_path / "rail.duckdb"))
-    loading = ("--all-prices", "--symbol", "SOL_USDT", "--symbol", "XRP_USDT")
+    loading = ("--all-prices", "--symbol", "SOL_USDT", "--symbol", "XRP_USDT", "--workers", "1")
     with (
         dashboard_over(own) as address,
         sync(service, own, *loading, start=WINDOW.end - 30 * 86_400) as running,
@@ -63,25 +64,20 @@ def test_one_walks_from_overview_to_an_event_and_back_while_a_sync_runs(
     assert Store(own).catalogue().height > Store(store).catalogue().height
 
 
-@pytest.mark.parametrize(
-    "name", ["", "symbol", "spreads", "trajectory", "funding", "events", "health"]
-)
-def test_an_empty_store_says_what_to_do(
-    look: Callable[..., Page], empty_dashboard: str, name: str
+def test_each_page_over_an_empty_store_says_what_to_do(
+    look: Callable[..., Page], tmp_path: Path
 ) -> None:
-    page = look("narrow")
-    page.goto(f"{empty_dashboard}/{name}")
-    page.locator("[data-testid=stHeading]").first.wait_for()
-    settled(page)
-    assert re.search("rail sync|Load 7 days", page.locator("[data-testid=stMain]").inner_text())
-
-
-@pytest.fixture(scope="module")
-def empty_dashboard(tmp_path_factory: pytest.TempPathFactory):
-    path = tmp_path_factory.mktemp("empty") / "rail.duckdb"
+    path = tmp_path / "rail.duckdb"
     StoreWriter(Store(path)).bind(Source("simulated", "seed-7"))
     with dashboard_over(path) as address:
-        yield address
+        page = look()
+        page.goto(address)
+        for name, title in PAGES.items():
+            page.get_by_role("link", name=title, exact=True).click()
+            heading(page, title)
+            said = page.locator("[data-testid=stMain]").inner_text()
+            assert name == "alerts" or re.search("rail sync|Load 7 days", said), title
+        leave(page)
 
 
 def test_a_service_that_is_down_leaves_what_is_held_and_a_load_that_did_not_finish(
