@@ -114,7 +114,8 @@ def test_each_measure_of_a_kind_is_one_click_has_no_barrier_and_fits_a_phone(
             page.locator(".st-key-event_measured .js-plotly-plot .main-svg").first
         ).to_be_visible()
         settled(page)
-        assert barriers(page) == []
+        assert barriers(page, ".st-key-event_measure, .st-key-event_measured") == []
+    assert barriers(page) == []
     wear(page, "narrow")
     settled(page)
     page.wait_for_function(NO_WIDER_THAN, arg=390)
