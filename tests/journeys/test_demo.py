@@ -232,7 +232,7 @@ LINES = ("dashboard:", "store:", "streaming:")
 MOMENTS = (
     list(itertools.product(LINES, DELAYS_S))
     if KILLS >= 50
-    else [("dashboard:", 0.0), ("store:", 0.3), ("dashboard:", 2.5), ("store:", 5.0)]
+    else [("dashboard:", 0.0), ("store:", 2.5)]
 )
 """After which line, and how much later, Ctrl-C comes. `make kill-loop` tries all of these.
 
