@@ -67,10 +67,10 @@ def test_what_is_missing_is_repaired_in_two_clicks(
     assert "missing" not in states
 
 
-def test_a_view_is_shared_in_one_click(address: str, look: Callable[..., Page]) -> None:
+def test_a_view_is_shared_in_one_click(dashboard: str, look: Callable[..., Page]) -> None:
     page, hand = look(), Hand()
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    page.goto(f"{address}/spreads?window=24 hours&symbols=BTC_USDT&clock=Asia/Tokyo")
+    page.goto(f"{dashboard}/spreads?window=24 hours&symbols=BTC_USDT&clock=Asia/Tokyo")
     heading(page, "Spreads")
     hand.click(page.get_by_role("button", name="Share"))
     expect(page.get_by_text("Link copied")).to_be_visible()
@@ -87,9 +87,11 @@ def test_a_view_is_shared_in_one_click(address: str, look: Callable[..., Page]) 
 
 
 @pytest.mark.parametrize("name", ["spreads", "health"])
-def test_rows_are_exported_in_one_click(address: str, look: Callable[..., Page], name: str) -> None:
+def test_rows_are_exported_in_one_click(
+    dashboard: str, look: Callable[..., Page], name: str
+) -> None:
     page, hand = look(), Hand()
-    page.goto(f"{address}/{name}")
+    page.goto(f"{dashboard}/{name}")
     page.get_by_role("button", name="CSV", exact=True).wait_for()
     with page.expect_download() as saving:
         hand.click(page.get_by_role("button", name="CSV", exact=True))
