@@ -109,6 +109,8 @@ def source_words(source: Source) -> Markdown:
     ':orange-badge[SIMULATED] `seed-7-1a2b`, no market ever showed these numbers'
     >>> source_words(Source("live", "rail"))
     ':green-badge[LIVE] `rail`'
+    >>> source_words(Source("live", "exchanges-by-ccxt-1a2b"))
+    ':green-badge[LIVE] `exchanges-by-ccxt-1a2b`, public endpoints of exchanges, by ccxt'
     >>> source_words(Source("paper", "rail"))
     ':gray-badge[UNKNOWN] `rail`, of the kind `paper`'
     """
@@ -119,6 +121,8 @@ def source_words(source: Source) -> Markdown:
         "unknown": Markdown(":gray-badge[UNKNOWN] {}"),
     }
     other = Markdown(":gray-badge[UNKNOWN] {}, of the kind {}")
+    if source.by_ccxt:
+        words["live"] = Markdown(":green-badge[LIVE] {}, public endpoints of exchanges, by ccxt")
     return words.get(source.kind, other).format(markdown(source.id), markdown(source.kind))
 
 

@@ -14,6 +14,7 @@ from toolkit.foreign import NAME_LONGEST, is_name, plain
 _SYMBOL = re.compile(r"(?P<base>[^\s:_/?#&%]+)_(?P<quote>[^\s:_/?#&%]+)")
 _SYMBOLS = f"BASE_QUOTE, printable and up to {NAME_LONGEST} characters, e.g. BTC_USDT"
 _EXCHANGE = re.compile(r"[A-Z0-9][A-Z0-9_-]*")
+_BY_CCXT = "exchanges-by-ccxt-"
 _SHOWN = 100
 """Characters of a refused name that its error shows."""
 
@@ -173,6 +174,8 @@ class Source:
     'SIMULATED market, seed-7-1a2b'
     >>> Source("replay", "iaqf-77aa").label
     'Replay of recorded data, iaqf-77aa'
+    >>> Source("live", "exchanges-by-ccxt-1a2b3c4d").label
+    'Live exchanges, by ccxt, 1a2b3c4d'
     """
 
     kind: str
@@ -181,6 +184,8 @@ class Source:
     @property
     def label(self) -> str:
         """The source in words, for titles, banners and the head of a table."""
+        if self.by_ccxt:
+            return f"Live exchanges, by ccxt, {plain(self.id.removeprefix(_BY_CCXT), 80)}"
         words = {
             "live": "Live service",
             "simulated": "SIMULATED market",
@@ -189,3 +194,8 @@ class Source:
             "own": "Own data",
         }
         return f"{words.get(self.kind, 'Source not stated')}, {plain(self.id, 80)}"
+
+    @property
+    def by_ccxt(self) -> bool:
+        """Whether a local service read it from the public endpoints of exchanges."""
+        return self.kind == "live" and self.id.startswith(_BY_CCXT)
