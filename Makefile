@@ -109,6 +109,7 @@ adversary: $(READY) ## the client against the full adversary matrix; holds the t
 docs: $(READY) ## write the pages of docs/ that come from the code, and build the site of all into docs/_build
 	$(BIN)/python -m tests.docs.store_page
 	$(BIN)/python -m tests.docs.limits_table
+	$(BIN)/python -m tests.docs.exchanges_table
 	$(BIN)/python -m tests.docs.capacity_page
 	$(BIN)/python -m tests.docs.statistics_page
 	$(BIN)/python -m tests.docs.questions_page

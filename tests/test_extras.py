@@ -101,6 +101,7 @@ with Workspace(tk.Client("http://127.0.0.1:9", "key"), tk.Store("rail.duckdb")):
     ("arguments", "extra"),
     [
         (["serve"], "service"),
+        (["serve", "--exchanges", "okx"], "service"),
         (["mcp"], "service"),
         (["webhook", "--secret-env", "HOME"], "service"),
         (["demo", "--once"], "service"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from subprocess import Popen
 from typing import Annotated
@@ -20,10 +20,10 @@ from toolkit.cli.dashboard import (
     dashboard,
     ended_by_signals,
 )
-from toolkit.cli.options import Browser, DashboardPort
+from toolkit.cli.options import Browser, DashboardPort, Exchanges, Symbols
 from toolkit.cli.show import console
 from toolkit.client import Client
-from toolkit.errors import StoppedError
+from toolkit.errors import InputError, StoppedError
 from toolkit.foreign import Command, command
 from toolkit.intervals import Interval
 from toolkit.loader import LoadResult
@@ -47,12 +47,15 @@ from toolkit.workspace import (
     LOCAL_KEY,
     Workspace,
     demo_store,
+    exchanges_service,
     front_page,
     load_progress,
+    real_store,
     simulated_service,
     store_beside,
     watchlist,
 )
+from toolkit.workspace.exchanges import ExchangeChoice, archive_beside
 from toolkit.workspace.rules import Watchlist
 
 _SYMBOLS = 3
@@ -77,6 +80,8 @@ def demo_command(
     ] = None,
     port: DashboardPort = 8501,
     browser: Browser = True,
+    exchanges: Exchanges = None,
+    symbols: Symbols = None,
 ) -> None:
     """Start a service on a SIMULATED market, load a week of it, open a dashboard that follows it.
 
@@ -86,17 +91,34 @@ def demo_command(
     stays as it is, and a new one begins beside it. While the dashboard is open, new rows go into
     the store. Ctrl-C ends it.
 
+    With --exchanges usual, or names of exchanges, the market is a real one: ccxt asks their public
+    endpoints, without an account. `rail serve --check-exchanges` shows what they answer here.
+
     Example: rail demo --once
     """
+    choice = None
+    if exchanges is not None:
+        choice = ExchangeChoice.read(exchanges, symbols)
+    elif symbols is not None:
+        raise InputError("--symbols", symbols, "one with --exchanges")
     kept: list[Store] = []
     try:
         with ended_by_signals():
-            _run(kept, once=once, given=store, port=port, browser=browser)
+            _run(kept, choice, once=once, given=store, port=port, browser=browser)
     except KeyboardInterrupt:
-        raise StoppedError(_kept(given=store, began=bool(kept))) from None
+        given = {"--exchanges": exchanges, "--symbols": symbols, "--store": store}
+        raise StoppedError(_kept(given, began=bool(kept))) from None
 
 
-def _run(kept: list[Store], *, once: bool, given: Path | None, port: int, browser: bool) -> None:
+def _run(
+    kept: list[Store],
+    choice: ExchangeChoice | None,
+    *,
+    once: bool,
+    given: Path | None,
+    port: int,
+    browser: bool,
+) -> None:
     with contextlib.ExitStack() as closing:
         claimed = None
         if not once:
@@ -104,15 +126,15 @@ def _run(kept: list[Store], *, once: bool, given: Path | None, port: int, browse
             claimed = closing.enter_context(claim_port(_HOST, port))
             port = claimed.getsockname()[1]
             _line("dashboard", f"http://{_HOST}:{port}, once the market is loaded")
-        base_url = closing.enter_context(simulated_service(port=_SERVICE_PORT))
+        base_url = closing.enter_context(_service(choice, given))
         client = Client(base_url, LOCAL_KEY)
         source = client.discover().source or Source("unknown", base_url)
         _line("market", f"{source.label}, at {base_url}")
-        held = Store(_store_for(source, given))
+        held = Store(given or real_store() if choice else _store_for(source, given))
         _line("store", str(held.path))
         kept.append(held)
         workspace = closing.enter_context(Workspace(client, held))
-        wanted = _load(workspace)
+        wanted = _load(workspace, len(choice.symbols) if choice else _SYMBOLS)
         _print_figures(workspace, wanted)
         console.print("for commands on it:")
         console.print(Command("export RAIL_STORE={}").format(str(held.path.absolute())))
@@ -128,8 +150,17 @@ def _line(name: str, text: str) -> None:
     console.print(f"{name}: {text}")
 
 
-def _kept(*, given: Path | None, began: bool) -> str:
-    again = command("rail", "demo", *(["--store", str(given)] if given else []))
+def _service(
+    choice: ExchangeChoice | None, given: Path | None
+) -> contextlib.AbstractContextManager[str]:
+    if choice is None:
+        return simulated_service(port=_SERVICE_PORT)
+    return exchanges_service(choice, archive_beside(given or real_store()), port=_SERVICE_PORT)
+
+
+def _kept(given: Mapping[str, object], *, began: bool) -> str:
+    words = [word for name, value in given.items() if value for word in (name, str(value))]
+    again = command("rail", "demo", *words)
     if not began:
         return f"nothing was loaded yet, `{again}` begins anew"
     return f"the store keeps what was loaded, `{again}` goes on from there"
@@ -148,9 +179,9 @@ def _store_for(source: Source, given: Path | None) -> Path:
 # -- loading ---------------------------------------------------------------------------------------
 
 
-def _load(workspace: Workspace) -> list[Trajectory]:
+def _load(workspace: Workspace, symbols: int) -> list[Trajectory]:
     """Load what the demo shows and print how much came. Returns the trajectories."""
-    watched = watchlist(workspace.client.symbols(), symbols=_SYMBOLS)
+    watched = watchlist(workspace.client.symbols(), symbols=symbols)
     trajectories = [each for each in watched if isinstance(each, Trajectory)]
     now = workspace.client.served_at()
     logs = _loaded(workspace, "events of two days", _OF_THE_MARKET, _LOGGED_S, now)

@@ -109,6 +109,22 @@ MaxStale = Annotated[
         help="Of pairs: how old a price may be, such as 5m. Default: until its next bar is due.",
     ),
 ]
+Exchanges = Annotated[
+    str | None,
+    typer.Option(
+        "--exchanges",
+        metavar="NAMES",
+        help="Real exchanges, by ccxt, without an account: binance,okx or usual, which is five.",
+    ),
+]
+Symbols = Annotated[
+    str | None,
+    typer.Option(
+        "--symbols",
+        metavar="SYMBOLS",
+        help="Of --exchanges: BTC_USDT,ETH_USDT. Default: BTC, ETH, SOL, XRP and DOGE in USDT.",
+    ),
+]
 Host = Annotated[str, typer.Option("--host", help="The address to listen at.")]
 Port = Annotated[int, typer.Option("--port", help="Where to listen; 0 takes a free one.")]
 DashboardPort = Annotated[

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from toolkit.cli.options import Host, Port
+from toolkit.cards import counted
+from toolkit.cli.exchanges import check_command
+from toolkit.cli.options import Exchanges, Host, Port, Symbols
 from toolkit.cli.show import console, warn_of_public
 from toolkit.errors import InputError
 from toolkit.market import format_ts, parse_ts
-from toolkit.workspace import Serving, serve_local
+from toolkit.workspace import Serving, serve_local, store_path
+from toolkit.workspace.exchanges import USUAL, ExchangeChoice, archive_beside
 
 
 def serve_command(
@@ -30,7 +34,27 @@ def serve_command(
     ] = None,
     rename: Annotated[
         list[str] | None,
-        typer.Option("--rename", help="Serve this symbol of the file as another: OLD=NEW."),
+        typer.Option(
+            "--rename", help="Serve this symbol of the file, or quote of exchanges, as: OLD=NEW."
+        ),
+    ] = None,
+    exchanges: Exchanges = None,
+    symbols: Symbols = None,
+    days: Annotated[
+        int | None, typer.Option("--days", help="How far back exchanges are read. Default: 7.")
+    ] = None,
+    archive: Annotated[
+        Path | None,
+        typer.Option(
+            "--archive", help="Keeps their answers. Default: STORE.exchanges.duckdb, by the store."
+        ),
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--check-exchanges", help="Show what each answers here, and end.")
+    ] = False,
+    save: Annotated[
+        Path | None,
+        typer.Option("--save", help="With that: one raw answer of each kind, to a new file."),
     ] = None,
     seed: Annotated[
         int | None, typer.Option("--seed", help="Which endless SIMULATED market. Default: 7.")
@@ -55,23 +79,41 @@ def serve_command(
     port: Port = 8700,
     host: Host = "127.0.0.1",
 ) -> None:
-    """Run a local service until Ctrl-C, on the SIMULATED market of a seed or on a replay.
+    """Run a local service until Ctrl-C: on a SIMULATED market, a replay, or real exchanges.
 
     Its demo keys are demo-free, demo-builder and demo-pro. Its clock is the wall clock unless --now
     stops it. A replay serves all it has unless --retention limits it. A simulated market
-    reaches as far back as the key's plan. --rename lets legs meet that a file lists under two
+    reaches as far back as the key's plan. --rename lets legs meet that are listed under two
     quote currencies. --adversary makes it another service than was agreed, to test a client with:
     the file's switches are in docs/adversary.md.
 
+    --exchanges reads public endpoints, without an account: the last --days, then each minute. The
+    answers stay in --archive, and the same command goes on from there. Begin with --check-exchanges
+    to see what this machine reaches. docs/exchanges.md says what each exchange gives.
+
     Example: rail serve --seed 8 --port 8702
     """
+    renamed = dict(_renaming(each) for each in rename or ())
+    with_exchanges = {"--symbols": symbols, "--days": days, "--archive": archive}
+    choice = None
+    if check or exchanges is not None:
+        choice = ExchangeChoice.read(exchanges or USUAL, symbols, renamed, days)
+        renamed = {}
+    else:
+        _refuse("--exchanges", with_exchanges)
+    if check and choice:
+        check_command(choice, save)
+        return
+    _refuse("--check-exchanges", {"--save": save})
     warn_of_public(host, _public(owners))
     serve_local(
         replay=replay,
         datasets=dataset or (),
         interval_s=interval,
-        renamed=dict(_renaming(each) for each in rename or ()),
+        renamed=renamed,
         seed=seed,
+        exchanges=choice,
+        archive=archive or archive_beside(store_path()),
         owners=owners,
         adversary=adversary,
         webhooks_to_loopback=webhooks_to_loopback,
@@ -81,6 +123,12 @@ def serve_command(
         port=port,
         ready=_announce,
     )
+
+
+def _refuse(without: str, given: Mapping[str, object]) -> None:
+    for option, value in given.items():
+        if value is not None:
+            raise InputError(option, str(value), f"one with {without}")
 
 
 def _public(owners: Path | None) -> str:
@@ -98,9 +146,10 @@ def _renaming(text: str) -> tuple[str, str]:
 def _announce(serving: Serving) -> None:
     at = serving.clock_at
     clock = "wall clock" if at is None else f"clock standing at {format_ts(at)}"
-    console.print(
-        f"{serving.source.label}: {serving.symbols} symbols, {serving.legs} legs; {clock}"
-    )
+    if serving.source.by_ccxt:
+        clock = "its clock is where all legs are known, a minute or two ago"
+    counts = f"{counted(serving.symbols, 'symbol')}, {counted(serving.legs, 'leg')}"
+    console.print(f"{serving.source.label}: {counts}; {clock}")
     if not serving.faithful:
         console.print("it behaves otherwise than agreed, by its file of switches")
     console.print(f"listening at {serving.base_url}; keys: {serving.keys}")

@@ -22,12 +22,16 @@ from toolkit.workspace.snapshot_tables import funding_rates, widest_differential
 _KEY = "rates"
 _MATRIX = component("rates", "table")
 _ROW_PX, _ROWS_HIGH = 27, 20
-_HELP = Markdown(
+_SETTLED = Markdown("The rate that each leg settled last.")
+_PREDICTED = Markdown(
     "What the service gives for the next settlement of each leg. It is paid only if it still "
-    "stands then: nothing here is settled. Above 0 longs pay shorts. **S**: the highest, where to "
-    "be short. **L**: the lowest, where to be long. Of equal rates it is the first by name. "
-    "**apart**: the one less the other, before fees. A cell opens its leg short against the "
-    "lowest, the lowest the pair furthest apart. What is not held is loaded first."
+    "stands then: nothing here is settled."
+)
+_HELP = Markdown(
+    "{} Above 0 longs pay shorts. **S**: the highest, where to be short. **L**: the lowest, where "
+    "to be long. Of equal rates it is the first by name. **apart**: the one less the other, before "
+    "fees. A cell opens its leg short against the lowest, the lowest the pair furthest apart. What "
+    "is not held is loaded first."
 )
 
 
@@ -45,9 +49,11 @@ def show_matrix(shell: PageShell, answer: tuple[int, str] | None, unit: str) -> 
     if words := snapshot_items("funding", document).words:
         st.warning(Markdown("The overview of {}: {}.").format(shell.moment(at), words))
     rates = shell.kept(funding_rates(document))
-    st.markdown(
-        Markdown("{} · predicted, not settled, at {}").format(heading, shell.moment(at)), help=_HELP
-    )
+    kind, of_rates = "predicted, not settled", _PREDICTED
+    if shell.held.source.by_ccxt:
+        kind, of_rates = "the last settled", _SETTLED
+    words = Markdown("{} · {}, at {}").format(heading, kind, shell.moment(at))
+    st.markdown(words, help=_HELP.format(of_rates))
     if rates.is_empty():
         st.caption(Markdown("The overview names no rate."))
         return

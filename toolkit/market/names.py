@@ -197,5 +197,9 @@ class Source:
 
     @property
     def by_ccxt(self) -> bool:
-        """Whether a local service read it from the public endpoints of exchanges."""
+        """Whether a local service read it from the public endpoints of exchanges.
+
+        >>> Source("live", "rail").by_ccxt, Source("live", "exchanges-by-ccxt-1a2b3c4d").by_ccxt
+        (False, True)
+        """
         return self.kind == "live" and self.id.startswith(_BY_CCXT)

@@ -3,9 +3,15 @@
 from toolkit.commands import DEFAULT_BASE_URL, DEFAULT_STORE
 from toolkit.workspace.fee_choice import fees_file, find_fees
 from toolkit.workspace.loading import DEFAULT_WINDOW_S
-from toolkit.workspace.local import DEFAULT_SEED, Serving, serve_local, simulated_service
+from toolkit.workspace.local import (
+    DEFAULT_SEED,
+    Serving,
+    exchanges_service,
+    serve_local,
+    simulated_service,
+)
 from toolkit.workspace.opening import Workspace, named_store, open_workspace
-from toolkit.workspace.places import data_folder, demo_store, store_beside
+from toolkit.workspace.places import data_folder, demo_store, real_store, store_beside
 from toolkit.workspace.progress import Watch, load_progress
 from toolkit.workspace.selection import front_page, watchlist
 from toolkit.workspace.settings import (
@@ -27,12 +33,14 @@ __all__ = [
     "Workspace",
     "data_folder",
     "demo_store",
+    "exchanges_service",
     "fees_file",
     "find_fees",
     "front_page",
     "load_progress",
     "named_store",
     "open_workspace",
+    "real_store",
     "serve_local",
     "simulated_service",
     "store_beside",

@@ -8,12 +8,14 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolkit import market
 from toolkit.errors import InputError, needs_extra
+from toolkit.market import Source
+from toolkit.workspace.exchanges import ExchangeChoice, exchange_market
 
 if TYPE_CHECKING:
     from toolkit.service import Config, MarketSource
@@ -33,7 +35,7 @@ class Serving:
     """
 
     base_url: str
-    source: market.Source
+    source: Source
     symbols: int
     legs: int
     clock_at: int | None
@@ -49,6 +51,8 @@ def serve_local(
     interval_s: int | None = None,
     renamed: Mapping[str, str] | None = None,
     seed: int | None = None,
+    exchanges: ExchangeChoice | None = None,
+    archive: Path = Path("rail.exchanges.duckdb"),
     now: int | None = None,
     retention_s: int | None = None,
     owners: Path | None = None,
@@ -62,7 +66,8 @@ def serve_local(
 
     With ``replay`` what that Parquet file (or ``prices``, ``funding`` and ``pumps.parquet`` in that
     folder) holds, all of it unless ``retention_s`` limits it, under the symbols that ``renamed``
-    gives in place of the file's. Without, the endless SIMULATED market of ``seed``
+    gives in place of the file's. With ``exchanges`` what those answer, all that ``archive`` keeps
+    of it. Else the endless SIMULATED market of ``seed``
     (`DEFAULT_SEED`). ``now`` (s) stops the service's clock. ``owners`` is a TOML file
     of owners, plans and keys, in place of the demo ones, ``adversary`` one of switches that make
     the service behave otherwise than agreed. Webhooks go to public https addresses, with
@@ -80,27 +85,36 @@ def serve_local(
             serve,
         )
 
+    for name, given in (("replay", replay), ("seed", seed), ("now", now)):
+        if exchanges is not None and given is not None:
+            raise InputError(name, str(given), "none beside exchanges, whose clock is their own")
     if replay is not None and seed is not None:
         raise InputError("seed", seed, "none beside a replay")
-    source: MarketSource
+    market: AbstractContextManager[MarketSource]
     if replay is not None:
-        source = Replay.read(replay, datasets=datasets, interval_s=interval_s, renamed=renamed)
         retention_s = retention_s or _EVERYTHING_S
+        market = contextlib.nullcontext(
+            Replay.read(replay, datasets=datasets, interval_s=interval_s, renamed=renamed)
+        )
     elif renamed:
         raise InputError("renamed", ", ".join(renamed), "nothing without a replay")
+    elif exchanges is not None:
+        retention_s = retention_s or _EVERYTHING_S
+        market = exchange_market(exchanges, archive)
     else:
-        source = Simulated(DEFAULT_SEED if seed is None else seed)
-    config = Config(
-        source,
-        host=host,
-        port=port,
-        clock=Clock(fixed_at=now),
-        retention_s=retention_s,
-        owners_file=owners,
-        adversary=read_adversary(adversary) if adversary else Adversary(),
-        webhooks=WebhookSettings(loopback=webhooks_to_loopback),
-    )
-    serve(config, ready=lambda base_url: ready(_serving(base_url, config)))
+        market = contextlib.nullcontext(Simulated(DEFAULT_SEED if seed is None else seed))
+    with market as source:
+        config = Config(
+            source,
+            host=host,
+            port=port,
+            clock=Clock(fixed_at=now),
+            retention_s=retention_s,
+            owners_file=owners,
+            adversary=read_adversary(adversary) if adversary else Adversary(),
+            webhooks=WebhookSettings(loopback=webhooks_to_loopback),
+        )
+        serve(config, ready=lambda base_url: ready(_serving(base_url, config)))
 
 
 def _serving(base_url: str, config: Config) -> Serving:
@@ -114,7 +128,7 @@ def _serving(base_url: str, config: Config) -> Serving:
     codes = {name: config.sessions.issue(name) for name in entitled}
     source = config.source
     legs = sum(map(len, source.listing.values()))
-    named = market.Source(source.kind, source.id)
+    named = Source(source.kind, source.id)
     keys = ", ".join(key for owner in config.owners for key in owner.keys)
     if config.owners_file:
         keys = f"those of {config.owners_file}"
@@ -132,19 +146,19 @@ def _serving(base_url: str, config: Config) -> Serving:
 
 @dataclass(slots=True)
 class _SharedService:
-    """A local service that several workspaces of this process use."""
+    """A local service that several workspaces of this process use, and what it is of."""
 
     base_url: str
     closing: contextlib.ExitStack
+    choice: object
     users: int = 0
 
 
-_shared: dict[int, _SharedService] = {}  # by seed
+_shared: dict[int | Path, _SharedService] = {}  # by seed, or by the archive of exchanges
 _sharing = threading.Lock()
 
 
-@contextlib.contextmanager
-def simulated_service(seed: int = DEFAULT_SEED, *, port: int = 0) -> Iterator[str]:
+def simulated_service(seed: int = DEFAULT_SEED, *, port: int = 0) -> AbstractContextManager[str]:
     """Give the address of a local service on the SIMULATED market of a seed, for a ``with`` block.
 
     It listens at ``port`` where that is free, else at any free one. Blocks of one process and one
@@ -156,18 +170,45 @@ def simulated_service(seed: int = DEFAULT_SEED, *, port: int = 0) -> Iterator[st
     (True, True)
     """
     with needs_extra("service"):
-        from toolkit.service import Config, Simulated, running  # noqa: PLC0415 - see above
+        from toolkit.service import Simulated  # noqa: PLC0415 - see above
+
+    return _service_of(seed, seed, lambda: contextlib.nullcontext(Simulated(seed)), port)
+
+
+def exchanges_service(
+    choice: ExchangeChoice, archive: Path, *, port: int = 0
+) -> AbstractContextManager[str]:
+    """Give the address of a local service on real exchanges, as `simulated_service` does.
+
+    It answers for all that the archive keeps, once it has read up to now. Blocks of one process and
+    one archive share it, and `InputError` is raised for one that chooses otherwise.
+    """
+    return _service_of(archive.resolve(), choice, lambda: exchange_market(choice, archive), port)
+
+
+@contextlib.contextmanager
+def _service_of(
+    key: int | Path,
+    choice: object,
+    market: Callable[[], AbstractContextManager[MarketSource]],
+    port: int,
+) -> Iterator[str]:
+    with needs_extra("service"):
+        from toolkit.service import Config, running  # noqa: PLC0415 - see above
 
     with _sharing:
-        if seed not in _shared:
-            closing = contextlib.ExitStack()
-            source = Simulated(seed)
-            try:
-                service = closing.enter_context(running(Config(source, port=port)))
-            except InputError:
-                service = closing.enter_context(running(Config(source, port=0)))
-            _shared[seed] = _SharedService(service.base_url, closing)
-        shared = _shared[seed]
+        if key not in _shared:
+            with contextlib.ExitStack() as opening:
+                retention_s = None if isinstance(key, int) else _EVERYTHING_S
+                config = Config(opening.enter_context(market()), port=port, retention_s=retention_s)
+                try:
+                    service = opening.enter_context(running(config))
+                except InputError:
+                    service = opening.enter_context(running(replace(config, port=0)))
+                _shared[key] = _SharedService(service.base_url, opening.pop_all(), choice)
+        shared = _shared[key]
+        if shared.choice != choice:
+            raise InputError("exchanges", str(key), "what the workspace that is open on it reads")
         shared.users += 1
     try:
         yield shared.base_url
@@ -175,5 +216,5 @@ def simulated_service(seed: int = DEFAULT_SEED, *, port: int = 0) -> Iterator[st
         with _sharing:
             shared.users -= 1
             if not shared.users:
-                del _shared[seed]
+                del _shared[key]
                 shared.closing.close()

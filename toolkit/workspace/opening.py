@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import cast, overload
 
@@ -45,8 +45,9 @@ from toolkit.store.publish import Published, is_published, open_published, publi
 from toolkit.store.sql import Parameters
 from toolkit.wire.secrets import Secret
 from toolkit.workspace.event_rows import rows_around
+from toolkit.workspace.exchanges import ExchangeChoice, archive_beside
 from toolkit.workspace.holdings import stream_states
-from toolkit.workspace.local import simulated_service
+from toolkit.workspace.local import exchanges_service, simulated_service
 from toolkit.workspace.measuring import Measuring
 from toolkit.workspace.pairs import HeldPairs, Joining
 from toolkit.workspace.places import cache_folder
@@ -354,6 +355,9 @@ def open_workspace(
     allow_http: bool = False,
     profile: str | Path | None = None,
     fees: FeeModel | str | Path | None = None,
+    exchanges: str | Iterable[str] | None = None,
+    symbols: str | Iterable[str] | None = None,
+    renames: Mapping[str, str] | None = None,
 ) -> Workspace:
     """Open a store, to read it and to load into it.
 
@@ -368,19 +372,33 @@ def open_workspace(
     service on a SIMULATED market, started then, one per process, ended with it. A store of another
     source is never loaded from it: that needs an address.
 
+    With ``exchanges`` (``["binance", "okx"]``, or ``"usual"`` for five of them) that local service
+    reads real ones, without an account: ``symbols`` (by default five) of the last 7 days, then on.
+    What they answered stays beside the store, in ``STORE.exchanges.duckdb``, and the same call goes
+    on from there. ``renames`` lets legs of another quote be compared: ``{"USDC": "USDT"}``.
+
     ``store`` may also name published data: a folder, an address, or the ``manifest.json`` in it. It
     is read like a store and takes no rows. A copy of it is kept in the user's cache.
     """
     api_key = Secret(api_key) if api_key else None
     held = named_store(store)
-    if base_url or os.environ.get("RAIL_BASE_URL"):
+    choice = None if exchanges is None else ExchangeChoice.read(exchanges, symbols, renames)
+    others = {"base_url": base_url} if choice else {"symbols": symbols, "renames": renames}
+    for name, given in others.items():
+        if given is not None:
+            raise InputError(
+                name, str(given), f"none {'beside' if choice else 'without'} exchanges"
+            )
+    if not choice and (base_url or os.environ.get("RAIL_BASE_URL")):
         settings = Settings.read(
             base_url=base_url, api_key=api_key, allow_http=allow_http, profile=profile
         )
         return Workspace(settings.client(), held, window=window, fees=fees)
     if profile is not None:
         raise InputError("profile", str(profile), "none without the service's address (base_url)")
-    return Workspace(lambda closing: _local_client(held, closing), held, window=window, fees=fees)
+    return Workspace(
+        lambda closing: _local_client(held, choice, closing), held, window=window, fees=fees
+    )
 
 
 def named_store(store: str | Path | None = None) -> Store:
@@ -390,15 +408,23 @@ def named_store(store: str | Path | None = None) -> Store:
     return Store(store_path(store))
 
 
-def _local_client(store: Store, closing: contextlib.ExitStack) -> Client:
+def _local_client(
+    store: Store, choice: ExchangeChoice | None, closing: contextlib.ExitStack
+) -> Client:
     """Return a client of the local service, unless the store has another kind of source."""
-    if store.path.exists() and (source := store.source).kind != "simulated":
+    if choice:
+        service = exchanges_service(choice, archive_beside(store.path))
+    elif store.path.exists() and (source := store.source).kind != "simulated":
+        by_ccxt = "give tk.open(exchanges=...) as before"
+        by_address = "give tk.open(base_url=...) or set RAIL_BASE_URL"
         raise InputError(
             "base_url",
             None,
             f"the address of the service whose data {store.path} holds ({source.label})",
-            advice="give tk.open(base_url=...) or set RAIL_BASE_URL",
+            advice=by_ccxt if source.by_ccxt else by_address,
         )
-    client = Client(closing.enter_context(simulated_service()), LOCAL_KEY)
+    else:
+        service = simulated_service()
+    client = Client(closing.enter_context(service), LOCAL_KEY)
     client.discover()  # it is there for certain, and so its name and reach can be shown
     return client

@@ -67,7 +67,17 @@ def demo_store(source: Source, folder: Path | None = None) -> tuple[Path, list[P
     the earlier version stays as it is. Creates the folder. Raises `StoreError` where it cannot be
     created.
     """
-    folder = folder or data_folder()
+    folder = _made(folder or data_folder())
+    path = folder / f"demo-{_market(source)}.duckdb"
+    return path, sorted(other for other in folder.glob("demo-*.duckdb") if other != path)
+
+
+def real_store() -> Path:
+    """Return the path of the demo's store of real exchanges. Creates its folder as `demo_store`."""
+    return _made(data_folder()) / "real.duckdb"
+
+
+def _made(folder: Path) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -77,8 +87,7 @@ def demo_store(source: Source, folder: Path | None = None) -> tuple[Path, list[P
             "name a file: rail demo --store FILE",
             path=str(folder),
         ) from None
-    path = folder / f"demo-{_market(source)}.duckdb"
-    return path, sorted(other for other in folder.glob("demo-*.duckdb") if other != path)
+    return folder
 
 
 def store_beside(path: Path, source: Source) -> Path:

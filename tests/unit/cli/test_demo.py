@@ -21,3 +21,7 @@ def test_a_store_of_another_source_is_refused_and_left_as_it_is(rail: Rail, work
 
     assert "never mixes sources" in line
     assert Store(workdir / "mine.duckdb").source == Source("live", "rail")
+
+
+def test_symbols_without_exchanges_are_refused(rail: Rail) -> None:
+    assert "one with --exchanges" in refused(rail("demo", "--symbols", "BTC_USDT"))

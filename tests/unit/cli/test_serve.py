@@ -46,3 +46,26 @@ def test_a_time_that_is_none(rail: Rail) -> None:
 
 def test_owners_that_cannot_be_read(rail: Rail) -> None:
     assert "none.toml" in refused(rail("serve", "--port", "0", "--owners", "none.toml"))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--exchanges binanse", "exchanges: 'binanse' is not allowed; allowed: usual, binance, "),
+        ("--exchanges binanse", "nearest: binance"),
+        ("--exchanges ,", "exchanges: '' is not allowed"),
+        ("--exchanges okx --symbols BTCUSDT", "symbol: 'BTCUSDT' is not allowed"),
+        ("--exchanges okx --days 0", "days: 0 is not allowed; allowed: 1 to 366"),
+        ("--exchanges okx --seed 8", "seed: '8' is not allowed; allowed: none beside exchanges"),
+        ("--exchanges okx --now 2026-11-01", "now: '"),
+        ("--exchanges okx --replay there", "replay: 'there' is not allowed"),
+        (
+            "--symbols BTC_USDT",
+            "--symbols: 'BTC_USDT' is not allowed; allowed: one with --exchanges",
+        ),
+        ("--days 2", "--days: '2' is not allowed; allowed: one with --exchanges"),
+        ("--save a.jsonl", "--save: 'a.jsonl' is not allowed; allowed: one with --check-exchanges"),
+    ],
+)
+def test_a_choice_of_exchanges_that_cannot_be_read(rail: Rail, words: str, said: str) -> None:
+    assert said in refused(rail("serve", "--port", "0", *words.split()))

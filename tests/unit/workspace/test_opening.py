@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -121,3 +122,21 @@ def test_the_profile_of_a_service_is_a_file_given_by_name(
     monkeypatch.delenv("RAIL_BASE_URL")
     with pytest.raises(InputError, match=r"profile: .* none without the service's address"):
         tk.open(tmp_path / "s.duckdb", profile=profile)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"exchanges": ["binanse"]}, "nearest: binance"),
+        ({"exchanges": "okx", "symbols": ["BTC-USDT"]}, "BASE_QUOTE"),
+        ({"exchanges": "okx", "base_url": "http://127.0.0.1:9"}, "none beside exchanges"),
+        ({"symbols": ["BTC_USDT"]}, "none without exchanges"),
+        ({"renames": {"USDC": "USDT"}}, "none without exchanges"),
+    ],
+)
+def test_exchanges_that_cannot_be_read_are_refused_before_anything_is_asked(
+    workdir: Path, given: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(InputError, match=said):
+        tk.open("s.duckdb", **given)
+    assert list(workdir.iterdir()) == []

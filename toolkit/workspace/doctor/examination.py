@@ -202,7 +202,7 @@ def _clock(answer: Answer, source: Source | None) -> Check:
         return Check("service", "clock", State.OK, f"{reads}, as this machine's does")
     way = "ahead of" if apart_s > 0 else "behind"
     says = f"{reads}, {duration(abs(apart_s))} {way} this machine's"
-    live = source is not None and source.kind == "live"
+    live = source is not None and source.kind == "live" and not source.by_ccxt
     advice = (
         "set this machine's clock"
         if live
