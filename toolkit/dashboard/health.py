@@ -91,7 +91,8 @@ def _show_repairs(shell: PageShell, health: Health) -> None:
     if shell.held.published:
         st.caption(TAKES_NO_ROWS)
     if missing.is_empty():
-        st.markdown(Markdown(":green[✓] Nothing that was asked for is missing."))
+        nothing = Markdown(":green[✓] Nothing {}that was asked for is missing.")
+        st.markdown(nothing.format("" if health.lost.is_empty() else "else "))
     else:
         _show_repair(shell, Markdown("Repair all"), "repair_all", missing, now)
         causes = missing.partition_by("cause", maintain_order=True)

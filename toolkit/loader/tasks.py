@@ -227,7 +227,7 @@ class LogTask:
         """Ask for the window. Its last page answers for all of it."""
         shared = Interval(self.window.start, self.window.end + 1)
         keys, missing = [pl.DataFrame(schema=_KEYS)], list[Interval]()
-        edge = self.edge
+        edge, lost = self.edge, dict[LostStretch, None]()
         for page in client.event_pages(self.stream.family, shared):
             keys.append(page.frame.select(pl.col(name).cast(kind) for name, kind in _KEYS.items()))
             if page.frame.height:
@@ -235,7 +235,8 @@ class LogTask:
                 edge = replace(edge, tail_ts=newest)
             answered_s = self.asked_s if page.last else 0
             missing = union([*missing, *page.missing])
-            put = partial(self._put, page, keys, edge, missing)
+            lost |= dict.fromkeys(page.lost)
+            put = partial(self._put, page, keys, edge, missing=missing, lost=tuple(lost))
             again = _held_in(self.window, self.before)
             rows = page.frame.height
             yield Piece(put, rows, answered_s, page.findings, again, row_size=_DOCUMENT_ROWS)
@@ -245,8 +246,10 @@ class LogTask:
         page: EventPage,
         keys: Sequence[pl.DataFrame],
         edge: Edge,
-        missing: Sequence[Interval],
         batch: Batch,
+        *,
+        missing: Sequence[Interval],
+        lost: Sequence[LostStretch],
     ) -> None:
         """Put a page in. The window stays open where it is young, all of it where nothing came."""
         if not page.last:
@@ -264,6 +267,7 @@ class LogTask:
             open_parts=still,
             archived=archived,
             missing=missing,
+            lost=lost,
         )
 
 

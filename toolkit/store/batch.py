@@ -160,15 +160,19 @@ class Batch:
         open_parts: Sequence[Interval] = (),
         archived: pl.DataFrame | None = None,
         missing: Sequence[Interval] = (),
+        lost: Sequence[LostStretch] = (),
     ) -> None:
         """Put one page of an event log in. Only the last page answers for its window.
 
         ``archived`` has event_id, event_type, ts_ms and ts of all documents in the window. Others
-        came for the parts that are ``missing``, and were not kept.
+        came for the parts that are ``missing``, and were not kept. ``lost`` as of `add`.
         """
         self.documents.append(frame)
         self.came.append((ARCHIVE, frame))
-        answer = None if answered is None else Answered(answered, open_parts, archived, missing)
+        answer = None
+        if answered is not None:
+            told = lost_within(lost, [answered])
+            answer = Answered(answered, open_parts, archived, missing, told)
         self._answer(log, answer, edge)
 
     def add_snapshot(self, snapshot: Snapshot, edge: Edge) -> None:

@@ -59,6 +59,7 @@ class EventRoute:
     rows: str
     next: str
     more: str
+    lost: str
     limit: int
     window_s: int
     retention_s: int | None
@@ -157,7 +158,7 @@ class EventRoute:
 
     def flat(self, answer: Answer) -> Answer:
         """Return an answer with its documents and cursor at the top: see `toolkit.wire.places`."""
-        return flat_answer(answer, self.items, (self.next, self.more), (), self.rows)
+        return flat_answer(answer, self.items, (self.next, self.more, self.lost), (), self.rows)
 
     @property
     def is_ours(self) -> bool:

@@ -56,6 +56,7 @@ from toolkit.wire.exchange import (
     with_retries,
 )
 from toolkit.wire.items import check_number, too_large
+from toolkit.wire.lost import LostStretch, read_lost
 from toolkit.wire.mending import read_mended
 from toolkit.wire.places import value_at
 from toolkit.wire.profile import Finding
@@ -72,13 +73,14 @@ class EventPage:
     ``frame`` has the columns of `toolkit.tables.EVENT` that a document fills, in the wire's order.
     Documents outside the window are left out, and those without a time, which are findings.
     ``missing`` are the seconds of documents that were too large to keep, and all of the window
-    where one of them shows no time.
+    where one of them shows no time. ``lost`` is what the source says it lost.
     """
 
     frame: pl.DataFrame
     last: bool
     findings: tuple[Finding, ...]
     missing: tuple[Interval, ...] = ()
+    lost: tuple[LostStretch, ...] = ()
 
 
 @dataclass(slots=True)
@@ -101,6 +103,7 @@ class _PageParts(msgspec.Struct):
     cursor: str | None
     named: bool
     """Whether the page has the field of the cursor, or says whether there is more."""
+    lost: tuple[LostStretch, ...] = ()
 
 
 def event_pages(
@@ -137,7 +140,8 @@ def event_pages(
         if envelope.items and not envelope.named:
             yield from _check_whole(route, window, frame, read, policy)
             findings.append(Finding("paging_unnamed", route.path, _unnamed(route)))
-        yield EventPage(frame, cursor is None, tuple(findings), tuple(union(read.missing)))
+        missing = tuple(union(read.missing))
+        yield EventPage(frame, cursor is None, tuple(findings), missing, envelope.lost)
         if cursor is None:
             return
         trail.follow(cursor, read.times_ms)
@@ -198,7 +202,9 @@ def _page_parts(route: EventRoute, sent: Answer, findings: list[Finding]) -> _Pa
     doubled = doubled_in_page(sent.body, page, None, 0, route.path) if answer is sent else []
     small = (body for body in map(bytes, items) if len(body) <= route.limits.document_bytes)
     findings += doubled or doubled_fields(small, route.path)
-    return _PageParts(items, bool(cursor) if more is None else more, found, named)
+    said = page.get(route.lost, msgspec.Raw(b"[]"))
+    lost = (*read_lost(said, f"{route.path}.{route.lost}", findings),)
+    return _PageParts(items, bool(cursor) if more is None else more, found, named, lost)
 
 
 def read_documents(

@@ -107,7 +107,7 @@ def test_what_is_lost_at_the_source_is_named_with_its_reason_and_asked_for_again
     assert "lost at the source: no answer for 90 s: timed out" in words(shown)
     assert "1 stretch of 1 stream, 2 h of data" in words(shown)
     assert shown.button(key="lost_0").label.startswith("Ask again · about ")
-    assert "Nothing that was asked for is missing" in words(shown)
+    assert "Nothing else that was asked for is missing" in words(shown)
     assert "lost at the source" in rows_of(shown, "streams")["longest gap"][0]
 
 

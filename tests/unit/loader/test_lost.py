@@ -284,6 +284,24 @@ def test_a_market_that_lost_rows_is_loaded_with_them_and_its_events_are_marked(
         assert rail.store.gaps()["stream"].to_list() == [spread]
 
 
+def test_what_lies_before_an_archive_is_no_quiet_time_in_rows_and_in_events(tmp_path: Path) -> None:
+    source = Revealed(known_until=revealed.END, begins=revealed.START)
+    config = Config(source, port=0, clock=Clock(fixed_at=revealed.END))
+    window = Interval(revealed.START - 86_400, revealed.START + 3_600)
+    with (
+        running(config) as local,
+        Workspace(Client(local.base_url, "demo-pro"), Store(tmp_path / "rail.duckdb")) as rail,
+    ):
+        for of in ("BTC_USDT:ALPHA.spot", "events/spread"):
+            rail.sync(of, *window)
+            states = rail.store.coverage(of, window).rows()
+            assert states[0] == (window.start, revealed.START, "lost at the source")
+            assert {state for *_, state in states[1:]} <= {"held", "empty", "missing"}
+        whys = rail.store.gaps().filter(status="lost")["cause"].unique().to_list()
+        assert whys == ["before the service's archive begins"]
+        assert verify(rail.store) == []
+
+
 UNREADABLE = [
     "soon",
     [{"start": "2026-01-01", "end": START}],

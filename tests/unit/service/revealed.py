@@ -57,6 +57,7 @@ class Revealed:
     kind: Kind = "live"
     id: str = "revealed"
     exchanges: tuple[str, ...] = ("ALPHA", "BETA")
+    begins: int | None = None
     revision: int = 0
     ahead_s: Mapping[Leg, int] = field(default_factory=dict)
     lost_rows: Mapping[tuple[Key, RowKind], Sequence[Lost]] = field(default_factory=dict)

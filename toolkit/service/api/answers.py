@@ -12,7 +12,7 @@ from toolkit.service.accounts.problems import bad_request
 from toolkit.service.api.calls import Call
 from toolkit.service.api.queries import PriceQuery, SearchQuery, SpreadQuery
 from toolkit.service.api.snapshots import rate_in_force
-from toolkit.service.market.source import Lost, MarketSource, RowKind
+from toolkit.service.market.source import Lost, MarketSource, RowKind, before_all
 
 
 def price_head(trajectory: Trajectory) -> dict[str, object]:
@@ -185,10 +185,11 @@ def _page(
 
 def _lost(source: MarketSource, trajectory: Trajectory, start: int, end: int) -> list[Lost]:
     """Return what was lost of any leg in ``[start, end)``, cut to it, newest first."""
+    unread = before_all(source, start, end)
     kind: RowKind = "funding" if trajectory.family is Family.FUNDING else "bars"
     found = {
         Lost(max(each.start, start), min(each.end, end), each.why)
         for leg in trajectory.legs
         for each in source.lost(str(trajectory.symbol), leg, start, end, kind)
     }
-    return sorted((each for each in found if each.start < each.end), reverse=True)
+    return sorted((each for each in {*found, *unread} if each.start < each.end), reverse=True)

@@ -1,7 +1,7 @@
 """JSON Schema (draft 2020-12) of each tool's answer: MCP's output schemas and OpenAPI's bodies.
 
 Made from the records and documents that ``/schemas`` shows. Every field is required but ``lost`` of
-a history, ``exchanges`` of a source and ``next_cursor``, and others may be added. A nullable field
+a page, ``exchanges`` of a source and ``next_cursor``, and others may be added. A nullable field
 is an ``anyOf``, which every schema reader understands.
 """
 
@@ -115,8 +115,9 @@ def body_schema(tool: Tool[Any]) -> _Schema:
             "items": _array(document_schema(tool.documents)),
             "has_more": _BOOLEAN,
             "next_cursor": _STRING,
+            "lost": _LOST,
         }
-        return _named(f"{tool.documents}_events_page", page, optional=("next_cursor",))
+        return _named(f"{tool.documents}_events_page", page, optional=("next_cursor", "lost"))
     kind, fields = _BODIES[tool.path]
     items: _Schema = {}
     if tool.record is not None:

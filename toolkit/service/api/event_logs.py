@@ -14,6 +14,7 @@ from toolkit.service.api.calls import Call
 from toolkit.service.api.queries import LONGEST_WINDOW_S, EventQuery
 from toolkit.service.events.archive import EventFilters
 from toolkit.service.events.cursors import Position, open_, seal, secret_of
+from toolkit.service.market.source import before_all
 
 _FILTERS = [field.name for field in fields(EventFilters)]
 
@@ -48,6 +49,8 @@ def event_page(family: EventFamily, call: Call[EventQuery]) -> bytes:
         "items": [msgspec.Raw(item) for item in items],
         "has_more": following is not None,
     }
+    if lost := before_all(call.service.source, start, query.end_time):
+        page["lost"] = [each._asdict() for each in lost]
     if following is not None:
         page["next_cursor"] = seal(following, bound, secret)
     return msgspec.json.encode(page)

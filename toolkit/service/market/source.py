@@ -237,6 +237,10 @@ class MarketSource(Protocol):
         """
 
     @property
+    def begins(self) -> int | None:
+        """The start of what is known (s, Unix UTC), None where nothing is older than its rows."""
+
+    @property
     def revision(self) -> int:
         """A number that is another one once anything before ``known_until`` has changed."""
 
@@ -265,6 +269,7 @@ class Whole:
     """
 
     known_until: int | None = None
+    begins: int | None = None
     revision: int = 0
 
     @property
@@ -275,3 +280,16 @@ class Whole:
     def lost(self, *_asked: object) -> Sequence[Lost]:
         """Return nothing: no row was lost."""
         return ()
+
+
+def before_all(source: MarketSource, start: int, end: int) -> list[Lost]:
+    """Return the part of ``[start, end)`` (s) that lies before all that a source knows.
+
+    >>> from toolkit.service import Simulated
+    >>> before_all(Simulated(7), 0, 60)
+    []
+    """
+    begins = source.begins
+    if begins is None or start >= min(begins, end):
+        return []
+    return [Lost(start, min(begins, end), "before the service's archive begins")]

@@ -157,7 +157,8 @@ class Connection:
         except self._errors.BaseError as error:
             is_final = isinstance(error, self._errors.ExchangeError) and self.ccxt.is_heard
             kind = Refused if is_final else Outage
-            raise kind(_words(error if is_final else error.__cause__ or error)) from error
+            told = error if is_final else _innermost(error.__cause__ or error)
+            raise kind(_words(told)) from error
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise Outage(f"it answered what can't be read: {_words(error)}") from error
 
@@ -170,6 +171,13 @@ def _http_date(text: str | None) -> float:
 def _words(answer: object) -> str:
     """Return the first words of an answer, without its tags."""
     return shown(" ".join(re.sub(r"<[^>]*>", " ", str(answer)).split())[:150])
+
+
+def _innermost(error: BaseException) -> BaseException:
+    """Return the reason of an error of a connection, which is wrapped in others' words."""
+    held = (getattr(error, "reason", None), *error.args)
+    inner = next((each for each in held if isinstance(each, BaseException)), None)
+    return error if inner is None else _innermost(inner)
 
 
 def _field(row: Any, place: int | str | None) -> Any:

@@ -47,6 +47,11 @@ class Exchanges:
         return self._archive.known_until
 
     @property
+    def begins(self) -> int:
+        """The archive's start (s): nothing before it was read."""
+        return self._archive.start
+
+    @property
     def revision(self) -> int:
         """A number that is another one once anything before ``known_until`` has changed."""
         return self._archive.revision
