@@ -40,6 +40,9 @@ MADE = [
     errors.StoreLockedError("held", path="rail.duckdb", pid=7),
     errors.EmptyWindowError("nothing"),
     errors.StoppedError(),
+    errors.ExchangeError("none answers"),
+    errors.ExchangeRefusedError("too long ago", reach=60),
+    errors.ExchangeOutageError("it broke", retry_after_s=1.0),
     errors.ClusterError("a part failed", streams=["BTC_USD:KRAKEN.spot"]),
     errors.MissingExtraError("service", "mcp"),
 ]

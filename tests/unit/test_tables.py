@@ -139,5 +139,6 @@ def test_a_stream_is_numbered_as_its_series_are() -> None:
         assert table.columns[0].type == STREAM.columns[0].type
 
 
-def test_the_states_of_the_ledger_are_five() -> None:
-    assert list(LedgerState) == ["held", "empty", "not yet known", "missing", "unrecoverable"]
+def test_the_states_of_the_ledger_are_six() -> None:
+    states = ["held", "empty", "not yet known", "missing", "unrecoverable", "lost at the source"]
+    assert list(LedgerState) == states

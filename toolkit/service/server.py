@@ -113,12 +113,12 @@ def server_settings(config: Config) -> ServerSettings:
     """Build the application and its server settings."""
     if config.control and not is_loopback(config.host):
         raise InputError("host", config.host, "this machine's own, beside control")
-    gate = Gate(config.capacity)
+    gate, clock, source = Gate(config.capacity), config.clock, config.source
     service = Service(
-        config.source,
-        RevealedClock(own=config.clock, source=config.source),
+        source,
+        clock if source.known_until is None else RevealedClock(own=clock, source=source),
         _policy(config),
-        FaultyArchive(config.source, config.events),
+        FaultyArchive(source, config.events),
         config.sessions,
     )
     if config.control or config.adversary != KIND:
