@@ -149,7 +149,7 @@ def test_data_health_s_shares_and_ages_are_those_of_each_stream(asked, page_alon
             rounded_s = 0.0051 * at / 100  # the page shows two decimals
             assert not_yet * at / 100 == pytest.approx(min(at, 60), abs=rounded_s)
     (words,) = [each.help for each in shown.caption if "most missing first" in each.value]
-    assert "to the service's clock at the stream's last answer" in words
+    assert "to the service's clock at its last answer" in words
 
 
 def newest_s(stream: str, at: int) -> int:
