@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tempfile
 import warnings
 from collections.abc import Mapping
 from typing import Any
@@ -46,8 +47,9 @@ def fault_of(
 ) -> str:
     """Return what is wrong with an error's message."""
     line = str(error)
-    if not line or len(line) > LONGEST or not line.isprintable():
-        return f"not one line of at most {LONGEST} characters ({len(line)}): {line}"
+    length = len(line.replace(tempfile.gettempdir(), "/tmp"))  # of any machine's, as long
+    if not line or length > LONGEST or not line.isprintable():
+        return f"not one line of at most {LONGEST} characters ({length}): {line}"
     if raw := RAW.search(line):
         return f"raw text ({raw[0]}): {line}"
     if error.__cause__ is not None or not (error.__suppress_context__ or error.__context__ is None):
