@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from toolkit.market import Family, Trajectory
+from toolkit.market import Family, Stream, Trajectory
 
 BEFORE_S = 3_600
 """How long before an event a loss may be that is near it (s)."""
@@ -28,8 +28,12 @@ def with_losses(lives: pl.DataFrame, gaps: pl.DataFrame) -> pl.DataFrame:
     ['no answer for 90 s']
     """
     lost = gaps.filter(status="lost").select("stream", "start_ts", "end_ts", "cause")
-    streams = map(Trajectory.parse, lost["stream"])
-    of = [(str(s.symbol), [*map(str, s.legs)], s.family is Family.FUNDING) for s in streams]
+    of = [
+        (str(s.symbol), [*map(str, s.legs)], s.family is Family.FUNDING)
+        if isinstance(s, Trajectory)
+        else (None, None, None)  # a log has no legs
+        for s in map(Stream.parse, lost["stream"])
+    ]
     told = lost.hstack(pl.DataFrame(of, _LOST, orient="row"))
     numbered = lives.with_row_index("life")
     near = numbered.join(told, on="symbol").filter(

@@ -162,6 +162,8 @@ def _listed(
             continue
         notes = {leg.note.replace(leg.key.symbol, leg.key.symbol.split("_")[1]) for leg in legs}
         say("; ".join([f"{each.name}: {counted(len(legs), 'leg')}", *sorted(notes - {""})]))
+        for line in each.left_out:
+            say(line)
         found += legs
     return found, silent
 

@@ -297,6 +297,9 @@ def test_what_lies_before_an_archive_is_no_quiet_time_in_rows_and_in_events(tmp_
             states = rail.store.coverage(of, window).rows()
             assert states[0] == (window.start, revealed.START, "lost at the source")
             assert {state for *_, state in states[1:]} <= {"held", "empty", "missing"}
+        lives = rail.events("spread", *window).lifecycles()
+        assert lives.height > 0
+        assert set(lives["near_lost"]) <= {None, "before the service's archive begins"}
         whys = rail.store.gaps().filter(status="lost")["cause"].unique().to_list()
         assert whys == ["before the service's archive begins"]
         assert verify(rail.store) == []

@@ -56,6 +56,7 @@ def check(name: str, wanted: Wanted, days: int) -> Checked:
 
 def _ask(exchange: Exchange, wanted: Wanted, days: int, found: Checked) -> None:
     legs, cells = exchange.list(wanted), found.cells
+    found.to_do += exchange.left_out
     now, ahead_s = int(exchange.now()), exchange.now() - time.time()
     cells |= {"legs": f"{len(legs)}", "clock": f"{int(ahead_s)} s", "back": f"{days} d"}
     if abs(ahead_s) > _CLOCKS_AGREE_S:
