@@ -8,7 +8,6 @@ from pathlib import Path
 import duckdb
 import polars as pl
 
-from toolkit.columns import BROUGHT
 from toolkit.intervals import Interval
 from toolkit.market import (
     EventFamily,
@@ -24,7 +23,7 @@ from toolkit.market import (
     Trajectory,
 )
 from toolkit.store import Batch, Edge, LoadOrigin, Snapshot, Store, StoreWriter
-from toolkit.tables import EVENT
+from toolkit.tables import BROUGHT, EVENT
 from toolkit.wire.allowance import Allowance
 
 START = 1_678_406_400  # 2023-03-10 00:00 UTC

@@ -1,75 +1,277 @@
-"""What a table of the store is made of: its columns with their units, its key, and its DDL."""
+"""Every column of a result, declared once: type, unit, headings, decimals, reason and meaning.
+
+The declarations are ``columns.csv``, one line per column of each result, in the result's order. The
+first line of a name has all of it. Further lines of the name have only what differs there. A column
+``@RESULT`` stands for the lines of another result. Docstrings, documentation, tables, reports and
+answers read the declarations here.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import csv
+import re
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
-import polars as pl
+from toolkit.errors import InputError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_FILE = Path(__file__).with_name("columns.csv")
+_WIDTH = 96
+_SUFFIXES = {
+    "_pct_8h": "% per 8 h",
+    "_bps_h": "bps h",
+    "_log_bps": "bps",
+    "_bps": "bps",
+    "_pct": "%",
+    "_per_day": "per day",
+    "_per_h": "per hour",
+    "_share": "fraction",
+    "_ts": "UTC",
+    "_at": "UTC",
+    "_hours": "h",
+    "_days": "days",
+    "_s": "s",
+    "_h": "h",
+}
+"""The unit that the end of an undeclared name states."""
+_OF_THE_SPREAD = re.compile(r"spread_(\w+)_log_bps")
+_OF_UNITS = ("_log_bps", "_bps", "_pct")
+_PATH = re.compile(r"_(?:from_detection|to_detection|from_before)(?=_)")
+_FUNDING_ONLY = "funding_only_"
+_Described = TypeVar("_Described", bound=Callable[..., object])
+_DESCRIBED: dict[Callable[..., object], str] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its name, its DuckDB type, its unit ("" where it has none) and what it is."""
+    """A column of a result.
+
+    ``type`` is the polars type, ``unit`` "" for none, "s" for a length and "UTC" for a moment in
+    Unix seconds. ``heading`` and ``short`` are without the unit. ``decimals`` None are those of the
+    unit. ``reason`` is the column that explains a null. ``when`` says which question has the
+    column, "" where every one has.
+    """
 
     name: str
+    decimals: int | None
     type: str
     unit: str
+    heading: str
+    short: str
+    reason: str
+    when: str
     meaning: str
-    nullable: bool = False
 
 
-BROUGHT = ("load_id", "committed_at")
-"""The columns that say how a row or document came into the store: by which load, and when."""
-
-_POLARS: dict[str, pl.DataType] = {
-    "BIGINT": pl.Int64(),
-    "INTEGER": pl.Int32(),
-    "DOUBLE": pl.Float64(),
-    "VARCHAR": pl.String(),
-    "JSON": pl.String(),
-}
+_NOTHING = Column("", None, "", "", "", "", "", "", "")
+_TEXTS = ("type", "unit", "heading", "short", "reason", "when", "meaning")
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A table: its columns, its key (which no two rows share) and the order rows are kept in."""
+@cache
+def _lines() -> Mapping[str, tuple[Column | str, ...]]:
+    """Read each result's lines: a column, or the name of the result that it takes columns from."""
+    found: dict[str, list[Column | str]] = {}
+    first: dict[str, Column] = {}
+    with _FILE.open(encoding="utf-8", newline="") as file:
+        for result, name, decimals, *texts in islice(csv.reader(file), 1, None):
+            lines = found.setdefault(result, [])
+            if name.startswith("@"):
+                lines.append(name[1:])
+                continue
+            before = first.get(name, _NOTHING)
+            places = int(decimals) if decimals.isdigit() else before.decimals
+            own = (
+                text or getattr(before, field) for field, text in zip(_TEXTS, texts, strict=True)
+            )
+            lines.append(Column(name, places, *own))
+            first.setdefault(name, lines[-1])
+    return {result: tuple(lines) for result, lines in found.items()}
 
-    name: str
-    meaning: str
-    columns: tuple[Column, ...]
-    key: tuple[str, ...]
-    order: tuple[str, ...] = ()
 
-    @property
-    def ddl(self) -> str:
-        """The CREATE TABLE statement, without a primary key: one costs seven times the load rate.
+@cache
+def _results() -> Mapping[str, tuple[Column, ...]]:
+    """Return each result's columns in order, those taken from other results among them."""
+    found: dict[str, tuple[Column, ...]] = {}
+    for result, lines in _lines().items():
+        columns: dict[str, Column] = {}
+        for line in lines:
+            taken = _lines()[line] if isinstance(line, str) else (line,)
+            columns |= {each.name: each for each in taken if isinstance(each, Column)}
+        found[result] = tuple(columns.values())
+    return found
 
-        >>> from toolkit.tables import META
-        >>> print(META.ddl)
-        CREATE TABLE IF NOT EXISTS meta (name VARCHAR NOT NULL, value VARCHAR NOT NULL)
-        """
-        columns = ", ".join(
-            f"{c.name} {c.type}{'' if c.nullable else ' NOT NULL'}" for c in self.columns
-        )
-        return f"CREATE TABLE IF NOT EXISTS {self.name} ({columns})"
 
-    @property
-    def schema(self) -> pl.Schema:
-        """The same columns as a polars schema."""
-        return pl.Schema({c.name: _POLARS[c.type] for c in self.columns})
+@cache
+def _first() -> Mapping[str, tuple[str, Column]]:
+    """Return each name's first declaration, and the result that has it."""
+    found: dict[str, tuple[str, Column]] = {}
+    for result, columns in _results().items():
+        for each in columns:
+            found.setdefault(each.name, (result, each))
+    return found
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The column names, in order."""
-        return tuple(c.name for c in self.columns)
 
-    @property
-    def values(self) -> tuple[Column, ...]:
-        """The columns that carry what the service sent: neither key nor provenance.
+def columns_of(result: str) -> tuple[Column, ...]:
+    """Return the columns of a result in order. Raises `InputError` for one that is not declared.
 
-        >>> from toolkit.market import Family
-        >>> from toolkit.tables import SERIES
-        >>> [c.name for c in SERIES[Family.PRICE].values]
-        ['price', 'mark_price', 'volume', 'extra']
-        """
-        return tuple(c for c in self.columns if c.name not in (*self.key, "place", *BROUGHT))
+    ``result`` is the name of a statistic or its method: "spread.summary" or "spread.summary/5".
+
+    >>> [each.name for each in columns_of("survival.median_life/1")]
+    ['n_lives', 'n_ended', 'median_life_s', 'median_life_reason']
+    """
+    name = result.partition("/")[0]
+    if name in _results():
+        return _results()[name]
+    raise InputError("method", result, "that of a statistic, e.g. spread.summary/5")
+
+
+def schema_of(*results: str) -> pl.Schema:
+    """Return the polars schema of results beside each other, each column once.
+
+    >>> schema_of("survival.median_life")["n_lives"]
+    Int64
+    """
+    import polars as pl  # noqa: PLC0415 - a help text needs no polars
+
+    types = {each.name: each.type for result in results for each in columns_of(result)}
+    return pl.Schema({name: getattr(pl, kind)() for name, kind in types.items()})
+
+
+def column(name: str, result: str = "") -> Column:
+    """Return what is declared of a column in a result, or else in any.
+
+    A figure of another column than the documented one is derived: ``buy_price_mean`` is the mean
+    of ``buy_price``. So is one of a path from the detection, and one of funding only. An
+    undeclared name gets its words as heading and the unit that its end states.
+
+    >>> column("half_life_s").unit, column("buy_price_mean", "spread.summary").heading
+    ('s', 'mean')
+    >>> column("my_edge_bps").heading, column("my_edge_bps").unit
+    ('my edge', 'bps')
+    """
+    return _column(name, result.partition("/")[0])
+
+
+@cache
+def _column(name: str, result: str) -> Column:
+    declared = {each.name: each for each in _results().get(result, ())}
+    if name in declared:
+        return declared[name]
+    if name in _first():
+        return _first()[name][1]
+    return _derived(name, result, declared) or _in_words(name)
+
+
+def _derived(name: str, result: str, declared: Mapping[str, Column]) -> Column | None:
+    """Derive a path's figure, one of funding only, or one of another column."""
+    if _PATH.search(name):
+        plain = _column(_PATH.sub("", name), result)
+        return _varied(plain, name, "{}, from detection", "{}, the event as start")
+    if name.startswith(_FUNDING_ONLY):
+        plain = _column(name.removeprefix(_FUNDING_ONLY), result)
+        reason = f"{_FUNDING_ONLY}{plain.reason}" if plain.reason else ""
+        varied = _varied(plain, name, "{}, funding only", "without prices: {}")
+        return replace(varied, reason=reason)
+    base = next((name.removesuffix(end) for end in _OF_UNITS if name.endswith(end)), name)
+    of_the_spread = filter(None, map(_OF_THE_SPREAD.fullmatch, declared))
+    fits = [each for each in of_the_spread if base.endswith(f"_{each[1]}")]
+    if not fits:
+        return None
+    longest = max(fits, key=lambda each: len(each[1]))
+    return replace(declared[longest[0]], name=name, unit=_unit(name))
+
+
+def _varied(plain: Column, name: str, heading: str, meaning: str) -> Column:
+    return replace(
+        plain,
+        name=name,
+        heading=heading.format(plain.heading),
+        short=heading.format(plain.short),
+        meaning=meaning.format(plain.meaning) if plain.meaning else "",
+    )
+
+
+def _unit(name: str) -> str:
+    return next((unit for end, unit in _SUFFIXES.items() if name.endswith(end)), "")
+
+
+def _in_words(name: str) -> Column:
+    """Describe an undeclared column by its name: of a query, of a user's frame."""
+    words = next((name.removesuffix(end) for end in _SUFFIXES if name.endswith(end)), name)
+    words = words.replace("_", " ").strip() or name
+    return replace(_NOTHING, name=name, unit=_unit(name), heading=words, short=words)
+
+
+def table_of(result: str) -> str:
+    """Return the columns of a result as a table for a docstring: name, type, unit and meaning.
+
+    Those that it takes from another result are left to that one.
+
+    >>> print(table_of("survival.median_life").splitlines()[3])
+    n_lives             Int64    count  events with a duration
+    """
+    own = (each for each in _lines()[result] if isinstance(each, Column))
+    rows = [(each.name, each.type, each.unit or "none", _meant(each)) for each in own]
+    heads = ("column", "type", "unit", "meaning")
+    widths = [max(len(row[place]) for row in (heads, *rows)) for place in range(3)]
+    room = max(_WIDTH - sum(widths) - 6, 30)
+    rule = "  ".join("=" * width for width in (*widths, room))
+    lines = [rule, _padded(heads, widths), rule]
+    for *cells, meaning in rows:
+        first, *others = textwrap.wrap(meaning, room, break_long_words=False) or [""]
+        lines.append(_padded((*cells, first), widths))
+        lines += [_padded(("", "", "", other), widths) for other in others]
+    return "\n".join([*lines, rule])
+
+
+def _meant(each: Column) -> str:
+    return f"{each.meaning} ({each.when})" if each.when else each.meaning
+
+
+def _padded(cells: Sequence[str], widths: Sequence[int]) -> str:
+    padded = [cell.ljust(width) for cell, width in zip(cells, (*widths, 0), strict=True)]
+    return "  ".join(padded).rstrip()
+
+
+def own_columns_of(function: Callable[..., object]) -> tuple[Column, ...]:
+    """Return the columns that a function's docstring describes, none of a function without them.
+
+    >>> own_columns_of(print)
+    ()
+    """
+    lines = _lines()[_DESCRIBED[function]] if function in _DESCRIBED else ()
+    return tuple(each for each in lines if isinstance(each, Column))
+
+
+def computes(function: Callable[..., object], name: str) -> bool:
+    """Return whether a column is declared first for a function's result.
+
+    >>> from toolkit.statistics import spread
+    >>> computes(spread.half_life, "half_life_s"), computes(spread.summary, "half_life_s")
+    (True, False)
+    """
+    return name in _first() and _first()[name][0] == _DESCRIBED.get(function)
+
+
+def described(result: str) -> Callable[[_Described], _Described]:
+    """Put the table of a result's columns in the place of ``{columns}`` in a docstring."""
+
+    def decorated(function: _Described) -> _Described:
+        _DESCRIBED[function] = result
+        if function.__doc__:  # as it is with `python -OO`, there is none
+            lines = function.__doc__.splitlines()
+            place = next(i for i, line in enumerate(lines) if line.strip() == "{columns}")
+            margin = lines[place].partition("{")[0]
+            lines[place] = textwrap.indent(table_of(result), margin)
+            function.__doc__ = "\n".join(lines)
+        return function
+
+    return decorated

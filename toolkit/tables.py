@@ -8,11 +8,80 @@ of `TIE` on.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 
-from toolkit.alert_tables import ALERTS
-from toolkit.columns import Column, Table
+import polars as pl
+
 from toolkit.market import Family
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A column: its name, its DuckDB type, its unit ("" where it has none) and what it is."""
+
+    name: str
+    type: str
+    unit: str
+    meaning: str
+    nullable: bool = False
+
+
+BROUGHT = ("load_id", "committed_at")
+"""The columns that say how a row or document came into the store: by which load, and when."""
+
+_POLARS: dict[str, pl.DataType] = {
+    "BIGINT": pl.Int64(),
+    "INTEGER": pl.Int32(),
+    "DOUBLE": pl.Float64(),
+    "VARCHAR": pl.String(),
+    "JSON": pl.String(),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table: its columns, its key (which no two rows share) and the order rows are kept in."""
+
+    name: str
+    meaning: str
+    columns: tuple[Field, ...]
+    key: tuple[str, ...]
+    order: tuple[str, ...] = ()
+
+    @property
+    def ddl(self) -> str:
+        """The CREATE TABLE statement, without a primary key: one costs seven times the load rate.
+
+        >>> from toolkit.tables import META
+        >>> print(META.ddl)
+        CREATE TABLE IF NOT EXISTS meta (name VARCHAR NOT NULL, value VARCHAR NOT NULL)
+        """
+        columns = ", ".join(
+            f"{c.name} {c.type}{'' if c.nullable else ' NOT NULL'}" for c in self.columns
+        )
+        return f"CREATE TABLE IF NOT EXISTS {self.name} ({columns})"
+
+    @property
+    def schema(self) -> pl.Schema:
+        """The same columns as a polars schema."""
+        return pl.Schema({c.name: _POLARS[c.type] for c in self.columns})
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The column names, in order."""
+        return tuple(c.name for c in self.columns)
+
+    @property
+    def values(self) -> tuple[Field, ...]:
+        """The columns that carry what the service sent: neither key nor provenance.
+
+        >>> from toolkit.market import Family
+        >>> from toolkit.tables import SERIES
+        >>> [c.name for c in SERIES[Family.PRICE].values]
+        ['price', 'mark_price', 'volume', 'extra']
+        """
+        return tuple(c for c in self.columns if c.name not in (*self.key, "place", *BROUGHT))
 
 
 class LedgerState(StrEnum):
@@ -63,8 +132,8 @@ META = Table(
     "meta",
     "Facts about the store itself.",
     (
-        Column("name", "VARCHAR", "", "format_version, source_kind, source_id, price_key and more"),
-        Column("value", "VARCHAR", "", "the fact"),
+        Field("name", "VARCHAR", "", "format_version, source_kind, source_id, price_key and more"),
+        Field("value", "VARCHAR", "", "the fact"),
     ),
     key=("name",),
 )
@@ -73,16 +142,14 @@ STREAM = Table(
     "stream",
     "The streams the store knows. Other tables carry the number, users see the key.",
     (
-        Column("stream_id", "INTEGER", "", "number inside this store"),
-        Column(
-            "kind", "VARCHAR", "", "price, spread, funding, events, snapshot, or kept from them"
-        ),
-        Column("key", "VARCHAR", "", "the stream's text key, e.g. events/spread"),
-        Column("rows", "BIGINT", "count", "rows, documents or snapshots held, revisions left out"),
-        Column("revisions", "BIGINT", "count", "changed answers held beside them"),
-        Column("first_ts", "BIGINT", "s", "oldest time held, Unix UTC", nullable=True),
-        Column("last_ts", "BIGINT", "s", "newest time held, Unix UTC", nullable=True),
-        Column("late_s", "BIGINT", "s", "how late something new came for an answered time"),
+        Field("stream_id", "INTEGER", "", "number inside this store"),
+        Field("kind", "VARCHAR", "", "price, spread, funding, events, snapshot, or kept from them"),
+        Field("key", "VARCHAR", "", "the stream's text key, e.g. events/spread"),
+        Field("rows", "BIGINT", "count", "rows, documents or snapshots held, revisions left out"),
+        Field("revisions", "BIGINT", "count", "changed answers held beside them"),
+        Field("first_ts", "BIGINT", "s", "oldest time held, Unix UTC", nullable=True),
+        Field("last_ts", "BIGINT", "s", "newest time held, Unix UTC", nullable=True),
+        Field("late_s", "BIGINT", "s", "how late something new came for an answered time"),
     ),
     key=("stream_id",),
 )
@@ -91,19 +158,19 @@ LOAD = Table(
     "load",
     "One row per load: where from, under which profile, when.",
     (
-        Column("load_id", "BIGINT", "", "number of the load inside this store"),
-        Column("started_at", "BIGINT", "s", "local clock when it started"),
-        Column("finished_at", "BIGINT", "s", "local clock when it ended well", nullable=True),
-        Column("served_at", "BIGINT", "s", "the service's clock when it started"),
-        Column("base_url", "VARCHAR", "", "the address asked"),
-        Column("schema_hash", "VARCHAR", "", "SHA-256 of the /schemas document", nullable=True),
-        Column("toolkit_version", "VARCHAR", "", "version of this toolkit"),
-        Column("finding", "JSON", "", "drift and continuity findings", nullable=True),
-        Column("plan", "VARCHAR", "", "the plan, as the service named it", nullable=True),
-        Column("quota", "BIGINT", "count", "requests a window of the quota", nullable=True),
-        Column("quota_window_s", "BIGINT", "s", "length of that window", nullable=True),
-        Column("quota_left", "BIGINT", "count", "left of it at the last answer", nullable=True),
-        Column("profile_hash", "VARCHAR", "", "SHA-256 of the user's wire profile", nullable=True),
+        Field("load_id", "BIGINT", "", "number of the load inside this store"),
+        Field("started_at", "BIGINT", "s", "local clock when it started"),
+        Field("finished_at", "BIGINT", "s", "local clock when it ended well", nullable=True),
+        Field("served_at", "BIGINT", "s", "the service's clock when it started"),
+        Field("base_url", "VARCHAR", "", "the address asked"),
+        Field("schema_hash", "VARCHAR", "", "SHA-256 of the /schemas document", nullable=True),
+        Field("toolkit_version", "VARCHAR", "", "version of this toolkit"),
+        Field("finding", "JSON", "", "drift and continuity findings", nullable=True),
+        Field("plan", "VARCHAR", "", "the plan, as the service named it", nullable=True),
+        Field("quota", "BIGINT", "count", "requests a window of the quota", nullable=True),
+        Field("quota_window_s", "BIGINT", "s", "length of that window", nullable=True),
+        Field("quota_left", "BIGINT", "count", "left of it at the last answer", nullable=True),
+        Field("profile_hash", "VARCHAR", "", "SHA-256 of the user's wire profile", nullable=True),
     ),
     key=("load_id",),
 )
@@ -112,13 +179,13 @@ COVERAGE = Table(
     "coverage",
     "The ledger: which seconds of a stream were asked for, and which the service answered for.",
     (
-        Column("stream_id", "INTEGER", "", "number of the stream"),
-        Column("state", "VARCHAR", "", "asked, provisional, settled, lost (`CoverageState`)"),
-        Column("start_ts", "BIGINT", "s", "first second"),
-        Column("end_ts", "BIGINT", "s", "first second after"),
-        Column("first_served_at", "BIGINT", "s", "service's clock, first provisional answer", True),
-        Column("served_at", "BIGINT", "s", "service's clock, last provisional answer", True),
-        Column("why", "VARCHAR", "", "why it is lost, in the service's words", nullable=True),
+        Field("stream_id", "INTEGER", "", "number of the stream"),
+        Field("state", "VARCHAR", "", "asked, provisional, settled, lost (`CoverageState`)"),
+        Field("start_ts", "BIGINT", "s", "first second"),
+        Field("end_ts", "BIGINT", "s", "first second after"),
+        Field("first_served_at", "BIGINT", "s", "service's clock, first provisional answer", True),
+        Field("served_at", "BIGINT", "s", "service's clock, last provisional answer", True),
+        Field("why", "VARCHAR", "", "why it is lost, in the service's words", nullable=True),
     ),
     key=("stream_id", "state", "start_ts"),
 )
@@ -127,15 +194,15 @@ EDGE = Table(
     "edge",
     "How far back and how fresh the service answered for a stream when it was last asked.",
     (
-        Column("stream_id", "INTEGER", "", "number of the stream"),
-        Column("load_id", "BIGINT", "", "the load that asked last"),
-        Column("retention_s", "BIGINT", "s", "how far back the plan reaches", nullable=True),
-        Column("delay_s", "BIGINT", "s", "delay of the plan"),
-        Column("step_s", "BIGINT", "s", "spacing of the rows, as observed", nullable=True),
-        Column("tail_ts", "BIGINT", "s", "end of the newest row that came", nullable=True),
-        Column("served_at", "BIGINT", "s", "the service's clock at the question"),
-        Column("asked_at", "BIGINT", "s", "the local clock at the question"),
-        Column("settle_s", "BIGINT", "s", "how long a row that is visible may still change"),
+        Field("stream_id", "INTEGER", "", "number of the stream"),
+        Field("load_id", "BIGINT", "", "the load that asked last"),
+        Field("retention_s", "BIGINT", "s", "how far back the plan reaches", nullable=True),
+        Field("delay_s", "BIGINT", "s", "delay of the plan"),
+        Field("step_s", "BIGINT", "s", "spacing of the rows, as observed", nullable=True),
+        Field("tail_ts", "BIGINT", "s", "end of the newest row that came", nullable=True),
+        Field("served_at", "BIGINT", "s", "the service's clock at the question"),
+        Field("asked_at", "BIGINT", "s", "the local clock at the question"),
+        Field("settle_s", "BIGINT", "s", "how long a row that is visible may still change"),
     ),
     key=("stream_id",),
 )
@@ -144,17 +211,17 @@ TIE = 100_000
 """Revisions from one row of a time to the next row of the same time."""
 
 _KEY = (
-    Column("stream_id", "INTEGER", "", "number of the trajectory"),
-    Column("ts", "BIGINT", "s", "start of the row's interval, Unix UTC"),
+    Field("stream_id", "INTEGER", "", "number of the trajectory"),
+    Field("ts", "BIGINT", "s", "start of the row's interval, Unix UTC"),
 )
-_COMMITTED_AT = Column(
+_COMMITTED_AT = Field(
     "committed_at", "BIGINT", "s", "local clock at its commit, null before format 6", True
 )
 _REVISION = f"0, then one more for each changed answer. {TIE:,} more for each further of its time"
 _PROVENANCE = (
-    Column("extra", "JSON", "", "fields of the wire that no column takes", nullable=True),
-    Column("revision", "INTEGER", "", _REVISION),
-    Column("load_id", "BIGINT", "", "the load that brought the row"),
+    Field("extra", "JSON", "", "fields of the wire that no column takes", nullable=True),
+    Field("revision", "INTEGER", "", _REVISION),
+    Field("load_id", "BIGINT", "", "the load that brought the row"),
     _COMMITTED_AT,
 )
 _SERIES_KEY = ("stream_id", "ts", "revision")
@@ -165,9 +232,9 @@ SERIES: dict[Family, Table] = {
         "Prices of one symbol on one leg.",
         (
             *_KEY,
-            Column("price", "DOUBLE", "quote", "price at the end of the interval", nullable=True),
-            Column("mark_price", "DOUBLE", "quote", "mark price, null off futures", nullable=True),
-            Column("volume", "DOUBLE", "quote", "traded in the interval", nullable=True),
+            Field("price", "DOUBLE", "quote", "price at the end of the interval", nullable=True),
+            Field("mark_price", "DOUBLE", "quote", "mark price, null off futures", nullable=True),
+            Field("volume", "DOUBLE", "quote", "traded in the interval", nullable=True),
             *_PROVENANCE,
         ),
         key=_SERIES_KEY,
@@ -178,9 +245,9 @@ SERIES: dict[Family, Table] = {
         "Both legs of a spread. Positive: long the buy leg and short the sell leg earns it.",
         (
             *_KEY,
-            Column("buy_price", "DOUBLE", "quote", "price of the leg bought", nullable=True),
-            Column("sell_price", "DOUBLE", "quote", "price of the leg sold", nullable=True),
-            Column("spread_pct", "DOUBLE", "percent", "100 (sell / buy - 1), as sent", True),
+            Field("buy_price", "DOUBLE", "quote", "price of the leg bought", nullable=True),
+            Field("sell_price", "DOUBLE", "quote", "price of the leg sold", nullable=True),
+            Field("spread_pct", "DOUBLE", "percent", "100 (sell / buy - 1), as sent", True),
             *_PROVENANCE,
         ),
         key=_SERIES_KEY,
@@ -191,12 +258,12 @@ SERIES: dict[Family, Table] = {
         "Settled funding rates of both legs. Positive differential: long buy, short sell earns it.",
         (
             *_KEY[:1],
-            Column("ts", "BIGINT", "s", "a settlement of either leg, Unix UTC"),
-            Column("buy_rate", "DOUBLE", "fraction_per_interval", "settled at ts", nullable=True),
-            Column("sell_rate", "DOUBLE", "fraction_per_interval", "settled at ts", nullable=True),
-            Column("buy_interval_hours", "DOUBLE", "hours", "null for a spot leg", nullable=True),
-            Column("sell_interval_hours", "DOUBLE", "hours", "null for a spot leg", nullable=True),
-            Column("differential_pct_8h", "DOUBLE", "percent_per_8h", "sell - buy in force", True),
+            Field("ts", "BIGINT", "s", "a settlement of either leg, Unix UTC"),
+            Field("buy_rate", "DOUBLE", "fraction_per_interval", "settled at ts", nullable=True),
+            Field("sell_rate", "DOUBLE", "fraction_per_interval", "settled at ts", nullable=True),
+            Field("buy_interval_hours", "DOUBLE", "hours", "null for a spot leg", nullable=True),
+            Field("sell_interval_hours", "DOUBLE", "hours", "null for a spot leg", nullable=True),
+            Field("differential_pct_8h", "DOUBLE", "percent_per_8h", "sell - buy in force", True),
             *_PROVENANCE,
         ),
         key=_SERIES_KEY,
@@ -207,13 +274,13 @@ SERIES: dict[Family, Table] = {
 
 _ANSWER = (
     *_KEY[:1],
-    Column("ts", "BIGINT", "s", "the service's clock at the answer, Unix UTC"),
+    Field("ts", "BIGINT", "s", "the service's clock at the answer, Unix UTC"),
 )
 _IN_ANSWER = (
-    Column("place", "INTEGER", "", "place of the item in its answer, from 0"),
-    Column("extra", "JSON", "", "fields of the item that no column takes", nullable=True),
-    Column("revision", "INTEGER", "", "0, then one more for each further answer of the second"),
-    Column("load_id", "BIGINT", "", "the load that asked"),
+    Field("place", "INTEGER", "", "place of the item in its answer, from 0"),
+    Field("extra", "JSON", "", "fields of the item that no column takes", nullable=True),
+    Field("revision", "INTEGER", "", "0, then one more for each further answer of the second"),
+    Field("load_id", "BIGINT", "", "the load that asked"),
     _COMMITTED_AT,
 )
 
@@ -223,10 +290,10 @@ SNAPSHOT_SERIES: dict[str, Table] = {
         "Spreads kept from snapshots: one row per answer that shows the pair, legs as it has them.",
         (
             *_ANSWER,
-            Column("buy_price", "DOUBLE", "quote", "price of the leg bought", nullable=True),
-            Column("sell_price", "DOUBLE", "quote", "price of the leg sold", nullable=True),
-            Column("spread_pct", "DOUBLE", "percent", "100 (sell / buy - 1), as sent", True),
-            Column("opened_at", "BIGINT", "s", "when its event opened, Unix UTC", nullable=True),
+            Field("buy_price", "DOUBLE", "quote", "price of the leg bought", nullable=True),
+            Field("sell_price", "DOUBLE", "quote", "price of the leg sold", nullable=True),
+            Field("spread_pct", "DOUBLE", "percent", "100 (sell / buy - 1), as sent", True),
+            Field("opened_at", "BIGINT", "s", "when its event opened, Unix UTC", nullable=True),
             *_IN_ANSWER,
         ),
         key=_SERIES_KEY,
@@ -237,9 +304,9 @@ SNAPSHOT_SERIES: dict[str, Table] = {
         "Funding rates in force, kept from snapshots: one row per answer that shows the leg.",
         (
             *_ANSWER,
-            Column("rate", "DOUBLE", "fraction_per_interval", "in force at ts", nullable=True),
-            Column("interval_hours", "DOUBLE", "hours", "the leg's interval", nullable=True),
-            Column("next_funding_time", "BIGINT", "s", "next settlement, Unix UTC", nullable=True),
+            Field("rate", "DOUBLE", "fraction_per_interval", "in force at ts", nullable=True),
+            Field("interval_hours", "DOUBLE", "hours", "the leg's interval", nullable=True),
+            Field("next_funding_time", "BIGINT", "s", "next settlement, Unix UTC", nullable=True),
             *_IN_ANSWER,
         ),
         key=_SERIES_KEY,
@@ -255,25 +322,25 @@ EVENT = Table(
     "event",
     "Event documents as they came, one row per transition, with columns read from them.",
     (
-        Column("family", "VARCHAR", "", "spread, splash or funding: the log it came from"),
-        Column("schema_id", "VARCHAR", "", "e.g. svc.spread.v1", nullable=True),
-        Column("event_id", "VARCHAR", "", "as sent; else sha256: of its lasting content"),
-        Column("event_type", "VARCHAR", "", "e.g. spread.opened", nullable=True),
-        Column("ts_ms", "BIGINT", "ms", "when it happened, Unix UTC"),
-        Column("ts", "BIGINT", "s", "the same in seconds"),
-        Column("lifecycle", "VARCHAR", "", "open or closed", nullable=True),
-        Column("symbol", "VARCHAR", "", "BASE_QUOTE", nullable=True),
-        Column("buy_exchange", "VARCHAR", "", "a splash has one leg, here", nullable=True),
-        Column("buy_market", "VARCHAR", "", "spot, futures or dex", nullable=True),
-        Column("sell_exchange", "VARCHAR", "", "null for a splash", nullable=True),
-        Column("sell_market", "VARCHAR", "", "null for a splash", nullable=True),
-        Column("magnitude_pct", "DOUBLE", "percent", "of a spread or splash", nullable=True),
-        Column("peak_pct", "DOUBLE", "percent", "largest so far, of a spread", nullable=True),
-        Column("differential_pct_8h", "DOUBLE", "percent_per_8h", "of a dislocation", True),
-        Column("close_reason", "VARCHAR", "", "of a closed spread", nullable=True),
-        Column("document", "VARCHAR", "", "the bytes as they came"),
-        Column("revision", "INTEGER", "", "0, then one more for each changed delivery"),
-        Column("load_id", "BIGINT", "", "the load that brought it"),
+        Field("family", "VARCHAR", "", "spread, splash or funding: the log it came from"),
+        Field("schema_id", "VARCHAR", "", "e.g. svc.spread.v1", nullable=True),
+        Field("event_id", "VARCHAR", "", "as sent; else sha256: of its lasting content"),
+        Field("event_type", "VARCHAR", "", "e.g. spread.opened", nullable=True),
+        Field("ts_ms", "BIGINT", "ms", "when it happened, Unix UTC"),
+        Field("ts", "BIGINT", "s", "the same in seconds"),
+        Field("lifecycle", "VARCHAR", "", "open or closed", nullable=True),
+        Field("symbol", "VARCHAR", "", "BASE_QUOTE", nullable=True),
+        Field("buy_exchange", "VARCHAR", "", "a splash has one leg, here", nullable=True),
+        Field("buy_market", "VARCHAR", "", "spot, futures or dex", nullable=True),
+        Field("sell_exchange", "VARCHAR", "", "null for a splash", nullable=True),
+        Field("sell_market", "VARCHAR", "", "null for a splash", nullable=True),
+        Field("magnitude_pct", "DOUBLE", "percent", "of a spread or splash", nullable=True),
+        Field("peak_pct", "DOUBLE", "percent", "largest so far, of a spread", nullable=True),
+        Field("differential_pct_8h", "DOUBLE", "percent_per_8h", "of a dislocation", True),
+        Field("close_reason", "VARCHAR", "", "of a closed spread", nullable=True),
+        Field("document", "VARCHAR", "", "the bytes as they came"),
+        Field("revision", "INTEGER", "", "0, then one more for each changed delivery"),
+        Field("load_id", "BIGINT", "", "the load that brought it"),
         _COMMITTED_AT,
     ),
     key=("family", "schema_id", "event_id", "event_type", "ts_ms", "revision"),
@@ -285,11 +352,11 @@ ARRIVAL = Table(
     "When each event document came by each channel: one row each time, of the archive the first.",
     (
         *EVENT.columns[:6],
-        Column("channel", "VARCHAR", "", "archive, socket or webhook; service: not told apart"),
-        Column("place", "INTEGER", "", "0, then one more each time that it came by the channel"),
-        Column("arrived_ms", "BIGINT", "ms", "local clock when it came, null of old stores", True),
-        Column("deliveries", "BIGINT", "count", "how often it came together, null of old", True),
-        Column("load_id", "BIGINT", "", "the load, capture or receiver's run that brought it"),
+        Field("channel", "VARCHAR", "", "archive, socket or webhook; service: not told apart"),
+        Field("place", "INTEGER", "", "0, then one more each time that it came by the channel"),
+        Field("arrived_ms", "BIGINT", "ms", "local clock when it came, null of old stores", True),
+        Field("deliveries", "BIGINT", "count", "how often it came together, null of old", True),
+        Field("load_id", "BIGINT", "", "the load, capture or receiver's run that brought it"),
     ),
     key=("family", "schema_id", "event_id", "event_type", "ts_ms", "channel", "place"),
     order=("family", "ts_ms", "event_id"),
@@ -299,31 +366,31 @@ GAP = Table(
     "gap",
     "The gap ledger of live capture: one row each time a stream was lost, and of what.",
     (
-        Column("load_id", "BIGINT", "", "the capture that lost it"),
-        Column("gap_id", "INTEGER", "", "number of the gap inside that capture"),
-        Column("stream_id", "INTEGER", "", "number of the stream"),
-        Column("start_ts", "BIGINT", "s", "the service's clock when it was heard last"),
-        Column("end_ts", "BIGINT", "s", "when it was heard again, or the capture ended", True),
-        Column("cause", "VARCHAR", "", "why it was lost, in words"),
-        Column("status", "VARCHAR", "", "open, repaired or unrepairable"),
-        Column("repaired_load_id", "BIGINT", "", "the load that filled it", nullable=True),
+        Field("load_id", "BIGINT", "", "the capture that lost it"),
+        Field("gap_id", "INTEGER", "", "number of the gap inside that capture"),
+        Field("stream_id", "INTEGER", "", "number of the stream"),
+        Field("start_ts", "BIGINT", "s", "the service's clock when it was heard last"),
+        Field("end_ts", "BIGINT", "s", "when it was heard again, or the capture ended", True),
+        Field("cause", "VARCHAR", "", "why it was lost, in words"),
+        Field("status", "VARCHAR", "", "open, repaired or unrepairable"),
+        Field("repaired_load_id", "BIGINT", "", "the load that filled it", nullable=True),
     ),
     key=("load_id", "gap_id"),
 )
 
-_CHANGE = Column("change_id", "BIGINT", "", "number of the change, counted up")
+_CHANGE = Field("change_id", "BIGINT", "", "number of the change, counted up")
 _STREAMS = (
-    Column("first_stream_id", "INTEGER", "", "number of the first stream of a run of numbers"),
-    Column("last_stream_id", "INTEGER", "", "number of the last: the change is the same for all"),
+    Field("first_stream_id", "INTEGER", "", "number of the first stream of a run of numbers"),
+    Field("last_stream_id", "INTEGER", "", "number of the last: the change is the same for all"),
 )
-_CHANGED_AT = Column("committed_at", "BIGINT", "s", "local clock at the commit of the change")
+_CHANGED_AT = Field("committed_at", "BIGINT", "s", "local clock at the commit of the change")
 
 COVERAGE_CHANGE = Table(
     "coverage_change",
     "How the ledger came to be: stretches that a commit added to ``coverage``, or took out of it.",
     (
         *(_CHANGE, *_STREAMS, *COVERAGE.columns[1:]),
-        Column("added", "INTEGER", "count", "1, or -1 where one that may change was taken out"),
+        Field("added", "INTEGER", "count", "1, or -1 where one that may change was taken out"),
         _CHANGED_AT,
     ),
     key=("change_id",),
@@ -350,11 +417,11 @@ DELIVERY = Table(
     "delivery",
     "Webhook deliveries that were genuine, each id once. Their event documents are in ``event``.",
     (
-        Column("delivery_id", "VARCHAR", "", "as signed; else sha256: of the body"),
-        Column("received_at", "BIGINT", "s", "the local clock when it came first"),
-        Column("family", "VARCHAR", "", "null where it is no event document", nullable=True),
-        Column("document", "VARCHAR", "", "the bytes of what is no event document", nullable=True),
-        Column("load_id", "BIGINT", "", "the receiver's run that brought it"),
+        Field("delivery_id", "VARCHAR", "", "as signed; else sha256: of the body"),
+        Field("received_at", "BIGINT", "s", "the local clock when it came first"),
+        Field("family", "VARCHAR", "", "null where it is no event document", nullable=True),
+        Field("document", "VARCHAR", "", "the bytes of what is no event document", nullable=True),
+        Field("load_id", "BIGINT", "", "the receiver's run that brought it"),
     ),
     key=("delivery_id",),
 )
@@ -363,18 +430,84 @@ SNAPSHOT = Table(
     "snapshot",
     "Dashboards, activity and the symbol listing, as they were when asked.",
     (
-        Column("kind", "VARCHAR", "", "symbols, activity, spread or funding"),
-        Column("served_at", "BIGINT", "s", "the service's clock at the answer"),
-        Column("revision", "INTEGER", "", "0, then one more for each further answer of the second"),
-        Column("tracked", "INTEGER", "count", "pairs or legs shown, null where that is open", True),
-        Column("period_s", "BIGINT", "s", "from one question to the next, if set", nullable=True),
-        Column("fields", "JSON", "", "fields that rows give back, null for none", nullable=True),
-        Column("document", "VARCHAR", "", "the bytes as they came, less the items that are rows"),
-        Column("load_id", "BIGINT", "", "the load that asked"),
+        Field("kind", "VARCHAR", "", "symbols, activity, spread or funding"),
+        Field("served_at", "BIGINT", "s", "the service's clock at the answer"),
+        Field("revision", "INTEGER", "", "0, then one more for each further answer of the second"),
+        Field("tracked", "INTEGER", "count", "pairs or legs shown, null where that is open", True),
+        Field("period_s", "BIGINT", "s", "from one question to the next, if set", nullable=True),
+        Field("fields", "JSON", "", "fields that rows give back, null for none", nullable=True),
+        Field("document", "VARCHAR", "", "the bytes as they came, less the items that are rows"),
+        Field("load_id", "BIGINT", "", "the load that asked"),
         _COMMITTED_AT,
     ),
     key=("kind", "served_at", "revision"),
 )
+
+
+class AlertChange(StrEnum):
+    """What became of an alert: it opened, or it is over."""
+
+    OPENED = "opened"
+    CLEARED = "cleared"
+
+
+class AlertOutcome(StrEnum):
+    """What became of the delivery of a change of an alert.
+
+    ``waiting``: it is still to be sent, perhaps again. ``sending``: it is being sent.
+    ``delivered``: the receiver took it. ``failed``: the receiver refused it. ``late``: it was found
+    or waited too long to be sent. ``unknown``: the process ended while it was being sent, and a
+    repeat would be seen twice.
+    """
+
+    WAITING = "waiting"
+    SENDING = "sending"
+    DELIVERED = "delivered"
+    FAILED = "failed"
+    LATE = "late"
+    UNKNOWN = "unknown"
+
+
+ALERT = Table(
+    "alert",
+    "Changes of alerts that `rail follow` found: one row each time that one opened or was over.",
+    (
+        Field("change_id", "BIGINT", "", "number of the change inside this store"),
+        Field("alert_id", "VARCHAR", "", "the same wherever it is sent, also as webhook-id"),
+        Field("rule", "VARCHAR", "", "name of the rule"),
+        Field("kind", "VARCHAR", "", "spread, funding, event, stale or loss"),
+        Field("subject", "VARCHAR", "", "the stream's key, or the id of the event"),
+        Field("stream", "VARCHAR", "", "the stream's key"),
+        Field("about", "VARCHAR", "", "for a reader: the stream, or symbol and legs of the event"),
+        Field("change", "VARCHAR", "", "opened or cleared (`AlertChange`)"),
+        Field("ts", "BIGINT", "s", "time of the row, document or look, Unix UTC"),
+        Field("found_at", "BIGINT", "s", "the service's clock when it was found"),
+        Field("value", "DOUBLE", "as unit", "what was compared, if anything", nullable=True),
+        Field("level", "DOUBLE", "as unit", "the level of the rule"),
+        Field("unit", "VARCHAR", "", "the unit of value and level"),
+        Field("words", "VARCHAR", "", "the same in a sentence"),
+        Field("load_id", "BIGINT", "", "the follow that found it"),
+        Field("recorded_at", "BIGINT", "s", "the local clock at its commit"),
+    ),
+    key=("change_id",),
+)
+
+ALERT_DELIVERY = Table(
+    "alert_delivery",
+    "What became of each change of an alert, by where it was sent.",
+    (
+        Field("alert_id", "VARCHAR", "", "the change"),
+        Field("channel", "VARCHAR", "", "webhook or chat"),
+        Field("outcome", "VARCHAR", "", "see `AlertOutcome`"),
+        Field("attempts", "INTEGER", "count", "how often it was sent"),
+        Field("reason", "VARCHAR", "", "why it was not delivered", nullable=True),
+        Field("changed_at", "BIGINT", "s", "the local clock at the last change of this row"),
+    ),
+    key=("alert_id", "channel"),
+)
+
+ALERTS = (ALERT, ALERT_DELIVERY)
+"""The history of alerts, which `toolkit.store.alerts` reads and writes."""
 
 TABLES: tuple[Table, ...] = (
     *(

@@ -12,7 +12,7 @@ import sys
 import pytest
 
 from tests.docs.statistics_page import functions
-from toolkit.statistics.explanation import Documented
+from toolkit.columns import own_columns_of
 
 from .form import Calibration, Process, calibrated
 from .page import PAGE, PROCESSES, page_of, rows_of
@@ -67,7 +67,7 @@ def test_the_page_has_every_process_in_all_runs_between_its_shares():
 def test_every_interval_that_the_statistics_document_is_calibrated_or_named():
     calibrated_columns = {row.column for row in ROWS} | set(ELSEWHERE)
     documented = {
-        column: name for name, function in functions() for column in Documented.of(function).columns
+        column.name: name for name, function in functions() for column in own_columns_of(function)
     }
     lacking = {}
     for column, name in documented.items():

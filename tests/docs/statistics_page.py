@@ -9,7 +9,8 @@ from types import ModuleType
 from typing import Any
 
 from toolkit import statistics
-from toolkit.statistics.contract import Reason
+from toolkit.columns import own_columns_of
+from toolkit.reasons import Reason
 from toolkit.statistics.explanation import Documented
 
 PAGE = Path(__file__).parents[2] / "docs" / "statistics.md"
@@ -58,11 +59,12 @@ def _section(name: str, function: Callable[..., Any]) -> str:
         _parameter(each) for each in inspect.signature(function).parameters.values()
     )
     lines.insert(1, f"```text\n{name}({parameters})\n```\n")
-    if page.columns:
+    if columns := own_columns_of(function):
         lines.append("| column | type | unit | meaning |\n|---|---|---|---|")
-        for column, meaning in page.columns.items():
-            text = meaning.text.replace("|", "\\|").replace("``", "`")
-            lines.append(f"| `{column}` | {meaning.type} | {meaning.unit} | {text} |")
+        for each in columns:
+            text = each.meaning.replace("|", "\\|")
+            text += f" ({each.when})" if each.when else ""
+            lines.append(f"| `{each.name}` | {each.type} | {each.unit} | {text} |")
         lines.append("")
     for title in ("Raises", "References"):
         if title in page.sections:

@@ -6,14 +6,11 @@ import inspect
 from enum import StrEnum
 from pathlib import Path
 
-from toolkit import alert_tables, tables
-from toolkit.columns import Column, Table
+from toolkit import tables
 from toolkit.store.pages import KEPT_DAYS, MOST_BYTES
 from toolkit.store.schema import FORMAT_VERSION, STORAGE_VERSION
 from toolkit.store.views import VIEWS, SqlView
-from toolkit.tables import TABLES
-
-TABLE_MODULES = (tables.__name__, alert_tables.__name__)
+from toolkit.tables import TABLES, Field, Table
 
 PAGE = Path(__file__).parents[2] / "docs" / "store.md"
 
@@ -113,7 +110,7 @@ def store_page() -> str:
     parts.append(PAGES)
     parts.append("\n".join([VIEWS_HEAD, *overview_of_views(), ""]))
     parts += [view_section(view) for view in VIEWS]
-    named = [*vars(tables).values(), *vars(alert_tables).values()]
+    named = vars(tables).values()
     parts += [words(each) for each in named if is_words(each)]
     return "\n".join(parts)
 
@@ -142,7 +139,7 @@ def section(table: Table) -> str:
     )
 
 
-def line(column: Column) -> str:
+def line(column: Field) -> str:
     """Return the line of one column."""
     meaning = markdown(column.meaning) + (" (may be null)" if column.nullable else "")
     return f"| `{column.name}` | {column.type} | {column.unit} | {meaning} |"
@@ -156,7 +153,9 @@ def words(kind: type[StrEnum]) -> str:
 
 def is_words(each: object) -> bool:
     """Return whether something is a set of words that the modules of tables define."""
-    return inspect.isclass(each) and issubclass(each, StrEnum) and each.__module__ in TABLE_MODULES
+    return (
+        inspect.isclass(each) and issubclass(each, StrEnum) and each.__module__ == tables.__name__
+    )
 
 
 def names(words_: tuple[str, ...]) -> str:

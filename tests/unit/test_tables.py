@@ -4,9 +4,8 @@ import duckdb
 import polars as pl
 import pytest
 
-from toolkit.columns import BROUGHT, Table
 from toolkit.market import UNIT_FACTORS, Family
-from toolkit.tables import ARRIVAL, EVENT, SERIES, STREAM, TABLES, LedgerState
+from toolkit.tables import ARRIVAL, BROUGHT, EVENT, SERIES, STREAM, TABLES, LedgerState, Table
 
 EVERY_TABLE = pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
 EVERY_COLUMN = pytest.mark.parametrize(

@@ -27,13 +27,13 @@ from urllib.parse import urlsplit
 
 import polars as pl
 
-from toolkit.alert_tables import AlertOutcome
 from toolkit.alerts.message import Alert
 from toolkit.cards import duration
 from toolkit.client.transport import post
 from toolkit.errors import InputError, StoreError, StoreLockedError, UnreachableError, needs_extra
 from toolkit.store import StoreWriter
 from toolkit.store.alerts import claim, give_up, settle, waiting_deliveries
+from toolkit.tables import AlertOutcome
 from toolkit.wire.address import is_loopback
 from toolkit.wire.secrets import ENVIRONMENT
 from toolkit.wire.signatures import StandardWebhooks

@@ -12,13 +12,13 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from toolkit.alert_tables import AlertChange
 from toolkit.alerts.rules import AlertKind, AlertRule
 from toolkit.market import TYPE_ROLES, EventRole, Family
 from toolkit.statistics.definition import with_spread
 from toolkit.statistics.fees import FeeModel
 from toolkit.statistics.net_edge import costs_over_time, gross_bps
 from toolkit.statistics.rates_in_force import HOURS_A_YEAR, with_apr
+from toolkit.tables import AlertChange
 
 MARKS = pl.Schema(
     {

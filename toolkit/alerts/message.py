@@ -10,11 +10,11 @@ from typing import Any, Self
 
 import msgspec
 
-from toolkit.alert_tables import AlertChange
 from toolkit.alerts.rules import AlertKind, AlertRule
 from toolkit.cards import duration
 from toolkit.foreign import plain
 from toolkit.market import format_ts
+from toolkit.tables import AlertChange
 
 _LONGEST_ABOUT = 160
 

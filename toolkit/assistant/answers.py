@@ -5,7 +5,6 @@ Text of a service, such as a name or a value of SQL, is one short line of printa
 
 from __future__ import annotations
 
-import contextlib
 import math
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -17,13 +16,13 @@ import msgspec
 import polars as pl
 
 from toolkit.cards import some
+from toolkit.columns import column
 from toolkit.errors import InputError
 from toolkit.foreign import plain
 from toolkit.intervals import Interval
 from toolkit.market import format_ts
-from toolkit.statistics.contract import Reason
-from toolkit.statistics.explanation import documented
-from toolkit.statistics.half_life_note import half_life_doubt, half_life_note
+from toolkit.reasons import Reason
+from toolkit.show.half_life import half_life_doubt, half_life_note
 
 MOST_BYTES = 40_000
 """Bytes of an answer's JSON at most. Rows that do not fit are left out, and ``shown`` says so."""
@@ -34,15 +33,6 @@ MOST_ROWS = 200
 _CELL = 400  # characters of a text at most
 _MOST_REASONS = 12
 _YEAR_9999 = 253_402_300_800
-_UNITS = {"coverage": "fraction", "n": "count", "rows": "count"}
-_SUFFIXES = {
-    "_pct_8h": "% per 8 h",
-    "_bps": "bps",
-    "_pct": "%",
-    "_s": "s",
-    "_h": "h",
-    "_share": "fraction",
-}
 _TIMES = ("ts", "window_start", "window_end", "t_first", "t_last")
 _ALWAYS = ("trajectory", "stream", "family", "horizon_s", "n", "coverage", "method")
 _BOUND = re.compile(r"_(lower|upper)(_|$)")
@@ -238,14 +228,8 @@ def _reasons(frame: pl.DataFrame) -> list[str]:
 
 
 def _units(frame: pl.DataFrame) -> Iterator[tuple[str, str]]:
-    """Yield each column's unit: by the documentation of the statistic, else by the name's end."""
-    columns: Mapping[str, Any] = {}
-    if "method" in frame.columns and frame.height:
-        with contextlib.suppress(InputError):  # a column of SQL may have that name
-            columns = documented(str(frame["method"][0])).columns
+    """Yield each column's unit, as the statistic declares it, or else by its name."""
+    method = str(frame["method"][0]) if "method" in frame.columns and frame.height else ""
     for name in frame.columns:
-        if _is_reason(name):
-            continue
-        stated = columns[name].unit if name in columns else ""
-        ends = (unit for end, unit in _SUFFIXES.items() if name.endswith(end))
-        yield name, "UTC" if _is_time(name) else stated or _UNITS.get(name) or next(ends, "")
+        if not _is_reason(name):
+            yield name, "UTC" if _is_time(name) else column(name, method).unit

@@ -20,8 +20,9 @@ from toolkit.charts.view import View
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
 from toolkit.market import Family, Source, When
+from toolkit.reasons import Reason
 from toolkit.statistics.carry_marks import Prices
-from toolkit.statistics.contract import Frame, Reason, real_number
+from toolkit.statistics.contract import Frame, real_number
 from toolkit.statistics.differentials import without_rates
 from toolkit.statistics.funding import carry, differential, summary
 from toolkit.statistics.windows import settlements_extent, window_of

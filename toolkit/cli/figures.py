@@ -11,8 +11,8 @@ from rich.text import Text
 from toolkit.cards import duration
 from toolkit.cli.show import plain_table
 from toolkit.market import Pair, format_ts
-from toolkit.statistics.contract import Reason
-from toolkit.statistics.half_life_note import NOT_BELIEVED, half_life_doubt
+from toolkit.reasons import Reason
+from toolkit.show.half_life import NOT_BELIEVED, half_life_doubt
 from toolkit.workspace.terminal import Terminal
 
 HALF_LIFE = "half-life"

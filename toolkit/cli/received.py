@@ -15,11 +15,11 @@ from toolkit.cli.measured import no_rows, nothing_in, rates_in_force, shown_wher
 from toolkit.cli.tables import Sheet, TableColumn
 from toolkit.intervals import Interval
 from toolkit.market import format_ts
+from toolkit.reasons import Reason
 from toolkit.series.held_prices import HeldPrices
 from toolkit.statistics import funding as funding_statistics
 from toolkit.statistics.carry_marks import LegPrices
 from toolkit.statistics.conditions import Schema
-from toolkit.statistics.contract import Reason
 from toolkit.statistics.differentials import service_differential, without_rates
 from toolkit.statistics.plausibility import notes_of
 from toolkit.statistics.polls import PollCount, by_polls

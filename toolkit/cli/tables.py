@@ -30,8 +30,8 @@ from toolkit.errors import InputError
 from toolkit.foreign import LONGEST, markdown, plain
 from toolkit.intervals import Interval
 from toolkit.market import format_ts, parse_ts
+from toolkit.reasons import Reason
 from toolkit.statistics.conditions import column
-from toolkit.statistics.contract import Reason
 from toolkit.statistics.explanation import explain
 from toolkit.workspace.csv_rows import csv_rows
 from toolkit.workspace.terminal import Terminal

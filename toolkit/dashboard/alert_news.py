@@ -7,12 +7,12 @@ from pathlib import Path
 import polars as pl
 from streamlit import cache_data
 
-from toolkit.alert_tables import AlertChange
 from toolkit.dashboard.reading import Held
 from toolkit.dashboard.screen import st
 from toolkit.foreign import Markdown
 from toolkit.store import Store
 from toolkit.store.alerts import read_alerts
+from toolkit.tables import AlertChange
 
 SHOWN = 500
 """Changes of alerts that the pages read at most, the newest."""

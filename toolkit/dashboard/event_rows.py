@@ -12,8 +12,8 @@ from toolkit.dashboard.event_reading import MOVES
 from toolkit.dashboard.formatting import NULL
 from toolkit.dashboard.lifecycles import SEEN, SIZE_BPS, lasted_text, size_bps, size_text
 from toolkit.dashboard.rows import RowColumn
+from toolkit.reasons import Reason
 from toolkit.statistics.clusters import clusters_text
-from toolkit.statistics.contract import Reason
 from toolkit.statistics.events import rates, survival
 
 

@@ -22,7 +22,7 @@ from toolkit.dashboard.shell import draw, show_table
 from toolkit.dashboard.tables import gap_table, row_table, rows_csv
 from toolkit.foreign import Markdown, file_name
 from toolkit.market import Family, Pair, format_ts
-from toolkit.statistics.contract import Reason
+from toolkit.reasons import Reason
 from toolkit.statistics.event_documents import identified
 from toolkit.statistics.events import event_lifecycles
 from toolkit.statistics.spread import hour_of_week

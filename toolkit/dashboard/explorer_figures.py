@@ -18,8 +18,8 @@ from toolkit.dashboard.screen import st
 from toolkit.dashboard.trajectory_choice import MOST_NOTIONAL
 from toolkit.foreign import Markdown, markdown
 from toolkit.market import Family
+from toolkit.show.half_life import NEEDS_NO_MODEL, NOT_BELIEVED, half_life_note
 from toolkit.statistics.contract import column_for
-from toolkit.statistics.half_life_note import NEEDS_NO_MODEL, NOT_BELIEVED, half_life_note
 from toolkit.statistics.polls import by_polls, poll_count
 from toolkit.statistics.screening import spread_figures
 from toolkit.statistics.spread import net_episodes, summary

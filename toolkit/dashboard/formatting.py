@@ -14,7 +14,8 @@ from toolkit.cards import duration
 from toolkit.charts.lines import share_text
 from toolkit.foreign import Markdown, markdown
 from toolkit.market import Family, Source
-from toolkit.statistics.contract import Reason, column_for
+from toolkit.reasons import Reason
+from toolkit.statistics.contract import column_for
 
 NULL = Markdown("–")
 

@@ -16,8 +16,8 @@ from toolkit.dashboard.rows import RowColumn, show_rows
 from toolkit.dashboard.screen import st
 from toolkit.foreign import Markdown
 from toolkit.intervals import Interval
+from toolkit.reasons import Reason
 from toolkit.statistics.carry_marks import FUNDING_ONLY, LegPrices
-from toolkit.statistics.contract import Reason
 from toolkit.statistics.funding import holdings
 
 _EVERY_S = 3_600

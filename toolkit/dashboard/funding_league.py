@@ -29,8 +29,8 @@ from toolkit.dashboard.shell import PageShell
 from toolkit.foreign import Markdown
 from toolkit.intervals import Interval
 from toolkit.market import Family, Trajectory
+from toolkit.reasons import Reason
 from toolkit.statistics.carry_marks import FUNDING_ONLY
-from toolkit.statistics.contract import Reason
 from toolkit.statistics.funding import net_summary
 from toolkit.statistics.plausibility import notes_of
 from toolkit.statistics.rates_in_force import HOURS_A_YEAR

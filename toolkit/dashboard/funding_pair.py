@@ -34,8 +34,8 @@ from toolkit.dashboard.shell import PageShell, draw
 from toolkit.foreign import Markdown
 from toolkit.intervals import Interval
 from toolkit.market import Family, Trajectory, format_ts
+from toolkit.reasons import Reason
 from toolkit.statistics.carry_marks import FUNDING_ONLY, LegPrices
-from toolkit.statistics.contract import Reason
 from toolkit.statistics.definition import turned
 from toolkit.statistics.funding import net_summary, rows_window, summary
 from toolkit.store import held_key

@@ -12,7 +12,7 @@ from toolkit.dashboard.formatting import NULL
 from toolkit.dashboard.rows import Kind, RowColumn
 from toolkit.dashboard.spread_table import NET
 from toolkit.foreign import Markdown
-from toolkit.statistics.half_life_note import half_life_doubt, half_life_note
+from toolkit.show.half_life import half_life_doubt, half_life_note
 from toolkit.statistics.screening import SPREAD_ORDER
 
 

@@ -16,6 +16,7 @@ import polars as pl
 
 from toolkit.cards import Card, Shown, counted, duration, some
 from toolkit.client import Client
+from toolkit.columns import described
 from toolkit.errors import ServiceError
 from toolkit.intervals import EVER, Interval, clip, difference, total_s, union
 from toolkit.loader.clock import ClockReading
@@ -59,34 +60,14 @@ PLANNED: dict[str, pl.DataType] = {
 """The columns of `PlannedLoad.df`."""
 
 
+@described("planned.PlannedLoad")
 @dataclass(frozen=True, slots=True, repr=False)
 class PlannedLoad(Shown):
     """What a load of a window would ask for, and what the archive drops without one.
 
     ``df`` has one row per stream, in the order asked for:
 
-    ===============  ======  ========  ============================================================
-    column           type    unit      meaning
-    ===============  ======  ========  ============================================================
-    stream           String  none      the key
-    kind             String  none      price, spread, funding, events or snapshot
-    stretches        Int64   count     stretches of time, or windows of a log, to be asked for
-    start_ts         Int64   s         start of the first, Unix UTC, null without any
-    end_ts           Int64   s         end of the last
-    missing_s        Int64   s         their length in all
-    rows             Int64   count     rows, documents or snapshots expected, null where the step of
-                                       the rows, or the density of the log, is not known
-    requests         Int64   count     requests of this stream
-    bound            String  none      what that number is: exact, at most, at least or about
-    leaves_at        Int64   s         when the first second that is not held leaves the archive.
-                                       Null where none does within 24 hours
-    leaves_start_ts  Int64   s         start of what leaves within 24 hours, also outside of the
-                                       window of this load, unless the stream is asked for the
-                                       first time
-    leaves_end_ts    Int64   s         its end
-    leaves_rows      Int64   count     rows or documents expected in it
-    refused          String  none      why the stream would not be asked for, else null
-    ===============  ======  ========  ============================================================
+    {columns}
 
     ``intervals`` has a row per stretch or window, in the order of loading: stream, start_ts, end_ts
     (s, null for a snapshot), rows, requests, bound, and deadline, when its first second leaves the

@@ -5,19 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
+from toolkit.columns import Column, column
 from toolkit.foreign import Html
 from toolkit.reports.recipe import Earlier, Part, PartResult, Recipe, Value
 from toolkit.reports.results import (
-    cell,
-    column_words,
-    is_moment,
-    page_of,
     shown_columns,
     shown_figures,
     table_cell,
-    with_unit,
 )
-from toolkit.statistics.explanation import Meaning, reason_words
+from toolkit.show.values import reason_words, value_text
 
 _NOT_COMPARED = frozenset(("n", "coverage"))  # they are beside what rests on them
 _NAMES = frozenset(("horizon_s",))  # numbers that tell rows apart
@@ -79,16 +75,15 @@ def _basis(answer: PartResult) -> str:
 
 def _one(before: PartResult, now: PartResult) -> Html:
     """Return the figures of one row that differ, one a line. Nothing where none does."""
-    page = page_of(now.method)
     row, old = now.shown[0], before.shown[0]
     lines = []
     for name in shown_figures(now):
-        was, value, meaning = old.get(name), row[name], with_unit(name, page)
+        was, value, meaning = old.get(name), row[name], column(name, now.method)
         if name not in _NOT_COMPARED and was != value:
-            shown = (_shown(name, was, meaning), _shown(name, value, meaning))
-            why = reason_words(name, row) if value is None else ""
-            change = why or change_words(name, was, value, meaning)
-            cells = [table_cell("text", "figure", column_words(name))]
+            shown = (value_text(was, meaning, unit=True), value_text(value, meaning, unit=True))
+            why = reason_words(row, name) if value is None else ""
+            change = why or change_words(was, value, meaning)
+            cells = [table_cell("text", "figure", meaning.heading)]
             for head, text in zip(("before", "now", "change"), (*shown, change), strict=True):
                 cells.append(table_cell("number", head, text))
             lines.append(Html("<tr>{}</tr>").format(Html("").join(cells)))
@@ -101,7 +96,7 @@ def _many(before: PartResult, now: PartResult) -> Html:
 
     Rows are the same where their texts are: trajectory, family, legs. Nothing where none differs.
     """
-    page, columns = page_of(now.method), shown_columns(now)
+    columns = shown_columns(now)
     rows, old_rows = _rows(now), _rows(before)
     kept = [
         name
@@ -109,7 +104,7 @@ def _many(before: PartResult, now: PartResult) -> Html:
         if not any(isinstance(row[name], str) for row in now.shown)
         and name not in _NOT_COMPARED | _NAMES
     ]
-    meanings = {name: with_unit(name, page) for name in kept}
+    meanings = {name: column(name, now.method) for name in kept}
     lines = []
     for key, row in rows.items():
         old = old_rows.get(key, row)
@@ -124,7 +119,7 @@ def _many(before: PartResult, now: PartResult) -> Html:
         if keys
     ]
     heads = Html('<th class="text">of</th>{}').format(
-        Html("").join(Html("<th>{}</th>").format(column_words(name)) for name in kept)
+        Html("").join(Html("<th>{}</th>").format(meanings[name].heading) for name in kept)
     )
     table = _TABLE.format(heads, Html("").join(lines)) if lines else Html("")
     return Html("{}{}").format(table, _notes(notes)) if lines or notes else Html("")
@@ -137,30 +132,27 @@ def _rows(answer: PartResult) -> dict[tuple[str, ...], Mapping[str, Value]]:
         for name in shown_columns(answer)
         if name in _NAMES or (name != "flags" and isinstance(answer.shown[0][name], str))
     ]
-    plain = Meaning("", "", "")
-    return {tuple(cell(name, row[name], plain) for name in names): row for row in answer.shown}
+    return {
+        tuple(value_text(row[name], column(name)) for name in names): row for row in answer.shown
+    }
 
 
-def _cell(name: str, old: Mapping[str, Value], row: Mapping[str, Value], meaning: Meaning) -> Html:
-    change = change_words(name, old.get(name), row[name], meaning)
-    return table_cell("number", column_words(name), _shown(name, row[name], meaning), change)
+def _cell(name: str, old: Mapping[str, Value], row: Mapping[str, Value], meaning: Column) -> Html:
+    change = change_words(old.get(name), row[name], meaning)
+    return table_cell("number", meaning.heading, value_text(row[name], meaning, unit=True), change)
 
 
-def _shown(name: str, value: Value, meaning: Meaning) -> str:
-    return "–" if value is None else cell(name, value, meaning)
-
-
-def change_words(name: str, before: Value, now: Value, meaning: Meaning) -> str:
+def change_words(before: Value, now: Value, meaning: Column) -> str:
     """Return a change with its sign and unit. Of a share it is in percentage points.
 
-    >>> bps = Meaning("Float64", "bps", "")
-    >>> change_words("carry_bps", 2.0, 2.5, bps), change_words("carry_bps", None, 1.0, bps)
+    >>> bps = column("carry_bps")
+    >>> change_words(2.0, 2.5, bps), change_words(None, 1.0, bps)
     ('+0.50 bps', '')
     """
     if isinstance(before, str | bool | None) or isinstance(now, str | bool | None):
         return ""
-    if now == before or is_moment(name):
+    if now == before or meaning.unit == "UTC":
         return ""
-    size = cell(name, abs(now - before), meaning)
+    size = value_text(abs(now - before), meaning, unit=True)
     points = f"{size.removesuffix(' %')} points" if size.endswith(" %") else size
     return f"{'+' if now > before else '-'}{points}"

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any
 
-from toolkit.cards import duration
+from toolkit.columns import Column, column
 from toolkit.foreign import Html
-from toolkit.market import format_ts
 from toolkit.reports.recipe import Part, PartResult, Value
-from toolkit.statistics.explanation import Documented, Meaning, documented, meaning_of, reason_words
-from toolkit.statistics.half_life_note import NOT_BELIEVED, half_life_doubt, half_life_note
+from toolkit.show.half_life import NOT_BELIEVED, half_life_doubt, half_life_note
+from toolkit.show.values import heading_of, reason_words, value_text
 
 _BASIS = frozenset(
     ("trajectory", "stream", "n", "coverage", "window_start", "window_end", "method", "params_hash")
@@ -68,28 +65,16 @@ _COLUMNS = {
 
 _MOST_COLUMNS = 8
 _MOST_FIGURES = 12
-_PLACES = {"bps": 2, "%": 2}
-_ENDS = {"_bps": "bps", "_pct": "%", "_h": "h"}
 
 
 def result_html(part: Part, answer: PartResult) -> Html:
     """Return the result of a part, nothing for a chart that has none."""
     if not answer.shown:
         return Html("") if answer.chart_hash else Html('<p class="faint">No row.</p>')
-    page = page_of(answer.method)
     if answer.rows == 1 and not part.streams:
-        return _one(answer, page)
+        return _one(answer)
     columns = shown_columns(answer)
-    return _table(answer, columns, page) if columns else Html("")
-
-
-def page_of(method: str) -> Documented:
-    """Return the documentation of a method, an empty one for what has none.
-
-    >>> page_of("").columns
-    {}
-    """
-    return documented(method) if method else Documented((), {}, {})
+    return _table(answer, columns) if columns else Html("")
 
 
 def shown_columns(answer: PartResult) -> list[str]:
@@ -116,42 +101,43 @@ def shown_figures(answer: PartResult) -> list[str]:
 
 
 def _figures(answer: PartResult) -> list[str]:
-    page = page_of(answer.method)
     return [
         name
         for name in answer.shown[0]
         if name not in _BASIS
         and not name.endswith(("_reason", "method", "params_hash", "_basis"))
-        and (not page.columns or meaning_of(name, page).type not in ("", "given"))
+        and (not answer.method or column(name, answer.method).type)
     ]
 
 
-def _one(answer: PartResult, page: Documented) -> Html:
+def _one(answer: PartResult) -> Html:
     """Return the figures of one row: some in sight, the others folded."""
     row, seen = answer.shown[0], shown_figures(answer)
     others = [name for name in _figures(answer) if name not in seen]
     more = Html("")
     if others:
         more = Html("<details><summary>{} more figures</summary>{}</details>").format(
-            len(others), _list(others, row, page)
+            len(others), _list(others, row, answer.method)
         )
-    return Html("{}{}").format(_list(seen, row, page), more)
+    return Html("{}{}").format(_list(seen, row, answer.method), more)
 
 
-def _list(names: Iterable[str], row: Mapping[str, Value], page: Documented) -> Html:
+def _list(names: Iterable[str], row: Mapping[str, Value], method: str) -> Html:
     return Html('<dl class="figures">{}</dl>').format(
-        Html("").join(_figure(name, row, page) for name in names)
+        Html("").join(_figure(name, row, method) for name in names)
     )
 
 
-def _figure(name: str, row: Mapping[str, Value], page: Documented) -> Html:
-    meaning, value = with_unit(name, page), row[name]
+def _figure(name: str, row: Mapping[str, Value], method: str) -> Html:
+    meaning, value = column(name, method), row[name]
     if value is None:
-        shown = Html('<dd class="reason">{}</dd>').format(reason_words(name, row) or "none")
+        shown = Html('<dd class="reason">{}</dd>').format(reason_words(row, name) or "none")
     else:
-        shown = Html("<dd>{}{}</dd>").format(cell(name, value, meaning), doubt_words(name, row))
+        shown = Html("<dd>{}{}</dd>").format(
+            value_text(value, meaning, unit=True), doubt_words(name, row)
+        )
     words = Html("<div><dt>{}</dt>{}<small>{}</small></div>")
-    return words.format(column_words(name), shown, plain_words(meaning.text))
+    return words.format(meaning.heading, shown, plain_words(meaning.meaning))
 
 
 def doubt_words(name: str, row: Mapping[str, Value]) -> str:
@@ -164,49 +150,29 @@ def doubt_words(name: str, row: Mapping[str, Value]) -> str:
     return f", {NOT_BELIEVED}" if name == "half_life_s" and half_life_doubt(row) else ""
 
 
-def with_unit(name: str, page: Documented) -> Meaning:
-    """Return what a column means, with the unit that its name ends with where none is stated.
-
-    >>> with_unit("gross_q95_bps", page_of("")).unit, with_unit("funding_apr_pct", page_of("")).unit
-    ('bps', '%')
-    """
-    meaning = meaning_of(name, page)
-    unit = next((unit for end, unit in _ENDS.items() if name.endswith(end)), meaning.unit)
-    return replace(meaning, unit=unit)
-
-
-def column_words(name: str) -> str:
-    """Return a column's name in words, without its unit.
-
-    >>> column_words("half_life_lower_s"), column_words("spread_q95_log_bps")
-    ('half life lower', 'spread q95')
-    """
-    for end in ("_log_bps", "_bps", "_pct", "_s", "_h"):
-        name = name.removesuffix(end)
-    return name.replace("_", " ")
-
-
 def plain_words(text: str) -> str:
     """Return a meaning without the marks of its docstring."""
     return text.replace("`", "")
 
 
-def _table(answer: PartResult, columns: list[str], page: Documented) -> Html:
+def _table(answer: PartResult, columns: list[str]) -> Html:
     """Return the first rows as a table, with what its columns mean folded below it."""
     rows = answer.shown
-    empty = {name: reason_words(name, rows[0]) for name in columns if _all_null(name, rows)}
-    kept = {name: with_unit(name, page) for name in columns if name not in empty}
+    empty = {name: reason_words(rows[0], name) for name in columns if _all_null(name, rows)}
+    kept = {name: column(name, answer.method) for name in columns if name not in empty}
     kinds = {name: "text" if _has_text(name, rows) else "number" for name in kept}
     heads = Html("").join(
-        Html('<th class="{}" scope="col">{}</th>').format(kinds[name], _head(name, meaning))
+        Html('<th class="{}" scope="col">{}</th>').format(kinds[name], heading_of(meaning))
         for name, meaning in kept.items()
     )
     body = Html("").join(_row(row, kept, kinds) for row in rows)
-    reasons = {reason_words(name, row): None for row in rows for name in kept if row[name] is None}
+    reasons = {reason_words(row, name): None for row in rows for name in kept if row[name] is None}
     doubts = {half_life_note(row): None for row in rows if doubt_words("half_life_s", row)}
     notes = [f"–: {'; '.join(filter(None, reasons))}."] if any(reasons) else []
     notes += [f"{words[0].upper()}{words[1:]}." for words in doubts if "half_life_s" in kept]
-    notes += [f"No {column_words(name)}: {why}." for name, why in empty.items() if why]
+    notes += [
+        f"No {column(name, answer.method).heading}: {why}." for name, why in empty.items() if why
+    ]
     if answer.rows > len(rows):
         notes.append(f"The first {len(rows)} of {answer.rows:,} rows. The hash is of all.")
     below = Html("").join(Html('<p class="basis">{}</p>').format(note) for note in notes)
@@ -216,12 +182,12 @@ def _table(answer: PartResult, columns: list[str], page: Documented) -> Html:
     return table.format(heads, body, below, _meanings(kept))
 
 
-def _row(row: Mapping[str, Value], kept: Mapping[str, Meaning], kinds: Mapping[str, str]) -> Html:
+def _row(row: Mapping[str, Value], kept: Mapping[str, Column], kinds: Mapping[str, str]) -> Html:
     cells = [
         table_cell(
             kinds[name],
-            _head(name, meaning),
-            _shown(name, row[name], meaning) + doubt_words(name, row),
+            heading_of(meaning),
+            value_text(row[name], meaning) + doubt_words(name, row),
         )
         for name, meaning in kept.items()
     ]
@@ -240,11 +206,11 @@ def table_cell(kind: str, head: str, text: str, below: str = "") -> Html:
     return cell.format(kind, head, parts, small)
 
 
-def _meanings(kept: Mapping[str, Meaning]) -> Html:
+def _meanings(kept: Mapping[str, Column]) -> Html:
     words = [
-        Html("<p><code>{}</code>: {}</p>").format(name, plain_words(meaning.text))
+        Html("<p><code>{}</code>: {}</p>").format(name, plain_words(meaning.meaning))
         for name, meaning in kept.items()
-        if meaning.text
+        if meaning.meaning
     ]
     if not words:
         return Html("")
@@ -258,59 +224,3 @@ def _all_null(name: str, rows: Sequence[Mapping[str, Value]]) -> bool:
 
 def _has_text(name: str, rows: Sequence[Mapping[str, Value]]) -> bool:
     return any(isinstance(row[name], str) for row in rows)
-
-
-def _head(name: str, meaning: Meaning) -> str:
-    """Return a column's name in words, with its unit.
-
-    >>> _head("carry_bps", Meaning("Float64", "bps", "")), _head("n", Meaning("Int64", "count", ""))
-    ('carry (bps)', 'n')
-    """
-    unit = meaning.unit if meaning.unit in _ENDS.values() else ""
-    return f"{column_words(name)} ({unit})" if unit else column_words(name)
-
-
-def _shown(name: str, value: Value, meaning: Meaning) -> str:
-    if value is None:
-        return "–"
-    text = cell(name, value, meaning)
-    return text.removesuffix(f" {meaning.unit}") if meaning.unit in _ENDS.values() else text
-
-
-def cell(name: str, value: Any, meaning: Meaning) -> str:
-    """Write a value with its unit, as a reader of a report wants it.
-
-    >>> cell("half_life_s", 1670.0, Meaning("Float64", "s", ""))
-    '27 min 50 s'
-    >>> cell("spread_mean_log_bps", -3.456, Meaning("Float64", "bps", ""))
-    '-3.46 bps'
-    """
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, str):
-        return value or "none"
-    unit = meaning.unit
-    if unit == "s" or (not unit and name.endswith("_s")):
-        return _moment(value) if is_moment(name) else duration(value)
-    if unit == "fraction" or name == "coverage" or name.endswith("_share"):
-        return f"{100 * value:.2f} %"
-    if unit in _PLACES:
-        return f"{value:,.{_PLACES[unit]}f} {unit}"
-    number = f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
-    return number if unit in ("", "count") else f"{number} {unit}"
-
-
-def is_moment(name: str) -> bool:
-    """Return whether a column in seconds has times.
-
-    >>> is_moment("t_first"), is_moment("half_life_s")
-    (True, False)
-    """
-    return name.startswith(("t_", "start_", "end_")) or name.endswith("_ts")
-
-
-def _moment(value: float) -> str:
-    try:
-        return format_ts(int(value))
-    except (ValueError, OverflowError, OSError):
-        return f"{value:.0f}"

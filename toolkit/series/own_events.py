@@ -7,13 +7,12 @@ import hashlib
 import polars as pl
 
 from toolkit.cards import counted
-from toolkit.columns import BROUGHT
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
 from toolkit.market import TYPE_ROLES, EventFamily, EventLog, Leg, Symbol
 from toolkit.series.base import Origin
 from toolkit.series.logs import EventSeries
-from toolkit.tables import EVENT
+from toolkit.tables import BROUGHT, EVENT
 
 OURS = ("symbol", "kind", "size", "exchange", "market")
 """What a list of events has beside ``ts``: the last three may be absent."""

@@ -14,8 +14,8 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from toolkit.reasons import Reason
     from toolkit.statistics import events, fees, funding, passes, prices, quality, spread, survival
-    from toolkit.statistics.contract import Reason
     from toolkit.statistics.explanation import explain
 
 __all__ = [

@@ -14,13 +14,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from toolkit.columns import described
 from toolkit.errors import InputError
 from toolkit.market import When, parse_length
+from toolkit.reasons import Reason
 from toolkit.statistics.accruals import accruals
 from toolkit.statistics.carry_figures import Sample, figures, schema
 from toolkit.statistics.carry_marks import FundedPosition, LegPrices, Prices
 from toolkit.statistics.carry_paths import Numbers, Times, covered, gross_bps, held, merged, sliced
-from toolkit.statistics.contract import Frame, Question, Reason, checked_frame
+from toolkit.statistics.contract import Frame, Question, checked_frame
 from toolkit.statistics.fee_table import check_asked, check_held_style
 from toolkit.statistics.fees import NOTIONAL, FeeModel, Style
 from toolkit.statistics.funding_memory import funding_memories
@@ -36,6 +38,7 @@ _SETTLED = ("leg_number", "ts", "rate", "interval_hours", "interval_reason")
 _ACCRUES = ("accrues_from", "accrues_until")
 
 
+@described("funding.holdings")
 def holdings(
     frame: Frame,
     start: When | None = None,
@@ -100,60 +103,7 @@ def holdings(
       four months a tenth to a fifth of such rates have none either. The bands are null where the
       entries span fewer than 12 horizons, or where fewer than 24 settlements are known.
 
-    ==========================  =======  ========  ==============================================
-    column                      type     unit      meaning
-    ==========================  =======  ========  ==============================================
-    trajectory                  given    none      key of the trajectory
-    horizon_s                   Int64    s         how long the position is held
-    n_due                       Int64    count     entries whose exit is in the window
-    n                           Int64    count     those that count
-    n_uncovered                 Int64    count     those with a leg that is not covered
-    n_unpriced                  Int64    count     of n, those that lack a price
-    n_unknown_fee               Int64    count     of n, those whose cost is not known
-    n_apart                     Float64  count     horizons that fit into the time of the entries
-    coverage                    Float64  fraction  n / n_due
-    t_first                     Int64    s         first entry that counts, Unix UTC
-    t_last                      Int64    s         last entry that counts, Unix UTC
-    entries_reason              String   none      as funding_reason
-    funding_mean_bps            Float64  bps       received from settlements, mean
-    funding_q05_bps             Float64  bps       5 % quantile, likewise q25, median, q75, q95
-    funding_reason              String   none      too_short (no entry is due: the window is shorter
-                                                   than the horizon), missing_leg (a leg has no
-                                                   settlement), dense_rows (some rows are perhaps no
-                                                   settlements), low_coverage (no entry is covered)
-    funding_mean_lower_bps      Float64  bps       95 % band of the mean, likewise upper, and median
-    funding_band_reason         String   none      as funding_reason, too_few
-    basis_mean_bps              Float64  bps       gained from prices, mean of the entries with all
-                                                   prices
-    gross_mean_bps              Float64  bps       funding and basis, mean of the same entries
-    gross_q05_bps               Float64  bps       5 % quantile, likewise q25, median, q75, q95
-    drawdown_median_bps         Float64  bps       median of the largest fall
-    drawdown_q95_bps            Float64  bps       its 95 % quantile
-    gross_reason                String   none      as funding_reason, missing_price (more than a
-                                                   tenth of the entries lack one)
-    gross_mean_lower_bps        Float64  bps       95 % band of the mean, likewise upper, and median
-    gross_band_reason           String   none      as gross_reason, too_few, long_memory
-    cost_mean_bps               Float64  bps       of a round trip, mean over the entries
-    net_mean_bps                Float64  bps       gross less cost, and quantiles as above
-    net_apr_mean_pct            Float64  percent   a year of 8760 h at that, simple, of one leg's
-                                                   notional, and quantiles as above
-    net_positive_share          Float64  fraction  entries that kept more than nothing
-    breakeven_share             Float64  fraction  entries that had earned the cost at a settlement
-    net_reason                  String   none      as gross_reason, unknown_fee (of some entry)
-    net_mean_lower_bps          Float64  bps       95 % band of the mean, likewise upper, and median
-    net_band_reason             String   none      as net_reason, too_few, long_memory
-    breakeven_q25_h             Float64  h         by when a quarter had earned the cost
-    breakeven_q25_reason        String   none      as net_reason, censored (fewer than a quarter),
-                                                   likewise median and q75
-    notional_basis              String   none      constant or compound
-    prices_lack                 String   none      what loads the prices, null where gross is known
-    fee_model                   String   none      the table's name, null without one
-    fee_model_hash              String   none      the same where the table is the same
-    window_start                Int64    s         as asked, Unix UTC
-    window_end                  Int64    s         as asked, Unix UTC, itself inside
-    method                      String   none      what computed the row, with its version
-    params_hash                 String   none      the same where the same was asked of any window
-    ==========================  =======  ========  ==============================================
+    {columns}
 
     References
     ----------

@@ -23,7 +23,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from toolkit.statistics.contract import Reason
+from toolkit.reasons import Reason
 from toolkit.statistics.long_run import WAVES, Memory, ends_of, slow_variance
 from toolkit.statistics.student import freedom_of, two_sided_95, two_sided_95_between
 

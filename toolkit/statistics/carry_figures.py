@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from toolkit.reasons import Reason
 from toolkit.statistics.carry_bands import Band, Ranked, at_places, band, quantiles
 from toolkit.statistics.carry_marks import FUNDING_ONLY
 from toolkit.statistics.carry_paths import TIE_BPS, Flags, Holding, Numbers, Times
-from toolkit.statistics.contract import Reason
 from toolkit.statistics.long_run import Memory
 from toolkit.statistics.rates_in_force import HOURS_A_YEAR
 

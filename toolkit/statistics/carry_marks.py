@@ -9,8 +9,9 @@ import numpy as np
 import polars as pl
 
 from toolkit.errors import InputError
+from toolkit.reasons import Reason
 from toolkit.statistics.carry_paths import Moments, Numbers, Path, Times, counted
-from toolkit.statistics.contract import Frame, Reason, checked_columns, collected
+from toolkit.statistics.contract import Frame, checked_columns, collected
 from toolkit.statistics.definition import holding
 from toolkit.statistics.observations import checked_keys, observed
 

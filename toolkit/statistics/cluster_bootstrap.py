@@ -15,8 +15,8 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
+from toolkit.reasons import Reason
 from toolkit.statistics.clusters import FEWEST_CLUSTERS, design_effect, effective_freedom, joined
-from toolkit.statistics.contract import Reason
 from toolkit.statistics.life_curve import TWO_SIDED_95
 from toolkit.statistics.products import product
 from toolkit.statistics.student import two_sided_95, two_sided_95_between

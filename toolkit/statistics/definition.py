@@ -6,6 +6,7 @@ from typing import TypeVar
 
 import polars as pl
 
+from toolkit.columns import described
 from toolkit.statistics.contract import Frame, checked_columns, checked_frame
 
 SameFrame = TypeVar("SameFrame", pl.DataFrame, pl.LazyFrame)
@@ -19,18 +20,11 @@ BASES = pl.Enum(["legs", "service"])
 _PRICES = ("buy_price", "sell_price")
 
 
+@described("spread.with_spread")
 def with_spread(frame: SameFrame) -> SameFrame:
     """Add or replace both spreads and what they rest on, row by row. A LazyFrame stays lazy.
 
-    ==============  =======  ====  ============================================================
-    column          type     unit  meaning
-    ==============  =======  ====  ============================================================
-    spread_log_bps  Float64  bps   1e4 ln(sell_price / buy_price): for every time-series
-                                   statistic. Swapping the legs flips its sign and nothing else
-    spread_bps      Float64  bps   1e4 (sell_price / buy_price - 1): for money
-    spread_basis    Enum     none  legs: from both prices. service: from ``spread_pct``, the
-                                   service's own figure, where a price is null
-    ==============  =======  ====  ============================================================
+    {columns}
 
     From the service's own figure, in percent, the log spread is 1e4 ln(1 + spread_pct / 100). It is
     used where a price is null, or where the frame has no prices at all.

@@ -6,9 +6,11 @@ from typing import TypeVar
 
 import polars as pl
 
+from toolkit.columns import described
 from toolkit.market import When
+from toolkit.reasons import Reason
 from toolkit.statistics.accruals import STALE_INTERVALS
-from toolkit.statistics.contract import Frame, Question, Reason
+from toolkit.statistics.contract import Frame, Question
 from toolkit.statistics.estimators import MOMENTS
 from toolkit.statistics.kernel import measure
 from toolkit.statistics.rates_in_force import HOURS_A_YEAR
@@ -32,6 +34,7 @@ def without_rates(frame: _Rows) -> _Rows:
     return frame.filter((~rated).all().over("trajectory") & sent.any().over("trajectory"))
 
 
+@described("funding.service_differential")
 def service_differential(
     frame: Frame, start: When | None = None, end: When | None = None
 ) -> pl.DataFrame:
@@ -40,16 +43,7 @@ def service_differential(
     One row per trajectory, sorted. A value holds until the next one, at most three steps, as in
     `toolkit.statistics.spread.coverage`, whose columns come first. Then follow:
 
-    =======================================  =======  ==============  ==============================
-    column                                   type     unit            meaning
-    =======================================  =======  ==============  ==============================
-    differential_pct_8h_mean                 Float64  percent per 8h  mean of the rows
-    differential_pct_8h_std                  Float64  percent per 8h  standard deviation (ddof 1)
-    differential_pct_8h_time_weighted_mean   Float64  percent per 8h  mean over the time observed
-    differential_apr_pct                     Float64  percent         a year of 8760 h at that mean
-    moments_reason                           String   none            empty, too_few
-    differential_basis                       String   none            service, always
-    =======================================  =======  ==============  ==============================
+    {columns}
 
     Positive: long the buy leg and short the sell leg earns it. It is a rate in force and not what a
     position received: that takes settled rates, and is `toolkit.statistics.funding.summary`.
@@ -79,6 +73,7 @@ def service_differential(
     )
 
 
+@described("funding.differential")
 def differential(frame: Frame) -> pl.DataFrame:
     """Return the rates in force on both legs and their difference, as steps.
 
@@ -86,18 +81,7 @@ def differential(frame: Frame) -> pl.DataFrame:
     settlement until the leg's next one, at most two of its own intervals. Where it runs out there
     is a row of its own, so that the last row of a trajectory shows where nothing is in force.
 
-    =======================  =======  ========  ================================================
-    column                   type     unit      meaning
-    =======================  =======  ========  ================================================
-    trajectory               given    none      key of the trajectory
-    ts                       Int64    s         from when, Unix UTC
-    buy_rate_per_hour        Float64  fraction  in force on the buy leg, 0 for spot
-    sell_rate_per_hour       Float64  fraction  in force on the sell leg, 0 for spot
-    differential_per_hour    Float64  fraction  sell - buy: what long buy, short sell receives
-    differential_apr_pct     Float64  percent   a year of 8760 h at that, simple
-    differential_reason      String   none      missing_leg (a leg has no rate in force), too_few
-                                                or dense_rows (a rate's interval is not known)
-    =======================  =======  ========  ================================================
+    {columns}
 
     >>> frame = pl.DataFrame(
     ...     {

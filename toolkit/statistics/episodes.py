@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import polars as pl
 
+from toolkit.columns import described
 from toolkit.errors import InputError
 from toolkit.market import When
+from toolkit.reasons import Reason
 from toolkit.statistics.contract import (
     Frame,
     Question,
-    Reason,
     collected,
     first_reason,
     real_number,
@@ -29,6 +30,7 @@ from toolkit.statistics.windows import window_of
 _HOURS_A_SECOND = 1 / 3600
 
 
+@described("spread.time_above")
 def time_above(
     frame: Frame,
     start: When | None = None,
@@ -49,17 +51,7 @@ def time_above(
     Each observation counts with the seconds that it holds (see `coverage`), and time without one
     counts neither way. One row per trajectory, with the columns of `coverage` before these:
 
-    ======================  =======  ========  =================================================
-    column                  type     unit      meaning
-    ======================  =======  ========  =================================================
-    threshold_bps           Float64  bps       as asked
-    time_above_s            Float64  s         time at which x >= threshold_bps
-    time_above_share        Float64  fraction  the same over the time observed
-    time_above_reason       String   none      empty, too_few (the step is not known)
-    time_abs_above_s        Float64  s         with ``absolute``: at which abs(x) >= threshold_bps
-    time_abs_above_share    Float64  fraction  with ``absolute``: the same over the time observed
-    time_abs_above_reason   String   none      with ``absolute``: as time_above_reason
-    ======================  =======  ========  =================================================
+    {columns}
 
     Raises
     ------
@@ -159,6 +151,7 @@ def level_words(level_bps: float, *, absolute: bool) -> str:
     return f"{'|spread| ' if absolute else ''}≥ {level_bps:g} bps"
 
 
+@described("spread.episodes")
 def episodes(
     frame: Frame,
     start: When | None = None,
@@ -186,30 +179,7 @@ def episodes(
     the last observation ceases to hold. One at the first observation after a gap, or of the
     window, is censored on the left. A spread between the thresholds after a gap is in no episode.
 
-    ==============  =======  =====  ==============================================================
-    column          type     unit   meaning
-    ==============  =======  =====  ==============================================================
-    trajectory      given    none   key of the trajectory
-    side            String   none   sign of the spread at the peak: positive, negative
-    start_ts        Int64    s      first observation in the episode, Unix UTC
-    end_ts          Int64    s      first one after it, or where it is censored, itself outside
-    duration_s      Int64    s      end_ts - start_ts
-    peak_bps        Float64  bps    the highest value, with ``absolute`` the one furthest from zero
-    peak_ts         Int64    s      when that was first, Unix UTC
-    area_bps_h      Float64  bps h  x times the hours that each observation holds, summed, with
-                                    ``absolute`` abs(x)
-    censored_left   Boolean  none   it may have begun earlier
-    censored_right  Boolean  none   it may have lasted longer
-    n               Int64    count  observations in the episode
-    coverage        Float64  ratio  of this trajectory, as in `coverage`
-    observed_share  Float64  ratio  of this trajectory, as in `coverage`
-    coverage_reason String   none   why one of the two is null: too_few (the step is not known),
-                                     more_than_expected (more rows than bars)
-    window_start    Int64    s      as asked, Unix UTC
-    window_end      Int64    s      as asked, Unix UTC, itself outside
-    method          String   none   what computed the row, with its version
-    params_hash     String   none   the same where the same was asked of any window
-    ==============  =======  =====  ==============================================================
+    {columns}
 
     Where ``column`` was computed, ``spread_basis`` follows on observed_share, as in `summary`.
     A single observation without ``step_s`` holds for no known time: such an episode has a duration

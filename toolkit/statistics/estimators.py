@@ -10,7 +10,8 @@ from functools import cache
 
 import polars as pl
 
-from toolkit.statistics.contract import Reason, column_for, first_reason
+from toolkit.reasons import Reason
+from toolkit.statistics.contract import column_for, first_reason
 from toolkit.statistics.kernel import Statistic
 
 _NORMAL_SCALE = 1.482602218505602  # 1 / the 75 % point of the standard normal

@@ -7,14 +7,15 @@ from typing import Any
 
 import polars as pl
 
+from toolkit.columns import described
 from toolkit.errors import InputError
 from toolkit.intervals import Ends, Interval
 from toolkit.market import EventFamily, When
+from toolkit.reasons import Reason
 from toolkit.statistics.categories import in_order, in_words, with_categories
 from toolkit.statistics.contract import (
     Frame,
     Question,
-    Reason,
     checked_columns,
     checked_types,
     first_reason,
@@ -51,6 +52,7 @@ _LIVES = {
 _SPLASHES = _LIVES | {"direction": "Float64"}
 
 
+@described("events.audited")
 def audited(
     lives: Frame,
     rows: Frame,
@@ -99,32 +101,7 @@ def audited(
     event, and one per episode that is not in an event's row, as an event may be of several
     episodes. Sorted by trajectory, events first, and time:
 
-    ================  =======  =======  ==========================================================
-    column            type     unit     meaning
-    ================  =======  =======  ==========================================================
-    trajectory        String   none     of the event or the episode
-    found_in          String   none     both, log (no episode matches), rows (no event matches)
-    event             String   none     what the documents of the event share
-    t_open            Int64    s        when the event opened, Unix UTC
-    t_close           Int64    s        when it closed, null while it is open
-    event_peak_pct    Float64  percent  its largest size
-    episode_start     Int64    s        when the first such spread was known, Unix UTC
-    episode_end       Int64    s        when the first after it was known, Unix UTC
-    episode_peak_pct  Float64  percent  the largest spread of the episode
-    delay_s           Int64    s        t_open - episode_start, of the first event of an episode
-                                        that is seen from its beginning. Negative within a bar:
-                                        prices moved before its close
-    judged            Boolean  none     it counts for or against the log
-    episode_judged    Boolean  none     its episode counts for the recall, null without an episode
-    audit_reason      String   none     why one side lacks it: no_rows (the trajectory is not held,
-                                        of a splash also: only with steps above ``move_s``), gap
-                                        (no spread is known while it was open), below (all were
-                                        below ``enter_bps``), missed (no event), began_before (no
-                                        event in the window, and its beginning was not seen),
-                                        log_ended (nothing is known of the log then), log_gap (the
-                                        log is not held then), still_open (an event from before
-                                        may be). Below and missed are judged
-    ================  =======  =======  ==========================================================
+    {columns}
 
     ``enter_bps`` (Float64), ``window_start``, ``window_end``, ``method``, ``params_hash`` follow.
 
@@ -242,36 +219,14 @@ def smallest_size_bps(
     return _BPS_A_PERCENT * least
 
 
+@described("events.audit")
 def audit(rows: pl.DataFrame, *, by: Sequence[str] = ()) -> pl.DataFrame:
     """Sum up how true a log is: how many events are real, how many episodes it saw, how late.
 
     ``rows`` are those of `audited`, with columns of one's own for groups: the size, the plan that
     the log was asked with. One row per group of the columns ``by``, sorted, or one row:
 
-    =====================  =======  ========  ====================================================
-    column                 type     unit      meaning
-    =====================  =======  ========  ====================================================
-    n_events               Int64    count     events in the log
-    n_events_judged        Int64    count     those with rows to hold them against
-    n_confirmed            Int64    count     those with an episode
-    precision              Float64  fraction  n_confirmed / n_events_judged
-    precision_lower        Float64  fraction  95 % interval, exact if events are apart
-    precision_upper        Float64  fraction  its upper end
-    precision_reason       String   none      empty
-    n_episodes             Int64    count     episodes in the rows
-    n_episodes_judged      Int64    count     those that count for the recall
-    n_seen                 Int64    count     those of them with an event
-    recall                 Float64  fraction  n_seen / n_episodes_judged
-    recall_lower           Float64  fraction  95 % interval, likewise
-    recall_upper           Float64  fraction  its upper end
-    recall_reason          String   none      empty
-    n_delays               Int64    count     episodes seen from their beginning with an event
-    delay_median_s         Float64  s         from the episode's beginning to the event, median
-    delay_q25_s            Float64  s         a quarter is shorter
-    delay_q75_s            Float64  s         a quarter is longer
-    peak_error_median_pct  Float64  percent   event's size less the episode's, median, to 1e-9
-    delay_reason           String   none      empty
-    =====================  =======  ========  ====================================================
+    {columns}
 
     ``enter_bps``, ``window_start``, ``window_end``, ``method`` and ``params_hash`` follow, those of
     ``rows``. A recall below 1 may be of the rows: an episode within one bar is none of the log's

@@ -13,18 +13,13 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from toolkit.columns import described
 from toolkit.errors import InputError
 from toolkit.intervals import Interval, clip, intersection, total_s, union
 from toolkit.market import When
+from toolkit.reasons import Reason
 from toolkit.statistics.categories import with_categories
-from toolkit.statistics.contract import (
-    Frame,
-    Question,
-    Reason,
-    checked_types,
-    collected,
-    first_reason,
-)
+from toolkit.statistics.contract import Frame, Question, checked_types, collected, first_reason
 from toolkit.statistics.tails import share_columns
 from toolkit.statistics.windows import documents_extent, window_of
 
@@ -45,6 +40,7 @@ _COUNTS = {
 }
 
 
+@described("events.channels")
 def channels(
     arrivals: Frame | Mapping[str, Frame],
     start: When | None = None,
@@ -74,45 +70,7 @@ def channels(
     one of the two was not open counts for neither. There is one row per family and ordered pair of
     channels, sorted:
 
-    ==================  =======  ========  =======================================================
-    column              type     unit      meaning
-    ==================  =======  ========  =======================================================
-    family              String   none      of the events
-    channel             String   none      the channel that the row is of
-    other               String   none      the one that it is compared with
-    n                   Int64    count     documents that came by the channel
-    n_other             Int64    count     documents that came by the other
-    n_both              Int64    count     documents that came by both
-    n_lost              Int64    count     documents that came by the other alone
-    lost_share          Float64  fraction  n_lost / n_other
-    lost_share_lower    Float64  fraction  95 % interval, exact if documents are lost apart from
-                                           each other. An outage loses many at once
-    lost_share_upper    Float64  fraction  its upper end
-    lost_share_reason   String   none      empty (the other has no document)
-    n_doubled           Int64    count     deliveries by the channel of what it had brought
-    doubled_reason      String   none      not_noted (n_deliveries is null of one)
-    n_timed             Int64    count     documents of the channel of which the arrival is known
-    n_early             Int64    count     those that came before they happened: so far, at least,
-                                           the two clocks differ
-    latency_q25_s       Float64  s         arrival less event, a quarter is smaller
-    latency_median_s    Float64  s         half is smaller
-    latency_q75_s       Float64  s         three quarters are smaller
-    latency_q95_s       Float64  s         95 % are smaller
-    latency_reason      String   none      empty
-    n_compared          Int64    count     documents of both of which both arrivals are known
-    n_first             Int64    count     those that came by the channel before the other
-    lead_q05_s          Float64  s         arrival by the other less that by the channel: positive
-                                           where the channel is first. 5 % are smaller
-    lead_median_s       Float64  s         half is smaller
-    lead_q95_s          Float64  s         95 % are smaller
-    lead_reason         String   none      empty
-    held_s              Int64    s         time of the window in which both were open
-    coverage            Float64  fraction  that time over the window
-    window_start        Int64    s         as asked, else of the documents, Unix UTC
-    window_end          Int64    s         itself outside
-    method              String   none      what computed the row, with its version
-    params_hash         String   none      the same where the same was asked of any window
-    ==================  =======  ========  =======================================================
+    {columns}
 
     Raises
     ------

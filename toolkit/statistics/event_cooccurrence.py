@@ -11,10 +11,12 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from toolkit.columns import described
 from toolkit.errors import InputError
 from toolkit.intervals import Interval, intersection, total_s
+from toolkit.reasons import Reason
 from toolkit.statistics.conditions import Schema
-from toolkit.statistics.contract import Frame, Reason, collected, first_reason, whole_number
+from toolkit.statistics.contract import Frame, collected, first_reason, whole_number
 from toolkit.statistics.event_exposure import Watched
 from toolkit.statistics.life_curve import numbered
 from toolkit.statistics.rate_changes import false_discoveries
@@ -43,6 +45,7 @@ _ROWS: Schema = {
 Counts = npt.NDArray[np.int64]
 
 
+@described("events.cooccurrence")
 def cooccurrence(
     lives: Frame,
     by: Sequence[str] = (),
@@ -78,42 +81,7 @@ def cooccurrence(
     There are two rows per pair of groups, one in each order, sorted. With ``same`` only groups that
     have a value of it in common are a pair:
 
-    =====================  =======  =====  =======================================================
-    column                 type     unit   meaning
-    =====================  =======  =====  =======================================================
-    family                 String   none   of the first group, then the columns ``by``
-    other_family           String   none   of the other group, then ``other_`` and columns ``by``
-    n                      Int64    count  openings of the first while both logs are held
-    n_other                Int64    count  openings of the other, in the same time
-    held_s                 Int64    s      time of the window in which both logs are held
-    coverage               Float64  none   that time over the window, fraction
-    season_s               Int64    s      the log was shifted by multiples of it
-    n_shifts               Int64    count  shifts, without that by 0
-    pairs                  Int64    count  pairs of openings at most ``within_s`` apart
-    pairs_expected         Float64  count  their mean over the shifts
-    ratio                  Float64  none   pairs over those expected
-    null_band_lower        Float64  none   95 % of ratios without any relation, lower bound
-    null_band_upper        Float64  none   the same, upper bound
-    ratio_reason           String   none   empty (nothing held of both), too_short (less than 19
-                                           shifts), too_few (less than 10 events of either,
-                                           or no pair in any shift)
-    p_value                Float64  none   chance of as many pairs without any relation
-    q_value                Float64  none   false discoveries among rows with as small a p-value
-    p_value_reason         String   none   empty, too_short, too_few
-    after_pairs            Int64    count  pairs in which the other opened after the first
-    after_pairs_expected   Float64  count  their mean over the shifts
-    after_ratio            Float64  none   after_pairs over those expected
-    after_null_band_lower  Float64  none   as null_band_lower
-    after_null_band_upper  Float64  none   as null_band_upper
-    after_ratio_reason     String   none   as ratio_reason
-    after_p_value          Float64  none   chance of as many such pairs without any relation
-    after_q_value          Float64  none   as q_value, over all after_p_value
-    after_p_value_reason   String   none   empty, too_short, too_few
-    window_start           Int64    s      as asked of the lifecycles, Unix UTC
-    window_end             Int64    s      itself outside
-    method                 String   none   what computed the row, with its version
-    params_hash            String   none   the same where the same was asked of any window
-    =====================  =======  =====  =======================================================
+    {columns}
 
     Raises
     ------

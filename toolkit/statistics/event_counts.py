@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from toolkit.columns import described
 from toolkit.statistics.event_documents import identified
 from toolkit.statistics.event_survival import survival
 from toolkit.statistics.events import event_lifecycles
@@ -14,6 +15,7 @@ _COUNTED = (
 )
 
 
+@described("event_counts.event_counts")
 def event_counts(
     events: pl.DataFrame,
     start: int,
@@ -28,26 +30,7 @@ def event_counts(
     what counts as a life are those of `toolkit.statistics.events.survival`: nothing is known of an
     event beyond a gap of its log. One row per family, sorted:
 
-    ==================  =======  =====  ==========================================================
-    column              type     unit   meaning
-    ==================  =======  =====  ==========================================================
-    family              String   none   of the events
-    n                   Int64    count  events that touch the window
-    closed              Int64    count  those that opened and closed
-    open                Int64    count  those that had not closed when the log was known last
-    reopened            Int64    count  those that opened again, with their close lost
-    orphans             Int64    count  those whose opening was not seen
-    cut                 Int64    count  those that a gap of the log ended or left out
-    coverage            Float64  none   part of the window in which the log is held, fraction
-    n_lives             Int64    count  events that were watched
-    n_ended             Int64    count  those whose close was seen
-    median_life_s       Float64  s      time by which half are over, by Kaplan and Meier
-    median_life_reason  String   none   why it is null
-    n_unknown           UInt32   count  documents in the window that state neither by type nor by
-                                        lifecycle what became of their event. They are in no other
-                                        column
-    unknown_types       String   none   their event types, null without any
-    ==================  =======  =====  ==========================================================
+    {columns}
 
     Raises `InputError` as `toolkit.statistics.events.event_lifecycles`.
     """

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import polars as pl
 
+from toolkit.columns import described
 from toolkit.market import EventFamily, EventRole
 from toolkit.statistics.event_documents import identified
 
 
+@described("events.detections")
 def detections(events: pl.DataFrame, *, placed: bool = True) -> pl.DataFrame:
     """List the events that were seen to open: when, in which trajectory, which way, how large.
 
@@ -16,19 +18,7 @@ def detections(events: pl.DataFrame, *, placed: bool = True) -> pl.DataFrame:
     documents is left out: when it became known is not known. One that opens again is there again.
     One row per opening, sorted by time:
 
-    ==========  =======  =======  ================================================================
-    column      type     unit     meaning
-    ==========  =======  =======  ================================================================
-    trajectory  String   none     of a spread or funding event that of its two legs, of a splash
-                                  the price of its leg. An event without all of that is left out,
-                                  without ``placed`` it is null
-    ts          Int64    s        of the opening document, Unix UTC
-    direction   Float64  none     -1 of a dump, else 1
-    size        Float64  percent  of the opening document, null where it has none
-    family      String   none     of the events
-    symbol      String   none     of the event
-    event       String   none     what the documents of one event share
-    ==========  =======  =======  ================================================================
+    {columns}
 
     Raises
     ------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from toolkit.columns import described
 from toolkit.statistics.contract import checked_types
 
 _LIVES = {"t_open": "Int64", "legs": "String", "size": "Float64"}
@@ -13,22 +14,13 @@ _BANDS = pl.Series(
 """Where the bands of sizes begin, written out so that 0.2 is in the band from 0.2."""
 
 
+@described("events.with_groups")
 def with_groups(lives: pl.DataFrame) -> pl.DataFrame:
     """Add to lifecycles the columns by which events are compared, beside their symbol and legs.
 
     ``lives`` are rows of `event_lifecycles`. They keep their order, and three columns are added:
 
-    =========  =======  ======  ==================================================================
-    column     type     unit    meaning
-    =========  =======  ======  ==================================================================
-    hour       Int64    h       hour of the opening, UTC, 0 to 23. Null where it was not seen
-    exchange   String   none    of a splash its exchange. Of two legs both in alphabetical order, so
-                                that an event is in one group: "X + Y", or "X" where both are on it
-    size_from  Float64  as      where the band of the size at the opening begins: 1, 2 or 5 times a
-                        size    power of ten, below 0.0001 it is 0. Without its sign. The size at
-                                the opening, not the largest: an event that lives longer has more
-                                time to grow. Null without a size, or where no opening was seen
-    =========  =======  ======  ==================================================================
+    {columns}
 
     Raises
     ------

@@ -10,7 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from toolkit.columns import described
 from toolkit.errors import InputError, needs_extra
+from toolkit.reasons import Reason
 from toolkit.statistics.clusters import (
     AUTO,
     NONE,
@@ -20,7 +22,7 @@ from toolkit.statistics.clusters import (
     joined,
 )
 from toolkit.statistics.conditions import Schema
-from toolkit.statistics.contract import Frame, Reason
+from toolkit.statistics.contract import Frame
 from toolkit.statistics.event_exposure import Watched
 from toolkit.statistics.hazard_scores import Scores, clustered_errors
 from toolkit.statistics.life_curve import MIN_ENDED, TWO_SIDED_95
@@ -49,6 +51,7 @@ _RATIOS: Schema = {
 }
 
 
+@described("events.hazard_ratios")
 def hazard_ratios(
     lives: Frame,
     covariates: Sequence[str],
@@ -70,32 +73,7 @@ def hazard_ratios(
     no ratio. An event that ended at the moment it opened was not watched, as in `log_rank`.
     One row per family, covariate and value but the baseline, in the order of ``covariates``:
 
-    ===================  =======  =====  =========================================================
-    column               type     unit   meaning
-    ===================  =======  =====  =========================================================
-    family               String   none   of the events
-    covariate            String   none   the column
-    value                String   none   of text the value, else null
-    baseline             String   none   of text the value it is compared with, else null
-    n                    Int64    count  events that were watched, and used
-    n_ended              Int64    count  those whose close was seen
-    n_left_out           Int64    count  watched events that are not used
-    cluster              String   none   within what lives may depend on each other
-    n_clusters           Int64    count  clusters of lives
-    coverage             Float64  none   part of the window that is held, fraction
-    hazard_ratio         Float64  none   rate of ending against the baseline, or one unit less
-    hazard_ratio_lower   Float64  none   95 %, lower bound
-    hazard_ratio_upper   Float64  none   95 %, upper bound
-    p_value              Float64  none   chance of a ratio as far from 1 were it 1
-    hazard_ratio_reason  String   none   too_few (less than 10 ended for each ratio of the family),
-                                         degenerate (a value of which none ended, or covariates
-                                         that follow from each other), few_clusters (no bounds and
-                                         p-value: less than 10, or a few tell most of the ratio)
-    window_start         Int64    s      as asked of the lifecycles, Unix UTC
-    window_end           Int64    s      itself outside
-    method               String   none   what computed the row, with its version
-    params_hash          String   none   the same where the same was asked of any window
-    ===================  =======  =====  =========================================================
+    {columns}
 
     Raises
     ------

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from toolkit.statistics.contract import Reason, checked_types, collected, first_reason
+from toolkit.columns import described
+from toolkit.reasons import Reason
+from toolkit.statistics.contract import checked_types, collected, first_reason
 from toolkit.statistics.event_exposure import Watched
 from toolkit.statistics.observations import observed
 from toolkit.statistics.tail_index import fitted_tails, tail_columns
@@ -14,6 +16,7 @@ from toolkit.statistics.tail_index import fitted_tails, tail_columns
 _QUANTILES = {"q05": 0.05, "q25": 0.25, "median": 0.5, "q75": 0.75, "q95": 0.95, "q99": 0.99}
 
 
+@described("events.magnitudes")
 def magnitudes(
     lives: pl.DataFrame, by: Sequence[str] = (), *, held: pl.DataFrame | None = None
 ) -> pl.DataFrame:
@@ -31,38 +34,7 @@ def magnitudes(
 
     There is one row per family and group of ``lives``, sorted:
 
-    ===========================  =======  =======  ===============================================
-    column                       type     unit     meaning
-    ===========================  =======  =======  ===============================================
-    family                       String   none     of the events, then the columns ``by``
-    n                            Int64    count    events that opened in the window and have a size
-    n_without                    Int64    count    events that opened there and have none
-    n_opened_before              Int64    count    events that opened before, or whose opening was
-                                                   not seen
-    n_open                       Int64    count    of n, those whose close was not seen
-    coverage                     Float64  none     part of the window that is held, fraction
-    size_mean_pct                Float64  percent  mean size, of funding percent per 8 h
-    size_q05_pct                 Float64  percent  5 % quantile
-    size_q25_pct                 Float64  percent  25 % quantile
-    size_median_pct              Float64  percent  median
-    size_q75_pct                 Float64  percent  75 % quantile
-    size_q95_pct                 Float64  percent  95 % quantile
-    size_q99_pct                 Float64  percent  99 % quantile
-    size_largest_pct             Float64  percent  the largest
-    size_reason                  String   none     empty
-    tail_60pct_index             Float64  none     the index of the largest 60 %
-    tail_60pct_reason            String   none     empty, too_few, degenerate
-    tail_1pct_n                  Int64    count    events in the tail of 1 %, likewise 2, 5, 10
-    tail_1pct_days               Int64    count    UTC days that these opened on
-    size_tail_1pct_x_min_pct     Float64  percent  size beyond which they are
-    tail_1pct_index              Float64  none     the index
-    tail_1pct_error              Float64  none     index / sqrt(n of the tail)
-    tail_1pct_lower              Float64  none     95 % interval of the index, with days as draws
-    tail_1pct_upper              Float64  none     its other end
-    tail_1pct_reason             String   none     empty, too_few (also of one day, which has no
-                                                   interval), degenerate, days_depend and
-                                                   not_pareto (no interval)
-    ===========================  =======  =======  ===============================================
+    {columns}
 
     ``window_start``, ``window_end``, ``method`` and ``params_hash`` are last.
 

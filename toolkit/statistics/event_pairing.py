@@ -8,7 +8,8 @@ import numpy as np
 import polars as pl
 
 from toolkit.market import EventRole
-from toolkit.statistics.contract import Reason, collected, first_reason
+from toolkit.reasons import Reason
+from toolkit.statistics.contract import collected, first_reason
 from toolkit.statistics.event_documents import made_id
 
 UNKNOWN = "unknown"

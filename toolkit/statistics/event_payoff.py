@@ -7,10 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
+from toolkit.columns import described
 from toolkit.errors import InputError
+from toolkit.reasons import Reason
 from toolkit.statistics.carry_figures import ENDS, FORMS, QUANTILES
 from toolkit.statistics.cluster_bootstrap import FEWEST_VALUES, cluster_band
-from toolkit.statistics.contract import Question, Reason, checked_types, first_reason
+from toolkit.statistics.contract import Question, checked_types, first_reason
 from toolkit.statistics.event_paths import checked_cluster, clusters_of
 from toolkit.statistics.net_edge import MULTIPLES
 
@@ -82,6 +84,7 @@ _COLUMNS = (
 )
 
 
+@described("events.payoff")
 def payoff(rows: pl.DataFrame, *, by: Sequence[str] = (), cluster: str = "path") -> pl.DataFrame:
     """Sum up what taking events would have paid, by how late they were taken.
 
@@ -102,75 +105,7 @@ def payoff(rows: pl.DataFrame, *, by: Sequence[str] = (), cluster: str = "path")
 
     One row per group and delay, sorted:
 
-    =================================  =======  ========  ========================================
-    column                             type     unit      meaning
-    =================================  =======  ========  ========================================
-    delay_s                            Int64    s         how long after the opening it is taken
-    n_events                           Int64    count     events given
-    n                                  Int64    count     events with a position, of which the
-                                                          gross figures are
-    n_opened_before                    Int64    count     events that opened before the window
-    n_close_lost                       Int64    count     events whose close was lost, or
-                                                          cannot be told as no id was sent
-    n_no_rows                          Int64    count     events whose trajectory is not held
-    n_unpriced                         Int64    count     events without a spread soon after the
-                                                          delay, or soon after the end
-    n_open                             Int64    count     events still open, their positions too
-    n_log_gap                          Int64    count     the same, up to a gap of the log
-    n_closed_before                    Int64    count     events that closed before the entry
-    n_returned_before                  Int64    count     events whose spread was back at the entry
-    cluster                            String   none      within what events may depend on each
-                                                          other
-    n_clusters                         Int64    count     clusters of the n events
-    coverage                           Float64  fraction  events with a position, or over before the
-                                                          entry, of all
-    taken_share                        Float64  fraction  events with a position, of those
-    events_reason                      String   none      empty
-    n_closed                           Int64    count     positions that ended by the close
-    n_returned                         Int64    count     those that ended by the spread's return
-    n_limited                          Int64    count     those that ended by the limit
-    entry_median_log_bps               Float64  bps       spread at the entry, median
-    held_median_s                      Float64  s         from entry to exit, median
-    held_q95_s                         Float64  s         its 95 % quantile
-    gross_mean_bps                     Float64  bps       spread at the entry less that at the exit
-    gross_q05_bps                      Float64  bps       5 % quantile, likewise the next four
-    gross_q25_bps                      Float64  bps
-    gross_median_bps                   Float64  bps
-    gross_q75_bps                      Float64  bps
-    gross_q95_bps                      Float64  bps
-    gross_per_event_bps                Float64  bps       gross_mean_bps times taken_share: an event
-                                                          that is over pays 0
-    gross_positive_share               Float64  fraction  positions with a gross above 0
-    gross_reason                       String   none      empty
-    gross_mean_lower_bps               Float64  bps       95 % band of the mean, lower end
-    gross_mean_upper_bps               Float64  bps       its upper end
-    gross_median_lower_bps             Float64  bps       95 % band of the median, lower end
-    gross_median_upper_bps             Float64  bps       its upper end
-    gross_band_reason                  String   none      empty, too_few (it needs 20 events),
-                                                          few_clusters (10 of them)
-    net_n                              Int64    count     positions whose cost is known, of which
-                                                          the net figures are
-    cost_mean_bps                      Float64  bps       of a round trip at the entry, mean
-    net_mean_bps                       Float64  bps       gross less cost, likewise the next five
-    net_q05_bps                        Float64  bps
-    net_q25_bps                        Float64  bps
-    net_median_bps                     Float64  bps
-    net_q75_bps                        Float64  bps
-    net_q95_bps                        Float64  bps
-    net_per_event_bps                  Float64  bps       net_mean_bps times taken_share
-    net_mean_at_half_cost_bps          Float64  bps       mean at half the cost
-    net_mean_at_twice_cost_bps         Float64  bps       mean at twice the cost
-    net_positive_share                 Float64  fraction  positions with a net above 0
-    net_positive_share_at_half_cost    Float64  fraction  the same at half the cost
-    net_positive_share_at_twice_cost   Float64  fraction  the same at twice the cost
-    net_reason                         String   none      empty, unknown_fee
-    net_mean_lower_bps                 Float64  bps       95 % bands as those of gross
-    net_mean_upper_bps                 Float64  bps
-    net_median_lower_bps               Float64  bps
-    net_median_upper_bps               Float64  bps
-    net_band_reason                    String   none      empty, unknown_fee, too_few,
-                                                          few_clusters
-    =================================  =======  ========  ========================================
+    {columns}
 
     ``style``, ``notional``, ``fee_model``, ``fee_model_hash``, ``window_start``, ``window_end``,
     ``method`` and ``params_hash`` are last. Without rows there is no result row.

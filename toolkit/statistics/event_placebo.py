@@ -8,16 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
+from toolkit.columns import described
 from toolkit.errors import InputError
+from toolkit.reasons import Reason
 from toolkit.statistics.cluster_bootstrap import FEWEST_VALUES
-from toolkit.statistics.contract import (
-    Frame,
-    Question,
-    Reason,
-    checked_column,
-    first_reason,
-    whole_number,
-)
+from toolkit.statistics.contract import Frame, Question, checked_column, first_reason, whole_number
 from toolkit.statistics.event_changes import (
     COMPARISONS,
     AbnormalChanges,
@@ -39,6 +34,7 @@ _SEED = 20_261_123
 _TOGETHER = 10_000  # events, so that what is made on the way stays in the processor's cache
 
 
+@described("events.placebo")
 def placebo(
     events: Frame,
     values: Frame,
@@ -67,21 +63,7 @@ def placebo(
     its trajectory by less than the longest horizon is left out. Draws are by a fixed seed. One row
     per horizon, sorted. Names carry the unit of ``column``, here of a price:
 
-    ===================  =======  ========  ======================================================
-    column               type     unit      meaning
-    ===================  =======  ========  ======================================================
-    horizon_s            Int64    s         since the start of the path
-    n                    Int64    count     events with a value at this time
-    n_events             Int64    count     events given
-    n_overlapping        Int64    count     events left out, as they follow another
-    return_mean_log_bps  Float64  bps       mean change of the n events
-    path_reason          String   none      empty
-    placebo_mean         Float64  as above  mean over the runs of their mean change
-    placebo_std          Float64  as above  standard deviation over the runs
-    p_value              Float64  fraction  share of runs at least as far from 0
-    runs                 Int64    count     runs with a value, of those asked for
-    p_value_reason       String   none      empty, too_few (less than 20 events)
-    ===================  =======  ========  ======================================================
+    {columns}
 
     ``window_start``, ``window_end`` (of the events given), ``method`` and ``params_hash`` are last.
 

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from toolkit.columns import described
 from toolkit.errors import InputError
 from toolkit.market import EventFamily
+from toolkit.reasons import Reason
 from toolkit.statistics.contract import (
     Frame,
     Question,
-    Reason,
     checked_types,
     first_reason,
     real_number,
@@ -61,6 +62,7 @@ _POSITIONS = {
 }
 
 
+@described("events.positions")
 def positions(
     lives: pl.DataFrame,
     spreads: Frame,
@@ -113,47 +115,7 @@ def positions(
 
     One row per event and delay, sorted by trajectory, opening and delay:
 
-    ====================  =======  =====  ==========================================================
-    column                type     unit   meaning
-    ====================  =======  =====  ==========================================================
-    family                String   none   spread
-    trajectory            String   none   of the event's two legs
-    symbol                String   none   of the event
-    legs                  String   none   of the event, in words
-    event                 String   none   what the documents of the event share
-    t_open                Int64    s      when it was detected, Unix UTC, null where it was not seen
-    t_close               Int64    s      when it closed, null where that was not seen
-    delay_s               Int64    s      how long after the opening it is taken, as asked
-    entry_ts              Int64    s      when the spread of the entry was known, Unix UTC
-    entry_spread_log_bps  Float64  bps    the spread then
-    exit_ts               Int64    s      when the spread of the exit was known, Unix UTC
-    exit_spread_log_bps   Float64  bps    the spread then
-    held_s                Int64    s      exit_ts - entry_ts
-    ended_by              String   none   close, return or limit, the first of these at one time
-    gross_bps             Float64  bps    entry_spread_log_bps - exit_spread_log_bps
-    position_reason       String   none   why there is no gross: opened_before (the opening is
-                                          before the window, or was not seen), close_lost (it opened
-                                          again, and its close was not seen), made_id (the service
-                                          sends no id, and its close is a guess), no_rows (the
-                                          trajectory is not in ``spreads``), closed_before (it was
-                                          over before the entry), no_entry (no spread is known soon
-                                          after the delay), returned_before (the spread at the entry
-                                          is at most ``exit_bps``), open (it is still open, and
-                                          nothing ended the position), log_gap (the same, up to a
-                                          gap of the log), no_exit (no spread is known soon after
-                                          the end)
-    cost_bps              Float64  bps    of a round trip, at the entry
-    net_bps               Float64  bps    gross_bps - cost_bps
-    net_reason            String   none   as position_reason, unknown_fee
-    style                 String   none   as asked, null without ``fees``, as the next three
-    notional              Float64  quote  as asked
-    fee_model             String   none   the table's name
-    fee_model_hash        String   none   the same where the table is the same
-    window_start          Int64    s      of the lifecycles, Unix UTC
-    window_end            Int64    s      of the lifecycles, Unix UTC, itself outside
-    method                String   none   what computed the row, with its version
-    params_hash           String   none   the same where the same was asked of any window
-    ====================  =======  =====  ==========================================================
+    {columns}
 
     Raises
     ------

@@ -9,9 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from toolkit.columns import described
 from toolkit.errors import InputError
+from toolkit.reasons import Reason
 from toolkit.statistics.clusters import AUTO, NONE, checked_cluster_kind
-from toolkit.statistics.contract import Frame, Reason, checked_types, first_reason
+from toolkit.statistics.contract import Frame, checked_types, first_reason
 from toolkit.statistics.event_dispersion import RATE_CLUSTERS, dispersions, divisor_of
 from toolkit.statistics.event_exposure import Watched
 from toolkit.statistics.tails import gamma_quantile, poisson_interval
@@ -29,6 +31,7 @@ _SHRUNK = tuple(f"rate_shrunk{end}_per_day" for end in ("", "_lower", "_upper"))
 Numbers = npt.NDArray[np.float64]
 
 
+@described("events.rates")
 def rates(
     lives: Frame,
     by: Sequence[str] = (),
@@ -54,35 +57,7 @@ def rates(
     Times between openings are those of neighbours in one held stretch. There is one row per family
     and group that has an event, also one that opened before the window, sorted:
 
-    ======================  =======  =====  ====================================================
-    column                  type     unit   meaning
-    ======================  =======  =====  ====================================================
-    family                  String   none   of the events, then the columns ``by``
-    n                       Int64    count  events that opened
-    n_not_held              Int64    count  those that opened where the log is not held
-    held_s                  Int64    s      time of the window in which the log is held
-    coverage                Float64  none   that time over the window, fraction
-    cluster                 String   none   what may hold bursts, none where events open apart
-    n_clusters              Int64    count  stretches or days, of cluster none openings
-    fano                    Float64  none   variance of the count over that of events apart
-    rate_per_h              Float64  1/h    openings per hour
-    rate_lower_per_h        Float64  1/h    95 %, lower bound
-    rate_upper_per_h        Float64  1/h    95 %, upper bound
-    rate_per_day            Float64  1/d    openings per 24 hours
-    rate_lower_per_day      Float64  1/d    95 %, lower bound
-    rate_upper_per_day      Float64  1/d    95 %, upper bound
-    rate_reason             String   none   empty (nothing is held), few_clusters (no bounds:
-                                            bursts last as long as a stretch, or are too few)
-    n_between               Int64    count  times between neighbouring openings
-    between_q25_s           Float64  s      a quarter of them are shorter
-    between_median_s        Float64  s      half of them are shorter
-    between_q75_s           Float64  s      three quarters are shorter
-    between_reason          String   none   too_few (no two openings in one stretch)
-    window_start            Int64    s      as asked of the lifecycles, Unix UTC
-    window_end              Int64    s      itself outside
-    method                  String   none   what computed the row, with its version
-    params_hash             String   none   the same where the same was asked of any window
-    ======================  =======  =====  ====================================================
+    {columns}
 
     Raises
     ------
@@ -181,6 +156,7 @@ def rates_of_groups(watched: Watched, groups: pl.DataFrame, cluster: str) -> pl.
     )
 
 
+@described("events.league")
 def league(
     lives: Frame,
     by: Sequence[str],
@@ -203,20 +179,7 @@ def league(
     event, so that those without one are ranked as well. Without it the prior is that of the groups
     that have one. Rows are sorted by family and rank:
 
-    ============================  =======  =====  ==============================================
-    column                        type     unit   meaning
-    ============================  =======  =====  ==============================================
-    rank                          Int64    count  1 for the largest shrunk rate, else rate, of
-                                                  a family
-    share                         Float64  none   part of the family's openings, fraction
-    share_reason                  String   none   empty (no opening in the family)
-    rate_shrunk_per_day           Float64  1/d    mean of the rate, given its count and the prior
-    rate_shrunk_lower_per_day     Float64  1/d    95 %, lower bound
-    rate_shrunk_upper_per_day     Float64  1/d    95 %, upper bound
-    shrunk_reason                 String   none   empty, too_few (less than 10 groups),
-                                                  degenerate (the counts vary no more than by
-                                                  chance: no group is known to differ)
-    ============================  =======  =====  ==============================================
+    {columns}
 
     Raises
     ------

@@ -5,14 +5,10 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from toolkit.columns import described
+from toolkit.reasons import Reason
 from toolkit.statistics.cluster_bootstrap import cluster_band, no_band_reason
-from toolkit.statistics.contract import (
-    Frame,
-    Question,
-    Reason,
-    checked_column,
-    whole_number,
-)
+from toolkit.statistics.contract import Frame, Question, checked_column, whole_number
 from toolkit.statistics.event_changes import (
     AbnormalChanges,
     Around,
@@ -33,6 +29,7 @@ from toolkit.statistics.windows import documents_extent
 _OFFSETS_A_SIDE = 60
 
 
+@described("events.study")
 def study(
     events: Frame,
     values: Frame,
@@ -94,32 +91,7 @@ def study(
     One row per offset, sorted, every ``every_s`` (by default the 60th part of the longer side, in
     steps). Names carry the unit of ``column``, here of a price:
 
-    ===========================  =======  =====  =================================================
-    column                       type     unit   meaning
-    ===========================  =======  =====  =================================================
-    offset_s                     Int64    s      since the start of the path
-    n                            Int64    count  events with a value at this offset
-    n_events                     Int64    count  events given
-    n_overlapping                Int64    count  events left out, as they follow another
-    n_unknown                    Int64    count  events left out, without a first value or controls
-    wait_median_s                Float64  s      from the event to the start of its path, median
-    cluster                      String   none   within what events may depend on each other
-    n_clusters                   Int64    count  clusters of the n events
-    coverage                     Float64  share  n of the events that were not left out
-    step_s                       Int64    s      of the values
-    max_stale_s                  Int64    s      how long a value is used
-    return_mean_log_bps          Float64  bps    mean of the paths
-    return_median_log_bps        Float64  bps    median of the paths
-    return_q25_log_bps           Float64  bps    a quarter of the paths lie below
-    return_q75_log_bps           Float64  bps    a quarter of the paths lie above
-    path_reason                  String   none   empty
-    return_mean_lower_log_bps    Float64  bps    95 % band of the mean, lower end
-    return_mean_upper_log_bps    Float64  bps    95 % band of the mean, upper end
-    return_median_lower_log_bps  Float64  bps    95 % band of the median, lower end
-    return_median_upper_log_bps  Float64  bps    95 % band of the median, upper end
-    band_reason                  String   none   empty, too_few (it needs 20 events), few_clusters
-                                                 (10 of them)
-    ===========================  =======  =====  =================================================
+    {columns}
 
     ``window_start``, ``window_end`` (of the events given), ``method`` and ``params_hash`` are last.
     A band is of each offset by itself: of a whole path that does nothing some offsets lie outside.

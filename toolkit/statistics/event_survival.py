@@ -8,11 +8,13 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from toolkit.columns import described
 from toolkit.errors import InputError
+from toolkit.reasons import Reason
 from toolkit.statistics.clustered_curve import risk_tables, with_clusters
 from toolkit.statistics.clusters import AUTO, checked_cluster_kind
 from toolkit.statistics.conditions import Schema
-from toolkit.statistics.contract import Frame, Reason, first_reason
+from toolkit.statistics.contract import Frame, first_reason
 from toolkit.statistics.event_exposure import Watched
 from toolkit.statistics.life_curve import (
     MIN_ENDED,
@@ -53,6 +55,7 @@ Numbers = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
 
 
+@described("events.survival")
 def survival(
     lives: Frame,
     by: Sequence[str] = (),
@@ -85,42 +88,7 @@ def survival(
 
     There is one row per family and group that has an event, sorted:
 
-    =======================  =======  =====  ===================================================
-    column                   type     unit   meaning
-    =======================  =======  =====  ===================================================
-    family                   String   none   of the events, then the columns ``by``
-    n                        Int64    count  events that touch the window
-    closed                   Int64    count  those that opened and closed
-    open                     Int64    count  those that had not closed when the log was known
-                                             last
-    reopened                 Int64    count  those that opened again, with their close lost
-    orphans                  Int64    count  those whose opening was not seen
-    cut                      Int64    count  those that a gap of the log ended or left out
-    entered_late             Int64    count  lives that opened before the window
-    coverage                 Float64  none   part of the window that is held, fraction
-    cluster                  String   none   within what lives may depend on each other, none
-                                             where each is apart
-    n_clusters               Int64    count  clusters of lives
-    n_lives                  Int64    count  events that were watched
-    n_ended                  Int64    count  those whose close was seen
-    median_life_s            Float64  s      time by which half are over
-    median_life_reason       String   none   empty, censored where the share that lives on never
-                                             falls so far, too_few where at some age before none
-                                             was watched, made_id where no event has an id of the
-                                             service's
-    median_life_lower_s      Float64  s      95 %, lower bound
-    median_life_lower_reason String   none   as median_life_reason, also too_few for less than
-                                             10 ended, few_clusters for less than 10 clusters,
-                                             or a few with most of the lives
-    median_life_upper_s      Float64  s      95 %, upper bound
-    median_life_upper_reason String   none   as the lower one
-    life_q25_s               Float64  s      time by which a quarter are over, with bounds and
-                                             reasons as before, also q75 and q90
-    window_start             Int64    s      as asked of the lifecycles, Unix UTC
-    window_end               Int64    s      itself outside
-    method                   String   none   what computed the row, with its version
-    params_hash              String   none   the same where the same was asked of any window
-    =======================  =======  =====  ===================================================
+    {columns}
 
     Raises
     ------
@@ -188,6 +156,7 @@ def _without_few(name: str) -> list[pl.Expr]:
     ]
 
 
+@described("events.survival_curve")
 def survival_curve(
     lives: Frame,
     by: Sequence[str] = (),
@@ -201,29 +170,7 @@ def survival_curve(
     the scale of log(-log), by Greenwood's variance or that of clusters. There is one row per
     family, group and age at which an event ends, is seen last or comes under watch, sorted:
 
-    ==================  =======  =====  ==========================================================
-    column              type     unit   meaning
-    ==================  =======  =====  ==========================================================
-    family              String   none   of the events, then the columns ``by``
-    life_s              Float64  s      the age
-    n                   Int64    count  events watched just before it (at risk)
-    ended               Int64    count  those that closed at it
-    censored            Int64    count  those that were seen last at it, and had not closed
-    entering            Int64    count  those that come under watch after it
-    survival            Float64  none   share that lives longer, fraction
-    survival_reason     String   none   too_few where at this age or before none was watched
-    survival_lower      Float64  none   95 %, lower bound
-    survival_upper      Float64  none   95 %, upper bound
-    band_reason         String   none   too_few, also before the first end and where all ended,
-                                        few_clusters as in `survival`
-    cluster             String   none   within what lives may depend on each other
-    n_clusters          Int64    count  clusters of lives
-    coverage            Float64  none   part of the window that is held, fraction
-    window_start        Int64    s      as asked of the lifecycles, Unix UTC
-    window_end          Int64    s      itself outside
-    method              String   none   what computed the row, with its version
-    params_hash         String   none   the same where the same was asked of any window
-    ==================  =======  =====  ==========================================================
+    {columns}
 
     Raises
     ------
@@ -281,6 +228,7 @@ def survival_curve(
     )
 
 
+@described("events.log_rank")
 def log_rank(lives: Frame, by: Sequence[str], *, held: pl.DataFrame | None = None) -> pl.DataFrame:
     """Test whether the groups of a family live equally long, by the log-rank test.
 
@@ -289,24 +237,7 @@ def log_rank(lives: Frame, by: Sequence[str], *, held: pl.DataFrame | None = Non
     are left out. Events are taken to be independent: where many end together, differences seem
     surer than they are. One row per family:
 
-    ==================  =======  =====  ==========================================================
-    column              type     unit   meaning
-    ==================  =======  =====  ==========================================================
-    family              String   none   of the events
-    n                   Int64    count  events that were watched
-    n_ended             Int64    count  those whose close was seen
-    n_groups            Int64    count  groups compared
-    coverage            Float64  none   part of the window that is held, fraction
-    chi_square          Float64  none   the statistic
-    freedom             Int64    count  its degrees of freedom
-    p_value             Float64  none   chance of as much difference between equal groups
-    log_rank_reason     String   none   too_few (one group, or less than 10 ended), degenerate
-                                        (no end while two groups were watched)
-    window_start        Int64    s      as asked of the lifecycles, Unix UTC
-    window_end          Int64    s      itself outside
-    method              String   none   what computed the row, with its version
-    params_hash         String   none   the same where the same was asked of any window
-    ==================  =======  =====  ==========================================================
+    {columns}
 
     Raises
     ------

@@ -8,8 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from toolkit.columns import described
 from toolkit.errors import InputError
-from toolkit.statistics.contract import Frame, Reason, first_reason, whole_number
+from toolkit.reasons import Reason
+from toolkit.statistics.contract import Frame, first_reason, whole_number
 from toolkit.statistics.event_buckets import drawn_squares
 from toolkit.statistics.event_exposure import Watched
 from toolkit.statistics.hour_of_week import hour_of_week
@@ -29,6 +31,7 @@ _TRIGGERED = ("triggered_share", "burst_s")
 Counts = npt.NDArray[np.int64]
 
 
+@described("events.clustering")
 def clustering(
     lives: Frame,
     by: Sequence[str] = (),
@@ -55,28 +58,7 @@ def clustering(
     or later by an exponential distribution: see `toolkit.statistics.triggering`. It does not depend
     on ``bucket_s``. There is one row per family and group that has an event, sorted:
 
-    ================  =======  =====  ============================================================
-    column            type     unit   meaning
-    ================  =======  =====  ============================================================
-    family            String   none   of the events, then the columns ``by``
-    n                 Int64    count  openings in the buckets
-    n_buckets         Int64    count  buckets that are held from end to end
-    coverage          Float64  none   part of the window that is held, fraction
-    fano              Float64  none   variance over mean of the counts (ddof 1)
-    fano_apart        Float64  none   its mean over the draws, in which events open apart
-    p_value           Float64  none   chance of as large a factor among the draws, itself counted
-    clustering_reason String   none   empty, too_few (less than 20 events), degenerate (no hour
-                                      with an event has more than one bucket)
-    triggered_share   Float64  none   part of the events that others would have triggered, 0 where
-                                      no width of buckets shows bursts
-    burst_s           Float64  s      time over which bursts die out, by a factor of e
-    triggered_reason  String   none   also too_short: less than 3 days, or bursts of hours, which
-                                      nothing tells from a season. Of burst_s degenerate: no bursts
-    window_start      Int64    s      as asked of the lifecycles, Unix UTC
-    window_end        Int64    s      itself outside
-    method            String   none   what computed the row, with its version
-    params_hash       String   none   the same where the same was asked of any window
-    ================  =======  =====  ============================================================
+    {columns}
 
     Raises
     ------
@@ -187,6 +169,7 @@ def _fano(squares: float, count: int, buckets: int) -> float:
     return float((squares - count * count / buckets) / (buckets - 1) * buckets / count)
 
 
+@described("events.rates_by_hour")
 def rates_by_hour(
     lives: Frame, by: Sequence[str] = (), *, held: pl.DataFrame | None = None
 ) -> pl.DataFrame:
@@ -203,36 +186,7 @@ def rates_by_hour(
 
     There are 168 rows per family and group that has an event, sorted by group and hour:
 
-    =============================  =======  =====  =============================================
-    column                         type     unit   meaning
-    =============================  =======  =====  =============================================
-    family                         String   none   of the events, then the columns ``by``
-    n                              Int64    count  hours of the window that are held
-    coverage                       Float64  none   part of the window that they are, fraction
-    cluster                        String   none   week: openings of one may depend on each other
-    weekday                        Int64    none   1 Monday to 7 Sunday
-    hour                           Int64    h      0 to 23, UTC
-    weeks                          Int64    count  weeks in which this hour is held
-    events_per_h_mean              Float64  1/h    openings in it, mean over the weeks
-    events_per_h_median            Float64  1/h    median over the weeks
-    events_per_h_std               Float64  1/h    standard deviation between weeks (ddof 1)
-    hour_reason                    String   none   empty, too_few (one week, for the deviation)
-    events_per_h_mean_error        Float64  1/h    standard error of the mean
-    events_per_h_mean_lower        Float64  1/h    95 %, lower bound
-    events_per_h_mean_upper        Float64  1/h    95 %, upper bound
-    mean_reason                    String   none   empty, too_few (less than 4 weeks, or 24 hours),
-                                                   degenerate, long_memory
-    events_per_h_deviation         Float64  1/h    mean less that of each week
-    events_per_h_deviation_error   Float64  1/h    standard error of the deviation
-    events_per_h_deviation_lower   Float64  1/h    95 %, lower bound
-    events_per_h_deviation_upper   Float64  1/h    95 %, upper bound
-    differs                        Boolean  none   0 is outside the bounds of the deviation
-    deviation_reason               String   none   empty, too_few (less than 4 weeks), degenerate
-    window_start                   Int64    s      as asked of the lifecycles, Unix UTC
-    window_end                     Int64    s      itself outside
-    method                         String   none   what computed the row, with its version
-    params_hash                    String   none   the same where the same was asked of any window
-    =============================  =======  =====  =============================================
+    {columns}
 
     Raises
     ------

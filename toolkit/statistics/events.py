@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import polars as pl
 
+from toolkit.columns import described
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
 from toolkit.market import When
@@ -174,6 +175,7 @@ def event_lifecycles(
     return found.with_columns(pl.when(pl.col("t_open").is_not_null()).then("size"))
 
 
+@described("events.lifecycles")
 def lifecycles(
     frame: Frame,
     start: When | None = None,
@@ -219,41 +221,7 @@ def lifecycles(
     The rows with a duration are those of a survival curve. Orphans are not among
     them. Rows are sorted by family, key and time.
 
-    ==================  =======  =====  ==========================================================
-    column              type     unit   meaning
-    ==================  =======  =====  ==========================================================
-    family              String   none   as given
-    event_id            given    none   the key, as given, as many columns as asked
-    t_open              Int64    s      when it opened, Unix UTC
-    t_close             Int64    s      when it closed, Unix UTC
-    duration_s          Float64  s      from opening to close, or to where it is censored
-    entry_s             Float64  s      how old it was when the window began, 0 where it opened
-                                        later: a longer life was more likely to be seen, and
-                                        survival curves watch it from that age on
-    observed            Int64    count  1 where duration_s ends in a close, 0 where it is censored
-    kind                String   none   closed, open, reopened, orphan_close, orphan_update
-    lifecycle_reason    String   none   why one of the above is null: censored, truncated,
-                                        clock_skew (the close came after the opening and is
-                                        stamped up to 60 s before it: there is no duration),
-                                        made_id (the service sends no id, and which close belongs to
-                                        which opening is a guess: there is no duration)
-    zero_duration       Boolean  none   opened and over at one time: duration_s is half of what the
-                                        times resolve (1 ms, 1 s without ts_ms)
-    n                   Int64    count  documents, without duplicates
-    n_updates           Int64    count  documents that neither open nor close
-    n_duplicates        Int64    count  documents that were dropped
-    n_ts_differs        Int64    count  documents with a ts_ms over 1 s from their ts, which is
-                                        then not used
-    n_unknown           Int64    count  documents of no known word
-    unknown_types       String   none   their event types, "" where there is none
-    peak                Float64  given  the magnitude furthest from 0, with its sign
-    peak_reason         String   none   empty (no magnitude asked for, or none a number)
-    known_until         Int64    s      where open ones are censored, Unix UTC
-    window_start        Int64    s      as asked, Unix UTC
-    window_end          Int64    s      as asked, Unix UTC, itself outside
-    method              String   none   what computed the row, with its version
-    params_hash         String   none   the same where the same was asked of any window
-    ==================  =======  =====  ==========================================================
+    {columns}
 
     Raises
     ------

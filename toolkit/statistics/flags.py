@@ -9,11 +9,12 @@ from functools import cache
 
 import polars as pl
 
+from toolkit.columns import described
 from toolkit.market import When
+from toolkit.reasons import Reason
 from toolkit.statistics.contract import (
     Frame,
     Question,
-    Reason,
     checked_columns,
     checked_frame,
     collected,
@@ -89,6 +90,7 @@ class _Thresholds:
 _USUAL = _Thresholds()
 
 
+@described("quality.flags")
 def flags(
     frame: Frame,
     start: When | None = None,
@@ -141,66 +143,7 @@ def flags(
     One row per trajectory, sorted by it, with the columns of `coverage` before these. A first time
     is null where there is no example. A pair's thresholds are part of ``params_hash``:
 
-    ============================  =======  ========  ==============================================
-    column                        type     unit      meaning
-    ============================  =======  ========  ==============================================
-    flags                         String   none      names of the flags that are true, "" for none
-    rows_of_both                  Int64    count     observations with both prices
-    stale_buy                     Boolean  none      the leg does not move while the other does
-    stale_buy_runs                Int64    count     stretches in which the leg is stale
-    stale_buy_share               Float64  fraction  observations in them over rows_of_both
-    stale_buy_longest_s           Int64    s         longest of them, 0 for none
-    stale_buy_first_ts            Int64    s         begin of the first of them
-    stale_sell                    Boolean  none      the same of the sell leg
-    stale_sell_runs               Int64    count
-    stale_sell_share              Float64  fraction
-    stale_sell_longest_s          Int64    s
-    stale_sell_first_ts           Int64    s
-    stale_reason                  String   none      empty, missing_leg
-    repeated_buy                  Boolean  none      most of the leg's closes repeat another
-    repeated_buy_n                Int64    count     closes equal to that of one step before
-    repeated_buy_share            Float64  fraction  these over all closes one step after another
-    repeated_buy_first_ts         Int64    s         time of the first of them
-    repeated_sell                 Boolean  none      the same of the sell leg
-    repeated_sell_n               Int64    count
-    repeated_sell_share           Float64  fraction
-    repeated_sell_first_ts        Int64    s
-    repeated_reason               String   none      empty, missing_leg, too_few
-    levels_apart                  Boolean  none      the prices are far apart most of the time
-    levels_apart_n                Int64    count     observations beyond, near no power of ten
-    levels_apart_share            Float64  fraction  these over n
-    levels_apart_first_ts         Int64    s         time of the first of them
-    power_of_ten                  Boolean  none      their ratio is near a power of ten
-    power_of_ten_n                Int64    count     observations near a power of ten
-    power_of_ten_share            Float64  fraction  these over n
-    power_of_ten_first_ts         Int64    s         time of the first of them
-    power_of_ten_exponent         Int64    none      commonest k: the sell price is near 10^k times
-                                                     the buy price. Null where power_of_ten_n is 0
-    level_break                   Boolean  none      their ratio changes by a power of ten
-    level_break_n                 Int64    count     observations in which it does
-    level_break_first_ts          Int64    s         time of the first of them
-    sentinel_price                Boolean  none      a price stands for none
-    sentinel_price_n              Int64    count     observations with such a price
-    sentinel_price_first_ts       Int64    s         time of the first of them
-    more_than_expected            Boolean  none      n is above n_expected
-    levels_reason                 String   none      empty
-    service_differs               Boolean  none      the service's spread is not that of the legs
-    service_compared              Int64    count     observations with both prices and spread_pct
-    service_differs_n             Int64    count     these that differ
-    service_differs_share         Float64  fraction  these over service_compared
-    service_differs_largest_bps   Float64  bps       largest difference of spread_bps
-    service_differs_first_ts      Int64    s         time of the first that differs
-    service_reason                String   none      empty (also where nothing can be compared)
-    clock_shift                   Boolean  none      the returns agree best at another lag
-    clock_shift_steps             Int64    steps     lag of the peak. Positive: the sell leg is late
-    clock_shift_correlation       Float64  none      correlation of the returns there
-    clock_shift_correlation_at_0  Float64  none      the same at lag 0
-    clock_shift_reason            String   none      empty, missing_leg, too_few, degenerate
-    late_s                        Float64  s         how much later one leg is known than the other
-    stale_sd_log_bps              Float64  bps       standard deviation of the log spread from that
-    within_stale_sd_share         Float64  fraction  observations within twice that, over n
-    stale_sd_reason               String   none      empty, missing_leg, too_few
-    ============================  =======  ========  ==============================================
+    {columns}
 
     Raises
     ------

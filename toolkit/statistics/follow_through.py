@@ -8,13 +8,15 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
+from toolkit.columns import described
 from toolkit.errors import InputError
+from toolkit.reasons import Reason
 from toolkit.statistics.cluster_bootstrap import (
     cluster_band,
     cluster_share_interval,
     no_band_reason,
 )
-from toolkit.statistics.contract import Frame, Question, Reason, checked_column, whole_number
+from toolkit.statistics.contract import Frame, Question, checked_column, whole_number
 from toolkit.statistics.event_changes import Around, Changes, in_bps
 from toolkit.statistics.event_paths import (
     Flags,
@@ -60,6 +62,7 @@ _FROM_DETECTION = {
 """The names of the figures of paths that start at the event."""
 
 
+@described("events.follow_through")
 def follow_through(
     events: Frame,
     values: Frame,
@@ -96,36 +99,7 @@ def follow_through(
 
     One row per group of the events' columns ``by`` and horizon, sorted:
 
-    ===========================  =======  ========  ==============================================
-    column                       type     unit      meaning
-    ===========================  =======  ========  ==============================================
-    horizon_s                    Int64    s         since the start of the path
-    n                            Int64    count     events with a price at the start and then
-    n_events                     Int64    count     events given
-    n_overlapping                Int64    count     events left out, as they follow another
-    cluster                      String   none      within what events may depend on each other
-    n_clusters                   Int64    count     clusters of the n events
-    run_up_median_log_bps        Float64  bps       from ``before_s`` before to the start
-    return_median_log_bps        Float64  bps       from the start to the horizon
-    return_q25_log_bps           Float64  bps       a quarter lies below
-    return_q75_log_bps           Float64  bps       a quarter lies above
-    highest_median_log_bps       Float64  bps       the furthest on the event's way, up to then
-    lowest_median_log_bps        Float64  bps       the furthest against it
-    went_on_share                Float64  fraction  events with a return above 0
-    path_reason                  String   none      empty
-    return_median_lower_log_bps  Float64  bps       95 % band of the median, lower end
-    return_median_upper_log_bps  Float64  bps       the upper end
-    went_on_lower                Float64  fraction  95 % interval of the share, exact where
-                                                    clusters do not widen it
-    went_on_upper                Float64  fraction  the upper end
-    band_reason                  String   none      empty, too_few (it needs 20 events),
-                                                    few_clusters (10 of them)
-    n_retraced                   Int64    count     events with a share retraced
-    retraced_median              Float64  fraction  median share retraced
-    retraced_q25                 Float64  fraction  a quarter lies below
-    retraced_q75                 Float64  fraction  a quarter lies above
-    retraced_reason              String   none      empty
-    ===========================  =======  ========  ==============================================
+    {columns}
 
     ``window_start``, ``window_end`` (of the events given), ``method`` and ``params_hash`` are last.
 

@@ -50,6 +50,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from toolkit.columns import described
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
 from toolkit.market import When
@@ -117,6 +118,7 @@ def settled_window(first_ts: int, last_ts: int, step_s: int | None) -> Interval:
     return Interval(first_ts - (step_s or 1), last_ts)
 
 
+@described("funding.intervals")
 def intervals(frame: Frame) -> pl.DataFrame:
     """List every settlement of every leg with the interval it accrued over. Spot legs have none.
 
@@ -128,29 +130,7 @@ def intervals(frame: Frame) -> pl.DataFrame:
     looks one settlement ahead, so that the interval of the newest may yet change. Rows that are
     rates in force are left out.
 
-    ===============  =======  ========  ========================================================
-    column           type     unit      meaning
-    ===============  =======  ========  ========================================================
-    trajectory       given    none      key of the trajectory
-    leg              String   none      buy or sell
-    ts               Int64    s         the settlement, Unix UTC, to the minute
-    rate             Float64  fraction  settled at ts
-    declared_hours   Float64  h         as given, null where not declared
-    elapsed_hours    Float64  h         since the leg's settlement before
-    missed           Int64    count     settlements that are missing between the two
-    elapsed_reason   String   none      too_few (none before, or the interval is not known),
-                                        dense_rows (perhaps no settlement)
-    interval_hours   Float64  h         what the rate accrued over
-    rate_per_hour    Float64  fraction  rate / interval_hours
-    funding_apr_pct  Float64  percent   a year of 8760 h at that rate, simple
-    interval_reason  String   none      too_few (neither declared nor shown by settlements so far),
-                                        dense_rows (perhaps no settlement)
-    changed          Boolean  none      the interval is not that of the settlement before
-    interval_flag    String   none      declared_differs, missed, early (settled before the interval
-                                        was over). The first that holds, null for none
-    n_duplicates     Int64    count     rows left out as they are this settlement sent again
-    rate_flag        String   none      rate_above_5_pct (per interval), null for none
-    ===============  =======  ========  ========================================================
+    {columns}
 
     >>> hours = [0, 8, 16, 20, 24, 25, 26, 28]
     >>> frame = pl.DataFrame(
@@ -172,6 +152,7 @@ def intervals(frame: Frame) -> pl.DataFrame:
     return settlements(frame).rows.drop("leg_number")
 
 
+@described("funding.carry")
 def carry(
     frame: Frame,
     start: When | None = None,
@@ -189,24 +170,7 @@ def carry(
     counts: see `summary`, whose ``funding_bps`` is the last of this one. Basis is as there, up to
     the row's time. With ``funding_only`` there is no column from basis_bps to prices_lack.
 
-    ==============  =======  ====  =============================================================
-    column          type     unit  meaning
-    ==============  =======  ====  =============================================================
-    trajectory      given    none  key of the trajectory
-    ts              Int64    s     the settlement, Unix UTC, to the minute
-    payment_bps     Float64  bps   received then, of the notional of one leg, negative where paid
-    funding_bps     Float64  bps   received since start
-    funding_reason  String   none  as of `summary`
-    basis_bps       Float64  bps   gained from prices since start
-    basis_reason    String   none  missing_price (at the opening, or at ts)
-    carry_bps       Float64  bps   both
-    carry_reason    String   none  as funding_reason, missing_price
-    prices_lack     String   none  what loads the prices, null where none lacks
-    window_start    Int64    s     as asked, Unix UTC, itself outside
-    window_end      Int64    s     as asked, Unix UTC, itself inside
-    method          String   none  what computed the row, with its version
-    params_hash     String   none  the same where the same was asked of any window
-    ==============  =======  ====  =============================================================
+    {columns}
 
     >>> key = "A_B:X.spot:Y.futures"
     >>> frame = pl.DataFrame(
@@ -253,6 +217,7 @@ def carry(
     return rows.select(*names, *question.columns)
 
 
+@described("funding.summary")
 def summary(
     frame: Frame,
     start: When | None = None,
@@ -287,48 +252,7 @@ def summary(
       other times is another question: `holdings` and `by_hour` have intervals for that.
     - With ``funding_only`` there is no column from basis_bps to prices_lack.
 
-    ======================  =======  ========  ==================================================
-    column                  type     unit      meaning
-    ======================  =======  ========  ==================================================
-    trajectory              given    none      key of the trajectory
-    n                       Int64    count     times at which a leg settled in the window
-    n_buy                   Int64    count     settlements of the buy leg, 0 for spot
-    n_sell                  Int64    count     settlements of the sell leg, 0 for spot
-    n_missed                Int64    count     settlements of both that are missing between others
-    n_early                 Int64    count     settlements before their interval was over, both legs
-    n_changed               Int64    count     changes of interval, both legs
-    n_declared_differs      Int64    count     settlements with another interval than declared
-    n_in_force              Int64    count     rows in the window that are no settlements but rates
-                                               in force, both legs
-    n_duplicates            Int64    count     rows in the window that are a settlement sent again,
-                                               both legs: each settlement counts once
-    buy_coverage            Float64  fraction  settlements present over expected, 1 for spot
-    sell_coverage           Float64  fraction  likewise
-    coverage                Float64  fraction  the same of both legs at once: the time both cover
-    t_first                 Int64    s         first settlement in the window, Unix UTC
-    t_last                  Int64    s         last settlement in the window, Unix UTC
-    settlements_reason      String   none      empty (n = 0)
-    implausible             String   none      rate_above_5_pct, "" for none: a rate beyond 5 % per
-                                               interval is perhaps in the quote per contract
-    implausible_n           Int64    count     settlements with such a rate, both legs
-    buy_funding_bps         Float64  bps       received on the buy leg: minus its rates
-    sell_funding_bps        Float64  bps       received on the sell leg: its rates
-    funding_bps             Float64  bps       received on both, of the notional of one leg
-    funding_reason          String   none      empty (nothing is known in the window), missing_leg
-                                               (of one leg nothing is known), dense_rows (some rows
-                                               are perhaps no settlements), low_coverage
-    funding_apr_pct         Float64  percent   mean rate per hour, sell less buy, times 8760 h
-    funding_apr_reason      String   none      as funding_reason, also empty where n = 0
-    basis_bps               Float64  bps       gained from prices: the fall of the log spread
-    basis_reason            String   none      missing_price (at the opening or the close)
-    carry_bps               Float64  bps       funding_bps + basis_bps
-    carry_reason            String   none      as funding_reason, missing_price
-    prices_lack             String   none      what loads the prices, null where none lacks
-    window_start            Int64    s         as asked, Unix UTC, itself outside
-    window_end              Int64    s         as asked, Unix UTC, itself inside
-    method                  String   none      what computed the row, with its version
-    params_hash             String   none      the same where the same was asked of any window
-    ======================  =======  ========  ==================================================
+    {columns}
 
     >>> frame = pl.DataFrame(
     ...     {

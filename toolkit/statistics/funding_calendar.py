@@ -6,10 +6,12 @@ from typing import NamedTuple
 
 import polars as pl
 
+from toolkit.columns import described
 from toolkit.intervals import Interval
 from toolkit.market import When
+from toolkit.reasons import Reason
 from toolkit.statistics.buckets import bucket_length, mean_rates, whole_buckets
-from toolkit.statistics.contract import Frame, Question, Reason, first_reason
+from toolkit.statistics.contract import Frame, Question, first_reason
 from toolkit.statistics.funding_memory import funding_memories
 from toolkit.statistics.long_run import FEWEST_VALUES, moments_of, with_ends
 from toolkit.statistics.settlements import settlements
@@ -23,6 +25,7 @@ _MONDAY_S = 4 * _DAY_S  # 1970-01-05 was the first Monday
 _SAME = 1e-12
 
 
+@described("funding.heatmap")
 def heatmap(
     frame: Frame,
     start: When | None = None,
@@ -37,19 +40,7 @@ def heatmap(
     cover, which may be a small part of the bucket: ``coverage`` is that part. Of one leg alone ask
     for ``heatmap(legs(frame))``.
 
-    ================  =======  ========  =======================================================
-    column            type     unit      meaning
-    ================  =======  ========  =======================================================
-    trajectory        given    none      key of the trajectory
-    ts                Int64    s         where the bucket begins, Unix UTC
-    coverage          Float64  fraction  of the bucket that both legs cover
-    funding_apr_pct   Float64  percent   mean rate, sell less buy, a year of it, simple
-    heatmap_reason    String   none      empty (nothing is known)
-    window_start      Int64    s         as asked, Unix UTC
-    window_end        Int64    s         as asked, Unix UTC
-    method            String   none      what computed the row, with its version
-    params_hash       String   none      the same where the same was asked of any window
-    ================  =======  ========  =======================================================
+    {columns}
 
     It raises `InputError` as `toolkit.statistics.funding.summary`, and for a bucket that neither
     divides a day nor is a number of days.
@@ -83,6 +74,7 @@ def heatmap(
     )
 
 
+@described("funding.by_hour")
 def by_hour(frame: Frame, start: When | None = None, end: When | None = None) -> pl.DataFrame:
     """Average the funding of each trajectory by hour of the day in UTC, with 95 % intervals.
 
@@ -97,25 +89,7 @@ def by_hour(frame: Frame, start: When | None = None, end: When | None = None) ->
     Where funding remembers more than the window, as it often does, the mean of an hour has no
     interval, for ``long_memory``: see `holdings`.
 
-    ================  =======  ========  =======================================================
-    column            type     unit      meaning
-    ================  =======  ========  =======================================================
-    trajectory        given    none      key of the trajectory
-    hour              Int64    h         0 to 23, UTC
-    n                 Int64    count     weeks in which it is known
-    coverage          Float64  fraction  of these hours in the window, the part both legs cover
-    funding_apr_pct   Float64  percent   mean over the weeks, a year of it, simple
-    mean_reason       String   none      empty (nothing is known)
-    error_apr_pct     Float64  percent   standard error of the mean
-    lower_apr_pct     Float64  percent   95 %, lower bound
-    upper_apr_pct     Float64  percent   95 %, upper bound
-    error_reason      String   none      too_few (fewer than 4 weeks, or than 24 settlements),
-                                         degenerate, long_memory
-    window_start      Int64    s         as asked, Unix UTC
-    window_end        Int64    s         as asked, Unix UTC
-    method            String   none      what computed the row, with its version
-    params_hash       String   none      the same where the same was asked of any window
-    ================  =======  ========  =======================================================
+    {columns}
 
     >>> ts = [28800 * k for k in range(1, 106)]
     >>> frame = pl.DataFrame({"trajectory": ["a"] * 105, "ts": ts}).with_columns(
@@ -177,7 +151,8 @@ def _profile(frame: Frame, start: When | None, end: When | None, cells: _Cells) 
         *moments_of("mean", apr, weekly["week"].n_unique()),
         flat.alias("flat"),
     )
-    of_memory = pl.DataFrame(reasons, schema_overrides={"memory": pl.String})
+    key = means.schema["trajectory"]
+    of_memory = pl.DataFrame(reasons, schema={"trajectory": key, "memory": pl.String})
     numbers = range(cells.first, cells.first + cells.per_round)
     grid = pl.DataFrame({cells.name: numbers}, schema={cells.name: pl.Int64})
     return (

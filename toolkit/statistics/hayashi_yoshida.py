@@ -8,13 +8,14 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
+from toolkit.columns import described
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
 from toolkit.market import When
+from toolkit.reasons import Reason
 from toolkit.statistics.contract import (
     Frame,
     Question,
-    Reason,
     checked_times,
     checked_types,
     first_reason,
@@ -26,6 +27,7 @@ from toolkit.statistics.windows import documents_extent, window_of
 _LEAST = 100
 
 
+@described("spread.hayashi_yoshida")
 def hayashi_yoshida(
     buy: Frame,
     sell: Frame,
@@ -45,21 +47,7 @@ def hayashi_yoshida(
 
     One row per lag, sorted by it:
 
-    ===================  =======  =====  =======================================================
-    column               type     unit   meaning
-    ===================  =======  =====  =======================================================
-    lag_s                Int64    s      as asked
-    buy_n                Int64    count  prices of the buy leg in the window
-    sell_n               Int64    count  prices of the sell leg in the window
-    covariance           Float64  none   of the log returns, summed over the window
-    correlation          Float64  none   covariance over the root of both sums of squares. Of few
-                                         returns it can be beyond 1
-    correlation_reason   String   none   empty, too_few (less than 100 prices), degenerate
-    window_start         Int64    s      as asked, Unix UTC
-    window_end           Int64    s      as asked, Unix UTC, itself outside
-    method               String   none   what computed the row, with its version
-    params_hash          String   none   the same where the same was asked of any window
-    ===================  =======  =====  =======================================================
+    {columns}
 
     Raises
     ------

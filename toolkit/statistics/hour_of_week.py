@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from toolkit.columns import described
 from toolkit.market import When
+from toolkit.reasons import Reason
 from toolkit.statistics.contract import (
     Frame,
     Question,
-    Reason,
     collected,
     column_for,
     first_reason,
@@ -48,6 +49,7 @@ _CELL = (
 )
 
 
+@described("spread.hour_of_week")
 def hour_of_week(
     frame: Frame,
     start: When | None = None,
@@ -81,29 +83,7 @@ def hour_of_week(
     `coverage` of its trajectory, and these before ``window_start``. Names carry the unit of
     ``column``, here of ``spread_log_bps``:
 
-    =============================  =======  =====  =============================================
-    column                         type     unit   meaning
-    =============================  =======  =====  =============================================
-    weekday                        Int64    none   1 Monday to 7 Sunday
-    hour                           Int64    h      0 to 23, UTC
-    hour_n                         Int64    count  observations in this hour of all weeks
-    weeks                          Int64    count  weeks with an observation in it
-    spread_mean_log_bps            Float64  bps    mean over the weeks
-    spread_median_log_bps          Float64  bps    median over the weeks
-    spread_std_log_bps             Float64  bps    standard deviation between weeks (ddof 1)
-    hour_reason                    String   none   empty, too_few (one week, for the deviation)
-    spread_mean_error_log_bps      Float64  bps    standard error of the mean
-    spread_mean_lower_log_bps      Float64  bps    95 %, lower bound
-    spread_mean_upper_log_bps      Float64  bps    95 %, upper bound
-    mean_reason                    String   none   empty, too_few (less than 4 weeks, or 24 hours),
-                                                   degenerate, long_memory
-    spread_deviation_log_bps       Float64  bps    mean less that of each week
-    spread_deviation_error_log_bps Float64  bps    standard error of the deviation
-    spread_deviation_lower_log_bps Float64  bps    95 %, lower bound
-    spread_deviation_upper_log_bps Float64  bps    95 %, upper bound
-    differs                        Boolean  none   0 is outside the bounds of the deviation
-    deviation_reason               String   none   empty, too_few (less than 4 weeks), degenerate
-    =============================  =======  =====  =============================================
+    {columns}
 
     Raises
     ------

@@ -29,14 +29,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from toolkit.statistics.contract import (
-    Frame,
-    Question,
-    Reason,
-    checked_frame,
-    collected,
-    first_reason,
-)
+from toolkit.reasons import Reason
+from toolkit.statistics.contract import Frame, Question, checked_frame, collected, first_reason
 from toolkit.statistics.observations import observed_chunks
 
 

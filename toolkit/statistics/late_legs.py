@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from toolkit.statistics.contract import Reason
+from toolkit.reasons import Reason
 from toolkit.statistics.stale_legs import LEGS
 
 APART = "apart_s"

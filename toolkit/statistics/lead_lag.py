@@ -14,12 +14,13 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
+from toolkit.columns import described
 from toolkit.errors import InputError
 from toolkit.market import When
+from toolkit.reasons import Reason
 from toolkit.statistics.contract import (
     Frame,
     Question,
-    Reason,
     checked_columns,
     first_reason,
     unfolded,
@@ -47,6 +48,7 @@ _LISTS = ("pairs", "correlation", "null_band")
 _TWO_SIDED_95 = 1.959963984540054
 
 
+@described("spread.lead_lag")
 def lead_lag(
     frame: Frame,
     start: When | None = None,
@@ -76,22 +78,7 @@ def lead_lag(
     One row per trajectory, with the columns of `coverage` before these. An observation is a row in
     which both prices are finite and above 0:
 
-    =====================  =======  =====  =====================================================
-    column                 type     unit   meaning
-    =====================  =======  =====  =====================================================
-    returns_n              Int64    count  returns, each of both legs
-    peak_lag_s             Int64    s      lag of the peak. Positive: the buy leg leads
-    peak_correlation       Float64  none   correlation there
-    null_band              Float64  none   95 % of the largest in size, without any relation
-    beyond_band            Boolean  none   the peak is beyond it: the lag means something
-    correlation_at_0       Float64  none   correlation at lag 0
-    lead_lag_ratio         Float64  none   see above
-    lead_lag_reason        String   none   empty, too_few, degenerate
-    gonzalo_granger_share  Float64  share  part of the common price that the buy leg's news makes
-    hasbrouck_lower_share  Float64  share  information share of the buy leg, lower bound
-    hasbrouck_upper_share  Float64  share  its upper bound
-    discovery_reason       String   none   empty, step_too_coarse, too_few, degenerate
-    =====================  =======  =====  =====================================================
+    {columns}
 
     Raises
     ------
@@ -132,6 +119,7 @@ def lead_lag(
     return measure(_prices(frame), question, legs)
 
 
+@described("spread.cross_correlation")
 def cross_correlation(
     frame: Frame,
     start: When | None = None,
@@ -146,15 +134,7 @@ def cross_correlation(
     There are 2 L + 1 rows per trajectory, sorted by trajectory and lag, each with the columns of
     `coverage` of its trajectory before these:
 
-    ===================  =======  =====  =======================================================
-    column               type     unit   meaning
-    ===================  =======  =====  =======================================================
-    lag_s                Int64    s      positive: the sell leg's return is the later
-    pairs                Int64    count  pairs of returns
-    correlation          Float64  none   over these pairs
-    null_band            Float64  none   95 % of this correlation in size, without any relation
-    correlation_reason   String   none   empty, too_few, degenerate
-    ===================  =======  =====  =======================================================
+    {columns}
 
     Raises
     ------

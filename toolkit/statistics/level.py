@@ -11,7 +11,8 @@ from typing import Any
 
 import polars as pl
 
-from toolkit.statistics.contract import Reason
+from toolkit.columns import described
+from toolkit.reasons import Reason
 from toolkit.statistics.episodes import episodes, level_words, time_above
 from toolkit.statistics.fee_table import NOTIONAL, FeeModel, Style
 from toolkit.statistics.net_episodes import net_episodes
@@ -56,6 +57,7 @@ class Level:
         either = self.absolute if self.fees is None else self.style != "transfer"
         return (1, -1) if either else (1,)
 
+    @described("level.measure")
     def measure(
         self, rows: pl.DataFrame, start: int, end: int, *, step_s: int | None = None
     ) -> pl.DataFrame:
@@ -64,17 +66,7 @@ class Level:
         ``rows``, ``start`` and ``end`` (s) are as in `toolkit.statistics.spread`. One row per
         trajectory, sorted by it:
 
-        ================  =======  ========  ===================================================
-        column            type     unit      meaning
-        ================  =======  ========  ===================================================
-        trajectory        String   none      key of the trajectory
-        level_share       Float64  fraction  of the time observed, with fees of that in which the
-                                             cost is known
-        level_reason      String   none      empty, too_few (the step is not known), unknown_fee
-        level_begun       Int64    count     episodes whose beginning was seen
-        level_per_day     Float64  per day   these over the days observed
-        per_day_reason    String   none      as level_reason
-        ================  =======  ========  ===================================================
+        {columns}
 
         >>> rows = pl.DataFrame({"trajectory": ["A_B:X.spot:Y.spot"] * 4, "ts": [0, 60, 120, 180],
         ...     "spread_log_bps": [0.0, 30.0, -30.0, 0.0]})

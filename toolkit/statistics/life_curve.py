@@ -8,7 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from toolkit.statistics.contract import Reason, first_reason
+from toolkit.columns import described
+from toolkit.reasons import Reason
+from toolkit.statistics.contract import first_reason
 
 MIN_ENDED = 10
 """Fewer lives that ended than this, and the median has no interval."""
@@ -20,6 +22,7 @@ _SOME_ROWS = 100_000
 _BITS = 1e-12  # a product of fractions misses one half by a few bits
 
 
+@described("life_curve.life_curve")
 def life_curve(lives: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     """Compute the share that lives on at each age, by Kaplan and Meier, of each group.
 
@@ -30,19 +33,7 @@ def life_curve(lives: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     watched after that age: an event that comes under watch at the age at which another ends is not
     among those watched there. One that ends at its own ``entry_s`` is not watched at all.
 
-    ===========  =======  =====  ===============================================================
-    column       type     unit   meaning
-    ===========  =======  =====  ===============================================================
-    duration_s   Float64  s      the age
-    ended        Int64    count  events that ended at it
-    leaving      Int64    count  those, and events that were seen last at it
-    entering     Int64    count  events that come under watch after it, without those from age 0
-    at_risk      Int64    count  events watched just before it
-    share        Float64  none   the share that lives on after it, fraction
-    log_error    Float64  none   standard error of the logarithm of the share, by Greenwood
-    broken       Boolean  none   the share is not that of all: at this age or before none was
-                                 watched, or all that were ended and others live longer
-    ===========  =======  =====  ===============================================================
+    {columns}
 
     Examples
     --------

@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from toolkit.statistics.contract import Reason
+from toolkit.reasons import Reason
 from toolkit.statistics.products import product
 from toolkit.statistics.student import two_sided_95_between
 

@@ -6,10 +6,11 @@ from collections.abc import Iterable
 
 import polars as pl
 
+from toolkit.columns import described
 from toolkit.errors import InputError
+from toolkit.reasons import Reason
 from toolkit.statistics.contract import (
     Frame,
-    Reason,
     checked_columns,
     checked_types,
     collected,
@@ -24,6 +25,7 @@ MULTIPLES = {"": 1.0, "_at_half_cost": 0.5, "_at_twice_cost": 2.0}
 """How much of the cost is taken off, by what the name of a figure has for it."""
 
 
+@described("fees.net_edge")
 def net_edge(
     frame: Frame,
     fees: FeeModel,
@@ -39,22 +41,7 @@ def net_edge(
     `gross_bps`, the cost as of `FeeModel.round_trip_bps`, at the row's time. A LazyFrame is
     collected. This is arithmetic on a price that was seen, not a promise of a fill.
 
-    =====================  =======  ====  =====================================================
-    column                 type     unit  meaning
-    =====================  =======  ====  =====================================================
-    gross_bps              Float64  bps   what the spread pays before costs
-    breakeven_bps          Float64  bps   cost per fill at which nothing is left: gross over 4 fills
-                                          (2 of prefunded and transfer), whatever the fees are
-    gross_reason           String   none  empty (no spread in the row)
-    cost_bps               Float64  bps   see `FeeModel.round_trip_bps`
-    cost_reason            String   none  unknown_fee
-    edge_bps               Float64  bps   gross_bps - cost_bps
-    edge_at_half_cost_bps  Float64  bps   gross_bps - cost_bps / 2
-    edge_at_twice_cost_bps Float64  bps   gross_bps - 2 cost_bps
-    edge_reason            String   none  empty, unknown_fee
-    fee_model              String   none  the table's name, which marks values that are examples
-    fee_model_hash         String   none  the same where the table is the same
-    =====================  =======  ====  =====================================================
+    {columns}
 
     Raises
     ------

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import polars as pl
 
+from toolkit.columns import described
 from toolkit.errors import InputError
 from toolkit.market import When
-from toolkit.statistics.contract import (
-    Frame,
-    Question,
-    Reason,
-    checked_types,
-    first_reason,
-    real_number,
-)
+from toolkit.reasons import Reason
+from toolkit.statistics.contract import Frame, Question, checked_types, first_reason, real_number
 from toolkit.statistics.definition import holding
 from toolkit.statistics.episodes import stretches
 from toolkit.statistics.fee_table import NOTIONAL, FeeModel, Style, check_asked, check_held_style
@@ -25,6 +20,7 @@ from toolkit.statistics.windows import window_of
 _COUNTS = {"n_lives": "begun", "n_ended": "ended"}
 
 
+@described("spread.net_episodes")
 def net_episodes(
     frame: Frame,
     start: When | None = None,
@@ -51,35 +47,7 @@ def net_episodes(
 
     One row per trajectory, with the columns of `coverage` before these:
 
-    ====================  =======  ======  =====================================================
-    column                type     unit    meaning
-    ====================  =======  ======  =====================================================
-    net_n                 Int64    count   observations with a known cost
-    cost_lowest_bps       Float64  bps     lowest cost of an observation
-    cost_highest_bps      Float64  bps     highest cost of an observation
-    cost_reason           String   none    empty, unknown_fee
-    net_episodes          Int64    count   episodes
-    net_duration_s        Int64    s       time in them, as far as seen, summed
-    net_area_bps_h        Float64  bps h   net times the hours that each observation holds, summed
-    net_entry_bps         Float64  bps     net of each episode's first observation, summed: what
-                                           one round trip an episode pays that is entered there
-                                           and left at a spread of 0
-    net_peak_bps          Float64  bps     largest net in an episode, null without one
-    net_episodes_reason   String   none    empty, unknown_fee, too_few (no episode)
-    truncated             Int64    count   episodes whose beginning was not seen
-    begun                 Int64    count   the other episodes
-    ended                 Int64    count   those whose end was seen too
-    life_median_s         Float64  s       time by which half are over
-    life_median_reason    String   none    empty, too_few (none begun), censored
-    life_q25_s            Float64  s       time by which a quarter are over, each with a reason
-                                           like that before, also q75 and q90
-    life_lower_s          Float64  s       95 % interval of the median
-    life_lower_reason     String   none    empty, too_few (less than 10 ended), censored
-    life_upper_s          Float64  s       the upper bound
-    life_upper_reason     String   none    as before
-    fee_model             String   none    the table's name
-    fee_model_hash        String   none    the same where the table is the same
-    ====================  =======  ======  =====================================================
+    {columns}
 
     Raises
     ------

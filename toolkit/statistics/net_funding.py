@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import polars as pl
 
+from toolkit.columns import described
 from toolkit.errors import InputError
+from toolkit.reasons import Reason
 from toolkit.statistics.carry_marks import FUNDING_ONLY
-from toolkit.statistics.contract import (
-    Frame,
-    Reason,
-    checked_frame,
-    checked_types,
-    collected,
-    first_reason,
-)
+from toolkit.statistics.contract import Frame, checked_frame, checked_types, collected, first_reason
 from toolkit.statistics.fee_table import FILLS, NOTIONAL, FeeModel, Style, check_asked
 from toolkit.statistics.net_edge import MULTIPLES, named_by
 from toolkit.statistics.rates_in_force import HOURS_A_YEAR
@@ -31,6 +26,7 @@ _TYPES = {
 _PRICED = {"basis_bps": "Float64", "carry_bps": "Float64", "carry_reason": "String"}
 
 
+@described("funding.net_summary")
 def net_summary(
     figures: Frame,
     fees: FeeModel,
@@ -47,34 +43,7 @@ def net_summary(
     funding_bps alone, and the figures after cost_lacks have names that begin with
     ``funding_only_``.
 
-    ============================  =======  =======  =============================================
-    column                        type     unit     meaning
-    ============================  =======  =======  =============================================
-    cost_bps                      Float64  bps      cost of the round trip
-    cost_reason                   String   none     unknown_fee
-    cost_lacks                    String   none     what the table lacks, null where nothing
-    net_carry_bps                 Float64  bps      carry_bps - cost_bps
-    net_carry_at_half_cost_bps    Float64  bps      carry_bps - cost_bps / 2
-    net_carry_at_twice_cost_bps   Float64  bps      carry_bps - 2 cost_bps
-    net_carry_reason              String   none     as carry_reason, unknown_fee
-    breakeven_bps                 Float64  bps      fee per fill at which the carry leaves nothing:
-                                                    carry_bps over the fills
-    breakeven_reason              String   none     as carry_reason
-    net_apr_pct                   Float64  percent  funding_apr_pct, and basis less cost, yearly
-    net_apr_at_half_cost_pct      Float64  percent  the same at half the cost
-    net_apr_at_twice_cost_pct     Float64  percent  the same at twice the cost
-    net_apr_reason                String   none     as funding_apr_reason and carry_reason,
-                                                    unknown_fee
-    funding_only_breakeven_days   Float64  days     until funding at funding_apr_pct is the cost.
-                                                    What prices will bring is not in it
-    funding_only_breakeven_days_reason  String  none  as funding_apr_reason, unknown_fee,
-                                                    nothing_left (the rate is 0 or paid, and the
-                                                    cost above 0)
-    style                         String   none     as asked
-    notional                      Float64  quote    as asked
-    fee_model                     String   none     the table's name
-    fee_model_hash                String   none     the same where the table is the same
-    ============================  =======  =======  =============================================
+    {columns}
 
     Raises
     ------

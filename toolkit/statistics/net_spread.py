@@ -8,15 +8,10 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import polars as pl
 
+from toolkit.columns import described
 from toolkit.market import When
-from toolkit.statistics.contract import (
-    Frame,
-    Question,
-    Reason,
-    checked_types,
-    first_reason,
-    real_number,
-)
+from toolkit.reasons import Reason
+from toolkit.statistics.contract import Frame, Question, checked_types, first_reason, real_number
 from toolkit.statistics.definition import holding
 from toolkit.statistics.fee_table import FILLS, NOTIONAL, FeeModel, Style, check_asked
 from toolkit.statistics.kernel import Statistic, measure
@@ -34,6 +29,7 @@ _EMPTY = {Reason.EMPTY: pl.col("n") == 0}
 _UNKNOWN = {Reason.UNKNOWN_FEE: pl.col("net_n").fill_null(0) == 0}
 
 
+@described("spread.net_summary")
 def net_summary(
     frame: Frame,
     start: When | None = None,
@@ -55,57 +51,7 @@ def net_summary(
     cost is not known are in the gross figures alone, and ``net_n`` counts the others. One row per
     trajectory, with the columns of `coverage` before these:
 
-    ===========================  =======  ========  =============================================
-    column                       type     unit      meaning
-    ===========================  =======  ========  =============================================
-    gross_mean_bps               Float64  bps       time-weighted mean of gross
-    gross_q95_bps                Float64  bps       its 95 % quantile (type 7)
-    breakeven_bps                Float64  bps       fee per fill at which the mean leaves nothing:
-                                                    gross_mean_bps over 4 fills, or over 2
-    breakeven_q95_bps            Float64  bps       the same of gross_q95_bps
-    gross_reason                 String   none      empty, too_few (the step is not known)
-    cost_bps                     Float64  bps       cost of the last observation
-    cost_changes                 Int64    count     how often it changed in the window
-    cost_reason                  String   none      empty, unknown_fee
-    cost_lacks                   String   none      what the table lacks, null where nothing
-    net_n                        Int64    count     observations with a known cost
-    net_share                    Float64  fraction  time at which net > 0 over the time observed
-                                                    with a known cost
-    net_share_at_half_cost       Float64  fraction  the same at half the cost
-    net_share_at_twice_cost      Float64  fraction  the same at twice the cost
-    net_share_reason             String   none      empty, unknown_fee, too_few
-    net_mean_bps                 Float64  bps       time-weighted mean of net while it is above 0
-    net_mean_at_half_cost_bps    Float64  bps       the same at half the cost
-    net_mean_at_twice_cost_bps   Float64  bps       the same at twice the cost
-    net_mean_reason              String   none      as net_share_reason, nothing_left
-    net_q05_bps                  Float64  bps       5 % quantile of net, at any time. Also q50, q95
-                                                    and q99, then all at half and at twice the cost
-    net_q50_bps                  Float64  bps
-    net_q95_bps                  Float64  bps
-    net_q99_bps                  Float64  bps
-    net_q05_at_half_cost_bps     Float64  bps
-    net_q50_at_half_cost_bps     Float64  bps
-    net_q95_at_half_cost_bps     Float64  bps
-    net_q99_at_half_cost_bps     Float64  bps
-    net_q05_at_twice_cost_bps    Float64  bps
-    net_q50_at_twice_cost_bps    Float64  bps
-    net_q95_at_twice_cost_bps    Float64  bps
-    net_q99_at_twice_cost_bps    Float64  bps
-    net_quantiles_reason         String   none      empty, unknown_fee
-    edge_mean_bps                Float64  bps       time-weighted mean of net at all times, below 0
-                                                    where the cost is above the gross
-    edge_error_bps               Float64  bps       its standard error, of what is slow in net, see
-                                                    `toolkit.statistics.long_run`
-    edge_p_value                 Float64  none      chance of a mean as high where the true one is
-                                                    0: one-sided, Student's t with 8 degrees
-    edge_reason                  String   none      empty, unknown_fee, too_few (less than 100
-                                                    observations, or of less than half of the
-                                                    steps), degenerate, long_memory
-    style                        String   none      as asked
-    notional                     Float64  quote     as asked
-    fee_model                    String   none      the table's name
-    fee_model_hash               String   none      the same where the table is the same
-    ===========================  =======  ========  =============================================
+    {columns}
 
     Raises
     ------

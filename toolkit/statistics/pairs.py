@@ -6,6 +6,7 @@ import math
 
 import polars as pl
 
+from toolkit.columns import described
 from toolkit.errors import InputError
 from toolkit.market import Pair
 from toolkit.statistics.contract import (
@@ -19,6 +20,7 @@ from toolkit.statistics.definition import with_spread
 from toolkit.statistics.observations import PAIR_HASH, checked_keys
 
 
+@described("spread.pair")
 def pair(
     buy: Frame,
     sell: Frame,
@@ -37,22 +39,7 @@ def pair(
     default a price holds until the leg's next bar is due, so that of equal steps only the same bar
     is joined. Nothing known later is used. Rows are sorted by ts, and without a bar there is none.
 
-    ==============  =======  =====  ==========================================================
-    column          type     unit   meaning
-    ==============  =======  =====  ==========================================================
-    trajectory      String   none   ``pair/BUY/SELL``, and ``/FX``
-    ts              Int64    s      start of the bar
-    buy_price       Float64  quote  of one coin, in the quote of the sell leg, null if stale
-    sell_price      Float64  quote  of one coin, null if stale
-    fx_price        Float64  quote  the FX leg's own price, null if stale. Only with ``fx``
-    buy_age_s       Int64    s      time from when the price was known to the row's end
-    sell_age_s      Int64    s      the same of the sell leg
-    fx_age_s        Int64    s      the same of the FX leg. Only with ``fx``
-    buy_coins       Float64  count  coins in one unit of the leg, by which its price was divided
-    sell_coins      Float64  count  the same of the sell leg
-    pair_hash       String   none   of the FX leg, the coins, ``max_stale_s`` and ``steps_s``
-    spread_log_bps  Float64  bps    as `with_spread`, with ``spread_bps`` and ``spread_basis``
-    ==============  =======  =====  ==========================================================
+    {columns}
 
     ``pair_hash`` enters the ``params_hash`` of each statistic of the rows, so that figures of a
     pair that was joined in another way have another one.

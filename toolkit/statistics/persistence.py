@@ -9,18 +9,13 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from toolkit.columns import described
 from toolkit.errors import InputError
 from toolkit.market import When
+from toolkit.reasons import Reason
 from toolkit.statistics.accruals import accruals, covered_stretches, in_force
 from toolkit.statistics.buckets import BUCKET_S, WHOLE, bucket_sums
-from toolkit.statistics.contract import (
-    Frame,
-    Question,
-    Reason,
-    collected,
-    first_reason,
-    real_number,
-)
+from toolkit.statistics.contract import Frame, Question, collected, first_reason, real_number
 from toolkit.statistics.rates_in_force import HOURS_A_YEAR, LEG_KEY
 from toolkit.statistics.receipts import inside
 from toolkit.statistics.settlements import LEGS, LegSettlements, settlements
@@ -40,6 +35,7 @@ _PCT = 100
 _Floats = npt.NDArray[np.float64]
 
 
+@described("funding.persistence")
 def persistence(
     frame: Frame,
     start: When | None = None,
@@ -71,46 +67,7 @@ def persistence(
       or more. The baseline is 0.01 % per 8 h, the interest that most venues start from. A rate that
       is at either is cut off: the market may have paid more.
 
-    =========================  =======  ========  ===============================================
-    column                     type     unit      meaning
-    =========================  =======  ========  ===============================================
-    trajectory                 given    none      key of the trajectory
-    n                          Int64    count     stretches between the settlements of both legs,
-                                                  in which the differential is known
-    coverage                   Float64  fraction  of the window in which it is known
-    t_first                    Int64    s         from when it is first known, Unix UTC
-    t_last                     Int64    s         until when it is last known, Unix UTC
-    positive_share             Float64  fraction  of the time known: above the band
-    negative_share             Float64  fraction  of the time known: below the band
-    within_band_share          Float64  fraction  of the time known: in the band
-    flips                      Int64    count     changes from one sign to the other
-    flips_per_day              Float64  count     flips per day of 24 h that is known
-    longest_run_s              Float64  s         longest time of one sign, 0 where it has none
-    longest_run_censored       Boolean  none      it begins or ends where nothing is known
-    sign_reason                String   none      empty (the differential is never known)
-    n_next                     Int64    count     settlements with a sign and a known next one
-    same_sign_share            Float64  fraction  of those, the share whose next has the same sign
-    same_sign_reason           String   none      too_few (none)
-    n_8h                       Int64    count     buckets of 8 h that both legs cover in whole
-    acf_8h                     Float64  none      autocorrelation of the buckets at 8 h
-    acf_24h                    Float64  none      at 24 h
-    acf_72h                    Float64  none      at 72 h
-    acf_reason                 String   none      too_few (fewer than 20 pairs at 72 h),
-                                                  degenerate
-    carry_to_noise             Float64  none      mean over deviation, a year's worth
-    carry_to_noise_reason      String   none      too_few (fewer than 60 buckets), degenerate
-    buy_at_cap_share           Float64  fraction  settlements of the buy leg at its caps
-    sell_at_cap_share          Float64  fraction  likewise of the sell leg
-    at_cap_share               Float64  fraction  likewise of both legs together
-    buy_at_baseline_share      Float64  fraction  settlements of the buy leg at the baseline
-    sell_at_baseline_share     Float64  fraction  likewise of the sell leg
-    at_baseline_share          Float64  fraction  likewise of both legs together
-    settled_reason             String   none      empty (nothing of this leg settled)
-    window_start               Int64    s         as asked, Unix UTC
-    window_end                 Int64    s         as asked, Unix UTC
-    method                     String   none      what computed the row, with its version
-    params_hash                String   none      the same where the same was asked of any window
-    =========================  =======  ========  ===============================================
+    {columns}
 
     It raises as the other functions of `toolkit.statistics.funding`, and where ``band_apr_pct`` is
     no number from 0.

@@ -11,6 +11,7 @@ from functools import cache
 
 import polars as pl
 
+from toolkit.columns import described
 from toolkit.statistics.kernel import Statistic
 
 MOST_RATE = 0.05
@@ -209,16 +210,12 @@ def _read(column: str) -> tuple[str, ...]:
     return ("buy_price", "sell_price") if column.startswith("spread_") else ()
 
 
+@described("plausibility.plausibility")
 @cache
 def plausibility(column: str) -> Statistic:
     """Make the statistic of what cannot be so about a column.
 
-    =============  ======  =====  ===============================================================
-    column         type    unit   meaning
-    =============  ======  =====  ===============================================================
-    implausible    String  none   names of what cannot be so, "" for nothing
-    implausible_n  Int64   count  observations with such a price, change or rate
-    =============  ======  =====  ===============================================================
+    {columns}
 
     >>> from toolkit.statistics.contract import Question
     >>> from toolkit.statistics.kernel import measure

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import polars as pl
 
+from toolkit.columns import described
 from toolkit.market import When, parse_length
-from toolkit.statistics.contract import (
-    Frame,
-    Question,
-    Reason,
-    checked_types,
-    collected,
-    first_reason,
-)
+from toolkit.reasons import Reason
+from toolkit.statistics.contract import Frame, Question, checked_types, collected, first_reason
 from toolkit.statistics.observations import checked_keys, observed
 from toolkit.statistics.receipts import BPS, inside
 from toolkit.statistics.settlements import LegSettlements, settlements
@@ -28,6 +23,7 @@ _TYPES = {
 }
 
 
+@described("funding.prediction_errors")
 def prediction_errors(
     frame: Frame,
     rates: Frame | None = None,
@@ -46,26 +42,7 @@ def prediction_errors(
     is the last one before the settlement, at most ``max_age`` old, scaled to the interval that was
     settled. One at the time of the settlement itself may already be the next one's: it is not used.
 
-    ====================  =======  ========  ===================================================
-    column                type     unit      meaning
-    ====================  =======  ========  ===================================================
-    trajectory            String   none      ``funding/SYMBOL:EXCHANGE.market``
-    n                     Int64    count     settlements with a prediction
-    coverage              Float64  fraction  of the settlements in the window
-    age_mean_s            Float64  s         how old the predictions were, in the mean
-    error_mean_bps        Float64  bps       settled less predicted, positive where more was paid
-    error_median_bps      Float64  bps       median of it
-    prediction_reason     String   none      empty (no settlement has a prediction)
-    error_std_bps         Float64  bps       standard deviation of the errors (ddof 1)
-    error_reason          String   none      empty, too_few (fewer than 2)
-    n_signed              Int64    count     of these, both are other than 0
-    same_sign_share       Float64  fraction  of those, the share with the same sign
-    sign_reason           String   none      empty (there is none)
-    window_start          Int64    s         as asked, Unix UTC, itself outside
-    window_end            Int64    s         as asked, Unix UTC, itself inside
-    method                String   none      what computed the row, with its version
-    params_hash           String   none      the same where the same was asked of any window
-    ====================  =======  ========  ===================================================
+    {columns}
 
     It raises as `toolkit.statistics.funding.legs`, also for ``rates`` without these columns or with
     two rows of a leg at one time.

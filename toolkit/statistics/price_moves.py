@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from toolkit.columns import described
 from toolkit.statistics.contract import (
     Frame,
     checked_columns,
@@ -20,6 +21,7 @@ PUMP, DUMP = ":pump", ":dump"
 """What follows on the trajectory of a price in that of its rises, and of its falls."""
 
 
+@described("price_moves.price_moves")
 def price_moves(prices: Frame, move_s: int) -> pl.DataFrame:
     """Compute how far each price lies above the lowest, and below the highest, of a time before.
 
@@ -27,15 +29,7 @@ def price_moves(prices: Frame, move_s: int) -> pl.DataFrame:
     any order. The time is ``[ts - move_s, ts]``, both ends inside. There are two rows per row of
     prices, sorted by trajectory and time:
 
-    ==========  =======  ====  ===================================================================
-    column      type     unit  meaning
-    ==========  =======  ====  ===================================================================
-    trajectory  String   none  that of the price, with :pump of rises and :dump of falls
-    ts          Int64    s     as given
-    move_bps    Float64  bps   1e4 (price / lowest - 1), of falls 1e4 (1 - price / highest). Null
-                               where there is no price, or none before it within that time: what
-                               is coarser shows no such move
-    ==========  =======  ====  ===================================================================
+    {columns}
 
     Raises
     ------

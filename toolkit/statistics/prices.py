@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import polars as pl
 
+from toolkit.columns import described
 from toolkit.market import When
-from toolkit.statistics.contract import Frame, Question, Reason, checked_columns, first_reason
+from toolkit.reasons import Reason
+from toolkit.statistics.contract import Frame, Question, checked_columns, first_reason
 from toolkit.statistics.kernel import Statistic, measure
 from toolkit.statistics.plausibility import plausibility
 from toolkit.statistics.windows import window_of
@@ -21,6 +23,7 @@ _YEAR_S = 365 * 86_400
 _VALUE = pl.col("value")
 
 
+@described("prices.summary")
 def summary(
     frame: Frame,
     start: When | None = None,
@@ -34,25 +37,7 @@ def summary(
     One row per trajectory, sorted. The columns of `toolkit.statistics.quality.coverage` come first,
     for ``price``. A price that is zero or negative is no observation. Then follow:
 
-    =======================  =======  =======  ===================================================
-    column                   type     unit     meaning
-    =======================  =======  =======  ===================================================
-    price_first              Float64  quote    first observation of the window
-    price_last               Float64  quote    last one
-    price_low                Float64  quote    lowest one
-    price_high               Float64  quote    highest one
-    change_pct               Float64  percent  100 (last / first - 1)
-    price_reason             String   none     empty
-    n_returns                Int64    count    pairs of observations exactly one step apart
-    realized_volatility_pct  Float64  percent  100 sqrt(mean(r^2) 365 d / step), r = ln(p2 / p1)
-                                               of those pairs: a year's standard deviation, the
-                                               mean return taken as 0
-    volatility_reason        String   none     empty, too_few (no such pair)
-    implausible              String   none     names of what cannot be so, "" for nothing:
-                                               level_break, sentinel_price, more_than_expected
-    implausible_n            Int64    count    observations that are a sentinel, or that change
-                                               tenfold since the one before
-    =======================  =======  =======  ===================================================
+    {columns}
 
     The window, the method and its hash are last. ``implausible`` is that of
     `toolkit.statistics.plausibility`, and nothing is left out for it: a price that falls by 60 %

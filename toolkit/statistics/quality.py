@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from toolkit.columns import described
 from toolkit.market import When
 from toolkit.statistics.contract import Frame, Question
 from toolkit.statistics.flags import flags
@@ -17,6 +18,7 @@ def __dir__() -> list[str]:
     return __all__
 
 
+@described("quality.coverage")
 def coverage(
     frame: Frame,
     start: When | None = None,
@@ -44,32 +46,11 @@ def coverage(
     ``max_stale_s``. So a single absent row lowers the coverage, and this share not.
 
     One row per trajectory of the frame, sorted by trajectory, also where nothing lies in the
-    window. The rows given may be in any order. A LazyFrame is collected in chunks.
+    window. The rows given may be in any order. A LazyFrame is collected in chunks. The last columns
+    say what was asked: ``window_start``, ``window_end`` (itself outside), ``method`` and
+    ``params_hash``.
 
-    ==================  =======  ==========  =====================================================
-    column              type     unit        meaning
-    ==================  =======  ==========  =====================================================
-    trajectory          given    none        key of the trajectory
-    n                   Int64    count       observations
-    n_null              Int64    count       rows of the window that are no observation
-    n_expected          Int64    count       bars that begin in the window
-    coverage            Float64  fraction    bars with an observation over n_expected, 0 for n = 0,
-                                             null where n is above n_expected
-    observed_share      Float64  fraction    time with a known value over the window, 0 for n = 0
-    step_s              Int64    s           as asked, or the commonest difference, ties: smallest
-    max_stale_s         Int64    s           as asked, or three steps
-    t_first             Int64    s           time of the first observation, Unix UTC
-    t_last              Int64    s           time of the last observation, Unix UTC
-    n_segments          Int64    count       runs without a gap (a difference above 1.5 steps)
-    longest_gap_s       Int64    s           longest gap between two observations, 0 for none,
-                                             before t_first and after t_last is not among them
-    coverage_reason     String   none        why one of the above is null: empty (n = 0), too_few
-                                             (a single row and no step_s), more_than_expected
-    window_start        Int64    s           as asked, Unix UTC
-    window_end          Int64    s           as asked, Unix UTC, itself outside
-    method              String   none        what computed the row, with its version
-    params_hash         String   none        the same where the same was asked of any window
-    ==================  =======  ==========  =====================================================
+    {columns}
 
     Raises
     ------

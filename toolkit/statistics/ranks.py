@@ -9,10 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from toolkit.columns import described
 from toolkit.errors import InputError
 from toolkit.market import When
+from toolkit.reasons import Reason
 from toolkit.statistics.buckets import mean_rates
-from toolkit.statistics.contract import Frame, Question, Reason, first_reason, real_number
+from toolkit.statistics.contract import Frame, Question, first_reason, real_number
 from toolkit.statistics.receipts import MIN_COVERAGE
 from toolkit.statistics.settlements import settlements
 from toolkit.statistics.venues import legs
@@ -26,6 +28,7 @@ _ROUNDING = 1e-12
 _Floats = npt.NDArray[np.float64]
 
 
+@described("funding.rank_persistence")
 def rank_persistence(
     frame: Frame,
     start: When | None = None,
@@ -46,20 +49,7 @@ def rank_persistence(
     fewer all orders are tried, of more 1,999 random ones with a fixed seed, and the real one. It
     holds for the one row: neighbouring rows share a week, so that their p-values go together.
 
-    ================  =======  =====  ==========================================================
-    column            type     unit   meaning
-    ================  =======  =====  ==========================================================
-    symbol            String   none   as in the keys, null of pairs
-    ts                Int64    s      where the first of the two weeks begins, Unix UTC
-    n                 Int64    count  venues or pairs that both weeks have
-    rank_correlation  Float64  none   -1 to 1
-    p_value           Float64  none   0 to 1
-    rank_reason       String   none   too_few (fewer than 3), degenerate (all rates of a week equal)
-    window_start      Int64    s      as asked, Unix UTC
-    window_end        Int64    s      as asked, Unix UTC
-    method            String   none   what computed the row, with its version
-    params_hash       String   none   the same where the same was asked of any window
-    ================  =======  =====  ==========================================================
+    {columns}
 
     >>> day, names = 86400, ["X.f", "Y.f", "Z.f"]
     >>> frame = pl.concat(

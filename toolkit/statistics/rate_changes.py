@@ -8,10 +8,12 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from toolkit.columns import described
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
+from toolkit.reasons import Reason
 from toolkit.statistics.clusters import AUTO, NONE, checked_cluster_kind
-from toolkit.statistics.contract import Frame, Reason, first_reason, whole_number
+from toolkit.statistics.contract import Frame, first_reason, whole_number
 from toolkit.statistics.event_dispersion import RATE_CLUSTERS, Flags, divisor_of
 from toolkit.statistics.event_exposure import Watched
 from toolkit.statistics.event_rates import rates_of_groups
@@ -34,6 +36,7 @@ _CHANGES: dict[str, dict[Reason, pl.Expr]] = {
 }
 
 
+@described("events.rate_changes")
 def rate_changes(
     lives: Frame,
     by: Sequence[str] = (),
@@ -54,39 +57,7 @@ def rate_changes(
 
     There is one row per family and group that has an event, sorted:
 
-    ====================  =======  =====  ======================================================
-    column                type     unit   meaning
-    ====================  =======  =====  ======================================================
-    family                String   none   of the events, then the columns ``by``
-    n                     Int64    count  events that opened in the last week
-    n_before              Int64    count  those of the week before
-    held_s                Int64    s      time of the last week in which the log is held
-    held_before_s         Int64    s      that of the week before
-    coverage              Float64  none   part of both weeks that is held, fraction
-    cluster               String   none   what may hold bursts, none where events open apart
-    n_clusters            Int64    count  stretches or days of both weeks, of none openings
-    fano                  Float64  none   variance of the counts over that of events apart
-    rate_per_day          Float64  1/d    openings per 24 hours in the last week
-    rate_per_day_reason   String   none   empty (nothing is held)
-    rate_before_per_day   Float64  1/d    that of the week before
-    rate_before_reason    String   none   empty (nothing is held)
-    ratio                 Float64  none   the last week's rate over that before
-    ratio_reason          String   none   empty (nothing held, or no opening), too_few (none in
-                                          the week before)
-    ratio_lower           Float64  none   95 %, lower bound
-    ratio_lower_reason    String   none   empty (nothing held, or no opening), few_clusters (as
-                                          in `rates`)
-    ratio_upper           Float64  none   95 %, upper bound
-    ratio_upper_reason    String   none   as ratio_reason, and few_clusters
-    p_value               Float64  none   chance of as much change where there is none
-    q_value               Float64  none   false discoveries among the groups of the family
-                                          that changed at least so surely
-    p_value_reason        String   none   empty (nothing held, or no opening), few_clusters
-    window_start          Int64    s      the beginning of the week before, Unix UTC
-    window_end            Int64    s      the end of the last week, itself outside
-    method                String   none   what computed the row, with its version
-    params_hash           String   none   the same where the same was asked of any window
-    ====================  =======  =====  ======================================================
+    {columns}
 
     Raises
     ------

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from toolkit.reasons import Reason
 from toolkit.statistics.accruals import accruals, covered_stretches
-from toolkit.statistics.contract import Question, Reason, first_reason
+from toolkit.statistics.contract import Question, first_reason
 from toolkit.statistics.plausibility import HIGH_RATE, high_rate, named
 from toolkit.statistics.rates_in_force import HOURS_A_YEAR, LEG_KEY, TOLERANCE
 from toolkit.statistics.settlements import LEGS, LegSettlements

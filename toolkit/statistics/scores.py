@@ -7,11 +7,12 @@ from dataclasses import replace
 
 import polars as pl
 
+from toolkit.columns import described
 from toolkit.market import When
+from toolkit.reasons import Reason
 from toolkit.statistics.contract import (
     Frame,
     Question,
-    Reason,
     checked_column,
     checked_columns,
     collected,
@@ -25,6 +26,7 @@ from toolkit.statistics.observations import checked_keys, observed, observed_chu
 from toolkit.statistics.windows import window_of
 
 
+@described("spread.rolling_z")
 def rolling_z(
     frame: Frame,
     *,
@@ -40,14 +42,7 @@ def rolling_z(
     change nothing. ``min_samples`` None asks for half of the observations that the window holds
     at one every ``step_s``. A LazyFrame is collected.
 
-    ================  =======  =====  ============================================================
-    column            type     unit   meaning
-    ================  =======  =====  ============================================================
-    rolling_n         Int64    count  observations in the window
-    rolling_z         Float64  none   (x - mean) / standard deviation (ddof 1) of the window
-    rolling_z_reason  String   none   empty (no value in the row), too_few (below min_samples),
-                                      degenerate (the window does not vary)
-    ================  =======  =====  ============================================================
+    {columns}
 
     Raises
     ------
@@ -82,6 +77,7 @@ def rolling_z(
     )
 
 
+@described("spread.rolling_z_summary")
 def rolling_z_summary(
     frame: Frame,
     start: When | None = None,
@@ -100,25 +96,7 @@ def rolling_z_summary(
     chunk by chunk, so that memory does not grow with the number of trajectories. A trajectory
     without an observation keeps its row, with n = 0.
 
-    ====================  =======  ========  ==================================================
-    column                type     unit      meaning
-    ====================  =======  ========  ==================================================
-    trajectory            given    none      key of the trajectory
-    n                     Int64    count     observations in the window
-    n_scored              Int64    count     those with a score
-    n_beyond              Int64    count     scores of ``beyond`` or more, on either side of 0
-    beyond_share          Float64  fraction  n_beyond over n_scored
-    rolling_z_last        Float64  none      the newest score
-    rolling_z_last_ts     Int64    s         its time, Unix UTC
-    rolling_z_extreme     Float64  none      the score furthest from 0, the first of several
-    rolling_z_extreme_ts  Int64    s         its time, Unix UTC
-    rolling_z_reason      String   none      empty, or where no observation has a score the reason
-                                             of the last: too_few, degenerate
-    window_start          Int64    s         as asked, Unix UTC
-    window_end            Int64    s         as asked, Unix UTC, itself outside
-    method                String   none      what computed the row, with its version
-    params_hash           String   none      the same where the same was asked of any window
-    ====================  =======  ========  ==================================================
+    {columns}
 
     Raises
     ------

@@ -8,15 +8,16 @@ from typing import Self
 
 import polars as pl
 
+from toolkit.columns import described
 from toolkit.errors import InputError
 from toolkit.market import When
+from toolkit.reasons import Reason
 from toolkit.statistics import funding as funding_statistics
 from toolkit.statistics.carry_marks import Prices
 from toolkit.statistics.conditions import Schema, column, condition
 from toolkit.statistics.contract import (
     Frame,
     Question,
-    Reason,
     beside,
     column_for,
     first_reason,
@@ -56,6 +57,7 @@ _RATE = "funding_apr_pct"
 _LEVEL = (MOMENTS, ROBUST, QUANTILES, HALF_LIFE)
 
 
+@described("spread.screen")
 def screen(
     frame: Frame,
     start: When | None = None,
@@ -84,36 +86,7 @@ def screen(
     ``exclude_flags`` leaves out the trajectories with any flag, or with any of those named. A flag
     that cannot be known leaves nothing out.
 
-    ========================  =======  ========  ================================================
-    column                    type     unit      meaning
-    ========================  =======  ========  ================================================
-    spread_last_log_bps       Float64  bps       newest observation, at ``t_last``
-    spread_last_size_log_bps  Float64  bps       its distance from 0
-    last_age_s                Int64    s         from ``t_last`` to the end of the window
-    last_reason               String   none      empty
-    last_z                    Float64  none      newest less the mean of the window, over its
-                                                 standard deviation
-    last_z_reason             String   none      empty, too_few, degenerate
-    last_percentile           Float64  %         observations of the window below the newest,
-                                                 and half of those equal to it, of all
-    last_percentile_reason    String   none      empty, too_few (fewer than 100 observations)
-    adf_n                     Int64    count     observations of the longest run without a gap
-    adf_t                     Float64  none      of the test for a unit root, as in `stationarity`
-    reversion_p_value         Float64  none      chance of a t as low where the spread returns to
-                                                 no level: the adf_p_value of `stationarity`
-    reversion_q_value         Float64  none      the same for the whole screen: see below
-    reversion_tests           Int64    count     m, the trajectories with such a p-value
-    reversion_reason          String   none      empty, too_few, degenerate
-    net_edge_bps              Float64  bps       with ``fees``, after the figures of `net_summary`:
-                                                 net while it is above 0, as the mean of all time
-                                                 with a known cost: net_share times net_mean_bps.
-                                                 It is the area beyond the cost in bps h per hour
-    net_edge_reason           String   none      empty, unknown_fee, too_few
-    edge_q_value              Float64  none      with ``fees``, after edge_reason: as
-                                                 reversion_q_value, of edge_p_value
-    edge_tests                Int64    count     m, the trajectories with such a p-value
-    edge_q_reason             String   none      as edge_reason
-    ========================  =======  ========  ================================================
+    {columns}
 
     Of many spreads some have a small p-value by chance. Those with a q-value up to q are expected
     to be false discoveries in at most the share q (Benjamini and Hochberg 1995). It is over all m

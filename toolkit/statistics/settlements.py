@@ -8,14 +8,8 @@ from functools import cache
 import polars as pl
 
 from toolkit.errors import InputError
-from toolkit.statistics.contract import (
-    Frame,
-    Reason,
-    checked_times,
-    checked_types,
-    collected,
-    first_reason,
-)
+from toolkit.reasons import Reason
+from toolkit.statistics.contract import Frame, checked_times, checked_types, collected, first_reason
 from toolkit.statistics.duplicate_settlements import GRID_HOURS, without_duplicates
 from toolkit.statistics.observations import checked_keys, observed, ordered
 from toolkit.statistics.plausibility import HIGH_RATE, high_rate

@@ -30,6 +30,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from toolkit.columns import described
 from toolkit.market import When
 from toolkit.statistics.contract import Frame, Question
 from toolkit.statistics.definition import turned, with_spread
@@ -81,6 +82,7 @@ def __dir__() -> list[str]:
     return __all__
 
 
+@described("spread.half_life")
 def half_life(
     frame: Frame,
     start: When | None = None,
@@ -124,68 +126,7 @@ def half_life(
     noise of 5 % of the variance turns 69 minutes into 12. Pairs and triples are observations
     exactly so many steps apart. So gaps, and hours mixed with minutes, move neither.
 
-    ===============================  =======  ========  ============================================
-    column                           type     unit      meaning
-    ===============================  =======  ========  ============================================
-    half_life_triples                Int64    count     observations at t, t + 1 and t + 1 + k
-                                                        steps, 0 for none. At least 100 for an
-                                                        estimate
-    half_life_lag_steps              Int64    count     k, in steps
-    half_life_phi                    Float64  none      of the half-life
-    noise_share                      Float64  fraction  1 - acf(1) g(1)^(1/k) / g(1 + k)^(1/k): part
-                                                        of the variance that is noise. Below 0 where
-                                                        none shows
-    half_life_s                      Float64  s         the estimate
-    half_life_reason                 String   none      empty, too_few, degenerate, no_reversion,
-                                                        below_step (shorter than one step, or no
-                                                        correlation is left after one). Where a unit
-                                                        root is rejected, it is not no_reversion,
-                                                        but spikes_dominate, several_speeds or
-                                                        tests_disagree
-    half_life_lower_s                Float64  s         95 %, lower bound
-    half_life_lower_reason           String   none      as before; spikes_dominate, several_speeds:
-                                                        the model is rejected; too_few blocks of
-                                                        time for an interval, no_reversion where all
-                                                        below is rejected
-    half_life_upper_s                Float64  s         95 %, upper bound
-    half_life_upper_reason           String   none      as before, no_reversion: no finite bound,
-                                                        tests_disagree: none, though a unit root is
-                                                        rejected
-    fit_p_value                      Float64  none      chance of a fit as bad under one speed and
-                                                        noise
-    fit_reason                       String   none      as half_life_reason, too_few (less than 30
-                                                        blocks of time for the test)
-    spike_share                      Float64  fraction  part of the squared distances from the
-                                                        median that is of values beyond 6 MAD, each
-                                                        of 1.4826 times the median distance
-    spike_share_reason               String   none      empty, degenerate
-    acf_half_lag_s                   Float64  s         first lag at which the autocorrelation is
-                                                        half of 1 - noise_share. It is about the
-                                                        mean of the window, so that it is short
-                                                        where memory is as long as the window
-    acf_half_lag_reason              String   none      as half_life_reason, too_short: not within
-                                                        half of the window
-    half_life_without_spikes_s       Float64  s         the estimate without values beyond 6 MAD,
-                                                        that of all where there are none
-    half_life_without_spikes_reason  String   none      as half_life_reason
-    ar1_pairs                        Int64    count     pairs one step apart, 0 for none
-    ar1_phi                          Float64  none      slope of a value on the one a step before,
-                                                        at least 100 pairs
-    ar1_reason                       String   none      empty, too_few, degenerate
-    half_life_ar1_s                  Float64  s         of this phi
-    half_life_ar1_reason             String   none      as ar1_reason, no_reversion where abs(phi)
-                                                        >= 1, below_step where phi < 0.5
-    half_lives_differ                Boolean  none      that of the AR(1) lies outside the bounds of
-                                                        the other, given or not: there is noise, or
-                                                        more than one speed
-    half_life_acf_error              Float64  none      largest distance between the autocorrelation
-                                                        at 1, 10 and 30 steps and that of the
-                                                        estimate with its noise, acf(1) phi^(lag -
-                                                        1)
-    half_life_ar1_acf_error          Float64  none      the same of the AR(1)
-    acf_reason                       String   none      as half_life_reason and ar1_reason, too_few
-                                                        (less than 100 pairs ten steps apart)
-    ===============================  =======  ========  ============================================
+    {columns}
 
     References
     ----------
@@ -221,6 +162,7 @@ def half_life(
     return _measured(frame, question, HALF_LIFE)
 
 
+@described("spread.summary")
 def summary(
     frame: Frame,
     start: When | None = None,
@@ -238,81 +180,7 @@ def summary(
     interpolation (type 7). The median and the median absolute deviation are figures that outliers
     do not move. A null's reason is in the first ``*_reason`` to its right.
 
-    ====================================  =======  ========  =======================================
-    column                                type     unit      meaning
-    ====================================  =======  ========  =======================================
-    trajectory                            given    none
-    n                                     Int64    count
-    n_null                                Int64    count
-    n_expected                            Int64    count
-    coverage                              Float64  fraction
-    observed_share                        Float64  fraction
-    step_s                                Int64    s
-    max_stale_s                           Int64    s
-    t_first                               Int64    s
-    t_last                                Int64    s
-    n_segments                            Int64    count
-    longest_gap_s                         Int64    s
-    spread_basis                          String   none      what the spreads were computed from:
-                                                             legs, service, mixed. None of a frame
-                                                             that has no ``spread_basis``
-    coverage_reason                       String   none
-    spread_mean_log_bps                   Float64  bps       mean of the observations
-    spread_std_log_bps                    Float64  bps       standard deviation (ddof 1), n >= 2
-    spread_time_weighted_mean_log_bps     Float64  bps       sum(w x) / sum(w), w = the seconds
-                                                             that an observation holds
-    moments_reason                        String   none      empty, too_few
-    spread_median_log_bps                 Float64  bps       median
-    spread_mad_log_bps                    Float64  bps       median of abs(x - median) times 1.4826:
-                                                             a normal's standard deviation. 0 where
-                                                             more than half of them are equal
-    robust_reason                         String   none      empty
-    spread_q01_log_bps                    Float64  bps       1 % of the observations are below
-    spread_q05_log_bps                    Float64  bps       5 % quantile
-    spread_q25_log_bps                    Float64  bps       25 % quantile
-    spread_q50_log_bps                    Float64  bps       50 % quantile, the median
-    spread_q75_log_bps                    Float64  bps       75 % quantile
-    spread_q95_log_bps                    Float64  bps       95 % quantile
-    spread_q99_log_bps                    Float64  bps       99 % quantile
-    spread_expected_shortfall_95_log_bps  Float64  bps       mean of those at or above q95
-    quantiles_reason                      String   none      empty
-    half_life_triples                     Int64    count
-    half_life_lag_steps                   Int64    count
-    half_life_phi                         Float64  none
-    noise_share                           Float64  fraction
-    half_life_s                           Float64  s
-    half_life_reason                      String   none
-    half_life_lower_s                     Float64  s
-    half_life_lower_reason                String   none
-    half_life_upper_s                     Float64  s
-    half_life_upper_reason                String   none
-    fit_p_value                           Float64  none
-    fit_reason                            String   none
-    spike_share                           Float64  fraction
-    spike_share_reason                    String   none
-    acf_half_lag_s                        Float64  s
-    acf_half_lag_reason                   String   none
-    half_life_without_spikes_s            Float64  s
-    half_life_without_spikes_reason       String   none
-    ar1_pairs                             Int64    count
-    ar1_phi                               Float64  none
-    ar1_reason                            String   none
-    half_life_ar1_s                       Float64  s
-    half_life_ar1_reason                  String   none
-    half_lives_differ                     Boolean  none
-    half_life_acf_error                   Float64  none
-    half_life_ar1_acf_error               Float64  none
-    acf_reason                            String   none
-    implausible                           String   none      names of what cannot be so, "" for
-                                                             nothing: level_break, sentinel_price,
-                                                             more_than_expected, rate_above_5_pct
-    implausible_n                         Int64    count     observations with such a price, change
-                                                             or rate
-    window_start                          Int64    s
-    window_end                            Int64    s
-    method                                String   none
-    params_hash                           String   none
-    ====================================  =======  ========  =======================================
+    {columns}
 
     >>> frame = pl.DataFrame(
     ...     {

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from toolkit.statistics.half_life_note import half_life_note
+from toolkit.show.half_life import half_life_note
 
 _WHOLE = 0.9995
 

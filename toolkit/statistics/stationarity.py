@@ -11,8 +11,10 @@ from collections.abc import Iterator
 import numpy as np
 import polars as pl
 
+from toolkit.columns import described
 from toolkit.market import When
-from toolkit.statistics.contract import Frame, Question, Reason, first_reason, whole_number
+from toolkit.reasons import Reason
+from toolkit.statistics.contract import Frame, Question, first_reason, whole_number
 from toolkit.statistics.kernel import Statistic, measure
 from toolkit.statistics.lags import MIN_PAIRS, Floats, Integers, Observations, parts
 from toolkit.statistics.unit_root import CRITICAL, run_edges, unit_root_test, why_no_test
@@ -28,6 +30,7 @@ _FEW_STEPS = 10
 _NO_PRODUCT = 1e-13
 
 
+@described("spread.stationarity")
 def stationarity(
     frame: Frame,
     start: When | None = None,
@@ -56,24 +59,7 @@ def stationarity(
     One row per trajectory, with the columns of `coverage` before these. The q are 2, 10, 60, 240
     and 1,440 steps, the lags k are 1, 10, 60 and 1,440 steps:
 
-    =======================  =======  =====  ===================================================
-    column                   type     unit   meaning
-    =======================  =======  =====  ===================================================
-    adf_n                    Int64    count  observations of the longest run, 0 for none
-    adf_lags                 Int64    count  p
-    adf_t                    Float64  none   t-statistic of b
-    adf_p_value              Float64  none   chance of a t as low under a unit root, by MacKinnon
-                                             (1994) for long series
-    adf_critical_1pct        Float64  none   1 % critical value, also for 5pct and 10pct
-    rejects_unit_root_5pct   Boolean  none   adf_t < adf_critical_5pct
-    adf_reason               String   none   empty, too_few, degenerate
-    variance_ratio_q         Float64  ratio  for each q
-    variance_ratio_q_z       Float64  none   standard normal for a random walk in a long window
-    variance_ratio_q_reason  String   none   empty, too_few, degenerate
-    acf_k_pairs              Int64    count  for each k
-    acf_k                    Float64  none   autocorrelation
-    acf_k_reason             String   none   empty, too_few, degenerate
-    =======================  =======  =====  ===================================================
+    {columns}
 
     Raises
     ------
@@ -163,7 +149,11 @@ def _each(held: Observations) -> Iterator[tuple[Floats, Floats]]:
 
 
 _RATIOS = [f"variance_ratio_{steps}{z}" for steps in VARIANCE_RATIO_STEPS for z in ("", "_z")]
-_SCHEMA = dict.fromkeys(_RATIOS, pl.Float64)
+_SCHEMA = (
+    dict.fromkeys(_RATIOS, pl.Float64)
+    | {f"acf_{steps}_pairs": pl.Int64 for steps in ACF_STEPS}
+    | {f"acf_{steps}": pl.Float64 for steps in ACF_STEPS}
+)
 
 
 def _variance_ratio(values: Floats, edges: Integers, steps: int) -> tuple[float, float]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from toolkit.columns import described
 from toolkit.errors import InputError
 from toolkit.statistics.contract import checked_types
 from toolkit.statistics.life_curve import MIN_ENDED, life_interval, life_until, times_of_groups
@@ -20,6 +21,7 @@ def __dir__() -> list[str]:
 _BOUND_NAMES = ("life_lower_s", "life_upper_s")
 
 
+@described("survival.median_life")
 def median_life(lives: pl.DataFrame, by: Sequence[str] = ()) -> pl.DataFrame:
     """Compute the time by which half of the events are over, by Kaplan and Meier.
 
@@ -34,16 +36,7 @@ def median_life(lives: pl.DataFrame, by: Sequence[str] = ()) -> pl.DataFrame:
 
     There is one row per group of the columns ``by``, sorted by them, or one row:
 
-    ==================  =======  =====  ==========================================================
-    column              type     unit   meaning
-    ==================  =======  =====  ==========================================================
-    n_lives             Int64    count  events with a duration
-    n_ended             Int64    count  those whose end was seen
-    median_life_s       Float64  s      the median
-    median_life_reason  String   none   empty, censored where the share never falls to one half,
-                                        too_few where at some age before none was watched, made_id
-                                        as ``lifecycle_reason`` of the lives has it
-    ==================  =======  =====  ==========================================================
+    {columns}
 
     References
     ----------
@@ -61,6 +54,7 @@ def median_life(lives: pl.DataFrame, by: Sequence[str] = ()) -> pl.DataFrame:
     return _by_group(lives, by, _MEDIAN)
 
 
+@described("survival.life_quantiles")
 def life_quantiles(lives: pl.DataFrame, by: Sequence[str] = ()) -> pl.DataFrame:
     """Compute the times by which 25, 50, 75 and 90 % are over, with the interval of the median.
 
@@ -68,20 +62,7 @@ def life_quantiles(lives: pl.DataFrame, by: Sequence[str] = ()) -> pl.DataFrame:
     drawn alike and apart from each other with 95 %: it has the times at which the log-log interval
     of the share (by Greenwood's variance) holds one half.
 
-    ==================  =======  =====  ==========================================================
-    column              type     unit   meaning
-    ==================  =======  =====  ==========================================================
-    n_lives             Int64    count  events with a duration
-    n_ended             Int64    count  those whose end was seen
-    median_life_s       Float64  s      the median
-    median_life_reason  String   none   as of `median_life`
-    life_q25_s          Float64  s      time by which a quarter are over
-    life_q25_reason     String   none   as before, also for q75 and q90
-    life_lower_s        Float64  s      95 % interval of the median, lower bound
-    life_lower_reason   String   none   empty, too_few (less than 10 ended), censored
-    life_upper_s        Float64  s      the upper bound
-    life_upper_reason   String   none   empty, too_few, censored where the upper share stays above
-    ==================  =======  =====  ==========================================================
+    {columns}
 
     References
     ----------

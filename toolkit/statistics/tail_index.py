@@ -6,8 +6,10 @@ import math
 
 import polars as pl
 
+from toolkit.columns import described
 from toolkit.market import When
-from toolkit.statistics.contract import Frame, Question, Reason, collected, column_for, first_reason
+from toolkit.reasons import Reason
+from toolkit.statistics.contract import Frame, Question, collected, column_for, first_reason
 from toolkit.statistics.kernel import Statistic, measure
 from toolkit.statistics.student import two_sided_95_between
 from toolkit.statistics.windows import window_of
@@ -27,6 +29,7 @@ _MIDDLES = {1: 8, 2: 11, 5: 17, 10: 25}
 _OF_DAY = ["number", "day"]
 
 
+@described("spread.tail_index")
 def tail_index(
     frame: Frame,
     start: When | None = None,
@@ -71,24 +74,7 @@ def tail_index(
     One row per trajectory, with the columns of `coverage` before these, for each p. Names carry the
     unit of ``column``, here of ``spread_log_bps``:
 
-    ===========================  =======  =====  ===============================================
-    column                       type     unit   meaning
-    ===========================  =======  =====  ===============================================
-    tail_60pct_index             Float64  none   the index of the largest 60 % of sizes, once
-    tail_60pct_reason            String   none   empty, too_few, degenerate
-    tail_1pct_n                  Int64    count  k
-    tail_1pct_days               Int64    count  UTC days that these are of
-    spread_tail_1pct_x_min_log_bps Float64 bps   x_min
-    tail_1pct_index              Float64  none   the index
-    tail_1pct_error              Float64  none   index / sqrt(k)
-    tail_1pct_lower              Float64  none   95 % interval of the index, with days as draws,
-                                                 at least 0
-    tail_1pct_upper              Float64  none   its other end
-    tail_1pct_reason             String   none   empty, too_few (also of one day, which has no
-                                                 interval), degenerate (x_min is 0, or all sizes of
-                                                 the tail are equal), days_depend, not_pareto
-                                                 (no interval)
-    ===========================  =======  =====  ===============================================
+    {columns}
 
     Raises
     ------

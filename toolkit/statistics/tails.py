@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from toolkit.statistics.contract import Reason, first_reason
+from toolkit.reasons import Reason
+from toolkit.statistics.contract import first_reason
 
 Numbers = npt.NDArray[np.float64]
 

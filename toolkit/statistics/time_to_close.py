@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import polars as pl
 
+from toolkit.columns import described
 from toolkit.errors import InputError
 from toolkit.market import When
-from toolkit.statistics.contract import (
-    Frame,
-    Question,
-    Reason,
-    first_reason,
-    real_number,
-)
+from toolkit.reasons import Reason
+from toolkit.statistics.contract import Frame, Question, first_reason, real_number
 from toolkit.statistics.episodes import checked_bps, stretches
 from toolkit.statistics.kernel import Statistic, measure
 from toolkit.statistics.survival import life_quantiles
@@ -23,6 +19,7 @@ _LIFE_COLUMNS = tuple(life_quantiles(pl.DataFrame(schema=_LIVES)).columns)
 _COUNTS = {"n_lives": "entries", "n_ended": "closed"}
 
 
+@described("spread.time_to_close")
 def time_to_close(
     frame: Frame,
     start: When | None = None,
@@ -46,22 +43,7 @@ def time_to_close(
 
     One row per trajectory, with the columns of `coverage` before these:
 
-    ====================  =======  =====  ======================================================
-    column                type     unit   meaning
-    ====================  =======  =====  ======================================================
-    truncated             Int64    count  stretches whose entry was not seen
-    entries               Int64    count  entries
-    closed                Int64    count  those whose close was seen
-    close_median_s        Float64  s      time by which half have closed
-    close_median_reason   String   none   empty, too_few (no entry), censored (half never did)
-    close_q25_s           Float64  s      time by which a quarter have closed, each with a reason
-                                          like that before, also q75 and q90
-    close_lower_s         Float64  s      95 % interval of the median, see
-                                          `toolkit.statistics.survival.life_quantiles`
-    close_lower_reason    String   none   empty, too_few (less than 10 closed), censored
-    close_upper_s         Float64  s      the upper bound
-    close_upper_reason    String   none   as before
-    ====================  =======  =====  ======================================================
+    {columns}
 
     Raises
     ------

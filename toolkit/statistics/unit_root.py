@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from toolkit.statistics.contract import Reason, first_reason
+from toolkit.reasons import Reason
+from toolkit.statistics.contract import first_reason
 from toolkit.statistics.kernel import Statistic
 from toolkit.statistics.lags import Floats, Integers, Observations, parts
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import polars as pl
 
+from toolkit.columns import described
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
 from toolkit.market import When, format_ts
+from toolkit.reasons import Reason
 from toolkit.statistics.buckets import WHOLE, bucket_length, mean_rates, whole_buckets
 from toolkit.statistics.contract import (
     Frame,
     Question,
-    Reason,
     checked_types,
     collected,
     first_reason,
@@ -116,6 +117,7 @@ def _once(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+@described("funding.dispersion")
 def dispersion(
     frame: Frame,
     start: When | None = None,
@@ -132,26 +134,7 @@ def dispersion(
     over the window: with each venue more the range grows, also where nothing is apart. So a bucket
     that lacks one of them has no figures.
 
-    ================  =======  =======  ========================================================
-    column            type     unit     meaning
-    ================  =======  =======  ========================================================
-    symbol            String   none     as in the keys
-    ts                Int64    s        where the bucket begins, Unix UTC
-    n                 Int64    count    venues of the set that the bucket has in whole
-    n_venues          Int64    count    venues of the set
-    mean_apr_pct      Float64  percent  mean of their yearly rates, simple
-    range_apr_pct     Float64  percent  highest less lowest
-    iqr_apr_pct       Float64  percent  upper less lower quartile, linear between two
-    std_apr_pct       Float64  percent  standard deviation (ddof 1)
-    highest           String   none     the venue with the highest rate, the first by name, where
-                                        all are equal the second
-    lowest            String   none     the venue with the lowest rate, the first by name
-    dispersion_reason String   none     too_few (fewer than 2 venues), low_coverage (one lacks)
-    window_start      Int64    s        as asked, Unix UTC
-    window_end        Int64    s        as asked, Unix UTC
-    method            String   none     what computed the row, with its version
-    params_hash       String   none     the same where the same was asked of any window
-    ================  =======  =======  ========================================================
+    {columns}
 
     It raises as `legs`, and for a bucket that neither divides a day nor is a number of days.
 
@@ -175,6 +158,7 @@ def dispersion(
     return _by_bucket(venues, rates, question, bucket_s).with_columns(*question.columns)
 
 
+@described("funding.dispersion_summary")
 def dispersion_summary(
     frame: Frame,
     start: When | None = None,
@@ -185,25 +169,7 @@ def dispersion_summary(
 ) -> pl.DataFrame:
     """Summarise `dispersion` over the window: one row per symbol, sorted.
 
-    ======================  =======  ========  ==================================================
-    column                  type     unit      meaning
-    ======================  =======  ========  ==================================================
-    symbol                  String   none      as in the keys
-    n                       Int64    count     buckets that have all venues of the set
-    coverage                Float64  fraction  of the whole buckets of the window
-    n_venues                Int64    count     venues of the set
-    venues                  String   none      their names, with spaces between
-    range_mean_apr_pct      Float64  percent   mean over the buckets of highest less lowest
-    range_median_apr_pct    Float64  percent   median of it
-    range_q95_apr_pct       Float64  percent   95 % quantile of it
-    iqr_mean_apr_pct        Float64  percent   mean of upper less lower quartile
-    std_mean_apr_pct        Float64  percent   mean of the standard deviation between venues
-    dispersion_reason       String   none      too_few (fewer than 2 venues), empty
-    window_start            Int64    s         as asked, Unix UTC
-    window_end              Int64    s         as asked, Unix UTC
-    method                  String   none      what computed the row, with its version
-    params_hash             String   none      the same where the same was asked of any window
-    ======================  =======  ========  ==================================================
+    {columns}
 
     >>> frame = pl.DataFrame(
     ...     {

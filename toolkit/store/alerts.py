@@ -15,13 +15,12 @@ from dataclasses import dataclass
 import duckdb
 import polars as pl
 
-from toolkit.alert_tables import ALERT, ALERT_DELIVERY, AlertChange, AlertOutcome
 from toolkit.market import SnapshotLog, SnapshotTrajectory, Stream
 from toolkit.store.frames import frame_of
 from toolkit.store.store import Store
 from toolkit.store.streams import append
 from toolkit.store.writer import StoreWriter
-from toolkit.tables import ROWS, SNAPSHOT_SERIES
+from toolkit.tables import ALERT, ALERT_DELIVERY, ROWS, SNAPSHOT_SERIES, AlertChange, AlertOutcome
 
 _LEFT_OUT = ("change_id", "load_id", "recorded_at")
 FOUND = pl.Schema({n: kind for n, kind in ALERT.schema.items() if n not in _LEFT_OUT})

@@ -17,7 +17,6 @@ from pathlib import Path
 
 import duckdb
 
-from toolkit.columns import Table
 from toolkit.errors import StoreError
 from toolkit.store.connection import opened, put_in_place
 from toolkit.store.engine import DATABASE
@@ -27,7 +26,7 @@ from toolkit.store.schema import draft_of, made
 from toolkit.store.store import Store
 from toolkit.store.streams import append
 from toolkit.store.views import VIEWS
-from toolkit.tables import CHANGES, SERIES, TABLES
+from toolkit.tables import CHANGES, SERIES, TABLES, Table
 
 _ROWS_OF_A_PART = 122_880
 """How many rows of a table DuckDB keeps together: what it reads at once, or passes over."""

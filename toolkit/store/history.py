@@ -16,12 +16,11 @@ from pathlib import Path
 import duckdb
 import polars as pl
 
-from toolkit.columns import Table
 from toolkit.errors import EmptyWindowError, InputError
 from toolkit.market import format_ts, parse_ts
 from toolkit.store.engine import DATABASE
 from toolkit.store.streams import append
-from toolkit.tables import DATED, EDGE, EVENT, GAP, ROWS, SNAPSHOT, TIE, CoverageState
+from toolkit.tables import DATED, EDGE, EVENT, GAP, ROWS, SNAPSHOT, TIE, CoverageState, Table
 
 HISTORY_FROM = "history_from"
 """The fact of the store: when its history begins (s, local clock). Absent where it is complete."""

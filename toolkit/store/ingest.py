@@ -18,11 +18,10 @@ import numpy as np
 import polars as pl
 
 from toolkit.cards import counted
-from toolkit.columns import BROUGHT, Table
 from toolkit.market import Family
 from toolkit.store.frames import frame_of
 from toolkit.store.streams import add_counts, append, count_rows, note_lateness, stamp
-from toolkit.tables import SERIES, TIE
+from toolkit.tables import BROUGHT, SERIES, TIE, Table
 from toolkit.wire.findings import Finding
 
 TIME_ALONE = ("ts",)

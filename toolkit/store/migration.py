@@ -25,7 +25,6 @@ from pathlib import Path
 import duckdb
 import polars as pl
 
-from toolkit.alert_tables import ALERTS
 from toolkit.intervals import Interval, clip, difference, union
 from toolkit.market import Family, SnapshotKind, SnapshotLog, Stream
 from toolkit.store.answers import rowless_parts
@@ -44,6 +43,7 @@ from toolkit.store.snapshots import insert_snapshots
 from toolkit.store.streams import add_counts, append, number_streams
 from toolkit.store.views import make_views
 from toolkit.tables import (
+    ALERTS,
     ARRIVAL,
     CHANGES,
     COVERAGE,

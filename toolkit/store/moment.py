@@ -15,12 +15,10 @@ from typing import Any, Self
 
 import polars as pl
 
-from toolkit.alert_tables import ALERTS
-from toolkit.columns import Table
 from toolkit.errors import StoreError
 from toolkit.store.frames import frame_of
 from toolkit.store.store import Store
-from toolkit.tables import CHANGES, COVERAGE, EDGE, GAP, LOAD, META, STREAM, TABLES
+from toolkit.tables import ALERTS, CHANGES, COVERAGE, EDGE, GAP, LOAD, META, STREAM, TABLES, Table
 
 BOOKS = (META, STREAM, LOAD, COVERAGE, EDGE, GAP, *ALERTS)
 """The bookkeeping: small tables, whose rows are changed and replaced. Alerts are not published."""

@@ -18,7 +18,6 @@ import msgspec
 import polars as pl
 
 from toolkit.cards import counted, some
-from toolkit.columns import BROUGHT
 from toolkit.errors import StoreError
 from toolkit.intervals import EVER, Interval
 from toolkit.market import EventFamily, Family, Trajectory
@@ -34,7 +33,7 @@ from toolkit.store.schema import draft_of
 from toolkit.store.store import Store
 from toolkit.store.streams import number_streams
 from toolkit.store.writer import check_takes_rows
-from toolkit.tables import EVENT, SERIES, SNAPSHOT, SNAPSHOT_SERIES
+from toolkit.tables import BROUGHT, EVENT, SERIES, SNAPSHOT, SNAPSHOT_SERIES
 from toolkit.wire.events import read_documents
 from toolkit.wire.in_force import assumed_profile, profile_in_force
 from toolkit.wire.limits import LIMITS, Limits

@@ -9,10 +9,9 @@ from typing import TypeVar
 import duckdb
 import polars as pl
 
-from toolkit.columns import Table
 from toolkit.market import Stream
 from toolkit.store.ledger import LATE_S
-from toolkit.tables import STREAM, TIE, CoverageState
+from toolkit.tables import STREAM, TIE, CoverageState, Table
 
 _Stream = TypeVar("_Stream", bound=Stream)
 

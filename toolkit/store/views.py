@@ -14,10 +14,9 @@ from dataclasses import dataclass
 
 import duckdb
 
-from toolkit.columns import BROUGHT, Column, Table
 from toolkit.market import Family
 from toolkit.store.engine import DATABASE
-from toolkit.tables import EVENT, SERIES, SNAPSHOT_SERIES
+from toolkit.tables import BROUGHT, EVENT, SERIES, SNAPSHOT_SERIES, Field, Table
 
 _log = logging.getLogger(__name__)
 
@@ -31,7 +30,7 @@ class SqlView:
 
     name: str
     meaning: str
-    columns: tuple[Column, ...]
+    columns: tuple[Field, ...]
     key: tuple[str, ...]
     query: str
 
@@ -44,14 +43,14 @@ class SqlView:
         return self.query.format(at=at)
 
 
-_TRAJECTORY = Column("trajectory", "VARCHAR", "", "its text, as in frames")
-_STREAM = Column("stream", "VARCHAR", "", "its text, as in frames")
-_TIME = Column("time", "TIMESTAMP", "", "ts as a time, UTC")
+_TRAJECTORY = Field("trajectory", "VARCHAR", "", "its text, as in frames")
+_STREAM = Field("stream", "VARCHAR", "", "its text, as in frames")
+_TIME = Field("time", "TIMESTAMP", "", "ts as a time, UTC")
 _ROW_KEY = ("trajectory", "ts")
 _SENT = ("extra",)
 
 
-def _columns(table: Table) -> tuple[Column, ...]:
+def _columns(table: Table) -> tuple[Field, ...]:
     """Return the columns of a table that a view of it has."""
     ts = next(column for column in table.columns if column.name == "ts")
     values = (column for column in table.values if column.name not in _SENT)
@@ -107,7 +106,7 @@ def _spreads(table: Table) -> str:
 
 
 _SPREAD = tuple(
-    Column(name, kind, unit, meaning, nullable=True)
+    Field(name, kind, unit, meaning, nullable=True)
     for name, kind, unit, meaning in (
         ("spread_log_bps", "DOUBLE", "bps", "1e4 ln(sell_price / buy_price)"),
         ("spread_bps", "DOUBLE", "bps", "1e4 (sell_price / buy_price - 1)"),
@@ -163,7 +162,7 @@ VIEWS: tuple[SqlView, ...] = (
     SqlView(
         "event_documents",
         "Event documents, one row per transition.",
-        (_STREAM, Column("time", "TIMESTAMP", "", "ts_ms as a time, UTC"), *_EVENT_COLUMNS),
+        (_STREAM, Field("time", "TIMESTAMP", "", "ts_ms as a time, UTC"), *_EVENT_COLUMNS),
         ("stream", *_EVENT_KEY[1:]),
         _EVENTS,
     ),
@@ -172,12 +171,12 @@ VIEWS: tuple[SqlView, ...] = (
         "The ledger's stretches: what of each stream was asked for, and how far it was answered.",
         (
             _STREAM,
-            Column("state", "VARCHAR", "", "asked, provisional, settled, lost (`CoverageState`)"),
-            Column("time", "TIMESTAMP", "", "start_ts as a time, UTC"),
-            Column("end_time", "TIMESTAMP", "", "end_ts as a time, UTC"),
-            Column("start_ts", "BIGINT", "s", "first second"),
-            Column("end_ts", "BIGINT", "s", "first second after"),
-            Column("why", "VARCHAR", "", "why it is lost, in the service's words", nullable=True),
+            Field("state", "VARCHAR", "", "asked, provisional, settled, lost (`CoverageState`)"),
+            Field("time", "TIMESTAMP", "", "start_ts as a time, UTC"),
+            Field("end_time", "TIMESTAMP", "", "end_ts as a time, UTC"),
+            Field("start_ts", "BIGINT", "s", "first second"),
+            Field("end_ts", "BIGINT", "s", "first second after"),
+            Field("why", "VARCHAR", "", "why it is lost, in the service's words", nullable=True),
         ),
         ("stream", "state", "start_ts"),
         "SELECT key AS stream, state, make_timestamp(start_ts * 1000000) AS time, "

@@ -26,12 +26,11 @@ from typing import Any
 import msgspec
 import polars as pl
 
-from toolkit.columns import BROUGHT
 from toolkit.errors import InputError, PagingError, WireError
 from toolkit.foreign import LONGEST, escaped, is_name, plain
 from toolkit.intervals import Interval, difference, union
 from toolkit.market import format_ts
-from toolkit.tables import EVENT
+from toolkit.tables import BROUGHT, EVENT
 from toolkit.wire.conversion import name_of
 from toolkit.wire.cursor import CursorTrail
 from toolkit.wire.doubled import doubled_fields, doubled_in_page

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import polars as pl
 
-from toolkit.alert_tables import AlertChange
 from toolkit.alerts import AlertKind, AlertRule, read_alerts
 from toolkit.alerts.channels import Channel, read_channels
 from toolkit.alerts.evaluation import (
@@ -26,6 +25,7 @@ from toolkit.intervals import Interval
 from toolkit.market import EventLog, Stream, format_ts
 from toolkit.statistics.fees import FeeModel
 from toolkit.store import Store
+from toolkit.tables import AlertChange
 from toolkit.workspace.fee_choice import find_fees
 from toolkit.workspace.rules import read_settings, settings_file
 

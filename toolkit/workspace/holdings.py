@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 
+from toolkit.columns import described
 from toolkit.intervals import clip, difference, total_s
 from toolkit.market import Family, SnapshotKind, SnapshotLog, Stream
 from toolkit.statistics.polls import poll_count
@@ -42,41 +43,11 @@ _CATALOGUED = ("stream", "kind", "rows", "first_ts", "last_ts", "step_s", "asked
 _OF_ROWS = ("holes", "longest_hole_s", "tied_rows")
 
 
+@described("holdings.stream_states")
 def stream_states(store: Store, *, as_of: int | None = None) -> pl.DataFrame:
     """Return one row for each stream that the store knows, sorted by kind and key.
 
-    =================  =======  ========  =========================================================
-    column             type     unit      meaning
-    =================  =======  ========  =========================================================
-    stream             String   none      the key
-    kind               String   none      price, spread, funding, events, snapshot, or kept from
-                                          these: snapshot-spread, snapshot-funding
-    state              String   none      held, nothing there, no answer, never asked, not readable:
-                                          its key is none or there twice, or rows are. Then all
-                                          else is null
-    rows               Int64    count     rows, documents or snapshots
-    answered_share     Float64  fraction  of the time asked for that can be known by now, the part
-                                          that the service answered for. Of snapshots of spreads
-                                          and rates, and what is kept from them: polls answered
-                                          over polls due. Null for other snapshots
-    first_ts           Int64    s         oldest row, Unix UTC, null without rows
-    last_ts            Int64    s         newest row
-    behind_s           Int64    s         from the end of the newest row, or of what was answered
-                                          where that is later, to now by the service's clock. A
-                                          settlement lasts until the next one is due. Null before
-                                          anything came
-    step_s             Int64    s         spacing of the rows as observed
-    holes              Int64    count     spacings of more than 1.5 steps. Null where rows have no
-                                          step
-    longest_hole_s     Int64    s         the longest of them, 0 for none
-    tied_rows          Int64    count     rows beyond the first of their time. Null as of holes
-    open_gaps          Int64    count     losses of live capture that are still open
-    repaired_gaps      Int64    count     losses that the archive has filled
-    unrepairable_gaps  Int64    count     losses that the archive no longer reaches
-    lost_gaps          Int64    count     stretches that the service's own source lost
-    asked_at           Int64    s         the local clock at the service's last answer, null before
-    served_at          Int64    s         the service's clock then
-    =================  =======  ========  =========================================================
+    {columns}
 
     ``as_of`` (s, local clock) gives what it would have shown then. Raises `StoreError` as
     `toolkit.store.Store.reading`, `InputError` as `toolkit.store.Store.coverage` for ``as_of``.

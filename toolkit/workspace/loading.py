@@ -10,7 +10,6 @@ from typing import Self
 
 import polars as pl
 
-from toolkit.alert_tables import AlertChange
 from toolkit.cards import Shown, some
 from toolkit.client import Client
 from toolkit.errors import EmptyWindowError, InputError, RailError
@@ -42,6 +41,7 @@ from toolkit.statistics.fees import FeeModel
 from toolkit.store import Store
 from toolkit.store.alerts import read_alerts
 from toolkit.store.writer import check_takes_rows
+from toolkit.tables import AlertChange
 from toolkit.wire.listing import Listing
 from toolkit.workspace.alerts import alert_plan
 from toolkit.workspace.fee_choice import find_fees

@@ -8,7 +8,7 @@ import pytest
 
 from toolkit.cli.figures import print_figures
 from toolkit.cli.show import console
-from toolkit.statistics.contract import Reason
+from toolkit.reasons import Reason
 
 FIGURES = (
     ("rows", "n", "count"),

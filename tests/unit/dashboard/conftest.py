@@ -17,7 +17,6 @@ from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 
 from tests.empty_store import empty_store
-from toolkit.columns import BROUGHT
 from toolkit.dashboard.navigation import page_file
 from toolkit.dashboard.settings import MAIN
 from toolkit.intervals import Interval
@@ -30,7 +29,7 @@ from toolkit.market import (
     Trajectory,
 )
 from toolkit.store import Batch, Edge, LoadOrigin, Snapshot, Store, StoreWriter
-from toolkit.tables import EVENT
+from toolkit.tables import BROUGHT, EVENT
 from toolkit.wire.allowance import Allowance
 
 START = 1_678_406_400  # 2023-03-10 00:00 UTC

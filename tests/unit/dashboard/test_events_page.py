@@ -6,14 +6,13 @@ import polars as pl
 import pytest
 
 from tests.empty_store import empty_store
-from toolkit.columns import BROUGHT
 from toolkit.dashboard.loads import loader_of
 from toolkit.dashboard.navigation import page_file
 from toolkit.dashboard.settings import MAIN
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, Source, Trajectory
 from toolkit.store import Batch, Edge, LoadOrigin, StoreWriter
-from toolkit.tables import EVENT
+from toolkit.tables import BROUGHT, EVENT
 
 from .shown import figures, rows_of, sync, texts
 

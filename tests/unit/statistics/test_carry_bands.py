@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from toolkit.reasons import Reason
 from toolkit.statistics.carry_bands import (
     Ranked,
     at_places,
@@ -13,7 +14,6 @@ from toolkit.statistics.carry_bands import (
     quantiles,
     skewness_of_sum,
 )
-from toolkit.statistics.contract import Reason
 from toolkit.statistics.long_run import Memory
 
 HOUR = 3600

@@ -7,8 +7,9 @@ import polars as pl
 import pytest
 
 from toolkit.errors import InputError
+from toolkit.reasons import Reason
 from toolkit.statistics import contract
-from toolkit.statistics.contract import Question, Reason, checked_columns, column_for
+from toolkit.statistics.contract import Question, checked_columns, column_for
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,12 @@
 from __future__ import annotations
 
-import inspect
 import math
-import re
 
 import numpy as np
 import polars as pl
 import pytest
 
 from toolkit.errors import InputError
-from toolkit.statistics import spread
 from toolkit.statistics.spread import episodes, time_above
 
 NAN = math.nan
@@ -300,22 +297,3 @@ def test_thresholds_are_part_of_the_hash(series):
     assert len(hashes) == 6
     same = episodes(frame, 0, 119, enter_bps=40.0, leave_bps=40)["params_hash"].item()
     assert same == episodes(frame, 0, 120, enter_bps=40)["params_hash"].item()
-
-
-@pytest.mark.parametrize("function", [episodes, time_above])
-def test_the_columns_are_those_that_the_docstring_tables(function, series):
-    table = re.findall(
-        r"^(\w+) +(given|Int64|Float64|String|Boolean) +(none|count|bps|bps h|s|fraction|ratio)\b",
-        inspect.getdoc(function),
-        flags=re.MULTILINE,
-    )
-    frame = series([50.0, 50.0], ts=[0, 60])
-    name = "enter_bps" if function is episodes else "threshold_bps"
-    result = function(frame, 0, 120, **{name: 40})
-    if function is time_above:
-        either = time_above(frame, 0, 120, threshold_bps=40, absolute=True)
-        result = pl.concat([result, either.select("^time_abs_.*$")], how="horizontal")
-        result = result.drop(spread.coverage(frame, 0, 120).columns)
-    assert [column for column, *_ in table] == result.columns
-    for column, dtype, _ in table:
-        assert dtype in (str(result.schema[column]), "given")

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import inspect
 import math
-import re
 
 import polars as pl
 import pytest
@@ -272,18 +270,6 @@ def test_the_hash_tells_keys_and_magnitudes_apart_and_not_windows():
     hashes = {lifecycles(frame, 0, 100, **given)["params_hash"].item() for given in options}
     assert len(hashes) == 4
     assert lifecycles(frame, 5, 90, now=80)["params_hash"].item() in hashes
-
-
-def test_the_columns_are_those_that_the_docstring_tables():
-    table = re.findall(
-        r"^(\w+) +(given|Int64|Float64|String|Boolean) +(none|count|given|s) ",
-        inspect.getdoc(lifecycles),
-        flags=re.MULTILINE,
-    )
-    result = lifecycles(documents(("a", "spread.opened", 10)), 0, 100)
-    assert [name for name, *_ in table] == result.columns
-    for name, dtype, _ in table:
-        assert dtype in (str(result.schema[name]), "given")
 
 
 def hashed_documents(*told: tuple[str, float]) -> pl.DataFrame:

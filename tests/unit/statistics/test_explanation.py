@@ -9,9 +9,10 @@ import polars as pl
 import pytest
 
 import toolkit.statistics
+from toolkit.columns import column, columns_of
 from toolkit.errors import InputError
 from toolkit.statistics import explain, funding, prices, spread
-from toolkit.statistics.explanation import documented, meaning_of
+from toolkit.statistics.explanation import documented
 
 MINUTES = pl.DataFrame(
     {
@@ -66,14 +67,14 @@ def test_every_method_that_a_result_may_name_is_explained() -> None:
     methods = set(re.findall(r'Question\(\s*"(\w+\.\w+/\d+)"', source))
     assert len(methods) > 15
     for method in methods:
-        assert documented(method).columns, method
+        assert columns_of(method), method
 
 
 def test_a_figure_of_another_column_has_the_longest_meaning_that_fits() -> None:
     row = spread.summary(MINUTES, 0, 12_000, column="spread_bps")
     text = explain(row, "spread_time_weighted_mean_bps")
     value = row["spread_time_weighted_mean_bps"][0]
-    assert f"spread_time_weighted_mean_bps = {value:.6g} bps: sum(w x) / sum(w)" in text
+    assert f"spread_time_weighted_mean_bps = {value:.2f} bps: sum(w x) / sum(w)" in text
 
 
 def test_a_figure_is_explained_by_the_statistic_that_computes_it_with_its_source() -> None:
@@ -96,9 +97,8 @@ def test_what_cannot_be_explained_is_refused_in_one_line() -> None:
 
 
 def test_a_path_from_the_detection_has_the_meaning_of_its_figure_and_says_so() -> None:
-    page = documented("events.follow_through/2")
-    meaning = meaning_of("went_on_from_detection_share", page)
-    assert (meaning.unit, meaning.type) == ("fraction", "Float64")
-    assert meaning.text == "events with a return above 0, the event as start"
-    assert meaning_of("run_up_to_detection_median_log_bps", page).unit == "bps"
-    assert meaning_of("no_from_detection_share", page).text == ""
+    found = column("went_on_from_detection_share", "events.follow_through/2")
+    assert (found.unit, found.type) == ("fraction", "Float64")
+    assert found.meaning == "events with a return above 0, the event as start"
+    assert column("run_up_to_detection_median_log_bps").unit == "bps"
+    assert column("no_from_detection_share").meaning == ""

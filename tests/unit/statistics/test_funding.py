@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import inspect
 import math
-import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -288,21 +286,6 @@ def test_a_window_or_a_column_that_is_wrong_is_refused(joined, every):
         funding.intervals(frame.drop("sell_rate"))
     with pytest.raises(InputError, match="buy_interval_hours is String"):
         funding.differential(frame.with_columns(pl.col("buy_interval_hours").cast(pl.String)))
-
-
-@pytest.mark.parametrize("name", ["intervals", "differential", "carry", "summary"])
-def test_the_columns_are_those_that_the_docstring_tables(name, joined, every):
-    function = getattr(funding, name)
-    table = re.findall(
-        r"^(\w+) +(given|Int64|Float64|String|Boolean) +(none|count|fraction|percent|s|h|bps)\b",
-        inspect.getdoc(function),
-        flags=re.MULTILINE,
-    )
-    asked = (START, START + DAY) if name in {"carry", "summary"} else ()
-    result = function(joined(every(8, [1e-4] * 4), every(1, [1e-4] * 30)), *asked)
-    assert [column for column, _, _ in table] == result.columns
-    for column, dtype, _ in table:
-        assert dtype in (str(result.schema[column]), "given")
 
 
 def test_real_settlements_of_two_exchanges_agree_with_a_plain_sum(real_data):

@@ -6,7 +6,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from toolkit.statistics.contract import Question, Reason
+from toolkit.reasons import Reason
+from toolkit.statistics.contract import Question
 from toolkit.statistics.funding_memory import funding_memories
 from toolkit.statistics.long_run import memories
 from toolkit.statistics.settlements import settlements

@@ -10,7 +10,7 @@ import pytest
 from scipy import fft, optimize, stats
 from scipy.signal import lfilter
 
-from toolkit.statistics.contract import Reason
+from toolkit.reasons import Reason
 from toolkit.statistics.long_run import WAVES, memories, moments_of, slow_variance, unskewed
 
 SETTLEMENTS = 270  # 90 days of 8 h

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import inspect
 import math
-import re
 
 import polars as pl
 import pytest
@@ -117,15 +115,3 @@ def test_rows_that_name_no_legs_are_refused(fees):
         net_edge(rows([1.0], "BTC_USDT:KRAKEN.spot"), fees, notional=1e4)
     with pytest.raises(InputError, match="exit_bps"):
         net_edge(rows([1.0]), fees, notional=1e4, exit_bps=math.nan)
-
-
-def test_the_columns_are_those_that_the_docstring_tables(fees):
-    table = re.findall(
-        r"^(\w+) +(Float64|String) +(none|bps)\b", inspect.getdoc(net_edge), flags=re.MULTILINE
-    )
-    result = net_edge(rows([1.0]), fees, notional=1e4).drop("trajectory", "ts", "spread_bps")
-    assert [(name, dtype) for name, dtype, _ in table] == [
-        (name, str(dtype)) for name, dtype in result.schema.items()
-    ]
-    empty = net_edge(rows([1.0]).clear(), fees, notional=1e4)
-    assert empty.drop("trajectory", "ts", "spread_bps").schema == result.schema

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-import re
-
 import polars as pl
 import pytest
 
@@ -167,12 +164,3 @@ def test_without_prices_the_net_carry_is_null_for_want_of_them_and_funding_is_gi
     for name in ("net_carry", "breakeven", "net_apr"):
         assert row[f"{name}_reason"] == "missing_price"
     assert (row["net_carry_bps"], row["breakeven_bps"], row["net_apr_pct"]) == (None, None, None)
-
-
-def test_the_columns_are_those_of_the_docstring(fees):
-    table = re.findall(
-        r"^(\w+) +(Float64|String) +\w", inspect.getdoc(net_summary), flags=re.MULTILINE
-    )
-    figures = paid(1e-4)
-    added = net_summary(figures, fees).drop(figures.columns)
-    assert [(name, str(kind)) for name, kind in added.schema.items()] == table

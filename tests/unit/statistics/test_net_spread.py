@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
 import random
-import re
 
 import numpy as np
 import polars as pl
@@ -160,14 +158,3 @@ def test_what_cannot_be_asked_is_refused(fees):
             net_summary(frame, **wrong)
     with pytest.raises(InputError, match=r"BUY\.market:SELL\.market"):
         net_summary(spreads([1.0], "BTC_USDT:KRAKEN.spot"), fees=fees)
-
-
-def test_the_columns_are_those_of_the_docstring(fees):
-    table = re.findall(
-        r"^(\w+) +(Float64|String|Int64) +\w", inspect.getdoc(net_summary), flags=re.MULTILINE
-    )
-    result = net_summary(spreads([1.0, 2.0]), fees=fees)
-    contract = coverage(spreads([1.0, 2.0]), column="spread_bps").columns
-    own = [(name, str(kind)) for name, kind in result.schema.items() if name not in contract]
-    assert own == table
-    assert net_summary(spreads([1.0]).clear(), 0, 60, fees=fees).schema == result.schema

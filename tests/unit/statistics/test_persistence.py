@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 import itertools
 import math
-import re
 
 import numpy as np
 import polars as pl
@@ -173,20 +171,6 @@ def test_every_null_has_a_reason_and_wrong_input_is_refused(joined, every):
 
 
 TABLED = ["by_hour", "dispersion", "dispersion_summary", "heatmap", "persistence"]
-
-
-@pytest.mark.parametrize("name", [*TABLED, "rank_persistence"])
-def test_the_columns_are_those_that_the_docstring_tables(name, joined, every):
-    function = getattr(funding, name)
-    table = re.findall(
-        r"^(\w+) +(given|Int64|Float64|String|Boolean) +(?:none|count|fraction|percent|s|h)\b",
-        inspect.getdoc(function),
-        flags=re.MULTILINE,
-    )
-    frame = joined(every(8, [1e-4] * 4), every(1, [1e-4] * 30), "funding/A:X.futures:Y.futures")
-    found = function(frame, START, START + DAY)
-    assert [column for column, _ in table] == found.columns
-    assert all(dtype in (str(found.schema[column]), "given") for column, dtype in table)
 
 
 @pytest.mark.slow

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-import re
-
 import numpy as np
 import polars as pl
 import pytest
@@ -103,13 +100,3 @@ def test_rates_that_are_none_are_refused(joined, every):
         funding.prediction_errors(frame, pl.concat([rates, rates]))
     with pytest.raises(InputError, match="max_age"):
         funding.prediction_errors(frame, rates, max_age="soon")
-
-
-def test_the_columns_are_those_that_the_docstring_tables(joined, every):
-    table = re.findall(
-        r"^(\w+) +(Int64|Float64|String) +(?:none|count|fraction|bps|s)\b",
-        inspect.getdoc(funding.prediction_errors),
-        flags=re.MULTILINE,
-    )
-    found = funding.prediction_errors(joined(every(8, [1e-4]), every(8, [1e-4]), KEY))
-    assert table == [(name, str(dtype)) for name, dtype in found.schema.items()]

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import inspect
 import math
-import re
 from fractions import Fraction
 
 import numpy as np
@@ -283,25 +281,6 @@ def test_an_empty_frame_gives_no_rows_in_the_same_columns():
         filled, empty = function(frame, 0, 9000), function(frame.clear(), 0, 9000)
         assert empty.height == 0
         assert empty.schema == filled.schema
-
-
-@pytest.mark.parametrize("function", [*FUNCTIONS, spread.summary, spread.with_spread])
-def test_the_columns_are_those_that_the_docstring_tables(function):
-    table = re.findall(
-        r"^ +(\w+) +(given|Int64|Float64|String|Boolean|Enum) +(none|count|fraction|s|bps)\b",
-        inspect.getdoc(function).replace("\n", "\n "),
-        flags=re.MULTILINE,
-    )
-    frame = prices(2, 150)
-    if function is spread.with_spread:
-        result = function(frame).drop(frame.columns)
-    else:
-        result = function(frame, 0, 9000)
-    if function not in (spread.coverage, spread.summary, spread.with_spread):
-        result = result.drop("spread_basis", *spread.coverage(frame, 0, 9000).columns)
-    assert [name for name, _, _ in table] == result.columns
-    for name, dtype, _ in table:
-        assert dtype == "given" or str(result.schema[name]).startswith(dtype)
 
 
 def test_real_minutes_of_two_exchanges_agree_with_numpy_and_scipy(real_data):

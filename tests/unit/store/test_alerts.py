@@ -10,7 +10,6 @@ import polars as pl
 import pytest
 
 from tests.empty_store import empty_store
-from toolkit.alert_tables import ALERTS, AlertOutcome
 from toolkit.market import Family, Trajectory
 from toolkit.store import Batch, Inserted, Store, StoreWriter
 from toolkit.store.alerts import (
@@ -27,6 +26,7 @@ from toolkit.store.alerts import (
 from toolkit.store.compaction import compact
 from toolkit.store.publish import import_store, publish
 from toolkit.store.verification import verify
+from toolkit.tables import ALERTS, AlertOutcome
 
 from .conftest import ORIGIN, PAIR, SOURCE, frame_of
 

@@ -7,13 +7,12 @@ from collections.abc import Callable
 import polars as pl
 import pytest
 
-from toolkit.columns import Column, Table
 from toolkit.errors import StoreError
 from toolkit.market import Family, Source
 from toolkit.store import Store, StoreWriter
 from toolkit.store import moment as moments
 from toolkit.store.moment import BOOKS, GROWING, RowRange, StoreState, row_order
-from toolkit.tables import SERIES, TABLES
+from toolkit.tables import SERIES, TABLES, Field, Table
 
 from .conftest import FIRST, JANUARY, everything, minutes
 
@@ -84,7 +83,7 @@ def test_small_streams_are_read_together_and_a_large_one_in_pieces() -> None:
 
 
 def test_rows_that_share_a_key_are_always_in_one_order() -> None:
-    columns = (Column("ts", "BIGINT", "s", ""), Column("document", "VARCHAR", "", ""))
+    columns = (Field("ts", "BIGINT", "s", ""), Field("document", "VARCHAR", "", ""))
     table = Table("answers", "", columns, key=("ts",))
     rows = pl.DataFrame([(0, text) for text in "cab"], table.schema, orient="row")
     for each in (rows, rows.reverse()):

@@ -8,12 +8,11 @@ from collections.abc import Callable
 import polars as pl
 import pytest
 
-from toolkit.columns import BROUGHT
 from toolkit.errors import InputError, StoreError, UnknownTrajectoryError
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, Family, Trajectory
 from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter, event_logs
-from toolkit.tables import EVENT, LOAD
+from toolkit.tables import BROUGHT, EVENT, LOAD
 from toolkit.wire.events import document_frame
 
 KEY, OTHER = "A_B:X.spot", "A_B:X.spot:Y.spot"

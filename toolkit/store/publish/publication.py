@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from toolkit.columns import Table
 from toolkit.errors import NotAStoreError, StoreError, StoreSourceError
 from toolkit.market import Source, parse_length
 from toolkit.store.moment import GROWING, StoreState, owner_column, time_column
@@ -28,7 +27,7 @@ from toolkit.store.publish.manifest import (
 from toolkit.store.publish.places import MANIFEST, Destination, place_of
 from toolkit.store.publish.publications import expire, pinned_name
 from toolkit.store.store import Store
-from toolkit.tables import STREAM
+from toolkit.tables import STREAM, Table
 
 _ROWS_OF_A_GROUP = 65_536
 _MONTH = "month of the file"

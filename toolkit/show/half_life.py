@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from toolkit.statistics.contract import Reason
+from toolkit.reasons import Reason
 
 NOT_BELIEVED = "not believed"
 """What stands beside a half-life whose 95 % interval has no upper bound."""

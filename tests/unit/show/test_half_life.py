@@ -4,8 +4,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from toolkit.statistics.contract import Reason
-from toolkit.statistics.half_life_note import half_life_doubt, half_life_note
+from toolkit.reasons import Reason
+from toolkit.show.half_life import half_life_doubt, half_life_note
 from toolkit.statistics.spread import half_life
 
 

@@ -1,0 +1,134 @@
+"""Write a value, its heading, and the reason why it is null, in the words that all faces use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from toolkit.cards import duration
+from toolkit.columns import Column, column
+from toolkit.market import format_ts
+from toolkit.reasons import Reason
+from toolkit.show.half_life import half_life_doubt
+
+NULL = "–"
+
+DECIMALS = {
+    "count": 0,
+    "bps": 2,
+    "%": 2,
+    "fraction": 2,
+    "% per 8 h": 4,
+    "bps h": 2,
+    "h": 1,
+    "days": 1,
+    "per hour": 2,
+    "per day": 2,
+}
+"""The decimals of each unit. A number without a unit has four significant digits, a price five."""
+
+_IN_HEADINGS = frozenset(DECIMALS) - {"count", "fraction", "per hour", "per day"}
+"""The units that a heading states. Counts, shares, lengths and moments show theirs in the cells."""
+
+
+def heading_of(one: Column, *, short: bool = False) -> str:
+    """Return a column's heading with its unit in brackets.
+
+    >>> heading_of(column("spread_std_log_bps"), short=True), heading_of(column("half_life_s"))
+    ('std dev (bps)', 'half-life')
+    """
+    words = one.short if short else one.heading
+    return f"{words} ({one.unit})" if one.unit in _IN_HEADINGS else words
+
+
+def value_text(value: Any, one: Column, *, unit: bool = False) -> str:
+    """Write a value of a column: a length in its units, a moment in UTC, a share in percent.
+
+    ``unit`` True adds the unit where a heading would have it. A null is a dash.
+
+    >>> value_text(1670.0, column("half_life_s")), value_text(0.95, column("coverage"))
+    ('27 min 50 s', '95.00 %')
+    >>> value_text(-3.456, column("spread_mean_log_bps"), unit=True), value_text(1200, column("n"))
+    ('-3.46 bps', '1,200')
+    """
+    if value is None:
+        return NULL
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if not isinstance(value, int | float):
+        return str(value) or "none"
+    if one.unit in ("s", "UTC"):
+        return _time_text(value, one.unit, zone=unit)
+    number = _number_text(value, one)
+    return f"{number} {one.unit}" if unit and one.unit in _IN_HEADINGS else number
+
+
+def _time_text(value: float, unit: str, *, zone: bool) -> str:
+    if unit == "s":
+        return duration(value)
+    try:
+        moment = format_ts(int(value))
+    except (ValueError, OverflowError, OSError):
+        return f"{value:.0f}"
+    return moment if zone else moment.removesuffix(" UTC")
+
+
+def _number_text(value: float, one: Column) -> str:
+    places = DECIMALS.get(one.unit) if one.decimals is None else one.decimals
+    if one.unit == "quote" and one.decimals is None:
+        return f"{Decimal(f'{value:.5g}'):,f}"
+    if places is None:
+        return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
+    if one.unit == "fraction":
+        return f"{100 * value:,.{places}f} %"
+    return f"{value:,.{places}f}"
+
+
+def reason_of(row: Mapping[str, Any], name: str) -> str | None:
+    """Return why a value of a row is null, as the code or words of its reason column.
+
+    That column is the declared one, or else the first to the right that ends in ``_reason``.
+
+    >>> reason_of({"half_life_s": None, "half_life_reason": "too_few"}, "half_life_s")
+    'too_few'
+    """
+    declared = column(name, str(row.get("method") or "")).reason
+    if declared in row:
+        found = row[declared]
+    else:
+        names = list(row)
+        right = (each for each in names[names.index(name) + 1 :] if each.endswith("_reason"))
+        found = row.get(next(right, ""))
+    return None if found is None else str(found)
+
+
+def reason_words(row: Mapping[str, Any], name: str) -> str:
+    """Return why a value is null in words, "" where nothing says it.
+
+    >>> reason_words({"half_life_s": None, "half_life_reason": "too_few"}, "half_life_s")
+    'too few observations for this statistic'
+    """
+    code = reason_of(row, name) or ""
+    return Reason(code).words if code in set(Reason) else code
+
+
+def null_text(row: Mapping[str, Any], name: str) -> str:
+    """Return what stands in the place of a null: a dash, or on which side the number lies.
+
+    >>> null_text({"half_life_s": None, "half_life_reason": "below_step"}, "half_life_s")
+    'under 1 step'
+    """
+    code = reason_of(row, name)
+    return Reason(code).in_place if code in set(Reason) else NULL
+
+
+def doubt_of(row: Mapping[str, Any], name: str) -> Reason | None:
+    """Return why a value that is there is not believed, None where it is or nothing is known.
+
+    >>> row = {"half_life_s": 60.0, "half_life_upper_s": None}
+    >>> row |= {"half_life_upper_reason": "no_reversion"}
+    >>> doubt_of(row, "half_life_s").value
+    'no_reversion'
+    """
+    return half_life_doubt(row) if name == "half_life_s" and row.get(name) is not None else None
