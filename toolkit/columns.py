@@ -91,8 +91,9 @@ def _lines() -> Mapping[str, tuple[Column | str, ...]]:
             own = (
                 text or getattr(before, field) for field, text in zip(_TEXTS, texts, strict=True)
             )
-            lines.append(Column(name, places, *own))
-            first.setdefault(name, lines[-1])
+            declared = Column(name, places, *own)
+            first.setdefault(name, declared)
+            lines.append(declared)
     return {result: tuple(lines) for result, lines in found.items()}
 
 
