@@ -75,7 +75,7 @@ THIRD_PARTIES = {
     "polars": ("toolkit",),
     "pyarrow": ("toolkit.series", "toolkit.service", "toolkit.store"),
     "referencing": ("toolkit.client.mcp",),
-    "rich": ("toolkit.cli", "toolkit.workspace"),
+    "rich": ("toolkit.cli", "toolkit.show", "toolkit.workspace"),
     # The receiver is mountable, and the door is a middleware.
     "starlette": (
         *("toolkit.assistant.server", "toolkit.dashboard.door", "toolkit.dashboard.shared"),

@@ -19,10 +19,10 @@ from .test_architecture import ROOT, module_name, our_files, seeded
 DOORS = {
     "escape": "toolkit.foreign",  # html.escape
     "shlex": "toolkit.foreign",
-    "Console": "toolkit.workspace.terminal",
+    "Console": "toolkit.show.terminal",
     "dataframe": "toolkit.dashboard.shell",  # streamlit's
     "streamlit": "toolkit.dashboard.screen",
-    "write_csv": "toolkit.workspace.csv_rows",
+    "write_csv": "toolkit.show.csv_rows",
     "from_markup": "",
 }
 WRITTEN = {"Markdown", "Html", "Command"}
@@ -77,8 +77,8 @@ def test_foreign_text_has_one_door() -> None:
     [
         ("from html import escape", "escape belongs in toolkit.foreign"),
         ("import shlex", "shlex belongs in toolkit.foreign"),
-        ("from rich.console import Console", "Console belongs in toolkit.workspace.terminal"),
-        ("import rich\nrich.console.Console()", "Console belongs in toolkit.workspace.terminal"),
+        ("from rich.console import Console", "Console belongs in toolkit.show.terminal"),
+        ("import rich\nrich.console.Console()", "Console belongs in toolkit.show.terminal"),
         ("st.dataframe(rows)", "dataframe belongs in toolkit.dashboard.shell"),
         ("import streamlit as st", "streamlit belongs in toolkit.dashboard.screen"),
         ("from streamlit import caption", "caption is not for pages"),

@@ -144,11 +144,13 @@ def counted(n: int, one: str, many: str | None = None) -> str:
 def duration(seconds: float | None) -> str:
     """Write seconds in the largest two units that fit: 95 -> 1 min 35 s.
 
-    >>> duration(95), duration(7200), duration(0.25), duration(None)
-    ('1 min 35 s', '2 h', '0.25 s', '–')
+    >>> duration(95), duration(-7200), duration(0.25), duration(None)
+    ('1 min 35 s', '-2 h', '0.25 s', '–')
     """
     if seconds is None:
         return "–"
+    if seconds < 0:
+        return f"-{duration(-seconds)}"
     if seconds < 60:
         return f"{seconds:.3g} s"
     units = (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1))

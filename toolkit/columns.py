@@ -11,7 +11,7 @@ from __future__ import annotations
 import csv
 import re
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice
@@ -134,16 +134,29 @@ def columns_of(result: str) -> tuple[Column, ...]:
     raise InputError("method", result, "that of a statistic, e.g. spread.summary/5")
 
 
-def schema_of(*results: str) -> pl.Schema:
-    """Return the polars schema of results beside each other, each column once.
+def schema_of(*results: str, also: Iterable[str] = ()) -> pl.Schema:
+    """Return the polars schema of results beside each other, each column once, and of ``also``.
 
-    >>> schema_of("survival.median_life")["n_lives"]
-    Int64
+    >>> schema_of("survival.median_life", also=["symbol"]).names()
+    ['n_lives', 'n_ended', 'median_life_s', 'median_life_reason', 'symbol']
     """
     import polars as pl  # noqa: PLC0415 - a help text needs no polars
 
-    types = {each.name: each.type for result in results for each in columns_of(result)}
+    found = [each for result in results for each in columns_of(result)]
+    types = {each.name: each.type for each in (*found, *map(column, also))}
     return pl.Schema({name: getattr(pl, kind)() for name, kind in types.items()})
+
+
+def names_for(result: str, of: str) -> tuple[str, ...]:
+    """Return the names that a result of the log spread has where it is of another column.
+
+    >>> "funding_apr_mean_pct" in names_for("spread.summary", "funding_apr_pct")
+    True
+    """
+    end = next((end for end in _OF_UNITS if of.endswith(end)), "")
+    base = of.removesuffix(end)
+    named = (each.name for each in columns_of(result))
+    return tuple(_OF_THE_SPREAD.sub(rf"{base}_\1{end}", name) for name in named)
 
 
 def column(name: str, result: str = "") -> Column:

@@ -14,10 +14,11 @@ from toolkit.cards import counted
 from toolkit.cli.options import StorePath
 from toolkit.cli.show import console
 from toolkit.cli.table_options import TableOptions, tabled
-from toolkit.cli.tables import Sheet, TableColumn, show
+from toolkit.cli.tables import show
 from toolkit.errors import InputError, RailError
 from toolkit.intervals import Interval
 from toolkit.market import Stream
+from toolkit.show.sheet import Sheet
 from toolkit.statistics.conditions import Schema
 from toolkit.statistics.fees import FeeModel
 from toolkit.store import Store, service_clock
@@ -54,16 +55,16 @@ ALERTS: Schema = {
 """The columns of the history, as `toolkit.store.alerts.read_alerts` explains them."""
 
 _COLUMNS = (
-    TableColumn("time", "ts", "time"),
-    TableColumn("rule", "rule", "text"),
-    TableColumn("change", "change", "text"),
-    TableColumn("open", "is_open", "text"),
-    TableColumn("of", "about", "text"),
-    TableColumn("value", "value", "bps"),
-    TableColumn("level", "level", "bps"),
-    TableColumn("unit", "unit", "text"),
-    TableColumn("delivery", "delivery", "words"),
-    TableColumn("why not", "reason", "words"),
+    "ts",
+    "rule",
+    "change",
+    "is_open",
+    "about",
+    "value",
+    "level",
+    "unit",
+    "delivery",
+    "reason",
 )
 _WHAT = ("history", "check", "test", "example")
 

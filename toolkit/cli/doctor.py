@@ -17,13 +17,14 @@ from toolkit.cli.options import STREAM_KEYS as KEYS
 from toolkit.cli.options import AllowHttp, BaseUrl
 from toolkit.cli.show import write_new
 from toolkit.cli.table_options import TableOptions, tabled
-from toolkit.cli.tables import Sheet, TableColumn, show
+from toolkit.cli.tables import show
 from toolkit.errors import InputError
 from toolkit.foreign import plain
+from toolkit.show.sheet import Sheet
+from toolkit.show.terminal import Terminal
 from toolkit.statistics.conditions import Schema
 from toolkit.workspace import Settings
 from toolkit.workspace.doctor import Examination, State, examine
-from toolkit.workspace.terminal import Terminal
 
 _HEADINGS = {
     "service": "The service",
@@ -41,10 +42,10 @@ CHECKS: Schema = {
 """The columns of a check's row. The first two are those of the service."""
 
 _COLUMNS = (
-    TableColumn("check", "check", "text"),
-    TableColumn("state", "state", "text"),
-    TableColumn("says", "says", "words"),
-    TableColumn("advice", "advice", "words"),
+    "check",
+    "state",
+    "says",
+    "advice",
 )
 _WRONG = ("figures", State.FAILED)
 _NAMES_WIDTH = 27
@@ -127,7 +128,7 @@ def _print(page: Terminal, rows: pl.DataFrame) -> None:
         table.add_column(no_wrap=True, width=_NAMES_WIDTH)
         table.add_column(no_wrap=True, min_width=11)
         table.add_column(overflow="fold")
-        for name, state, text, advice in checks.select([c.name for c in _COLUMNS]).iter_rows():
+        for name, state, text, advice in checks.select(_COLUMNS).iter_rows():
             says = Text(plain(text))
             if advice:
                 says.append(f"\n→ {advice}", style="italic")

@@ -12,7 +12,6 @@ from toolkit.cli.event_channels import channel_columns, channels_command
 from toolkit.cli.event_cooccurrence import together_columns, together_command
 from toolkit.cli.event_logs import (
     CLUSTER_COLUMNS,
-    NO_LIVES,
     Group,
     LifeCluster,
     LifeGroup,
@@ -24,7 +23,6 @@ from toolkit.cli.event_logs import (
     event_store,
     families,
     group_columns,
-    key_column,
 )
 from toolkit.cli.event_open import open_columns, open_command
 from toolkit.cli.event_payoffs import payoff_columns, payoff_command
@@ -32,7 +30,9 @@ from toolkit.cli.event_rows import audit_columns, audit_command
 from toolkit.cli.event_studies import study_columns, study_command
 from toolkit.cli.options import StoredWindow
 from toolkit.cli.table_options import TableOptions, tabled
-from toolkit.cli.tables import Sheet, TableColumn, show
+from toolkit.cli.tables import show
+from toolkit.columns import schema_of
+from toolkit.show.sheet import Name, Sheet
 from toolkit.statistics import events as event_statistics
 from toolkit.statistics.conditions import Schema
 from toolkit.statistics.event_survival import MOST_GROUPS
@@ -46,72 +46,72 @@ def _root() -> None:
 
 
 _SURVIVAL = (
-    TableColumn("half over by", "median_life_s", "s"),
-    TableColumn("95 % from", "median_life_lower_s", "s"),
-    TableColumn("to", "median_life_upper_s", "s"),
-    TableColumn("events", "n", "count"),
-    TableColumn("closed", "closed", "count"),
-    TableColumn("open", "open", "count"),
-    TableColumn("close lost", "reopened", "count"),
-    TableColumn("opened before", "orphans", "count"),
-    TableColumn("coverage", "coverage", "share"),
-    TableColumn("a quarter by", "life_q25_s", "s"),
-    TableColumn("three quarters", "life_q75_s", "s"),
-    TableColumn("90 % by", "life_q90_s", "s"),
-    TableColumn("watched", "n_lives", "count"),
-    TableColumn("cut by gaps", "cut", "count"),
+    "median_life_s",
+    "median_life_lower_s",
+    "median_life_upper_s",
+    "n",
+    "closed",
+    "open",
+    "reopened",
+    "orphans",
+    "coverage",
+    "life_q25_s",
+    "life_q75_s",
+    "life_q90_s",
+    "n_lives",
+    "cut",
     *CLUSTER_COLUMNS,
 )
 _RATES = (
-    TableColumn("a day", "rate_per_day", "plain"),
-    TableColumn("95 % from", "rate_lower_per_day", "plain"),
-    TableColumn("to", "rate_upper_per_day", "plain"),
-    TableColumn("opened", "n", "count"),
-    TableColumn("coverage", "coverage", "share"),
-    TableColumn("half within", "between_median_s", "s"),
-    TableColumn("an hour", "rate_per_h", "plain"),
-    TableColumn("not held", "n_not_held", "count"),
-    TableColumn("Fano factor", "fano", "number"),
+    "rate_per_day",
+    "rate_lower_per_day",
+    "rate_upper_per_day",
+    "n",
+    "coverage",
+    "between_median_s",
+    "rate_per_h",
+    "n_not_held",
+    "fano",
     *CLUSTER_COLUMNS,
 )
 _MAGNITUDES = (
-    TableColumn("median %", "size_median_pct", "%"),
-    TableColumn("25 %", "size_q25_pct", "%"),
-    TableColumn("75 %", "size_q75_pct", "%"),
-    TableColumn("95 %", "size_q95_pct", "%"),
-    TableColumn("99 %", "size_q99_pct", "%"),
-    TableColumn("largest", "size_largest_pct", "%"),
-    TableColumn("events", "n", "count"),
-    TableColumn("coverage", "coverage", "share"),
-    TableColumn("tail index", "tail_10pct_index", "number"),
-    TableColumn("lower 95 %", "tail_10pct_lower", "number"),
-    TableColumn("upper 95 %", "tail_10pct_upper", "number"),
-    TableColumn("not closed", "n_open", "count"),
-    TableColumn("opened before", "n_opened_before", "count"),
-    TableColumn("of 5 %", "tail_5pct_index", "number"),
-    TableColumn("mean", "size_mean_pct", "%"),
-    TableColumn("no size", "n_without", "count"),
+    "size_median_pct",
+    "size_q25_pct",
+    "size_q75_pct",
+    "size_q95_pct",
+    "size_q99_pct",
+    "size_largest_pct",
+    "n",
+    "coverage",
+    "tail_10pct_index",
+    "tail_10pct_lower",
+    "tail_10pct_upper",
+    "n_open",
+    "n_opened_before",
+    "tail_5pct_index",
+    "size_mean_pct",
+    "n_without",
 )
 _LEAGUE = (
-    TableColumn("rank", "rank", "count"),
-    TableColumn("shrunk toward the mean", "rate_shrunk_per_day", "plain"),
-    TableColumn("share", "share", "share"),
+    "rank",
+    "rate_shrunk_per_day",
+    "share",
 )
 
 
 def survival_columns() -> Schema:
     """Return the columns of lives, by any group."""
-    return dict(event_statistics.survival(NO_LIVES, group_columns(LifeGroup)).schema)
+    return schema_of("events.survival", also=group_columns(LifeGroup))
 
 
 def rate_columns() -> Schema:
     """Return the columns of rates and of leagues, by any group."""
-    return dict(event_statistics.league(NO_LIVES, group_columns(Group)).schema)
+    return schema_of("events.league", also=group_columns(Group))
 
 
 def magnitude_columns() -> Schema:
     """Return the columns of magnitudes, by any group."""
-    return dict(event_statistics.magnitudes(NO_LIVES, group_columns(LifeGroup)).schema)
+    return schema_of("events.magnitudes", also=group_columns(LifeGroup))
 
 
 @app.command("survival")
@@ -142,7 +142,7 @@ def survival_command(
     logs = Logs.read(held, asked, families(family))
     lives, groups = logs.lives(), group_columns(by or [])
     found = event_statistics.survival(lives, groups, held=logs.held, cluster=cluster.value)
-    columns = [key_column(["family", *groups]), *_SURVIVAL]
+    columns: list[Name] = [("family", *groups), *_SURVIVAL]
     heading = f"How long events last, over {asked}"
     notes = _compared(lives, groups, logs.held)
     show(view, Sheet(heading, held.source.label, found, columns, window=asked, notes=notes))
@@ -175,7 +175,7 @@ def stats_command(
     logs = Logs.read(held, asked, families(family))
     lives, groups = logs.lives(), group_columns(by or [])
     asked_of: dict[str, Any] = {"held": logs.held, "cluster": cluster.value}
-    columns = [key_column(["family", *groups])]
+    columns: list[Name] = [("family", *groups)]
     if groups:
         found = event_statistics.league(lives, groups, **asked_of)
         columns += [_LEAGUE[0], *_RATES[:3], *_LEAGUE[1:], *_RATES[3:]]
@@ -211,7 +211,7 @@ def magnitudes_command(
     logs = Logs.read(held, asked, families(family))
     found = event_statistics.magnitudes(logs.lives(), groups, held=logs.held)
     heading = f"How large events become, over {asked}"
-    columns = [key_column(["family", *groups]), *_MAGNITUDES]
+    columns: list[Name] = [("family", *groups), *_MAGNITUDES]
     show(view, Sheet(heading, held.source.label, found, columns, window=asked))
 
 

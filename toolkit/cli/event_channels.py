@@ -5,12 +5,14 @@ from __future__ import annotations
 import polars as pl
 
 from toolkit.cards import counted, duration
-from toolkit.cli.event_logs import OneFamily, event_store, families, key_column
+from toolkit.cli.event_logs import OneFamily, event_store, families
 from toolkit.cli.options import StoredWindow
 from toolkit.cli.table_options import TableOptions
-from toolkit.cli.tables import Sheet, TableColumn, show
+from toolkit.cli.tables import show
+from toolkit.columns import schema_of
 from toolkit.errors import EmptyWindowError
 from toolkit.market import EventFamily, EventLog
+from toolkit.show.sheet import Name, Sheet
 from toolkit.statistics import events as event_statistics
 from toolkit.statistics.conditions import Schema
 from toolkit.store import (
@@ -26,27 +28,25 @@ _CLOCK_S = 2
 """How far two clocks may seem apart that are read to the second."""
 
 _COLUMNS = (
-    TableColumn("came", "n", "count"),
-    TableColumn("doubled", "n_doubled", "count"),
-    TableColumn("lost", "n_lost", "count"),
-    TableColumn("share", "lost_share", "share"),
-    TableColumn("95 % from", "lost_share_lower", "share"),
-    TableColumn("to", "lost_share_upper", "share"),
-    TableColumn("half within", "latency_median_s", "s"),
-    TableColumn("95 % within", "latency_q95_s", "s"),
-    TableColumn("first", "n_first", "count"),
-    TableColumn("of both", "n_compared", "count"),
-    TableColumn("ahead, median", "lead_median_s", "s"),
-    TableColumn("early", "n_early", "count"),
-    TableColumn("both open", "coverage", "share"),
+    "n",
+    "n_doubled",
+    "n_lost",
+    "lost_share",
+    "lost_share_lower",
+    "lost_share_upper",
+    "latency_median_s",
+    "latency_q95_s",
+    "n_first",
+    "n_compared",
+    "lead_median_s",
+    "n_early",
+    "coverage",
 )
 
 
 def channel_columns() -> Schema:
     """Return the columns of channels."""
-    none = {"family": pl.String, "event_id": pl.String, "event_type": pl.String}
-    frame = pl.DataFrame(schema=none | dict.fromkeys(("ts_ms", "arrived_ms"), pl.Int64))
-    return dict(event_statistics.channels({"a": frame, "b": frame}, 0, 1).schema)
+    return schema_of("events.channels")
 
 
 def channels_command(
@@ -80,7 +80,7 @@ def channels_command(
         others = "rail follow and rail webhook bring events by other channels"
         notes.append(f"all events came by {names[0]}, with nothing to compare; {others}")
     heading = f"When events came by {' and by '.join(names)} over {asked}"
-    columns = [key_column(["family", "channel", "other"]), *_COLUMNS]
+    columns: list[Name] = [("family", "channel", "other"), *_COLUMNS]
     sheet = Sheet(heading, held.source.label, found, columns, window=asked, notes=notes)
     show(view, sheet)
 

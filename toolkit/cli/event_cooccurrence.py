@@ -2,39 +2,41 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Annotated
 
 import polars as pl
 import typer
 
 from toolkit.cards import counted
-from toolkit.cli.event_logs import NO_LIVES, Group, Logs, event_store, group_columns, key_column
+from toolkit.cli.event_logs import Group, Logs, event_store, group_columns
 from toolkit.cli.options import StoredWindow
 from toolkit.cli.table_options import TableOptions
-from toolkit.cli.tables import Sheet, TableColumn, show
+from toolkit.cli.tables import show
+from toolkit.columns import schema_of
+from toolkit.show.sheet import Name, Sheet
 from toolkit.statistics import events as event_statistics
 from toolkit.statistics.conditions import Schema
 from toolkit.store import sync_advice
 from toolkit.workspace.rules import length_s
 
 _TOGETHER = (
-    TableColumn("times expected", "ratio", "plain"),
-    TableColumn("q", "q_value", "plain"),
-    TableColumn("pairs", "pairs", "count"),
-    TableColumn("expected", "pairs_expected", "plain"),
-    TableColumn("by chance to", "null_band_upper", "plain"),
-    TableColumn("second after", "after_ratio", "plain"),
-    TableColumn("its q", "after_q_value", "plain"),
-    TableColumn("first", "n", "count"),
-    TableColumn("second", "n_other", "count"),
-    TableColumn("coverage", "coverage", "share"),
+    "ratio",
+    "q_value",
+    "pairs",
+    "pairs_expected",
+    "null_band_upper",
+    "after_ratio",
+    "after_q_value",
+    "n",
+    "n_other",
+    "coverage",
 )
 
 
 def together_columns() -> Schema:
     """Return the columns of pairs of groups, by any group."""
-    return dict(event_statistics.cooccurrence(NO_LIVES, group_columns(Group)).schema)
+    groups = group_columns(Group)
+    return schema_of("events.cooccurrence", also=[*groups, *(f"other_{name}" for name in groups)])
 
 
 def together_command(
@@ -70,8 +72,8 @@ def together_command(
         logs.lives(), groups, same=shared, held=logs.held, within_s=within_s
     ).sort("p_value", "ratio", descending=[False, True], nulls_last=True, maintain_order=True)
     names = ["family", *groups]
-    others = replace(key_column([f"other_{name}" for name in names]), heading="with")
-    columns = [key_column(names), others, *_TOGETHER]
+    others = tuple(f"other_{name}" for name in names)
+    columns: list[Name] = [tuple(names), others, *_TOGETHER]
     heading = f"Which events come together within {within}, over {asked}"
     notes = _of_shifts(found)
     if found.is_empty():

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated
 
 import polars as pl
 import typer
 
 from toolkit.cli.options import StoredWindow, window
 from toolkit.cli.table_options import TableOptions
-from toolkit.cli.tables import TableColumn
 from toolkit.errors import EmptyWindowError
-from toolkit.foreign import plain
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog
 from toolkit.series import EventSeries, read_series
@@ -72,8 +70,8 @@ class EventCluster(StrEnum):
 
 
 CLUSTER_COLUMNS = (
-    TableColumn("cluster", "cluster", "text"),
-    TableColumn("clusters", "n_clusters", "count"),
+    "cluster",
+    "n_clusters",
 )
 """Which clusters the intervals of a row allow for, and how many there are."""
 
@@ -115,15 +113,6 @@ def group_columns(groups: Iterable[Group | LifeGroup]) -> list[str]:
     ['symbol', 'legs', 'exchange', 'size_from']
     """
     return [_COLUMNS.get(each, each.value) for each in groups]
-
-
-def key_column(names: Sequence[str]) -> TableColumn:
-    """Make the first column of several, in one that folds where it is narrow."""
-
-    def shown(row: dict[str, Any]) -> str:
-        return " ".join("–" if row[name] is None else plain(str(row[name])) for name in names)
-
-    return TableColumn(", ".join(names), names[0], "text", shown)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,38 +4,34 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import polars as pl
 import typer
 
-from toolkit.cli.event_logs import NO_LIVES, key_column
 from toolkit.cli.options import AllowHttp, BaseUrl
 from toolkit.cli.show import print_findings
 from toolkit.cli.table_options import TableOptions
-from toolkit.cli.tables import Sheet, TableColumn, show
+from toolkit.cli.tables import show
+from toolkit.columns import schema_of
 from toolkit.market import EventFamily
+from toolkit.show.sheet import Name, Sheet
 from toolkit.statistics.conditions import Schema
 from toolkit.workspace import Settings
 from toolkit.workspace.open_events import open_events
 
 _COLUMNS = (
-    TableColumn("opened", "t_open", "time"),
-    TableColumn("open for", "duration_s", "s"),
-    TableColumn("at the opening %", "size", "%"),
-    TableColumn("largest %", "peak", "%"),
-    TableColumn("documents", "n", "count"),
-    TableColumn("first seen", "since", "time"),
-    TableColumn("event", "event", "text"),
+    "t_open",
+    "duration_s",
+    "size",
+    "peak",
+    "n",
+    "since",
+    "event",
 )
 
 
 def open_columns() -> Schema:
     """Return the columns of events that are open."""
-    kept = NO_LIVES.select("family", "symbol", "legs", "event", "kind", "t_open", "duration_s")
-    return {
-        **kept.schema,
-        **dict.fromkeys(("size", "peak"), pl.Float64()),
-        **dict.fromkeys(("n", "since", "known_until"), pl.Int64()),
-    }
+    own = ("family", "symbol", "legs", "event", "kind", "t_open", "duration_s", "size", "peak")
+    return schema_of(also=(*own, "n", "since", "known_until"))
 
 
 def open_command(
@@ -61,7 +57,7 @@ def open_command(
         found = open_events(client, family, back)
         profile = client.profile()
     label = profile.source.label if profile.source else "Source not stated"
-    columns = [key_column(["symbol", "legs"]), *_COLUMNS]
+    columns: list[Name] = [("symbol", "legs"), *_COLUMNS]
     heading = f"{found.rows.height:,} {family} events open, of those seen in {found.window}"
     rows = found.rows.select(list(open_columns()))
     show(view, Sheet(heading, label, rows, columns, window=found.window))

@@ -12,22 +12,22 @@ import typer
 from toolkit.cards import counted, duration
 from toolkit.cli.event_logs import (
     CLUSTER_COLUMNS,
-    NO_LIVES,
     EventCluster,
     EventsIn,
     Logs,
     event_window,
-    key_column,
 )
 from toolkit.cli.fees import CostOptions, Costs, net_notes
 from toolkit.cli.held import Asked
 from toolkit.cli.measured import no_rows
 from toolkit.cli.options import StoredWindow
 from toolkit.cli.table_options import TableOptions
-from toolkit.cli.tables import Sheet, TableColumn, show
+from toolkit.cli.tables import show
+from toolkit.columns import schema_of
 from toolkit.errors import EmptyWindowError, InputError
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Family, SnapshotTrajectory, Trajectory, parse_length
+from toolkit.show.sheet import Sheet
 from toolkit.statistics import events as event_statistics
 from toolkit.statistics.conditions import Schema
 from toolkit.statistics.contract import real_number
@@ -41,39 +41,39 @@ from toolkit.store import Store, held_key, sync_advice
 _MINUTE_S = 60
 
 _FIRST = (
-    TableColumn("delay", "delay_s", "s"),
-    TableColumn("taken", "n", "count"),
-    TableColumn("over", "n_closed_before", "count"),
+    "delay_s",
+    "n",
+    "n_closed_before",
 )
 _NET = (
-    TableColumn("net median bps", "net_median_bps", "bps"),
-    TableColumn("net mean", "net_mean_bps", "bps"),
-    TableColumn("from", "net_mean_lower_bps", "bps"),
-    TableColumn("to", "net_mean_upper_bps", "bps"),
-    TableColumn("net > 0", "net_positive_share", "share"),
-    TableColumn("net of all", "net_per_event_bps", "bps"),
+    "net_median_bps",
+    "net_mean_bps",
+    "net_mean_lower_bps",
+    "net_mean_upper_bps",
+    "net_positive_share",
+    "net_per_event_bps",
 )
 _COLUMNS = (
-    TableColumn("median bps", "gross_median_bps", "bps"),
-    TableColumn("5 %", "gross_q05_bps", "bps"),
-    TableColumn("95 %", "gross_q95_bps", "bps"),
-    TableColumn("mean", "gross_mean_bps", "bps"),
-    TableColumn("from", "gross_mean_lower_bps", "bps"),
-    TableColumn("to", "gross_mean_upper_bps", "bps"),
-    TableColumn("of all", "gross_per_event_bps", "bps"),
-    TableColumn("> 0", "gross_positive_share", "share"),
-    TableColumn("held, median", "held_median_s", "s"),
-    TableColumn("open", "n_open", "count"),
-    TableColumn("close lost", "n_close_lost", "count"),
-    TableColumn("opened before", "n_opened_before", "count"),
-    TableColumn("back before", "n_returned_before", "count"),
-    TableColumn("no price", "n_unpriced", "count"),
-    TableColumn("cut by gaps", "n_log_gap", "count"),
-    TableColumn("no rows", "n_no_rows", "count"),
-    TableColumn("by close", "n_closed", "count"),
-    TableColumn("by return", "n_returned", "count"),
-    TableColumn("by limit", "n_limited", "count"),
-    TableColumn("coverage", "coverage", "share"),
+    "gross_median_bps",
+    "gross_q05_bps",
+    "gross_q95_bps",
+    "gross_mean_bps",
+    "gross_mean_lower_bps",
+    "gross_mean_upper_bps",
+    "gross_per_event_bps",
+    "gross_positive_share",
+    "held_median_s",
+    "n_open",
+    "n_close_lost",
+    "n_opened_before",
+    "n_returned_before",
+    "n_unpriced",
+    "n_log_gap",
+    "n_no_rows",
+    "n_closed",
+    "n_returned",
+    "n_limited",
+    "coverage",
     *CLUSTER_COLUMNS,
 )
 
@@ -129,8 +129,7 @@ _ExitDelay = Annotated[
 
 def payoff_columns() -> Schema:
     """Return the columns of payoffs, by any group."""
-    rows = event_statistics.positions(NO_LIVES, with_spread(no_rows("spread")), step_s=60)
-    return dict(event_statistics.payoff(rows, by=list(PairGroup)).schema)
+    return schema_of("events.payoff", also=PairGroup)
 
 
 def payoff_command(
@@ -198,7 +197,7 @@ def payoff_sheet(
     found = event_statistics.payoff(rows, by=by, cluster=cluster).filter(
         pl.col("n_no_rows") < pl.col("n_events")
     )
-    key = [key_column(by)] if by else []
+    key = [tuple(by)] if by else []
     return Sheet(
         f"What spread events would have paid, {taken.words}, over {logs.window}, "
         + (costs.heading if costs else "before fees"),

@@ -9,14 +9,16 @@ import polars as pl
 import typer
 
 from toolkit.cards import counted, duration
-from toolkit.cli.event_logs import Group, group_columns, key_column, log_coverage, one_log
+from toolkit.cli.event_logs import Group, group_columns, log_coverage, one_log
 from toolkit.cli.held import Asked
 from toolkit.cli.options import StoredWindow
 from toolkit.cli.table_options import TableOptions
-from toolkit.cli.tables import Sheet, TableColumn, show
+from toolkit.cli.tables import show
+from toolkit.columns import schema_of
 from toolkit.errors import EmptyWindowError
 from toolkit.market import EventFamily, Family, Trajectory, format_ts, parse_length
 from toolkit.series import EventSeries
+from toolkit.show.sheet import Cells, Name, Sheet
 from toolkit.statistics import events as event_statistics
 from toolkit.statistics.conditions import Schema
 from toolkit.statistics.event_audit import MOVE_S
@@ -32,19 +34,19 @@ _LIVES = pl.DataFrame(
     }
 )
 _AUDIT = (
-    TableColumn("precision", "precision", "share"),
-    TableColumn("95 % from", "precision_lower", "share"),
-    TableColumn("to", "precision_upper", "share"),
-    TableColumn("recall", "recall", "share"),
-    TableColumn("95 % from", "recall_lower", "share"),
-    TableColumn("to", "recall_upper", "share"),
-    TableColumn("median delay", "delay_median_s", "s"),
-    TableColumn("events", "n_events", "count"),
-    TableColumn("judged", "n_events_judged", "count"),
-    TableColumn("episodes", "n_episodes", "count"),
-    TableColumn("judged", "n_episodes_judged", "count"),
-    TableColumn("a quarter below", "delay_q25_s", "s"),
-    TableColumn("above", "delay_q75_s", "s"),
+    "precision",
+    "precision_lower",
+    "precision_upper",
+    "recall",
+    "recall_lower",
+    "recall_upper",
+    "delay_median_s",
+    "n_events",
+    "n_events_judged",
+    "n_episodes",
+    "n_episodes_judged",
+    "delay_q25_s",
+    "delay_q75_s",
 )
 _WHY = {
     "no_rows": "of trajectories that are not held, not counted above",
@@ -87,11 +89,7 @@ _ROWS = {
 
 def audit_columns() -> Schema:
     """Return the columns of audits, by any group, and of what one side alone has."""
-    schema = {"trajectory": pl.String, "ts": pl.Int64, "spread_bps": pl.Float64}
-    spreads = pl.DataFrame(schema=schema)
-    listed = _grouped(event_statistics.audited(_LIVES, spreads, 0, 1, enter_bps=1, step_s=60))
-    summed = event_statistics.audit(listed, by=group_columns(Group))
-    return dict(listed.schema) | dict(summed.schema)
+    return schema_of("events.audited", "events.audit", also=group_columns(Group))
 
 
 def audit_command(
@@ -149,15 +147,26 @@ def audit_command(
     notes = _alone(everything, _WHY | (_WHY_SPLASH if family is Audited.SPLASH else {}))
     notes += [*_to_load(held, everything), *log_coverage(events)]
     if listed:
-        rows, columns = found.filter(pl.col("found_in") != "both"), list(_LISTED)
+        rows, columns = found.filter(pl.col("found_in") != "both"), _LISTED
     else:
         groups = group_columns(by or [])
         rows = event_statistics.audit(found, by=groups)
         notes += [_EARLY] if (rows["delay_median_s"] < 0).any() else []
-        columns = [key_column(groups), *_AUDIT] if groups else list(_AUDIT)
+        columns = (tuple(groups), *_AUDIT) if groups else _AUDIT
     sizes = _SIZES[family].format(enter_bps, duration(move_s or MOVE_S))
     heading = f"{family.capitalize()} events against {sizes} over {events.window}"
-    show(view, Sheet(heading, held.source.label, rows, columns, window=events.window, notes=notes))
+    show(
+        view,
+        Sheet(
+            heading,
+            held.source.label,
+            rows,
+            columns,
+            window=events.window,
+            notes=notes,
+            cells=_CELLS if listed else {},
+        ),
+    )
 
 
 def _audited(
@@ -227,12 +236,13 @@ def _why(row: dict[str, Any]) -> str:
     return f"{_SIDES[row['found_in']]} {_WHY[row['audit_reason']]}"
 
 
-_LISTED = (
-    TableColumn("trajectory", "trajectory", "text"),
-    TableColumn("from", "t_open", "text", _since),
-    TableColumn("largest %", "event_peak_pct", "%", _size),
-    TableColumn("why", "audit_reason", "words", _why),
+_LISTED: tuple[Name, ...] = (
+    "trajectory",
+    "t_open",
+    "event_peak_pct",
+    "audit_reason",
 )
+_CELLS: Cells = {"t_open": _since, "event_peak_pct": _size, "audit_reason": _why}
 
 
 def _alone(found: pl.DataFrame, why: dict[str, str]) -> list[str]:

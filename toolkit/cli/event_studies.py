@@ -20,10 +20,11 @@ from toolkit.cli.event_logs import (
 )
 from toolkit.cli.options import StoredWindow
 from toolkit.cli.table_options import TableOptions
-from toolkit.cli.tables import Sheet, TableColumn, show
+from toolkit.cli.tables import show
+from toolkit.columns import schema_of
 from toolkit.market import EventFamily, Family, Trajectory, parse_length
 from toolkit.series.logs import STUDIED
-from toolkit.statistics import events as event_statistics
+from toolkit.show.sheet import Sheet
 from toolkit.statistics.conditions import Schema
 from toolkit.statistics.event_changes import CONTROL_DAYS, name_of_change
 from toolkit.workspace.event_rows import rows_around
@@ -41,14 +42,14 @@ _MEASURED = {
     Family.FUNDING: "change of the differential in percent per 8 h",
 }
 _FIGURES = (
-    ("mean", "mean"),
-    ("95 % from", "mean_lower"),
-    ("to", "mean_upper"),
-    ("median", "median"),
-    ("95 % from", "median_lower"),
-    ("to", "median_upper"),
-    ("a quarter below", "q25"),
-    ("above", "q75"),
+    "mean",
+    "mean_lower",
+    "mean_upper",
+    "median",
+    "median_lower",
+    "median_upper",
+    "q25",
+    "q75",
 )
 
 
@@ -62,13 +63,9 @@ class Less(StrEnum):
 
 def study_columns() -> Schema:
     """Return the columns of studies of prices, spreads and differentials."""
-    found: dict[str, pl.DataType] = {}
-    event = pl.DataFrame({"trajectory": ["a"], "ts": [0]})
-    for column, way in itertools.product(STUDIED.values(), (False, True)):
-        rows = pl.DataFrame({"trajectory": ["a"], "ts": [0], column: [1.0]})
-        study = event_statistics.study(event, rows, column=column, step_s=60, from_detection=way)
-        found |= study.schema
-    return found
+    ways = itertools.product(STUDIED.values(), _FIGURES, (False, True))
+    paths = [name_of_change(of, figure, from_detection=way) for of, figure, way in ways]
+    return schema_of("events.study", also=paths)
 
 
 def study_command(
@@ -187,17 +184,9 @@ class _Studied:
         return [measured, counts]
 
     @property
-    def columns(self) -> list[TableColumn]:
+    def columns(self) -> list[str]:
         """Return the columns of the table."""
-        since = "detection" if self.from_detection else f"the next {_NAMES[self.family]}"
-        unit = "plain" if self.family is Family.FUNDING else "bps"
-        shown = [TableColumn(heading, self._named(name), unit) for heading, name in _FIGURES]
-        return [
-            TableColumn(f"after {since}", "offset_s", "text", _offset),
-            *shown,
-            TableColumn("events", "n", "count"),
-            *CLUSTER_COLUMNS,
-        ]
+        return ["offset_s", *map(self._named, _FIGURES), "n", *CLUSTER_COLUMNS]
 
     def _named(self, figure: str) -> str:
         column = STUDIED[self.family]

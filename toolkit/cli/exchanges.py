@@ -9,8 +9,9 @@ import typer
 
 from toolkit.cards import counted
 from toolkit.cli.exit_codes import ExitCode
-from toolkit.cli.show import console, errors, plain_table, write_new
+from toolkit.cli.show import console, errors, write_new
 from toolkit.commands import rail
+from toolkit.show.printed import plain_table
 from toolkit.workspace.exchanges import ExchangeChoice, check_exchanges
 
 

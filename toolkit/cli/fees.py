@@ -11,12 +11,12 @@ import polars as pl
 import typer
 
 from toolkit.cards import counted
-from toolkit.cli.figures import Figure
 from toolkit.cli.options import FeesFile, Notional, StorePath, StyleName
 from toolkit.cli.table_options import TableOptions, tabled
-from toolkit.cli.tables import Sheet, TableColumn, show
+from toolkit.cli.tables import show
 from toolkit.errors import EmptyWindowError, InputError
 from toolkit.market import Leg, SnapshotTrajectory, Stream, Trajectory, format_ts
+from toolkit.show.sheet import Sheet
 from toolkit.statistics.carry_marks import FUNDING_ONLY
 from toolkit.statistics.conditions import Schema
 from toolkit.statistics.fee_example import EXAMPLE_EXCHANGES, example_text
@@ -42,17 +42,17 @@ FEES: Schema = {
 """The columns of a leg's row: how many streams have it, its entry in force, and what is missing."""
 
 _COLUMNS = (
-    TableColumn("leg", "leg", "text"),
-    TableColumn("streams", "streams", "count"),
-    TableColumn("taker bps", "taker_bps", "bps"),
-    TableColumn("maker bps", "maker_bps", "bps"),
-    TableColumn("slippage bps", "slippage_bps", "bps"),
-    TableColumn("lacks", "lacks", "words"),
-    TableColumn("gas", "gas_quote", "bps"),
-    TableColumn("tier", "tier", "text"),
-    TableColumn("from", "valid_from", "time"),
-    TableColumn("to", "valid_to", "time"),
-    TableColumn("to withdraw", "withdraw_quote", "text"),
+    "leg",
+    "streams",
+    "taker_bps",
+    "maker_bps",
+    "slippage_bps",
+    "lacks",
+    "gas_quote",
+    "tier",
+    "valid_from",
+    "valid_to",
+    "withdraw_quote",
 )
 _EDIT = "`rail fees --example > fees.toml` writes one to edit"
 _Legs = Sequence[Trajectory | SnapshotTrajectory]
@@ -203,70 +203,59 @@ def _withdrawals(fees: FeeModel, leg: Leg, streams: _Legs, at: int) -> list[str]
 
 _MOST_NAMED = 5
 
-NET_SPREAD: tuple[Figure, ...] = (
-    ("round trip cost", "cost_bps", "bps"),
-    ("mean distance before cost", "gross_mean_bps", "bps"),
-    ("95 % quantile before cost", "gross_q95_bps", "bps"),
-    ("break-even fee per fill, at the mean", "breakeven_bps", "bps"),
-    ("break-even fee per fill, at 95 %", "breakeven_q95_bps", "bps"),
-    ("time beyond the cost", "net_share", "share"),
-    ("time beyond half the cost", "net_share_at_half_cost", "share"),
-    ("time beyond twice the cost", "net_share_at_twice_cost", "share"),
-    ("net mean of that time", "net_mean_bps", "bps"),
-    ("net mean at half the cost", "net_mean_at_half_cost_bps", "bps"),
-    ("net mean at twice the cost", "net_mean_at_twice_cost_bps", "bps"),
-    ("net median of all time", "net_q50_bps", "bps"),
-    ("net 95 % quantile", "net_q95_bps", "bps"),
-    ("net 99 % quantile", "net_q99_bps", "bps"),
+NET_SPREAD: tuple[str, ...] = (
+    "cost_bps",
+    "gross_mean_bps",
+    "gross_q95_bps",
+    "breakeven_bps",
+    "breakeven_q95_bps",
+    "net_share",
+    "net_share_at_half_cost",
+    "net_share_at_twice_cost",
+    "net_mean_bps",
+    "net_mean_at_half_cost_bps",
+    "net_mean_at_twice_cost_bps",
+    "net_q50_bps",
+    "net_q95_bps",
+    "net_q99_bps",
 )
 """The lines of `toolkit.statistics.spread.net_summary`."""
 
 NET_SPREAD_COLUMNS = (
-    TableColumn("cost bps", "cost_bps", "bps"),
-    TableColumn("net % of time", "net_share", "share"),
-    TableColumn("net mean bps", "net_mean_bps", "bps"),
+    "cost_bps",
+    "net_share",
+    "net_mean_bps",
 )
-_NET_FUNDING: tuple[Figure, ...] = (
-    ("break-even fee per fill", "breakeven_bps", "bps"),
-    ("net carry after one round trip", "net_carry_bps", "bps"),
-    ("net carry at half the cost", "net_carry_at_half_cost_bps", "bps"),
-    ("net carry at twice the cost", "net_carry_at_twice_cost_bps", "bps"),
-    ("net APR over the window", "net_apr_pct", "%"),
-    ("net APR at half the cost", "net_apr_at_half_cost_pct", "%"),
-    ("net APR at twice the cost", "net_apr_at_twice_cost_pct", "%"),
+_NET_FUNDING: tuple[str, ...] = (
+    "breakeven_bps",
+    "net_carry_bps",
+    "net_carry_at_half_cost_bps",
+    "net_carry_at_twice_cost_bps",
+    "net_apr_pct",
+    "net_apr_at_half_cost_pct",
+    "net_apr_at_twice_cost_pct",
 )
 
 
-def net_funding(*, funding_only: bool) -> tuple[Figure, ...]:
-    """Return the lines of `toolkit.statistics.funding.net_summary`.
+def net_funding(*, funding_only: bool) -> tuple[str, ...]:
+    """Return the figures of `toolkit.statistics.funding.net_summary`.
 
     >>> net_funding(funding_only=True)[2]
-    ('funding only: net carry after one round trip', 'funding_only_net_carry_bps', 'bps')
+    'funding_only_net_carry_bps'
     """
-    words, only = ("funding only: ", FUNDING_ONLY) if funding_only else ("", "")
-    return (
-        ("round trip cost", "cost_bps", "bps"),
-        *((f"{words}{label}", f"{only}{name}", unit) for label, name, unit in _NET_FUNDING),
-        (
-            "days of funding alone at the mean rate to break even",
-            f"{FUNDING_ONLY}breakeven_days",
-            "days",
-        ),
-    )
+    only = FUNDING_ONLY if funding_only else ""
+    names = (f"{only}{name}" for name in _NET_FUNDING)
+    return ("cost_bps", *names, f"{FUNDING_ONLY}breakeven_days")
 
 
-def net_funding_columns(*, funding_only: bool) -> tuple[TableColumn, ...]:
+def net_funding_columns(*, funding_only: bool) -> tuple[str, ...]:
     """Return the columns of the same.
 
-    >>> [each.heading for each in net_funding_columns(funding_only=True)]
-    ['funding only net APR %', 'funding only net bps', 'funding only break-even days']
+    >>> net_funding_columns(funding_only=True)[0]
+    'funding_only_net_apr_pct'
     """
-    words, only = ("funding only ", FUNDING_ONLY) if funding_only else ("", "")
-    return (
-        TableColumn(f"{words}net APR %", f"{only}net_apr_pct", "%"),
-        TableColumn(f"{words}net bps", f"{only}net_carry_bps", "bps"),
-        TableColumn("funding only break-even days", f"{FUNDING_ONLY}breakeven_days", "days"),
-    )
+    only = FUNDING_ONLY if funding_only else ""
+    return (f"{only}net_apr_pct", f"{only}net_carry_bps", f"{FUNDING_ONLY}breakeven_days")
 
 
 def net_notes(found: pl.DataFrame, costs: Costs) -> list[str]:

@@ -19,11 +19,12 @@ from toolkit.cli.exit_codes import ExitCode
 from toolkit.cli.options import STREAM_KEYS, AllowHttp, BaseUrl, StorePath
 from toolkit.cli.show import console, errors
 from toolkit.cli.table_options import TableOptions, tabled
-from toolkit.cli.tables import Sheet, TableColumn, show
+from toolkit.cli.tables import show
 from toolkit.ending import is_outside
 from toolkit.errors import InputError
 from toolkit.loader import FollowProgress
 from toolkit.market import format_ts
+from toolkit.show.sheet import Sheet
 from toolkit.store import Store
 from toolkit.store.lease import Lease, holding
 from toolkit.workspace import Settings, Workspace, store_path
@@ -32,9 +33,9 @@ from toolkit.workspace.rules import EXAMPLE, Watchlist, length_s
 
 _LISTED: dict[str, pl.DataType] = {"stream": pl.String(), "kind": pl.String(), "rule": pl.String()}
 _COLUMNS = (
-    TableColumn("stream", "stream", "text"),
-    TableColumn("kind", "kind", "text"),
-    TableColumn("rule", "rule", "words"),
+    "stream",
+    "kind",
+    "rule",
 )
 _SECONDS_A_LINE = 60.0
 

@@ -9,15 +9,14 @@ from typing import NamedTuple
 import polars as pl
 
 from toolkit.cli.fees import Costs
-from toolkit.cli.figures import Figure
 from toolkit.cli.held import Asked
-from toolkit.cli.measured import no_rows
 from toolkit.cli.received import priced_notes, settled_within
-from toolkit.cli.tables import Sheet, TableColumn
+from toolkit.columns import columns_of, schema_of
 from toolkit.errors import EmptyWindowError, InputError
 from toolkit.intervals import Interval
 from toolkit.market import format_ts
 from toolkit.series.held_prices import HeldPrices
+from toolkit.show.sheet import Sheet
 from toolkit.statistics import funding
 from toolkit.statistics import funding as funding_statistics
 from toolkit.statistics.carry_marks import FUNDING_ONLY, LegPrices
@@ -25,63 +24,63 @@ from toolkit.statistics.conditions import Schema
 from toolkit.statistics.passes import Analysis, in_one_pass
 from toolkit.store import Store
 
-_PERSISTENCE: tuple[Figure, ...] = (
-    ("stretches between settlements", "n", "count"),
-    ("coverage", "coverage", "share"),
-    ("time above the band", "positive_share", "share"),
-    ("time below the band", "negative_share", "share"),
-    ("time in the band", "within_band_share", "share"),
-    ("flips of the sign", "flips", "count"),
-    ("flips per day", "flips_per_day", "plain"),
-    ("longest time of one sign", "longest_run_s", "s"),
-    ("its begin or end was not seen", "longest_run_censored", "flag"),
-    ("same sign at the next settlement", "same_sign_share", "share"),
-    ("whole buckets of 8 h", "n_8h", "count"),
-    ("autocorrelation at 8 h", "acf_8h", "plain"),
-    ("autocorrelation at 24 h", "acf_24h", "plain"),
-    ("autocorrelation at 72 h", "acf_72h", "plain"),
-    ("carry to noise, a year", "carry_to_noise", "plain"),
-    ("leg bought at a cap", "buy_at_cap_share", "share"),
-    ("leg sold at a cap", "sell_at_cap_share", "share"),
-    ("leg bought at the baseline", "buy_at_baseline_share", "share"),
-    ("leg sold at the baseline", "sell_at_baseline_share", "share"),
+_PERSISTENCE: tuple[str, ...] = (
+    "n",
+    "coverage",
+    "positive_share",
+    "negative_share",
+    "within_band_share",
+    "flips",
+    "flips_per_day",
+    "longest_run_s",
+    "longest_run_censored",
+    "same_sign_share",
+    "n_8h",
+    "acf_8h",
+    "acf_24h",
+    "acf_72h",
+    "carry_to_noise",
+    "buy_at_cap_share",
+    "sell_at_cap_share",
+    "buy_at_baseline_share",
+    "sell_at_baseline_share",
 )
 _PERSISTENCE_COLUMNS = (
-    TableColumn("trajectory", "trajectory", "text"),
-    TableColumn("carry/noise", "carry_to_noise", "plain"),
-    TableColumn("positive", "positive_share", "share"),
-    TableColumn("flips/day", "flips_per_day", "plain"),
-    TableColumn("longest run", "longest_run_s", "s"),
-    TableColumn("coverage", "coverage", "share"),
-    TableColumn("same next", "same_sign_share", "share"),
-    TableColumn("acf 8 h", "acf_8h", "plain"),
-    TableColumn("acf 24 h", "acf_24h", "plain"),
-    TableColumn("acf 72 h", "acf_72h", "plain"),
-    TableColumn("at a cap", "at_cap_share", "share"),
-    TableColumn("at baseline", "at_baseline_share", "share"),
-    TableColumn("n", "n", "count"),
+    "trajectory",
+    "carry_to_noise",
+    "positive_share",
+    "flips_per_day",
+    "longest_run_s",
+    "coverage",
+    "same_sign_share",
+    "acf_8h",
+    "acf_24h",
+    "acf_72h",
+    "at_cap_share",
+    "at_baseline_share",
+    "n",
 )
 _DISPERSION_COLUMNS = (
-    TableColumn("symbol", "symbol", "text"),
-    TableColumn("range APR %", "range_mean_apr_pct", "%"),
-    TableColumn("sd APR %", "std_mean_apr_pct", "%"),
-    TableColumn("venues", "n_venues", "count"),
-    TableColumn("coverage", "coverage", "share"),
-    TableColumn("IQR APR %", "iqr_mean_apr_pct", "%"),
-    TableColumn("median range", "range_median_apr_pct", "%"),
-    TableColumn("95 % range", "range_q95_apr_pct", "%"),
-    TableColumn("n", "n", "count"),
+    "symbol",
+    "range_mean_apr_pct",
+    "std_mean_apr_pct",
+    "n_venues",
+    "coverage",
+    "iqr_mean_apr_pct",
+    "range_median_apr_pct",
+    "range_q95_apr_pct",
+    "n",
 )
 
 
 def persistence_columns() -> Schema:
     """Return the columns of `toolkit.statistics.funding.persistence`."""
-    return funding.persistence(no_rows("funding"), 0, 1).schema
+    return schema_of("funding.persistence")
 
 
 def dispersion_columns() -> Schema:
     """Return the columns of `toolkit.statistics.funding.dispersion_summary`."""
-    return funding.dispersion_summary(no_rows("funding"), 0, 1).schema
+    return schema_of("funding.dispersion_summary")
 
 
 def persistence_sheet(store: Store, asked: Asked, band_apr_pct: float) -> Sheet:
@@ -136,38 +135,27 @@ def _of_settlements(store: Store, asked: Asked, measure: Analysis) -> pl.DataFra
 
 
 _NET_COLUMNS = (
-    ("net bps", "net_median_bps", "bps"),
-    ("net > 0", "net_positive_share", "share"),
-    ("even after h", "breakeven_median_h", "plain"),
-    ("net APR %", "net_apr_median_pct", "%"),
+    "net_median_bps",
+    "net_positive_share",
+    "breakeven_median_h",
+    "net_apr_median_pct",
 )
 
 
-def _columns(*, funding_only: bool, net: bool) -> list[TableColumn]:
+def _columns(*, funding_only: bool, net: bool) -> list[str]:
     """Return the columns: of gross figures with prices, or of funding alone, which is named so."""
-    words, of, only = ("funding", "funding", FUNDING_ONLY) if funding_only else ("", "gross", "")
-    apart = [
-        TableColumn("funding, median", "funding_median_bps", "bps"),
-        TableColumn("basis, mean", "basis_mean_bps", "bps"),
-    ]
-    named = [
-        TableColumn(f"funding only {label}" if only else label, f"{only}{name}", unit)
-        for label, name, unit in _NET_COLUMNS
-    ]
+    of, only = ("funding", FUNDING_ONLY) if funding_only else ("gross", "")
     return [
-        TableColumn("trajectory", "trajectory", "text"),
-        TableColumn("held", "horizon_s", "s"),
-        TableColumn(f"{words} median bps".strip(), f"{of}_median_bps", "bps"),
-        *(named if net else []),
-        TableColumn(f"{words} 5 % bps".strip(), f"{of}_q05_bps", "bps"),
-        TableColumn(f"{words} 95 % bps".strip(), f"{of}_q95_bps", "bps"),
-        *([] if funding_only else apart),
-        TableColumn("entries", "n", "count"),
-        TableColumn("coverage", "coverage", "share"),
-        TableColumn(f"{words} mean bps".strip(), f"{of}_mean_bps", "bps"),
-        TableColumn("mean from", f"{of}_mean_lower_bps", "bps"),
-        TableColumn("to", f"{of}_mean_upper_bps", "bps"),
-        TableColumn("fall, median bps", f"{only}drawdown_median_bps", "bps"),
+        "trajectory",
+        "horizon_s",
+        f"{of}_median_bps",
+        *(f"{only}{name}" for name in _NET_COLUMNS if net),
+        *(f"{of}_{name}_bps" for name in ("q05", "q95")),
+        *([] if funding_only else ["funding_median_bps", "basis_mean_bps"]),
+        "n",
+        "coverage",
+        *(f"{of}_{name}_bps" for name in ("mean", "mean_lower", "mean_upper")),
+        f"{only}drawdown_median_bps",
     ]
 
 
@@ -185,12 +173,10 @@ class Entered(NamedTuple):
 
 def carry_columns() -> Schema:
     """Return the columns of holdings, of both modes."""
-    modes: Schema = {}
-    for only in (True, False):
-        hourly = Entered(["1h"], "1h", compound=False, funding_only=only)
-        found = _held(no_rows("funding"), Interval(0, 1), hourly, None)
-        modes = {**modes, **found.schema}
-    return modes
+    of_prices = ("net_", "breakeven_", "drawdown_")
+    names = [each.name for each in columns_of("funding.holdings")]
+    only = [f"{FUNDING_ONLY}{name}" for name in names if name.startswith(of_prices)]
+    return schema_of("funding.holdings", also=only)
 
 
 def carry_sheet(

@@ -13,129 +13,118 @@ from toolkit.cli.event_logs import Logs
 from toolkit.cli.fees import (
     NET_SPREAD,
     NET_SPREAD_COLUMNS,
-    NO_COSTS,
     Costs,
     net_notes,
 )
-from toolkit.cli.figures import HALF_LIFE, Figure
 from toolkit.cli.held import Asked
-from toolkit.cli.tables import Sheet, TableColumn
+from toolkit.columns import schema_of
 from toolkit.errors import EmptyWindowError
 from toolkit.intervals import Interval
 from toolkit.market import format_ts
+from toolkit.show.sheet import Sheet
 from toolkit.statistics import spread as spread_statistics
 from toolkit.statistics.conditions import Schema
 from toolkit.statistics.contract import beside
 from toolkit.statistics.event_counts import event_counts
 from toolkit.statistics.plausibility import notes_of
-from toolkit.statistics.polls import PollCount, by_polls
+from toolkit.statistics.polls import by_polls
 from toolkit.statistics.rates_in_force import with_apr
 from toolkit.store import Store
 from toolkit.tables import ROWS
 
-_SPREAD: tuple[Figure, ...] = (
-    ("rows with a spread", "n", "count"),
-    ("computed from", "spread_basis", "text"),
-    ("coverage", "coverage", "share"),
-    ("observed share", "observed_share", "share"),
-    ("step", "step_s", "s"),
-    ("segments", "n_segments", "count"),
-    ("longest gap", "longest_gap_s", "s"),
-    ("not plausible", "implausible", "text"),
-    ("mean", "spread_mean_log_bps", "bps"),
-    ("time-weighted mean", "spread_time_weighted_mean_log_bps", "bps"),
-    ("standard deviation", "spread_std_log_bps", "bps"),
-    ("median", "spread_median_log_bps", "bps"),
-    ("median absolute deviation", "spread_mad_log_bps", "bps"),
-    ("1 % quantile", "spread_q01_log_bps", "bps"),
-    ("5 % quantile", "spread_q05_log_bps", "bps"),
-    ("95 % quantile", "spread_q95_log_bps", "bps"),
-    ("99 % quantile", "spread_q99_log_bps", "bps"),
-    ("expected shortfall above 95 %", "spread_expected_shortfall_95_log_bps", "bps"),
-    ("noise, share of the variance", "noise_share", "share"),
-    ("half-life", "half_life_s", HALF_LIFE),
-    ("half-life, lower 95 %", "half_life_lower_s", "s"),
-    ("half-life, upper 95 %", "half_life_upper_s", "s"),
-    ("fit of one speed and noise, p", "fit_p_value", "plain"),
-    ("autocorrelation halves after", "acf_half_lag_s", "s"),
-    ("half-life without spikes", "half_life_without_spikes_s", "s"),
-    ("spikes, share of the variance", "spike_share", "share"),
-    ("autocorrelation it misses by", "half_life_acf_error", "plain"),
-    ("AR(1) coefficient", "ar1_phi", "plain"),
-    ("half-life by the AR(1)", "half_life_ar1_s", "s"),
-    ("autocorrelation that misses by", "half_life_ar1_acf_error", "plain"),
-    ("AR(1) outside the 95 %", "half_lives_differ", "flag"),
+_SPREAD: tuple[str, ...] = (
+    "n",
+    "spread_basis",
+    "coverage",
+    "observed_share",
+    "step_s",
+    "n_segments",
+    "longest_gap_s",
+    "implausible",
+    "spread_mean_log_bps",
+    "spread_time_weighted_mean_log_bps",
+    "spread_std_log_bps",
+    "spread_median_log_bps",
+    "spread_mad_log_bps",
+    "spread_q01_log_bps",
+    "spread_q05_log_bps",
+    "spread_q95_log_bps",
+    "spread_q99_log_bps",
+    "spread_expected_shortfall_95_log_bps",
+    "noise_share",
+    "half_life_s",
+    "half_life_lower_s",
+    "half_life_upper_s",
+    "fit_p_value",
+    "acf_half_lag_s",
+    "half_life_without_spikes_s",
+    "spike_share",
+    "half_life_acf_error",
+    "ar1_phi",
+    "half_life_ar1_s",
+    "half_life_ar1_acf_error",
+    "half_lives_differ",
 )
 
 
-_RATE: tuple[Figure, ...] = (
-    ("rows with a rate", "n", "count"),
-    ("coverage", "coverage", "share"),
-    ("observed share", "observed_share", "share"),
-    ("period of the polls", "step_s", "s"),
-    ("segments", "n_segments", "count"),
-    ("longest gap", "longest_gap_s", "s"),
-    ("not plausible", "implausible", "text"),
-    ("mean", "funding_apr_mean_pct", "%"),
-    ("time-weighted mean", "funding_apr_time_weighted_mean_pct", "%"),
-    ("standard deviation", "funding_apr_std_pct", "%"),
-    ("median", "funding_apr_median_pct", "%"),
-    ("5 % quantile", "funding_apr_q05_pct", "%"),
-    ("95 % quantile", "funding_apr_q95_pct", "%"),
-    ("half-life", "half_life_s", HALF_LIFE),
+_RATE: tuple[str, ...] = (
+    "n",
+    "coverage",
+    "observed_share",
+    "step_s",
+    "n_segments",
+    "longest_gap_s",
+    "implausible",
+    "funding_apr_mean_pct",
+    "funding_apr_time_weighted_mean_pct",
+    "funding_apr_std_pct",
+    "funding_apr_median_pct",
+    "funding_apr_q05_pct",
+    "funding_apr_q95_pct",
+    "half_life_s",
 )
-_NOT_TRACKED: Figure = ("answers that lack it: not tracked", "not_tracked", "count")
+_NOT_TRACKED: str = "not_tracked"
 
 _SPREAD_COLUMNS = (
-    TableColumn("trajectory", "trajectory", "text"),
-    TableColumn("sd bps", "spread_std_log_bps", "bps"),
-    TableColumn("mean bps", "spread_mean_log_bps", "bps"),
-    TableColumn("half-life", "half_life_s", HALF_LIFE),
-    TableColumn("coverage", "coverage", "share"),
-    TableColumn("n", "n", "count"),
-    TableColumn("longest gap", "longest_gap_s", "s"),
-    TableColumn("median bps", "spread_median_log_bps", "bps"),
-    TableColumn("5 % bps", "spread_q05_log_bps", "bps"),
-    TableColumn("95 % bps", "spread_q95_log_bps", "bps"),
-    TableColumn("noise", "noise_share", "share"),
-    TableColumn("half-life from", "half_life_lower_s", "s"),
-    TableColumn("to", "half_life_upper_s", "s"),
-    TableColumn("autocorrelation halves", "acf_half_lag_s", "s"),
-    TableColumn("without spikes", "half_life_without_spikes_s", "s"),
-    TableColumn("computed from", "spread_basis", "text"),
+    "trajectory",
+    "spread_std_log_bps",
+    "spread_mean_log_bps",
+    "half_life_s",
+    "coverage",
+    "n",
+    "longest_gap_s",
+    "spread_median_log_bps",
+    "spread_q05_log_bps",
+    "spread_q95_log_bps",
+    "noise_share",
+    "half_life_lower_s",
+    "half_life_upper_s",
+    "acf_half_lag_s",
+    "half_life_without_spikes_s",
+    "spread_basis",
 )
 _RATE_COLUMNS = (
-    TableColumn("trajectory", "trajectory", "text"),
-    TableColumn("mean APR %", "funding_apr_mean_pct", "%"),
-    TableColumn("sd APR %", "funding_apr_std_pct", "%"),
-    TableColumn("coverage", "coverage", "share"),
-    TableColumn("n", "n", "count"),
-    TableColumn("median APR %", "funding_apr_median_pct", "%"),
-    TableColumn("5 % APR %", "funding_apr_q05_pct", "%"),
-    TableColumn("95 % APR %", "funding_apr_q95_pct", "%"),
-    TableColumn("longest gap", "longest_gap_s", "s"),
+    "trajectory",
+    "funding_apr_mean_pct",
+    "funding_apr_std_pct",
+    "coverage",
+    "n",
+    "funding_apr_median_pct",
+    "funding_apr_q05_pct",
+    "funding_apr_q95_pct",
+    "longest_gap_s",
 )
 _EVENT_COLUMNS = (
-    TableColumn("family", "family", "text"),
-    TableColumn("events", "n", "count"),
-    TableColumn("closed", "closed", "count"),
-    TableColumn("open", "open", "count"),
-    TableColumn("close lost", "reopened", "count"),
-    TableColumn("opened before", "orphans", "count"),
-    TableColumn("median life", "median_life_s", "s"),
-    TableColumn("cut by gaps", "cut", "count"),
+    "family",
+    "n",
+    "closed",
+    "open",
+    "reopened",
+    "orphans",
+    "median_life_s",
+    "cut",
 )
-EVENT_COUNTS: Schema = {
-    "family": pl.String(),
-    **dict.fromkeys(("n", "closed", "open", "reopened", "orphans", "cut"), pl.Int64()),
-    "coverage": pl.Float64(),
-    "n_lives": pl.Int64(),
-    "n_ended": pl.Int64(),
-    "median_life_s": pl.Float64(),
-    "median_life_reason": pl.String(),
-    "n_unknown": pl.UInt32(),
-    "unknown_types": pl.String(),
-}
+EVENT_COUNTS = schema_of("event_counts.event_counts")
 """The columns of `event_counts`."""
 
 
@@ -153,8 +142,8 @@ def no_rows(kind: str) -> pl.DataFrame:
 
 def spread_columns() -> Schema:
     """Return the columns of spreads, those kept from snapshots among them."""
-    found = _net_spreads(no_rows("spread"), Interval(0, 1), None, costs=NO_COSTS)
-    return by_polls(found, PollCount(0, 0)).schema
+    also = ("net_method", "net_params_hash", "not_tracked")
+    return schema_of("spread.summary", "spread.net_summary", also=also)
 
 
 def spread_sheet(store: Store, asked: Asked, costs: Costs | None = None) -> Sheet:
@@ -189,7 +178,7 @@ def series_sheet(
     asked: Asked,
     measure: Callable[[pl.DataFrame, Interval, int | None], pl.DataFrame],
     heading: str,
-    shown: tuple[Sequence[Figure], Sequence[TableColumn]],
+    shown: tuple[Sequence[str], Sequence[str]],
     order: str,
 ) -> Sheet:
     """Measure series in one pass. Of those kept from snapshots the coverage is by polls."""
@@ -203,19 +192,19 @@ def series_sheet(
         found = by_polls(found, asked.polls)
         polls = f"{counted(asked.polls.answered, 'poll')} answered, {asked.polls.missed:,} missed"
         heading += f", kept from snapshots: {polls}"
-        after = [name for _, name, _ in figures].index("coverage") + 1
+        after = list(figures).index("coverage") + 1
         figures = [*figures[:after], _NOT_TRACKED, *figures[after:]]
-        columns = [*columns, TableColumn("not tracked", "not_tracked", "count")]
+        columns = [*columns, "not_tracked"]
     notes = [*([] if asked.pairs is None else asked.pairs.notes), *notes_of(found)]
     source = store.source.label
     return Sheet(heading, source, found, columns, order=order, figures=figures, notes=notes)
 
 
-def shown_where_odd(figures: Sequence[Figure], found: pl.DataFrame) -> Sequence[Figure]:
+def shown_where_odd(figures: Sequence[str], found: pl.DataFrame) -> Sequence[str]:
     """Leave out the line of what is not plausible where nothing is."""
     if notes_of(found):
         return figures
-    return [figure for figure in figures if figure[1] != "implausible"]
+    return [figure for figure in figures if figure != "implausible"]
 
 
 def _spreads(rows: pl.DataFrame, window: Interval, step_s: int | None) -> pl.DataFrame:
@@ -263,6 +252,7 @@ def event_sheet(store: Store, asked: Interval) -> Sheet:
         found,
         _EVENT_COLUMNS,
         window=asked,
+        result="event_counts.event_counts",
         notes=[
             f"{row['family']}: {counted(row['n_unknown'], 'document')} of unknown type "
             f"({row['unknown_types']}), kept and not counted above"

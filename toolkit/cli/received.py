@@ -8,91 +8,89 @@ from functools import partial
 
 import polars as pl
 
-from toolkit.cli.fees import NO_COSTS, Costs, net_funding, net_funding_columns, net_notes
-from toolkit.cli.figures import Figure
+from toolkit.cli.fees import Costs, net_funding, net_funding_columns, net_notes
 from toolkit.cli.held import Asked
-from toolkit.cli.measured import no_rows, nothing_in, rates_in_force, shown_where_odd
-from toolkit.cli.tables import Sheet, TableColumn
+from toolkit.cli.measured import nothing_in, shown_where_odd
+from toolkit.columns import columns_of, names_for, schema_of
 from toolkit.intervals import Interval
 from toolkit.market import format_ts
 from toolkit.reasons import Reason
 from toolkit.series.held_prices import HeldPrices
+from toolkit.show.sheet import Sheet
 from toolkit.statistics import funding as funding_statistics
-from toolkit.statistics.carry_marks import LegPrices
+from toolkit.statistics.carry_marks import FUNDING_ONLY, LegPrices
 from toolkit.statistics.conditions import Schema
 from toolkit.statistics.differentials import service_differential, without_rates
 from toolkit.statistics.plausibility import notes_of
-from toolkit.statistics.polls import PollCount, by_polls
 from toolkit.store import Store
 
-_FUNDING: tuple[Figure, ...] = (
-    ("settlements", "n", "count"),
-    ("of the leg bought", "n_buy", "count"),
-    ("of the leg sold", "n_sell", "count"),
-    ("missed between others", "n_missed", "count"),
-    ("before their interval was over", "n_early", "count"),
-    ("changes of interval", "n_changed", "count"),
-    ("with another interval than declared", "n_declared_differs", "count"),
-    ("rows that are rates in force", "n_in_force", "count"),
-    ("rows that are a settlement sent again", "n_duplicates", "count"),
-    ("coverage of the leg bought", "buy_coverage", "share"),
-    ("coverage of the leg sold", "sell_coverage", "share"),
-    ("coverage of both at once", "coverage", "share"),
-    ("not plausible", "implausible", "text"),
-    ("received on the leg bought", "buy_funding_bps", "bps"),
-    ("received on the leg sold", "sell_funding_bps", "bps"),
-    ("funding, received on both", "funding_bps", "bps"),
-    ("funding, simple APR of one leg's notional", "funding_apr_pct", "%"),
+_FUNDING: tuple[str, ...] = (
+    "n",
+    "n_buy",
+    "n_sell",
+    "n_missed",
+    "n_early",
+    "n_changed",
+    "n_declared_differs",
+    "n_in_force",
+    "n_duplicates",
+    "buy_coverage",
+    "sell_coverage",
+    "coverage",
+    "implausible",
+    "buy_funding_bps",
+    "sell_funding_bps",
+    "funding_bps",
+    "funding_apr_pct",
 )
-_CARRY: tuple[Figure, ...] = (
-    ("basis, gained from prices", "basis_bps", "bps"),
-    ("carry, funding and basis", "carry_bps", "bps"),
+_CARRY: tuple[str, ...] = (
+    "basis_bps",
+    "carry_bps",
 )
 
 _SHOWN_ABOVE_0 = {"n_early", "n_declared_differs", "n_in_force", "n_duplicates"}
 """Counts of what is unusual: their line is left out where all are 0."""
 
 
-_IN_FORCE: tuple[Figure, ...] = (
-    ("rows with the service's differential", "differential_n", "count"),
-    ("computed from", "differential_basis", "text"),
-    ("coverage", "differential_coverage", "share"),
-    ("step", "differential_step_s", "s"),
-    ("mean over time, per 8 h", "differential_pct_8h_time_weighted_mean", "%8h"),
-    ("a year at that, simple", "differential_apr_pct", "%"),
+_IN_FORCE: tuple[str, ...] = (
+    "differential_n",
+    "differential_basis",
+    "differential_coverage",
+    "differential_step_s",
+    "differential_pct_8h_time_weighted_mean",
+    "differential_apr_pct",
 )
 """The figures of the service's own differential in force, of which these are the columns."""
 
 _FUNDING_COLUMNS = (
-    TableColumn("trajectory", "trajectory", "text"),
-    TableColumn("funding APR %", "funding_apr_pct", "%"),
-    TableColumn("funding bps", "funding_bps", "bps"),
-    TableColumn("coverage", "coverage", "share"),
-    TableColumn("settled", "n", "count"),
-    TableColumn("missed", "n_missed", "count"),
-    TableColumn("buy bps", "buy_funding_bps", "bps"),
-    TableColumn("sell bps", "sell_funding_bps", "bps"),
-    TableColumn("buy coverage", "buy_coverage", "share"),
-    TableColumn("sell coverage", "sell_coverage", "share"),
+    "trajectory",
+    "funding_apr_pct",
+    "funding_bps",
+    "coverage",
+    "n",
+    "n_missed",
+    "buy_funding_bps",
+    "sell_funding_bps",
+    "buy_coverage",
+    "sell_coverage",
 )
 CARRY_COLUMNS = (
-    TableColumn("basis bps", "basis_bps", "bps"),
-    TableColumn("carry bps", "carry_bps", "bps"),
+    "basis_bps",
+    "carry_bps",
 )
 """What prices brought, and what funding and prices did."""
-_IN_FORCE_COLUMN = TableColumn("in force APR %", "differential_apr_pct", "%")
+_IN_FORCE_COLUMN = "differential_apr_pct"
 
 
 def funding_columns() -> Schema:
     """Return the columns of carries and of rates kept from snapshots."""
-    rates = by_polls(
-        rates_in_force(no_rows("snapshot-funding"), Interval(0, 1), None), PollCount(0, 0)
-    )
-    modes: Schema = {}
-    for only in (True, False):
-        found = carries(no_rows("funding"), Interval(0, 1), 1.0, funding_only=only)
-        modes = {**modes, **_net_carries(found, NO_COSTS).schema}
-    return {**modes, **rates.schema}
+    net = [
+        each.name for each in columns_of("funding.net_summary") if not each.name.startswith("cost")
+    ]
+    only = [f"{FUNDING_ONLY}{name}" for name in net if name.startswith(("net_", "breakeven_"))]
+    rates = names_for("spread.summary", "funding_apr_pct")
+    also = (*_IN_FORCE, "differential_reason", *only, "not_tracked", *rates)
+    return schema_of("funding.summary", "funding.net_summary", also=also)
 
 
 def _net_carries(found: pl.DataFrame, costs: Costs) -> pl.DataFrame:
@@ -127,13 +125,11 @@ def funding_sheet(
         raise nothing_in(store, asked, left_open)
     asked.name_silent(inside["trajectory"], left_open)
     found = found.sort("trajectory")
-    figures: Sequence[Figure] = [
-        figure
-        for figure in _FUNDING
-        if figure[1] not in _SHOWN_ABOVE_0 or found[figure[1]].gt(0).any()
+    figures: Sequence[str] = [
+        figure for figure in _FUNDING if figure not in _SHOWN_ABOVE_0 or found[figure].gt(0).any()
     ]
     figures = shown_where_odd(figures, found)
-    columns: Sequence[TableColumn] = _FUNDING_COLUMNS
+    columns: Sequence[str] = _FUNDING_COLUMNS
     if found["differential_n"].gt(0).any():
         figures = [*figures, *_IN_FORCE]
         columns = [*columns[:2], _IN_FORCE_COLUMN, *columns[2:]]
@@ -194,8 +190,7 @@ def carries(
     )
     inside = rows.filter(pl.col("ts").is_between(*asked, closed="left"))
     own = service_differential(without_rates(inside), *asked)
-    names = [name for _, name, _ in _IN_FORCE]
     own = own.rename({name: f"differential_{name}" for name in ("n", "coverage", "step_s")})
     own = own.rename({"moments_reason": "differential_reason"})
-    own = own.select("trajectory", *names, "differential_reason")
+    own = own.select("trajectory", *_IN_FORCE, "differential_reason")
     return found.join(own, on="trajectory", how="left", maintain_order="left")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
 from typing import Annotated
 
 import polars as pl
 import typer
 
-from toolkit.cards import counted, duration
+from toolkit.cards import counted
 from toolkit.cli.fees import (
     NET_SPREAD_COLUMNS,
     CostOptions,
@@ -18,17 +17,17 @@ from toolkit.cli.fees import (
     net_funding_columns,
     net_notes,
 )
-from toolkit.cli.figures import HALF_LIFE
 from toolkit.cli.held import MeasuredWindow
 from toolkit.cli.options import FundingOnly
 from toolkit.cli.received import CARRY_COLUMNS, priced_notes
 from toolkit.cli.table_options import TableOptions, tabled
-from toolkit.cli.tables import Sheet, TableColumn, show
+from toolkit.cli.tables import show
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
 from toolkit.market import Pair, format_ts
 from toolkit.series.held_prices import HeldPrices
 from toolkit.series.pairing import joined_notes
+from toolkit.show.sheet import Sheet
 from toolkit.statistics.conditions import Schema
 from toolkit.statistics.flags import FLAGS
 from toolkit.statistics.plausibility import notes_of
@@ -37,47 +36,47 @@ from toolkit.workspace.passes import Passes
 from toolkit.workspace.screening import Screened, Screening
 
 _SPREAD = (
-    TableColumn("trajectory", "trajectory", "text"),
-    TableColumn("now bps", "spread_last_log_bps", "bps"),
-    TableColumn("z", "last_z", "number"),
-    TableColumn("sd bps", "spread_std_log_bps", "bps"),
-    TableColumn("half-life", "half_life_s", HALF_LIFE),
-    TableColumn("coverage", "coverage", "share"),
-    TableColumn("flags", "flags", "text"),
-    TableColumn("age", "last_age_s", "s"),
-    TableColumn("half-life to", "half_life_upper_s", "s"),
-    TableColumn("autocorrelation halves", "acf_half_lag_s", "s"),
-    TableColumn("returns, q", "reversion_q_value", "number"),
-    TableColumn("percentile", "last_percentile", "%"),
-    TableColumn("mean bps", "spread_mean_log_bps", "bps"),
-    TableColumn("n", "n", "count"),
-    TableColumn("5 % bps", "spread_q05_log_bps", "bps"),
-    TableColumn("95 % bps", "spread_q95_log_bps", "bps"),
+    "trajectory",
+    "spread_last_log_bps",
+    "last_z",
+    "spread_std_log_bps",
+    "half_life_s",
+    "coverage",
+    "flags",
+    "last_age_s",
+    "half_life_upper_s",
+    "acf_half_lag_s",
+    "reversion_q_value",
+    "last_percentile",
+    "spread_mean_log_bps",
+    "n",
+    "spread_q05_log_bps",
+    "spread_q95_log_bps",
 )
-_EDGE = TableColumn("net edge bps", "net_edge_bps", "bps")
-_EDGE_Q = TableColumn("mean net above 0, q", "edge_q_value", "number")
+_EDGE = "net_edge_bps"
+_EDGE_Q = "edge_q_value"
 _FUNDING = (
-    TableColumn("trajectory", "trajectory", "text"),
-    TableColumn("funding APR %", "funding_apr_pct", "%"),
-    TableColumn("funding bps", "funding_bps", "bps"),
-    TableColumn("coverage", "coverage", "share"),
-    TableColumn("settled", "n", "count"),
-    TableColumn("positive", "positive_share", "share"),
-    TableColumn("flips per day", "flips_per_day", "number"),
+    "trajectory",
+    "funding_apr_pct",
+    "funding_bps",
+    "coverage",
+    "n",
+    "positive_share",
+    "flips_per_day",
 )
 
 _RATES = (
-    TableColumn("trajectory", "trajectory", "text"),
-    TableColumn("now APR %", "funding_apr_last_pct", "%"),
-    TableColumn("z", "last_z", "number"),
-    TableColumn("mean APR %", "funding_apr_mean_pct", "%"),
-    TableColumn("sd APR %", "funding_apr_std_pct", "%"),
-    TableColumn("coverage", "coverage", "share"),
-    TableColumn("age", "last_age_s", "s"),
-    TableColumn("percentile", "last_percentile", "%"),
-    TableColumn("n", "n", "count"),
+    "trajectory",
+    "funding_apr_last_pct",
+    "last_z",
+    "funding_apr_mean_pct",
+    "funding_apr_std_pct",
+    "coverage",
+    "last_age_s",
+    "last_percentile",
+    "n",
 )
-_NOT_TRACKED = TableColumn("not tracked", "not_tracked", "count")
+_NOT_TRACKED = "not_tracked"
 _SHOWN = {
     Screened.SPREAD: _SPREAD,
     Screened.FUNDING: _FUNDING,
@@ -118,7 +117,6 @@ _FamilyName = Annotated[
 ]
 
 
-@cache
 def _columns() -> Schema:
     """Return the columns of all that can be screened, net ones among them."""
     found: Schema = {}
@@ -190,7 +188,7 @@ def screen_command(
     found = asked.rows(passes, within.start, within.end, names=("--start", "--end"))
     kept = without_flags(found, without)
     notes = [*_joined(pairs), *notes_of(kept), *_left_out(found.height - kept.height)]
-    shown = list(_shown(found, family))
+    shown = list(_SHOWN[family])
     if "carry_bps" in found.columns:
         shown[3:3] = CARRY_COLUMNS
         window = Interval(found["window_start"][0], found["window_end"][0])
@@ -204,17 +202,6 @@ def screen_command(
         notes=notes,
     )
     show(view, sheet if costs is None else _with_net(sheet, costs, family))
-
-
-def _shown(found: pl.DataFrame, family: Screened) -> list[TableColumn]:
-    """Return the columns, of which that of the percentile names the window it is in."""
-    length_s = found["window_end"][0] - found["window_start"][0]
-    return [
-        replace(each, heading=f"{each.heading}, {duration(length_s)}")
-        if each.name == "last_percentile"
-        else each
-        for each in _SHOWN[family]
-    ]
 
 
 def _flags(family: Screened, named: _Names) -> tuple[str, ...]:
@@ -255,7 +242,7 @@ def _left_out(number: int) -> list[str]:
 
 def _with_net(sheet: Sheet, costs: Costs, family: Screened) -> Sheet:
     """Put the net columns after the first ones, and name the table by which they are."""
-    net: Sequence[TableColumn] = (_EDGE, _EDGE_Q, *NET_SPREAD_COLUMNS)
+    net: Sequence[str] = (_EDGE, _EDGE_Q, *NET_SPREAD_COLUMNS)
     if family is Screened.FUNDING:
         net = net_funding_columns(funding_only="carry_bps" not in sheet.rows.columns)
     columns = [*sheet.columns[:3], *net, *sheet.columns[3:]]

@@ -6,14 +6,12 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from rich.table import Table
-
 from toolkit.errors import InputError
+from toolkit.show.terminal import Terminal
 from toolkit.wire.address import is_loopback
 from toolkit.wire.finding_words import as_rows, explained
 from toolkit.wire.findings import Finding
 from toolkit.wire.profile import Profile
-from toolkit.workspace.terminal import Terminal
 
 console = Terminal()
 errors = Terminal(stderr=True)
@@ -43,12 +41,3 @@ def warn_of_public(host: str, public: str) -> None:
             f"warning: {host} is not this machine alone: over plain http {public}; "
             "put an https proxy in front, or listen at 127.0.0.1"
         )
-
-
-def plain_table(*headings: str) -> Table:
-    """Make a table without lines. The first column is text, the others are numbers."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column(headings[0], overflow="fold", min_width=20)
-    for heading in headings[1:]:
-        table.add_column(heading, justify="right", no_wrap=True)
-    return table

@@ -12,28 +12,24 @@ import polars as pl
 import typer
 
 from toolkit.cli.fees import NO_COSTS, CostOptions
-from toolkit.cli.figures import Figure
 from toolkit.cli.held import JoinOptions, MeasuredWindow
 from toolkit.cli.measured import no_rows, series_sheet
 from toolkit.cli.options import signed
 from toolkit.cli.table_options import TableOptions, tabled
-from toolkit.cli.tables import TableColumn, show
+from toolkit.cli.tables import show
+from toolkit.columns import schema_of
 from toolkit.intervals import Interval
 from toolkit.market import Family
 from toolkit.statistics import spread
 from toolkit.statistics.conditions import Schema
-from toolkit.statistics.polls import PollCount, by_polls
 
-Shown = tuple[str, str, str]
-"""A figure of a table: its heading, the column of the rows and its unit, as in `Figure`."""
-
-_FIRST: tuple[Figure, ...] = (
-    ("rows", "n", "count"),
-    ("coverage", "coverage", "share"),
-    ("step", "step_s", "s"),
+_FIRST: tuple[str, ...] = (
+    "n",
+    "coverage",
+    "step_s",
 )
-_KEY = TableColumn("trajectory", "trajectory", "text")
-_COVERAGE = TableColumn("coverage", "coverage", "share")
+_KEY = "trajectory"
+_COVERAGE = "coverage"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +43,7 @@ class SpreadAnalysis:
 
     statistic: Callable[..., pl.DataFrame]
     words: str
-    shown: tuple[Shown, ...]
+    shown: tuple[str, ...]
     options: Mapping[str, Any] = field(default_factory=dict)
     example: Mapping[str, float] = field(default_factory=dict)
     order: str = ""
@@ -64,9 +60,8 @@ class SpreadAnalysis:
 
     def columns(self) -> Schema:
         """Return the columns of the rows, those kept from snapshots among them."""
-        fees = NO_COSTS.arguments if self.net else {}
-        found = self.statistic(no_rows("spread"), 0, 1, **fees, **self.example)
-        return by_polls(found, PollCount(0, 0)).schema
+        also = ("spread_basis", "not_tracked")
+        return schema_of(f"spread.{self.statistic.__name__}", also=also)
 
 
 def _option(kind: Any, text: str) -> Any:
@@ -84,17 +79,17 @@ SPREAD_ANALYSES = (
 
         Example: rail stats stationarity --where rejects_unit_root_5pct""",
         (
-            ("rejects at 5 %", "rejects_unit_root_5pct", "flag"),
-            ("ADF t", "adf_t", "plain"),
-            ("5 % critical", "adf_critical_5pct", "plain"),
-            ("lags", "adf_lags", "count"),
-            ("variance ratio of 10 steps", "variance_ratio_10", "plain"),
-            ("of 60", "variance_ratio_60", "plain"),
-            ("z of 60", "variance_ratio_60_z", "plain"),
-            ("of 1,440", "variance_ratio_1440", "plain"),
-            ("correlation at 1 step", "acf_1", "plain"),
-            ("at 60", "acf_60", "plain"),
-            ("at 1,440", "acf_1440", "plain"),
+            "rejects_unit_root_5pct",
+            "adf_t",
+            "adf_critical_5pct",
+            "adf_lags",
+            "variance_ratio_10",
+            "variance_ratio_60",
+            "variance_ratio_60_z",
+            "variance_ratio_1440",
+            "acf_1",
+            "acf_60",
+            "acf_1440",
         ),
         {"adf_lags": _option(int | None, "Lags of the unit root test. Default: by the rows.")},
         order="adf_t",
@@ -108,14 +103,14 @@ SPREAD_ANALYSES = (
 
         Example: rail stats hour-of-week LTC_USDT:AURORA.spot:BOREAS.spot""",
         (
-            ("weekday", "weekday", "count"),
-            ("hour", "hour", "count"),
-            ("mean bps", "spread_mean_log_bps", "bps"),
-            ("from", "spread_mean_lower_log_bps", "bps"),
-            ("to", "spread_mean_upper_log_bps", "bps"),
-            ("weeks", "weeks", "count"),
-            ("deviation bps", "spread_deviation_log_bps", "bps"),
-            ("differs", "differs", "flag"),
+            "weekday",
+            "hour",
+            "spread_mean_log_bps",
+            "spread_mean_lower_log_bps",
+            "spread_mean_upper_log_bps",
+            "weeks",
+            "spread_deviation_log_bps",
+            "differs",
         ),
     ),
     SpreadAnalysis(
@@ -127,14 +122,14 @@ SPREAD_ANALYSES = (
 
         Example: rail stats time-to-close --enter-bps 30 --exit-bps 5""",
         (
-            ("half closed by", "close_median_s", "s"),
-            ("95 % from", "close_lower_s", "s"),
-            ("to", "close_upper_s", "s"),
-            ("entries", "entries", "count"),
-            ("closed", "closed", "count"),
-            ("a quarter by", "close_q25_s", "s"),
-            ("90 % by", "close_q90_s", "s"),
-            ("entry not seen", "truncated", "count"),
+            "close_median_s",
+            "close_lower_s",
+            "close_upper_s",
+            "entries",
+            "closed",
+            "close_q25_s",
+            "close_q90_s",
+            "truncated",
         ),
         {
             "enter_bps": _option(float, "How far from the level a spread is entered."),
@@ -156,14 +151,14 @@ SPREAD_ANALYSES = (
 
         Example: rail stats net-time-to-close --exit-bps 5 --fees fees.toml""",
         (
-            ("half closed by", "close_median_s", "s"),
-            ("95 % from", "close_lower_s", "s"),
-            ("to", "close_upper_s", "s"),
-            ("entries", "entries", "count"),
-            ("closed", "closed", "count"),
-            ("cost from bps", "cost_lowest_bps", "bps"),
-            ("to bps", "cost_highest_bps", "bps"),
-            ("entry not seen", "truncated", "count"),
+            "close_median_s",
+            "close_lower_s",
+            "close_upper_s",
+            "entries",
+            "closed",
+            "cost_lowest_bps",
+            "cost_highest_bps",
+            "truncated",
         ),
         {
             "enter_bps": _option(float, "How far beyond the cost a spread is entered."),
@@ -184,16 +179,16 @@ SPREAD_ANALYSES = (
 
         Example: rail stats net-episodes --fees fees.toml""",
         (
-            ("episodes", "net_episodes", "count"),
-            ("time in them", "net_duration_s", "s"),
-            ("net bps h", "net_area_bps_h", "bps"),
-            ("largest net bps", "net_peak_bps", "bps"),
-            ("half over by", "life_median_s", "s"),
-            ("95 % from", "life_lower_s", "s"),
-            ("to", "life_upper_s", "s"),
-            ("cost from bps", "cost_lowest_bps", "bps"),
-            ("to bps", "cost_highest_bps", "bps"),
-            ("begin not seen", "truncated", "count"),
+            "net_episodes",
+            "net_duration_s",
+            "net_area_bps_h",
+            "net_peak_bps",
+            "life_median_s",
+            "life_lower_s",
+            "life_upper_s",
+            "cost_lowest_bps",
+            "cost_highest_bps",
+            "truncated",
         ),
         {
             "enter_bps": _option(float, "How far beyond the cost an episode begins."),
@@ -212,14 +207,14 @@ SPREAD_ANALYSES = (
 
         Example: rail stats lead-lag --where "beyond_band and peak_lag_s != 0\"""",
         (
-            ("lag s", "peak_lag_s", "count"),
-            ("correlation", "peak_correlation", "plain"),
-            ("95 % of none", "null_band", "plain"),
-            ("beyond", "beyond_band", "flag"),
-            ("at 0", "correlation_at_0", "plain"),
-            ("lead-lag ratio", "lead_lag_ratio", "plain"),
-            ("returns", "returns_n", "count"),
-            ("share of discovery", "gonzalo_granger_share", "share"),
+            "peak_lag_s",
+            "peak_correlation",
+            "null_band",
+            "beyond_band",
+            "correlation_at_0",
+            "lead_lag_ratio",
+            "returns_n",
+            "gonzalo_granger_share",
         ),
         {"max_lag_steps": _option(int, "The longest lag, in steps.")},
         order="-peak_lag_s",
@@ -233,15 +228,15 @@ SPREAD_ANALYSES = (
 
         Example: rail stats tail-index --where "tail_5pct_index < 3\"""",
         (
-            ("index of 5 %", "tail_5pct_index", "plain"),
-            ("lower 95 %", "tail_5pct_lower", "plain"),
-            ("upper 95 %", "tail_5pct_upper", "plain"),
-            ("beyond bps", "spread_tail_5pct_x_min_log_bps", "bps"),
-            ("rows of it", "tail_5pct_n", "count"),
-            ("days", "tail_5pct_days", "count"),
-            ("index of 1 %", "tail_1pct_index", "plain"),
-            ("of 2 %", "tail_2pct_index", "plain"),
-            ("of 10 %", "tail_10pct_index", "plain"),
+            "tail_5pct_index",
+            "tail_5pct_lower",
+            "tail_5pct_upper",
+            "spread_tail_5pct_x_min_log_bps",
+            "tail_5pct_n",
+            "tail_5pct_days",
+            "tail_1pct_index",
+            "tail_2pct_index",
+            "tail_10pct_index",
         ),
         order="tail_5pct_index",
     ),
@@ -284,9 +279,7 @@ def _command(analysis: SpreadAnalysis, keys: Any) -> Callable[..., None]:
         fees = costs.arguments if costs else {}
         asked = within.of(held, Family.SPREAD, trajectories, joined)
         measure = partial(_measured, statistic=analysis.statistic, options={**fees, **options})
-        columns = [_KEY, *(TableColumn(*each) for each in analysis.shown), _COVERAGE]
-        listed = [(label.removesuffix(" bps"), name, unit) for label, name, unit in analysis.shown]
-        shown = ([*_FIRST, *listed], columns)
+        shown = ([*_FIRST, *analysis.shown], [_KEY, *analysis.shown, _COVERAGE])
         heading = f"Spreads, {analysis.name}, over {asked.window}"
         if costs:
             heading += f", {costs.heading}"

@@ -11,32 +11,34 @@ import typer
 from toolkit.cli.held import JoinOptions, MeasuredWindow
 from toolkit.cli.measured import no_rows, nothing_in
 from toolkit.cli.table_options import TableOptions, tabled
-from toolkit.cli.tables import Sheet, TableColumn, show
+from toolkit.cli.tables import show
+from toolkit.columns import schema_of
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
 from toolkit.market import Family
+from toolkit.show.sheet import Sheet
 from toolkit.statistics.conditions import Schema
 from toolkit.statistics.episodes import level_words
 from toolkit.statistics.spread import episodes
 
 _COLUMNS = (
-    TableColumn("trajectory", "trajectory", "text"),
-    TableColumn("from", "start_ts", "time"),
-    TableColumn("lasted", "duration_s", "s"),
-    TableColumn("peak bps", "peak_bps", "bps"),
-    TableColumn("bps h", "area_bps_h", "bps"),
-    TableColumn("to", "end_ts", "time"),
-    TableColumn("peak at", "peak_ts", "time"),
-    TableColumn("begin not seen", "censored_left", "flag"),
-    TableColumn("end not seen", "censored_right", "flag"),
-    TableColumn("rows", "n", "count"),
-    TableColumn("coverage", "coverage", "share"),
+    "trajectory",
+    "start_ts",
+    "duration_s",
+    "peak_bps",
+    "area_bps_h",
+    "end_ts",
+    "peak_ts",
+    "censored_left",
+    "censored_right",
+    "n",
+    "coverage",
 )
 
 
 def episode_columns() -> Schema:
     """Return the columns of the rows of episodes."""
-    return episodes(no_rows("spread"), 0, 1, enter_bps=1.0).schema
+    return schema_of("spread.episodes", also=["spread_basis"])
 
 
 @tabled(episode_columns)

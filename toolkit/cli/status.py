@@ -11,9 +11,10 @@ import polars as pl
 from toolkit.cards import counted, duration, some
 from toolkit.cli.options import StorePath
 from toolkit.cli.table_options import TableOptions, store_as_of, tabled
-from toolkit.cli.tables import Sheet, TableColumn, show
+from toolkit.cli.tables import show
 from toolkit.errors import EmptyWindowError
 from toolkit.market import SnapshotKind, format_ts
+from toolkit.show.sheet import Cells, Sheet
 from toolkit.statistics.conditions import Schema
 from toolkit.store import (
     Store,
@@ -29,18 +30,17 @@ from toolkit.wire.snapshots import snapshot_items
 from toolkit.workspace.holdings import STATUS, stream_states
 
 _COLUMNS = (
-    TableColumn("stream", "stream", "text"),
-    TableColumn(
-        "held", "rows", "count", lambda row: f"{row['rows']:,}" if row["rows"] else row["state"]
-    ),
-    TableColumn("answered", "answered_share", "share"),
-    TableColumn("behind", "behind_s", "s"),
-    TableColumn("holes", "holes", "count"),
-    TableColumn("gaps", "open_gaps", "count"),
-    TableColumn("longest hole", "longest_hole_s", "s"),
-    TableColumn("last", "last_ts", "time"),
-    TableColumn("first", "first_ts", "time"),
+    "stream",
+    "rows",
+    "answered_share",
+    "behind_s",
+    "holes",
+    "open_gaps",
+    "longest_hole_s",
+    "last_ts",
+    "first_ts",
 )
+_CELLS: Cells = {"rows": lambda row: f"{row['rows']:,}" if row["rows"] else row["state"]}
 
 _STATUS: Schema = {
     **STATUS,
@@ -103,8 +103,8 @@ def status_command(
         pl.lit(found if findings else None, pl.String).alias("last_load_findings"),
     )
     lost = frame["open_gaps"].sum()
-    columns = [each for each in _COLUMNS if lost or each.name != "open_gaps"]
-    show(view, Sheet(str(held.path), held.source.label, frame, columns, notes=notes))
+    columns = [each for each in _COLUMNS if lost or each != "open_gaps"]
+    show(view, Sheet(str(held.path), held.source.label, frame, columns, notes=notes, cells=_CELLS))
 
 
 def _totals(catalogue: pl.DataFrame, deliveries: int) -> str:

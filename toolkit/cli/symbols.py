@@ -12,8 +12,9 @@ from toolkit.cards import counted
 from toolkit.cli.options import AllowHttp, BaseUrl
 from toolkit.cli.show import errors, print_findings
 from toolkit.cli.table_options import TableOptions, tabled
-from toolkit.cli.tables import Sheet, TableColumn, show
+from toolkit.cli.tables import show
 from toolkit.errors import EmptyWindowError
+from toolkit.show.sheet import Sheet
 from toolkit.statistics.conditions import Schema
 from toolkit.workspace import Settings
 
@@ -21,9 +22,9 @@ SYMBOLS: Schema = {"symbol": pl.String(), "n_legs": pl.Int64(), "legs": pl.Strin
 """The columns of a symbol's row. Its legs are separated by blanks."""
 
 _COLUMNS = (
-    TableColumn("symbol", "symbol", "text"),
-    TableColumn("number", "n_legs", "count"),
-    TableColumn("legs", "legs", "words"),
+    "symbol",
+    "n_legs",
+    "legs",
 )
 
 

@@ -23,7 +23,7 @@ from toolkit.cli.options import (
 )
 from toolkit.cli.show import console, errors, print_findings
 from toolkit.cli.table_options import Format, TableOptions, tabled
-from toolkit.cli.tables import Sheet, TableColumn, show
+from toolkit.cli.tables import show
 from toolkit.client import Client
 from toolkit.errors import EmptyWindowError, InputError, UnreachableError, WireError
 from toolkit.intervals import Interval, total_s
@@ -31,6 +31,7 @@ from toolkit.loader import LoadResult, PlannedLoad
 from toolkit.loader.planned import PLANNED
 from toolkit.loader.progress import streams_counted
 from toolkit.market import Stream, Trajectory
+from toolkit.show.sheet import Cells, Sheet
 from toolkit.store import Store
 from toolkit.wire.listing import (
     Listing,
@@ -51,22 +52,21 @@ from toolkit.workspace.settings import Over
 
 _PATIENCE_S = 60.0
 _PLAN = (
-    TableColumn("stream", "stream", "text"),
-    TableColumn(
-        "requests",
-        "requests",
-        "count",
-        lambda row: "refused" if row["refused"] else f"{row['bound']} {row['requests']:,}",
-    ),
-    TableColumn("rows", "rows", "count"),
-    TableColumn("missing", "missing_s", "s"),
-    TableColumn("leaves in 24 h", "leaves_rows", "count"),
-    TableColumn("first leaves", "leaves_at", "time"),
-    TableColumn("from", "start_ts", "time"),
-    TableColumn("to", "end_ts", "time"),
-    TableColumn("parts", "stretches", "count"),
+    "stream",
+    "requests",
+    "rows",
+    "missing_s",
+    "leaves_rows",
+    "leaves_at",
+    "start_ts",
+    "end_ts",
+    "stretches",
 )
 """What a reader sees of `toolkit.loader.PlannedLoad.df`."""
+
+_CELLS: Cells = {
+    "requests": lambda row: "refused" if row["refused"] else f"{row['bound']} {row['requests']:,}"
+}
 
 
 @tabled(lambda: PLANNED, of_now=True)
@@ -257,7 +257,7 @@ def _show_plan(planned: PlannedLoad, view: TableOptions) -> None:
         *refused,
     ]
     heading = f"Plan of {planned.window}"
-    show(view, Sheet(heading, planned.source.label, planned.df, _PLAN, notes=notes))
+    show(view, Sheet(heading, planned.source.label, planned.df, _PLAN, notes=notes, cells=_CELLS))
 
 
 def _out_of_reach(load: LoadResult | PlannedLoad) -> list[str]:

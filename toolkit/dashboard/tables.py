@@ -9,8 +9,8 @@ import polars as pl
 from toolkit.cards import duration
 from toolkit.charts.time_axis import clock_text
 from toolkit.market import Source
+from toolkit.show.csv_rows import csv_rows
 from toolkit.tables import LedgerState
-from toolkit.workspace.csv_rows import csv_rows
 
 
 def gap_table(coverage: pl.DataFrame, timezone: str) -> pl.DataFrame:

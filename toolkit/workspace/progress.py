@@ -94,7 +94,7 @@ def _on_terminal(title: str) -> Iterator[Watch]:
     )
     from rich.progress import Progress as Bar  # noqa: PLC0415 - only where a terminal watches
 
-    from toolkit.workspace.terminal import Terminal  # noqa: PLC0415 - it imports rich
+    from toolkit.show.terminal import Terminal  # noqa: PLC0415 - it imports rich
 
     columns = (
         TextColumn("{task.description}", markup=False),

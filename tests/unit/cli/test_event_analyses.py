@@ -74,7 +74,7 @@ def test_rates_are_those_of_the_statistic_and_by_group_a_league(
 @pytest.mark.usefixtures("held")
 def test_a_table_names_groups_and_the_test_between_them(rail: Rail) -> None:
     shown = rail("events", "survival", "--by", "symbol", columns=240).stdout
-    assert "half over by" in shown
+    assert "median lifetime" in shown
     assert "log-rank test of" in shown
     kept = as_rows(rail("events", "survival", "--where", "n > 0", "--format", "json"))
     assert {row["family"] for row in kept} == {"spread", "splash", "funding"}

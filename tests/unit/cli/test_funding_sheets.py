@@ -36,8 +36,8 @@ def test_the_tables_are_those_of_the_statistics(rail: Rail, held: Store) -> None
     assert json.loads(printed(signs)) == source | expected
     expected = funding.dispersion_summary(rows, *SETTLED, bucket="1d").to_dicts()[0]
     assert json.loads(printed(apart)) == source | expected
-    assert re.search(r"time above the band\s+\d+\.\d\d%", shown)
-    assert "range APR %" in printed(rail("stats", "dispersion", *TIMES))
+    assert re.search(r"positive share\s+\d+\.\d\d %", shown)
+    assert "APR range" in printed(rail("stats", "dispersion", *TIMES))
 
 
 @pytest.mark.usefixtures("held")

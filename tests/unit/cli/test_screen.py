@@ -58,7 +58,9 @@ def test_the_questions_of_the_readme_are_one_line_each_in_both_languages(
 def test_a_screen_is_a_table_with_the_newest_level_and_flags(rail: Rail) -> None:
     done = rail("screen")
     assert done.stdout.splitlines()[0].startswith("Spreads 1e4 ln(sell / buy) over [2026-11-03")
-    assert re.search(r"trajectory +now bps +z +sd bps +half-life +coverage +flags", done.stdout)
+    assert re.search(
+        r"trajectory +last spread \(bps\) +z-score +std dev \(bps\) +half-life", done.stdout
+    )
     assert PAIR.key in done.stdout
     shown = rail("screen", "--exclude-flag", "any", "--symbol", "BTC_USDT", "--exchange", "AURORA")
     assert "exchanges" in refused(shown)
@@ -114,7 +116,7 @@ def test_the_newest_level_of_a_rate_is_that_of_its_last_answer(rail: Rail, kept:
     assert (row["coverage"], row["not_tracked"]) == (6 / 7, 0)
     shown = rail("screen", "snapshot-funding").stdout
     assert "kept from snapshots: 6 polls answered, 1 missed" in shown.splitlines()[0]
-    assert re.search(r"trajectory +now APR % +z +mean APR %", shown)
+    assert re.search(r"trajectory +last APR \(%\) +z-score", shown)
     assert kept.source.kind == "simulated"
     assert "SIMULATED" in shown
 

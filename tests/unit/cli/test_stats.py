@@ -45,10 +45,10 @@ def test_spreads_are_printed_with_window_source_and_units(rail: Rail) -> None:
     assert "SIMULATED" in shown.splitlines()[0]
     assert "[2026-11-03 12:00 UTC, 2026-11-04 00:00 UTC)" in shown.splitlines()[0]
     assert re.search(r"buy AURORA.spot\s+sell CORONA.futures", shown)
-    assert re.search(r"rows with a spread\s+\d+", shown)
-    assert re.search(r"coverage\s+\d+\.\d\d%", shown)
-    assert re.search(r"observed share\s+\d+\.\d\d%", shown)
-    assert re.search(r"mean bps\s+-?\d+\.\d\d", shown)
+    assert re.search(r"observations\s+\d+", shown)
+    assert re.search(r"coverage\s+\d+\.\d\d %", shown)
+    assert re.search(r"observed share of time\s+\d+\.\d\d %", shown)
+    assert re.search(r"mean \(bps\)\s+-?\d+\.\d\d", shown)
 
 
 def test_the_json_of_a_spread_is_what_the_statistics_say_of_the_store(
@@ -80,7 +80,7 @@ def test_funding_is_printed_and_its_json_is_what_the_statistics_say(
     (row,) = as_json(rail("stats", "funding", FUNDING_KEY, *window, "--format", "json"))
 
     assert shown.startswith("Funding received, and carry with prices, over ")
-    assert re.search(r"funding, received on both bps\s+-?\d+\.\d\d", shown)
+    assert re.search(r"\nfunding \(bps\)\s+-?\d+\.\d\d", shown)
     assert "carry is not known of 1 of 1, whose prices are not held" in " ".join(shown.split())
     assert f"rail sync {FUNDING.legs_key} --start" in " ".join(shown.split())
     carry = funding.summary(held.series(FUNDING), *SETTLED, min_coverage=0.8).to_dicts()[0]
@@ -155,8 +155,8 @@ def test_figures_of_uneven_legs_need_a_lower_coverage_asked_for(rail: Rail, unev
     )
     wrong = refused(rail("stats", "funding", "--store", str(uneven), "--min-coverage", "1.5"))
 
-    assert re.search(r"coverage of both at once\s+50.41%", shown)
-    assert re.search(r"coverage of the leg sold\s+100.00%", shown)
+    assert re.search(r"coverage\s+50.41 %", shown)
+    assert re.search(r"coverage of the sell leg\s+100.00 %", shown)
     assert "too little of the window is covered" in " ".join(shown.split())
     assert "or --min-coverage 0.5, gives the funding of 1 more" in " ".join(shown.split())
     assert row["funding_bps"] == pytest.approx(1 - 31)
@@ -166,7 +166,7 @@ def test_figures_of_uneven_legs_need_a_lower_coverage_asked_for(rail: Rail, unev
 def test_settlements_at_another_interval_than_declared_are_printed_where_there_are_some(
     rail: Rail, uneven: Path
 ) -> None:
-    label = "with another interval than declared"
+    label = "settlements off the declared interval"
     ten_days = ("--end", str(SETTLED.start + 10 * 86_400))
 
     shown = printed(rail("stats", "funding", "--store", str(uneven)))
@@ -275,11 +275,14 @@ def test_a_pair_that_an_answer_lacks_is_not_tracked_and_a_missed_poll_is_missing
 
 def test_series_kept_from_snapshots_are_marked_for_a_reader(rail: Rail, kept: Store) -> None:
     assert kept.source
-    for command, key, figure in (("spread", BRIEF, "mean bps"), ("funding", RATE, "mean %")):
+    for command, key, figure in (
+        ("spread", BRIEF, r"mean \(bps\)"),
+        ("funding", RATE, r"mean funding APR \(%\)"),
+    ):
         shown = printed(rail("stats", command, key))
         assert "kept from snapshots: 6 polls answered, 1 missed" in shown.splitlines()[0]
         assert re.search(rf"{figure}\s+\d+\.\d\d", shown)
-    assert re.search(r"not tracked\s+3", printed(rail("stats", "spread", BRIEF)))
+    assert re.search(r"answers without the pair\s+3", printed(rail("stats", "spread", BRIEF)))
 
 
 @pytest.mark.usefixtures("kept")
@@ -403,9 +406,9 @@ def test_a_rate_in_the_quote_per_contract_and_a_redenominated_leg_are_said_besid
     (row,) = as_json(rail("stats", "funding", *named, "--format", "json"))
     (screened,) = as_json(rail("screen", *named, "--format", "json"))
 
-    assert "not plausible rate_above_5_pct" in carry
+    assert "implausible data rate_above_5_pct" in carry
     assert "a rate is above 5 % per interval, as one in the quote per contract is" in carry
     assert (row["implausible"], row["implausible_n"]) == ("rate_above_5_pct", 60)
-    assert "not plausible level_break" in level
+    assert "implausible data level_break" in level
     assert "from one row to the next a price changes tenfold" in level
     assert "level_break" in str(screened["flags"]).split(", ")

@@ -65,7 +65,7 @@ def line_of(done: subprocess.CompletedProcess[str], stream: Stream) -> list[str]
     """Return the cells of a stream's line."""
     assert done.returncode == 0, done.stderr
     (line,) = (line for line in done.stdout.splitlines() if line.startswith(stream.key + " "))
-    return line.split()
+    return line.replace(" %", "%").split()
 
 
 @pytest.mark.usefixtures("held")

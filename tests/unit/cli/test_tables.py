@@ -71,7 +71,7 @@ def test_a_key_of_every_row_is_a_line_above_the_table_and_no_column(rail: Rail, 
     done = rail("stats", "hour-of-week", KEYS[0], store=str(kept))
     heading, key, columns, *_ = done.stdout.splitlines()
     assert heading.startswith("Spreads, hour-of-week, over [")
-    assert (key, columns.split()[:2]) == (f"trajectory: {KEYS[0]}", ["weekday", "hour"])
+    assert (key, columns.split()[:2]) == (f"trajectory: {KEYS[0]}", ["weekday", "hour,"])
     assert keys_of(done) == KEYS[:1]
 
 
@@ -146,7 +146,7 @@ def test_a_null_passes_no_comparison(stats: Rail) -> None:
 
 def test_one_trajectory_alone_has_every_figure(stats: Rail) -> None:
     shown = stats(KEYS[0]).stdout
-    assert re.search(r"rows with a spread\s+240", shown)
+    assert re.search(r"observations\s+240", shown)
     assert "expected shortfall above 95 %" in shown
 
 

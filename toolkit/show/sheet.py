@@ -1,0 +1,182 @@
+"""A table for a reader, a file or a program: rows, and the columns that come first.
+
+Headings, units and formats are those of `toolkit.columns`. Each form of a table is made here, that
+of a terminal in `toolkit.show.printed`, that of a page in `toolkit.show.html`.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from string import ascii_lowercase
+from typing import Any
+
+import polars as pl
+
+from toolkit.columns import Column, column
+from toolkit.foreign import LONGEST, markdown, plain
+from toolkit.intervals import Interval
+from toolkit.market import format_ts
+from toolkit.reasons import Reason
+from toolkit.show.csv_rows import csv_rows
+from toolkit.show.half_life import NOT_BELIEVED
+from toolkit.show.values import doubt_of, heading_of, null_text, reason_of, value_text
+
+Name = str | tuple[str, ...]
+"""A column of a table, or several whose values share a cell."""
+
+Cells = Mapping[str, Callable[[dict[str, Any]], str]]
+"""How the cells of some columns are written that need more than one value of their row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """A table.
+
+    ``columns`` are names in the order of their weight: the key first, then as many as there is room
+    for. Names in a tuple share a cell. ``source`` is that of the rows, with ``as_of`` where they
+    are what was known at a time. ``order`` is as in ``--sort``, "" for that of the rows.
+    ``figures`` list the one row of a table in full. ``window`` is what the rows were asked for,
+    unless they name it themselves. ``notes`` are lines for a reader, below the rows. ``cells``
+    write those of some columns. ``printed`` prints the rows on a terminal in another way than as a
+    table. ``result`` is that of the columns where the rows have no method.
+    """
+
+    heading: str
+    source: str
+    rows: pl.DataFrame
+    columns: Sequence[Name]
+    order: str = ""
+    figures: Sequence[str] = ()
+    window: Interval | None = None
+    notes: Sequence[str] = ()
+    cells: Cells = field(default_factory=dict)
+    printed: Callable[[Any, pl.DataFrame], object] | None = None
+    as_of: int | None = None
+    result: str = ""
+
+    @property
+    def label(self) -> str:
+        """The source, and the time as of which it is shown."""
+        then = "" if self.as_of is None else f", as of {format_ts(self.as_of)}"
+        return f"{self.source}{then}"
+
+    def column(self, name: Name) -> Column:
+        """Return what is declared of a column in the result that the rows are."""
+        if isinstance(name, tuple):
+            parts = [self.column(each) for each in name]
+            heading, short = (", ".join(words) for words in zip(*map(_words, parts), strict=True))
+            return replace(parts[0], heading=heading, short=short)
+        known = "method" in self.rows.columns and self.rows.height
+        return column(name, str(self.rows["method"][0]) if known else self.result)
+
+
+def _words(one: Column) -> tuple[str, str]:
+    return one.heading, one.short
+
+
+@dataclass(slots=True)
+class Notes:
+    """The letters that stand in cells for the reasons why a figure is null or not believed."""
+
+    letters: dict[str, str] = field(default_factory=dict)
+
+    def letter(self, reason: str) -> str:
+        """Return the letter of a reason, a new one for one that was not met before."""
+        return self.letters.setdefault(reason, ascii_lowercase[len(self.letters) % 26])
+
+    @property
+    def lines(self) -> list[str]:
+        """A line per reason, in the order of their letters."""
+        words = {code: Reason(code).words if code in set(Reason) else code for code in self.letters}
+        return [f"({letter}) {words[code]}" for code, letter in self.letters.items()]
+
+
+def cell_text(row: dict[str, Any], one: Column, notes: Notes) -> str:
+    """Write a value, or what stands for a null with the letter of its reason.
+
+    >>> row, notes = {"half_life_s": None, "half_life_reason": "too_few"}, Notes()
+    >>> cell_text(row, column("half_life_s"), notes), notes.lines
+    ('– (a)', ['(a) too few observations for this statistic'])
+    """
+    value = row[one.name]
+    if value is None:
+        code = reason_of(row, one.name)
+        return f"{null_text(row, one.name)} ({notes.letter(code)})" if code else "–"
+    doubt = doubt_of(row, one.name)
+    text = value_text(value, one)
+    return f"{text}, {NOT_BELIEVED} ({notes.letter(doubt)})" if doubt else text
+
+
+def cells_of(
+    sheet: Sheet, rows: pl.DataFrame, names: Sequence[Name]
+) -> tuple[list[list[str]], list[str]]:
+    """Write the cells of some columns, row by row, and the notes on what is missing in them."""
+    notes, columns = Notes(), {name: sheet.column(name) for name in names}
+
+    def written(row: dict[str, Any], name: Name) -> str:
+        if isinstance(name, tuple):
+            return " ".join("–" if row[each] is None else plain(str(row[each])) for each in name)
+        own = sheet.cells.get(name)
+        return own(row) if own else cell_text(row, columns[name], notes)
+
+    return [
+        [written(row, name) for name in names] for row in rows.iter_rows(named=True)
+    ], notes.lines
+
+
+def markdown_of(sheet: Sheet, rows: pl.DataFrame) -> str:
+    """Write rows as Markdown with all columns of the table."""
+    cells, notes = cells_of(sheet, rows, sheet.columns)
+    columns = [sheet.column(name) for name in sheet.columns]
+    foreign = [each.type == "String" for each in columns]
+    lines = [f"{sheet.heading} · {markdown(sheet.label)}", ""]
+    table = [[heading_of(each) for each in columns], [":--" if t else "--:" for t in foreign]]
+    table += [
+        [
+            markdown(cell, LONGEST).replace("|", "\\|") if is_foreign else cell
+            for cell, is_foreign in zip(row, foreign, strict=True)
+        ]
+        for row in cells
+    ]
+    lines += [f"| {' | '.join(row)} |" for row in table]
+    notes += [markdown(note, LONGEST) for note in sheet.notes]
+    return "".join(f"{line}\n" for line in [*lines, *([""] if notes else []), *notes])
+
+
+def json_of(sheet: Sheet, rows: pl.DataFrame) -> str:
+    """Write rows as JSON, an object per line, with every column."""
+    lines = [json.dumps(row) for row in _named(sheet, rows).iter_rows(named=True)]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def csv_of(sheet: Sheet, rows: pl.DataFrame) -> bytes:
+    """Write rows as CSV with every column."""
+    named = _named(sheet, rows)
+    return csv_rows(named.with_columns(pl.selectors.string().map_batches(_plain_cells)))
+
+
+def parquet_of(sheet: Sheet, rows: pl.DataFrame) -> bytes:
+    """Write rows as Parquet with every column."""
+    file = io.BytesIO()
+    _named(sheet, rows).write_parquet(file)
+    return file.getvalue()
+
+
+def _named(sheet: Sheet, rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows with their source and its time, and the window unless they name it."""
+    window = {} if sheet.window is None or "window_start" in rows.columns else sheet.window
+    limits = dict(zip(("window_start", "window_end"), window, strict=False))
+    then = {} if sheet.as_of is None else {"as_of": sheet.as_of}
+    return rows.select(
+        pl.lit(sheet.source).alias("source"),
+        *(pl.lit(ts, pl.Int64).alias(name) for name, ts in then.items()),
+        pl.all(),
+        *(pl.lit(ts, pl.Int64).alias(name) for name, ts in limits.items()),
+    )
+
+
+def _plain_cells(texts: pl.Series) -> pl.Series:
+    return pl.Series([None if text is None else plain(text) for text in texts], dtype=pl.String)
