@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import partial
+from typing import Annotated
 
 import polars as pl
+import typer
 
 from toolkit.cards import some
 from toolkit.cli.options import (
@@ -23,11 +25,11 @@ from toolkit.errors import EmptyWindowError, InputError
 from toolkit.intervals import Interval
 from toolkit.market import Family, SnapshotTrajectory, Stream, Trajectory, parse_length
 from toolkit.statistics.passes import Analysis, in_one_pass
-from toolkit.statistics.polls import PollCount
+from toolkit.statistics.polls import PollCount, by_polls
 from toolkit.statistics.spread import turned
 from toolkit.store import Store, check_known, held_trajectory, pair_advice, sync_advice
 from toolkit.workspace.pairs import HeldPairs, Joining
-from toolkit.workspace.passes import Passes
+from toolkit.workspace.passes import Function, Passes, applied, known_steps
 from toolkit.workspace.screening import held_window, polled_window
 
 _Series = Trajectory | SnapshotTrajectory
@@ -41,16 +43,16 @@ _AS_NAMED = Joining()
 class Asked:
     """Trajectories of one kind and a window. ``held`` has for each the one that the store holds.
 
-    The two differ where the store holds the pair the other way round. ``polls`` and ``step_s`` are
-    those of series kept from snapshots, None for others. ``pairs`` are those whose prices are held,
-    which have nothing in ``held``.
+    The two differ where the store holds the pair the other way round. ``polls`` are those of series
+    kept from snapshots, None for others. ``steps`` (s) are those known, by key. ``pairs`` are those
+    whose prices are held, which have nothing in ``held``.
     """
 
     kind: str
     held: Mapping[_Series, _Series]
     window: Interval
     polls: PollCount | None = None
-    step_s: int | None = None
+    steps: Mapping[str, int] = field(default_factory=dict)
     pairs: HeldPairs | None = None
     passes: Passes | None = None
 
@@ -71,6 +73,22 @@ class Asked:
             )
         keys = {held.key for held in self.held.values()}
         return self.passes.over(self.kind, read, *analyses, keys=keys)
+
+    def analysis(self, statistic: Function) -> Analysis:
+        """Return a statistic of bars as `in_one_pass` takes it, over the window."""
+        return applied(statistic, self.window, step_s=self.steps)
+
+    def measured(self, store: Store, *statistics: Function) -> list[pl.DataFrame]:
+        """Apply statistics of bars to the rows of all. Of snapshots the coverage is by polls."""
+        return [
+            self.by_polls(found)
+            for found in self.in_one_pass(store, self.window, *map(self.analysis, statistics))
+        ]
+
+    def by_polls(self, found: pl.DataFrame) -> pl.DataFrame:
+        """Return results by trajectory, with their coverage by polls where they are of any."""
+        found = found.sort("trajectory", maintain_order=True)
+        return found if self.polls is None else by_polls(found, self.polls)
 
     @property
     def keys(self) -> list[str]:
@@ -107,6 +125,16 @@ class Asked:
 
 def _of_turned(asked: Asked, analysis: Analysis, rows: pl.DataFrame) -> pl.DataFrame:
     return analysis(asked.turned(rows))
+
+
+SpreadKeys = Annotated[
+    list[str] | None,
+    typer.Argument(
+        help="Keys SYMBOL:BUY.market:SELL.market, or patterns such as BTC_USDT:*. Kept from "
+        "snapshots: snapshot-spread/SYMBOL:BUY.market:SELL.market, all: 'snapshot-spread/*'. Of "
+        "any two prices held: pair/SYMBOL:EXCHANGE.market/SYMBOL:EXCHANGE.market."
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,11 +218,14 @@ def asked_for(
             if found != wanted:
                 errors.print(f"{wanted.key} is held as {found.key}: legs and signs are turned")
         rows = [known[found.key] for found in held.values()]
+        by_key = known_steps(catalogue)
+        steps = {each.key: by_key[of.key] for each, of in held.items() if of.key in by_key}
         if kind != family:
-            step_s = rows[0]["step_s"]
-            polled = polled_window(store, kind, step_s, start, end, names=_NAMES)
-            return Asked(kind, held, *polled, step_s)
-    return Asked(kind, held, held_window(store, family, rows, start, end, names=_NAMES))
+            period_s = rows[0]["step_s"]
+            polled = polled_window(store, kind, period_s, start, end, names=_NAMES)
+            return Asked(kind, held, *polled, steps)
+    window = held_window(store, family, rows, start, end, names=_NAMES)
+    return Asked(kind, held, window, steps=steps)
 
 
 def _paired(
@@ -205,7 +236,8 @@ def _paired(
         if "*" in key:
             raise InputError("trajectories", key, "a pair's prices by their keys, without a *")
     pairs = HeldPairs.of(store, keys, joined)
-    return Asked(_PAIR, {}, pairs.window(start, end, names=_NAMES), pairs=pairs)
+    window = pairs.window(start, end, names=_NAMES)
+    return Asked(_PAIR, {}, window, steps=pairs.steps, pairs=pairs)
 
 
 def _kind_of(named: Iterable[str], family: Family) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -24,10 +24,9 @@ from toolkit.market import format_ts
 from toolkit.show.sheet import Sheet
 from toolkit.statistics import spread as spread_statistics
 from toolkit.statistics.conditions import Schema
-from toolkit.statistics.contract import beside
+from toolkit.statistics.contract import Step, beside
 from toolkit.statistics.event_counts import event_counts
 from toolkit.statistics.plausibility import notes_of
-from toolkit.statistics.polls import by_polls
 from toolkit.statistics.rates_in_force import with_apr
 from toolkit.store import Store
 from toolkit.tables import ROWS
@@ -154,10 +153,13 @@ def spread_sheet(store: Store, asked: Asked, costs: Costs | None = None) -> Shee
     heading = f"Spread 1e4 ln(sell / buy) over {asked.window}"
     order = "-spread_std_log_bps"
     if costs is None:
-        return series_sheet(store, asked, _spreads, heading, (_SPREAD, _SPREAD_COLUMNS), order)
+        [found] = asked.measured(store, spread_statistics.summary)
+        return series_sheet(store, asked, found, heading, (_SPREAD, _SPREAD_COLUMNS), order)
+    net_of = partial(spread_statistics.net_summary, **costs.arguments)
+    gross, net = asked.measured(store, spread_statistics.summary, net_of)
     columns = [*_SPREAD_COLUMNS[:3], *NET_SPREAD_COLUMNS, *_SPREAD_COLUMNS[3:]]
     shown = ([*_SPREAD, *NET_SPREAD], columns)
-    sheet = series_sheet(store, asked, partial(_net_spreads, costs=costs), heading, shown, order)
+    sheet = series_sheet(store, asked, beside(gross, net, "net"), heading, shown, order)
     return replace(sheet, notes=[*sheet.notes, *net_notes(sheet.rows, costs)])
 
 
@@ -166,7 +168,7 @@ def rate_sheet(store: Store, asked: Asked) -> Sheet:
     return series_sheet(
         store,
         asked,
-        rates_in_force,
+        asked.measured(store, rates_in_force)[0],
         f"Funding rate in force, percent a year, over {asked.window}",
         (_RATE, _RATE_COLUMNS),
         order="-funding_apr_mean_pct",
@@ -176,20 +178,17 @@ def rate_sheet(store: Store, asked: Asked) -> Sheet:
 def series_sheet(
     store: Store,
     asked: Asked,
-    measure: Callable[[pl.DataFrame, Interval, int | None], pl.DataFrame],
+    found: pl.DataFrame,
     heading: str,
     shown: tuple[Sequence[str], Sequence[str]],
     order: str,
 ) -> Sheet:
-    """Measure series in one pass. Of those kept from snapshots the coverage is by polls."""
-    applied = partial(_applied, measure, asked.window, asked.step_s)
-    found = asked.in_one_pass(store, asked.window, applied)[0].sort("trajectory")
+    """Return the table of what was measured of series. It names those without a row."""
     if found.is_empty():
         raise nothing_in(store, asked, str(asked.window))
     asked.name_silent(found["trajectory"], str(asked.window))
     figures, columns = shown_where_odd(shown[0], found), shown[1]
     if asked.polls is not None:
-        found = by_polls(found, asked.polls)
         polls = f"{counted(asked.polls.answered, 'poll')} answered, {asked.polls.missed:,} missed"
         heading += f", kept from snapshots: {polls}"
         after = list(figures).index("coverage") + 1
@@ -207,30 +206,12 @@ def shown_where_odd(figures: Sequence[str], found: pl.DataFrame) -> Sequence[str
     return [figure for figure in figures if figure != "implausible"]
 
 
-def _spreads(rows: pl.DataFrame, window: Interval, step_s: int | None) -> pl.DataFrame:
-    return spread_statistics.summary(rows, *window, step_s=step_s)
-
-
-def _applied(
-    measure: Callable[[pl.DataFrame, Interval, int | None], pl.DataFrame],
-    window: Interval,
-    step_s: int | None,
-    rows: pl.DataFrame,
+def rates_in_force(
+    rows: pl.DataFrame, start: int, end: int, *, step_s: Step = None
 ) -> pl.DataFrame:
-    return measure(rows, window, step_s)
-
-
-def _net_spreads(
-    rows: pl.DataFrame, window: Interval, step_s: int | None, *, costs: Costs
-) -> pl.DataFrame:
-    net = spread_statistics.net_summary(rows, *window, step_s=step_s, **costs.arguments)
-    return beside(_spreads(rows, window, step_s), net, "net")
-
-
-def rates_in_force(rows: pl.DataFrame, window: Interval, step_s: int | None) -> pl.DataFrame:
     """Measure rates in force, in percent a year."""
     column = "funding_apr_pct"
-    return spread_statistics.summary(with_apr(rows), *window, column=column, step_s=step_s)
+    return spread_statistics.summary(with_apr(rows), start, end, column=column, step_s=step_s)
 
 
 def nothing_in(store: Store, asked: Asked, stretch: str) -> EmptyWindowError:

@@ -12,13 +12,12 @@ import polars as pl
 import typer
 
 from toolkit.cli.fees import NO_COSTS, CostOptions
-from toolkit.cli.held import JoinOptions, MeasuredWindow
+from toolkit.cli.held import JoinOptions, MeasuredWindow, SpreadKeys
 from toolkit.cli.measured import no_rows, series_sheet
 from toolkit.cli.options import signed
 from toolkit.cli.table_options import TableOptions, tabled
 from toolkit.cli.tables import show
 from toolkit.columns import schema_of
-from toolkit.intervals import Interval
 from toolkit.market import Family
 from toolkit.statistics import spread
 from toolkit.statistics.conditions import Schema
@@ -243,24 +242,13 @@ SPREAD_ANALYSES = (
 )
 
 
-def add_spread_analyses(app: typer.Typer, keys: Any) -> None:
-    """Add the subcommands to `rail stats`. ``keys`` is the type of their argument."""
+def add_spread_analyses(app: typer.Typer) -> None:
+    """Add the subcommands to `rail stats`."""
     for analysis in SPREAD_ANALYSES:
-        app.command(analysis.name)(tabled(analysis.columns)(_command(analysis, keys)))
+        app.command(analysis.name)(tabled(analysis.columns)(_command(analysis)))
 
 
-def _measured(
-    rows: pl.DataFrame,
-    window: Interval,
-    step_s: int | None,
-    *,
-    statistic: Callable[..., pl.DataFrame],
-    options: Mapping[str, Any],
-) -> pl.DataFrame:
-    return statistic(rows, *window, step_s=step_s, **options)
-
-
-def _command(analysis: SpreadAnalysis, keys: Any) -> Callable[..., None]:
+def _command(analysis: SpreadAnalysis) -> Callable[..., None]:
     """Make the function of a subcommand, with the statistic's own options in its signature."""
 
     def run(
@@ -278,18 +266,18 @@ def _command(analysis: SpreadAnalysis, keys: Any) -> Callable[..., None]:
         costs = net_of.needed(held) if net_of else None
         fees = costs.arguments if costs else {}
         asked = within.of(held, Family.SPREAD, trajectories, joined)
-        measure = partial(_measured, statistic=analysis.statistic, options={**fees, **options})
+        [found] = asked.measured(held, partial(analysis.statistic, **fees, **options))
         shown = ([*_FIRST, *analysis.shown], [_KEY, *analysis.shown, _COVERAGE])
         heading = f"Spreads, {analysis.name}, over {asked.window}"
         if costs:
             heading += f", {costs.heading}"
-        show(view, series_sheet(held, asked, measure, heading, shown, order=analysis.order))
+        show(view, series_sheet(held, asked, found, heading, shown, order=analysis.order))
 
     groups = {"within": MeasuredWindow, "pairs": JoinOptions}
     groups |= {"net_of": CostOptions} if analysis.net else {}
     groups |= {"view": TableOptions}
     by_name, own = inspect.Parameter.KEYWORD_ONLY, inspect.signature(analysis.statistic).parameters
-    taken = [inspect.Parameter("trajectories", by_name, default=None, annotation=keys)]
+    taken = [inspect.Parameter("trajectories", by_name, default=None, annotation=SpreadKeys)]
     taken += [
         inspect.Parameter(name, by_name, default=own[name].default, annotation=kind)
         for name, kind in analysis.options.items()

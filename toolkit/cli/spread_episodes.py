@@ -8,13 +8,11 @@ from typing import Annotated, Any
 import polars as pl
 import typer
 
-from toolkit.cli.held import JoinOptions, MeasuredWindow
+from toolkit.cli.held import JoinOptions, MeasuredWindow, SpreadKeys
 from toolkit.cli.measured import no_rows, nothing_in
 from toolkit.cli.table_options import TableOptions, tabled
 from toolkit.cli.tables import show
 from toolkit.columns import schema_of
-from toolkit.errors import InputError
-from toolkit.intervals import Interval
 from toolkit.market import Family
 from toolkit.show.sheet import Sheet
 from toolkit.statistics.conditions import Schema
@@ -46,13 +44,7 @@ def episodes_command(
     enter_bps: Annotated[
         float, typer.Option("--enter-bps", help="From which spread on an episode begins.")
     ],
-    trajectories: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="Keys SYMBOL:BUY.market:SELL.market, or patterns such as BTC_USDT:*. Of any two "
-            "prices held: pair/SYMBOL:EXCHANGE.market/SYMBOL:EXCHANGE.market."
-        ),
-    ] = None,
+    trajectories: SpreadKeys = None,
     absolute: Annotated[
         bool,
         typer.Option("--absolute", help="The size counts, |spread|, on either side of zero."),
@@ -94,11 +86,8 @@ def episodes_command(
     episodes(no_rows("spread"), 0, 1, **options)  # refuses what it must
     held = view.opened(within)
     asked = within.of(held, Family.SPREAD, trajectories, joined)
-    if asked.polls is not None:
-        raise InputError("trajectories", asked.kind, "keys of stored spreads, not of snapshots")
-    found, present = asked.in_one_pass(
-        held, asked.window, partial(_found, asked.window, asked.step_s, options), _present
-    )
+    measure = asked.analysis(partial(episodes, **options))
+    found, present = asked.in_one_pass(held, asked.window, measure, _present)
     if present.is_empty():
         raise nothing_in(held, asked, str(asked.window))
     asked.name_silent(present["trajectory"], str(asked.window))
@@ -108,14 +97,8 @@ def episodes_command(
     none_of = present.height - found["trajectory"].n_unique()
     if none_of:
         notes.append(f"{none_of} of {present.height} spreads have no episode")
-    rows = found.sort("trajectory", "start_ts")
+    rows = asked.by_polls(found)
     show(view, Sheet(heading, held.source.label, rows, _COLUMNS, notes=notes))
-
-
-def _found(
-    window: Interval, step_s: int | None, options: dict[str, Any], rows: pl.DataFrame
-) -> pl.DataFrame:
-    return episodes(rows, *window, step_s=step_s, **options)
 
 
 def _present(rows: pl.DataFrame) -> pl.DataFrame:

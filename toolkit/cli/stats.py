@@ -17,7 +17,7 @@ from toolkit.cli.funding_sheets import (
     persistence_columns,
     persistence_sheet,
 )
-from toolkit.cli.held import JoinOptions, MeasuredWindow
+from toolkit.cli.held import JoinOptions, MeasuredWindow, SpreadKeys
 from toolkit.cli.measured import (
     EVENT_COUNTS,
     event_sheet,
@@ -44,14 +44,6 @@ def _root() -> None:
     """Print statistics of the data in the store."""
 
 
-_SpreadKeys = Annotated[
-    list[str] | None,
-    typer.Argument(
-        help="Keys SYMBOL:BUY.market:SELL.market, or patterns such as BTC_USDT:*. Kept from "
-        "snapshots: snapshot-spread/SYMBOL:BUY.market:SELL.market, all: 'snapshot-spread/*'. Of "
-        "any two prices held: pair/SYMBOL:EXCHANGE.market/SYMBOL:EXCHANGE.market."
-    ),
-]
 _FundingKeys = Annotated[
     list[str] | None,
     typer.Argument(
@@ -73,7 +65,7 @@ _MinCoverage = Annotated[
 @app.command("spread")
 @tabled(spread_columns)
 def spread_command(
-    trajectories: _SpreadKeys = None,
+    trajectories: SpreadKeys = None,
     *,
     within: MeasuredWindow,
     net_of: CostOptions,
@@ -284,4 +276,4 @@ def events_command(
 
 
 app.command("episodes")(episodes_command)
-add_spread_analyses(app, _SpreadKeys)
+add_spread_analyses(app)

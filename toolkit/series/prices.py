@@ -27,7 +27,7 @@ class PriceSeries(BarTrajectorySeries):
 
         See `toolkit.statistics.prices.summary`.
         """
-        return price_statistics.summary(self.rows, *self.window, step_s=self.origin.step_s)
+        return self._measured(price_statistics.summary)
 
     @checked_options
     def plot(

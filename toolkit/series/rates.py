@@ -31,10 +31,7 @@ class RateSeries(TrajectorySeries):
 
         See `toolkit.statistics.spread.summary`, of that column.
         """
-        found = spread_statistics.summary(
-            self.rows, *self.window, column="funding_apr_pct", step_s=self.origin.step_s
-        )
-        return self._by_polls(found)
+        return self._measured(spread_statistics.summary, column="funding_apr_pct")
 
     @checked_options
     def quantiles(self) -> pl.DataFrame:

@@ -21,12 +21,8 @@ class SpreadAnalyses(Series):
     """The statistics of `toolkit.statistics.spread` over the rows of one series."""
 
     @abstractmethod
-    def _by_polls(self, results: pl.DataFrame) -> pl.DataFrame:
-        """Return results with their coverage by polls, of what is kept from snapshots."""
-
     def _measured(self, statistic: Callable[..., pl.DataFrame], **options: Any) -> pl.DataFrame:
-        found = statistic(self.rows, *self.window, step_s=self.origin.step_s, **options)
-        return self._by_polls(found)
+        """Apply a statistic to the rows."""
 
     @checked_options
     def half_life(self) -> pl.DataFrame:

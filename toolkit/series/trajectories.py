@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -20,7 +20,7 @@ from toolkit.statistics import funding as funding_statistics
 from toolkit.statistics import quality
 from toolkit.statistics import spread as spread_statistics
 from toolkit.statistics.contract import beside
-from toolkit.statistics.polls import BY_POLLS, PollCount, by_polls, poll_count
+from toolkit.statistics.polls import PollCount, by_polls, poll_count
 
 if TYPE_CHECKING:
     from toolkit.charts import Figure
@@ -49,21 +49,18 @@ class TrajectorySeries(Series):
     @checked_options
     def coverage(self) -> pl.DataFrame:
         """Measure how much of the window is covered, see `toolkit.statistics.quality.coverage`."""
-        return self._by_polls(
-            quality.coverage(
-                self.rows, *self.window, column=self._column, step_s=self.origin.step_s
-            )
-        )
+        return self._measured(quality.coverage, column=self._column)
+
+    def _measured(self, statistic: Callable[..., pl.DataFrame], **options: Any) -> pl.DataFrame:
+        """Apply a statistic to the rows, whose step is known. Of snapshots coverage is by polls."""
+        known = {} if self.origin.step_s is None else {self.stream.key: self.origin.step_s}
+        found = statistic(self.rows, *self.window, step_s=known, **options)
+        return found if self.polls is None else by_polls(found, self.polls)
 
     @property
     def _column(self) -> str | None:
         """The column whose values count as observed."""
         return None
-
-    def _by_polls(self, results: pl.DataFrame) -> pl.DataFrame:
-        """Return results with their coverage by polls, of what is kept from snapshots."""
-        polls = self.polls
-        return results if polls is None else by_polls(results, polls)
 
     @checked_options
     def plot_coverage(self, *, timezone: str = "UTC", theme: str | None = None) -> Figure:
@@ -174,11 +171,10 @@ class SpreadSeries(BarTrajectorySeries, SpreadAnalyses):
 
         With ``fees``, or a table of the workspace, the figures of `net_summary` are beside them.
         """
-        found = spread_statistics.summary(self.rows, *self.window, step_s=self.origin.step_s)
-        if fees is not None or self.origin.fees is not None:
-            net = self.net_summary(fees, notional=notional, style=style)
-            found = beside(found, net, "net")
-        return self._by_polls(found)
+        found = self._measured(spread_statistics.summary)
+        if fees is None and self.origin.fees is None:
+            return found
+        return beside(found, self.net_summary(fees, notional=notional, style=style), "net")
 
     @checked_options
     def net_summary(
@@ -194,17 +190,13 @@ class SpreadSeries(BarTrajectorySeries, SpreadAnalyses):
 
         Without ``fees`` it is the workspace's table.
         """
-        return self._by_polls(
-            spread_statistics.net_summary(
-                self.rows,
-                *self.window,
-                fees=self._fees(fees),
-                notional=notional,
-                style=style,
-                exit_bps=exit_bps,
-                step_s=self.origin.step_s,
-                max_stale_s=max_stale_s,
-            )
+        return self._measured(
+            spread_statistics.net_summary,
+            fees=self._fees(fees),
+            notional=notional,
+            style=style,
+            exit_bps=exit_bps,
+            max_stale_s=max_stale_s,
         )
 
     @checked_options
@@ -230,24 +222,15 @@ class SpreadSeries(BarTrajectorySeries, SpreadAnalyses):
 
         The parameters are those of `toolkit.statistics.spread.episodes`.
         """
-        found = spread_statistics.episodes(
-            self.rows,
-            *self.window,
+        return self._measured(
+            spread_statistics.episodes,
             enter_bps=enter_bps,
             absolute=absolute,
             leave_bps=leave_bps,
             merge_gap_s=merge_gap_s,
             min_duration_s=min_duration_s,
             column=column,
-            step_s=self.origin.step_s,
             max_stale_s=max_stale_s,
-        )
-        if self.origin.polls is None or found.is_empty():
-            return found
-        share = quality.coverage(self.df, *self.window, column=column, step_s=self.origin.step_s)
-        return found.with_columns(
-            coverage=pl.lit(self._by_polls(share)["coverage"].item()),
-            method=pl.col("method") + BY_POLLS,
         )
 
     @checked_options
@@ -263,16 +246,13 @@ class SpreadSeries(BarTrajectorySeries, SpreadAnalyses):
 
         The parameters are those of `toolkit.statistics.spread.time_above`.
         """
-        found = spread_statistics.time_above(
-            self.rows,
-            *self.window,
+        return self._measured(
+            spread_statistics.time_above,
             threshold_bps=threshold_bps,
             absolute=absolute,
             column=column,
-            step_s=self.origin.step_s,
             max_stale_s=max_stale_s,
         )
-        return self._by_polls(found)
 
     @checked_options
     def net_edge(

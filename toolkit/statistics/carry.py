@@ -170,7 +170,7 @@ def holdings(
     priced = LegPrices.of(
         prices,
         funding_only=funding_only,
-        step_s=question.step_s,
+        step_s=step_s,
         max_stale_s=question.max_stale_s,
     )
     rows: list[dict[str, Any]] = []

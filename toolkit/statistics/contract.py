@@ -26,6 +26,9 @@ from toolkit.reasons import Reason
 Frame = pl.DataFrame | pl.LazyFrame
 """What a statistic reads."""
 
+Step = int | Mapping[str, int] | None
+"""A step (s) asked for, or those known of trajectories, or None for the commonest of the rows."""
+
 _TOO_LARGE = 2**60  # so that three times as many seconds stay within 64 bits
 _UNITS = ("_log_bps", "_bps", "_pct")
 _KEY_TYPES = {"trajectory": "String or integer", "ts": "Int64"}
@@ -41,8 +44,9 @@ class Question:
     """What is asked: which method, over which window ``[start, end)``, of which column.
 
     ``column`` None asks about the rows themselves, whatever they hold. ``step_s`` None takes each
-    trajectory's own step, ``max_stale_s`` None three steps. ``options`` is whatever else the method
-    was given: names and values.
+    trajectory's own step, ``max_stale_s`` None three steps. Steps that are known of trajectories
+    are their own, and so nothing that was asked. ``options`` is whatever else the method was given:
+    names and values.
 
     >>> Question("quality.coverage/1", 0, 3600, step_s=0)
     Traceback (most recent call last):
@@ -53,7 +57,7 @@ class Question:
     start: int
     end: int
     column: str | None = None
-    step_s: int | None = None
+    step_s: Step = None
     max_stale_s: int | None = None
     options: tuple[tuple[str, str | float | None], ...] = ()
 
@@ -63,7 +67,8 @@ class Question:
         for name in ("start", "end"):
             whole_number(name, getattr(self, name), -(2**62), "Unix seconds")
         for name in ("step_s", "max_stale_s"):
-            if (value := getattr(self, name)) is not None:
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, Mapping):
                 checked = whole_number(name, value, 1, "seconds, at least 1, or None")
                 object.__setattr__(self, name, checked)
         Interval.checked(self.start, self.end)
@@ -87,7 +92,8 @@ class Question:
         >>> asked.hash_of(None) == asked.params_hash, asked.hash_of("a1") == asked.params_hash
         (True, False)
         """
-        asked = [self.method, self.column, self.step_s, self.max_stale_s, *self.options]
+        step_s = None if isinstance(self.step_s, Mapping) else self.step_s
+        asked = [self.method, self.column, step_s, self.max_stale_s, *self.options]
         asked += [] if pair_hash is None else [pair_hash]
         return hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:16]
 

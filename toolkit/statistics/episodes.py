@@ -11,6 +11,7 @@ from toolkit.reasons import Reason
 from toolkit.statistics.contract import (
     Frame,
     Question,
+    Step,
     collected,
     first_reason,
     real_number,
@@ -39,7 +40,7 @@ def time_above(
     threshold_bps: float,
     absolute: bool = False,
     column: str = "spread_log_bps",
-    step_s: int | None = None,
+    step_s: Step = None,
     max_stale_s: int | None = None,
 ) -> pl.DataFrame:
     """Measure the share of observed time at which a spread is at or above a threshold.
@@ -163,7 +164,7 @@ def episodes(
     merge_gap_s: int = 0,
     min_duration_s: int = 0,
     column: str = "spread_log_bps",
-    step_s: int | None = None,
+    step_s: Step = None,
     max_stale_s: int | None = None,
 ) -> pl.DataFrame:
     """Find every stretch of time in which a spread is at or above a level.

@@ -15,6 +15,7 @@ from toolkit.reasons import Reason
 from toolkit.statistics.contract import (
     Frame,
     Question,
+    Step,
     checked_columns,
     checked_frame,
     collected,
@@ -104,7 +105,7 @@ def flags(
     differs_bps: float = _USUAL.differs_bps,
     max_lag_steps: int = _USUAL.max_lag_steps,
     least_correlation: float = _USUAL.least_correlation,
-    step_s: int | None = None,
+    step_s: Step = None,
     max_stale_s: int | None = None,
 ) -> pl.DataFrame:
     """Flag what is wrong with the prices of a pair: a frozen leg, another coin, a shifted clock.

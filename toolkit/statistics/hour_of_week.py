@@ -11,6 +11,7 @@ from toolkit.reasons import Reason
 from toolkit.statistics.contract import (
     Frame,
     Question,
+    Step,
     collected,
     column_for,
     first_reason,
@@ -56,7 +57,7 @@ def hour_of_week(
     end: When | None = None,
     *,
     column: str = "spread_log_bps",
-    step_s: int | None = None,
+    step_s: Step = None,
     max_stale_s: int | None = None,
 ) -> pl.DataFrame:
     """Compute the mean of a spread for each hour of the week in UTC, with 95 % intervals.

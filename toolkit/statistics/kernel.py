@@ -4,10 +4,10 @@ Conventions, per trajectory and inside the window ``[start, end)``:
 
 - An *observation* is a row with a finite value (below 1e150, so that its square is finite).
   Other rows are counted in ``n_null`` and otherwise as good as absent.
-- The *step* is as asked, else the mode of the differences between neighbouring rows, with a value
-  or without, the smallest of them on a tie. A *gap* is a difference of observations above 1.5
-  steps. A *segment* is a run of observations without a gap. Pairs for lag statistics are
-  observations exactly so many steps apart.
+- The *step* is as asked or known of the trajectory, else the mode of the differences between
+  neighbouring rows, with a value or without, the smallest of them on a tie. A *gap* is a difference
+  of observations above 1.5 steps. A *segment* is a run of observations without a gap. Pairs for lag
+  statistics are observations exactly so many steps apart.
 - *Bars* begin a step apart, at the commonest remainder of the observations' times by the step, the
   smallest on a tie. An observation that is not at the beginning of a bar counts for the bar it
   falls in, and several in one bar count once. The bars with an observation over all those that

@@ -21,6 +21,7 @@ from toolkit.reasons import Reason
 from toolkit.statistics.contract import (
     Frame,
     Question,
+    Step,
     checked_columns,
     first_reason,
     unfolded,
@@ -55,7 +56,7 @@ def lead_lag(
     end: When | None = None,
     *,
     max_lag_steps: int = 10,
-    step_s: int | None = None,
+    step_s: Step = None,
     max_stale_s: int | None = None,
 ) -> pl.DataFrame:
     """Find the lag at which the returns of two legs agree most, and which leg finds the price.
@@ -126,7 +127,7 @@ def cross_correlation(
     end: When | None = None,
     *,
     max_lag_steps: int = 10,
-    step_s: int | None = None,
+    step_s: Step = None,
     max_stale_s: int | None = None,
 ) -> pl.DataFrame:
     """Compute the correlation of the returns of two legs at each lag, as `lead_lag` does.

@@ -8,7 +8,14 @@ from toolkit.columns import described
 from toolkit.errors import InputError
 from toolkit.market import When
 from toolkit.reasons import Reason
-from toolkit.statistics.contract import Frame, Question, checked_types, first_reason, real_number
+from toolkit.statistics.contract import (
+    Frame,
+    Question,
+    Step,
+    checked_types,
+    first_reason,
+    real_number,
+)
 from toolkit.statistics.definition import holding
 from toolkit.statistics.episodes import stretches
 from toolkit.statistics.fee_table import NOTIONAL, FeeModel, Style, check_asked, check_held_style
@@ -31,7 +38,7 @@ def net_episodes(
     style: Style = "taker",
     enter_bps: float = 0.0,
     leave_bps: float | None = None,
-    step_s: int | None = None,
+    step_s: Step = None,
     max_stale_s: int | None = None,
 ) -> pl.DataFrame:
     """Count the episodes in which a spread pays more than a round trip costs, and their lengths.
@@ -121,7 +128,7 @@ def net_time_to_close(
     notional: float = NOTIONAL,
     style: Style = "taker",
     enter_bps: float = 0.0,
-    step_s: int | None = None,
+    step_s: Step = None,
     max_stale_s: int | None = None,
 ) -> pl.DataFrame:
     """Measure the time from where a spread is beyond a round trip's cost to where it is near again.

@@ -11,7 +11,14 @@ import polars as pl
 from toolkit.columns import described
 from toolkit.market import When
 from toolkit.reasons import Reason
-from toolkit.statistics.contract import Frame, Question, checked_types, first_reason, real_number
+from toolkit.statistics.contract import (
+    Frame,
+    Question,
+    Step,
+    checked_types,
+    first_reason,
+    real_number,
+)
 from toolkit.statistics.definition import holding
 from toolkit.statistics.fee_table import FILLS, NOTIONAL, FeeModel, Style, check_asked
 from toolkit.statistics.kernel import Statistic, measure
@@ -39,7 +46,7 @@ def net_summary(
     notional: float = NOTIONAL,
     style: Style = "taker",
     exit_bps: float = 0.0,
-    step_s: int | None = None,
+    step_s: Step = None,
     max_stale_s: int | None = None,
 ) -> pl.DataFrame:
     """Sum up what spreads pay before and after costs: at half, once and twice the costs.

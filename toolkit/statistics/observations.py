@@ -5,7 +5,7 @@ What an observation, a step, a gap, a bar and a weight are is in `toolkit.statis
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -101,7 +101,7 @@ def _observed_chunks(frame: Frame, question: Question, carried: Sequence[str]) -
     some = pl.col("rows") > 0
     number = pl.when(some).then(some.cum_sum() - 1).cast(pl.UInt32).alias("number")
     for part, rows in _chunks(frame, question, _trajectories(frame, question), carried):
-        yield part.with_columns(number), _observations(ordered(rows), part["rows"], question)
+        yield part.with_columns(number), _observations(ordered(rows), part.filter(some), question)
 
 
 def checked_keys(rows: pl.DataFrame) -> None:
@@ -240,22 +240,25 @@ def ordered(rows: pl.DataFrame) -> pl.DataFrame:
     return rows
 
 
-def _observations(rows: pl.DataFrame, counts: pl.Series, question: Question) -> pl.LazyFrame:
+def _observations(rows: pl.DataFrame, some: pl.DataFrame, question: Question) -> pl.LazyFrame:
     """Add number, step, staleness limit, gap, weight and bar to the observations.
 
-    ``counts`` are the rows of each trajectory, in their order.
+    ``some`` are the trajectories that have rows, in their order.
     """
     number, ts, step = pl.col("number"), pl.col("ts"), pl.col("step_s")
     until_next = pl.when(number == number.shift(-1)).then(ts.shift(-1) - ts).alias("until_next_s")
-    counts = counts.filter(counts > 0)
+    counts = some["rows"]
     numbers = pl.Series("number", np.repeat(np.arange(len(counts), dtype=np.uint32), counts))
     rows = rows.select(numbers.set_sorted(), pl.exclude("trajectory")).with_columns(until_next)
     found = rows
     if rows["value"].null_count():
         found = rows.filter(pl.col("value").is_not_null()).with_columns(until_next)
     step_s = _modes(rows, pl.col("until_next_s").drop_nulls(), len(counts))
-    if question.step_s is not None:
-        step_s = pl.repeat(question.step_s, len(counts), dtype=pl.Int64, eager=True)
+    if isinstance(asked := question.step_s, Mapping):
+        own_s = map(asked.get, some["trajectory"], step_s)
+        step_s = pl.Series(own_s, dtype=pl.Int64)
+    elif asked is not None:
+        step_s = pl.repeat(asked, len(counts), dtype=pl.Int64, eager=True)
     own = found["number"]
     # the bar that an observation would fall in if bars began with the window
     found = found.with_columns(step_s.gather(own).alias("step_s")).with_columns(

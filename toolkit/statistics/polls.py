@@ -104,6 +104,7 @@ def by_polls(results: pl.DataFrame, polls: PollCount) -> pl.DataFrame:
     answers of more than 1.5 periods, ``method`` is marked. After ``n_expected`` comes
     ``not_tracked`` (count), the answers that lack the pair. They count as answered. An answer has a
     pair once, so that ``more_than_expected``, which is by bars, is no reason and no name any more.
+    Of rows that count no bars, as those of episodes, the coverage and the method change alone.
 
     >>> row = {"trajectory": "a", "n": 3, "n_null": 0, "n_expected": 9, "coverage": 0.1,
     ...        "longest_gap_s": 90, "method": "quality.coverage/3"}
@@ -111,12 +112,15 @@ def by_polls(results: pl.DataFrame, polls: PollCount) -> pl.DataFrame:
     ('a', 3, 0, 8, 3, 0.75, 0, 'quality.coverage/3, polls/2')
     """
     tracked = pl.col("n") + pl.col("n_null")
+    results = results.with_columns(
+        coverage=pl.lit(polls.coverage, pl.Float64), method=pl.col("method") + BY_POLLS
+    )
+    if "n_expected" not in results.columns:
+        return results
     changed = results.with_columns(
         n_expected=pl.lit(polls.answered + polls.missed, pl.Int64),
         not_tracked=polls.answered - tracked,
-        coverage=pl.lit(polls.coverage, pl.Float64),
         longest_gap_s=pl.lit(polls.longest_gap_s, pl.Int64),
-        method=pl.col("method") + BY_POLLS,
     )
     odd = [name for name in _NAMING if name in results.columns]
     changed = changed.with_columns(*(_by_bars_no_more(changed, name) for name in odd))

@@ -7,7 +7,7 @@ import polars as pl
 from toolkit.columns import described
 from toolkit.market import When
 from toolkit.reasons import Reason
-from toolkit.statistics.contract import Frame, Question, checked_columns, first_reason
+from toolkit.statistics.contract import Frame, Question, Step, checked_columns, first_reason
 from toolkit.statistics.kernel import Statistic, measure
 from toolkit.statistics.plausibility import plausibility
 from toolkit.statistics.windows import window_of
@@ -29,7 +29,7 @@ def summary(
     start: When | None = None,
     end: When | None = None,
     *,
-    step_s: int | None = None,
+    step_s: Step = None,
     max_stale_s: int | None = None,
 ) -> pl.DataFrame:
     """Compute first, last, lowest and highest price, change and realized volatility.

@@ -6,7 +6,7 @@ import polars as pl
 
 from toolkit.columns import described
 from toolkit.market import When
-from toolkit.statistics.contract import Frame, Question
+from toolkit.statistics.contract import Frame, Question, Step
 from toolkit.statistics.flags import flags
 from toolkit.statistics.kernel import measure
 from toolkit.statistics.windows import window_of
@@ -25,7 +25,7 @@ def coverage(
     end: When | None = None,
     *,
     column: str | None = None,
-    step_s: int | None = None,
+    step_s: Step = None,
     max_stale_s: int | None = None,
 ) -> pl.DataFrame:
     """Measure how many of the rows expected of each trajectory in ``[start, end)`` are there.
@@ -35,7 +35,8 @@ def coverage(
 
     An observation is a row of the window. With ``column`` given, a row with a value there that is
     a finite number. ``coverage`` is the share of bars that have an observation, and a bar begins at
-    each step. The step is ``step_s``, else the commonest difference between the window's rows.
+    each step. The step is ``step_s``, which may be a mapping with that of each trajectory as it is
+    known, else the commonest difference between the window's rows.
     Bars begin where most observations are. An observation in between counts for the bar it falls
     in, and several in one bar count once. Expected are all bars that begin in the window. Where
     there are more observations than that, some are doubled or the step is not theirs, and the

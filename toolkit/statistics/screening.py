@@ -18,6 +18,7 @@ from toolkit.statistics.conditions import Schema, column, condition
 from toolkit.statistics.contract import (
     Frame,
     Question,
+    Step,
     beside,
     column_for,
     first_reason,
@@ -70,7 +71,7 @@ def screen(
     fees: FeeModel | None = None,
     notional: float = NOTIONAL,
     style: Style = "taker",
-    step_s: int | None = None,
+    step_s: Step = None,
     max_stale_s: int | None = None,
 ) -> pl.DataFrame:
     """Measure many spreads, keep those that a condition is true of, and rank them by any figure.
@@ -162,7 +163,7 @@ def spread_figures(
     fees: FeeModel | None = None,
     notional: float = NOTIONAL,
     style: Style = "taker",
-    step_s: int | None = None,
+    step_s: Step = None,
     max_stale_s: int | None = None,
 ) -> pl.DataFrame:
     """Measure spreads as `screen` does, every trajectory in the order of the keys.
@@ -234,7 +235,7 @@ def rate_figures(
     start: When,
     end: When,
     *,
-    step_s: int | None = None,
+    step_s: Step = None,
     max_stale_s: int | None = None,
 ) -> pl.DataFrame:
     """Measure rates in force, in percent a year, as `screen` measures spreads.

@@ -32,7 +32,7 @@ import polars as pl
 
 from toolkit.columns import described
 from toolkit.market import When
-from toolkit.statistics.contract import Frame, Question
+from toolkit.statistics.contract import Frame, Question, Step
 from toolkit.statistics.definition import turned, with_spread
 from toolkit.statistics.episodes import episodes, time_above
 from toolkit.statistics.estimators import MOMENTS, QUANTILES, ROBUST
@@ -89,7 +89,7 @@ def half_life(
     end: When | None = None,
     *,
     column: str = "spread_log_bps",
-    step_s: int | None = None,
+    step_s: Step = None,
     max_stale_s: int | None = None,
 ) -> pl.DataFrame:
     """Estimate the time in which a deviation from the mean halves, from the autocorrelation.
@@ -169,7 +169,7 @@ def summary(
     end: When | None = None,
     *,
     column: str = "spread_log_bps",
-    step_s: int | None = None,
+    step_s: Step = None,
     max_stale_s: int | None = None,
 ) -> pl.DataFrame:
     """Compute `coverage`, mean and deviation, median, quantiles and `half_life` in one pass.

@@ -14,7 +14,7 @@ import polars as pl
 from toolkit.columns import described
 from toolkit.market import When
 from toolkit.reasons import Reason
-from toolkit.statistics.contract import Frame, Question, first_reason, whole_number
+from toolkit.statistics.contract import Frame, Question, Step, first_reason, whole_number
 from toolkit.statistics.kernel import Statistic, measure
 from toolkit.statistics.lags import MIN_PAIRS, Floats, Integers, Observations, parts
 from toolkit.statistics.unit_root import CRITICAL, run_edges, unit_root_test, why_no_test
@@ -38,7 +38,7 @@ def stationarity(
     *,
     adf_lags: int | None = None,
     column: str = "spread_log_bps",
-    step_s: int | None = None,
+    step_s: Step = None,
     max_stale_s: int | None = None,
 ) -> pl.DataFrame:
     """Test whether a spread has a unit root, and measure how its variance grows with the horizon.

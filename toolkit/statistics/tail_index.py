@@ -9,7 +9,7 @@ import polars as pl
 from toolkit.columns import described
 from toolkit.market import When
 from toolkit.reasons import Reason
-from toolkit.statistics.contract import Frame, Question, collected, column_for, first_reason
+from toolkit.statistics.contract import Frame, Question, Step, collected, column_for, first_reason
 from toolkit.statistics.kernel import Statistic, measure
 from toolkit.statistics.student import two_sided_95_between
 from toolkit.statistics.windows import window_of
@@ -36,7 +36,7 @@ def tail_index(
     end: When | None = None,
     *,
     column: str = "spread_log_bps",
-    step_s: int | None = None,
+    step_s: Step = None,
     max_stale_s: int | None = None,
 ) -> pl.DataFrame:
     """Estimate how fast large sizes of a spread become rare, at 1, 2, 5 and 10 % of its rows.

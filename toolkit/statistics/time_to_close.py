@@ -8,7 +8,7 @@ from toolkit.columns import described
 from toolkit.errors import InputError
 from toolkit.market import When
 from toolkit.reasons import Reason
-from toolkit.statistics.contract import Frame, Question, first_reason, real_number
+from toolkit.statistics.contract import Frame, Question, Step, first_reason, real_number
 from toolkit.statistics.episodes import checked_bps, stretches
 from toolkit.statistics.kernel import Statistic, measure
 from toolkit.statistics.survival import life_quantiles
@@ -29,7 +29,7 @@ def time_to_close(
     exit_bps: float,
     toward: float = 0.0,
     column: str = "spread_log_bps",
-    step_s: int | None = None,
+    step_s: Step = None,
     max_stale_s: int | None = None,
 ) -> pl.DataFrame:
     """Measure the time from where a spread is far from a level to where it is near it again.

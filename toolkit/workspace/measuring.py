@@ -6,7 +6,6 @@ import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec
 
@@ -22,12 +21,10 @@ from toolkit.statistics.funding import rows_window
 from toolkit.store import sync_advice
 from toolkit.workspace.fee_choice import find_fees
 from toolkit.workspace.loading import Loading
-from toolkit.workspace.passes import Passes, Where
+from toolkit.workspace.passes import Function, Passes, Where, applied, known_steps
 from toolkit.workspace.screening import Screening, held_window
 
 _Parameters = ParamSpec("_Parameters")
-Function = Callable[..., pl.DataFrame]
-"""A statistic: rows, start and end (s), and parameters by name."""
 
 
 def _remembered(
@@ -86,8 +83,9 @@ class Measuring(Loading):
         enter_bps=50)``. It must not need more than one trajectory, since it is given some of them
         at a time. Rows are as in `toolkit.store.Store.groups`. Of funding they begin early enough
         for the settlements of the window, and a statistic that takes ``prices`` is given those held
-        of the legs. ``streams`` are those meant, by default all. Without a
-        window it is all that is held.
+        of the legs. Of bars one that takes ``step_s`` is given the steps that the store knows of
+        trajectories. ``streams`` are those meant, by default all. Without a window it is all that
+        is held.
 
         ``cluster`` computes on many processes: a number of them, ``local``, the address of a Dask
         scheduler, or its client. The workspace must be of published data. The result is the same.
@@ -114,12 +112,14 @@ class Measuring(Loading):
             self.store, family, found.to_dicts(), *self._asked(start, end), names=("start", "end")
         )
         read = rows_window(window) if family is Family.FUNDING else window
-        if family is Family.FUNDING and _takes_prices(function, parameters):
+        priced = _takes(function, "prices", parameters) and not parameters.get("funding_only")
+        if family is Family.FUNDING and priced:
             held_prices = HeldPrices(self.store, self._as_of)
             parameters = parameters | {"prices": held_prices.over(found["stream"], window)}
-        applied = partial(_applied, function, window, parameters)
+        if family is not Family.FUNDING and _takes(function, "step_s", parameters):
+            parameters = parameters | {"step_s": known_steps(found)}
         passes = Passes.of(self.store, cluster, as_of=self._as_of, plain_text=plain_text)
-        return passes.over(family, read, applied, keys=named)[0]
+        return passes.over(family, read, applied(function, window, **parameters), keys=named)[0]
 
     @_remembered
     def screen(
@@ -174,17 +174,9 @@ class Measuring(Loading):
         return ranking.applied(asked.rows(passes, *self._asked(start, end)))
 
 
-def _takes_prices(function: Function, given: Mapping[str, Any]) -> bool:
-    """Return whether a statistic takes prices, and neither is given any nor leaves them out."""
-    if given.get("prices") is not None or given.get("funding_only"):
-        return False
-    return "prices" in inspect.signature(function).parameters
-
-
-def _applied(
-    function: Function, window: Interval, parameters: dict[str, Any], rows: pl.DataFrame
-) -> pl.DataFrame:
-    return function(rows, *window, **parameters)
+def _takes(function: Function, name: str, given: Mapping[str, Any]) -> bool:
+    """Return whether a statistic takes a parameter that it is not given."""
+    return given.get(name) is None and name in inspect.signature(function).parameters
 
 
 def _no_family(family: object) -> Family:

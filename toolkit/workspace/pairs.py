@@ -119,6 +119,12 @@ class HeldPairs:
             raise EmptyWindowError(f"{self.store.path} holds nothing in {window} of {self._named}")
 
     @property
+    def steps(self) -> dict[str, int]:
+        """The steps (s) of the pairs by key: the longer one of both prices, where it is known."""
+        known = {pair: [self.legs[leg]["step_s"] for leg in pair.prices] for pair in self.pairs}
+        return {pair.key: max(each[:2]) for pair, each in known.items() if None not in each}
+
+    @property
     def notes(self) -> list[str]:
         """How the prices were joined: of several pairs what is the same for all."""
         notes = joined_notes(self.pairs[0], self.joining.multiplier, self.joining.max_stale_s)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Self
+from functools import partial
+from typing import Any, Self
 
 import polars as pl
 
 from toolkit.cluster import Cluster
 from toolkit.errors import InputError
-from toolkit.intervals import Ends
+from toolkit.intervals import Ends, Interval
 from toolkit.statistics.passes import Analysis, in_one_pass
 from toolkit.store import Store
 from toolkit.store.publish import PublishedRows
@@ -20,6 +21,25 @@ from toolkit.workspace.progress import load_progress
 
 Where = str | int | object
 """``local``, the address of a Dask scheduler, a number of processes, or a Dask client."""
+
+Function = Callable[..., pl.DataFrame]
+"""A statistic: rows, start and end (s), and parameters by name."""
+
+
+def applied(function: Function, window: Interval, **parameters: Any) -> Analysis:
+    """Return a statistic with its window and parameters, as `Passes.over` takes it."""
+    return partial(_applied, function, window, parameters)
+
+
+def _applied(
+    function: Function, window: Interval, parameters: dict[str, Any], rows: pl.DataFrame
+) -> pl.DataFrame:
+    return function(rows, *window, **parameters)
+
+
+def known_steps(catalogue: pl.DataFrame) -> dict[str, int]:
+    """Return the steps (s) of streams by key, of rows of `Store.catalogue` that know theirs."""
+    return dict(catalogue.select("stream", "step_s").drop_nulls().iter_rows())
 
 
 @dataclass(frozen=True, slots=True)

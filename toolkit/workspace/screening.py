@@ -42,7 +42,7 @@ from toolkit.statistics.screening import (
 from toolkit.store import Store, pair_advice, service_clock, sync_advice
 from toolkit.tables import ROWS
 from toolkit.workspace.pairs import HeldPairs, Joining
-from toolkit.workspace.passes import Passes
+from toolkit.workspace.passes import Passes, known_steps
 
 
 class Screened(StrEnum):
@@ -124,8 +124,8 @@ class Screening:
     def _columns(self, fees: FeeModel | None) -> Schema:
         values = dict.fromkeys((each.name for each in ROWS[self.family].values), pl.Float64)
         nothing = pl.DataFrame(schema={"trajectory": pl.String, "ts": pl.Int64, **values})
-        polled = (PollCount(0, 0), 1) if self.kind.kept else None
-        return with_q_values(self._measured(nothing, Interval(0, 1), fees, polled)).schema
+        polls = PollCount(0, 0) if self.kind.kept else None
+        return with_q_values(self._measured(nothing, Interval(0, 1), fees, polls=polls)).schema
 
     def ranking(
         self,
@@ -186,14 +186,14 @@ class Screening:
             meant = self.among(Joining().pairs(self.pairs))
             joined = HeldPairs.of(store, meant, Joining())
             window = unusual_window(joined.window(start, end, names=names), start, end)
-            measure = partial(self._measured, window=window, fees=self.fees, polled=None)
+            measure = partial(self._measured, window=window, fees=self.fees, steps=joined.steps)
             found = in_one_pass(joined.groups(window, as_of=as_of), measure)[0]
             return self._found(store, found, window)
         with store.reading():
             held = store.catalogue().filter(pl.col("rows") > 0, kind=self.family)
             chosen = self._chosen(store, held.iter_rows(named=True))
             rows = list(chosen.values())
-            polled = None
+            polls, steps = None, known_steps(held)
             if self.kind.kept:
                 step_s = rows[0]["step_s"]
                 window, polls = polled_window(
@@ -204,7 +204,6 @@ class Screening:
                     window, polls = polled_window(
                         store, self.kind, step_s, *last, names=names, as_of=as_of
                     )
-                polled = polls, step_s
             else:
                 window = held_window(store, Family(self.family), rows, start, end, names=names)
                 if self.kind is Screened.SPREAD:
@@ -215,7 +214,12 @@ class Screening:
             read = rows_window(window)
             prices = None if self.funding_only else HeldPrices(store, as_of).at_ends(keys, window)
         measure = partial(
-            self._measured, window=window, fees=self.fees, polled=polled, prices=prices
+            self._measured,
+            window=window,
+            fees=self.fees,
+            polls=polls,
+            prices=prices,
+            steps=steps,
         )
         return self._found(store, passes.over(self.kind, read, measure, keys=keys)[0], window)
 
@@ -230,19 +234,20 @@ class Screening:
         rows: pl.DataFrame,
         window: Interval,
         fees: FeeModel | None,
-        polled: tuple[PollCount, int | None] | None,
+        *,
+        polls: PollCount | None = None,
         prices: LegPrices | None = None,
+        steps: Mapping[str, int] | None = None,
     ) -> pl.DataFrame:
-        """Measure rows. ``polled`` are the polls and their period, None of what is none."""
+        """Measure rows, of polls those that are answers to some, with the steps known of them."""
         costs: dict[str, Any] = {"fees": fees, "notional": self.notional, "style": self.style}
         if self.kind is Screened.FUNDING:
             costs |= {"prices": prices, "funding_only": self.funding_only}
             return funding_figures(rows, *window, **costs)
-        polls, step_s = polled or (None, None)
         if self.kind is Screened.SNAPSHOT_FUNDING:
-            found = rate_figures(rows, *window, step_s=step_s)
+            found = rate_figures(rows, *window, step_s=steps)
         else:
-            found = spread_figures(rows, *window, **costs, step_s=step_s)
+            found = spread_figures(rows, *window, **costs, step_s=steps)
         return found if polls is None else by_polls(found, polls)
 
     def _chosen(

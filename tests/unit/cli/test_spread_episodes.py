@@ -13,7 +13,7 @@ import pytest
 from toolkit.statistics import spread
 from toolkit.store import Store
 
-from .conftest import LOADED, STEADY, WINDOW, refused
+from .conftest import LOADED, WINDOW, refused
 
 Rail = Callable[..., subprocess.CompletedProcess[str]]
 PAIR = LOADED[1]
@@ -53,9 +53,3 @@ def test_what_makes_no_episode_is_one_clear_line(rail: Rail) -> None:
     beyond = rail(*ASKED, "1", "--start", "2020-01-01", "--end", "2020-01-02")
     assert "holds nothing in [2020-01-01" in (why := refused(beyond))
     assert re.search(r"; held: 20\d\d-\d\d-\d\d .* to 20\d\d-", why)
-
-
-@pytest.mark.usefixtures("kept")
-def test_spreads_kept_from_snapshots_have_no_episodes(rail: Rail) -> None:
-    line = refused(rail("stats", "episodes", STEADY, "--enter-bps", "1"))
-    assert "keys of stored spreads, not of snapshots" in line

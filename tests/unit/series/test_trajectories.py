@@ -26,24 +26,23 @@ def test_methods_are_the_statistics_of_the_window(rail: Workspace) -> None:
         rail.prices(PRICE, *WINDOW),
         rail.funding(RATES),
     )
-    step = {"step_s": 60}
     for found, expected in (
-        (price.summary(), prices.summary(price.df, *WINDOW, **step)),
-        (price.coverage(), quality.coverage(price.df, *WINDOW, column="price", **step)),
-        (pair.summary(), spread.summary(pair.df, *WINDOW, **step)),
-        (pair.half_life(), spread.half_life(pair.df, *WINDOW, **step)),
-        (pair.stationarity(), spread.stationarity(pair.df, *WINDOW, **step)),
-        (pair.hour_of_week(), spread.hour_of_week(pair.df, *WINDOW, **step)),
+        (price.summary(), prices.summary(price.df, *WINDOW)),
+        (price.coverage(), quality.coverage(price.df, *WINDOW, column="price")),
+        (pair.summary(), spread.summary(pair.df, *WINDOW)),
+        (pair.half_life(), spread.half_life(pair.df, *WINDOW)),
+        (pair.stationarity(), spread.stationarity(pair.df, *WINDOW)),
+        (pair.hour_of_week(), spread.hour_of_week(pair.df, *WINDOW)),
         (
             pair.time_to_close(10, 2),
-            spread.time_to_close(pair.df, *WINDOW, enter_bps=10, exit_bps=2, **step),
+            spread.time_to_close(pair.df, *WINDOW, enter_bps=10, exit_bps=2),
         ),
-        (pair.lead_lag(), spread.lead_lag(pair.df, *WINDOW, **step)),
-        (pair.cross_correlation(), spread.cross_correlation(pair.df, *WINDOW, **step)),
-        (pair.tail_index(), spread.tail_index(pair.df, *WINDOW, **step)),
-        (pair.flags(), quality.flags(pair.df, *WINDOW, **step)),
-        (pair.episodes(10), spread.episodes(pair.df, *WINDOW, enter_bps=10, **step)),
-        (pair.time_above(10), spread.time_above(pair.df, *WINDOW, threshold_bps=10, **step)),
+        (pair.lead_lag(), spread.lead_lag(pair.df, *WINDOW)),
+        (pair.cross_correlation(), spread.cross_correlation(pair.df, *WINDOW)),
+        (pair.tail_index(), spread.tail_index(pair.df, *WINDOW)),
+        (pair.flags(), quality.flags(pair.df, *WINDOW)),
+        (pair.episodes(10), spread.episodes(pair.df, *WINDOW, enter_bps=10)),
+        (pair.time_above(10), spread.time_above(pair.df, *WINDOW, threshold_bps=10)),
         (
             rates.summary(funding_only=True),
             funding.summary(rates.rows, *rates.window, funding_only=True),
@@ -142,7 +141,7 @@ def test_net_edge_is_that_of_the_rows(rail: Workspace) -> None:
     fees = FeeModel.parse("\n".join(['name = "mine"', *entries]))
     assert_frame_equal(
         pair.net_episodes(fees, enter_bps=1),
-        spread.net_episodes(pair.df, *pair.window, fees=fees, enter_bps=1, step_s=60),
+        spread.net_episodes(pair.df, *pair.window, fees=fees, enter_bps=1),
     )
     found = pair.net_edge(fees, notional=1000.0)
     assert_frame_equal(found, net_edge(pair.df, fees, notional=1000.0))
@@ -163,7 +162,7 @@ def test_net_figures_are_beside_the_gross_ones_by_the_table_given_or_the_workspa
             assert_frame_equal(mine.summary(notional=5e3, style="maker"), net)
             assert ("fees", fees.label) in mine.card.facts
     pair = rail.spread(PAIR)
-    expected = spread.net_summary(pair.rows, *pair.window, fees=fees, step_s=pair.origin.step_s)
+    expected = spread.net_summary(pair.rows, *pair.window, fees=fees)
     assert_frame_equal(pair.net_summary(fees), expected)
     with pytest.raises(InputError, match=r"rail\.toml"):
         pair.net_summary()

@@ -175,6 +175,15 @@ def test_one_observation_has_no_coverage_until_its_step_is_told():
     assert told["coverage_reason"] is None
 
 
+def test_a_step_that_is_known_of_a_trajectory_gives_its_coverage_and_is_nothing_that_was_asked():
+    rows = {"trajectory": ["a", "b", "b", "c"], "ts": [0, 0, 120, 60]}
+    frame = pl.DataFrame(rows)
+    by_rows, known = (coverage(frame, 0, 240, step_s=step) for step in (None, {"a": 60, "b": 60}))
+    assert by_rows["coverage"].to_list() == [None, 1.0, None]
+    assert known["coverage"].to_list() == [0.25, 0.5, None]
+    assert known["params_hash"].equals(by_rows["params_hash"])
+
+
 def test_a_trajectory_without_a_row_in_the_window_keeps_its_row():
     both = pl.concat([times(0, 60, 120), times(9000, trajectory="b")])
     result = coverage(both, 0, 180)
