@@ -38,6 +38,7 @@ class Reason(StrEnum):
     LONG_MEMORY = "long_memory"
     FEW_CLUSTERS = "few_clusters"
     NOT_PARETO = "not_pareto"
+    LEG_RATES = "leg_rates"
 
     @property
     def words(self) -> str:
@@ -85,4 +86,5 @@ _WORDS = {
     "not bound their long-run mean",
     Reason.FEW_CLUSTERS: "events depend on each other, in too few clusters for an interval",
     Reason.NOT_PARETO: "the index changes with the depth of the tail, so that it is biased",
+    Reason.LEG_RATES: "the rates of the legs are known, which tell more",
 }

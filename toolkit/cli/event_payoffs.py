@@ -37,6 +37,7 @@ from toolkit.statistics.event_positions import DELAYS_S
 from toolkit.statistics.fee_table import check_held_style
 from toolkit.statistics.passes import in_one_pass
 from toolkit.store import Store, held_key, sync_advice
+from toolkit.workspace.passes import known_steps
 
 _MINUTE_S = 60
 
@@ -230,9 +231,9 @@ def _positions(
             f"{store.name} holds none of the {len(keys):,} trajectories in which events opened; "
             + sync_advice(store, keys[0], does="loads the first")
         )
-    steps = known.filter(pl.col("stream").is_in(list(found.values())))["step_s"].drop_nulls()
-    step_s = int(steps.mode().sort()[0]) if steps.len() else _MINUTE_S
-    options: dict[str, Any] = taken._asdict() | {"held": held, "step_s": step_s}
+    steps = known_steps(known.filter(pl.col("stream").is_in(list(found.values()))))
+    step_s = max(steps.values(), default=_MINUTE_S)
+    options: dict[str, Any] = taken._asdict() | {"held": held, "step_s": steps}
     if costs is not None:
         options |= costs.arguments
 

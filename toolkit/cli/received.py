@@ -18,11 +18,11 @@ from toolkit.reasons import Reason
 from toolkit.series.held_prices import HeldPrices
 from toolkit.show.sheet import Sheet
 from toolkit.statistics import funding as funding_statistics
-from toolkit.statistics.carry_marks import FUNDING_ONLY, LegPrices
+from toolkit.statistics.carry_marks import FUNDING_ONLY
 from toolkit.statistics.conditions import Schema
-from toolkit.statistics.differentials import service_differential, without_rates
 from toolkit.statistics.plausibility import notes_of
 from toolkit.store import Store
+from toolkit.workspace.passes import applied
 
 _FUNDING: tuple[str, ...] = (
     "n",
@@ -89,7 +89,7 @@ def funding_columns() -> Schema:
     ]
     only = [f"{FUNDING_ONLY}{name}" for name in net if name.startswith(("net_", "breakeven_"))]
     rates = names_for("spread.summary", "funding_apr_pct")
-    also = (*_IN_FORCE, "differential_reason", *only, "not_tracked", *rates)
+    also = (*only, "not_tracked", *rates)
     return schema_of("funding.summary", "funding.net_summary", also=also)
 
 
@@ -113,11 +113,11 @@ def funding_sheet(
     """
     held = HeldPrices(store)
     prices = None if funding_only else held.at_ends(asked.keys, asked.window)
-    measure = partial(carries, asked=asked.window, min_coverage=min_coverage)
+    options = {"min_coverage": min_coverage, "prices": prices, "funding_only": funding_only}
     found, inside = asked.in_one_pass(
         store,
         funding_statistics.rows_window(asked.window),
-        partial(measure, prices=prices, funding_only=funding_only),
+        applied(funding_statistics.summary, asked.window, **options),
         partial(settled_within, window=asked.window),
     )
     left_open = f"({format_ts(asked.window.start)}, {format_ts(asked.window.end)}]"
@@ -174,23 +174,3 @@ def settled_within(rows: pl.DataFrame, window: Interval) -> pl.DataFrame:
 def priced_notes(held: HeldPrices, found: pl.DataFrame, window: Interval) -> list[str]:
     """Say of how many pairs prices lack, what loads them, and what leaves prices out."""
     return [f"{words}, --funding-only leaves prices out" for words in held.lacking(found, window)]
-
-
-def carries(
-    rows: pl.DataFrame,
-    asked: Interval,
-    min_coverage: float,
-    prices: LegPrices | None = None,
-    *,
-    funding_only: bool = False,
-) -> pl.DataFrame:
-    """Sum the carry, and average the service's differential of those that have nothing else."""
-    found = funding_statistics.summary(
-        rows, *asked, min_coverage=min_coverage, prices=prices, funding_only=funding_only
-    )
-    inside = rows.filter(pl.col("ts").is_between(*asked, closed="left"))
-    own = service_differential(without_rates(inside), *asked)
-    own = own.rename({name: f"differential_{name}" for name in ("n", "coverage", "step_s")})
-    own = own.rename({"moments_reason": "differential_reason"})
-    own = own.select("trajectory", *_IN_FORCE, "differential_reason")
-    return found.join(own, on="trajectory", how="left", maintain_order="left")

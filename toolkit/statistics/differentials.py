@@ -7,6 +7,7 @@ from typing import TypeVar
 import polars as pl
 
 from toolkit.columns import described
+from toolkit.intervals import Interval
 from toolkit.market import When
 from toolkit.reasons import Reason
 from toolkit.statistics.accruals import STALE_INTERVALS
@@ -32,6 +33,34 @@ def without_rates(frame: _Rows) -> _Rows:
     rated = pl.any_horizontal(pl.col(rate).is_not_null() for rate in _RATES)
     sent = pl.col(_COLUMN).is_not_null()
     return frame.filter((~rated).all().over("trajectory") & sent.any().over("trajectory"))
+
+
+def with_service_differential(found: pl.DataFrame, frame: Frame, window: Interval) -> pl.DataFrame:
+    """Add the differential of the service in ``[start, end)`` where there are no rates of legs.
+
+    The columns that ``found`` gets are those of `toolkit.statistics.funding.summary`.
+    """
+    rows = frame.lazy().filter(pl.col("ts").is_between(*window, closed="left"))
+    if _COLUMN not in frame.collect_schema():
+        rows = rows.with_columns(pl.lit(None, pl.Float64).alias(_COLUMN))
+    own = service_differential(without_rates(rows), *window).select(
+        "trajectory",
+        pl.col("n").alias("differential_n"),
+        "differential_basis",
+        pl.col("coverage", "step_s").name.prefix("differential_"),
+        f"{_COLUMN}_time_weighted_mean",
+        "differential_apr_pct",
+        pl.col("moments_reason").alias("differential_reason"),
+    )
+    why_not = (
+        pl.when(pl.col("n") > 0)
+        .then(pl.lit(Reason.LEG_RATES.value))
+        .otherwise(pl.lit(Reason.EMPTY.value))
+    )
+    lacks = pl.col("differential_n").is_null()
+    return found.join(own, on="trajectory", how="left", maintain_order="left").with_columns(
+        pl.when(lacks).then(why_not).otherwise("differential_reason").alias("differential_reason")
+    )
 
 
 @described("funding.service_differential")

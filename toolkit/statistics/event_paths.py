@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,6 +15,7 @@ from toolkit.errors import InputError
 from toolkit.statistics.categories import in_order
 from toolkit.statistics.contract import (
     Frame,
+    Step,
     checked_columns,
     checked_times,
     checked_types,
@@ -57,14 +58,15 @@ class KnownValues:
         frame: Frame,
         column: str,
         *,
-        step_s: int | None,
+        step_s: Step,
         known_after_s: int | None,
         max_stale_s: int | None,
     ) -> KnownValues:
         """Read the observations of a frame, sorted by trajectory and time.
 
-        ``step_s`` None takes the commonest step, ``known_after_s`` None one step (a bar's close is
-        known at its end), ``max_stale_s`` None three steps.
+        ``step_s`` None takes the commonest step, also of steps that are known of trajectories,
+        ``known_after_s`` None one step (a bar's close is known at its end), ``max_stale_s`` None
+        three steps.
 
         >>> bars = pl.DataFrame({"trajectory": ["a"] * 2, "ts": [0, 60], "price": [1.0, 2.0]})
         >>> known = KnownValues.of(bars, "price", step_s=None, known_after_s=None, max_stale_s=None)
@@ -78,6 +80,8 @@ class KnownValues:
         rows = collected(frame.lazy().select("trajectory", "ts", value.alias("value")))
         checked_times(rows)
         rows = ordered(rows)
+        if isinstance(step_s, Mapping):
+            step_s = min(pl.Series(list(step_s.values()), dtype=pl.Int64).mode(), default=None)
         step = _step(rows) if step_s is None else whole_number("step_s", step_s, 1, "seconds")
         after = step if known_after_s is None else whole_number("known_after_s", known_after_s, 0)
         stale = 3 * step if max_stale_s is None else whole_number("max_stale_s", max_stale_s, 1)

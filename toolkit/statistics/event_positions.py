@@ -16,6 +16,7 @@ from toolkit.reasons import Reason
 from toolkit.statistics.contract import (
     Frame,
     Question,
+    Step,
     checked_types,
     first_reason,
     real_number,
@@ -75,7 +76,7 @@ def positions(
     fees: FeeModel | None = None,
     notional: float = NOTIONAL,
     style: Style = "taker",
-    step_s: int | None = None,
+    step_s: Step = None,
     known_after_s: int | None = None,
     max_stale_s: int | None = None,
 ) -> pl.DataFrame:

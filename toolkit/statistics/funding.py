@@ -57,7 +57,11 @@ from toolkit.market import When
 from toolkit.statistics.carry import holdings
 from toolkit.statistics.carry_marks import BASIS, LegPrices, Prices, with_basis
 from toolkit.statistics.contract import Frame, Question, real_number
-from toolkit.statistics.differentials import differential, service_differential
+from toolkit.statistics.differentials import (
+    differential,
+    service_differential,
+    with_service_differential,
+)
 from toolkit.statistics.funding_calendar import by_hour, by_weekday, heatmap
 from toolkit.statistics.net_funding import net_summary
 from toolkit.statistics.persistence import persistence
@@ -274,7 +278,8 @@ def summary(
     question = _question("funding.summary/4", window, min_coverage, funding_only)
     priced = LegPrices.of(prices, funding_only=funding_only)
     found = receipts(settlements(frame), question, min_coverage=min_coverage)
-    figures = found.figures.with_columns(*question.columns)
+    figures = with_service_differential(found.figures, frame, window)
+    figures = figures.with_columns(*question.columns)
     if priced is None:
         return figures
     kept = with_basis(figures, priced)

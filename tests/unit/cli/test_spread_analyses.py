@@ -1,4 +1,4 @@
-"""The analyses of spreads as commands: their JSON is the statistic's, their options are its own."""
+"""The analyses of spreads as commands: pairs of prices, and options that are the statistic's own."""
 
 from __future__ import annotations
 
@@ -64,20 +64,6 @@ def measured_by(analysis: SpreadAnalysis, rows: pl.DataFrame, fees: FeeModel) ->
 def as_json(done: subprocess.CompletedProcess[str]) -> list[dict[str, object]]:
     assert (done.returncode, done.stderr) == (0, "")
     return [json.loads(line) for line in done.stdout.splitlines()]
-
-
-@pytest.mark.parametrize("analysis", SPREAD_ANALYSES, ids=lambda each: each.name)
-def test_the_json_is_what_the_statistic_says_of_the_store(
-    rail: Rail, held: Store, fee_table: FeeModel, analysis: SpreadAnalysis
-) -> None:
-    done = rail("stats", analysis.name, PAIR.key, *given(analysis), "--format", "json")
-    assert (done.returncode, done.stderr) == (0, "")
-    measured = measured_by(analysis, held.series(PAIR), fee_table)
-    if analysis.order:
-        assert measured.height == 1
-    rows = [json.loads(line) for line in done.stdout.splitlines()]
-    assert {row.pop("source") for row in rows} == {held.source.label}
-    assert rows == measured.to_dicts()
 
 
 BUY, SELL = "BTC_USDT:AURORA.spot", "BTC_USDT:CORONA.spot"

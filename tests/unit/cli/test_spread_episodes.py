@@ -1,42 +1,18 @@
-"""`rail stats episodes`: its rows are those of the statistic, and none is an answer too."""
+"""`rail stats episodes`: none is an answer, and what makes none is refused."""
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
-from toolkit.statistics import spread
-from toolkit.store import Store
-
-from .conftest import LOADED, WINDOW, refused
+from .conftest import LOADED, refused
 
 Rail = Callable[..., subprocess.CompletedProcess[str]]
 PAIR = LOADED[1]
 ASKED = ("stats", "episodes", PAIR.key, "--enter-bps")
-
-
-@pytest.mark.parametrize(
-    "more", [{}, {"absolute": True}, {"leave_bps": 4.0, "merge_gap_s": 600, "min_duration_s": 60}]
-)
-def test_the_json_is_what_the_statistic_says_of_the_store(
-    rail: Rail, held: Store, more: dict[str, Any]
-) -> None:
-    options = {f"--{name.replace('_', '-')}": of for name, of in more.items()}
-    given = [
-        p for name, of in options.items() for p in ((name,) if of is True else (name, str(of)))
-    ]
-    done = rail(*ASKED, "8", *given, "--format", "json")
-    assert (done.returncode, done.stderr) == (0, "")
-    rows = [json.loads(line) for line in done.stdout.splitlines()]
-    assert {row.pop("source") for row in rows} == {held.source.label}
-    expected = spread.episodes(held.series(PAIR), *WINDOW, enter_bps=8, **more)
-    assert expected.height > 0
-    assert rows == expected.to_dicts()
 
 
 @pytest.mark.usefixtures("held")
