@@ -23,6 +23,7 @@ from toolkit.statistics.carry_marks import FUNDING_ONLY, LegPrices
 from toolkit.statistics.conditions import Schema
 from toolkit.statistics.passes import Analysis, in_one_pass
 from toolkit.store import Store
+from toolkit.workspace.passes import applied
 
 _PERSISTENCE: tuple[str, ...] = (
     "n",
@@ -88,7 +89,7 @@ def persistence_sheet(store: Store, asked: Asked, band_apr_pct: float) -> Sheet:
     found = _of_settlements(
         store,
         asked,
-        partial(_persistence, window=asked.window, band_apr_pct=band_apr_pct),
+        applied(funding.persistence, asked.window, band_apr_pct=band_apr_pct),
     )
     band = f", beyond {band_apr_pct:g} % a year" if band_apr_pct else ""
     return Sheet(
@@ -99,10 +100,6 @@ def persistence_sheet(store: Store, asked: Asked, band_apr_pct: float) -> Sheet:
         order="-carry_to_noise",
         figures=_PERSISTENCE,
     )
-
-
-def _persistence(rows: pl.DataFrame, window: Interval, band_apr_pct: float) -> pl.DataFrame:
-    return funding.persistence(rows, *window, band_apr_pct=band_apr_pct)
 
 
 def dispersion_sheet(store: Store, asked: Asked, bucket: str, min_coverage: float) -> Sheet:

@@ -20,11 +20,11 @@ from toolkit.cli.held import Asked
 from toolkit.columns import schema_of
 from toolkit.errors import EmptyWindowError
 from toolkit.intervals import Interval
-from toolkit.market import format_ts
+from toolkit.market import Step, format_ts
 from toolkit.show.sheet import Sheet
 from toolkit.statistics import spread as spread_statistics
 from toolkit.statistics.conditions import Schema
-from toolkit.statistics.contract import Step, beside
+from toolkit.statistics.contract import beside
 from toolkit.statistics.event_counts import event_counts
 from toolkit.statistics.plausibility import notes_of
 from toolkit.statistics.rates_in_force import with_apr

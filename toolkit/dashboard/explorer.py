@@ -50,9 +50,9 @@ class Explored:
         }
 
     @property
-    def polled_s(self) -> int | None:
-        """The period of the polls (s) of a series kept from snapshots, None of another one."""
-        return self.step_s if isinstance(self.trajectory, SnapshotTrajectory) else None
+    def steps(self) -> dict[str, int]:
+        """The step (s) of the rows by their key, where it is known."""
+        return {} if self.step_s is None else {self.trajectory.key: self.step_s}
 
     @property
     def logged(self) -> pl.DataFrame:

@@ -119,7 +119,7 @@ def _list_statistics(explored: Explored, row: Mapping[str, Any]) -> None:
 
 def _show_hours(explored: Explored, rows: pl.DataFrame) -> None:
     view, shell = explored.asked.view, explored.shell
-    found = hour_of_week(rows, *view, step_s=explored.step_s)
+    found = hour_of_week(rows, *view, step_s=explored.steps)
     chart = spread_hours_chart(found, source=shell.held.source, timezone=shell.timezone)
     draw(chart, key="hours", headed=False)
     st.caption(

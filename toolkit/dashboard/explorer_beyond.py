@@ -38,8 +38,7 @@ def measure_beyond(explored: Explored, rows: pl.DataFrame) -> Beyond | None:
         return None
     asked, net, view = explored.asked, explored.shell.fees.net(), explored.asked.view
     level = level_of(net, asked.threshold_bps, either=asked.either)
-    step_s = explored.polled_s
-    row = level.measure(rows, *view, step_s=step_s).row(0, named=True)
+    row = level.measure(rows, *view, step_s=explored.steps).row(0, named=True)
     chosen = net is not None or asked.threshold_bps
     return Beyond(
         level,
@@ -48,5 +47,5 @@ def measure_beyond(explored: Explored, rows: pl.DataFrame) -> Beyond | None:
         row["level_begun"],
         row["level_per_day"],
         None if row["level_per_day"] is not None else reason_words(row, "level_per_day"),
-        level.stretches(rows, *view, step_s=step_s) if chosen else None,
+        level.stretches(rows, *view, step_s=explored.steps) if chosen else None,
     )

@@ -51,11 +51,10 @@ def measure_explored(explored: Explored, rows: pl.DataFrame) -> dict[str, Any]:
     polls = explored.polls()
     view = explored.asked.view
     column = COLUMNS[explored.trajectory.family]
-    step_s = None if polls is None else explored.step_s
     measured = (
-        spread_figures(rows, *view, step_s=step_s)
+        spread_figures(rows, *view, step_s=explored.steps)
         if explored.trajectory.family is Family.SPREAD
-        else summary(rows, *view, column=column, step_s=step_s)
+        else summary(rows, *view, column=column, step_s=explored.steps)
     )
     if polls is not None:
         measured = by_polls(measured, poll_count(polls, *view))

@@ -12,6 +12,7 @@ from toolkit.statistics.level import Level
 from toolkit.statistics.polls import by_polls, poll_count
 from toolkit.statistics.screening import spread_figures, with_q_values
 from toolkit.statistics.spread import net_summary
+from toolkit.workspace.passes import known_steps
 
 
 def measure_figures(
@@ -22,39 +23,33 @@ def measure_figures(
     ``kind`` is spread or snapshot-spread. Of the latter the coverage is by polls, as in `rail
     screen`. ``versions`` are as for `toolkit.dashboard.reading.measure_each`: of some alone.
     """
-    step_s = polled_s(held, kind)
+    streams = held.streams.filter(pl.col("rows") > 0, kind=kind)
+    steps = known_steps(streams)
     (found,) = measure_each(
         held,
         kind,
         window,
         f"figures of {sorted(versions or ())}",
-        lambda rows: spread_figures(rows, *window, step_s=step_s),
+        lambda rows: spread_figures(rows, *window, step_s=steps),
         versions=versions,
     )
-    if step_s is not None:
-        first = held.streams.filter(pl.col("rows") > 0, kind=kind)["stream"][0]
-        polls = read_polls(held.path, first, *window, version=held.version)
+    if kind != Family.SPREAD and not streams.is_empty():
+        polls = read_polls(held.path, streams["stream"][0], *window, version=held.version)
         if polls is not None:
             found = by_polls(found, poll_count(polls, *window))
     return with_q_values(found)
 
 
-def polled_s(held: Held, kind: str) -> int | None:
-    """Return the period (s) of the polls by which spreads are kept, None of those that are not."""
-    streams = held.streams.filter(pl.col("rows") > 0, kind=kind)
-    return None if kind == Family.SPREAD or streams.is_empty() else streams["step_s"][0]
-
-
 def measure_level(held: Held, kind: str, window: Interval, level: Level) -> pl.DataFrame:
     """Measure `toolkit.statistics.level.Level.measure` of every spread."""
-    step_s = polled_s(held, kind)
+    steps = known_steps(held.streams)
     fees = level.fees and level.fees.hash
     (found,) = measure_each(
         held,
         kind,
         window,
         f"beyond {level.bps} {level.absolute} {fees} {level.style} {level.notional}",
-        lambda rows: level.measure(rows, *window, step_s=step_s),
+        lambda rows: level.measure(rows, *window, step_s=steps),
     )
     return found
 
@@ -72,13 +67,13 @@ def measure_net(
 
     With the q-values over all of them.
     """
-    step_s = polled_s(held, kind)
+    steps = known_steps(held.streams)
     (found,) = measure_each(
         held,
         kind,
         window,
         f"net {fees.hash} {style} of {sorted(versions or ())}",
-        lambda rows: net_summary(rows, *window, fees=fees, style=style, step_s=step_s),
+        lambda rows: net_summary(rows, *window, fees=fees, style=style, step_s=steps),
         versions=versions,
     )
     return with_q_values(found)

@@ -27,6 +27,7 @@ from toolkit.market.streams import (
     Trajectory,
 )
 from toolkit.market.times import (
+    Step,
     When,
     Window,
     asked_window,
@@ -54,6 +55,7 @@ __all__ = [
     "SnapshotLog",
     "SnapshotTrajectory",
     "Source",
+    "Step",
     "Stream",
     "Symbol",
     "Trajectory",

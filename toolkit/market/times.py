@@ -5,13 +5,16 @@ from __future__ import annotations
 import datetime as dt
 import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, SupportsIndex
 
 from toolkit.errors import InputError
 
 When = str | int | dt.date | SupportsIndex
 """A moment as `parse_ts` reads it. Times of numpy and pandas are read too."""
+
+Step = int | Mapping[str, int] | None
+"""A step (s) asked for, or those known of trajectories, or None for the commonest of the rows."""
 
 Window = str | tuple[When, When | None]
 """The name of a window (``7d``), or a start and an end. An end of None is the present."""

@@ -20,14 +20,11 @@ import polars as pl
 
 from toolkit.errors import InputError, nearest
 from toolkit.intervals import Interval
-from toolkit.market import parse_ts
+from toolkit.market import Step, parse_ts
 from toolkit.reasons import Reason
 
 Frame = pl.DataFrame | pl.LazyFrame
 """What a statistic reads."""
-
-Step = int | Mapping[str, int] | None
-"""A step (s) asked for, or those known of trajectories, or None for the commonest of the rows."""
 
 _TOO_LARGE = 2**60  # so that three times as many seconds stay within 64 bits
 _UNITS = ("_log_bps", "_bps", "_pct")

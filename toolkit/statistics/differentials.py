@@ -11,7 +11,7 @@ from toolkit.intervals import Interval
 from toolkit.market import When
 from toolkit.reasons import Reason
 from toolkit.statistics.accruals import STALE_INTERVALS
-from toolkit.statistics.contract import Frame, Question
+from toolkit.statistics.contract import Frame, Question, first_reason
 from toolkit.statistics.estimators import MOMENTS
 from toolkit.statistics.kernel import measure
 from toolkit.statistics.rates_in_force import HOURS_A_YEAR
@@ -52,14 +52,10 @@ def with_service_differential(found: pl.DataFrame, frame: Frame, window: Interva
         "differential_apr_pct",
         pl.col("moments_reason").alias("differential_reason"),
     )
-    why_not = (
-        pl.when(pl.col("n") > 0)
-        .then(pl.lit(Reason.LEG_RATES.value))
-        .otherwise(pl.lit(Reason.EMPTY.value))
-    )
     lacks = pl.col("differential_n").is_null()
+    why = first_reason({Reason.LEG_RATES: lacks & (pl.col("n") > 0), Reason.EMPTY: lacks})
     return found.join(own, on="trajectory", how="left", maintain_order="left").with_columns(
-        pl.when(lacks).then(why_not).otherwise("differential_reason").alias("differential_reason")
+        pl.coalesce("differential_reason", why).alias("differential_reason")
     )
 
 

@@ -6,12 +6,11 @@ import polars as pl
 
 from toolkit.columns import described
 from toolkit.errors import InputError
-from toolkit.market import When
+from toolkit.market import Step, When
 from toolkit.reasons import Reason
 from toolkit.statistics.contract import (
     Frame,
     Question,
-    Step,
     collected,
     first_reason,
     real_number,

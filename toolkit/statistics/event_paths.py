@@ -12,10 +12,10 @@ import numpy.typing as npt
 import polars as pl
 
 from toolkit.errors import InputError
+from toolkit.market import Step
 from toolkit.statistics.categories import in_order
 from toolkit.statistics.contract import (
     Frame,
-    Step,
     checked_columns,
     checked_times,
     checked_types,

@@ -11,12 +11,11 @@ import polars as pl
 
 from toolkit.columns import described
 from toolkit.errors import InputError
-from toolkit.market import EventFamily
+from toolkit.market import EventFamily, Step
 from toolkit.reasons import Reason
 from toolkit.statistics.contract import (
     Frame,
     Question,
-    Step,
     checked_types,
     first_reason,
     real_number,

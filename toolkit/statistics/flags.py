@@ -10,12 +10,11 @@ from functools import cache
 import polars as pl
 
 from toolkit.columns import described
-from toolkit.market import When
+from toolkit.market import Step, When
 from toolkit.reasons import Reason
 from toolkit.statistics.contract import (
     Frame,
     Question,
-    Step,
     checked_columns,
     checked_frame,
     collected,

@@ -6,12 +6,11 @@ import numpy as np
 import polars as pl
 
 from toolkit.columns import described
-from toolkit.market import When
+from toolkit.market import Step, When
 from toolkit.reasons import Reason
 from toolkit.statistics.contract import (
     Frame,
     Question,
-    Step,
     collected,
     column_for,
     first_reason,

@@ -12,6 +12,7 @@ from typing import Any
 import polars as pl
 
 from toolkit.columns import described
+from toolkit.market import Step
 from toolkit.reasons import Reason
 from toolkit.statistics.episodes import episodes, level_words, time_above
 from toolkit.statistics.fee_table import NOTIONAL, FeeModel, Style
@@ -59,7 +60,7 @@ class Level:
 
     @described("level.measure")
     def measure(
-        self, rows: pl.DataFrame, start: int, end: int, *, step_s: int | None = None
+        self, rows: pl.DataFrame, start: int, end: int, *, step_s: Step = None
     ) -> pl.DataFrame:
         """Measure how much of the time spreads are beyond the level, and how often they get there.
 
@@ -89,7 +90,7 @@ class Level:
             per_day_reason=pl.when(daily.is_null()).then(unknown),
         )
 
-    def _of_bps(self, rows: pl.DataFrame, start: int, end: int, step_s: int | None) -> pl.DataFrame:
+    def _of_bps(self, rows: pl.DataFrame, start: int, end: int, step_s: Step) -> pl.DataFrame:
         asked: dict[str, Any] = {"absolute": self.absolute, "step_s": step_s}
         shares = time_above(rows, start, end, threshold_bps=self.bps, **asked)
         found = episodes(rows, start, end, enter_bps=self.bps, **asked)
@@ -101,9 +102,7 @@ class Level:
             level_reason=f"{name}_reason",
         )
 
-    def _of_costs(
-        self, rows: pl.DataFrame, start: int, end: int, step_s: int | None
-    ) -> pl.DataFrame:
+    def _of_costs(self, rows: pl.DataFrame, start: int, end: int, step_s: Step) -> pl.DataFrame:
         asked: dict[str, Any] = {"fees": self.fees, "notional": self.notional, "style": self.style}
         shares = net_summary(rows, start, end, step_s=step_s, **asked)
         begun = net_episodes(rows, start, end, step_s=step_s, **asked).select(
@@ -114,7 +113,7 @@ class Level:
         )
 
     def stretches(
-        self, rows: pl.DataFrame, start: int, end: int, *, step_s: int | None = None
+        self, rows: pl.DataFrame, start: int, end: int, *, step_s: Step = None
     ) -> tuple[float, pl.DataFrame] | None:
         """Return the level and the episodes beyond it, as `toolkit.statistics.spread.episodes`.
 

@@ -6,16 +6,9 @@ import polars as pl
 
 from toolkit.columns import described
 from toolkit.errors import InputError
-from toolkit.market import When
+from toolkit.market import Step, When
 from toolkit.reasons import Reason
-from toolkit.statistics.contract import (
-    Frame,
-    Question,
-    Step,
-    checked_types,
-    first_reason,
-    real_number,
-)
+from toolkit.statistics.contract import Frame, Question, checked_types, first_reason, real_number
 from toolkit.statistics.definition import holding
 from toolkit.statistics.episodes import stretches
 from toolkit.statistics.fee_table import NOTIONAL, FeeModel, Style, check_asked, check_held_style

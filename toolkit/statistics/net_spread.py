@@ -9,16 +9,9 @@ import numpy as np
 import polars as pl
 
 from toolkit.columns import described
-from toolkit.market import When
+from toolkit.market import Step, When
 from toolkit.reasons import Reason
-from toolkit.statistics.contract import (
-    Frame,
-    Question,
-    Step,
-    checked_types,
-    first_reason,
-    real_number,
-)
+from toolkit.statistics.contract import Frame, Question, checked_types, first_reason, real_number
 from toolkit.statistics.definition import holding
 from toolkit.statistics.fee_table import FILLS, NOTIONAL, FeeModel, Style, check_asked
 from toolkit.statistics.kernel import Statistic, measure

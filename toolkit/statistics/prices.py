@@ -5,9 +5,9 @@ from __future__ import annotations
 import polars as pl
 
 from toolkit.columns import described
-from toolkit.market import When
+from toolkit.market import Step, When
 from toolkit.reasons import Reason
-from toolkit.statistics.contract import Frame, Question, Step, checked_columns, first_reason
+from toolkit.statistics.contract import Frame, Question, checked_columns, first_reason
 from toolkit.statistics.kernel import Statistic, measure
 from toolkit.statistics.plausibility import plausibility
 from toolkit.statistics.windows import window_of

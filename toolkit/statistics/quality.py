@@ -5,8 +5,8 @@ from __future__ import annotations
 import polars as pl
 
 from toolkit.columns import described
-from toolkit.market import When
-from toolkit.statistics.contract import Frame, Question, Step
+from toolkit.market import Step, When
+from toolkit.statistics.contract import Frame, Question
 from toolkit.statistics.flags import flags
 from toolkit.statistics.kernel import measure
 from toolkit.statistics.windows import window_of

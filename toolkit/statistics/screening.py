@@ -10,7 +10,7 @@ import polars as pl
 
 from toolkit.columns import described
 from toolkit.errors import InputError
-from toolkit.market import When
+from toolkit.market import Step, When
 from toolkit.reasons import Reason
 from toolkit.statistics import funding as funding_statistics
 from toolkit.statistics.carry_marks import Prices
@@ -18,7 +18,6 @@ from toolkit.statistics.conditions import Schema, column, condition
 from toolkit.statistics.contract import (
     Frame,
     Question,
-    Step,
     beside,
     column_for,
     first_reason,

@@ -31,8 +31,8 @@ from __future__ import annotations
 import polars as pl
 
 from toolkit.columns import described
-from toolkit.market import When
-from toolkit.statistics.contract import Frame, Question, Step
+from toolkit.market import Step, When
+from toolkit.statistics.contract import Frame, Question
 from toolkit.statistics.definition import turned, with_spread
 from toolkit.statistics.episodes import episodes, time_above
 from toolkit.statistics.estimators import MOMENTS, QUANTILES, ROBUST

@@ -12,9 +12,9 @@ import numpy as np
 import polars as pl
 
 from toolkit.columns import described
-from toolkit.market import When
+from toolkit.market import Step, When
 from toolkit.reasons import Reason
-from toolkit.statistics.contract import Frame, Question, Step, first_reason, whole_number
+from toolkit.statistics.contract import Frame, Question, first_reason, whole_number
 from toolkit.statistics.kernel import Statistic, measure
 from toolkit.statistics.lags import MIN_PAIRS, Floats, Integers, Observations, parts
 from toolkit.statistics.unit_root import CRITICAL, run_edges, unit_root_test, why_no_test

@@ -7,9 +7,9 @@ import math
 import polars as pl
 
 from toolkit.columns import described
-from toolkit.market import When
+from toolkit.market import Step, When
 from toolkit.reasons import Reason
-from toolkit.statistics.contract import Frame, Question, Step, collected, column_for, first_reason
+from toolkit.statistics.contract import Frame, Question, collected, column_for, first_reason
 from toolkit.statistics.kernel import Statistic, measure
 from toolkit.statistics.student import two_sided_95_between
 from toolkit.statistics.windows import window_of

@@ -6,9 +6,9 @@ import polars as pl
 
 from toolkit.columns import described
 from toolkit.errors import InputError
-from toolkit.market import When
+from toolkit.market import Step, When
 from toolkit.reasons import Reason
-from toolkit.statistics.contract import Frame, Question, Step, first_reason, real_number
+from toolkit.statistics.contract import Frame, Question, first_reason, real_number
 from toolkit.statistics.episodes import checked_bps, stretches
 from toolkit.statistics.kernel import Statistic, measure
 from toolkit.statistics.survival import life_quantiles
