@@ -40,7 +40,8 @@ def with_service_differential(found: pl.DataFrame, frame: Frame, window: Interva
 
     The columns that ``found`` gets are those of `toolkit.statistics.funding.summary`.
     """
-    rows = frame.lazy().filter(pl.col("ts").is_between(*window, closed="left"))
+    unsettled = pl.col("trajectory").is_in(found.filter(n=0)["trajectory"].implode())
+    rows = frame.lazy().filter(unsettled, pl.col("ts").is_between(*window, closed="left"))
     if _COLUMN not in frame.collect_schema():
         rows = rows.with_columns(pl.lit(None, pl.Float64).alias(_COLUMN))
     own = service_differential(without_rates(rows), *window).select(
