@@ -1,4 +1,4 @@
-"""The analyses of spreads as commands: pairs of prices, and options that are the statistic's own."""
+"""The analyses of spreads as commands: pairs of prices, and the options of the statistic."""
 
 from __future__ import annotations
 
