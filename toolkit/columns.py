@@ -54,10 +54,10 @@ _DESCRIBED: dict[Callable[..., object], str] = {}
 class Column:
     """A column of a result.
 
-    ``type`` is the polars type, ``unit`` "" for none, "s" for a length and "UTC" for a moment in
-    Unix seconds. ``heading`` and ``short`` are without the unit. ``decimals`` None are those of the
-    unit. ``reason`` is the column that explains a null. ``when`` says which question has the
-    column, "" where every one has.
+    ``type`` is the polars type, ``unit`` "" for none, "s" for a length, "UTC" for a moment in Unix
+    seconds and "UTC ms" for one in milliseconds. ``heading`` and ``short`` are without the unit.
+    ``decimals`` None are those of the unit. ``reason`` is the column that explains a null. ``when``
+    says which question has the column, "" where every one has.
     """
 
     name: str

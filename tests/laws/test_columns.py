@@ -21,7 +21,7 @@ from toolkit.columns import Column, column, columns_of, schema_of
 from toolkit.errors import RailError
 
 UNITS = frozenset(
-    ("", "count", "fraction", "s", "UTC", "h", "days", "bps", "%", "% per 8 h", "bps h")
+    ("", "count", "fraction", "s", "UTC", "UTC ms", "h", "days", "bps", "%", "% per 8 h", "bps h")
 ) | {"per hour", "per day", "quote"}
 UNTRIED = {"event_counts.event_counts", "level.measure"}
 """Parts of results that no example asks for on their own."""

@@ -58,7 +58,7 @@ def value_text(value: Any, one: Column, *, unit: bool = False) -> str:
         return "yes" if value else "no"
     if not isinstance(value, int | float):
         return str(value) or "none"
-    if one.unit in ("s", "UTC"):
+    if one.unit in ("s", "UTC", "UTC ms"):
         return _time_text(value, one.unit, zone=unit)
     number = _number_text(value, one)
     return f"{number} {one.unit}" if unit and one.unit in _IN_HEADINGS else number
@@ -68,7 +68,7 @@ def _time_text(value: float, unit: str, *, zone: bool) -> str:
     if unit == "s":
         return duration(value)
     try:
-        moment = format_ts(int(value))
+        moment = format_ts(int(value) // (1000 if unit == "UTC ms" else 1))
     except (ValueError, OverflowError, OSError):
         return f"{value:.0f}"
     return moment if zone else moment.removesuffix(" UTC")
