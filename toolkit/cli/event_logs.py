@@ -95,17 +95,6 @@ _COLUMNS: dict[str, str] = {"size": "size_from"}
 """The columns of groups that have another name than their option."""
 
 
-NO_LIVES = pl.DataFrame(
-    schema={
-        **dict.fromkeys(("family", "kind", "symbol", "legs", "exchange", "event"), pl.String),
-        **dict.fromkeys(("t_open", "t_close", "observed", "hour"), pl.Int64),
-        **dict.fromkeys(("known_until", "window_start", "window_end"), pl.Int64),
-        **dict.fromkeys(("duration_s", "entry_s", "size_from", "peak"), pl.Float64),
-    }
-)
-"""Lifecycles without a row, with the columns of groups: what a statistic makes of them."""
-
-
 def group_columns(groups: Iterable[Group | LifeGroup]) -> list[str]:
     """Return the columns that groups are told apart by.
 
