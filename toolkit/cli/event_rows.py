@@ -26,13 +26,6 @@ from toolkit.statistics.event_detections import trajectory_of
 from toolkit.statistics.passes import in_one_pass
 from toolkit.store import Store, swapped, sync_advice
 
-_LIVES = pl.DataFrame(
-    schema={
-        **dict.fromkeys(("family", "event", "symbol", "legs"), pl.String),
-        **dict.fromkeys(("t_open", "t_close", "known_until"), pl.Int64),
-        "peak": pl.Float64,
-    }
-)
 _AUDIT = (
     "precision",
     "precision_lower",

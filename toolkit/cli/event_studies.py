@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated
 
 import polars as pl
 import typer
@@ -191,8 +191,3 @@ class _Studied:
     def _named(self, figure: str) -> str:
         column = STUDIED[self.family]
         return name_of_change(column, figure, from_detection=self.from_detection)
-
-
-def _offset(row: dict[str, Any]) -> str:
-    seconds = row["offset_s"]
-    return "0" if seconds == 0 else f"{'-' if seconds < 0 else ''}{duration(abs(seconds))}"

@@ -15,7 +15,6 @@ Schema = Mapping[str, pl.DataType]
 """The columns that may be named, with their types."""
 
 _FORM = "e.g. coverage >= 0.95 and half_life_s < 3600"
-_MOST_NAMED = 3_000
 _LONGEST = 1_000
 _WORDS = {"and", "or", "not", "in", "between", "like", "ilike", "is", "null", "true", "false"}
 _TOKEN = re.compile(
