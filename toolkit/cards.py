@@ -6,6 +6,7 @@ HTML takes its colours from the page around it, so that it reads on a light and 
 
 from __future__ import annotations
 
+import math
 from abc import ABCMeta, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -151,7 +152,7 @@ def duration(seconds: float | None) -> str:
         return "–"
     if seconds < 0:
         return f"-{duration(-seconds)}"
-    if seconds < 60:
+    if not 60 <= seconds < math.inf:
         return f"{seconds:.3g} s"
     units = (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1))
     left, parts = round(seconds), []

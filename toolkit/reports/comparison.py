@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from toolkit.columns import Column, column
 from toolkit.foreign import Html
 from toolkit.reports.recipe import Earlier, Part, PartResult, Recipe, Value
-from toolkit.reports.results import (
-    shown_columns,
-    shown_figures,
-    table_cell,
-)
-from toolkit.show.values import reason_words, value_text
+from toolkit.reports.results import shown_columns, shown_figures
+from toolkit.show.html import cell_html, lines_html, notes_html
+from toolkit.show.values import basis_text, reason_words, value_text
 
 _NOT_COMPARED = frozenset(("n", "coverage"))  # they are beside what rests on them
 _NAMES = frozenset(("horizon_s",))  # numbers that tell rows apart
-_TABLE = Html('<div class="wide"><table><thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>')
+_HEADS = [("text", "figure"), *(("number", head) for head in ("before", "now", "change"))]
 
 
 def changes_html(recipe: Recipe, earlier: Earlier) -> Html:
@@ -47,7 +44,7 @@ def changes_html(recipe: Recipe, earlier: Earlier) -> Html:
     return Html(
         '<section id="changes"><h2>Changed since the report before</h2>'
         '<p class="basis">Before: {}. Now: {}.</p>{}{}</section>\n'
-    ).format(earlier.pin.words, recipe.pin.words, Html("").join(changed), _notes(notes))
+    ).format(earlier.pin.words, recipe.pin.words, Html("").join(changed), notes_html(notes))
 
 
 def _key(part: Part) -> tuple[str, str, str]:
@@ -58,19 +55,11 @@ def _is_one(part: Part, answer: PartResult) -> bool:
     return answer.rows == 1 and not part.streams
 
 
-def _notes(notes: Sequence[str]) -> Html:
-    return Html("").join(Html('<p class="basis">{}</p>').format(note) for note in notes)
-
-
 def _section(part: Part, now: PartResult, was: Part, before: PartResult, differences: Html) -> Html:
     """Return the changes of a part, below its name and what both rest on."""
-    basis = f"Before {was.window}, {_basis(before)}. Now {part.window}, {_basis(now)}."
+    then, here = (basis_text(each.n or 0, each.coverage) for each in (before, now))
+    basis = f"Before {was.window}, {then}. Now {part.window}, {here}."
     return Html('<h3>{}</h3><p class="basis">{}</p>{}').format(part.name, basis, differences)
-
-
-def _basis(answer: PartResult) -> str:
-    coverage = "" if answer.coverage is None else f", coverage {100 * answer.coverage:.2f} %"
-    return f"n = {answer.n or 0:,}{coverage}"
 
 
 def _one(before: PartResult, now: PartResult) -> Html:
@@ -78,17 +67,13 @@ def _one(before: PartResult, now: PartResult) -> Html:
     row, old = now.shown[0], before.shown[0]
     lines = []
     for name in shown_figures(now):
-        was, value, meaning = old.get(name), row[name], column(name, now.method)
+        was, value, one = old.get(name), row[name], column(name, now.method)
         if name not in _NOT_COMPARED and was != value:
-            shown = (value_text(was, meaning, unit=True), value_text(value, meaning, unit=True))
             why = reason_words(row, name) if value is None else ""
-            change = why or change_words(was, value, meaning)
-            cells = [table_cell("text", "figure", meaning.heading)]
-            for head, text in zip(("before", "now", "change"), (*shown, change), strict=True):
-                cells.append(table_cell("number", head, text))
-            lines.append(Html("<tr>{}</tr>").format(Html("").join(cells)))
-    heads = Html('<th class="text">figure</th><th>before</th><th>now</th><th>change</th>')
-    return _TABLE.format(heads, Html("").join(lines)) if lines else Html("")
+            shown = [value_text(each, one, unit=True) for each in (was, value)]
+            texts = (one.heading, *shown, why or change_words(was, value, one))
+            lines.append([cell_html(*h, text) for h, text in zip(_HEADS, texts, strict=True)])
+    return lines_html(_HEADS, lines) if lines else Html("")
 
 
 def _many(before: PartResult, now: PartResult) -> Html:
@@ -109,20 +94,17 @@ def _many(before: PartResult, now: PartResult) -> Html:
     for key, row in rows.items():
         old = old_rows.get(key, row)
         if any(row[name] != old.get(name) for name in kept):
-            cells = [table_cell("text", "of", " ".join(key))]
-            cells += [_cell(name, old, row, meanings[name]) for name in kept]
-            lines.append(Html("<tr>{}</tr>").format(Html("").join(cells)))
+            cells = [_cell(name, old, row, meanings[name]) for name in kept]
+            lines.append([cell_html("text", "of", " ".join(key)), *cells])
     sides = (("New", rows.keys() - old_rows.keys()), ("Gone", old_rows.keys() - rows.keys()))
     notes = [
         f"{words} among the rows shown: {', '.join(sorted(' '.join(key) for key in keys))}."
         for words, keys in sides
         if keys
     ]
-    heads = Html('<th class="text">of</th>{}').format(
-        Html("").join(Html("<th>{}</th>").format(meanings[name].heading) for name in kept)
-    )
-    table = _TABLE.format(heads, Html("").join(lines)) if lines else Html("")
-    return Html("{}{}").format(table, _notes(notes)) if lines or notes else Html("")
+    heads = [("text", "of"), *(("number", meanings[name].heading) for name in kept)]
+    table = lines_html(heads, lines) if lines else Html("")
+    return Html("{}{}").format(table, notes_html(notes))
 
 
 def _rows(answer: PartResult) -> dict[tuple[str, ...], Mapping[str, Value]]:
@@ -139,7 +121,7 @@ def _rows(answer: PartResult) -> dict[tuple[str, ...], Mapping[str, Value]]:
 
 def _cell(name: str, old: Mapping[str, Value], row: Mapping[str, Value], meaning: Column) -> Html:
     change = change_words(old.get(name), row[name], meaning)
-    return table_cell("number", meaning.heading, value_text(row[name], meaning, unit=True), change)
+    return cell_html("number", meaning.heading, value_text(row[name], meaning, unit=True), change)
 
 
 def change_words(before: Value, now: Value, meaning: Column) -> str:

@@ -26,6 +26,7 @@ from toolkit.reports.comparison import changes_html
 from toolkit.reports.many import OF_MANY
 from toolkit.reports.recipe import Part, PartResult, Recipe
 from toolkit.reports.results import result_html
+from toolkit.show.values import basis_text
 from toolkit.statistics.explanation import documented
 
 _MOST_LINKS = 4
@@ -119,14 +120,9 @@ def _section(
 
 def _basis(part: Part, answer: PartResult, recipe: Recipe) -> Html:
     """Say what a part rests on: n, coverage, window, source, parameters and hashes."""
-    facts = []
-    if answer.n is not None:
-        facts.append(f"n = {answer.n:,}")
-    if answer.coverage is not None:
-        mean = "coverage" if part.stream else "mean coverage"
-        facts.append(f"{mean} {100 * answer.coverage:.2f} %")
-    facts.append(str(part.window))
-    facts.append(Source(recipe.pin.kind, recipe.pin.id).label)
+    of = "coverage" if part.stream else "mean coverage"
+    known = basis_text(answer.n, answer.coverage, of)
+    facts = [*filter(None, [known]), str(part.window), Source(recipe.pin.kind, recipe.pin.id).label]
     if part.streams:
         rows = f"{answer.rows:,} with rows of " if part.what != "symbol" else ""
         facts.append(rows + counted(len(part.streams), "stream"))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -10,7 +11,7 @@ from toolkit.cards import duration
 from toolkit.columns import Column, column
 from toolkit.market import format_ts
 from toolkit.reasons import Reason
-from toolkit.show.half_life import half_life_doubt
+from toolkit.show.half_life import NOT_BELIEVED, half_life_doubt
 
 NULL = "–"
 
@@ -30,6 +31,8 @@ DECIMALS = {
 
 _IN_HEADINGS = frozenset(DECIMALS) - {"count", "fraction", "per hour", "per day"}
 """The units that a heading states. Counts, shares, lengths and moments show theirs in the cells."""
+
+_RESTS_ON = ("trajectory", "stream", "n", "coverage")
 
 
 def heading_of(one: Column, *, short: bool = False) -> str:
@@ -56,7 +59,7 @@ def value_text(value: Any, one: Column, *, unit: bool = False) -> str:
         return NULL
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if not isinstance(value, int | float):
+    if not isinstance(value, int | float) or not math.isfinite(value):
         return str(value) or "none"
     if one.unit in ("s", "UTC", "UTC ms"):
         return _time_text(value, one.unit, zone=unit)
@@ -81,8 +84,71 @@ def _number_text(value: float, one: Column) -> str:
     if places is None:
         return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
     if one.unit == "fraction":
-        return f"{100 * value:,.{places}f} %"
-    return f"{value:,.{places}f}"
+        return _share_text(100 * value, places)
+    return _fixed(value, places)
+
+
+def _fixed(value: float, places: int) -> str:
+    text = f"{value:,.{places}f}"
+    return text if text.strip("-0.") else text.removeprefix("-")
+
+
+def _share_text(percent: float, places: int) -> str:
+    """Write a share. Only nothing reads as 0 %, and only everything as 100 %."""
+    text, least = _fixed(percent, places), 10.0**-places
+    if percent > 0 and not text.strip("0."):
+        return f"<{least:.{places}f} %"
+    if percent < 100 and text == _fixed(100, places):
+        return f">{100 - least:.{places}f} %"
+    return f"{text} %"
+
+
+def basis_text(n: int | None, coverage: float | None, what: str = "coverage") -> str:
+    """Write what figures rest on: how many observations, and how much of the window they cover.
+
+    >>> basis_text(1200, 0.985), basis_text(3, None)
+    ('n = 1,200, coverage 98.50 %', 'n = 3')
+    """
+    parts = [] if n is None else [f"n = {n:,}"]
+    parts += [] if coverage is None else [f"{what} {value_text(coverage, column('coverage'))}"]
+    return ", ".join(parts)
+
+
+def cell_text(row: Mapping[str, Any], name: str, result: str = "", *, unit: bool = False) -> str:
+    """Write a row's value, or what stands in the place of a null. One not believed says so.
+
+    >>> cell_text({"half_life_s": 60.0, "half_life_upper_s": None,
+    ...            "half_life_upper_reason": "no_reversion"}, "half_life_s")
+    '1 min, not believed'
+    """
+    if row[name] is None:
+        return null_text(row, name)
+    doubt = f", {NOT_BELIEVED}" if doubt_of(row, name) else ""
+    return f"{value_text(row[name], column(name, result), unit=unit)}{doubt}"
+
+
+def is_provenance(name: str) -> bool:
+    """Check whether a column says why another is null, or what a result was computed by.
+
+    >>> is_provenance("half_life_reason"), is_provenance("params_hash"), is_provenance("n")
+    (True, True, False)
+    """
+    return name.endswith(("_reason", "method", "params_hash", "window_start", "window_end"))
+
+
+def figures_of(names: Iterable[str], result: str) -> list[str]:
+    """Return the names that are figures of a result: no key and nothing that they rest on.
+
+    >>> figures_of(["trajectory", "n", "half_life_s", "half_life_reason", "method"], "")
+    ['half_life_s']
+    """
+    return [
+        name
+        for name in names
+        if name not in _RESTS_ON
+        and not is_provenance(name)
+        and (not result or column(name, result).type)
+    ]
 
 
 def reason_of(row: Mapping[str, Any], name: str) -> str | None:

@@ -45,7 +45,7 @@ def test_figures_that_changed_are_listed_with_what_they_rest_on(
     text = text_of(read_recipe(file)[0])
     means = [each.summary()["spread_mean_log_bps"].item() for each in (before, now)]
 
-    assert f"spread mean {means[0]:,.2f} bps {means[1]:,.2f} bps" in text
+    assert f"mean {means[0]:,.2f} bps {means[1]:,.2f} bps" in text
     assert re.search(r"Before \[2026-11-03 20:00.*\), n = \d+, coverage .* %\. Now \[", text)
     assert f"Not in it any more: Figures, {OTHER}" in text
     assert f"New in this report: Episodes, {PAIR}" in text

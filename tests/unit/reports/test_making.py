@@ -13,6 +13,7 @@ import toolkit as tk
 from toolkit.errors import InputError
 from toolkit.foreign import html
 from toolkit.reports import read_recipe, verify
+from toolkit.show.values import basis_text
 from toolkit.statistics.fee_example import example_text
 from toolkit.store.publish import publish
 from toolkit.workspace import Workspace
@@ -45,7 +46,7 @@ def test_each_part_has_what_it_rests_on_its_definition_and_its_code(made: Path) 
     assert page.count("rows SHA-256") == page.count(" · SIMULATED market, seed-7") == 9
     for part, answer in zip(recipe.parts, recipe.answers, strict=True):
         assert answer.data_hash in page
-        assert f"n = {answer.n:,} · coverage {100 * (answer.coverage or 0):.2f} %" in page
+        assert basis_text(answer.n, answer.coverage) in page
         assert str(part.window) in page
     assert "positive where long the buy leg, short the sell leg earns it" in page
     assert "parameters: enter_bps=5" in page
