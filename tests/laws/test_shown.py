@@ -3,14 +3,90 @@
 from __future__ import annotations
 
 import math
+from html import unescape
 
+import polars as pl
 import pytest
 
 from toolkit import columns
-from toolkit.show.values import NULL, heading_of, value_text
+from toolkit.assistant.answers import ToolAnswer
+from toolkit.reports.answering import SHOWN_ROWS
+from toolkit.reports.recipe import Part, PartResult
+from toolkit.reports.results import result_html
+from toolkit.show.values import NULL, figures_of, heading_of, reason_words, value_text
+from toolkit.statistics import events, explain, funding, spread
 
 DECLARED = [each for _, each in columns._first().values()]
 EXTREMES = (0, -1, 1, 0.0, -1e-9, 1 - 1e-9, -95.0, 2**53, 1e300, math.inf, -math.inf, math.nan)
+
+
+def few_minutes() -> pl.DataFrame:
+    """A summary of two rows, of which most figures are null."""
+    frame = pl.DataFrame({"trajectory": "A_B:X.spot:Y.spot", "ts": [0, 60], "bps": [1.0, 2.0]})
+    return spread.summary(frame.rename({"bps": "spread_log_bps"}), 0, 120)
+
+
+def settlements() -> pl.DataFrame:
+    """Funding of four settlements without prices."""
+    rates = {"buy_rate": 0.0001, "sell_rate": 0.0003}
+    hours = {"buy_interval_hours": 8.0, "sell_interval_hours": 8.0}
+    frame = pl.DataFrame({"ts": [28_800 * k for k in range(1, 5)]}).with_columns(
+        pl.lit("funding/A_B:X.futures:Y.futures").alias("trajectory"),
+        **{name: pl.lit(value) for name, value in (rates | hours).items()},
+    )
+    return funding.summary(frame, 0, 115_200)
+
+
+def lives() -> pl.DataFrame:
+    """Survival of one short life."""
+    row = {"family": "spread", "t_open": 0, "duration_s": 30.0, "entry_s": 0.0, "observed": 1}
+    row |= {"kind": "closed", "known_until": 100, "window_start": 0, "window_end": 100}
+    return events.survival(pl.DataFrame([row]))
+
+
+RESULTS = {made.__name__: made() for made in (few_minutes, settlements, lives)}
+
+
+def report_of(result: pl.DataFrame) -> str:
+    """A result in a report, as HTML that is read."""
+    shown, method = result.head(SHOWN_ROWS).to_dicts(), result["method"][0]
+    answer = PartResult(None, None, "", "", "", result.height, method, shown)
+    return unescape(result_html(Part("summary", 0, 60), answer))
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_a_report_an_answer_and_explain_have_the_same_words(name: str) -> None:
+    result = RESULTS[name]
+    row, method = result.row(0, named=True), result["method"][0]
+    page, text = report_of(result), explain(result)
+    answer = ToolAnswer(result, "SIMULATED market", True).document()
+    figures, nulls = figures_of(row, method), 0
+    assert len(figures) > 10
+    for figure in figures:
+        one, value, why = columns.column(figure, method), row[figure], reason_words(row, figure)
+        shown = value_text(value, one, unit=True)
+        assert answer["unit"].get(figure, "") == one.unit
+        if value is not None:
+            assert f"<dt>{one.heading}</dt><dd>{shown}" in page
+            assert f"\n{figure} = {shown}" in text
+            written = answer["rows"][0][figure]
+            assert written == value or (one.unit == "UTC" and str(written).startswith(shown[:16]))
+            continue
+        nulls += 1
+        assert f'<dt>{one.heading}</dt><dd class="reason">{why}</dd>' in page
+        assert f"\n{figure} is null: {why}\n" in text
+        assert figure not in answer["rows"][0]
+        assert any(figure in line and line.endswith(f": {why}") for line in answer["reason"])
+    assert nulls or name == "settlements"
+
+
+def test_a_table_of_a_report_has_the_headings_values_and_reasons_of_its_rows() -> None:
+    result = pl.concat([RESULTS["lives"]] * 2)
+    page, row, method = report_of(result), result.row(0, named=True), result["method"][0]
+    heads = [name for name in row if f">{heading_of(columns.column(name, method))}</th>" in page]
+    assert heads[0] == "family"
+    assert len(heads) > 5
+    assert all(f">{value_text(row[name], columns.column(name, method))}<" in page for name in heads)
 
 
 def test_each_declared_column_has_a_heading_and_a_text_for_any_value() -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from typing import Any
@@ -16,13 +16,14 @@ import msgspec
 import polars as pl
 
 from toolkit.cards import some
-from toolkit.columns import column
+from toolkit.columns import Column, column
 from toolkit.errors import InputError
 from toolkit.foreign import plain
 from toolkit.intervals import Interval
 from toolkit.market import format_ts
 from toolkit.reasons import Reason
 from toolkit.show.half_life import half_life_doubt, half_life_note
+from toolkit.show.values import reason_column, reason_words
 
 MOST_BYTES = 40_000
 """Bytes of an answer's JSON at most. Rows that do not fit are left out, and ``shown`` says so."""
@@ -33,8 +34,9 @@ MOST_ROWS = 200
 _CELL = 400  # characters of a text at most
 _MOST_REASONS = 12
 _YEAR_9999 = 253_402_300_800
-_TIMES = ("ts", "window_start", "window_end", "t_first", "t_last")
 _ALWAYS = ("trajectory", "stream", "family", "horizon_s", "n", "coverage", "method")
+_REASON = "_reason"
+_CODES = (None, *Reason)
 _BOUND = re.compile(r"_(lower|upper)(_|$)")
 _NO_INTERVAL = "none: these figures have no standard error"
 
@@ -75,14 +77,14 @@ class ToolAnswer:
         ['n', 'std_bps']
         """
         asked = [name.strip() for name in columns.split(",") if name.strip()]
-        known = [name for name in self.rows.columns if not _is_reason(name)]
+        known = [name for name in self.rows.columns if not name.endswith(_REASON)]
         for name in asked:
             if name not in known:
                 raise InputError("columns", name, known)
         kept = [
             name
             for name in self.rows.columns
-            if name in asked or name in _ALWAYS or _is_reason(name) or _bounds(name, asked)
+            if name in asked or name in _ALWAYS or name.endswith(_REASON) or _bounds(name, asked)
         ]
         return replace(self, rows=self.rows.select(kept))
 
@@ -92,7 +94,7 @@ class ToolAnswer:
         Rows are left out from the end where they are too many. A null that the statistic gives a
         reason for is in ``reason`` and not in its row. Any other null is in its row.
 
-        >>> frame = pl.DataFrame({"mean_bps": [2.0], "std_bps": [None], "reason": ["too_few"]})
+        >>> frame = pl.DataFrame({"mean_bps": [2.0], "std_bps": [None], "std_reason": ["too_few"]})
         >>> made = ToolAnswer(frame, "SIMULATED seed 7", True, n=1).document()
         >>> made["rows"], made["unit"]["mean_bps"], made["shown"], made["reason"]
         ([{'mean_bps': 2.0}], 'bps', '1 of 1 row', ['std_bps: too few observations for this ...'])
@@ -106,9 +108,12 @@ class ToolAnswer:
 
     def _document(self, shown: int) -> dict[str, Any]:
         frame = self.rows.head(shown)
-        names = [name for name in frame.columns if not _is_reason(name)]
         start, end = (None, None) if self.window is None else map(format_ts, self.window)
-        rows = [_cells(row) for row in frame.iter_rows(named=True)]
+        methods = self.rows["method"] if "method" in frame.columns else ()
+        method = str(methods[0]) if len(methods) else ""
+        columns = [column(name, method) for name in frame.columns]
+        found = [(row, _explained(row)) for row in frame.iter_rows(named=True)]
+        rows = [_cells(row, columns, explained) for row, explained in found]
         same = _same(rows)
         return {
             "source": plain(self.source),
@@ -118,9 +123,9 @@ class ToolAnswer:
             "as_of": None if self.as_of is None else format_ts(self.as_of),
             "n": self.n,
             "coverage": self.coverage,
-            "interval": _interval(names),
-            "reason": _reasons(frame),
-            "unit": {plain(name, 80): unit for name, unit in _units(self.rows) if unit},
+            "interval": _interval(frame.columns),
+            "reason": _reasons(found),
+            "unit": {plain(each.name, 80): each.unit for each in columns if each.unit},
             "fees": self.fees,
             "shown": self._shown(shown),
             "rows": [{name: row[name] for name in row if name not in same} for row in rows],
@@ -150,17 +155,26 @@ def _doubts(frame: pl.DataFrame) -> list[str]:
 
 
 def _interval(names: list[str]) -> str:
-    bounds = [name for name in names if _BOUND.search(name)]
+    bounds = [name for name in names if _BOUND.search(name) and not name.endswith(_REASON)]
     return f"95 %: {', '.join(bounds)}; other figures have none" if bounds else _NO_INTERVAL
 
 
-def _cells(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row as JSON has it, without reasons and the nulls that have one."""
-    explained = {name for names, _ in _explained(row) for name in names}
+def _explained(row: Mapping[str, Any]) -> dict[str, str]:
+    """Return the nulls of a row that have a reason, each with its words."""
+    nulls = [name for name in row if row[name] is None and not name.endswith(_REASON)]
+    return {name: plain(why) for name in nulls if (why := reason_words(row, name))}
+
+
+def _cells(
+    row: Mapping[str, Any], columns: Sequence[Column], explained: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return a row as JSON has it, without nulls that are explained, and their reasons."""
+    left_out = {*explained, *(reason_column(row, name) for name in explained)}
+    left_out |= {name for name in row if name.endswith(_REASON) and row[name] in _CODES}
     return {
-        plain(name, 80): _cell(name, value)
-        for name, value in row.items()
-        if not _is_reason(name) and name not in explained
+        plain(one.name, 80): _cell(row[one.name], one)
+        for one in columns
+        if one.name not in left_out
     }
 
 
@@ -174,13 +188,13 @@ def _same(rows: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _cell(name: str, value: Any) -> Any:
+def _cell(value: Any, one: Column) -> Any:
     if isinstance(value, bool) or value is None:
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
     if isinstance(value, int):
-        if _is_time(name) and 0 <= value < _YEAR_9999:
+        if one.unit == "UTC" and 0 <= value < _YEAR_9999:
             return format_ts(value)
         return value if abs(value) < 2**53 else str(value)
     if isinstance(value, datetime):
@@ -189,47 +203,19 @@ def _cell(name: str, value: Any) -> Any:
     return value.isoformat() if isinstance(value, date) else plain(str(value), _CELL)
 
 
-def _is_time(name: str) -> bool:
-    return name in _TIMES or name.endswith(("_ts", "_at"))
-
-
-def _is_reason(name: str) -> bool:
-    return name == "reason" or name.endswith("_reason")
-
-
-def _explained(row: Mapping[str, Any]) -> Iterator[tuple[list[str], str]]:
-    """Yield the nulls of a row that have a reason: it is in the first reason to their right."""
-    nulls: list[str] = []
-    for name, value in row.items():
-        if not _is_reason(name):
-            nulls += [name] if value is None else []
-            continue
-        if value is not None and nulls:
-            known = isinstance(value, str) and value in set(Reason)
-            yield nulls, Reason(value).words if known else str(value)
-        nulls = []
-
-
-def _reasons(frame: pl.DataFrame) -> list[str]:
+def _reasons(found: Sequence[tuple[Mapping[str, Any], Mapping[str, str]]]) -> list[str]:
     """Say which figures are null and why, those of the same columns in one line."""
-    found: dict[tuple[str, str], list[str]] = {}
-    for row in frame.iter_rows(named=True):
+    lines: dict[tuple[str, str], list[str]] = {}
+    for row, explained in found:
         of = str(row.get("trajectory") or row.get("stream") or "")
         held = f"held {row['horizon_s']} s" if row.get("horizon_s") is not None else ""
-        for names, words in _explained(row):
-            rows = found.setdefault((", ".join(names), words), [])
-            rows += [held or of] if (held or of) and frame.height > 1 else []
-    lines = [
-        plain(f"{names}: {words}" + (f" ({', '.join(rows)})" if rows else ""), 3 * _CELL)
-        for (names, words), rows in found.items()
+        for words in dict.fromkeys(explained.values()):
+            names = ", ".join(plain(name, 80) for name, why in explained.items() if why == words)
+            rows = lines.setdefault((names, words), [])
+            rows += [held or of] if (held or of) and len(found) > 1 else []
+    said = [
+        f"{names}: {words}" + (f" ({plain(', '.join(rows), 2 * _CELL)})" if rows else "")
+        for (names, words), rows in lines.items()
     ]
-    left = len(lines) - _MOST_REASONS
-    return lines if left <= 0 else [*lines[:_MOST_REASONS], f"{left} more of this kind"]
-
-
-def _units(frame: pl.DataFrame) -> Iterator[tuple[str, str]]:
-    """Yield each column's unit, as the statistic declares it, or else by its name."""
-    method = str(frame["method"][0]) if "method" in frame.columns and frame.height else ""
-    for name in frame.columns:
-        if not _is_reason(name):
-            yield name, "UTC" if _is_time(name) else column(name, method).unit
+    left = len(said) - _MOST_REASONS
+    return said if left <= 0 else [*said[:_MOST_REASONS], f"{left} more of this kind"]

@@ -151,21 +151,25 @@ def figures_of(names: Iterable[str], result: str) -> list[str]:
     ]
 
 
-def reason_of(row: Mapping[str, Any], name: str) -> str | None:
-    """Return why a value of a row is null, as the code or words of its reason column.
+def reason_column(row: Mapping[str, Any], name: str) -> str:
+    """Return the column that says why a value of a row is null, "" where there is none.
 
-    That column is the declared one, or else the first to the right that ends in ``_reason``.
+    It is the declared one, or else the first to the right that ends in ``_reason``.
 
-    >>> reason_of({"half_life_s": None, "half_life_reason": "too_few"}, "half_life_s")
-    'too_few'
+    >>> reason_column({"half_life_s": None, "half_life_reason": "too_few"}, "half_life_s")
+    'half_life_reason'
     """
     declared = column(name, str(row.get("method") or "")).reason
     if declared in row:
-        found = row[declared]
-    else:
-        names = list(row)
-        right = (each for each in names[names.index(name) + 1 :] if each.endswith("_reason"))
-        found = row.get(next(right, ""))
+        return declared
+    names = list(row)
+    right = (each for each in names[names.index(name) + 1 :] if each.endswith("_reason"))
+    return next(right, "")
+
+
+def reason_of(row: Mapping[str, Any], name: str) -> str | None:
+    """Return why a value of a row is null, as the code or words of its `reason_column`."""
+    found = row.get(reason_column(row, name))
     return None if found is None else str(found)
 
 

@@ -19,14 +19,13 @@ import polars as pl
 from toolkit.columns import column, computes
 from toolkit.errors import InputError, nearest
 from toolkit.intervals import Interval
-from toolkit.show.values import reason_words, value_text
+from toolkit.show.values import basis_text, figures_of, reason_words, value_text
 from toolkit.statistics.contract import checked_frame
 
 _SECTION = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)
 _TABLE = re.compile(r"=[= ]+\ncolumn ")
 _CITED = re.compile(r"(?<!`)`([\w.]+)`(?!`)")
 _METHOD = re.compile(r"(\w+)\.(\w+)/\d+")
-_CONTRACT = ("n", "n_expected", "coverage", "window_start", "window_end", "method", "params_hash")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +123,7 @@ def explain(result: pl.DataFrame, *figures: str) -> str:
     >>> row = spread.summary(frame, 0, 180, column="spread_bps")
     >>> print(explain(row, "spread_median_bps", "half_life_s"))
     A_B:X.spot:Y.spot
-    [1970-01-01 00:00 UTC, 1970-01-01 00:03 UTC), 3 observations, coverage 100 %
+    [1970-01-01 00:00 UTC, 1970-01-01 00:03 UTC), n = 3, coverage 100.00 %
     <BLANKLINE>
     spread_median_bps = 2.00 bps: median
     half_life_s is null: too few observations for this statistic
@@ -145,15 +144,9 @@ def explain(result: pl.DataFrame, *figures: str) -> str:
     row = result.row(0, named=True)
     method = str(row["method"])
     page = documented(method)
-    names = list(figures) or [name for name in row if _is_figure(name, method)]
+    names = list(figures) or figures_of(row, method)
     lines = [_line(name, row, method) for name in names]
     return "\n".join([*_rests_on(row, page), "", *lines, "", *_how(method, names)])
-
-
-def _is_figure(name: str, method: str) -> bool:
-    found = column(name, method)
-    identity = name in _CONTRACT or name.endswith("_reason") or name == "trajectory"
-    return bool(found.type) and not identity
 
 
 def _rests_on(row: Mapping[str, Any], page: Documented) -> list[str]:
@@ -163,10 +156,7 @@ def _rests_on(row: Mapping[str, Any], page: Documented) -> list[str]:
         window = str(Interval(row["window_start"], row["window_end"]))
         settled = any("(start, end]" in part for part in page.prose[:1])
         parts.append(f"({window[1:-1]}]" if settled else window)
-    if row.get("n") is not None:
-        parts.append(f"{row['n']:,} observations")
-    if row.get("coverage") is not None:
-        parts.append(f"coverage {100 * row['coverage']:.4g} %")
+    parts += filter(None, [basis_text(row.get("n"), row.get("coverage"))])
     first = [str(row["trajectory"])] if "trajectory" in row else []
     return [*first, ", ".join(parts)] if parts else first
 

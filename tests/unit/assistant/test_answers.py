@@ -90,11 +90,19 @@ def test_a_value_is_written_as_json_has_it(name: str, value: Any, written: Any) 
     assert document(pl.DataFrame({name: [value]}))["rows"] == [{name: written}]
 
 
+def test_a_text_that_explains_no_null_is_in_its_row_even_where_it_is_named_a_reason() -> None:
+    frame = pl.DataFrame({"event_id": ["a", "b"], "close_reason": ["timeout", None], "n": [1, 2]})
+    made = document(frame)
+    assert made["rows"] == [
+        {"event_id": "a", "close_reason": "timeout", "n": 1},
+        {"event_id": "b", "n": 2},
+    ]
+    assert made["reason"] == []
+
+
 def test_a_unit_is_that_of_the_statistic_else_of_the_names_end() -> None:
-    frame = pl.DataFrame(
-        {"method": ["spread.summary/5"], "n_segments": [1], "x_bps": [1.0], "first_ts": [1]}
-    )
-    assert document(frame)["unit"] == {"n_segments": "count", "x_bps": "bps", "first_ts": "UTC"}
+    frame = pl.DataFrame({"method": ["spread.summary/5"], "n_segments": [1], "x_bps": [1.0]})
+    assert document(frame)["unit"] == {"n_segments": "count", "x_bps": "bps"}
     of_sql = pl.DataFrame({"method": ["a text of a query"], "x_s": [1]})
     assert document(of_sql)["unit"] == {"x_s": "s"}
 
