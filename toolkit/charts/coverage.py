@@ -8,7 +8,6 @@ import polars as pl
 from toolkit.cards import counted, duration
 from toolkit.charts.downsampling import require_columns
 from toolkit.charts.figure import Figure
-from toolkit.charts.lines import share_text
 from toolkit.charts.subject import Subject, subject_of
 from toolkit.charts.theme import STATE_COLOURS
 from toolkit.charts.time_axis import clock_text, utc_offset_s
@@ -16,6 +15,7 @@ from toolkit.charts.view import View
 from toolkit.errors import InputError
 from toolkit.intervals import Interval, total_s, union
 from toolkit.market import Source, When, parse_ts
+from toolkit.show.values import share_text
 from toolkit.tables import LedgerState
 
 _BUCKETS = 1000
@@ -70,7 +70,7 @@ def coverage_chart(
     >>> figure = coverage_chart(ledger, trajectory="BTC_USD:KRAKEN.spot",
     ...                         start=0, end=120, source=Source("replay", "depeg"))
     >>> [bar.name for bar in figure.data][:2]
-    ['held 75 %', 'empty 0 %']
+    ['held 75.00 %', 'empty 0.00 %']
     """
     window = Interval.checked(parse_ts(start, parameter="start"), parse_ts(end, parameter="end"))
     view = View.of(subject_of(trajectory), window, source=source, timezone=timezone, theme=theme)

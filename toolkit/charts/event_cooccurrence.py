@@ -9,13 +9,13 @@ import polars as pl
 from toolkit.charts.downsampling import require_columns
 from toolkit.charts.figure import Figure
 from toolkit.charts.heatmap import heat_cells
-from toolkit.charts.lines import share_text
 from toolkit.charts.matrix import SCALE
 from toolkit.charts.time_axis import measured_window
 from toolkit.charts.view import Heading
 from toolkit.errors import InputError
 from toolkit.foreign import html
 from toolkit.market import Source
+from toolkit.show.values import share_text
 from toolkit.statistics.contract import whole_number
 
 _FIGURES = ("pairs", "pairs_expected", "ratio", "null_band_lower", "null_band_upper", "q_value")

@@ -11,7 +11,6 @@ import polars as pl
 from toolkit.charts.downsampling import require_columns
 from toolkit.charts.figure import Figure
 from toolkit.charts.heatmap import heat_cells
-from toolkit.charts.lines import share_text
 from toolkit.charts.matrix import SCALE
 from toolkit.charts.theme import FAMILY_COLOURS, MARK_COLOUR
 from toolkit.charts.time_axis import measured_window
@@ -19,6 +18,7 @@ from toolkit.charts.view import Heading
 from toolkit.errors import InputError
 from toolkit.foreign import html
 from toolkit.market import Source
+from toolkit.show.values import share_text
 from toolkit.statistics.contract import whole_number
 
 _BAR = ("n", "coverage", "rate_per_day", "rate_lower_per_day", "rate_upper_per_day", "rank")

@@ -12,6 +12,7 @@ from toolkit.charts.figure import Figure
 from toolkit.charts.theme import FAMILY_COLOURS, MARK_COLOUR
 from toolkit.charts.time_axis import measured_window
 from toolkit.charts.view import Heading
+from toolkit.columns import column
 from toolkit.errors import InputError
 from toolkit.market import EventFamily, Source
 
@@ -62,8 +63,7 @@ def event_study_chart(
     known = frame.drop_nulls(names["mean"]).sort("offset_s")
     if known.is_empty():
         return card.empty("No price or spread is known around any of these events.")
-    unit = "bps" if names["mean"].endswith("bps") else ""
-    unit = "% per 8 h" if "_pct_8h" in names["mean"] else unit
+    unit = column(names["mean"], "events.study").unit
     since, change = _start(names["mean"])
     longest = max(known["offset_s"].abs())
     length, length_s = _unit_of_time(longest)

@@ -13,6 +13,7 @@ import polars as pl
 from toolkit.charts.downsampling import downsample, require_columns
 from toolkit.charts.time_axis import clock_text, utc_offset_s
 from toolkit.intervals import Interval
+from toolkit.show.values import basis_text
 from toolkit.statistics.contract import checked_times, whole_number
 from toolkit.statistics.polls import by_polls, poll_count
 from toolkit.statistics.quality import coverage
@@ -39,19 +40,17 @@ class DrawnRows:
 
     @property
     def words(self) -> str:
-        """n, what share of the window it covers, and how many points are drawn of how many.
+        """n, the coverage, how many rows have no value, and how many points are drawn of how many.
 
         >>> frame = pl.DataFrame({"ts": [0, 60, 120], "price": [1.0, 2.0, None]})
         >>> rows_to_draw(frame, ["price"], Interval(0, 600), step_s=60, points=50).words
-        'n = 2, 1 row without a value, coverage 20 %'
+        'n = 2, coverage 20.00 %, 1 row without a value'
         """
         if self.coverage is None:
             return "n = 0"
-        parts = [f"n = {self.coverage['n']:,}"]
+        parts = [basis_text(self.coverage["n"], self.coverage["coverage"])]
         if empty := self.coverage["n_null"]:
             parts.append(f"{empty:,} row{'s' * (empty > 1)} without a value")
-        if self.coverage["coverage"] is not None:
-            parts.append(f"coverage {share_text(self.coverage['coverage'])}")
         if absent := self.coverage.get("not_tracked"):
             parts.append(f"{absent:,} poll{'s' * (absent > 1)} without it")
         if self.frame.height < self.total:

@@ -12,13 +12,13 @@ import polars as pl
 
 from toolkit.charts.downsampling import require_columns
 from toolkit.charts.figure import Figure
-from toolkit.charts.lines import share_text
 from toolkit.charts.theme import MARK_COLOUR
 from toolkit.charts.time_axis import measured_window
 from toolkit.charts.view import Heading
 from toolkit.errors import InputError
 from toolkit.foreign import html
 from toolkit.market import Source
+from toolkit.show.values import share_text
 
 _NUMBERS = ("life_s", "n", "ended", "survival", "survival_lower", "survival_upper", "coverage")
 _MOST_LINES = 6

@@ -103,6 +103,15 @@ def _share_text(percent: float, places: int) -> str:
     return f"{text} %"
 
 
+def share_text(share: float) -> str:
+    """Write a share of a whole, such as a coverage.
+
+    >>> share_text(0.0), share_text(0.000001), share_text(0.972), share_text(0.999999)
+    ('0.00 %', '<0.01 %', '97.20 %', '>99.99 %')
+    """
+    return value_text(share, column("coverage"))
+
+
 def basis_text(n: int | None, coverage: float | None, what: str = "coverage") -> str:
     """Write what figures rest on: how many observations, and how much of the window they cover.
 
@@ -110,7 +119,7 @@ def basis_text(n: int | None, coverage: float | None, what: str = "coverage") ->
     ('n = 1,200, coverage 98.50 %', 'n = 3')
     """
     parts = [] if n is None else [f"n = {n:,}"]
-    parts += [] if coverage is None else [f"{what} {value_text(coverage, column('coverage'))}"]
+    parts += [] if coverage is None else [f"{what} {share_text(coverage)}"]
     return ", ".join(parts)
 
 

@@ -29,12 +29,12 @@ def chart(ledger=LEDGER, **more):
 def test_every_state_has_its_colour_and_its_share_of_the_window():
     bars = chart().data
     assert [bar.name for bar in bars] == [
-        "held 84 %",
-        "empty 0 %",
-        "not yet known 10 %",
-        "missing 6 %",
-        "unrecoverable 0 %",
-        "lost at the source 0 %",
+        "held 84.00 %",
+        "empty 0.00 %",
+        "not yet known 10.00 %",
+        "missing 6.00 %",
+        "unrecoverable 0.00 %",
+        "lost at the source 0.00 %",
     ]
     assert [bar.marker.color for bar in bars] == [STATE_COLOURS[state] for state in LedgerState]
 
@@ -124,7 +124,7 @@ def test_a_sliver_neither_vanishes_nor_rounds_to_everything():
     assert missing.marker.line.width[1] == 1
     assert "missing: 0.93 % of" in missing.hovertext[1]
     assert figure.layout.yaxis.range[0] < missing.y[1]
-    assert "marks below: shares under 5 %" in figure.layout.title.subtitle.text
+    assert "marks below: shares under 5.00 %" in figure.layout.title.subtitle.text
 
 
 def test_without_a_short_stretch_nothing_is_said_of_heights():
@@ -133,7 +133,7 @@ def test_without_a_short_stretch_nothing_is_said_of_heights():
 
 def test_overlapping_stretches_of_one_state_count_once():
     ledger = pl.DataFrame({"start_ts": [0, 0], "end_ts": [500, 500], "state": ["held", "held"]})
-    assert chart(ledger).data[0].name == "held 50 %"
+    assert chart(ledger).data[0].name == "held 50.00 %"
 
 
 def test_title_window_source_and_mark_are_there():

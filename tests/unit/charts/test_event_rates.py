@@ -74,7 +74,7 @@ def test_each_hour_of_the_week_is_a_cell_with_monday_on_top():
     assert cells.zmin == 0
     assert cells.zmax == found["events_per_h_mean"].max()
     assert cells.customdata[-1][0][0] == "5"
-    assert "n = 840 hours held, 100 % of the window" in figure.layout.title.subtitle.text
+    assert "n = 840 hours held, 100.00 % of the window" in figure.layout.title.subtitle.text
 
 
 def test_several_groups_and_nothing_held_have_no_hours():

@@ -140,7 +140,7 @@ def test_times_are_text_which_no_browser_moves_to_its_own_zone_and_values_are_bi
 def test_rows_outside_the_half_open_window_are_neither_drawn_nor_counted():
     figure = chart(spread_rows(10), start=START + 60, end=START + 180)
     assert list(figure.data[0].x) == ["2023-03-10 00:01", "2023-03-10 00:02"]
-    assert "n = 2, coverage 100 %" in figure.layout.title.subtitle.text
+    assert "n = 2, coverage 100.00 %" in figure.layout.title.subtitle.text
 
 
 @pytest.mark.parametrize("n", [10, 50_000])
@@ -244,7 +244,7 @@ def test_one_row_and_all_null_rows_draw_without_an_exception():
     figure = chart(hollow)
     assert len(figure.data[2].y) == 0
     assert not np.isnan(figure.data[0].y).any()
-    assert "n = 0, 3 rows without a value, coverage 0 %" in figure.layout.title.subtitle.text
+    assert "n = 0, coverage 0.00 %, 3 rows without a value" in figure.layout.title.subtitle.text
 
 
 @pytest.mark.parametrize("theme", COLOURS)

@@ -50,7 +50,7 @@ def test_each_group_is_a_line_of_steps_from_all_with_a_band_and_its_counts_below
     assert len(bands) == 2
     subtitle = figure.layout.title.subtitle.text
     assert "n = 80 events watched, 64 seen to end" in subtitle
-    assert "at least 100 % of the time held" in subtitle
+    assert "at least 100.00 % of the time held" in subtitle
     assert "SIMULATED market, seed-7" in subtitle
     assert figure.layout.xaxis.title.text == "age (min)"
 

@@ -58,8 +58,8 @@ def test_a_link_opens_its_trajectory_and_its_window(page, held):
     assert [line["name"] for line in chart["data"]] == ["log spread, sell over buy", "distribution"]
     assert chart["layout"]["xaxis"]["range"] == ["2023-03-10 01:00", "2023-03-10 02:30"]
     assert "text" not in chart["layout"]["title"]
-    assert "n = 90, coverage 100 %" in shown.get("plotly_chart")[0].proto.alt
-    assert coverage["data"][0]["name"] == "held 100 %"
+    assert "n = 90, coverage 100.00 %" in shown.get("plotly_chart")[0].proto.alt
+    assert coverage["data"][0]["name"] == "held 100.00 %"
     assert "Every second of the window is held." in texts(shown.caption)
     assert not shown.warning
 
