@@ -15,6 +15,7 @@ from toolkit.charts.view import Heading
 from toolkit.errors import InputError
 from toolkit.foreign import Html, html
 from toolkit.market import Source
+from toolkit.show.values import share_text
 from toolkit.statistics.contract import checked_types
 
 _COUNTS = ("delay_s", "n", "n_events", "net_n", "coverage", "taken_share", "gross_per_event_bps")
@@ -85,7 +86,9 @@ def payoff_chart(
     if rows["n"].sum() == 0:
         return heading.empty("Of none of these events an entry and an exit are known.")
     priced = rows["net_n"].sum() > 0
-    known = f"{rows['n_events'][0]:,} events, of {rows['coverage'][0]:.0%} the outcome is known"
+    known = (
+        f"{rows['n_events'][0]:,} events, of {share_text(rows['coverage'][0])} the outcome is known"
+    )
     fees = f"net of {rows['fee_model'][0]}" if priced else "before fees"
     layout = heading.heading(
         "What spread events would have paid",
@@ -130,7 +133,9 @@ def _labels(rows: pl.DataFrame) -> list[str]:
             (
                 f"after {duration(row['delay_s'])}",
                 f"n = {row['n']:,}",
-                "" if row["taken_share"] is None else f"{row['taken_share']:.0%} still there",
+                ""
+                if row["taken_share"] is None
+                else f"{share_text(row['taken_share'])} still there",
             )
         )
         for row in rows.iter_rows(named=True)

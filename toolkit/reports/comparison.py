@@ -9,7 +9,7 @@ from toolkit.columns import Column, column
 from toolkit.foreign import Html
 from toolkit.reports.recipe import Earlier, Part, PartResult, Recipe, Value
 from toolkit.reports.results import shown_columns, shown_figures
-from toolkit.show.html import cell_html, lines_html, notes_html
+from toolkit.show.html import lines_html, notes_html
 from toolkit.show.values import basis_text, reason_words, value_text
 
 _NOT_COMPARED = frozenset(("n", "coverage"))  # they are beside what rests on them
@@ -72,7 +72,7 @@ def _one(before: PartResult, now: PartResult) -> Html:
             why = reason_words(row, name) if value is None else ""
             shown = [value_text(each, one, unit=True) for each in (was, value)]
             texts = (one.heading, *shown, why or change_words(was, value, one))
-            lines.append([cell_html(*h, text) for h, text in zip(_HEADS, texts, strict=True)])
+            lines.append([(text,) for text in texts])
     return lines_html(_HEADS, lines) if lines else Html("")
 
 
@@ -94,8 +94,9 @@ def _many(before: PartResult, now: PartResult) -> Html:
     for key, row in rows.items():
         old = old_rows.get(key, row)
         if any(row[name] != old.get(name) for name in kept):
-            cells = [_cell(name, old, row, meanings[name]) for name in kept]
-            lines.append([cell_html("text", "of", " ".join(key)), *cells])
+            values = [(old.get(name), row[name], meanings[name]) for name in kept]
+            cells = [(value_text(v[1], v[2], unit=True), change_words(*v)) for v in values]
+            lines.append([(" ".join(key),), *cells])
     sides = (("New", rows.keys() - old_rows.keys()), ("Gone", old_rows.keys() - rows.keys()))
     notes = [
         f"{words} among the rows shown: {', '.join(sorted(' '.join(key) for key in keys))}."
@@ -117,11 +118,6 @@ def _rows(answer: PartResult) -> dict[tuple[str, ...], Mapping[str, Value]]:
     return {
         tuple(value_text(row[name], column(name)) for name in names): row for row in answer.shown
     }
-
-
-def _cell(name: str, old: Mapping[str, Value], row: Mapping[str, Value], meaning: Column) -> Html:
-    change = change_words(old.get(name), row[name], meaning)
-    return cell_html("number", meaning.heading, value_text(row[name], meaning, unit=True), change)
 
 
 def change_words(before: Value, now: Value, meaning: Column) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from toolkit.foreign import Html
 from toolkit.reports.recipe import Part, PartResult
 from toolkit.show.html import figures_html, notes_html, table_html
-from toolkit.show.values import figures_of, is_provenance
+from toolkit.show.values import BASIS, figures_of
 
 _FIRST = {
     "spread.summary": (
@@ -88,9 +88,9 @@ def shown_columns(answer: PartResult) -> list[str]:
     chosen = _COLUMNS.get(answer.method.partition("/")[0])
     if chosen is not None:
         return [name for name in chosen if name in names]
-    kept = [name for name in names if not is_provenance(name)]
-    with_values = [name for name in kept if any(row[name] is not None for row in answer.shown)]
-    return with_values[:_MOST_COLUMNS]
+    filled = {name for row in answer.shown for name, value in row.items() if value is not None}
+    kept = filled & {*BASIS, *figures_of(names, "")}
+    return [name for name in names if name in kept][:_MOST_COLUMNS]
 
 
 def shown_figures(answer: PartResult) -> list[str]:

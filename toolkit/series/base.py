@@ -23,6 +23,7 @@ from toolkit.errors import InputError, MissingExtraError
 from toolkit.intervals import Interval
 from toolkit.market import Source, Stream, format_ts
 from toolkit.series.held_prices import HeldPrices
+from toolkit.show.values import basis_text
 from toolkit.statistics.fees import FeeModel
 
 if TYPE_CHECKING:
@@ -311,8 +312,7 @@ class Series(Shown):
         n counts rows, settlements, documents or snapshots of the window. The coverage is left out
         where it is not known.
         """
-        share = self._share()
-        parts = [f"n = {len(self):,}", *([] if share is None else [f"coverage {share:.1%}"])]
+        parts = [basis_text(len(self), self._share())]
         if self.origin.as_of is not None:
             parts.append(f"as of {format_ts(self.origin.as_of)}")
         return f"{', '.join(parts)}, {self.window} of {self.source.label}"

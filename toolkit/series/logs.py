@@ -13,6 +13,7 @@ from toolkit.errors import EmptyWindowError
 from toolkit.intervals import Interval, clip, total_s
 from toolkit.market import EventFamily, EventLog, Family, SnapshotLog, Trajectory, format_ts
 from toolkit.series.base import Series, checked_options
+from toolkit.show.values import share_text
 from toolkit.statistics import events as event_statistics
 from toolkit.statistics.clusters import AUTO
 from toolkit.statistics.contract import Frame
@@ -344,11 +345,7 @@ class EventSeries(Series):
         return {"start": self.window.start, "end": self.window.end, "source": self.source}
 
     def _found(self) -> list[tuple[str, str]]:
-        share = self._share()
-        return [
-            ("documents", f"{len(self):,}"),
-            ("answered", "–" if share is None else f"{share:.1%}"),
-        ]
+        return [("documents", f"{len(self):,}"), ("answered", share_text(self._share()))]
 
 
 class SnapshotSeries(Series):

@@ -15,6 +15,7 @@ from toolkit.series.base import Series, checked_options
 from toolkit.series.funding_analyses import FundingAnalyses
 from toolkit.series.logs import EventSeries
 from toolkit.series.spread_analyses import SpreadAnalyses
+from toolkit.show.values import share_text
 from toolkit.statistics import fees as fee_statistics
 from toolkit.statistics import funding as funding_statistics
 from toolkit.statistics import quality
@@ -82,7 +83,7 @@ class TrajectorySeries(Series):
             found.append(("not tracked", f"{absent:,}, missed {polls.missed:,}"))
         share = self._share()
         if share is not None:
-            found.append(("coverage", f"{share:.1%}"))
+            found.append(("coverage", share_text(share)))
         if self.origin.step_s:
             found.append(("step", duration(self.origin.step_s)))
         return found

@@ -45,33 +45,32 @@ def table_html(rows: Sequence[Row], names: Sequence[str], result: str = "") -> H
     empty = [name for name in names if all(row[name] is None for row in rows)]
     kept = [name for name in names if name not in empty]
     texts = {name for name in kept if any(isinstance(row[name], str) for row in rows)}
-    kinds = {name: "text" if name in texts else "number" for name in kept}
-    heads = {name: heading_of(column(name, result)) for name in kept}
     table = lines_html(
-        [(kinds[name], head) for name, head in heads.items()],
-        ([cell_html(kinds[n], heads[n], cell_text(row, n, result)) for n in kept] for row in rows),
+        [("text" if n in texts else "number", heading_of(column(n, result))) for n in kept],
+        ([(cell_text(row, name, result),) for name in kept] for row in rows),
     )
-    notes = notes_html([*_doubts(rows, kept), *_left_out(rows[0], empty, result)])
-    return Html("{}{}{}").format(table, notes, _meanings(kept, result))
+    notes = [*_reasons(rows, kept), *_doubts(rows, kept), *_empty(rows[0], empty, result)]
+    return Html("{}{}{}").format(table, notes_html(notes), _meanings(kept, result))
 
 
-def lines_html(heads: Iterable[tuple[str, str]], lines: Iterable[Sequence[Html]]) -> Html:
-    """Return a table of cells that are made. Each head has its kind: "text" or "number"."""
-    above = Html('<th class="{}" scope="col">{}</th>')
-    return Html(
-        '<div class="wide"><table><thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>'
-    ).format(
-        Html("").join(above.format(*head) for head in heads),
-        Html("").join(Html("<tr>{}</tr>").format(Html("").join(line)) for line in lines),
-    )
+def lines_html(
+    heads: Sequence[tuple[str, str]], lines: Iterable[Sequence[tuple[str, ...]]]
+) -> Html:
+    """Return a table. Each head has its kind, "text" or "number", each cell what stands below it.
 
+    On a narrow screen a column's head is before each cell. A key breaks at a colon.
 
-def cell_html(kind: str, head: str, text: str, below: str = "") -> Html:
-    """Return a cell. On a narrow screen its column's head is before it. A key breaks at a colon.
-
-    >>> cell_html("text", "of", "A_B:X.spot")
+    >>> lines_html([("text", "of")], [[("A_B:X.spot",)]])[-92:-27]
     '<td class="text" data-head="of"><span>A_B:<wbr>X.spot</span></td>'
     """
+    above = Html("").join(Html('<th class="{}" scope="col">{}</th>').format(*h) for h in heads)
+    cells = ([_cell(*h, *cell) for h, cell in zip(heads, line, strict=True)] for line in lines)
+    return Html(
+        '<div class="wide"><table><thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>'
+    ).format(above, Html("").join(Html("<tr>{}</tr>").format(Html("").join(c)) for c in cells))
+
+
+def _cell(kind: str, head: str, text: str, below: str = "") -> Html:
     parts = Html(":<wbr>").join(text.split(":")) if kind == "text" else text
     small = Html("<small>{}</small>").format(below) if below else Html("")
     cell = Html('<td class="{}" data-head="{}"><span>{}{}</span></td>')
@@ -83,22 +82,20 @@ def notes_html(notes: Iterable[str]) -> Html:
     return Html("").join(Html('<p class="basis">{}</p>').format(note) for note in notes)
 
 
+def _reasons(rows: Sequence[Row], kept: Sequence[str]) -> list[str]:
+    nulls = ((row, name) for row in rows for name in kept if row[name] is None)
+    words = {reason_words(*each): None for each in nulls if null_text(*each) == NULL}
+    return [f"{NULL}: {'; '.join(filter(None, words))}."] if any(words) else []
+
+
 def _doubts(rows: Sequence[Row], kept: Sequence[str]) -> list[str]:
-    """Say why values are null, and why half-lives are not believed."""
-    nulls = {
-        reason_words(row, name): None
-        for row in rows
-        for name in kept
-        if row[name] is None and null_text(row, name) == NULL
-    }
-    notes = [f"{NULL}: {'; '.join(filter(None, nulls))}."] if any(nulls) else []
     doubts = {half_life_note(row): None for row in rows for n in kept if doubt_of(row, n)}
-    return notes + [f"{words[0].upper()}{words[1:]}." for words in doubts]
+    return [f"{words[0].upper()}{words[1:]}." for words in doubts]
 
 
-def _left_out(row: Row, empty: Sequence[str], result: str) -> list[str]:
-    reasons = {name: reason_words(row, name) for name in empty}
-    return [f"No {column(name, result).heading}: {why}." for name, why in reasons.items() if why]
+def _empty(row: Row, names: Sequence[str], result: str) -> list[str]:
+    found = {column(name, result).heading: reason_words(row, name) for name in names}
+    return [f"No {heading}: {why}." for heading, why in found.items() if why]
 
 
 def _meanings(kept: Sequence[str], result: str) -> Html:

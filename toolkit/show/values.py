@@ -32,7 +32,8 @@ DECIMALS = {
 _IN_HEADINGS = frozenset(DECIMALS) - {"count", "fraction", "per hour", "per day"}
 """The units that a heading states. Counts, shares, lengths and moments show theirs in the cells."""
 
-_RESTS_ON = ("trajectory", "stream", "n", "coverage")
+BASIS = ("trajectory", "stream", "n", "coverage")
+"""The columns that tell rows apart, and those that say what figures rest on."""
 
 
 def heading_of(one: Column, *, short: bool = False) -> str:
@@ -84,30 +85,25 @@ def _number_text(value: float, one: Column) -> str:
     if places is None:
         return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
     if one.unit == "fraction":
-        return _share_text(100 * value, places)
-    return _fixed(value, places)
+        return _percent_text(100 * value, places)
+    return f"{value:z,.{places}f}"
 
 
-def _fixed(value: float, places: int) -> str:
-    text = f"{value:,.{places}f}"
-    return text if text.strip("-0.") else text.removeprefix("-")
-
-
-def _share_text(percent: float, places: int) -> str:
+def _percent_text(percent: float, places: int) -> str:
     """Write a share. Only nothing reads as 0 %, and only everything as 100 %."""
-    text, least = _fixed(percent, places), 10.0**-places
+    text, least = f"{percent:z,.{places}f}", 10.0**-places
     if percent > 0 and not text.strip("0."):
         return f"<{least:.{places}f} %"
-    if percent < 100 and text == _fixed(100, places):
+    if percent < 100 and text == f"{100:.{places}f}":
         return f">{100 - least:.{places}f} %"
     return f"{text} %"
 
 
-def share_text(share: float) -> str:
-    """Write a share of a whole, such as a coverage.
+def share_text(share: float | None) -> str:
+    """Write a share of a whole, such as a coverage. Where it is not known, that is a dash.
 
-    >>> share_text(0.0), share_text(0.000001), share_text(0.972), share_text(0.999999)
-    ('0.00 %', '<0.01 %', '97.20 %', '>99.99 %')
+    >>> share_text(0.000001), share_text(0.972), share_text(0.999999), share_text(None)
+    ('<0.01 %', '97.20 %', '>99.99 %', '–')
     """
     return value_text(share, column("coverage"))
 
@@ -136,17 +132,8 @@ def cell_text(row: Mapping[str, Any], name: str, result: str = "", *, unit: bool
     return f"{value_text(row[name], column(name, result), unit=unit)}{doubt}"
 
 
-def is_provenance(name: str) -> bool:
-    """Check whether a column says why another is null, or what a result was computed by.
-
-    >>> is_provenance("half_life_reason"), is_provenance("params_hash"), is_provenance("n")
-    (True, True, False)
-    """
-    return name.endswith(("_reason", "method", "params_hash", "window_start", "window_end"))
-
-
 def figures_of(names: Iterable[str], result: str) -> list[str]:
-    """Return the names that are figures of a result: no key and nothing that they rest on.
+    """Return the names that are figures of a result: not what they rest on, and no reason.
 
     >>> figures_of(["trajectory", "n", "half_life_s", "half_life_reason", "method"], "")
     ['half_life_s']
@@ -154,8 +141,8 @@ def figures_of(names: Iterable[str], result: str) -> list[str]:
     return [
         name
         for name in names
-        if name not in _RESTS_ON
-        and not is_provenance(name)
+        if name not in BASIS
+        and not name.endswith(("_reason", "method", "params_hash", "window_start", "window_end"))
         and (not result or column(name, result).type)
     ]
 

@@ -34,7 +34,7 @@ def test_boxes_are_the_quantiles_and_bands_those_of_the_mean_before_and_after_fe
     assert "net of mine" in title
     assert "SIMULATED market, seed-7" in title
     row = found.row(1, named=True)
-    words = f"after 5 min<br>n = {row['n']}<br>{row['taken_share']:.0%} still there"
+    words = f"after 5 min<br>n = {row['n']}<br>{100 * row['taken_share']:.2f} % still there"
     assert figure.layout.xaxis.ticktext[1] == words
 
 

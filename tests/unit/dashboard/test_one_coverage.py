@@ -83,7 +83,7 @@ def test_the_pages_show_the_coverage_that_the_command_prints(sparse, page):
     assert charts[1]["data"][0]["name"] == "held 87.50 %"
     asked = ["--store", str(store.path), "--start", start, "--end", end]
     done = CliRunner().invoke(app, ["spread", *asked])
-    assert "87.50%" in done.stdout
+    assert "87.50 %" in done.stdout
 
 
 def test_real_hours_have_one_coverage_for_all(real_data, tmp_path):

@@ -54,7 +54,7 @@ def test_a_missing_end_of_the_window_counts_as_not_covered(rail: Workspace) -> N
     twice = rail.spread(PAIR, WINDOW[0] - (WINDOW[1] - WINDOW[0]), WINDOW[1])
     share, half = (each.coverage()["coverage"].item() for each in (held, twice))
     assert half == pytest.approx(share / 2, abs=0.01)
-    assert f"coverage {half:.1%}" in repr(twice)
+    assert f"coverage {100 * half:.2f} %" in repr(twice)
 
 
 def test_figures_are_titled_and_bounded_by_the_series(rail: Workspace) -> None:

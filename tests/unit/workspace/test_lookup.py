@@ -67,7 +67,7 @@ def test_a_window_that_was_answered_and_had_no_row_is_an_empty_series(rail: Work
     early = (NOW - 29 * 86_400, NOW - 29 * 86_400 + 60)
     rail.sync(["events/splash"], *early)
     assert len(rail.events("splash", *early)) == 0
-    assert "answered 100.0%" in repr(rail.events("splash", *early))
+    assert "answered 100.00 %" in repr(rail.events("splash", *early))
 
 
 def test_a_spread_held_the_other_way_round_is_turned_and_named(rail: Workspace) -> None:
