@@ -13,6 +13,8 @@ from toolkit.assistant.answers import ToolAnswer
 from toolkit.reports.answering import SHOWN_ROWS
 from toolkit.reports.recipe import Part, PartResult
 from toolkit.reports.results import result_html
+from toolkit.show.html import table_html
+from toolkit.show.sheet import Sheet, markdown_of
 from toolkit.show.values import NULL, figures_of, heading_of, reason_words, value_text
 from toolkit.statistics import events, explain, funding, spread
 
@@ -37,11 +39,11 @@ def settlements() -> pl.DataFrame:
     return funding.summary(frame, 0, 115_200)
 
 
-def lives() -> pl.DataFrame:
-    """Survival of one short life."""
-    row = {"family": "spread", "t_open": 0, "duration_s": 30.0, "entry_s": 0.0, "observed": 1}
-    row |= {"kind": "closed", "known_until": 100, "window_start": 0, "window_end": 100}
-    return events.survival(pl.DataFrame([row]))
+def lives(observed: int = 1) -> pl.DataFrame:
+    """Survival of one short life, seen to end or not."""
+    row = {"family": "spread", "t_open": 0, "duration_s": 30.0, "entry_s": 0.0}
+    row |= {"observed": observed, "kind": "closed", "known_until": 100}
+    return events.survival(pl.DataFrame([row | {"window_start": 0, "window_end": 100}]))
 
 
 RESULTS = {made.__name__: made() for made in (few_minutes, settlements, lives)}
@@ -80,13 +82,23 @@ def test_a_report_an_answer_and_explain_have_the_same_words(name: str) -> None:
     assert nulls or name == "settlements"
 
 
-def test_a_table_of_a_report_has_the_headings_values_and_reasons_of_its_rows() -> None:
-    result = pl.concat([RESULTS["lives"]] * 2)
-    page, row, method = report_of(result), result.row(0, named=True), result["method"][0]
-    heads = [name for name in row if f">{heading_of(columns.column(name, method))}</th>" in page]
-    assert heads[0] == "family"
-    assert len(heads) > 5
-    assert all(f">{value_text(row[name], columns.column(name, method))}<" in page for name in heads)
+def test_a_table_has_the_same_words_in_a_report_and_in_markdown() -> None:
+    names = ["family", "n", "coverage", "median_life_s", "life_q90_s"]
+    result = pl.concat([lives(), lives(observed=0)])
+    rows, method = result.to_dicts(), result["method"][0]
+    page = unescape(table_html(rows, names, method))
+    lines = markdown_of(Sheet("Lives", "SIMULATED market", result, names), result)
+    for name in names:
+        one = columns.column(name, method)
+        assert f">{heading_of(one)}</th>" in page
+        assert f'data-head="{heading_of(one)}"><span>{value_text(rows[0][name], one)}<' in page
+        assert f" {heading_of(one)} " in lines
+        assert value_text(rows[0][name], one) in lines
+    assert rows[1]["median_life_s"] is None
+    assert f">{NULL} (a)<" in page
+    said = f"(a) {reason_words(rows[1], 'median_life_s')}"
+    assert f">{said}<" in page
+    assert f"\n{said}\n" in lines
 
 
 def test_each_declared_column_has_a_heading_and_a_text_for_any_value() -> None:

@@ -109,8 +109,8 @@ class ToolAnswer:
     def _document(self, shown: int) -> dict[str, Any]:
         frame = self.rows.head(shown)
         start, end = (None, None) if self.window is None else map(format_ts, self.window)
-        methods = self.rows["method"] if "method" in frame.columns else ()
-        method = str(methods[0]) if len(methods) else ""
+        known = "method" in frame.columns and self.rows.height
+        method = str(self.rows["method"][0]) if known else ""
         columns = [column(name, method) for name in frame.columns]
         found = [(row, _explained(row)) for row in frame.iter_rows(named=True)]
         rows = [_cells(row, columns, explained) for row, explained in found]

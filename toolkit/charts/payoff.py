@@ -86,14 +86,12 @@ def payoff_chart(
     if rows["n"].sum() == 0:
         return heading.empty("Of none of these events an entry and an exit are known.")
     priced = rows["net_n"].sum() > 0
-    known = (
-        f"{rows['n_events'][0]:,} events, of {share_text(rows['coverage'][0])} the outcome is known"
-    )
+    many, known = rows["n_events"][0], share_text(rows["coverage"][0])
     fees = f"net of {rows['fee_model'][0]}" if priced else "before fees"
     layout = heading.heading(
         "What spread events would have paid",
         measured_window(rows, timezone),
-        known,
+        f"{many:,} events, of {known} the outcome is known",
         f"{fees}; boxes: 5, 25, 50, 75 and 95 %",
     )
     shown = COLOURS[theme or "light"]
@@ -133,9 +131,7 @@ def _labels(rows: pl.DataFrame) -> list[str]:
             (
                 f"after {duration(row['delay_s'])}",
                 f"n = {row['n']:,}",
-                ""
-                if row["taken_share"] is None
-                else f"{share_text(row['taken_share'])} still there",
+                "" if (share := row["taken_share"]) is None else f"{share_text(share)} still there",
             )
         )
         for row in rows.iter_rows(named=True)

@@ -5,15 +5,16 @@ Rows are mappings of columns to values, of one result, as "spread.summary/5". ""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from toolkit.columns import column
 from toolkit.foreign import Html
-from toolkit.show.half_life import half_life_note
-from toolkit.show.values import NULL, cell_text, doubt_of, heading_of, null_text, reason_words
+from toolkit.show.half_life import NOT_BELIEVED
+from toolkit.show.sheet import Notes, cell_text
+from toolkit.show.values import doubt_of, heading_of, reason_words, value_text
 
-Row = Mapping[str, Any]
+Row = dict[str, Any]
 
 
 def figures_html(row: Row, names: Iterable[str], result: str = "") -> Html:
@@ -29,9 +30,10 @@ def figures_html(row: Row, names: Iterable[str], result: str = "") -> Html:
 
 def _figure(row: Row, name: str, result: str) -> Html:
     one, why = column(name, result), reason_words(row, name) if row[name] is None else ""
-    shown = Html('<dd class="reason">{}</dd>').format(why)
-    if not why:
-        shown = Html("<dd>{}</dd>").format(cell_text(row, name, result, unit=True))
+    doubt = f", {NOT_BELIEVED}" if doubt_of(row, name) else ""
+    shown = Html("<dd>{}</dd>").format(value_text(row[name], one, unit=True) + doubt)
+    if why:
+        shown = Html('<dd class="reason">{}</dd>').format(why)
     return Html("<div><dt>{}</dt>{}<small>{}</small></div>").format(
         one.heading, shown, one.meaning.replace("`", "")
     )
@@ -42,15 +44,24 @@ def table_html(rows: Sequence[Row], names: Sequence[str], result: str = "") -> H
 
     A column without any value is left out, and a line below says why.
     """
-    empty = [name for name in names if all(row[name] is None for row in rows)]
-    kept = [name for name in names if name not in empty]
-    texts = {name for name in kept if any(isinstance(row[name], str) for row in rows)}
+    columns = {name: column(name, result) for name in names}
+    empty = {name for name in names if all(row[name] is None for row in rows)}
+    kept, notes = [one for name, one in columns.items() if name not in empty], Notes()
+    texts = {one for one in kept if any(isinstance(row[one.name], str) for row in rows)}
     table = lines_html(
-        [("text" if n in texts else "number", heading_of(column(n, result))) for n in kept],
-        ([(cell_text(row, name, result),) for name in kept] for row in rows),
+        [("text" if one in texts else "number", heading_of(one)) for one in kept],
+        [[(cell_text(row, one, notes),) for one in kept] for row in rows],
     )
-    notes = [*_reasons(rows, kept), *_doubts(rows, kept), *_empty(rows[0], empty, result)]
-    return Html("{}{}{}").format(table, notes_html(notes), _meanings(kept, result))
+    left_out = {
+        columns[name].heading: reason_words(rows[0], name) for name in columns if name in empty
+    }
+    said = [f"No {heading}: {why}." for heading, why in left_out.items() if why]
+    meant = [(one.name, one.meaning.replace("`", "")) for one in kept if one.meaning]
+    words = Html("").join(Html("<p><code>{}</code>: {}</p>").format(*each) for each in meant)
+    folded = Html("<details><summary>What the columns mean</summary>{}</details>").format(words)
+    return Html("{}{}{}").format(
+        table, notes_html([*notes.lines, *said]), folded if words else words
+    )
 
 
 def lines_html(
@@ -80,28 +91,3 @@ def _cell(kind: str, head: str, text: str, below: str = "") -> Html:
 def notes_html(notes: Iterable[str]) -> Html:
     """Return notes, each a line of its own."""
     return Html("").join(Html('<p class="basis">{}</p>').format(note) for note in notes)
-
-
-def _reasons(rows: Sequence[Row], kept: Sequence[str]) -> list[str]:
-    nulls = ((row, name) for row in rows for name in kept if row[name] is None)
-    words = {reason_words(*each): None for each in nulls if null_text(*each) == NULL}
-    return [f"{NULL}: {'; '.join(filter(None, words))}."] if any(words) else []
-
-
-def _doubts(rows: Sequence[Row], kept: Sequence[str]) -> list[str]:
-    doubts = {half_life_note(row): None for row in rows for n in kept if doubt_of(row, n)}
-    return [f"{words[0].upper()}{words[1:]}." for words in doubts]
-
-
-def _empty(row: Row, names: Sequence[str], result: str) -> list[str]:
-    found = {column(name, result).heading: reason_words(row, name) for name in names}
-    return [f"No {heading}: {why}." for heading, why in found.items() if why]
-
-
-def _meanings(kept: Sequence[str], result: str) -> Html:
-    meanings = {name: column(name, result).meaning.replace("`", "") for name in kept}
-    words = Html("").join(
-        Html("<p><code>{}</code>: {}</p>").format(*each) for each in meanings.items() if each[1]
-    )
-    folded = Html("<details><summary>What the columns mean</summary>{}</details>")
-    return folded.format(words) if words else words

@@ -11,7 +11,7 @@ from toolkit.cards import duration
 from toolkit.columns import Column, column
 from toolkit.market import format_ts
 from toolkit.reasons import Reason
-from toolkit.show.half_life import NOT_BELIEVED, half_life_doubt
+from toolkit.show.half_life import half_life_doubt
 
 NULL = "–"
 
@@ -117,19 +117,6 @@ def basis_text(n: int | None, coverage: float | None, what: str = "coverage") ->
     parts = [] if n is None else [f"n = {n:,}"]
     parts += [] if coverage is None else [f"{what} {share_text(coverage)}"]
     return ", ".join(parts)
-
-
-def cell_text(row: Mapping[str, Any], name: str, result: str = "", *, unit: bool = False) -> str:
-    """Write a row's value, or what stands in the place of a null. One not believed says so.
-
-    >>> cell_text({"half_life_s": 60.0, "half_life_upper_s": None,
-    ...            "half_life_upper_reason": "no_reversion"}, "half_life_s")
-    '1 min, not believed'
-    """
-    if row[name] is None:
-        return null_text(row, name)
-    doubt = f", {NOT_BELIEVED}" if doubt_of(row, name) else ""
-    return f"{value_text(row[name], column(name, result), unit=unit)}{doubt}"
 
 
 def figures_of(names: Iterable[str], result: str) -> list[str]:
