@@ -17,6 +17,7 @@ from toolkit.show.html import table_html
 from toolkit.show.sheet import Sheet, markdown_of
 from toolkit.show.values import NULL, figures_of, heading_of, reason_words, value_text
 from toolkit.statistics import events, explain, funding, spread
+from toolkit.statistics.explanation import documented
 
 DECLARED = [each for _, each in columns._first().values()]
 EXTREMES = (0, -1, 1, 0.0, -1e-9, 1 - 1e-9, -95.0, 2**53, 1e300, math.inf, -math.inf, math.nan)
@@ -64,6 +65,8 @@ def test_a_report_an_answer_and_explain_have_the_same_words(name: str) -> None:
     answer = ToolAnswer(result, "SIMULATED market", True).document()
     figures, nulls = figures_of(row, method), 0
     assert len(figures) > 10
+    assert documented(method).prose[0].splitlines()[0].replace("``", "`") in text
+    assert ("(1970" if name == "settlements" else "[1970") in text
     for figure in figures:
         one, value, why = columns.column(figure, method), row[figure], reason_words(row, figure)
         shown = value_text(value, one, unit=True)

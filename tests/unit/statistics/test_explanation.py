@@ -11,8 +11,7 @@ import pytest
 import toolkit.statistics
 from toolkit.columns import column, columns_of
 from toolkit.errors import InputError
-from toolkit.statistics import explain, funding, prices, spread
-from toolkit.statistics.explanation import documented
+from toolkit.statistics import explain, spread
 
 MINUTES = pl.DataFrame(
     {
@@ -21,36 +20,6 @@ MINUTES = pl.DataFrame(
         "spread_bps": [float((7 * i) % 23) for i in range(200)],
     }
 )
-SETTLED = pl.DataFrame(
-    {
-        "trajectory": ["funding/A_B:X.futures:Y.futures"] * 4,
-        "ts": [28_800 * k for k in range(1, 5)],
-        "buy_rate": [0.0001] * 4,
-        "sell_rate": [0.0003] * 4,
-        "buy_interval_hours": [8.0] * 4,
-        "sell_interval_hours": [8.0] * 4,
-    }
-)
-
-
-def results() -> dict[str, pl.DataFrame]:
-    """One row of the statistics that most people ask for."""
-    price = MINUTES.select("trajectory", "ts", price=pl.col("spread_bps") + 100)
-    return {
-        "spread.summary": spread.summary(MINUTES, 0, 12_000, column="spread_bps"),
-        "spread.half_life": spread.half_life(MINUTES, 0, 12_000, column="spread_bps"),
-        "prices.summary": prices.summary(price, 0, 12_000),
-        "funding.summary": funding.summary(SETTLED, 0, 115_200),
-    }
-
-
-@pytest.mark.parametrize("name", results())
-def test_an_explanation_has_the_window_and_the_first_words_of_the_documentation(name: str) -> None:
-    row = results()[name]
-    text = explain(row)
-    page = documented(row["method"][0])
-    assert page.prose[0].splitlines()[0].replace("``", "`") in text
-    assert ("(1970" if name.startswith("funding") else "[1970") in text
 
 
 def test_every_method_that_a_result_may_name_is_explained() -> None:
