@@ -9,7 +9,7 @@ from typing import Annotated
 import polars as pl
 import typer
 
-from toolkit.cards import counted
+from toolkit.cards import counted, duration
 from toolkit.cli.fees import (
     NET_SPREAD_COLUMNS,
     CostOptions,
@@ -217,13 +217,14 @@ def _flags(family: Screened, named: _Names) -> tuple[str, ...]:
 
 
 def _heading(found: pl.DataFrame, family: Screened) -> str:
-    start, end = (format_ts(found[name][0]) for name in ("window_start", "window_end"))
+    window = Interval(found["window_start"][0], found["window_end"][0])
+    start, end, length = *map(format_ts, window), duration(window.length_s)
     if family is Screened.FUNDING:
         of = "received, and carry with prices," if "carry_bps" in found.columns else "only"
-        return f"Funding {of} over ({start}, {end}]"
+        return f"Funding {of} over ({start}, {end}], {length}"
     rates = family is Screened.SNAPSHOT_FUNDING
     of = "Funding rate in force, percent a year," if rates else "Spreads 1e4 ln(sell / buy)"
-    heading = f"{of} over [{start}, {end})"
+    heading = f"{of} over [{start}, {end}), {length}"
     if not family.kept:
         return heading
     first = found.row(0, named=True)

@@ -136,7 +136,7 @@ def test_a_screen_is_of_the_last_seven_days_and_says_so(both_ways, screened, mon
     monkeypatch.setattr(console, "_width", 250)
     assert {(row["window_start"], row["window_end"]) for row in screened.values()} == {(*WEEK,)}
     shown = CliRunner().invoke(app, ["screen", "--store", str(both_ways.path)])
-    assert "percentile, 7 d" in shown.output
+    assert "UTC), 7 d" in shown.output
     assert "not believed (a)" in shown.output
     held = screened[HELD]
     assert held["half_life_s"] is not None
