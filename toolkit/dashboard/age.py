@@ -76,4 +76,4 @@ def stream_ages(streams: pl.DataFrame, now: int, *, stands: bool = False) -> pl.
 def age_column(ages: pl.DataFrame) -> RowColumn:
     """Build the column of ages, of the columns of `stream_ages`."""
     limits = list(ages.select("late_s", "old_s", "stands").iter_rows())
-    return RowColumn("age", "age", ages["age_s"].to_list(), help=AGE_HELP, limits=limits)
+    return RowColumn("age_s", "age", ages["age_s"].to_list(), help=AGE_HELP, limits=limits)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from toolkit.cards import duration
 from toolkit.charts.theme import STATE_COLOURS
-from toolkit.dashboard.formatting import NULL
+from toolkit.columns import Column, column
 from toolkit.dashboard.screen import component, st
 from toolkit.foreign import Markdown, plain
+from toolkit.show.values import NULL, heading_of, value_text
 
 _ROWS = component("rows", "table", "ages")
 _ROW_PX = 27
@@ -24,17 +24,21 @@ Kind = Literal["text", "number", "bar", "line", "map", "age"]
 
 @dataclass(frozen=True, slots=True)
 class RowColumn:
-    """One column: its heading with the unit, and of each row the value that it sorts by.
+    """One column: the name of a declared one, and of each row the value that it sorts by.
 
-    Of a ``text`` a value is a String, of a ``number`` a number, of a ``bar`` percent from 0 to 100,
+    Heading, unit and decimals are those of `toolkit.columns`: the short heading, or the ``long``
+    one. ``of`` is what the heading names beside it: a zone of time, a window or a level.
+
+    Of a ``text`` a value is a String, of a ``number`` a number, of a ``bar`` a share or percent,
     of a ``line`` a list of numbers in equal steps of time, null where nothing is known, of a
     ``map`` a list of runs of equal cells of time: their number and the percent of each
     `LedgerState`, of an ``age`` seconds, which the browser counts on. None is a dash. ``limits``
     are the ages (s) at which one turns amber and red, nulls where none does. ``cells`` is when a
     map begins (s UTC) and how long a cell is (s). ``shown`` is what a cell shows in place of its
     value, or says of a map. ``titles`` is what pointing at it adds, such as why it is a dash. By
-    default it is the value of a ``text`` that shows something else. On a phone a column that is not
-    ``narrow`` is left out.
+    default it is the value of a ``text`` that shows something else. ``help`` is what pointing at
+    the heading says, by default what the column means. On a phone a column that is not ``narrow``
+    is left out.
     """
 
     name: str
@@ -47,14 +51,40 @@ class RowColumn:
     narrow: bool = True
     cells: tuple[int, int] | None = None
     limits: Sequence[tuple[int | None, int | None, bool]] | None = None
+    of: str = ""
+    long: bool = False
+
+    @property
+    def column(self) -> Column:
+        """What is declared of it."""
+        return column(self.name)
+
+    @property
+    def heading(self) -> str:
+        """The heading, with the unit and what it is ``of``.
+
+        >>> RowColumn("spread_std_log_bps", "number", []).heading
+        'std dev (bps)'
+        >>> RowColumn("last_percentile", "bar", [], of="7 d").heading
+        'percentile, 7 d (%)'
+        >>> RowColumn("opened_at", "text", [], of="Asia/Tokyo").heading
+        'opened at (Asia/Tokyo)'
+        """
+        one, short = self.column, not self.long
+        if not self.of:
+            return heading_of(one, short=short)
+        if one.unit == "UTC":
+            return f"{heading_of(one, short=short)} ({self.of})"
+        words = f"{one.short if short else one.heading}, {self.of}"
+        return heading_of(replace(one, heading=words, short=words), short=short)
 
     @property
     def texts(self) -> list[str]:
         """What each cell shows. Of a line it is what it says in words.
 
-        >>> RowColumn("bps", "number", [1234.5, None]).texts
-        ['1,234.5', '–']
-        >>> RowColumn("24 h", "line", [[1.0, None, 3.0]]).texts
+        >>> RowColumn("spread_mean_log_bps", "number", [1234.5, None]).texts
+        ['1,234.50', '–']
+        >>> RowColumn("recent", "line", [[1.0, None, 3.0]]).texts
         ['from 1.0 to 3.0, lowest 1.0, highest 3.0']
         """
         if self.shown is not None:
@@ -64,11 +94,14 @@ class RowColumn:
     def _text(self, value: Any) -> str:
         if self.kind == "line":
             return self._line_words([each for each in value or [] if each is not None])
-        if value is None:
-            return NULL
-        if self.kind == "age":
-            return duration(value)
-        return plain(value) if self.kind == "text" else f"{value:z,.{self.digits}f}"
+        if self.kind == "text":
+            return NULL if value is None else plain(value)
+        return self._number(value)
+
+    def _number(self, value: float | None) -> str:
+        if value is not None and not self.column.meaning:
+            return f"{value:z,.{self.digits}f}"
+        return value_text(value, self.column)
 
     def _sent(self) -> list[Any]:
         """Return the values as they go to the browser: to sort by, a little finer than shown."""
@@ -76,17 +109,15 @@ class RowColumn:
             return [_drawn(value or []) for value in self.values]
         if self.kind == "text":
             return [value and plain(value) for value in self.values]
-        if self.kind != "number" or self.shown is not None:
+        if self.kind not in ("number", "bar"):
             return list(self.values)
-        fine = self.digits + 2
-        return [value if value is None else round(value, fine) for value in self.values]
+        times = 100 if self.kind == "bar" and self.column.unit == "fraction" else 1
+        return [value if value is None else _rounded(times * value) for value in self.values]
 
     def _line_words(self, known: list[float]) -> str:
         if len(known) < 2:
             return "fewer than two values are held"
-        first, last, low, high = (
-            f"{each:z,.{self.digits}f}" for each in (known[0], known[-1], min(known), max(known))
-        )
+        first, last, low, high = map(self._number, (known[0], known[-1], min(known), max(known)))
         return f"from {first} to {last}, lowest {low}, highest {high}"
 
     @property
@@ -94,15 +125,24 @@ class RowColumn:
         """What the script gets."""
         right = _CLASSES.get(self.kind, "")
         return {
-            "name": self.name,
+            "name": self.heading,
             "kind": self.kind,
-            "help": self.help,
+            "help": self.help or self.column.meaning,
             "className": right if self.narrow else f"{right} narrow-out".strip(),
             "values": None if self.kind == "text" and self.shown is None else self._sent(),
             "shown": self.texts,
             "limits": self.limits,
             "titles": self.titles and [title and plain(title) for title in self.titles],
         } | ({"cells": self.cells, "states": _STATES} if self.kind == "map" else {})
+
+
+def _rounded(value: float) -> float:
+    """Round a number to seven digits, which tell it from others in the order.
+
+    >>> _rounded(1.23456789), _rounded(86_400)
+    (1.234568, 86400)
+    """
+    return value if isinstance(value, int) else float(f"{value:.7g}")
 
 
 def _drawn(line: Sequence[float | None]) -> list[float | None]:

@@ -49,7 +49,7 @@ def test_kinds_have_lives_with_the_time_by_which_half_are_over(page, tmp_path):
     shown = page(fill(tmp_path / "held.duckdb"), window="7 days")
     kinds = rows_of(shown, "kinds")
     assert kinds["events"] == ["2", "1", "1"]
-    assert kinds["open"] == ["1", "0", "0"]
+    assert kinds["still open"] == ["1", "0", "0"]
     assert kinds["half over after"][-1] == "5 h"
     assert "half, 95 %" not in kinds  # of one life nothing is known
     assert "What followed is measured on the prices of their legs" in shown.info[0].value

@@ -55,7 +55,7 @@ def test_the_table_of_the_settings_is_in_force_unless_another_is_chosen(page, he
     net = net_summary(rows, START, SERVED_AT, fees=own).row(0, named=True)
     assert row["cost (bps)"] == net["cost_bps"] == 1.5
     assert row["|spread| > cost (%)"] == pytest.approx(100 * net["net_share"])
-    assert row["net (bps)"] == round(net["net_mean_bps"], 4)
+    assert row["net (bps)"] == pytest.approx(net["net_mean_bps"], rel=1e-6)
     assert f"`mine` ({own.hash}), style taker" in shown.caption[0].help
     shown.get_by_key("style").set_value("prefunded").run()
     assert values_of(shown, "spreads")[0]["cost (bps)"] == 0.75

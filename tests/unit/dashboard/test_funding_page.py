@@ -101,7 +101,7 @@ def test_the_league_has_what_each_pair_kept_the_most_over_7_days_first(page, sto
         "1 d": ["6.0"],
         "7 d": ["42.0"],
         "sign": ["● steady"],
-        "flips": ["0"],
+        "sign flips": ["0"],
         "funding fall": ["0.0"],
         "7 days": ["from 21.9 to 21.9, lowest 21.9, highest 21.9"],
     }

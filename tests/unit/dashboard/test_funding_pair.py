@@ -89,7 +89,7 @@ def test_how_steady_a_pair_is_stands_below_with_its_legs_through_time(page, stor
 
 def test_what_holding_a_pair_kept_is_listed_by_the_time_held_gross_and_net(page, store):
     gross = rows_of(page(store, trajectory=PAIR.key, window="All"), "holdings")
-    assert gross["held"] == ["8 h", "1 d", "2 d", "3 d", "5 d", "7 d"]
+    assert gross["held (%)"] == ["8 h", "1 d", "2 d", "3 d", "5 d", "7 d"]
     assert "net median" not in gross
     shown = page(store, trajectory=PAIR.key, window="All", fees="example", style="maker")
     net = rows_of(shown, "holdings")
@@ -108,7 +108,9 @@ def test_times_held_without_a_range_of_the_mean_have_the_reason_below(page, stor
     shown = page(store, trajectory=PAIR.key, window="All")
     listed = rows_of(shown, "holdings")
     without = [
-        held for held, low in zip(listed["held"], listed["mean from"], strict=True) if low == NULL
+        held
+        for held, low in zip(listed["held (%)"], listed["mean from"], strict=True)
+        if low == NULL
     ]
     assert without
     assert (

@@ -191,7 +191,7 @@ def test_the_pages_have_the_answer_of_the_command(both_ways, screened, page):
     ):
         held, of_overview, of_spreads = screened[key], rows[legs], spreads[key]
         last, share = held["spread_last_log_bps"], held["last_percentile"]
-        assert of_overview["bps"] == f"{last:,.1f}"
+        assert of_overview["spread (bps)"] == f"{last:,.1f}"
         assert of_spreads["last (bps)"] == f"{last:,.2f}"
         assert of_overview["percentile, 7 d"] == of_spreads["percentile, 7 d"] == f"{share:.0f}"
         assert of_spreads["buy → sell"] == legs

@@ -6,24 +6,37 @@ from toolkit.dashboard.rows import RowColumn
 
 
 def test_a_number_that_is_not_known_is_a_dash_and_sorts_as_nothing():
-    data = RowColumn("bps", "number", [12.25, None], digits=2).data
+    data = RowColumn("spread_mean_log_bps", "number", [12.25, None]).data
+    assert data["name"] == "mean (bps)"
     assert data["shown"] == ["12.25", "–"]
     assert data["values"] == [12.25, None]
     assert data["className"] == "number"
 
 
 def test_a_number_is_sent_as_fine_as_it_is_told_from_others_in_the_order():
-    assert RowColumn("bps", "number", [1.23456, None]).data["values"] == [1.235, None]
-    lasted = RowColumn("lasted", "number", [1.23456], shown=["1 s"]).data
-    assert lasted["values"] == [1.23456]
+    sent = RowColumn("spread_mean_log_bps", "number", [1.23456789, None, 1.0]).data["values"]
+    assert sent == [1.234568, None, 1.0]
+
+
+def test_a_bar_of_a_share_is_as_long_as_its_percent():
+    data = RowColumn("coverage", "bar", [0.975, None]).data
+    assert data["values"] == [97.5, None]
+    assert data["shown"] == ["97.50 %", "–"]
+
+
+def test_what_a_heading_names_beside_the_column_is_in_brackets_and_its_meaning_in_the_help():
+    data = RowColumn("opened_at", "text", ["01-01 00:00"], of="Europe/Berlin").data
+    assert data["name"] == "opened at (Europe/Berlin)"
+    assert data["help"] == "when the event of the spread opened"
 
 
 def test_what_rounds_to_zero_has_no_sign():
     assert RowColumn("bps", "number", [-0.04, -0.06]).texts == ["0.0", "-0.1"]
+    assert RowColumn("noise_share", "number", [-1e-9]).texts == ["0.00 %"]
 
 
 def test_a_line_says_in_words_what_it_draws():
-    column = RowColumn("24 h", "line", [[None, 2.0, -1.0], [1.0], None], narrow=False)
+    column = RowColumn("recent", "line", [[None, 2.0, -1.0], [1.0], None], narrow=False)
     few = "fewer than two values are held"
     assert column.texts == ["from 2.0 to -1.0, lowest -1.0, highest 2.0", few, few]
     assert column.data["className"] == "narrow-out"
@@ -36,7 +49,7 @@ def test_texts_of_others_are_plain():
 
 
 def test_an_age_has_the_limits_from_which_the_browser_colours_it():
-    data = RowColumn("age", "age", [90, None], limits=[(300, 900), (None, None)]).data
+    data = RowColumn("age_s", "age", [90, None], limits=[(300, 900), (None, None)]).data
     assert data["shown"] == ["1 min 30 s", "–"]
     assert data["values"] == [90, None]
     assert data["limits"] == [(300, 900), (None, None)]

@@ -101,7 +101,7 @@ def test_the_python_of_the_page_gives_its_rows(page, held):
     exec(code.replace("rail.screen(", "found = rail.screen("), names)
     (row,) = rows(shown)
     screened = names["found"].row(0, named=True)
-    assert row["mean (bps)"] == round(screened["spread_mean_log_bps"], 4)
+    assert row["mean (bps)"] == pytest.approx(screened["spread_mean_log_bps"], rel=1e-6)
     assert row["cost (bps)"] == screened["cost_bps"]
 
 
