@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 _FILE = Path(__file__).with_name("columns.csv")
 _WIDTH = 96
 _SUFFIXES = {
+    "_pct_1h": "% per 1 h",
     "_pct_8h": "% per 8 h",
+    "_pct_24h": "% per 24 h",
     "_bps_h": "bps h",
     "_log_bps": "bps",
     "_bps": "bps",
@@ -46,6 +48,7 @@ _OF_THE_SPREAD = re.compile(r"spread_(\w+)_log_bps")
 _OF_UNITS = ("_log_bps", "_bps", "_pct")
 _PATH = re.compile(r"_(?:from_detection|to_detection|from_before)(?=_)")
 _FUNDING_ONLY = "funding_only_"
+_OF_HOURS = re.compile(r"(\w*apr\w*_pct)_(1|8|24)h")
 _Described = TypeVar("_Described", bound=Callable[..., object])
 _DESCRIBED: dict[Callable[..., object], str] = {}
 
@@ -163,7 +166,8 @@ def column(name: str, result: str = "") -> Column:
     """Return what is declared of a column in a result, or else in any.
 
     A figure of another column than the documented one is derived: ``buy_price_mean`` is the mean
-    of ``buy_price``. So is one of a path from the detection, and one of funding only. An
+    of ``buy_price``. So is one of a path from the detection, one of funding only, and a yearly
+    rate's in another unit. An
     undeclared name gets its words as heading and the unit that its end states.
 
     >>> column("half_life_s").unit, column("buy_price_mean", "spread.summary").heading
@@ -185,7 +189,7 @@ def _column(name: str, result: str) -> Column:
 
 
 def _derived(name: str, result: str, declared: Mapping[str, Column]) -> Column | None:
-    """Derive a path's figure, one of funding only, or one of another column."""
+    """Derive a path's figure, one of funding only, a yearly rate's, or one of another column."""
     if _PATH.search(name):
         plain = _column(_PATH.sub("", name), result)
         return _varied(plain, name, "{}, from detection", "{}, the event as start")
@@ -194,6 +198,10 @@ def _derived(name: str, result: str, declared: Mapping[str, Column]) -> Column |
         reason = f"{_FUNDING_ONLY}{plain.reason}" if plain.reason else ""
         varied = _varied(plain, name, "{}, funding only", "without prices: {}")
         return replace(varied, reason=reason)
+    if of_hours := _OF_HOURS.fullmatch(name):
+        yearly = _column(of_hours[1], result)
+        words = {of: getattr(yearly, of).replace("APR", "rate") for of in ("heading", "short")}
+        return replace(yearly, name=name, unit=_unit(name), decimals=None, **words)
     base = next((name.removesuffix(end) for end in _OF_UNITS if name.endswith(end)), name)
     of_the_spread = filter(None, map(_OF_THE_SPREAD.fullmatch, declared))
     fits = [each for each in of_the_spread if base.endswith(f"_{each[1]}")]

@@ -7,11 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+import polars as pl
+
 from toolkit.charts.theme import STATE_COLOURS
+from toolkit.charts.time_axis import clock_text
 from toolkit.columns import Column, column
 from toolkit.dashboard.screen import component, st
 from toolkit.foreign import Markdown, plain
-from toolkit.show.values import NULL, heading_of, value_text
+from toolkit.show.values import NULL, heading_of, reason_words, value_text
 
 _ROWS = component("rows", "table", "ages")
 _ROW_PX = 27
@@ -27,7 +30,8 @@ class RowColumn:
     """One column: the name of a declared one, and of each row the value that it sorts by.
 
     Heading, unit and decimals are those of `toolkit.columns`: the short heading, or the ``long``
-    one. ``of`` is what the heading names beside it: a zone of time, a window or a level.
+    one, of any ``result`` where none is named. ``of`` is what the heading names beside it: a zone
+    of time, a window or a level.
 
     Of a ``text`` a value is a String, of a ``number`` a number, of a ``bar`` a share or percent,
     of a ``line`` a list of numbers in equal steps of time, null where nothing is known, of a
@@ -53,11 +57,12 @@ class RowColumn:
     limits: Sequence[tuple[int | None, int | None, bool]] | None = None
     of: str = ""
     long: bool = False
+    result: str = ""
 
     @property
     def column(self) -> Column:
         """What is declared of it."""
-        return column(self.name)
+        return column(self.name, self.result)
 
     @property
     def heading(self) -> str:
@@ -136,6 +141,40 @@ class RowColumn:
         } | ({"cells": self.cells, "states": _STATES} if self.kind == "map" else {})
 
 
+def row_column(
+    frame: pl.DataFrame, name: str, *, kind: Kind | None = None, result: str = "", **options: Any
+) -> RowColumn:
+    """Build the column of a frame's: of its texts or numbers, each null with its reason.
+
+    >>> frame = pl.DataFrame({"half_life_s": [None], "half_life_reason": ["too_few"]})
+    >>> row_column(frame, "half_life_s").titles
+    ['too few observations for this statistic']
+    """
+    values = frame[name].to_list()
+    texts = frame.schema[name] == pl.String
+    if None in values and column(name, result).reason in frame.columns:
+        rows = frame.iter_rows(named=True)
+        why = [reason_words(row, name) if row[name] is None else None for row in rows]
+        options.setdefault("titles", why)
+    kind = kind or ("text" if texts else "number")
+    return RowColumn(name, kind, values, result=result, **options)
+
+
+def time_column(
+    frame: pl.DataFrame, name: str, timezone: str, *, year: bool = True, **options: Any
+) -> RowColumn:
+    """Build the column of a frame's times, in a zone's clock, with or without the ``year``.
+
+    >>> frame = pl.DataFrame({"ts": [60, None]}, schema={"ts": pl.Int64})
+    >>> time_column(frame, "ts", "UTC", year=False).texts
+    ['01-01 00:01', '–']
+    """
+    times = clock_text(frame[name], timezone).to_list()
+    if not year:
+        options["shown"] = [NULL if time is None else time[5:] for time in times]
+    return RowColumn(name, "text", times, of=timezone, **options)
+
+
 def _rounded(value: float) -> float:
     """Round a number to seven digits, which tell it from others in the order.
 
@@ -178,7 +217,8 @@ def show_rows(
     it was scrolled to and the row in focus outlast a new run of the page.
     """
     state = st.session_state
-    columns = [c for c in columns if c.kind == "text" or any(v is not None for v in c.values)]
+    known = [one for one in columns[1:] if any(value is not None for value in one.values)]
+    columns = [*columns[:1], *known]
 
     def keep() -> None:
         state[f"{key}_opened"] = state[key].opened

@@ -20,12 +20,15 @@ DECIMALS = {
     "bps": 2,
     "%": 2,
     "fraction": 2,
+    "% per 1 h": 5,
     "% per 8 h": 4,
+    "% per 24 h": 4,
     "bps h": 2,
     "h": 1,
     "days": 1,
     "per hour": 2,
     "per day": 2,
+    "MB": 1,
 }
 """The decimals of each unit. A number without a unit has four significant digits, a price five."""
 
