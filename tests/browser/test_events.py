@@ -38,7 +38,7 @@ def test_what_followed_the_largest_pump_of_the_day_is_two_clicks_away(
         heading(page, "Events")
         page.get_by_role("button", name=re.compile(r"^Open pump")).first.click()
         expect(page).to_have_url(re.compile("event="))
-        expect(page.get_by_text("30 min later (bps)")).to_be_visible()
+        expect(page.get_by_text("30 min later: return (bps)")).to_be_visible()
         expect(page.locator(".st-key-event_around .js-plotly-plot")).to_be_visible()
         assert page.evaluate("window.clicks") == 2
         leave(page)

@@ -8,10 +8,10 @@ from typing import Any
 
 import polars as pl
 
-from toolkit.cards import counted, duration, signed
+from toolkit.cards import counted
 from toolkit.charts import event_hours_chart, event_study_chart, league_chart, survival_chart
+from toolkit.columns import column
 from toolkit.dashboard.event_reading import MOVES
-from toolkit.dashboard.formatting import NULL
 from toolkit.dashboard.lifecycles import Filter
 from toolkit.dashboard.loads import Load, LoadPart, offer
 from toolkit.dashboard.reading import measure_following
@@ -19,6 +19,7 @@ from toolkit.dashboard.screen import st
 from toolkit.dashboard.shell import PageShell, draw_titled
 from toolkit.foreign import Markdown
 from toolkit.intervals import Interval
+from toolkit.show.values import figures_text, heading_of, reason_words, value_text
 from toolkit.statistics.events import league, rates_by_hour, survival_curve
 
 KeptAnswer = Callable[[str, Callable[[], pl.DataFrame]], pl.DataFrame]
@@ -130,27 +131,24 @@ def _step(shell: PageShell, known: tuple[str, ...]) -> int:
 
 def _show_horizon(row: Mapping[str, Any]) -> None:
     """Show what prices did until one time after the events."""
-    change, lower, upper = (row[f"return_median{end}_log_bps"] for end in ("", "_lower", "_upper"))
-    band = Markdown("too few for a band")
-    if lower is not None:
-        band = Markdown("95 %: {} to {}").format(signed(lower, 1), signed(upper, 1))
-    went, back = row["went_on_share"], row["retraced_median"]
+    later, one = value_text(row["horizon_s"], column("horizon_s")), column("return_median_log_bps")
+    bounds = [f"return_median_{end}_log_bps" for end in ("lower", "upper")]
+    band = figures_text(row, bounds)
+    if row[bounds[0]] is None:
+        band = reason_words(row, bounds[0])
     st.metric(
-        Markdown("{} later, median (bps)").format(duration(row["horizon_s"])),
-        Markdown.harmless(NULL if change is None else signed(change, 1)),
-        delta=band,
+        Markdown("{} later: {}").format(later, heading_of(one)),
+        Markdown.harmless(value_text(row[one.name], one)),
+        delta=Markdown.harmless(band),
         delta_color="off",
         delta_arrow="off",
         help=_FOLLOWED,
     )
-    shares = [
-        Markdown.harmless(NULL if share is None else f"{100 * share:.0f} %")
-        for share in (went, back)
-    ]
-    st.caption(Markdown("{} went on, {} given back, n = {:,}").format(*shares, row["n"]))
+    shares = figures_text(row, ("went_on_share", "retraced_median", "n"), "events.follow_through")
+    st.caption(Markdown.harmless(shares))
 
 
 _FOLLOWED = Markdown(
-    "In the event's direction, from the first price after its detection. Given back: the median "
+    "In the event's direction, from the first price after its detection. Retraced: the median "
     "share, 0 % at the furthest price since, 100 % where the move began 1 h before."
 )

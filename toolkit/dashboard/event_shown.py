@@ -7,15 +7,14 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from toolkit.cards import duration, signed
 from toolkit.charts import Figure, funding_chart, price_chart, spread_chart
 from toolkit.charts.subject import subject_of
 from toolkit.charts.theme import FAMILY_COLOURS
 from toolkit.charts.time_axis import clock_text
+from toolkit.columns import column
 from toolkit.dashboard.desk import held_symbols
 from toolkit.dashboard.event_reading import read_documents, read_text
 from toolkit.dashboard.event_rows import transition_columns
-from toolkit.dashboard.formatting import NULL
 from toolkit.dashboard.lifecycles import SEEN, around, lasted_text, pretty, size_bps, size_text
 from toolkit.dashboard.link import Choice
 from toolkit.dashboard.loads import LOGS, Load, LoadPart, load_button, offer
@@ -27,6 +26,7 @@ from toolkit.dashboard.shell import PageShell, draw
 from toolkit.foreign import Markdown, file_name, html, markdown
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Family, Trajectory
+from toolkit.show.values import NULL, figures_text, heading_of, value_text
 from toolkit.statistics.events import detections, event_lifecycles
 from toolkit.workspace.orientation import held_stream
 
@@ -117,11 +117,11 @@ def _show_head(shell: PageShell, event_id: str, shown: ShownEvent, alike: pl.Ser
     )
     opened = NULL if life["t_open"] is None else shell.moment(life["t_open"])
     bps = pl.DataFrame({"family": [life["family"]], "peak": [life["peak"]]}).select(size_bps())
-    words = Markdown("Opened **{}**, lasted **{}**, peak **{}** ({} bps), **{}**").format(
+    words = Markdown("Opened **{}**, lasted **{}**, peak **{}** ({}), **{}**").format(
         opened,
         lasted_text(life["duration_s"], life["kind"]),
         size_text(life["peak"], life["family"]),
-        NULL if bps.item() is None else signed(bps.item(), 1),
+        value_text(bps.item(), column("peak_bps", "tables"), unit=True),
         SEEN[life["kind"]],
     )
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
@@ -251,10 +251,12 @@ def _show_after(shell: PageShell, shown: ShownEvent) -> None:
     with st.container(horizontal=True, gap="medium"):
         for row in found.iter_rows(named=True):
             change, back = row["return_median_log_bps"], row["retraced_median"]
+            given_back = Markdown.harmless(figures_text({"retraced": back}, ["retraced"]))
+            later, one = value_text(row["horizon_s"], column("horizon_s")), column("return_log_bps")
             st.metric(
-                Markdown("{} later (bps)").format(duration(row["horizon_s"])),
-                Markdown.harmless(NULL if change is None else signed(change, 1)),
-                delta=None if back is None else Markdown("{:.0f} % given back").format(100 * back),
+                Markdown("{} later: {}").format(later, heading_of(one)),
+                Markdown.harmless(value_text(change, one)),
+                delta=None if back is None else given_back,
                 delta_color="off",
                 delta_arrow="off",
                 help=_AFTER,
@@ -262,7 +264,7 @@ def _show_after(shell: PageShell, shown: ShownEvent) -> None:
 
 
 _AFTER = Markdown(
-    "In the event's direction, from the first price after its detection. Given back: 0 % at the "
+    "In the event's direction, from the first price after its detection. Retraced: 0 % at the "
     "furthest price since, 100 % where the move began 1 h before."
 )
 

@@ -8,9 +8,8 @@ from typing import NamedTuple
 import polars as pl
 
 from toolkit.charts.time_axis import clock_text
-from toolkit.dashboard.formatting import NULL
-from toolkit.dashboard.lifecycles import SIZE_BPS, size_bps, size_text
-from toolkit.dashboard.rows import RowColumn
+from toolkit.dashboard.lifecycles import size_bps, size_text
+from toolkit.dashboard.rows import RowColumn, row_column, time_column
 from toolkit.foreign import Markdown
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily
@@ -123,26 +122,24 @@ def document_columns(
     >>> [column.texts[0] for column in document_columns(newest, lifecycles, "UTC")]
     ['spread.closed', '01-01 00:01:30', 'A_B', '–', '-345.9']
     """
-    times, peaks = clock_text(newest["ts"], timezone), _peaks(newest, lifecycles)
     return [
-        RowColumn("event", "text", newest["event_type"].to_list()),
-        RowColumn(
-            f"time ({timezone})",
-            "text",
-            times.to_list(),
-            shown=[time[5:] for time in times],
-        ),
-        RowColumn("symbol", "text", newest["symbol"].to_list()),
-        RowColumn("legs", "text", newest["legs"].cast(pl.String).fill_null(NULL).to_list()),
-        RowColumn(
-            "peak (bps)",
-            "number",
-            peaks.select(size_bps()).to_series().to_list(),
-            titles=[size_text(*row) for row in peaks.select("peak", "family").iter_rows()],
-            help=SIZE_BPS,
-            narrow=False,
-        ),
+        row_column(newest, "event_type"),
+        time_column(newest, "ts", timezone, year=False),
+        *(row_column(newest, name) for name in ("symbol", "legs")),
+        peak_column(_peaks(newest, lifecycles), narrow=False),
     ]
+
+
+def peak_column(events: pl.DataFrame, name: str = "peak_bps", *, narrow: bool = True) -> RowColumn:
+    """Build the column of the peaks of events in bps, each as sent where one points at it."""
+    return RowColumn(
+        name,
+        "number",
+        events.select(size_bps()).to_series().to_list(),
+        titles=[size_text(*row) for row in events.select("peak", "family").iter_rows()],
+        result="tables",
+        narrow=narrow,
+    )
 
 
 def _peaks(newest: pl.DataFrame, lifecycles: pl.DataFrame) -> pl.DataFrame:

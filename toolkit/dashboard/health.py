@@ -5,9 +5,8 @@ from __future__ import annotations
 import polars as pl
 
 from toolkit.cards import counted, duration
-from toolkit.charts.lines import share_text
+from toolkit.columns import column
 from toolkit.dashboard.following import TAKES_NO_ROWS, is_followed
-from toolkit.dashboard.formatting import NULL
 from toolkit.dashboard.health_gaps import behind, repair
 from toolkit.dashboard.health_measured import Health, measure_cost, measure_health
 from toolkit.dashboard.health_store import show_store
@@ -19,6 +18,7 @@ from toolkit.dashboard.screen import st
 from toolkit.dashboard.shell import PageShell, page
 from toolkit.foreign import Markdown, markdown
 from toolkit.market import EventLog, SnapshotLog, Stream
+from toolkit.show.values import heading_of, value_text
 from toolkit.store import never_asked
 
 _FRESH_S = 90
@@ -60,28 +60,21 @@ def _show_counts(shell: PageShell, health: Health) -> None:
     named = held.loads.filter(pl.col("plan").is_not_null()).head(1).to_dicts()
     left = named[0]["quota_left"] if named else None
     held_s, known_s = (sum(lines[name]) if lines.height else 0 for name in ("held_s", "known_s"))
-    whole = share_text(held_s / known_s) if known_s else NULL
+    of_file = Markdown("Format {}.").format(health.store_format)
+    asked = "Requests left in the plan's window when the service was last asked."
     figures = [
-        ("Held", whole, STATES),
-        ("Missing", counted(health.missing.height, "stretch", "stretches"), None),
-        ("Rows", f"{sum(by_kind.values()):,}", None),
-        ("Documents", f"{documents:,}", Markdown("Beside {:,} snapshots.").format(snapshots)),
-        (
-            "Quota left",
-            NULL if left is None else f"{left:,}",
-            Markdown("Requests left in the plan's window when the service was last asked.")
-            if named
-            else Markdown("The service has named none."),
-        ),
-        (
-            "Store",
-            f"{held.path.stat().st_size / 1e6:,.1f} MB",
-            Markdown("Format {}.").format(health.store_format),
-        ),
+        ("held", 100 * held_s / known_s if known_s else None, STATES),
+        ("missing", health.missing.height, None),
+        ("rows", sum(by_kind.values()), None),
+        ("documents", documents, Markdown("Beside {:,} snapshots.").format(snapshots)),
+        ("quota_left", left, Markdown(asked if named else "The service has named none.")),
+        ("store_mb", held.path.stat().st_size / 1e6, of_file),
     ]
     with st.container(horizontal=True, gap="medium", key="counts"):
-        for label, value, words in figures:
-            st.metric(Markdown.harmless(label), Markdown.harmless(value), help=words)
+        for name, value, words in figures:
+            one = column(name)
+            label, shown = heading_of(one, short=True), value_text(value, one)
+            st.metric(Markdown.harmless(label), Markdown.harmless(shown), help=words)
 
 
 def _show_repairs(shell: PageShell, health: Health) -> None:

@@ -16,14 +16,13 @@ from toolkit.dashboard.health_tables import (
     load_lines,
     retention_lines,
 )
-from toolkit.dashboard.rows import RowColumn, show_rows
+from toolkit.dashboard.rows import row_column, show_rows, time_column
 from toolkit.dashboard.screen import st
 from toolkit.dashboard.shell import PageShell
 from toolkit.foreign import LONGEST, Markdown, markdown
 from toolkit.store import profile_words, waiting_for
 
 _LOADS_SHOWN = 50
-_YEAR_S, _MANY_YEARS = 31_557_600, 10
 _FINDINGS_SHOWN = 12
 
 
@@ -54,29 +53,13 @@ def _show_retention(shell: PageShell, health: Health) -> None:
         ),
     )
     columns = [
-        RowColumn("kind", "text", lines["kind"].to_list()),
-        RowColumn("streams", "number", lines["streams"].to_list(), digits=0, narrow=False),
-        RowColumn("kept for", "text", [_long(s) for s in lines["retention_s"]]),
-        RowColumn(
-            f"not held from ({shell.timezone})",
-            "text",
-            shell.clock(lines["first_ts"]).to_list(),
-            narrow=False,
-        ),
-        RowColumn(
-            "lost in",
-            "number",
-            lines["lost_in_s"].to_list(),
-            shown=[_long(s) for s in lines["lost_in_s"]],
-        ),
+        row_column(lines, "kind"),
+        row_column(lines, "streams", narrow=False),
+        row_column(lines, "retention_s"),
+        time_column(lines, "not_held_from", shell.timezone, narrow=False),
+        row_column(lines, "lost_in_s"),
     ]
     show_rows(Markdown("Retention"), lines["kind"].to_list(), columns, "retention", opens=False)
-
-
-def _long(seconds: int) -> str:
-    """Format a length of time, one that nobody waits for in years."""
-    years = seconds // _YEAR_S
-    return f"{years} years" if years >= _MANY_YEARS else duration(seconds)
 
 
 def _show_findings(shell: PageShell) -> None:
@@ -120,18 +103,16 @@ def _show_loads(shell: PageShell, rows: pl.DataFrame) -> None:
         ).format(duration(RUNNING_S)),
     )
     shown = lines.head(_LOADS_SHOWN)
-    asked_at = loads.head(_LOADS_SHOWN)["base_url"].to_list()
+    several = shown["base_url"].n_unique() > 1
     columns = [
-        RowColumn(f"began ({shell.timezone})", "text", shell.clock(shown["started_at"]).to_list()),
-        RowColumn("took", "text", shown["took"].to_list()),
-        RowColumn("rows", "number", shown["rows"].to_list(), digits=0),
-        RowColumn("outcome", "text", shown["outcome"].to_list()),
-        RowColumn("quota left", "text", shown["quota left"].to_list(), narrow=False),
-        RowColumn("findings", "text", shown["findings"].to_list(), narrow=False),
+        time_column(shown, "started_at", shell.timezone),
+        *(row_column(shown, name) for name in ("took_s", "rows", "outcome")),
+        *(
+            row_column(shown, name, narrow=False)
+            for name in ("quota_left", "quota", "findings", *(["base_url"] if several else []))
+        ),
     ]
-    if len(set(asked_at)) > 1:
-        columns.append(RowColumn("asked at", "text", asked_at, narrow=False))
-    keys = [str(load) for load in shown["load"]]
+    keys = [str(load) for load in shown["load_id"]]
     show_rows(Markdown("Loads, newest first"), keys, columns, "loads", 8, opens=False)
     if words := profile_words(loads, rows, commands.rail("store", "remap", store=shell.held.path)):
         st.caption(Markdown("{}").format(markdown(words, LONGEST)))

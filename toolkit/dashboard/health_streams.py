@@ -6,19 +6,19 @@ from typing import Any
 
 import polars as pl
 
-from toolkit.cards import counted, duration
-from toolkit.charts.lines import share_text
+from toolkit.cards import counted
+from toolkit.columns import column
 from toolkit.dashboard.age import age_column, stream_ages
 from toolkit.dashboard.export import hand_over
-from toolkit.dashboard.formatting import NULL
 from toolkit.dashboard.health_map import CoverageMap
 from toolkit.dashboard.health_measured import Health
 from toolkit.dashboard.health_tables import STATE_COLUMNS
-from toolkit.dashboard.rows import RowColumn, show_rows
+from toolkit.dashboard.rows import RowColumn, row_column, show_rows
 from toolkit.dashboard.screen import st
 from toolkit.dashboard.shell import PageShell
 from toolkit.foreign import Markdown
 from toolkit.market import SnapshotTrajectory, Stream, Trajectory, format_ts
+from toolkit.show.values import value_text
 
 STATES = Markdown(
     "**held**: answered, with rows. **empty**: the service has no row there. **not yet known**: "
@@ -37,15 +37,15 @@ def show_streams(shell: PageShell, health: Health) -> None:
     columns = [
         RowColumn("stream", "text", [name for name, _ in legs]),
         RowColumn("legs", "text", [legs for _, legs in legs]),
-        RowColumn("kind", "text", lines["kind"].to_list(), narrow=False),
+        row_column(lines, "kind", narrow=False),
         *_map_column(shell, lines, health.map),
-        RowColumn("held %", "number", lines["held"].to_list(), digits=2),
+        row_column(lines, "held"),
         *_gap_columns(lines),
-        RowColumn("rows", "number", lines["rows"].to_list(), digits=0, narrow=False),
+        row_column(lines, "rows", narrow=False),
         age_column(lines),
     ]
     if lines["answer"].n_unique() > 1:
-        columns.append(RowColumn("answer", "text", lines["answer"].to_list(), narrow=False))
+        columns.append(row_column(lines, "answer", narrow=False))
     show_rows(
         Markdown("Streams, most missing first"),
         lines["stream"].to_list(),
@@ -107,10 +107,11 @@ def _map_column(
     ends = shell.clock(pl.Series([found.start, found.end]))
     return [
         RowColumn(
-            " to ".join(end.removesuffix(" 00:00") for end in ends),
+            "map",
             "map",
             [found.runs.get(key) for key in lines["stream"]],
             help=f"each cell is {found.step_words}",
+            of=" to ".join(end.removesuffix(" 00:00") for end in ends),
             shown=[_shares_words(row) for row in lines.iter_rows(named=True)],
             cells=(found.start, found.step_s),
         )
@@ -118,28 +119,20 @@ def _map_column(
 
 
 def _shares_words(row: dict[str, Any]) -> str:
-    known_s = row["known_s"]
+    known_s, share = row["known_s"], column("coverage")
     parts = [
-        f"{state.value} {share_text(row[column] / known_s)}"
-        for state, column in STATE_COLUMNS.items()
-        if known_s and row[column]
+        f"{state.value} {value_text(row[name] / known_s, share)}"
+        for state, name in STATE_COLUMNS.items()
+        if known_s and row[name]
     ]
     return ", ".join(parts) or "nothing is known to be due"
 
 
 def _gap_columns(lines: pl.DataFrame) -> list[RowColumn]:
     """Return the time that is missing, where any is, and the longest stretch that is not held."""
-    missing = RowColumn(
-        "missing",
-        "number",
-        [s or None for s in lines["missing_s"]],
-        help="time that was not loaded",
-        narrow=False,
-        shown=[duration(s) if s else NULL for s in lines["missing_s"]],
+    missing_s = pl.col("missing_s")
+    found = lines.with_columns(
+        pl.when(missing_s > 0).then(missing_s), longest_gap=pl.col("gap_end") - pl.col("gap_start")
     )
-    lengths = (lines["gap_end"] - lines["gap_start"]).to_list()
-    gaps = [
-        NULL if length is None else f"{duration(length)} {state}"
-        for length, state in zip(lengths, lines["gap_state"], strict=True)
-    ]
-    return [missing, RowColumn("longest gap", "number", lengths, shown=gaps, narrow=False)]
+    names = ("missing_s", "longest_gap", "gap_state")
+    return [row_column(found, name, narrow=False) for name in names]

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import polars as pl
 
-from toolkit.cards import duration
-from toolkit.dashboard.formatting import NULL
 from toolkit.tables import LedgerState
 from toolkit.wire.finding_words import explained
 
@@ -58,37 +55,35 @@ def coverage_lines(stretches: pl.DataFrame) -> pl.DataFrame:
 
 
 def load_lines(loads: pl.DataFrame, rows: pl.DataFrame, now: int) -> pl.DataFrame:
-    """Return the loads in words, in their order.
+    """Return the loads in words, in their order, with those of their columns that stay as they are.
 
-    Columns: load, started_at (s), took, rows, quota left, findings, outcome.
+    Columns beside those of ``loads``: took_s (null without an end), rows, findings and outcome.
     ``rows`` is `toolkit.store.Store.rows_by_load`, ``now`` the local clock (s). A load without an
     end is "running" where it began, or asked a question that was answered, in the last
     `RUNNING_S`. Else it is "silent": it was killed or waits for quota, and what it had committed is
     held.
     """
-    counts = dict(rows.select("load_id", "rows").iter_rows())
-    asked_at = dict(rows.select("load_id", "asked_at").iter_rows())
-    lines = []
-    for load in loads.iter_rows(named=True):
-        finished = load["finished_at"]
-        took_s = 0 if finished is None else finished - load["started_at"]
-        took = duration(took_s) if took_s > 0 else "under 1 s"
-        found = json.loads(load["finding"]) if load["finding"] else []
-        lines.append(
-            {
-                "load": load["load_id"],
-                "started_at": load["started_at"],
-                "took": NULL if finished is None else took,
-                "rows": counts.get(load["load_id"], 0),
-                "quota left": _left(load),
-                "findings": "; ".join(f"{f['kind']} ({f.get('times', 1)}×)" for f in found) or NULL,
-                "outcome": _outcome(load, asked_at.get(load["load_id"]), now),
-            }
+    found = [json.loads(finding) if finding else [] for finding in loads["finding"]]
+    words = ["; ".join(f"{f['kind']} ({f.get('times', 1)}×)" for f in each) for each in found]
+    active_at = pl.max_horizontal("started_at", "asked_at")
+    unended = pl.when(now - active_at < RUNNING_S).then(pl.lit("running"))
+    return (
+        loads.with_columns(findings=pl.Series(words, dtype=pl.String))
+        .join(
+            rows.select("load_id", "rows", "asked_at"),
+            on="load_id",
+            how="left",
+            maintain_order="left",
         )
-    words = ("took", "quota left", "findings", "outcome")
-    numbers = ("load", "started_at", "rows")
-    schema = dict.fromkeys(numbers, pl.Int64()) | dict.fromkeys(words, pl.String())
-    return pl.DataFrame(lines, schema_overrides=schema)
+        .with_columns(
+            pl.col("rows").fill_null(0),
+            took_s=pl.col("finished_at") - pl.col("started_at"),
+            findings=pl.when(pl.col("findings") != "").then("findings"),
+            outcome=pl.when(pl.col("finished_at").is_not_null())
+            .then(pl.lit("finished"))
+            .otherwise(unended.otherwise(pl.lit("silent"))),
+        )
+    )
 
 
 def found_lines(loads: pl.DataFrame) -> list[str]:
@@ -108,7 +103,7 @@ def retention_lines(lines: pl.DataFrame, missing: pl.DataFrame, now: int) -> pl.
 
     ``lines`` has kind, stream, retention_s and served_at (s), ``missing`` stream and start_ts (s)
     of what is missing, ``now`` is the service's clock (s). Rows: kind, streams, retention_s,
-    first_ts (s UTC) and lost_in_s, 0 where it is being lost, the soonest first. Streams whose
+    not_held_from (s UTC) and lost_in_s, 0 where it is being lost, the soonest first. Streams whose
     archive forgets nothing have none.
 
     >>> lines = pl.DataFrame({"kind": ["events"] * 2, "stream": ["events/splash", "events/spread"],
@@ -119,28 +114,14 @@ def retention_lines(lines: pl.DataFrame, missing: pl.DataFrame, now: int) -> pl.
     """
     first = missing.group_by("stream").agg(missing_ts=pl.col("start_ts").min())
     known = lines.drop_nulls(["retention_s", "served_at"]).join(first, on="stream", how="left")
-    leaves_s = pl.col("first_ts") + pl.col("retention_s") - now
+    leaves_s = pl.col("not_held_from") + pl.col("retention_s") - now
     return (
-        known.with_columns(first_ts=pl.min_horizontal("served_at", "missing_ts"))
+        known.with_columns(not_held_from=pl.min_horizontal("served_at", "missing_ts"))
         .with_columns(lost_in_s=leaves_s.clip(lower_bound=0))
         .sort("lost_in_s", "stream")
         .group_by("kind", maintain_order=True)
         .agg(
             pl.len().cast(pl.Int64).alias("streams"),
-            pl.col("retention_s", "first_ts", "lost_in_s").first(),
+            pl.col("retention_s", "not_held_from", "lost_in_s").first(),
         )
     )
-
-
-def _outcome(load: dict[str, Any], asked_at: int | None, now: int) -> str:
-    if load["finished_at"] is not None:
-        return "finished"
-    active_at = max(load["started_at"], asked_at or 0)
-    return "running" if now - active_at < RUNNING_S else "silent"
-
-
-def _left(load: dict[str, Any]) -> str:
-    if load["quota_left"] is None:
-        return NULL
-    quota = "" if load["quota"] is None else f" of {load['quota']:,}"
-    return f"{load['quota_left']:,}{quota}"

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import msgspec
 import polars as pl
 
-from toolkit.cards import duration
+from toolkit.columns import column
 from toolkit.dashboard.export import literal
-from toolkit.dashboard.formatting import NULL
 from toolkit.errors import InputError
 from toolkit.market import EventFamily, Family, Leg, Symbol, Trajectory
+from toolkit.show.values import value_text
 from toolkit.statistics.events import STILL_OPEN
 
 STATES = {"any": None, "open": True, "over": False}
@@ -29,7 +29,7 @@ SEEN = {
 }
 """What was seen of an event, by the kind of its lifecycle."""
 
-_UNITS = {EventFamily.FUNDING: "% per 8 h"}
+_LASTED = column("duration_s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,16 +130,13 @@ def _some(names: Sequence[str]) -> str:
 
 
 def size_text(size: float | None, family: str) -> str:
-    """Format a size with its unit.
+    """Write a size as the service sends it of a family, with its unit.
 
     >>> size_text(1.23456, "spread"), size_text(-0.1, "funding"), size_text(None, "splash")
-    ('+1.235 %', '-0.1 % per 8 h', '–')
+    ('1.235 %', '-0.1000 % per 8 h', '–')
     """
-    return NULL if size is None else f"{size:+,.4g} {_UNITS.get(EventFamily(family), '%')}"
-
-
-SIZE_BPS = "10,000 ln(1 + size / 100 %), of funding per 8 h"
-"""What `size_bps` is, for a heading."""
+    name = "differential_pct_8h" if family == EventFamily.FUNDING else "magnitude_pct"
+    return value_text(size, column(name), unit=size is not None)
 
 
 def size_bps() -> pl.Expr:
@@ -158,15 +155,13 @@ def size_bps() -> pl.Expr:
 
 
 def lasted_text(duration_s: float | None, kind: str) -> str:
-    """Format how long an event lasted, as far as it was seen.
+    """Write how long an event lasted, as far as it was seen.
 
     >>> lasted_text(90.0, "closed"), lasted_text(90.0, "open"), lasted_text(None, "orphan_close")
     ('1 min 30 s', 'at least 1 min 30 s', '–')
     """
-    if duration_s is None:
-        return NULL
     least = {"open": "at least ", "reopened": "at most "}.get(kind, "")
-    return least + duration(duration_s)
+    return f"{least if duration_s is not None else ''}{value_text(duration_s, _LASTED)}"
 
 
 def pretty(document: str) -> str:

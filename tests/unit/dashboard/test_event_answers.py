@@ -50,8 +50,8 @@ def test_kinds_have_lives_with_the_time_by_which_half_are_over(page, tmp_path):
     kinds = rows_of(shown, "kinds")
     assert kinds["events"] == ["2", "1", "1"]
     assert kinds["still open"] == ["1", "0", "0"]
-    assert kinds["half over after"][-1] == "5 h"
-    assert "half, 95 %" not in kinds  # of one life nothing is known
+    assert kinds["median lifetime"][-1] == "5 h"
+    assert "lifetime lower" not in kinds  # of one life nothing is known
     assert "What followed is measured on the prices of their legs" in shown.info[0].value
     (button,) = [each for each in shown.button if "with most pumps and dumps" in each.label]
     assert "BTC_USDT:AURORA.spot" in button.key
@@ -61,8 +61,9 @@ def test_rates_are_over_the_time_in_which_the_log_is_held(page, tmp_path):
     shown = page(fill(tmp_path / "held.duckdb"), window="7 days")
     kinds = rows_of(shown, "kinds")
     lower, upper = chi2.ppf([0.025, 0.975], [4, 6]) / 2 / 7
-    assert (kinds["a day"][0], kinds["a day, 95 %"][0]) == ("0.3", f"{lower:.1f} to {upper:.1f}")
-    assert kinds["log held (%)"] == ["100.0"] * 3
+    names = ("events per day", "per day lower", "per day upper")
+    assert [kinds[name][0] for name in names] == ["0.29", f"{lower:.2f}", f"{upper:.2f}"]
+    assert kinds["coverage"] == ["100.00 %"] * 3
     measured(shown, "How long they live")
     assert subtitle(shown, "How long events last")[0] == "spread events, all symbols"
     measured(shown, "How often by symbol")
@@ -89,7 +90,7 @@ def test_what_is_measured_is_chosen_and_kept(page, tmp_path):
 
 def test_events_of_one_state_have_no_rates_and_lives(page, tmp_path):
     shown = page(fill(tmp_path / "held.duckdb"), state="over")
-    assert "a day" not in rows_of(shown, "kinds")
+    assert "events per day" not in rows_of(shown, "kinds")
     assert len(figures(shown)) == 1
     assert "How often and how long is shown of events in any state." in texts(shown.caption)
 
@@ -98,9 +99,9 @@ def test_after_pumps_the_path_from_the_next_price_and_what_was_given_back_are_sh
     shown = page(with_prices(fill(tmp_path / "held.duckdb")))
     assert "**Before and after the events**" in texts(shown.markdown)
     later = {metric.label: metric for metric in shown.metric}
-    assert later["5 min later, median (bps)"].value == "0.0"
-    assert later["30 min later, median (bps)"].value == "-465.2"
-    assert "0 % went on, 49 % given back, n = 1" in texts(shown.caption)
+    assert later["5 min later: median return (bps)"].value == "0.00"
+    assert later["30 min later: median return (bps)"].value == "-465.20"
+    assert "went on 0.00 %, median retraced 48.81 %, with price 1" in texts(shown.caption)
 
 
 def test_one_pump_has_its_price_and_what_followed(page, tmp_path):
@@ -108,8 +109,8 @@ def test_one_pump_has_its_price_and_what_followed(page, tmp_path):
     around = figures(shown)[0]
     assert around["layout"]["shapes"][0]["x0"] == "2023-03-19 06:00"
     later = {metric.label: metric for metric in shown.metric}
-    assert later["30 min later (bps)"].value == "-465.2"
-    assert later["30 min later (bps)"].delta == "49 % given back"
+    assert later["30 min later: return (bps)"].value == "-465.20"
+    assert later["30 min later: return (bps)"].delta == "retraced 48.81 %"
 
 
 def test_a_filter_without_pumps_has_no_section_of_them(page, tmp_path):

@@ -141,8 +141,8 @@ def test_a_row_a_kind_has_rates_lives_and_the_largest(page, store):
     kinds = rows_of(page(store), "kinds")
     assert kinds["kind"] == ["spread", "pump", "funding"]
     assert kinds["events"] == ["2", "1", "1"]
-    assert kinds["a day"] == ["2.0", "1.0", "0.0"]
-    assert kinds["half over after"] == ["2 h", "1 h", "–"]
+    assert kinds["events per day"] == ["2.00", "1.00", "0.00"]
+    assert kinds["median lifetime"] == ["2 h", "1 h", "–"]
     assert kinds["largest (bps)"] == ["246.9", "392.2", "20.0"]
     assert kinds["its symbol"] == ["BTC_USDT"] * 3
 
@@ -151,27 +151,27 @@ def test_events_are_listed_newest_first_with_size_and_how_long_they_lasted(page,
     rows = listed(page(store))
     assert [row["symbol"] for row in rows] == ["BTC_USDT", "ETH_USDT", "BTC_USDT", "BTC_USDT"]
     assert rows[2] == {
-        "event": "spread",
-        "opened (UTC)": "03-19 01:00",
+        "kind": "spread",
+        "opened at (UTC)": "03-19 01:00",
         "symbol": "BTC_USDT",
         "legs": "AURORA.spot → BOREAS.futures",
         "peak (bps)": "246.9",
-        "lasted": "2 h",
+        "duration": "2 h",
         "seen": "closed",
     }
-    assert rows[0]["event"] == "pump"
-    assert rows[1]["lasted"] == "at least 19 h"
-    assert (rows[3]["peak (bps)"], rows[3]["lasted"]) == ("20.0", "5 h")
+    assert rows[0]["kind"] == "pump"
+    assert rows[1]["duration"] == "at least 19 h"
+    assert (rows[3]["peak (bps)"], rows[3]["duration"]) == ("20.0", "5 h")
 
 
 def test_an_event_that_opened_before_the_window_is_seen_to_open(page, store):
-    assert listed(page(store))[-1]["opened (UTC)"] == "03-18 23:00"
+    assert listed(page(store))[-1]["opened at (UTC)"] == "03-18 23:00"
 
 
 def test_a_brushed_stretch_is_listed_measured_and_kept_in_the_link(page, store):
     zoom = "2023-03-19T00:30:00Z/2023-03-19T04:30:00Z"
     shown = page(store, zoom=zoom)
-    assert [row["event"] for row in listed(shown)] == ["spread", "funding"]
+    assert [row["kind"] for row in listed(shown)] == ["spread", "funding"]
     assert rows_of(shown, "kinds")["kind"] == ["spread", "funding"]
     timeline = figures(shown)[0]
     assert timeline["layout"]["xaxis"]["range"] == ["2023-03-19 00:30", "2023-03-19 04:30"]
@@ -257,13 +257,13 @@ def test_a_link_opens_one_event_with_its_transitions(page, store):
     (head,) = [text for text in texts(shown.markdown) if "spread.opened" in text]
     assert "`BTC_USDT` `AURORA.spot → BOREAS.futures`" in head
     words = (
-        "Opened **2023-03-19 01:00 UTC**, lasted **2 h**, peak **+2.5 %** (+246.9 bps), **closed**"
+        "Opened **2023-03-19 01:00 UTC**, lasted **2 h**, peak **2.500 %** (246.9 bps), **closed**"
     )
     assert words in head
     transitions = rows_of(shown, "transitions")
-    assert transitions["transition"] == ["spread.opened", "spread.updated", "spread.closed"]
+    assert transitions["type"] == ["spread.opened", "spread.updated", "spread.closed"]
     assert transitions["time (UTC)"][0] == "2023-03-19 01:00:00.250"
-    assert transitions["largest so far"] == ["+1.5 %", "+2.5 %", "+2.5 %"]
+    assert transitions["peak so far (%)"] == ["1.500", "2.500", "2.500"]
     assert transitions["close reason"][-1] == "converged"
 
 
@@ -352,7 +352,7 @@ def test_documents_without_an_id_of_their_event_are_told_apart_by_their_legs(pag
     ]
     shown = page(fill(tmp_path / "held.duckdb", hashed), event="sha256:bb")
     assert sorted(row["seen"] for row in listed(shown)) == ["closed", "still open"]
-    assert rows_of(shown, "transitions")["transition"] == ["spread.opened", "spread.closed"]
+    assert rows_of(shown, "transitions")["type"] == ["spread.opened", "spread.closed"]
 
 
 def test_documents_that_do_not_say_what_became_of_their_event_are_counted(page, tmp_path):
@@ -387,7 +387,7 @@ def test_no_documents_no_logs_and_no_store_each_say_what_to_do(page, tmp_path):
 
 def test_times_are_in_the_links_zone(page, store):
     shown = page(store, timezone="Asia/Tokyo", clock="Asia/Tokyo", event="s1")
-    assert listed(shown)[2]["opened (Asia/Tokyo)"] == "03-19 10:00"
+    assert listed(shown)[2]["opened at (Asia/Tokyo)"] == "03-19 10:00"
     assert any("2023-03-19 10:00 Asia/Tokyo" in text for text in texts(shown.markdown))
 
 

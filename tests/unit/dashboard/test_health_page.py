@@ -36,11 +36,11 @@ def words(shown):
 
 def test_rows_documents_and_size_are_counted(page, full):
     found = metrics(page(full.path, "health"))
-    assert found["Rows"] == "1,086"
-    assert found["Documents"] == "4"
-    assert found["Store"].endswith(" MB")
-    assert (found["Held"], found["Missing"]) == ("94.71 %", "0 stretches")
-    assert found["Quota left"] == "–"
+    assert found["rows"] == "1,086"
+    assert found["documents"] == "4"
+    assert float(found["store (MB)"]) > 0
+    assert (found["held (%)"], found["missing"]) == ("94.71", "0")
+    assert found["quota left"] == "–"
 
 
 def test_every_stream_has_its_line_snapshots_without_coverage(page, full):
@@ -48,11 +48,11 @@ def test_every_stream_has_its_line_snapshots_without_coverage(page, full):
     kinds = ["spread", "price", "events", "events"]
     kept = ["snapshot-funding"] * 2 + ["snapshot-spread"] * 4  # of one poll: no coverage is known
     assert [line["kind"] for line in lines] == [*kinds, *kept, "snapshot", "snapshot"]
-    assert [line["held %"] for line in lines[4:]] == [None] * 8
-    held = [line["held %"] for line in lines[:4]]
+    assert [line["held (%)"] for line in lines[4:]] == [None] * 8
+    held = [line["held (%)"] for line in lines[:4]]
     assert held == pytest.approx([89.67, 89.67, 99.75, 99.75], abs=0.01)
     table = rows_of(page(full.path, "health"), "streams")
-    assert table["longest gap"][0] == "1 h empty"
+    assert (table["longest gap"][0], table["gap state"][0]) == ("1 h", "empty")
     assert table["legs"][0] == "COINBASE.spot → KRAKEN.spot"
     assert table["stream"][2] == "events/splash"
 
@@ -69,12 +69,12 @@ def test_the_map_has_the_states_of_each_cell_of_time_and_says_them(page, full):
         for each in json.loads(part.proto.json).get("columns", [])
         if each["kind"] == "map"
     ]
-    assert column["name"] == "2023-03-10 to 2023-03-10 10:00"
+    assert column["name"] == "coverage map, 2023-03-10 to 2023-03-10 10:00"
     assert column["cells"] == [SERVED_AT - 36_000, 3_600]
     cells = [run[1:] for run in column["values"][1] for _ in range(run[0])]
     assert cells[3] == [33, 67, 0, 0, 0, 0]  # the hole is from 03:20 to 04:20
     assert cells[4] == [67, 33, 0, 0, 0, 0]
-    assert column["shown"][1].startswith("held 89.67 %, empty 10 %, not yet known")
+    assert column["shown"][1].startswith("held 89.67 %, empty 10.00 %, not yet known")
 
 
 def test_a_stream_opens_from_its_line(page, full):
@@ -108,7 +108,7 @@ def test_what_is_lost_at_the_source_is_named_with_its_reason_and_asked_for_again
     assert "1 stretch of 1 stream, 2 h of data" in words(shown)
     assert shown.button(key="lost_0").label.startswith("Ask again · about ")
     assert "Nothing else that was asked for is missing" in words(shown)
-    assert "lost at the source" in rows_of(shown, "streams")["longest gap"][0]
+    assert rows_of(shown, "streams")["gap state"][0] == "lost at the source"
 
 
 def test_a_stretch_that_is_missing_is_repaired_by_a_button_that_says_its_cost(page, tmp_path):
@@ -231,8 +231,8 @@ def test_rows_of_several_wire_profiles_are_said_below_the_loads(page, full):
 def test_the_quota_left_is_that_of_the_last_answer(page, make_store):
     store = make_store(Source("live", "rail"), Allowance("builder", 600, 60, 594))
     shown = page(store.path, "health")
-    assert metrics(shown)["Quota left"] == "594"
-    assert rows_of(shown, "loads")["quota left"] == ["594 of 600"]
+    assert metrics(shown)["quota left"] == "594"
+    assert [rows_of(shown, "loads")[name] for name in ("quota left", "quota")] == [["594"], ["600"]]
     assert "plan `builder`" in words(shown)
 
 

@@ -59,9 +59,9 @@ def test_the_page_of_a_trajectory_shows_one(page, polled, key: str, n: int) -> N
 def test_data_health_lists_them_with_what_was_polled(page, polled) -> None:
     lines = cells_of(page(polled.path, "health"), "streams")
     for key in (PAIR, LEG):
-        assert float(lines[key]["held %"]) == pytest.approx(100 - 100 * 60 / 601, abs=0.005)
+        assert float(lines[key]["held (%)"]) == pytest.approx(100 - 100 * 60 / 601, abs=0.005)
         assert any("unrecoverable 9.98 %" in cell for cell in lines[key].values())
-        assert lines[key]["longest gap"] == "1 min unrecoverable"
+        assert (lines[key]["longest gap"], lines[key]["gap state"]) == ("1 min", "unrecoverable")
 
 
 def test_the_page_of_funding_lists_legs_of_which_no_pair_is_held_and_opens_one(

@@ -122,7 +122,7 @@ def test_the_command_counts_the_same_events(store, lifecycles):
 def test_the_events_page_lists_and_draws_the_same_events(page_alone, store, lifecycles):
     shown = page_alone("events", store.path)
     table = rows_of(shown, "events")
-    families = [MOVES.get(move, move) for move in table["event"]]
+    families = [MOVES.get(move, move) for move in table["kind"]]
     assert Counter(zip(families, table["seen"], strict=True)) == Counter(
         {(family, SEEN[kind]): n for (family, kind), n in KINDS.items()}
     )

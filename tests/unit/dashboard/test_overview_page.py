@@ -144,7 +144,7 @@ def test_rates_apart_have_units(shown):
 
 def test_the_newest_events_come_first_and_open_the_events_page(shown):
     table = rows_of(shown, "newest")
-    assert table["event"] == ["splash.pump", "spread.opened", "spread.closed"]
+    assert table["type"] == ["splash.pump", "spread.opened", "spread.closed"]
     assert table["time (UTC)"][0] == "03-10 09:55"
     assert table["legs"][:2] == ["COINBASE.spot", "COINBASE.spot → KRAKEN.spot"]
     assert table["peak (bps)"] == ["319.8", "246.9", "148.9"]

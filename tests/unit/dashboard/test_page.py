@@ -273,7 +273,7 @@ def test_events_of_the_legs_are_listed_newest_first_and_each_opens_its_page(page
     shown = page(full.path, trajectory=PAIR)
     assert "Spread events of these legs, newest first: 2." in texts(shown.caption)
     assert cells_of(shown, "legs_events")["closed-one"] == {
-        "event": "spread.closed",
+        "type": "spread.closed",
         "time (UTC)": "03-10 08:40",
         "legs": "COINBASE.spot → KRAKEN.spot",
         "peak (bps)": "148.9",

@@ -115,9 +115,9 @@ def test_the_events_page_times_an_open_event_to_its_log_s_last_answer(
     shown = page_alone("events", store.path)
     columns = rows_of(shown, "events")
     lines = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    assert {line["lasted"] for line in lines if line["seen"] == "closed"} <= {duration(LASTS_S)}
+    assert {line["duration"] for line in lines if line["seen"] == "closed"} <= {duration(LASTS_S)}
     still = {
-        {"pump": "splash", "dump": "splash"}.get(line["event"], line["event"]): line["lasted"]
+        {"pump": "splash", "dump": "splash"}.get(line["kind"], line["kind"]): line["duration"]
         for line in lines
         if line["seen"] == "still open"
     }
@@ -145,7 +145,7 @@ def test_data_health_s_shares_and_ages_are_those_of_each_stream(asked, page_alon
         states = {part.rsplit(" ", 2)[0] for part in words.split(", ")}
         assert states <= {"held", "not yet known"}
         if stream in LOGS:
-            not_yet = 100 - float(lines[stream]["held %"])
+            not_yet = 100 - float(lines[stream]["held (%)"])
             rounded_s = 0.0051 * at / 100  # the page shows two decimals
             assert not_yet * at / 100 == pytest.approx(min(at, 60), abs=rounded_s)
     (words,) = [each.help for each in shown.caption if "most missing first" in each.value]

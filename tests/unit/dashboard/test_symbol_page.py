@@ -28,7 +28,7 @@ def test_prices_spreads_and_events_of_the_symbol_are_shown(page, full):
     (line,) = values_of(shown, "symbol_spreads")
     assert (line["buy"], line["sell"]) == ("COINBASE.spot", "KRAKEN.spot")
     assert line["last (bps)"] == pytest.approx(4.0, abs=0.01)
-    assert rows_of(shown, "symbol_events")["event"] == ["pump", "spread", "spread"]
+    assert rows_of(shown, "symbol_events")["kind"] == ["pump", "spread", "spread"]
 
 
 def test_the_choices_are_in_the_link_and_a_window_is_relative(page, full):
@@ -43,7 +43,7 @@ def test_the_choices_are_in_the_link_and_a_window_is_relative(page, full):
 def test_a_zoom_is_what_is_listed_and_measured(page, full):
     zoom = "2023-03-10T08:00:00Z/2023-03-10T09:00:00Z"
     shown = page(full.path, "symbol", zoom=zoom)
-    assert rows_of(shown, "symbol_events")["event"] == ["spread"]
+    assert rows_of(shown, "symbol_events")["kind"] == ["spread"]
     assert figures(shown)[0]["layout"]["xaxis"]["range"] == ["2023-03-10 08:00", "2023-03-10 09:00"]
     shown.get_by_key("symbol_zoom_out").click().run()
     assert "zoom" not in shown.query_params
