@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import polars as pl
 
 from toolkit.alerts.channels import read_channels
-from toolkit.cards import duration
+from toolkit.columns import column
 from toolkit.dashboard.alert_form import choose_rule, follow_link, show_form
 from toolkit.dashboard.alert_news import SHOWN, read_changes
 from toolkit.dashboard.export import hand_over, literal
 from toolkit.dashboard.following import follow_button, is_followed
-from toolkit.dashboard.formatting import NULL
 from toolkit.dashboard.navigation import go_to
-from toolkit.dashboard.rows import RowColumn, opened_key, show_rows
+from toolkit.dashboard.rows import RowColumn, opened_key, row_column, show_rows, time_column
 from toolkit.dashboard.screen import st
 from toolkit.dashboard.shell import PageShell, page
 from toolkit.errors import RailError
 from toolkit.foreign import Markdown, markdown
 from toolkit.market import Stream
+from toolkit.show.values import value_text
 from toolkit.store.follow_mark import running_follow
 from toolkit.tables import SNAPSHOT_SERIES
 from toolkit.workspace.alert_file import alert_file
@@ -74,12 +76,11 @@ def _show_open(shell: PageShell, rows: pl.DataFrame) -> None:
         st.caption(Markdown("No alert is open."))
         return
     now = shell.held.now()
-    for_s = [max(0, now - ts) for ts in rows["ts"]]
+    open_for = rows.with_columns(for_s=(now - pl.col("ts")).clip(lower_bound=0))
     columns = [
-        RowColumn("alert", "text", rows["rule"].to_list()),
-        RowColumn("of", "text", rows["about"].to_list()),
-        _values("at opening", rows),
-        RowColumn("for", "number", for_s, shown=[duration(each) for each in for_s], narrow=False),
+        *(row_column(rows, name) for name in ("rule", "about")),
+        _values(rows),
+        row_column(open_for, "for_s", narrow=False),
     ]
     keys = rows["change_id"].cast(pl.String).to_list()
     show_rows(Markdown("Alerts that are open"), keys, columns, "alerts_open", _OPEN_MOST)
@@ -104,10 +105,9 @@ def _show_rules(shell: PageShell, changes: pl.DataFrame) -> None:
         opened = changes.filter("is_open")["rule"].value_counts()
         n_open = dict(opened.iter_rows())
         columns = [
-            RowColumn("rule", "text", found["rule"].to_list()),
-            RowColumn("condition", "text", found["condition"].to_list()),
-            RowColumn("streams", "number", found["streams"].to_list(), digits=0, narrow=False),
-            RowColumn("open", "number", [n_open.get(r.name, 0) for r in rules], digits=0),
+            *(row_column(found, name) for name in ("rule", "condition")),
+            row_column(found, "streams", narrow=False),
+            RowColumn("open", "number", [n_open.get(rule.name, 0) for rule in rules]),
         ]
         names = [rule.name for rule in rules]
         show_rows(Markdown("Rules of alerts"), names, columns, "alerts_rules", _RULES_MOST)
@@ -148,32 +148,27 @@ def _show_history(shell: PageShell, changes: pl.DataFrame) -> None:
     path = literal(shell.held.place)
     python = f"import toolkit as tk\n\nwith tk.open({path}) as rail:\n    found = rail.alerts()\n"
     hand_over(bar, changes, shell.held.source, f"alerts_{changes['change_id'][0]}", python)
-    times = shell.clock(changes["ts"]).to_list()
-    delivery = changes["delivery"].fill_null("log").to_list()
+    sent = changes.with_columns(pl.col("delivery").fill_null("log"))
     columns = [
-        RowColumn(
-            f"time ({shell.timezone})",
-            "text",
-            times,
-            shown=[each[5:] for each in times],
-        ),
-        RowColumn("alert", "text", changes["rule"].to_list(), narrow=False),
-        RowColumn("change", "text", changes["change"].to_list()),
-        RowColumn("of", "text", changes["about"].to_list()),
-        _values("value", changes),
-        RowColumn("sent", "text", delivery, titles=changes["reason"].to_list(), narrow=False),
+        time_column(changes, "ts", shell.timezone, year=False),
+        row_column(changes, "rule", narrow=False),
+        *(row_column(changes, name) for name in ("change", "about")),
+        _values(changes),
+        row_column(sent, "delivery", titles=changes["reason"].to_list(), narrow=False),
     ]
     keys = changes["change_id"].cast(pl.String).to_list()
     show_rows(Markdown("History of alerts"), keys, columns, "alerts_history", _HISTORY_MOST)
 
 
-def _values(name: str, rows: pl.DataFrame) -> RowColumn:
-    """Return the column of the values with their units, times in words."""
-    shown = [
-        NULL if value is None else duration(round(value)) if unit == "s" else f"{value:,.1f} {unit}"
+def _values(rows: pl.DataFrame) -> RowColumn:
+    """Build the column of the values, each in the unit of its rule."""
+    one = column("value", "tables")
+    texts = [
+        (value_text(value, replace(one, unit=unit)), "" if value is None or unit == "s" else unit)
         for value, unit in rows.select("value", "unit").iter_rows()
     ]
-    return RowColumn(name, "number", rows["value"].to_list(), shown=shown, narrow=False)
+    shown = [" ".join(filter(None, each)) for each in texts]
+    return row_column(rows, "value", result="tables", shown=shown, narrow=False)
 
 
 if __name__ == "__main__":

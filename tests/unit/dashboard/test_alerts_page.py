@@ -37,8 +37,8 @@ def test_what_is_open_and_what_was_are_tables(page, full, rules) -> None:
     keys = ("alerts_open", "alerts_rules", "alerts_history")
     assert not shown.warning
     open_now, listed, history = (rows_of(shown, key) for key in keys)
-    assert open_now["of"] == [PAIR.key]
-    assert open_now["at opening"] == ["60.0 bps"]
+    assert open_now["subject"] == [PAIR.key]
+    assert open_now["value"] == ["60.00 bps"]
     assert listed["rule"][:2] == ["wide BTC", "funding apart"]
     assert listed["streams"][0] == "0"
     assert history["change"] == ["cleared", "opened", "opened"]
