@@ -16,7 +16,7 @@ from toolkit.dashboard.loads import FUNDING, RATES, offer
 from toolkit.dashboard.navigation import go_to
 from toolkit.dashboard.opening import can_load, open_pair, show_failed
 from toolkit.dashboard.reading import read_snapshot
-from toolkit.dashboard.rows import RowColumn, opened_key, show_rows
+from toolkit.dashboard.rows import opened_key, row_column, show_rows, time_column
 from toolkit.dashboard.screen import Screen, st
 from toolkit.dashboard.shell import PageShell, page
 from toolkit.foreign import Markdown, markdown
@@ -95,12 +95,9 @@ def _show_kept(shell: PageShell) -> None:
             "snapshot, which pays nothing until it settles."
         ),
     )
-    newest = shell.clock(kept["last_ts"]).to_list()
     columns = [
-        RowColumn("symbol", "text", kept["symbol"].to_list()),
-        RowColumn("leg", "text", kept["leg"].to_list()),
-        RowColumn("rows", "number", kept["rows"].to_list(), digits=0),
-        RowColumn(f"newest ({shell.timezone})", "text", newest, narrow=False),
+        *(row_column(kept, name) for name in ("symbol", "leg", "rows")),
+        time_column(kept, "last_ts", shell.timezone, narrow=False),
     ]
     show_rows(
         Markdown("Legs kept from snapshots"), kept["stream"].to_list(), columns, "kept", most=6

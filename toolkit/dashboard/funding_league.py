@@ -11,29 +11,26 @@ from typing import Any
 import polars as pl
 
 from toolkit.cards import counted
-from toolkit.charts import FUNDING_UNITS
-from toolkit.charts.lines import share_text
-from toolkit.charts.matrix import DECIMALS
 from toolkit.dashboard.export import hand_over
 from toolkit.dashboard.fee_choice import Net
-from toolkit.dashboard.formatting import reason_words
 from toolkit.dashboard.funding_choice import FundingChoice
 from toolkit.dashboard.funding_measured import LENGTHS_D, measure_carried
+from toolkit.dashboard.funding_tables import money_text, rate_in, why_null
 from toolkit.dashboard.implausible import show_implausible
 from toolkit.dashboard.lately import funding_lately
 from toolkit.dashboard.loads import FUNDING, Load, offer
 from toolkit.dashboard.overview_funding import sign_words
-from toolkit.dashboard.rows import RowColumn, show_rows
+from toolkit.dashboard.rows import RowColumn, row_column, show_rows
 from toolkit.dashboard.screen import Screen, st
 from toolkit.dashboard.shell import PageShell
 from toolkit.foreign import Markdown
 from toolkit.intervals import Interval
 from toolkit.market import Family, Trajectory
 from toolkit.reasons import Reason
+from toolkit.show.values import NULL, figures_text
 from toolkit.statistics.carry_marks import FUNDING_ONLY
 from toolkit.statistics.funding import net_summary
 from toolkit.statistics.plausibility import notes_of
-from toolkit.statistics.rates_in_force import HOURS_A_YEAR
 from toolkit.store import swapped
 
 _ROWS: dict[str, Any] = (
@@ -98,7 +95,7 @@ def show_league(shell: PageShell, bar: Screen, asked: FundingChoice, net: Net | 
             ", funding only" if only else ""
         ),
         rows["trajectory"].to_list(),
-        [*_named(rows), *_kept(rows, only=only), *_steady(shell, rows, asked.unit)],
+        [*_named(rows), *_kept(rows), *_steady(shell, rows, asked.unit)],
         "league",
         _ROWS_HIGH,
     )
@@ -224,23 +221,13 @@ def _turned(carried: pl.DataFrame) -> pl.DataFrame:
 def _words(row: Mapping[str, Any], net: Net | None, notional: float, quote: str) -> str:
     """Say what a figure rests on and what it is in money, or why it is null."""
     only = "carry_bps" not in row
-    name, gross = _column(net, only=only), "funding_bps" if only else "carry_bps"
+    name = _column(net, only=only)
+    names = ["coverage", "funding_bps", *([] if only else ["basis_bps"])]
+    names += [] if net is None else ["cost_bps"]
+    rests = figures_text(row, [each for each in names if row[each] is not None])
     if row[name] is None:
-        if net is not None and row[gross] is not None:
-            return f"the fee table lacks {row['cost_lacks']}"
-        paid = row["funding_bps"]
-        funding = "" if paid is None else f", funding alone {paid:+,.2f} bps"
-        return f"{reason_words(row, name)}{funding}, coverage {share_text(row['coverage'])}"
-    words = [
-        f"{notional:,.0f} {quote} kept {1e-4 * notional * row[name]:+,.2f}",
-        f"coverage {share_text(row['coverage'])}",
-    ]
-    words.append(f"funding {row['funding_bps']:+,.2f} bps")
-    if not only:
-        words.append(f"prices {row['basis_bps']:+,.2f} bps")
-    if net is not None:
-        words.append(f"fees {row['cost_bps']:,.2f} bps")
-    return ", ".join(words)
+        return f"{why_null(row, name)}, {rests}"
+    return f"{notional:,.0f} {quote} kept {money_text(row[name], notional)}, {rests}"
 
 
 def _named(rows: pl.DataFrame) -> list[RowColumn]:
@@ -248,26 +235,16 @@ def _named(rows: pl.DataFrame) -> list[RowColumn]:
         f"{sell.removesuffix('.futures')} → {buy.removesuffix('.futures')}"
         for buy, sell in rows.select("buy", "sell").iter_rows()
     ]
-    return [
-        RowColumn("symbol", "text", rows["symbol"].to_list()),
-        RowColumn("short → long", "text", legs),
-    ]
+    return [row_column(rows, "symbol"), RowColumn("short_long", "text", legs)]
 
 
-def _kept(rows: pl.DataFrame, *, only: bool) -> list[RowColumn]:
+def _kept(rows: pl.DataFrame) -> list[RowColumn]:
     """Build the columns of what was kept. On a phone there is room for the one it is sorted by."""
     by = next((name for name in _BY if rows[name].count()), _BY[0])
     return [
-        RowColumn(
-            f"{days} d",
-            "number",
-            rows[f"kept_{days}d"].round(1).to_list(),
-            digits=1,
-            help=f"kept over {days} days, {'funding only, ' * only}bps of one leg's notional",
-            titles=rows[f"words_{days}d"].to_list(),
-            narrow=f"kept_{days}d" == by,
-        )
+        row_column(rows, name, titles=rows[f"words_{days}d"].to_list(), narrow=name == by)
         for days in LENGTHS_D
+        for name in [f"kept_{days}d"]
     ]
 
 
@@ -277,28 +254,23 @@ def _steady(shell: PageShell, rows: pl.DataFrame, unit: str) -> list[RowColumn]:
         "trajectory", "positive_share", "negative_share", "flips", "days", "line"
     )
     lately = {name: facts for name, *facts in known.iter_rows()}
-    times = FUNDING_UNITS[unit] / HOURS_A_YEAR
+    line_name, times = rate_in("line_apr_pct", unit)
     words, shares, why, flips, falls, lines = [], [], [], [], [], []
     for stream, turned, fall in rows.select("stream", "is_turned", "fall_bps").iter_rows():
         positive, negative, changes, days, line = lately.get(stream, (None,) * 5)
         share = negative if turned else positive
         few = share is None or days is None or days < _FEW_DAYS
         shares.append(None if few else share)
-        words.append("–" if few or share is None else sign_words(share))
-        why.append("too little is held" if few else f"of this sign {share:.0%} of {days:.1f} days")
+        words.append(NULL if few or share is None else sign_words(share))
+        of_sign = figures_text({"sign_share": share, "days": days}, ["sign_share", "days"])
+        why.append("too little is held" if few else of_sign)
         flips.append(None if few else changes)
         falls.append(None if few else fall)
         sign = -times if turned else times
         lines.append(line and [None if value is None else sign * value for value in line])
-    of_days = "of the last 30 days that are held"
-    steady = f"how steady the sign was, {of_days}"
     return [
-        RowColumn("sign", "number", shares, shown=words, titles=why, help=steady),
-        RowColumn("flips", "number", flips, 0, help=f"changes of sign, {of_days}", narrow=False),
-        RowColumn(
-            "funding fall", "number", falls, help=f"the largest in bps, {of_days}", narrow=False
-        ),
-        RowColumn(
-            "7 days", "line", lines, DECIMALS[unit], help=f"{unit}, means of 8 h", narrow=False
-        ),
+        RowColumn("sign", "number", shares, shown=words, titles=why),
+        RowColumn("flips", "number", flips, narrow=False),
+        RowColumn("fall_bps", "number", falls, narrow=False),
+        RowColumn(line_name, "line", lines, narrow=False),
     ]

@@ -9,38 +9,41 @@ import polars as pl
 
 from toolkit.cards import duration
 from toolkit.charts import funding_chart
+from toolkit.columns import column
 from toolkit.dashboard.export import hand_over, literal
 from toolkit.dashboard.fee_choice import Net
-from toolkit.dashboard.formatting import reason_words
 from toolkit.dashboard.funding_choice import FundingChoice
 from toolkit.dashboard.funding_countdown import show_countdown
 from toolkit.dashboard.funding_holdings import show_holdings
 from toolkit.dashboard.funding_measured import settled_until
 from toolkit.dashboard.funding_steadiness import show_metrics, show_steadiness
 from toolkit.dashboard.funding_tables import (
-    COUNTS,
-    carry_rows,
-    net_rows,
+    COUNTED,
+    money_text,
+    pair_figures,
     pair_window,
     settlement_table,
     settlements,
+    why_null,
 )
 from toolkit.dashboard.implausible import row_notes, show_implausible
 from toolkit.dashboard.loads import FUNDING, Load, LoadPart, offer
 from toolkit.dashboard.reading import read_leg_prices, read_rows
-from toolkit.dashboard.rows import RowColumn, show_rows
+from toolkit.dashboard.rows import row_column, show_rows, time_column
 from toolkit.dashboard.screen import st
 from toolkit.dashboard.shell import PageShell, draw
 from toolkit.foreign import Markdown
 from toolkit.intervals import Interval
 from toolkit.market import Family, Trajectory, format_ts
 from toolkit.reasons import Reason
+from toolkit.show.values import heading_of, value_text
 from toolkit.statistics.carry_marks import FUNDING_ONLY, LegPrices
 from toolkit.statistics.definition import turned
 from toolkit.statistics.funding import net_summary, rows_window, summary
 from toolkit.store import held_key
 
 _SHOWN = 500
+_SETTLED = ("leg", "rate", "interval_hours", "funding_apr_pct", "remark")
 _CHART_PX = 460
 _DAY_S = 86_400
 _CARRY_HELP = Markdown(
@@ -166,16 +169,11 @@ def _show_kept(
 
 def _show_figures(row: Mapping[str, Any], unit: str) -> None:
     """Show what the pair received, also net, and how many settlements are odd."""
-    lines = carry_rows(row, unit)
-    if "cost_bps" in row:
-        at = 4 if "carry_bps" in row else 2
-        lines[at:at] = net_rows(row, unit)
-    shown, odd = lines[: -len(COUNTS)], lines[-len(COUNTS) :]
-    show_metrics(
-        [(each["figure"], each["value"], each["reason"] or each["rests on"]) for each in shown]
-    )
+    show_metrics(pair_figures(row, unit))
     show_implausible(row_notes(row))
-    if counted := [f"{line['figure']}: {line['value']}" for line in odd if line["value"] != "0"]:
+    odd = [column(name, "funding.summary") for name in COUNTED if row[name]]
+    if odd:
+        counted = (f"{heading_of(each)}: {value_text(row[each.name], each)}" for each in odd)
         st.caption(Markdown("; ").join(counted))
 
 
@@ -190,7 +188,7 @@ def money_words(
     ...        "cost_bps": 5.0, "net_carry_bps": 15.0}
     >>> money_words(row, 10_000.0, "USDT", ("7 d", "Friday"))
     '**10,000 USDT would have kept 15.00 USDT** in the 7 d to Friday, net of 5.00 for fees:
-     funding +30.00, prices -10.00'
+     funding 30.00, prices -10.00'
     >>> row = {"funding_bps": -20.0, "funding_reason": None}
     >>> money_words(row, 500.0, "USDT", ("1 d", "Friday"))
     '**500 USDT would have lost 1.00 USDT** in the 1 d to Friday, funding only, before fees'
@@ -202,20 +200,18 @@ def money_words(
     size = Markdown("{:,.0f} {}").format(notional, quote)
 
     def in_money(bps: str) -> str:
-        return "not known" if row[bps] is None else f"{1e-4 * notional * row[bps]:+,.2f}"
+        return "not known" if row[bps] is None else money_text(row[bps], notional)
 
     if row[name] is None:
-        lacks = row.get("cost_lacks") if row[gross] is not None else None
-        why = f"the fee table lacks {lacks}" if lacks else reason_words(row, name)
+        why = why_null(row, name)
         unknown = Markdown("What {} would have kept in the {} to {} is not known: {}; funding {}")
         return unknown.format(size, *stretch, why, in_money("funding_bps"))
-    money = 1e-4 * notional * row[name]
     fees = Markdown("before fees")
     if name != gross:
-        fees = Markdown("net of {:,.2f} for fees").format(1e-4 * notional * row["cost_bps"])
-    verb = Markdown("lost") if money < 0 else Markdown("kept")
-    kept = Markdown("**{} would have {} {:,.2f} {}** in the {} to {}").format(
-        size, verb, abs(money), quote, *stretch
+        fees = Markdown("net of {} for fees").format(in_money("cost_bps"))
+    verb = Markdown("lost") if row[name] < 0 else Markdown("kept")
+    kept = Markdown("**{} would have {} {} {}** in the {} to {}").format(
+        size, verb, money_text(abs(row[name]), notional), quote, *stretch
     )
     if only:
         return Markdown("{}, funding only, {}").format(kept, fees)
@@ -242,21 +238,16 @@ def _settlements_python(shell: PageShell, pair: str, window: Interval) -> str:
 
 def _show_settlements(shell: PageShell, pair: str, window: Interval, settled: pl.DataFrame) -> None:
     """List the settlements, and offer them as files."""
-    table = settlement_table(settled, shell.timezone)
-    some = f"{_SHOWN:,} of " if table.height > _SHOWN else ""
+    some = f"{_SHOWN:,} of " if settled.height > _SHOWN else ""
     line = st.container(horizontal=True, vertical_alignment="center", gap="small")
     with line:
-        st.markdown(Markdown("**Settlements** · {}{:,}, newest first").format(some, table.height))
+        st.markdown(Markdown("**Settlements** · {}{:,}, newest first").format(some, settled.height))
     python = _settlements_python(shell, pair, window)
     hand_over(line, settled, shell.held.source, f"{pair}_{window.end}", python)
-    shown = table.head(_SHOWN)
-    digits = {"rate (%)": 4, "accrued over (h)": 0, "% a year": 1}
+    shown = settlement_table(settled).head(_SHOWN)
     columns = [
-        RowColumn(name, "number", shown[name].to_list(), digits=digits[name])
-        if name in digits
-        else RowColumn(name, "text", shown[name].fill_null("").to_list())
-        for name in shown.columns
-        if shown[name].null_count() < shown.height
+        time_column(shown, "ts", shell.timezone),
+        *(row_column(shown, name, result="funding.intervals") for name in _SETTLED),
     ]
     keys = [str(at) for at in range(shown.height)]
     show_rows(Markdown("Settlements"), keys, columns, "settlements", most=12, opens=False)

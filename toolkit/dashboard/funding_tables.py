@@ -7,17 +7,16 @@ from typing import Any
 
 import polars as pl
 
-from toolkit.cards import signed
 from toolkit.charts import FUNDING_UNITS
-from toolkit.charts.lines import share_text
-from toolkit.charts.matrix import DECIMALS
-from toolkit.charts.time_axis import clock_text
-from toolkit.dashboard.formatting import NULL, command_words, reason_words
+from toolkit.columns import Column, column
+from toolkit.dashboard.formatting import command_words
 from toolkit.dashboard.link import PRESETS, held_window, preset_window
 from toolkit.errors import InputError
 from toolkit.foreign import Markdown, markdown
 from toolkit.intervals import Interval
 from toolkit.market import Family, Trajectory
+from toolkit.reasons import Reason
+from toolkit.show.values import heading_of, null_text, reason_of, reason_words, value_text
 from toolkit.statistics.carry_marks import FUNDING_ONLY
 from toolkit.statistics.funding import intervals, settled_window
 from toolkit.statistics.rates_in_force import HOURS_A_YEAR
@@ -25,15 +24,35 @@ from toolkit.store import held_key
 
 _APR = list(FUNDING_UNITS)[-1]
 
-COUNTS = {
-    "Settlements missing between others": "n_missed",
-    "Settlements before their interval was over": "n_early",
-    "Changes of interval": "n_changed",
-    "Settlements with an interval that is not the declared one": "n_declared_differs",
-    "Rows that are rates in force and no settlements": "n_in_force",
-    "Rows that are a settlement sent again": "n_duplicates",
+COUNTED = (
+    *("n_missed", "n_early", "n_changed"),
+    *("n_declared_differs", "n_in_force", "n_duplicates"),
+)
+"""What is counted of the settlements of a window."""
+
+_RESTS = ("n", "coverage")
+_FIGURES = {
+    "funding_bps": _RESTS,
+    "funding_apr_pct": _RESTS,
+    "basis_bps": _RESTS,
+    "carry_bps": _RESTS,
+    "net_carry_bps": ("net_carry_at_half_cost_bps", "net_carry_at_twice_cost_bps"),
+    "net_apr_pct": ("net_apr_at_half_cost_pct", "net_apr_at_twice_cost_pct"),
+    "breakeven_days": ("funding_apr_pct",),
+    "breakeven_bps": ("cost_bps",),
+    "buy_funding_bps": ("n_buy", "buy_coverage"),
+    "sell_funding_bps": ("n_sell", "sell_coverage"),
 }
-"""What is counted of the settlements of a window, and where."""
+"""The figures of a pair, and what each rests on."""
+
+_STEADY = {
+    "positive_share": _RESTS,
+    "flips_per_day": ("flips",),
+    "longest_run_s": ("longest_run_censored",),
+    "carry_to_noise": ("n_8h",),
+}
+Figure = tuple[str, str, str]
+"""The heading of a figure, its value, and what it rests on or why it is null."""
 
 _FLAGS = {
     "declared_differs": "not the declared interval",
@@ -118,116 +137,90 @@ def kept_legs(streams: pl.DataFrame) -> pl.DataFrame:
     return kept.with_columns(names).unnest("names").sort("stream")
 
 
-def carry_rows(row: Mapping[str, Any], unit: str = _APR) -> list[dict[str, str]]:
-    """Build one line per figure of a row of `toolkit.statistics.funding.summary`.
+def pair_figures(row: Mapping[str, Any], unit: str = _APR) -> list[Figure]:
+    """Return the figures of a row of `toolkit.statistics.funding.summary`, or of `net_summary`.
 
-    A line has the figure's name with its unit, its value, what it rests on, and why it is null. The
-    mean rate is in the ``unit``.
+    Rates are in the ``unit``.
 
-    >>> row = {"n": 3, "n_buy": 0, "n_sell": 3, "n_missed": 0, "n_changed": 0,
-    ...        "n_declared_differs": 0, "n_early": 0, "n_duplicates": 0,
-    ...        "buy_coverage": 1.0, "sell_coverage": 0.5,
-    ...        "n_in_force": 0, "coverage": 0.5, "buy_funding_bps": None, "sell_funding_bps": None,
-    ...        "funding_bps": None, "funding_reason": "low_coverage", "funding_apr_pct": None,
-    ...        "funding_apr_reason": "low_coverage"}
-    >>> for line in carry_rows(row)[:3]:
-    ...     print(" | ".join(line.values()))
-    Funding (bps) | – | n = 3, coverage 50 % | too little of the window is covered ...
-    Funding, simple APR (%) | – | n = 3, coverage 50 % | too little of the window is covered ...
-    On the leg bought (bps) | – | n = 0, coverage 100 % | too little of the window is covered ...
+    >>> row = {"n": 3, "coverage": 0.5, "funding_bps": None, "funding_reason": "low_coverage",
+    ...        "funding_apr_pct": 10.95, "n_buy": 0, "buy_coverage": 1.0, "buy_funding_bps": 0.0}
+    >>> for figure in pair_figures(row, "% per 8 h"):
+    ...     print(" | ".join(figure))
+    funding (bps) | – | too little of the window is covered on both legs: try a longer one
+    funding rate (% per 8 h) | 0.0100 | settlements 3, coverage 50.00 %
+    funding of the buy leg (bps) | 0.00 | buy settlements 0, buy coverage 100.00 %
     """
-
-    def line(label: str, name: str, leg: str = "") -> dict[str, str]:
-        value, count, share = row[name], row[f"n_{leg}" if leg else "n"], f"{leg}_coverage"
-        rests = f"n = {count:,}, coverage {share_text(row[share.lstrip('_')])}"
-        shown = _in_unit(value, unit) if name == "funding_apr_pct" else _bps(value)
-        reason = reason_words(row, name) if value is None else ""
-        return {"figure": label, "value": shown, "rests on": rests, "reason": reason}
-
-    priced = (
-        [
-            line("Prices (bps)", "basis_bps"),
-            line("Carry: funding and prices (bps)", "carry_bps"),
-        ]
-        if "carry_bps" in row
-        else []
-    )
-    rate = "Funding, simple APR (%)" if unit == _APR else f"Mean rate ({unit})"
     return [
-        line("Funding (bps)", "funding_bps"),
-        line(rate, "funding_apr_pct"),
-        *priced,
-        line("On the leg bought (bps)", "buy_funding_bps", "buy"),
-        line("On the leg sold (bps)", "sell_funding_bps", "sell"),
-        *(
-            {"figure": label, "value": f"{row[name]:,}", "rests on": "", "reason": ""}
-            for label, name in COUNTS.items()
-        ),
+        _figure(row, f"{only}{name}", [f"{only}{each}" for each in rests], "funding.summary", unit)
+        for name, rests in _FIGURES.items()
+        for only in ("", FUNDING_ONLY)
+        if f"{only}{name}" in row
     ]
 
 
-def _bps(value: float | None) -> str:
-    return NULL if value is None else signed(value, 2)
+def steady_figures(row: Mapping[str, Any]) -> list[Figure]:
+    """Return the figures of a row of `toolkit.statistics.funding.persistence`.
 
-
-def _in_unit(apr_pct: float | None, unit: str) -> str:
-    """Format a yearly rate in another unit, with a digit more than a cell has.
-
-    >>> _in_unit(10.95, _APR), _in_unit(10.95, "% per 8 h")
-    ('+10.95', '+0.0100')
+    >>> row = {"positive_share": 0.5, "flips_per_day": 0.25, "longest_run_s": 86400.0,
+    ...        "longest_run_censored": True, "n": 9, "flips": 1, "coverage": 1.0,
+    ...        "sign_reason": None, "carry_to_noise": None, "n_8h": 9,
+    ...        "carry_to_noise_reason": "too_few"}
+    >>> for figure in steady_figures(row):
+    ...     print(" | ".join(figure))
+    positive share | 50.00 % | stretches 9, coverage 100.00 %
+    sign flips per day | 0.25 | sign flips 1
+    longest run of one sign | 1 d | run censored yes
+    carry-to-noise ratio, annualised | – | too few observations for this statistic
     """
-    if apr_pct is None:
-        return NULL
-    return signed(apr_pct * FUNDING_UNITS[unit] / HOURS_A_YEAR, DECIMALS[unit] + 1)
+    return [_figure(row, *each, "funding.persistence") for each in _STEADY.items()]
 
 
-def net_rows(row: Mapping[str, Any], unit: str = _APR) -> list[dict[str, str]]:
-    """Build one line per figure of a row of `toolkit.statistics.funding.net_summary`.
+def _figure(
+    row: Mapping[str, Any], name: str, rests: Sequence[str], result: str, unit: str = _APR
+) -> Figure:
+    def shown(name: str) -> tuple[Any, Column]:
+        if "apr_" not in name:
+            return row[name], column(name, result)
+        of_unit, times = rate_in(name, unit)
+        return row[name] and times * row[name], column(of_unit, result)
 
-    A line is as in `carry_rows`. It rests on what is taken off, and on 0.5 and 2 times that. The
-    figures of funding only are called so.
+    value, one = shown(name)
+    if value is None:
+        return heading_of(one), null_text(row, name), why_null(row, name)
+    known = [shown(each if each in row else each.removeprefix(FUNDING_ONLY)) for each in rests]
+    parts = (f"{of.short} {value_text(each, of, unit=True)}" for each, of in known)
+    return heading_of(one), value_text(value, one), ", ".join(parts)
 
-    >>> row = {"carry_bps": 30.0, "cost_bps": 20.0, "cost_reason": None, "cost_lacks": None,
-    ...        "net_carry_bps": 10.0, "net_carry_at_half_cost_bps": 20.0,
-    ...        "net_carry_at_twice_cost_bps": -10.0,
-    ...        "net_carry_reason": None, "breakeven_bps": 7.5, "breakeven_reason": None,
-    ...        "net_apr_pct": 1.0, "net_apr_at_half_cost_pct": 2.0,
-    ...        "net_apr_at_twice_cost_pct": -1.0, "net_apr_reason": None,
-    ...        "funding_only_breakeven_days": None,
-    ...        "funding_only_breakeven_days_reason": "nothing_left"}
-    >>> for line in net_rows(row)[1:]:
-    ...     print(" | ".join(line.values()))
-    Net APR (%) | +1.00 | 0.5x +2.00, 2x -1.00 |
-    Break-even by funding only (days) | – | at the mean rate | after the cost nothing is left ...
-    Break-even fee (bps per fill) | +7.50 | cost: 20.00 bps |
+
+def rate_in(name: str, unit: str) -> tuple[str, float]:
+    """Return the column of a yearly rate in a unit, and what the rate is multiplied by.
+
+    >>> rate_in("funding_apr_pct", "% per 24 h"), rate_in("funding_apr_pct", "% per year (APR)")
+    (('funding_apr_pct_24h', 0.0027...), ('funding_apr_pct', 1.0))
     """
+    hours = FUNDING_UNITS[unit]
+    times = hours / HOURS_A_YEAR
+    return (name if hours == HOURS_A_YEAR else f"{name}_{hours}h"), times
 
-    def line(label: str, name: str, rests: str) -> dict[str, str]:
-        value = row[name]
-        shown = _in_unit(value, unit) if name.endswith("net_apr_pct") else _bps(value)
-        why = reason_words(row, name) if value is None else ""
-        lacks = row["cost_lacks"]
-        unknown = value is None and row["cost_bps"] is None and lacks
-        reason = f"the fee table lacks {lacks}" if unknown else why
-        return {"figure": label, "value": shown, "rests on": rests, "reason": reason}
 
-    def beside(name: str, of: str) -> str:
-        both = [row[f"{name}_at_{part}_cost_{of}"] for part in ("half", "twice")]
-        half, twice = (_in_unit(each, unit) if of == "pct" else _bps(each) for each in both)
-        return f"0.5x {half}, 2x {twice}"
+def why_null(row: Mapping[str, Any], name: str) -> str:
+    """Return why a figure of a pair is null, of one that is net also what the fee table lacks.
 
-    cost = NULL if row["cost_bps"] is None else f"{row['cost_bps']:,.2f} bps"
-    only, of = ("", "") if "carry_bps" in row else (FUNDING_ONLY, ", funding only")
-    apr = "Net APR" if unit == _APR else "Net rate"
-    in_unit = "%" if unit == _APR else unit
-    return [
-        line(f"Net carry{of} (bps)", f"{only}net_carry_bps", beside(f"{only}net_carry", "bps")),
-        line(f"{apr}{of} ({in_unit})", f"{only}net_apr_pct", beside(f"{only}net_apr", "pct")),
-        line(
-            "Break-even by funding only (days)", f"{FUNDING_ONLY}breakeven_days", "at the mean rate"
-        ),
-        line(f"Break-even fee{of} (bps per fill)", f"{only}breakeven_bps", f"cost: {cost}"),
-    ]
+    >>> row = {"net_carry_bps": None, "net_carry_reason": "unknown_fee", "cost_lacks": "X.spot"}
+    >>> why_null(row, "net_carry_bps")
+    'the fee table lacks X.spot'
+    """
+    unknown = reason_of(row, name) == Reason.UNKNOWN_FEE and row.get("cost_lacks")
+    return f"the fee table lacks {row['cost_lacks']}" if unknown else reason_words(row, name)
+
+
+def money_text(bps: float, notional: float) -> str:
+    """Write what bps of a notional are in the quote currency.
+
+    >>> money_text(6.4, 10_000.0)
+    '6.40'
+    """
+    return value_text(1e-4 * notional * bps, column("kept_quote"))
 
 
 def settlements(rows: pl.DataFrame, window: Interval) -> pl.DataFrame:
@@ -236,25 +229,19 @@ def settlements(rows: pl.DataFrame, window: Interval) -> pl.DataFrame:
     return intervals(rows).filter(inside).sort("ts", "leg")
 
 
-def settlement_table(settled: pl.DataFrame, timezone: str) -> pl.DataFrame:
-    """Build a table of `settlements`, newest first.
+def settlement_table(settled: pl.DataFrame) -> pl.DataFrame:
+    """Return `settlements`, newest first, with a ``remark`` where one is odd.
 
     >>> rows = pl.DataFrame({"trajectory": ["a"] * 2, "ts": [0, 28800], "buy_rate": [0.0] * 2,
     ...     "sell_rate": [0.25] * 2, "buy_interval_hours": [None] * 2,
     ...     "sell_interval_hours": [8.0] * 2})
-    >>> settlement_table(settlements(rows, Interval(0, 28800)), "UTC").rows()
-    [('1970-01-01 08:00', 'sell', 25.0, 8.0, 27375.0, 'a rate above 5 % is not plausible')]
+    >>> settlement_table(settlements(rows, Interval(0, 28800)))["remark"].to_list()
+    ['a rate above 5 % is not plausible']
     """
-    newest = settled.sort("ts", "leg", descending=[True, False])
     flags = pl.col("interval_flag").replace_strict(_FLAGS, default=None, return_dtype=pl.String)
     again = pl.when(pl.col("n_duplicates") > 0).then(pl.lit(_AGAIN))
     high = pl.when(pl.col("rate_flag").is_not_null()).then(pl.lit(_HIGH))
     remarks = pl.concat_str(flags, again, high, separator="; ", ignore_nulls=True)
-    return newest.select(
-        pl.Series(f"time ({timezone})", clock_text(newest["ts"], timezone)),
-        "leg",
-        (100 * pl.col("rate")).alias("rate (%)"),
-        pl.col("interval_hours").alias("accrued over (h)"),
-        pl.col("funding_apr_pct").alias("% a year"),
-        pl.when(remarks != "").then(remarks).alias("remark"),
+    return settled.sort("ts", "leg", descending=[True, False]).with_columns(
+        remark=pl.when(remarks != "").then(remarks)
     )

@@ -82,7 +82,7 @@ def test_a_pair_whose_settlements_ended_long_ago_has_no_figure_and_the_reason(he
     rows = league_rows(measure_carried(held, funding_only=True), None, 1e4)
     old = rows.row(by_predicate=pl.col("trajectory") == OLD.key, named=True)
     assert (old["kept_1d"], old["kept_7d"], old["kept_30d"]) == (None, None, None)
-    assert old["words_1d"] == "no observation in the window, coverage 0 %"
+    assert old["words_1d"] == "no observation in the window, coverage 0.00 %"
 
 
 def test_a_pair_is_turned_so_that_it_received_and_the_cost_is_taken_off_the_turned_one(held):

@@ -80,7 +80,7 @@ def test_a_cell_opens_its_pair_whichever_way_round_it_is_held(page, store):
     cell = cells(shown)["ETH_USDT", "BOREAS"]
     assert cell["key"] == "funding/ETH_USDT:CORONA.futures:BOREAS.futures"
     assert opened(shown, "rates", cell["key"]).query_params["trajectory"] == cell["key"]
-    assert metrics(shown)["Funding (bps)"] == "-42.00"
+    assert metrics(shown)["funding (bps)"] == "-42.00"
 
 
 def test_a_cell_of_a_pair_that_cannot_be_loaded_says_why_and_what_loads_it(page, tmp_path):
@@ -95,17 +95,17 @@ def test_a_cell_of_a_pair_that_cannot_be_loaded_says_why_and_what_loads_it(page,
 
 def test_the_league_has_what_each_pair_kept_the_most_over_7_days_first(page, store):
     shown = page(store, symbols="ETH_USDT")
-    assert rows_of(shown, "league") | {"symbol": ["ETH_USDT"], "1 d": ["6.0"]} == {
+    assert rows_of(shown, "league") | {"symbol": ["ETH_USDT"], "kept 1 d (bps)": ["6.0"]} == {
         "symbol": ["ETH_USDT"],
         "short → long": ["CORONA → BOREAS"],
-        "1 d": ["6.0"],
-        "7 d": ["42.0"],
+        "kept 1 d (bps)": ["6.0"],
+        "kept 7 d (bps)": ["42.0"],
         "sign": ["● steady"],
         "sign flips": ["0"],
-        "funding fall": ["0.0"],
-        "7 days": ["from 21.9 to 21.9, lowest 21.9, highest 21.9"],
+        "funding fall (bps)": ["0.0"],
+        "APR, 7 d (%)": ["from 21.9 to 21.9, lowest 21.9, highest 21.9"],
     }
-    assert "30 d" not in rows_of(shown, "league")  # ten days are held
+    assert "kept 30 d (bps)" not in rows_of(shown, "league")  # ten days are held
 
 
 @pytest.mark.parametrize("view", ["", "time", "pair"])
@@ -116,13 +116,13 @@ def test_every_view_hands_its_rows_over_as_files(page, store, view):
 
 def test_the_league_is_net_by_the_bar_in_money_of_the_size_and_opens_its_pair(page, store):
     shown = page(store, fees="example", style="maker", size="20000")
-    assert rows_of(shown, "league")["7 d"] == ["32.0", "32.0"]
+    assert rows_of(shown, "league")["kept 7 d (bps)"] == ["32.0", "32.0"]
     title = drawn(shown, "league")["columns"][3]["titles"][0]
-    assert title.startswith("20,000 USDT kept +64.00, coverage 100 %, funding +42.00")
+    assert title.startswith("20,000 USDT kept 64.00, coverage 100.00 %, funding 42.00 bps")
     again = opened(shown, "league", PAIR.key)
     words = kept(again).value
     assert words.startswith("**20,000 USDT would have kept 64.00 USDT** in the 7 d to 2023-03-19")
-    assert words.endswith("net of 20.00 for fees: funding +84.00, prices +0.00")
+    assert words.endswith("net of 20.00 for fees: funding 84.00, prices 0.00")
     assert "notional 20,000 per leg" in kept(again).help
     assert again.query_params["size"] == "20000"
 
@@ -175,7 +175,7 @@ def test_a_link_that_cannot_be_followed_says_why_until_something_is_chosen(
         shown.get_by_key("funding_unit").set_value("1h").run()
     else:
         shown.get_by_key("funding_pair").set_value(OTHER.key).run()
-        assert metrics(shown)["Funding (bps)"] == "+42.00"
+        assert metrics(shown)["funding (bps)"] == "42.00"
         assert shown.query_params["trajectory"] == OTHER.key
     assert not shown.warning
 
@@ -187,7 +187,7 @@ def test_the_view_of_a_pair_opens_again_after_the_view_of_the_rates(page, store)
             shown.get_by_key("funding_view").set_value(view).run()
             assert not shown.exception
         shown.get_by_key("funding_pair").set_value(OTHER.key).run()
-        assert metrics(shown)["Funding (bps)"] == "+42.00"
+        assert metrics(shown)["funding (bps)"] == "42.00"
 
 
 def test_a_store_without_funding_says_how_to_load_it(page, tmp_path):
@@ -259,12 +259,12 @@ def test_the_league_has_prices_in_it_and_offers_those_that_are_not_held(page, tm
     shown = page(store)
     listed = rows_of(shown, "league")
     assert listed["symbol"] == ["BTC_USDT", "ETH_USDT"]
-    assert float(listed["7 d"][0]) == pytest.approx(42 - 50 * 7 / 10, abs=1)
-    assert listed["7 d"][1] == "–"
+    assert float(listed["kept 7 d (bps)"][0]) == pytest.approx(42 - 50 * 7 / 10, abs=1)
+    assert listed["kept 7 d (bps)"][1] == "–"
     title = drawn(shown, "league")["columns"][3]["titles"][1]
-    assert "not held, funding alone +42.00 bps" in title
+    assert "not held, coverage 100.00 %, funding 42.00 bps" in title
     assert any("Load 30 days of prices of 1 pair" in each.label for each in shown.button)
 
     only = page(store, prices="without")
-    assert rows_of(only, "league")["7 d"] == ["42.0", "42.0"]
+    assert rows_of(only, "league")["kept 7 d (bps)"] == ["42.0", "42.0"]
     assert any("funding only" in each for each in texts(only.markdown))

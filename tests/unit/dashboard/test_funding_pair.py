@@ -5,9 +5,9 @@ from functools import partial
 import polars as pl
 import pytest
 
-from toolkit.dashboard.formatting import NULL
 from toolkit.dashboard.funding_countdown import due_in
 from toolkit.series import own_series
+from toolkit.show.values import NULL
 from toolkit.statistics.fees import FeeModel
 from toolkit.workspace.own_store import keep_own
 from toolkit.workspace.snapshot_tables import funding_rates
@@ -47,7 +47,7 @@ def test_the_python_of_the_page_gives_the_settlements_of_its_files(page, store):
     settled = names["settled"].sort("ts", "leg", descending=[True, False])
     listed = rows_of(shown, "settlements")
     assert listed["leg"] == settled["leg"].to_list()
-    assert listed["rate (%)"] == [f"{100 * rate:.4f}" for rate in settled["rate"]]
+    assert listed["rate"] == [f"{100 * rate:.4f} %" for rate in settled["rate"]]
 
 
 def test_a_link_opens_its_pair_with_differential_carry_and_their_grounds(page, store):
@@ -58,18 +58,18 @@ def test_a_link_opens_its_pair_with_differential_carry_and_their_grounds(page, s
     assert (paid["name"], carry["name"]) == ("cumulative funding", "carry: funding and prices")
     # Ten days: from one interval before the first settlement to the newest.
     assert metrics(shown) == {
-        "Funding (bps)": "+60.00",
-        "Funding, simple APR (%)": "+21.90",
-        "Prices (bps)": "0.00",
-        "Carry: funding and prices (bps)": "+60.00",
-        "On the leg bought (bps)": "-30.00",
-        "On the leg sold (bps)": "+90.00",
-        "Time it is received": "100 %",
-        "Flips per day": "0.00",
-        "Longest time of one sign": "9 d 16 h",
-        "Carry to noise, a year": "–",
+        "funding (bps)": "60.00",
+        "funding APR (%)": "21.90",
+        "basis (bps)": "0.00",
+        "carry (bps)": "60.00",
+        "funding of the buy leg (bps)": "-30.00",
+        "funding of the sell leg (bps)": "90.00",
+        "positive share": "100.00 %",
+        "sign flips per day": "0.00",
+        "longest run of one sign": "9 d 16 h",
+        "carry-to-noise ratio, annualised": "–",
     }
-    assert beside(shown).count("n = 30, coverage 100 %") == 6
+    assert beside(shown).count("settlements 30, coverage 100.00 %") == 4
     assert len(rows_of(shown, "settlements")["leg"]) == 60
 
 
@@ -82,41 +82,39 @@ def test_how_steady_a_pair_is_stands_below_with_its_legs_through_time(page, stor
     assert cells["customdata"][0][0][0] == "2023-03-09 16:00"
     assert len(cells["x"]) == 30
     words = beside(shown)
-    assert any(each.startswith("n = 29, coverage 9") for each in words)
-    assert "or longer" in words
+    assert any(each.startswith("stretches 29, coverage 9") for each in words)
+    assert "run censored yes" in words
     assert "too few observations for this statistic" in words
 
 
 def test_what_holding_a_pair_kept_is_listed_by_the_time_held_gross_and_net(page, store):
     gross = rows_of(page(store, trajectory=PAIR.key, window="All"), "holdings")
-    assert gross["held (%)"] == ["8 h", "1 d", "2 d", "3 d", "5 d", "7 d"]
-    assert "net median" not in gross
+    assert gross["horizon"] == ["8 h", "1 d", "2 d", "3 d", "5 d", "7 d"]
+    assert "net median (bps)" not in gross
     shown = page(store, trajectory=PAIR.key, window="All", fees="example", style="maker")
     net = rows_of(shown, "holdings")
-    assert net["median"] == gross["median"] == ["2.00", "6.00", "12.00", "18.00", "30.00", "42.00"]
-    assert net["net median"][-1] == "32.00"
+    assert (
+        net["gross median (bps)"]
+        == gross["gross median (bps)"]
+        == ["2.00", "6.00", "12.00", "18.00", "30.00", "42.00"]
+    )
+    assert net["net median (bps)"][-1] == "32.00"
     # 10 bps of fees are five settlements: after 33 to 40 h, from the hour of the entry on
-    assert net["fees earned (%)"] == ["0.0", "0.0", "100.0", "100.0", "100.0", "100.0"]
+    assert net["broke even"] == ["0.00 %"] * 2 + ["100.00 %"] * 4
     says = next(each for each in texts(shown.markdown) if "earned the fees back" in each)
     assert says.endswith(
-        "100 % earned the fees back: a quarter within 1 d 11 h, half within "
-        "1 d 13 h, three quarters within 1 d 15 h"
+        "100.00 % earned the fees back: a quarter within 35.0 h, half within 37.0 h, "
+        "three quarters within 39.0 h"
     )
 
 
-def test_times_held_without_a_range_of_the_mean_have_the_reason_below(page, store):
-    shown = page(store, trajectory=PAIR.key, window="All")
-    listed = rows_of(shown, "holdings")
-    without = [
-        held
-        for held, low in zip(listed["held (%)"], listed["mean from"], strict=True)
-        if low == NULL
+def test_times_held_without_a_range_of_the_mean_say_why(page, store):
+    columns = drawn(page(store, trajectory=PAIR.key, window="All"), "holdings")["columns"]
+    (lower,) = [each for each in columns if each["name"] == "gross mean lower (bps)"]
+    why = [
+        title for title, text in zip(lower["titles"], lower["shown"], strict=True) if text == NULL
     ]
-    assert without
-    assert (
-        f"No range of the mean held {', '.join(without)}: too few observations for this statistic"
-        in texts(shown.caption)
-    )
+    assert set(why) == {"too few observations for this statistic"}
 
 
 def test_the_chart_of_a_pair_is_in_the_unit_and_has_the_carry_net_of_fees(page, store):
@@ -126,7 +124,7 @@ def test_the_chart_of_a_pair_is_in_the_unit_and_has_the_carry_net_of_fees(page, 
     assert figures(shown)[0]["layout"]["yaxis"]["title"]["text"] == "differential (% per 24 h)"
     assert paid["name"] == "cumulative funding"
     assert (gross["name"], net["name"]) == ("carry: funding and prices", "net of a round trip")
-    assert metrics(shown)["Mean rate (% per 24 h)"] == "+0.0600"
+    assert metrics(shown)["funding rate (% per 24 h)"] == "0.0600"
 
 
 def test_the_next_settlement_of_each_leg_is_that_of_the_overview_else_an_interval_later():
@@ -152,8 +150,8 @@ def test_the_countdown_goes_by_the_services_clock(page, store):
 def test_a_shorter_window_is_measured_anew(page, store):
     shown = page(store, trajectory=PAIR.key, window="All")
     shown.get_by_key("funding_window").set_value("24 hours").run()
-    assert metrics(shown)["Funding (bps)"] == "+6.00"
-    assert "n = 3, coverage 100 %" in beside(shown)
+    assert metrics(shown)["funding (bps)"] == "6.00"
+    assert "settlements 3, coverage 100.00 %" in beside(shown)
     assert shown.query_params["window"] == "24 hours"
 
 
@@ -162,10 +160,10 @@ def test_the_carry_is_net_of_one_round_trip_by_the_table_that_is_chosen(page, st
     example = FeeModel.example(["AURORA", "BOREAS", "CORONA"])
     cost = example.round_trip_bps(PAIR, style="maker", at=START)
     found = metrics(shown)
-    assert found["Funding (bps)"] == "+60.00"
-    assert found["Net carry (bps)"] == f"{60 - cost:+.2f}"
-    assert found["Break-even by funding only (days)"] == f"{cost / 6:+.2f}"
-    assert f"cost: {cost:.2f} bps" in beside(shown)
+    assert found["funding (bps)"] == "60.00"
+    assert found["net carry (bps)"] == f"{60 - cost:.2f}"
+    assert found["time to break even, funding only (days)"] == f"{cost / 6:.1f}"
+    assert f"cost {cost:.2f} bps" in beside(shown)
     assert f"`{example.name}` ({example.hash}), style maker" in kept(shown).help
     assert (shown.query_params["fees"], shown.query_params["style"]) == ("example", "maker")
 
@@ -175,15 +173,15 @@ def test_a_style_that_holds_no_position_is_named_with_what_is_taken_in_its_place
     (says,) = texts(shown.warning)
     assert "`prefunded` holds no position, so net figures here are of taker" in says
     cost = FeeModel.example(["AURORA", "BOREAS", "CORONA"]).round_trip_bps(PAIR, at=START)
-    assert metrics(shown)["Net carry (bps)"] == f"{60 - cost:+.2f}"
+    assert metrics(shown)["net carry (bps)"] == f"{60 - cost:.2f}"
 
 
 def test_missing_settlements_are_counted(page, tmp_path):
     shown = page(fill(tmp_path / "gap.duckdb", missing=(10, 11)), trajectory=PAIR.key, window="All")
-    assert any("Settlements missing between others: 4" in each for each in texts(shown.caption))
-    assert metrics(shown)["Funding (bps)"] == "+56.00"
+    assert any("settlements missed: 4" in each for each in texts(shown.caption))
+    assert metrics(shown)["funding (bps)"] == "56.00"
     remarks = rows_of(shown, "settlements")["remark"]
-    assert [each for each in remarks if each] == ["one before it is missing"] * 2
+    assert [each for each in remarks if each != NULL] == ["one before it is missing"] * 2
 
 
 def test_a_pair_held_the_other_way_round_is_shown_as_asked_with_every_sign_turned(page, store):
@@ -193,11 +191,11 @@ def test_a_pair_held_the_other_way_round_is_shown_as_asked_with_every_sign_turne
     assert shown.query_params["trajectory"] == f"funding/{asked}"
     assert not shown.warning
     assert metrics(shown) | {
-        "Funding (bps)": "-60.00",
-        "Funding, simple APR (%)": "-21.90",
-        "On the leg bought (bps)": "-90.00",
-        "On the leg sold (bps)": "+30.00",
-        "Time it is received": "0 %",
+        "funding (bps)": "-60.00",
+        "funding APR (%)": "-21.90",
+        "funding of the buy leg (bps)": "-90.00",
+        "funding of the sell leg (bps)": "30.00",
+        "positive share": "0.00 %",
     } == metrics(shown)
     chart, words = figures(shown)[0], read_out(shown)
     assert asked in words
@@ -205,9 +203,9 @@ def test_a_pair_held_the_other_way_round_is_shown_as_asked_with_every_sign_turne
     assert chart["data"][0]["hovertext"][0] == " (buy 32.85, sell 10.95)"
     newest = rows_of(shown, "settlements")
     assert newest["leg"][:2] == ["buy", "sell"]
-    assert newest["rate (%)"][:2] == ["0.0300", "0.0100"]
+    assert newest["rate"][:2] == ["0.0300 %", "0.0100 %"]
     shown.get_by_key("funding_pair").set_value(OTHER.key).run()
-    assert metrics(shown)["Funding (bps)"] == "+60.00"
+    assert metrics(shown)["funding (bps)"] == "60.00"
 
 
 def test_a_pair_that_is_not_held_is_not_replaced_by_another(page, store):
@@ -224,23 +222,23 @@ def test_prices_are_in_what_is_kept_and_funding_only_says_that_they_are_not(page
     asked = {"trajectory": PAIR.key, "window": "All", "fees": "example", "style": "maker"}
     shown = page(store, **asked)
     found = metrics(shown)
-    basis = float(found["Prices (bps)"])
+    basis = float(found["basis (bps)"])
     assert basis == pytest.approx(-50, abs=2)
-    assert found["Carry: funding and prices (bps)"] == f"{60 + basis:+.2f}"
-    assert found["Net carry (bps)"] == f"{60 + basis - 10:+.2f}"
-    assert f"funding +60.00, prices {basis:+.2f}" in kept(shown).value
+    assert found["carry (bps)"] == f"{60 + basis:.2f}"
+    assert found["net carry (bps)"] == f"{60 + basis - 10:.2f}"
+    assert f"funding 60.00, prices {basis:.2f}" in kept(shown).value
     with_prices = rows_of(shown, "holdings")
-    assert with_prices["of it funding, median"][-1] == "42.00"
-    assert float(with_prices["median"][-1]) == pytest.approx(42 - 50 * 7 / 10, abs=1)
+    assert with_prices["funding median (bps)"][-1] == "42.00"
+    assert float(with_prices["gross median (bps)"][-1]) == pytest.approx(42 - 50 * 7 / 10, abs=1)
 
     only = page(store, **asked, prices="without")
     assert only.get_by_key("funding_prices").value == "without"
     assert "funding only" in kept(only).value
     found = metrics(only)
-    assert found["Net carry, funding only (bps)"] == "+50.00"
-    assert not {"Prices (bps)", "Net carry (bps)", "Carry: funding and prices (bps)"} & set(found)
+    assert found["net carry, funding only (bps)"] == "50.00"
+    assert not {"basis (bps)", "net carry (bps)", "carry (bps)"} & set(found)
     listed = rows_of(only, "holdings")
-    assert listed["funding median"][-1] == "42.00"
+    assert listed["funding median (bps)"][-1] == "42.00"
     assert any("What holding it kept, funding only" in each for each in texts(only.markdown))
 
 
@@ -248,13 +246,13 @@ def test_without_prices_what_is_kept_is_not_known_and_a_button_loads_them(page, 
     store = fill(tmp_path / "unpriced.duckdb", priced=())
     shown = page(store, trajectory=PAIR.key, window="All", fees="example", style="maker")
     found = metrics(shown)
-    assert (found["Funding (bps)"], found["Carry: funding and prices (bps)"]) == ("+60.00", "–")
-    assert found["Net carry (bps)"] == "–"
-    assert "the prices of both legs that it needs are not held; funding +60.00" in kept(shown).value
+    assert (found["funding (bps)"], found["carry (bps)"]) == ("60.00", "–")
+    assert found["net carry (bps)"] == "–"
+    assert "the prices of both legs that it needs are not held; funding 60.00" in kept(shown).value
     assert "the prices of both legs that it needs are not held" in beside(shown)
     button = next(each for each in shown.button if "Load their prices" in each.label)
     assert not button.disabled
-    assert rows_of(shown, "holdings")["of it funding, median"][-1] == "42.00"
+    assert rows_of(shown, "holdings")["funding median (bps)"][-1] == "42.00"
 
 
 def test_the_funding_of_one_leg_of_ones_own_has_a_page_and_is_no_pair_of_the_league(page, tmp_path):
@@ -266,6 +264,6 @@ def test_the_funding_of_one_leg_of_ones_own_has_a_page_and_is_no_pair_of_the_lea
     key = "funding/BTC_USDT:BINANCE.futures"
     keep_own(own_series(pl.DataFrame(rates | {"interval_hours": [8] * 30}), key), path)
     shown = page(path, trajectory=key)
-    assert "funding +" in " ".join(texts(shown.markdown))
+    assert "funding 24.99" in " ".join(texts(shown.markdown))
     assert not [text for text in texts(shown.warning) if "not allowed" in text]
     assert "No pair's funding is held." in texts(page(path).info)
