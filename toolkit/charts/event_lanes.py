@@ -7,7 +7,7 @@ from typing import Any
 import plotly.graph_objects as go
 import polars as pl
 
-from toolkit.charts.events import EVENT_LOGS, EVENT_UNITS, event_hover, event_spans
+from toolkit.charts.events import EVENT_LOGS, event_hover, event_spans
 from toolkit.charts.figure import Figure
 from toolkit.charts.theme import FAMILY_COLOURS, MARK_COLOUR
 from toolkit.charts.time_axis import clock_text, date_axis, utc_offset_s
@@ -16,6 +16,7 @@ from toolkit.errors import InputError
 from toolkit.foreign import html
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Source
+from toolkit.show.events import size_text
 from toolkit.statistics.contract import checked_frame, whole_number
 
 _BUCKETS_S = (1, 10, 60, 300, 900, 3_600, 21_600, 86_400, 604_800)
@@ -221,17 +222,15 @@ def _hovers(joined: pl.DataFrame, family: EventFamily, timezone: str) -> list[st
     since, until = (
         clock_text(joined[name].ceil().cast(pl.Int64), timezone) for name in ("since", "until")
     )
-    unit = EVENT_UNITS.get(family, "%")
     words = []
     for row, first, last in zip(joined.iter_rows(named=True), since, until, strict=True):
         if row["events"] == 1:
-            words.append(event_hover(row, first, last, timezone, unit))
+            words.append(event_hover(row, first, last, timezone))
             continue
         symbol, legs = html(str(row["symbol"]), 80), html(str(row["legs"]), 160)
-        size = "of sizes not known" if row["peak"] is None else f"{row['peak']:+.4g} {unit}"
         words.append(
             f"{row['events']:,} {family} events<br>{first} to {last} {timezone}"
-            f"<br>the largest: {symbol}, {size}<br>{legs}"
+            f"<br>the largest: {symbol}, {size_text(row['peak'], family)}<br>{legs}"
         )
     return words
 

@@ -16,6 +16,7 @@ from toolkit.errors import InputError
 from toolkit.foreign import html
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Source
+from toolkit.show.events import lasted_text, size_text
 from toolkit.statistics.contract import checked_frame, whole_number
 from toolkit.statistics.event_documents import opens
 
@@ -28,7 +29,6 @@ _BAR_LANES = 0.75
 """The height of a bar (lanes). By default plotly makes the bars of a trace as high as the distance
 of its two nearest lanes, and they cover the lanes of other symbols.
 """
-EVENT_UNITS = {EventFamily.FUNDING: "% per 8 h"}
 _PATTERNS = {"closed": "", "open": "/", "reopened": "x", "orphan_close": "\\"}
 _KIND_TEXT = {
     "open": "still open (hatch /)",
@@ -306,7 +306,7 @@ def _bars(spans: pl.DataFrame, family: EventFamily, view: View) -> go.Bar:
         orientation="h",
         name=f"{family} ({spans.height:,})",
         hovertext=[
-            event_hover(row, since, until, view.timezone, EVENT_UNITS.get(family, "%"))
+            event_hover(row, since, until, view.timezone)
             for row, since, until in zip(spans.iter_rows(named=True), *shown, strict=True)
         ],
         hoverinfo="text",
@@ -324,7 +324,7 @@ def _bars(spans: pl.DataFrame, family: EventFamily, view: View) -> go.Bar:
     )
 
 
-def event_hover(row: dict[str, Any], since: str, until: str, timezone: str, unit: str) -> str:
+def event_hover(row: dict[str, Any], since: str, until: str, timezone: str) -> str:
     """Say in HTML what an event of `event_spans` is, from when to when it lived, and its size."""
     again = "" if row["duration_s"] is None else f"; opened again at {until}"
     ends = {
@@ -333,11 +333,12 @@ def event_hover(row: dict[str, Any], since: str, until: str, timezone: str, unit
         "reopened": f"{since} {timezone}, close lost{again}",
         "orphan_close": f"opened before, closed {until} {timezone}",
     }[row["kind"]]
-    size = "size not known" if row["peak"] is None else f"peak {row['peak']:+.4g} {unit}"
-    lasted = "" if row["duration_s"] is None else f"<br>{row['duration_s']:,.0f} s"
-    at_least = " at least" if row["kind"] == "open" and lasted else ""
+    size, lasted = (
+        size_text(row["peak"], row["family"]),
+        lasted_text(row["duration_s"], row["kind"]),
+    )
     symbol, legs = html(str(row["symbol"]), 80), html(str(row["legs"]), 160)
-    return f"{row['family']} {symbol}<br>{legs}<br>{size}<br>{ends}{lasted}{at_least}"
+    return f"{row['family']} {symbol}<br>{legs}<br>peak {size}<br>{ends}<br>{lasted}"
 
 
 def _counts(spans: pl.DataFrame, drawn: int) -> list[str]:

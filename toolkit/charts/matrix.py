@@ -6,14 +6,15 @@ import plotly.graph_objects as go
 import polars as pl
 
 from toolkit import commands
-from toolkit.cards import signed
 from toolkit.charts.downsampling import require_columns
 from toolkit.charts.figure import Figure
 from toolkit.charts.time_axis import clock_text
 from toolkit.charts.view import Heading
+from toolkit.columns import column
 from toolkit.errors import InputError
 from toolkit.foreign import html
 from toolkit.market import Market, Source, When, parse_ts
+from toolkit.show.values import value_text
 from toolkit.statistics.rates_in_force import HOURS_A_YEAR
 
 FUNDING_UNITS = {
@@ -31,8 +32,6 @@ That is five times the 0.01 % per 8 h at which many exchanges rest: 0.00625 % pe
 24 h, 54.75 % per year.
 """
 
-DECIMALS = dict(zip(FUNDING_UNITS, (4, 3, 3, 1), strict=True))
-"""Of the numbers in the cells, by the unit: no more than fit on a phone."""
 _NAMES_PX = 48
 """Height of the exchanges' names over the cells, which a narrow screen turns."""
 _TEXTS = 300
@@ -65,6 +64,17 @@ def in_unit(rates: pl.DataFrame, unit: str) -> pl.DataFrame:
     rate, hours = pl.col("rate").cast(pl.Float64), pl.col("interval_hours").cast(pl.Float64)
     value = 100 * FUNDING_UNITS[unit] * rate / hours + 0.0  # no negative zero
     return rates.with_columns(pl.when((hours > 0) & value.is_finite()).then(value).alias("value"))
+
+
+def rate_in(name: str, unit: str) -> tuple[str, float]:
+    """Return the column of a yearly rate in a unit, and what the rate is multiplied by.
+
+    >>> rate_in("funding_apr_pct", "% per 24 h"), rate_in("funding_apr_pct", "% per year (APR)")
+    (('funding_apr_pct_24h', 0.0027...), ('funding_apr_pct', 1.0))
+    """
+    hours = FUNDING_UNITS[unit]
+    times = hours / HOURS_A_YEAR
+    return (name if hours == HOURS_A_YEAR else f"{name}_{hours}h"), times
 
 
 def funding_matrix(
@@ -139,7 +149,7 @@ def funding_matrix(
     columns = known["column"].unique().sort().to_list()
     traces: list[go.Heatmap | go.Scatter] = [_cells(known, symbols, columns, unit, timezone)]
     if few := known.height <= _TEXTS:
-        traces.append(_numbers(known, DECIMALS[unit]))
+        traces.append(_numbers(known, unit))
     left_out = frame.height - known.height
     unknown = [f"{left_out:,} without a rate or an interval"] if left_out else []
     words = ", ".join([f"n = {known.height:,} rates", *unknown])
@@ -219,12 +229,13 @@ def _cells(
     )
 
 
-def _numbers(known: pl.DataFrame, decimals: int) -> go.Scatter:
+def _numbers(known: pl.DataFrame, unit: str) -> go.Scatter:
     """Format the numbers in the cells."""
+    one = column(rate_in("apr_pct", unit)[0])
     return go.Scatter(
         x=known["column"].to_list(),
         y=known["symbol"].to_list(),
-        text=[signed(value, decimals) for value in known["value"]],
+        text=[value_text(value, one) for value in known["value"]],
         mode="text",
         textfont={"size": 10, "color": INK},
         hoverinfo="skip",

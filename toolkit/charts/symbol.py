@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 import polars as pl
 
 from toolkit.charts.downsampling import require_columns
-from toolkit.charts.events import EVENT_UNITS, event_hover, event_spans
+from toolkit.charts.events import event_hover, event_spans
 from toolkit.charts.figure import Figure
 from toolkit.charts.lines import gapped_line, rows_to_draw
 from toolkit.charts.theme import COLOURS, FAMILY_COLOURS
@@ -202,7 +202,7 @@ def _bars(spans: pl.DataFrame, row: int, family: EventFamily, view: View) -> go.
     shown = [clock_text(times, view.timezone) for times in (since, until)]
     offsets = utc_offset_s(until, view.timezone) - utc_offset_s(since, view.timezone)
     length_ms = 1000 * (spans["until"] - since + offsets)
-    colour, unit = FAMILY_COLOURS[family], EVENT_UNITS.get(family, "%")
+    colour = FAMILY_COLOURS[family]
     return go.Bar(
         base=shown[0].to_list(),
         x=length_ms.round().cast(pl.Int64).clip(lower_bound=0).to_numpy(),
@@ -213,7 +213,7 @@ def _bars(spans: pl.DataFrame, row: int, family: EventFamily, view: View) -> go.
         showlegend=False,
         customdata=[html(event_id) for event_id in spans["event_id"]],
         hovertext=[
-            event_hover(each, first, last, view.timezone, unit)
+            event_hover(each, first, last, view.timezone)
             for each, first, last in zip(spans.iter_rows(named=True), *shown, strict=True)
         ],
         hoverinfo="text",

@@ -7,8 +7,9 @@ import polars as pl
 from toolkit.charts.time_axis import clock_text
 from toolkit.dashboard.event_reading import MOVES
 from toolkit.dashboard.event_tables import peak_column
-from toolkit.dashboard.lifecycles import SEEN, lasted_text
+from toolkit.dashboard.lifecycles import SEEN
 from toolkit.dashboard.rows import RowColumn, row_column, time_column
+from toolkit.show.events import lasted_text
 from toolkit.show.values import reason_words
 from toolkit.statistics.clusters import clusters_text
 from toolkit.statistics.events import rates, survival

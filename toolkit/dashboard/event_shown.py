@@ -15,7 +15,7 @@ from toolkit.columns import column
 from toolkit.dashboard.desk import held_symbols
 from toolkit.dashboard.event_reading import read_documents, read_text
 from toolkit.dashboard.event_rows import transition_columns
-from toolkit.dashboard.lifecycles import SEEN, around, lasted_text, pretty, size_bps, size_text
+from toolkit.dashboard.lifecycles import SEEN, around, pretty, size_bps
 from toolkit.dashboard.link import Choice
 from toolkit.dashboard.loads import LOGS, Load, LoadPart, load_button, offer
 from toolkit.dashboard.navigation import go_to
@@ -26,6 +26,7 @@ from toolkit.dashboard.shell import PageShell, draw
 from toolkit.foreign import Markdown, file_name, html, markdown
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Family, Trajectory
+from toolkit.show.events import lasted_text, size_text
 from toolkit.show.values import NULL, figures_text, heading_of, value_text
 from toolkit.statistics.events import detections, event_lifecycles
 from toolkit.workspace.orientation import held_stream

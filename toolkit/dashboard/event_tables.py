@@ -8,11 +8,12 @@ from typing import NamedTuple
 import polars as pl
 
 from toolkit.charts.time_axis import clock_text
-from toolkit.dashboard.lifecycles import size_bps, size_text
+from toolkit.dashboard.lifecycles import size_bps
 from toolkit.dashboard.rows import RowColumn, row_column, time_column
 from toolkit.foreign import Markdown
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily
+from toolkit.show.events import size_text
 from toolkit.statistics.events import STILL_OPEN
 
 

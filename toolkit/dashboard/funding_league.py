@@ -11,11 +11,12 @@ from typing import Any
 import polars as pl
 
 from toolkit.cards import counted
+from toolkit.charts.matrix import rate_in
 from toolkit.dashboard.export import hand_over
 from toolkit.dashboard.fee_choice import Net
 from toolkit.dashboard.funding_choice import FundingChoice
 from toolkit.dashboard.funding_measured import LENGTHS_D, measure_carried
-from toolkit.dashboard.funding_tables import money_text, rate_in, why_null
+from toolkit.dashboard.funding_tables import money_text, why_null
 from toolkit.dashboard.implausible import show_implausible
 from toolkit.dashboard.lately import funding_lately
 from toolkit.dashboard.loads import FUNDING, Load, offer

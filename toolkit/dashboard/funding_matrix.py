@@ -7,14 +7,15 @@ from typing import Any
 
 import polars as pl
 
-from toolkit.cards import signed
 from toolkit.charts import in_unit
-from toolkit.charts.matrix import DECIMALS, SCALE, full_colour
+from toolkit.charts.matrix import SCALE, full_colour, rate_in
+from toolkit.columns import column
 from toolkit.dashboard.implausible import high_rate_notes, show_implausible
 from toolkit.dashboard.loads import RATES, offer
 from toolkit.dashboard.screen import component, st
 from toolkit.dashboard.shell import PageShell
 from toolkit.foreign import Markdown, plain
+from toolkit.show.values import value_text
 from toolkit.store import held_key
 from toolkit.wire.snapshots import snapshot_items
 from toolkit.workspace.snapshot_tables import funding_rates, widest_differentials
@@ -78,7 +79,7 @@ def matrix_data(
     """
     known = in_unit(rates, unit).with_columns(next=shell.clock(rates["next_funding_time"]))
     venues = known["leg"].unique().sort().to_list()
-    digits, full = DECIMALS[unit], full_colour(unit)
+    one, full = column(rate_in("apr_pct", unit)[0]), full_colour(unit)
     pairs = widest_differentials(rates).select("symbol", "buy", "sell").iter_rows()
     apart = {symbol: (lowest, highest) for symbol, lowest, highest in pairs}
     rows = [
@@ -87,7 +88,7 @@ def matrix_data(
     ]
     rows.sort(key=lambda row: (row["apart"] is None, -(row["apart"] or 0), row["symbol"]))
     for row in rows:
-        row["shown"] = "–" if row["apart"] is None else f"{row['apart']:,.{digits}f}"
+        row["shown"] = value_text(row["apart"], one)
     return {
         "label": f"Funding rates in force, {unit}",
         "venues": [plain(venue.removesuffix(".futures")) for venue in venues],
@@ -117,7 +118,7 @@ def _row(
         key = _opened(symbol, leg, widest, held)
         cells[leg] = {
             "value": line["value"],
-            "shown": signed(line["value"], DECIMALS[unit]),
+            "shown": value_text(line["value"], column(rate_in("apr_pct", unit)[0])),
             "badge": badges.get(leg, ""),
             "key": key,
             "title": plain(_title(line, unit, key, held)),

@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 
 from toolkit.charts import FUNDING_UNITS
+from toolkit.charts.matrix import rate_in
 from toolkit.columns import Column, column
 from toolkit.dashboard.formatting import command_words
 from toolkit.dashboard.link import PRESETS, held_window, preset_window
@@ -19,7 +20,6 @@ from toolkit.reasons import Reason
 from toolkit.show.values import heading_of, null_text, reason_of, reason_words, value_text
 from toolkit.statistics.carry_marks import FUNDING_ONLY
 from toolkit.statistics.funding import intervals, settled_window
-from toolkit.statistics.rates_in_force import HOURS_A_YEAR
 from toolkit.store import held_key
 
 _APR = list(FUNDING_UNITS)[-1]
@@ -190,17 +190,6 @@ def _figure(
     known = [shown(each if each in row else each.removeprefix(FUNDING_ONLY)) for each in rests]
     parts = (f"{of.short} {value_text(each, of, unit=True)}" for each, of in known)
     return heading_of(one), value_text(value, one), ", ".join(parts)
-
-
-def rate_in(name: str, unit: str) -> tuple[str, float]:
-    """Return the column of a yearly rate in a unit, and what the rate is multiplied by.
-
-    >>> rate_in("funding_apr_pct", "% per 24 h"), rate_in("funding_apr_pct", "% per year (APR)")
-    (('funding_apr_pct_24h', 0.0027...), ('funding_apr_pct', 1.0))
-    """
-    hours = FUNDING_UNITS[unit]
-    times = hours / HOURS_A_YEAR
-    return (name if hours == HOURS_A_YEAR else f"{name}_{hours}h"), times
 
 
 def why_null(row: Mapping[str, Any], name: str) -> str:

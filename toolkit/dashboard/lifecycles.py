@@ -9,11 +9,9 @@ from dataclasses import dataclass
 import msgspec
 import polars as pl
 
-from toolkit.columns import column
 from toolkit.dashboard.export import literal
 from toolkit.errors import InputError
 from toolkit.market import EventFamily, Family, Leg, Symbol, Trajectory
-from toolkit.show.values import value_text
 from toolkit.statistics.events import STILL_OPEN
 
 STATES = {"any": None, "open": True, "over": False}
@@ -28,8 +26,6 @@ SEEN = {
     "unknown": "of no known word",
 }
 """What was seen of an event, by the kind of its lifecycle."""
-
-_LASTED = column("duration_s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,16 +125,6 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:2]) + more
 
 
-def size_text(size: float | None, family: str) -> str:
-    """Write a size as the service sends it of a family, with its unit.
-
-    >>> size_text(1.23456, "spread"), size_text(-0.1, "funding"), size_text(None, "splash")
-    ('1.235 %', '-0.1000 % per 8 h', '–')
-    """
-    name = "differential_pct_8h" if family == EventFamily.FUNDING else "magnitude_pct"
-    return value_text(size, column(name), unit=size is not None)
-
-
 def size_bps() -> pl.Expr:
     """Build the size of events in bps: of the log spread or price, of funding per 8 h.
 
@@ -152,16 +138,6 @@ def size_bps() -> pl.Expr:
     log = pl.when(size > -100).then(10_000 * (size / 100).log1p())
     funding = pl.col("family") == EventFamily.FUNDING
     return pl.when(funding).then(100 * size).otherwise(log).alias("peak_bps")
-
-
-def lasted_text(duration_s: float | None, kind: str) -> str:
-    """Write how long an event lasted, as far as it was seen.
-
-    >>> lasted_text(90.0, "closed"), lasted_text(90.0, "open"), lasted_text(None, "orphan_close")
-    ('1 min 30 s', 'at least 1 min 30 s', '–')
-    """
-    least = {"open": "at least ", "reopened": "at most "}.get(kind, "")
-    return f"{least if duration_s is not None else ''}{value_text(duration_s, _LASTED)}"
 
 
 def pretty(document: str) -> str:

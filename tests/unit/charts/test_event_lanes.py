@@ -42,7 +42,7 @@ def test_events_that_open_together_are_one_bar_that_opens_the_largest():
     assert list(spreads.customdata) == ["e1", "e2"]
     assert spreads.x[0] == 1000 * 2 * HOUR
     assert "2 spread events" in spreads.hovertext[0]
-    assert "-9 %" in spreads.hovertext[0]
+    assert "-9.000 %" in spreads.hovertext[0]
     assert lines(figure)[2] == "n = 3 events, in 2 bars"
 
 

@@ -107,14 +107,14 @@ def test_the_hover_has_legs_size_times_and_length():
     assert spread.hovertext[0].split("<br>") == [
         "spread BTC_USDT",
         "buy X.spot, sell Y.spot",
-        "peak -1.25 %",
+        "peak -1.250 %",
         "2023-03-10 02:00 to 2023-03-10 05:00 UTC",
-        "10,800 s",
+        "3 h",
     ]
-    assert spread.hovertext[1].endswith("still open at 2023-03-11 00:00<br>75,600 s at least")
-    assert "size not known" in funding.hovertext[0]
+    assert spread.hovertext[1].endswith("still open at 2023-03-11 00:00<br>at least 21 h")
+    assert "peak –" in funding.hovertext[0]
     funding = timeline(life(1, 2, family="funding")).data[0]
-    assert "peak +1 % per 8 h" in funding.hovertext[0]
+    assert "peak 1.0000 % per 8 h" in funding.hovertext[0]
 
 
 def test_events_of_a_symbol_lie_together_and_none_covers_another():

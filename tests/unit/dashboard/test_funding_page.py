@@ -42,14 +42,14 @@ def test_it_opens_on_the_rates_in_force_with_the_extremes_of_each_symbol(page, s
     data, found = drawn(shown, "rates"), cells(shown)
     assert data["venues"] == ["AURORA", "BOREAS", "CORONA"]
     assert [(row["symbol"], row["shown"]) for row in data["rows"]] == [
-        ("ETH_USDT", "459.9"),
-        ("BTC_USDT", "21.9"),
+        ("ETH_USDT", "459.90"),
+        ("BTC_USDT", "21.90"),
     ]
     assert {at: (cell["shown"], cell["badge"]) for at, cell in found.items()} == {
-        ("ETH_USDT", "BOREAS"): ("+438.0", "S"),
-        ("ETH_USDT", "CORONA"): ("-21.9", "L"),
-        ("BTC_USDT", "AURORA"): ("+11.0", "L"),
-        ("BTC_USDT", "BOREAS"): ("+32.8", "S"),
+        ("ETH_USDT", "BOREAS"): ("438.00", "S"),
+        ("ETH_USDT", "CORONA"): ("-21.90", "L"),
+        ("BTC_USDT", "AURORA"): ("10.95", "L"),
+        ("BTC_USDT", "BOREAS"): ("32.85", "S"),
     }
     assert data["bar"] == ["-54.75", "0", "+54.75 % per year (APR)"]
     assert any("predicted, not settled, at 2023-03-20" in each for each in texts(shown.markdown))
@@ -62,7 +62,7 @@ def test_the_unit_is_chosen_and_kept_in_the_link(page, store):
     assert "unit" not in shown.query_params
     shown.get_by_key("funding_unit").set_value("8h").run()
     assert shown.query_params["unit"] == "8h"
-    assert cells(shown)["ETH_USDT", "BOREAS"]["shown"] == "+0.400"
+    assert cells(shown)["ETH_USDT", "BOREAS"]["shown"] == "0.4000"
     assert drawn(shown, "rates")["full"] == pytest.approx(0.05)
     again = page(store, unit="24h")
     assert again.get_by_key("funding_unit").value == "24h"
