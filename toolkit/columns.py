@@ -172,6 +172,8 @@ def column(name: str, result: str = "") -> Column:
 
     >>> column("half_life_s").unit, column("buy_price_mean", "spread.summary").heading
     ('s', 'mean')
+    >>> column("buy_price_mean", "spread.summary").unit
+    'quote'
     >>> column("my_edge_bps").heading, column("my_edge_bps").unit
     ('my edge', 'bps')
     """
@@ -208,7 +210,10 @@ def _derived(name: str, result: str, declared: Mapping[str, Column]) -> Column |
     if not fits:
         return None
     longest = max(fits, key=lambda each: len(each[1]))
-    return replace(declared[longest[0]], name=name, unit=_unit(name))
+    own = _first().get(base.removesuffix(f"_{longest[1]}"))
+    return replace(
+        declared[longest[0]], name=name, unit=_unit(name) or (own[1].unit if own else "")
+    )
 
 
 def _varied(plain: Column, name: str, heading: str, meaning: str) -> Column:

@@ -55,6 +55,12 @@ class Explored:
         return {} if self.step_s is None else {self.trajectory.key: self.step_s}
 
     @property
+    def priced_in(self) -> str:
+        """The currency of a price, "" of a rate, which is a percentage, and of a spread."""
+        priced = self.trajectory.family is Family.PRICE
+        return self.trajectory.symbol.quote if priced else ""
+
+    @property
     def logged(self) -> pl.DataFrame:
         """The log of spread events, no row where it is not held."""
         return self.shell.held.logs.filter(family="spread")

@@ -12,8 +12,7 @@ import polars as pl
 from toolkit.charts import coverage_chart, spread_hours_chart
 from toolkit.dashboard.event_tables import document_columns, logs_that_end, newest_events
 from toolkit.dashboard.explorer import Explored
-from toolkit.dashboard.explorer_figures import COLUMNS, unit_of
-from toolkit.dashboard.formatting import NULL, statistics_rows
+from toolkit.dashboard.formatting import NULL, heading, statistics_rows
 from toolkit.dashboard.navigation import go_to
 from toolkit.dashboard.reading import read_coverage
 from toolkit.dashboard.rows import opened_key, show_rows
@@ -93,9 +92,7 @@ def _list_events(explored: Explored, events: pl.DataFrame) -> None:
 
 def _list_statistics(explored: Explored, row: Mapping[str, Any]) -> None:
     spread = explored.trajectory.family is Family.SPREAD
-    lines = statistics_rows(
-        row, COLUMNS[explored.trajectory.family], unit_of(explored), half_life=spread
-    )
+    lines = statistics_rows(row, explored.priced_in, half_life=spread)
     pairs = Markdown(", {:,} pairs a step apart").format(row["ar1_pairs"] or 0)
     st.caption(
         Markdown("Of {:,} rows with a value{}.").format(row["n"], pairs if spread else Markdown(""))
@@ -150,8 +147,8 @@ def _show_coverage(explored: Explored) -> None:
             _of(_GAPS_SHOWN, gaps.height)
         )
     )
-    state = st.column_config.TextColumn("state", help=_STATES)
-    show_table(gaps.head(_GAPS_SHOWN), column_config={"state": state})
+    state = st.column_config.TextColumn(help=_STATES)
+    show_table(gaps.head(_GAPS_SHOWN), column_config={heading("state"): state})
 
 
 _STATES = Markdown(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
 from toolkit.dashboard.explorer import Explored
 from toolkit.dashboard.fee_choice import level_of
-from toolkit.dashboard.formatting import reason_words
 from toolkit.market import Family
 from toolkit.statistics.level import Level
 
@@ -17,18 +18,13 @@ from toolkit.statistics.level import Level
 class Beyond:
     """What is beyond a level.
 
-    ``share`` is of the time observed, null for ``why``. ``begun`` is how often its beginning was
-    seen, ``daily`` that by the days observed, null for ``why_daily``. ``drawn`` has the level (bps)
-    and the episodes that the chart shows, None where none are drawn: the level changes within the
-    window, or nobody chose one.
+    ``row`` is what the level measures of the spread. ``drawn`` has the level (bps) and the episodes
+    that the chart shows, None where none are drawn: the level changes within the window, or nobody
+    chose one.
     """
 
     level: Level
-    share: float | None
-    why: str | None
-    begun: int | None
-    daily: float | None
-    why_daily: str | None
+    row: Mapping[str, Any]
     drawn: tuple[float, pl.DataFrame] | None
 
 
@@ -42,10 +38,6 @@ def measure_beyond(explored: Explored, rows: pl.DataFrame) -> Beyond | None:
     chosen = net is not None or asked.threshold_bps
     return Beyond(
         level,
-        row["level_share"],
-        None if row["level_share"] is not None else reason_words(row, "level_share"),
-        row["level_begun"],
-        row["level_per_day"],
-        None if row["level_per_day"] is not None else reason_words(row, "level_per_day"),
+        row,
         level.stretches(rows, *view, step_s=explored.steps) if chosen else None,
     )

@@ -1,9 +1,9 @@
-"""Numbers, times and reasons as a reader sees them. A null is a dash with its reason beside it."""
+"""Headings, statistics, commands and sources in the words of a page."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from decimal import Decimal
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,38 +11,41 @@ import polars as pl
 
 from toolkit import commands
 from toolkit.cards import duration
-from toolkit.charts.lines import share_text
+from toolkit.columns import column
 from toolkit.foreign import Markdown, markdown
 from toolkit.market import Family, Source
-from toolkit.reasons import Reason
-from toolkit.statistics.contract import column_for
+from toolkit.show.values import heading_of, null_text, reason_words, value_text
 
 NULL = Markdown("–")
 
-_QUANTILES = {f"q{share:02d}": f"{share} % quantile" for share in (1, 5, 25, 75, 95, 99)}
-_LABELS = {
-    "mean": "Mean",
-    "time_weighted_mean": "Mean over time",
-    "std": "Standard deviation",
-    "median": "Median",
-    "mad": "Median absolute deviation × 1.4826",
-    **_QUANTILES,
-    "expected_shortfall_95": "Mean above the 95 % quantile",
-}
-_HALF_LIFE = {
-    "half_life_s": "Half-life",
-    "half_life_lower_s": "Half-life, lower bound (95 %)",
-    "half_life_upper_s": "Half-life, upper bound (95 %)",
-    "noise_share": "Noise, share of the variance",
-    "fit_p_value": "Fit of one speed beneath noise, p-value",
-    "acf_half_lag_s": "Lag at which the autocorrelation halves",
-    "half_life_without_spikes_s": "Half-life without spikes",
-    "spike_share": "Spikes, share of the variance",
-    "half_life_acf_error": "Autocorrelation missed by the half-life",
-    "half_life_ar1_s": "Half-life by an AR(1)",
-    "half_life_ar1_acf_error": "Autocorrelation missed by the AR(1)",
-    "half_lives_differ": "AR(1) outside the 95 % bounds",
-}
+
+def heading(name: str, of: str = "", *, result: str = "", long: bool = False) -> str:
+    """Return the heading of a column of a ``result`` with its unit, the short one unless ``long``.
+
+    ``of`` is what it names beside that: a zone of time, a currency, a window or a level.
+
+    >>> heading("spread_std_log_bps"), heading("last_percentile", "7 d")
+    ('std dev (bps)', 'percentile, 7 d (%)')
+    >>> heading("opened_at", "Asia/Tokyo"), heading("price_std", "USD", result="spread.summary")
+    ('opened at (Asia/Tokyo)', 'std dev (USD)')
+    """
+    one = column(name, result)
+    if not of:
+        return heading_of(one, short=not long)
+    if one.unit in ("UTC", "quote"):
+        return f"{heading_of(one, short=not long)} ({of})"
+    words = f"{one.heading if long else one.short}, {of}"
+    return heading_of(replace(one, heading=words))
+
+
+def label(name: str, of: str = "", *, result: str = "", long: bool = False) -> Markdown:
+    """Return the heading as the label of a metric: it begins with a capital.
+
+    >>> label("half_life_s"), label("level_share", "≥ 20 bps", long=True)
+    ('Half-life', 'Share of time at the level or beyond, ≥ 20 bps')
+    """
+    words = heading(name, of, result=result, long=long)
+    return Markdown.harmless(f"{words[:1].upper()}{words[1:]}")
 
 
 def newest_end(streams: pl.DataFrame) -> int | None:
@@ -127,74 +130,37 @@ def source_words(source: Source) -> Markdown:
     return words.get(source.kind, other).format(markdown(source.id), markdown(source.kind))
 
 
-def statistics_rows(
-    row: Mapping[str, Any], column: str, unit: str, *, half_life: bool
-) -> list[dict[str, str]]:
+def statistics_rows(row: Mapping[str, Any], quote: str, *, half_life: bool) -> list[dict[str, str]]:
     """Build one line per statistic of a row of `toolkit.statistics.spread.summary`.
 
-    A line has the statistic's label, its value with unit, and the reason where the value is null.
+    A line has the statistic's heading, its value with unit (prices in ``quote``), and the reason
+    where the value is null. ``half_life`` tells whether the half-life's figures are among them.
 
-    >>> row = {"n": 1, "coverage": 0.5, "price_mean": 2.5, "price_std": None,
-    ...        "moments_reason": "too_few"}
-    >>> for line in statistics_rows(row, "price", "USD", half_life=False):
+    >>> row = {"coverage_reason": None, "price_mean": 2.5, "price_std": None,
+    ...        "moments_reason": "too_few", "quantiles_reason": None}
+    >>> for line in statistics_rows(row, "USD", half_life=False):
     ...     print(" | ".join(line.values()))
-    Mean | 2.5 USD |
-    Standard deviation | – | too few observations for this statistic
+    mean | 2.5 USD |
+    standard deviation | – | too few observations for this statistic
     """
-    named = {column_for(column, name): label for name, label in _LABELS.items()}
-    if half_life:
-        named |= _HALF_LIFE
-    return [
-        {
-            "statistic": label,
-            "value": _reason(row, name).in_place
-            if row[name] is None
-            else _value(name, row[name], unit),
-            "reason": "" if row[name] is not None else reason_words(row, name),
-        }
-        for name, label in named.items()
-        if name in row
-    ]
-
-
-def _value(name: str, value: float, unit: str) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if name in ("noise_share", "spike_share"):
-        return share_text(value)
-    if name == "fit_p_value":
-        return f"{value:.3f}"
-    if name.endswith("_acf_error"):
-        return f"{value:.2f}"
-    if name.endswith("_s"):
-        return duration(value)
-    return f"{level_text(value, unit)} {unit}"
-
-
-def level_text(value: float | None, unit: str) -> str:
-    """Format a level: bps and percentages with two decimals, prices with five digits.
-
-    >>> level_text(-3.14159, "bps"), level_text(64123.456, "USDT"), level_text(1.23456e-6, "USDT")
-    ('-3.14', '64,123', '0.0000012346')
-    >>> level_text(None, "bps")
-    '–'
-    """
-    if value is None:
-        return NULL
-    if unit in ("bps", "% a year"):
-        return f"{value:,.2f}"
-    return f"{Decimal(f'{value:.5g}'):,f}"
-
-
-def reason_words(row: Mapping[str, Any], name: str) -> str:
-    """Return the words of the first ``*_reason`` column to the right of a null.
-
-    >>> reason_words({"half_life_s": None, "half_life_reason": "too_few"}, "half_life_s")
-    'too few observations for this statistic'
-    """
-    return _reason(row, name).words
-
-
-def _reason(row: Mapping[str, Any], name: str) -> Reason:
     names = list(row)
-    return Reason(next(row[n] for n in names[names.index(name) :] if n.endswith("_reason")))
+    end = "implausible" if half_life else "quantiles_reason"
+    figures = names[names.index("coverage_reason") + 1 : names.index(end)]
+    lines = []
+    for name in figures:
+        if name.endswith("_reason"):
+            continue
+        one, value = column(name, "spread.summary"), row[name]
+        text = value_text(value, one, unit=True)
+        lines.append(
+            {
+                "statistic": one.heading,
+                "value": null_text(row, name)
+                if value is None
+                else f"{text} {quote}"
+                if one.unit == "quote"
+                else text,
+                "reason": reason_words(row, name) if value is None else "",
+            }
+        )
+    return lines

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import polars as pl
@@ -12,9 +12,10 @@ import polars as pl
 from toolkit.charts.theme import STATE_COLOURS
 from toolkit.charts.time_axis import clock_text
 from toolkit.columns import Column, column
+from toolkit.dashboard.formatting import heading
 from toolkit.dashboard.screen import component, st
 from toolkit.foreign import Markdown, plain
-from toolkit.show.values import NULL, heading_of, reason_words, value_text
+from toolkit.show.values import NULL, reason_words, value_text
 
 _ROWS = component("rows", "table", "ages")
 _ROW_PX = 27
@@ -66,22 +67,8 @@ class RowColumn:
 
     @property
     def heading(self) -> str:
-        """The heading, with the unit and what it is ``of``.
-
-        >>> RowColumn("spread_std_log_bps", "number", []).heading
-        'std dev (bps)'
-        >>> RowColumn("last_percentile", "bar", [], of="7 d").heading
-        'percentile, 7 d (%)'
-        >>> RowColumn("opened_at", "text", [], of="Asia/Tokyo").heading
-        'opened at (Asia/Tokyo)'
-        """
-        one, short = self.column, not self.long
-        if not self.of:
-            return heading_of(one, short=short)
-        if one.unit == "UTC":
-            return f"{heading_of(one, short=short)} ({self.of})"
-        words = f"{one.short if short else one.heading}, {self.of}"
-        return heading_of(replace(one, heading=words, short=words), short=short)
+        """The heading, with the unit and what it is ``of``."""
+        return heading(self.name, self.of, result=self.result, long=self.long)
 
     @property
     def texts(self) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,10 +12,12 @@ import polars as pl
 
 from toolkit import commands
 from toolkit.charts.time_axis import clock_text
+from toolkit.columns import column
 from toolkit.dashboard.alert_news import show_news
 from toolkit.dashboard.desk import choose_clock, choose_kept, show_source, show_switch
 from toolkit.dashboard.export import show_share
 from toolkit.dashboard.fee_choice import FeeChoice
+from toolkit.dashboard.formatting import label
 from toolkit.dashboard.loads import show_load
 from toolkit.dashboard.navigation import PAGES
 from toolkit.dashboard.reading import Held, read_newest
@@ -23,6 +25,7 @@ from toolkit.dashboard.screen import st
 from toolkit.dashboard.view_menu import show_views
 from toolkit.errors import RailError, StoreLockedError
 from toolkit.foreign import LONGEST, Markdown, csv_cell, markdown, plain
+from toolkit.show.values import null_text, reason_words, value_text
 from toolkit.workspace import store_path
 
 _LOOKS = Path(__file__).with_name("desk.css")
@@ -238,3 +241,35 @@ def show_table(table: pl.DataFrame, **options: Any) -> None:
     }
     shown = table.with_columns(pl.Series(name, c, pl.String) for name, c in cells.items())
     st.dataframe(shown, hide_index=True, **options)
+
+
+def show_metric(
+    row: Mapping[str, Any],
+    name: str,
+    beside: str | None = None,
+    *,
+    text: str | None = None,
+    of: str = "",
+    long: bool = False,
+    sign: Markdown | None = None,
+) -> None:
+    """Show a figure of a result's row: its heading, its value, and some words below it.
+
+    Of a null these say why it is. ``text`` stands in the place of the value, ``of`` and ``long``
+    are as in `toolkit.dashboard.formatting.heading`, ``sign`` is the help, by default what the
+    column means.
+    """
+    method, value = str(row.get("method") or ""), row[name]
+    one = column(name, method)
+    if text is None:
+        text = null_text(row, name) if value is None else value_text(value, one)
+    if value is None:
+        beside = beside or reason_words(row, name)
+    st.metric(
+        label(name, of, result=method, long=long),
+        Markdown.harmless(text),
+        delta=Markdown.harmless(beside) if beside else None,
+        delta_color="off",
+        delta_arrow="off",
+        help=sign or Markdown.harmless(one.meaning),
+    )

@@ -6,10 +6,12 @@ import io
 
 import polars as pl
 
-from toolkit.cards import duration
 from toolkit.charts.time_axis import clock_text
+from toolkit.columns import column
+from toolkit.dashboard.formatting import heading
 from toolkit.market import Source
 from toolkit.show.csv_rows import csv_rows
+from toolkit.show.values import value_text
 from toolkit.tables import LedgerState
 
 
@@ -27,10 +29,10 @@ def gap_table(coverage: pl.DataFrame, timezone: str) -> pl.DataFrame:
     lengths = (gaps["end_ts"] - gaps["start_ts"]).to_list()
     return pl.DataFrame(
         {
-            f"from ({timezone})": clock_text(gaps["start_ts"], timezone),
-            f"to, excluded ({timezone})": clock_text(gaps["end_ts"], timezone),
-            "length": [duration(length) for length in lengths],
-            "state": gaps["state"],
+            heading("start_ts", timezone): clock_text(gaps["start_ts"], timezone),
+            heading("end_ts", timezone): clock_text(gaps["end_ts"], timezone),
+            heading("length"): [value_text(length, column("length")) for length in lengths],
+            heading("state"): gaps["state"],
         }
     )
 
@@ -40,11 +42,12 @@ def row_table(rows: pl.DataFrame, timezone: str, limit: int) -> pl.DataFrame:
 
     >>> rows = pl.DataFrame({"trajectory": ["a", "a"], "ts": [0, 60], "price": [1.0, 2.0]})
     >>> row_table(rows, "UTC", 1).rows()
-    [('1970-01-01 00:01', 60, 2.0)]
+    [('1970-01-01 00:01', 2.0)]
     """
     newest = rows.tail(limit).reverse()
-    clock = pl.Series(f"time ({timezone})", clock_text(newest["ts"], timezone))
-    return newest.drop("trajectory").insert_column(0, clock)
+    clock = pl.Series(heading("time", timezone), clock_text(newest["ts"], timezone))
+    own = newest.drop("trajectory", "ts")
+    return own.rename({name: heading(name) for name in own.columns}).insert_column(0, clock)
 
 
 def rows_csv(rows: pl.DataFrame, source: Source) -> bytes:

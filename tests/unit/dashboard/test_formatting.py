@@ -17,10 +17,7 @@ def lines_of(values, column="spread_log_bps", half_life=True):
         }
     )
     row = summary(frame, 0, 60 * len(values), column=column).row(0, named=True)
-    unit = "bps" if half_life else "USD"
-    return {
-        line["statistic"]: line for line in statistics_rows(row, column, unit, half_life=half_life)
-    }
+    return {line["statistic"]: line for line in statistics_rows(row, "USD", half_life=half_life)}
 
 
 def test_every_statistic_of_a_spread_has_a_value_or_a_reason():
@@ -31,20 +28,20 @@ def test_every_statistic_of_a_spread_has_a_value_or_a_reason():
 
 def test_a_constant_spread_has_a_deviation_of_zero_and_no_half_life():
     lines = lines_of([2.0] * 300)
-    assert lines["Standard deviation"]["value"] == "0.00 bps"
-    assert lines["Half-life"]["value"] == NULL
-    assert lines["Half-life"]["reason"] == "the values do not vary"
+    assert lines["standard deviation"]["value"] == "0.00 bps"
+    assert lines["half-life"]["value"] == NULL
+    assert lines["half-life"]["reason"] == "the values do not vary"
 
 
 def test_a_half_life_below_a_step_is_under_one_step_with_its_reason():
     rng = random.Random(1)
     lines = lines_of([rng.gauss(0, 1) for _ in range(300)])
-    for label in ("Half-life", "Half-life by an AR(1)"):
+    for label in ("half-life", "half-life by AR(1)"):
         assert lines[label]["value"] == "under 1 step"
         assert lines[label]["reason"] == "shorter than the spacing of the observations can show"
 
 
 def test_a_price_has_no_half_life_and_keeps_its_digits():
     lines = lines_of([0.0000123, 0.0000123], column="price", half_life=False)
-    assert "Half-life" not in lines
-    assert lines["Mean"]["value"] == "0.0000123 USD"
+    assert "half-life" not in lines
+    assert lines["mean"]["value"] == "0.0000123 USD"

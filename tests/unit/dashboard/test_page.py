@@ -129,11 +129,11 @@ def test_what_is_zoomed_into_is_what_is_shown_and_measured(page, held):
     zoom = "2023-03-10T01:00:00Z/2023-03-10T02:00:00Z"
     shown = page(held.path, trajectory=PAIR, zoom=zoom)
     assert figures(shown)[0]["layout"]["xaxis"]["range"] == ["2023-03-10 01:00", "2023-03-10 02:00"]
-    assert metrics_of(shown)["Rows"] == "60"
+    assert metrics_of(shown)["Observations"] == "60"
     assert shown.get_by_key("start").value == march(10)
     assert link(shown) == {"trajectory": PAIR, "window": "7 days", "zoom": zoom}
     shown.get_by_key("zoom_out").click().run()
-    assert metrics_of(shown)["Rows"] == "539"
+    assert metrics_of(shown)["Observations"] == "539"
     assert "zoom" not in link(shown)
 
 
@@ -147,11 +147,11 @@ def test_the_legs_are_below_where_they_are_wanted(page, held):
 
 def test_net_figures_and_what_would_have_been_kept_are_by_the_fees_of_the_bar(page, held):
     shown = page(held.path, trajectory=PAIR)
-    assert metrics_of(shown)["Time ≥ 20 bps"] == "0 %"
+    assert metrics_of(shown)["Time beyond level, ≥ 20 bps"] == "0.00 %"
     assert any("Choose a fee table" in words for words in texts(shown.caption))
     dear = page(held.path, trajectory=PAIR, fees="example")
-    assert metrics_of(dear)["Time |spread| > cost"] == "0 %"
-    assert metrics_of(dear)["Net sum (bps)"] == "+0.0"
+    assert metrics_of(dear)["Time beyond level, |spread| > cost"] == "0.00 %"
+    assert metrics_of(dear)["Net at entry (bps)"] == "0.00"
     prices = spread_rows().filter(pl.col("ts") >= START + 60 * 300)
     rows = prices.with_columns(sell_price=pl.col("buy_price") * 1.02)
     table = FeeModel.example(["COINBASE", "KRAKEN"])
@@ -167,8 +167,8 @@ def test_net_figures_and_what_would_have_been_kept_are_by_the_fees_of_the_bar(pa
     writer.commit(load, batch)
     kept = metrics_of(page(held.path, trajectory=PAIR, fees="example", window="24 hours"))
     assert kept["Episodes"] == str(found["net_episodes"]) == "1"
-    assert kept["Net sum (bps)"] == f"{found['net_entry_bps']:+,.1f}"
-    assert kept["Net sum (USD)"] == f"{found['net_entry_bps']:+,.2f}"  # of 10,000
+    assert kept["Net at entry (bps)"] == f"{found['net_entry_bps']:,.2f}"
+    assert kept["Net at entry (USD)"] == f"{found['net_entry_bps']:,.2f}"  # of 10,000
 
 
 def test_episodes_beyond_a_threshold_are_counted_without_fees(page, held):
@@ -176,8 +176,8 @@ def test_episodes_beyond_a_threshold_are_counted_without_fees(page, held):
     assert len(figures(opened)[0]["layout"]["shapes"]) > 50
     assert any("Grey: ≥ 3.5 bps." in words for words in texts(opened.caption))
     shown = metrics_of(opened)
-    assert shown["Time ≥ 3.5 bps"] == "20.3 %"  # 110 of 542 minutes
-    assert float(shown["Episodes a day, ≥ 3.5 bps"]) > 100
+    assert shown["Time beyond level, ≥ 3.5 bps"] == "20.30 %"  # 110 of 542 minutes
+    assert float(shown["Episodes per day, ≥ 3.5 bps"].replace(",", "")) > 100
 
 
 def test_a_link_that_changes_under_an_open_page_is_followed(page, held):
@@ -205,15 +205,15 @@ def test_a_window_without_rows_says_what_to_do(page, held):
 def test_statistics_stand_beside_their_n_and_coverage(page, held):
     shown = page(held.path, trajectory=PAIR)
     metrics = metrics_of(shown)
-    assert metrics["Rows"] == "539"
+    assert metrics["Observations"] == "539"
     assert metrics["Coverage"] == "89.83 %"
     assert metrics["Mean (bps)"] == "2.00"
     beside = {metric.label: metric.delta for metric in shown.metric}
-    assert beside["Rows"] == "1 without a value"
+    assert beside["Observations"] == "1 without a value"
     assert beside["Coverage"] == "longest gap 1 h 1 min"
     table = below(shown, "All statistics").dataframe[0].value
     assert list(table.columns)[:2] == ["statistic", "value"]
-    assert table[table["statistic"] == "Median"].iloc[0]["value"] == "2.00 bps"
+    assert table[table["statistic"] == "median"].iloc[0]["value"] == "2.00 bps"
     assert any("Of 539 rows" in words and "pairs" in words for words in texts(shown.caption))
 
 
