@@ -7,10 +7,11 @@ import polars as pl
 from toolkit.dashboard.implausible import high_rate_notes, show_implausible
 from toolkit.dashboard.lately import funding_lately
 from toolkit.dashboard.loads import RATES, offer
-from toolkit.dashboard.rows import RowColumn, show_rows
+from toolkit.dashboard.rows import RowColumn, row_column, show_rows
 from toolkit.dashboard.screen import st
 from toolkit.dashboard.shell import PageShell
 from toolkit.foreign import Markdown
+from toolkit.show.values import NULL, figures_text
 from toolkit.wire.snapshots import snapshot_items
 from toolkit.workspace.orientation import held_stream
 from toolkit.workspace.snapshot_tables import funding_rates, widest_differentials
@@ -19,10 +20,10 @@ _SHOWN = 50
 _FEW_DAYS = 2.0
 _STEADY, _MIXED = 0.9, 0.6
 _HELP = Markdown(
-    "Short the leg with the highest rate, long the one with the lowest. **APR %**: the difference "
-    "of the rates in force, a year of it, simple. **sign**: ● steady, the difference had this sign "
-    "for 90 % of the last 30 days that are held; ◐ mixed, 60 %; ○ weak, less, be it of the "
-    "other sign or at 0. **7 days**: means of 8 h, % a year."
+    "Short the leg with the highest rate, long the one with the lowest. **differential APR**: the "
+    "difference of the rates in force, a year of it, simple. **sign**: ● steady, the difference "
+    "had this sign for 90 % of the last 30 days that are held; ◐ mixed, 60 %; ○ weak, less, be it "
+    "of the other sign or at 0. **APR, 7 d**: means of 8 h."
 )
 
 
@@ -73,35 +74,23 @@ def _columns(shell: PageShell, widest: pl.DataFrame) -> list[RowColumn]:
         positive, negative, flips, days, line = lately.get(stream, (None, None, None, None, None))
         share = negative if turned else positive
         few = share is None or days is None or days < _FEW_DAYS
-        words.append("–" if few or share is None else sign_words(share))
+        words.append(NULL if few or share is None else sign_words(share))
         shares.append(None if few else share)
-        why.append(
-            "fewer than two days of it are held: open it to load it"
-            if few or share is None
-            else f"of this sign {share:.0%} of {days:.1f} days, {flips} changes of sign"
-        )
+        lasted = {"sign_share": share, "days": days, "flips": flips}
+        why.append(_FEW_WORDS if few else figures_text(lasted, lasted))
         sign = -1.0 if turned else 1.0
         lines.append(line and [None if value is None else sign * value for value in line])
     legs = [f"{sell} → {buy}" for sell, buy in widest.select("sell", "buy").iter_rows()]
     return [
-        RowColumn("symbol", "text", widest["symbol"].to_list()),
-        RowColumn("short → long", "text", legs),
-        RowColumn(
-            "APR %",
-            "number",
-            widest["differential_apr_pct"].to_list(),
-            help="difference of the rates in force, a year of it, simple",
-        ),
-        RowColumn(
-            "sign",
-            "number",
-            shares,
-            shown=words,
-            titles=why,
-            help="how long the difference had this sign in the last 30 days that are held",
-        ),
-        RowColumn("7 days", "line", lines, help="% a year, means of 8 h"),
+        row_column(widest, "symbol"),
+        RowColumn("short_long", "text", legs),
+        row_column(widest, "differential_apr_pct"),
+        RowColumn("sign", "number", shares, shown=words, titles=why),
+        RowColumn("line_apr_pct", "line", lines),
     ]
+
+
+_FEW_WORDS = "fewer than two days of it are held: open it to load it"
 
 
 def sign_words(share: float) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
 
-from toolkit.cards import duration
+from toolkit.columns import column
 from toolkit.dashboard.age import age_column, stream_ages
 from toolkit.dashboard.fee_choice import Net
 from toolkit.dashboard.lately import newest_spread_end, spread_percentiles, spreads_lately
@@ -15,11 +16,12 @@ from toolkit.dashboard.loads import Load, offer
 from toolkit.dashboard.open_now import OpenNow
 from toolkit.dashboard.opening import can_load
 from toolkit.dashboard.reading import Held
-from toolkit.dashboard.rows import RowColumn, show_rows
+from toolkit.dashboard.rows import RowColumn, row_column, show_rows
 from toolkit.dashboard.screen import st
 from toolkit.dashboard.shell import PageShell
 from toolkit.dashboard.spread_table import spread_names
 from toolkit.foreign import Markdown
+from toolkit.show.values import value_text
 from toolkit.statistics.fees import NOTIONAL
 from toolkit.statistics.net_edge import net_now_bps
 from toolkit.workspace.orientation import each_pair_once, shown_as_held
@@ -29,7 +31,7 @@ _NOW_S = 3_600
 _APART_BPS = 1_000.0
 """As in `toolkit.statistics.quality.flags`: from here on the legs may not be of one asset."""
 _HELP = Markdown(
-    "**bps**: the log spread, 10,000 ln(sell price / buy price), positive where the sell leg is "
+    "**spread**: the log spread, 10,000 ln(sell price / buy price), positive where the sell leg is "
     "dearer. The legs of a pair are as it is held, so that its sign is that of the other pages."
     "\n\n**24 h**: means of half hours.\n\n**percentile**: the share of its own last 7 days, as "
     "far as they are held, that was below this spread. Opening a row that is not held yet loads 24 "
@@ -162,25 +164,14 @@ def _columns(shell: PageShell, rows: pl.DataFrame, at: int) -> list[RowColumn]:
     gross = RowColumn("bps", "number", bps, help=_BPS_HELP)
     marks = [f"⚠ {text}" if odd else text for text, odd in zip(gross.texts, far, strict=True)]
     columns = [
-        RowColumn("symbol", "text", rows["symbol"].to_list()),
-        RowColumn("buy → sell", "text", legs),
-        RowColumn("bps", "number", bps, help=_BPS_HELP, shown=marks),
+        row_column(rows, "symbol"),
+        RowColumn("buy_sell", "text", legs),
+        replace(gross, shown=marks),
     ]
     if net := shell.fees.net():
         columns.append(_net_column(rows, net, at))
     if rows["open_s"].count():
-        lengths = [duration(open_s) for open_s in rows["open_s"]]
-        short = [" ".join(words.split()[:2]) for words in lengths]
-        columns.append(
-            RowColumn(
-                "open for",
-                "number",
-                rows["open_s"].to_list(),
-                shown=short,
-                titles=lengths,
-                narrow=False,
-            )
-        )
+        columns.append(row_column(rows, "open_s", narrow=False))
     return [*columns, *_history(shell, rows)]
 
 
@@ -196,10 +187,10 @@ def _net_column(rows: pl.DataFrame, net: Net, at: int) -> RowColumn:
             lacks = ", ".join(net.fees.lacking(key, net.style, at=at)) if known else ""
             why.append(f"the fee table lacks {lacks}" if lacks else "the spread is not known")
         else:
-            why.append(f"a round trip costs {cost:,.1f} bps")
+            why.append(f"a round trip costs {value_text(cost, column('cost_bps'), unit=True)}")
     cost_bps = pl.lit(pl.Series("cost", costs, pl.Float64))
     values = rows.select(net_now_bps(pl.col("bps"), cost_bps, net.style)).to_series().to_list()
-    return RowColumn("net bps", "number", values, help=str(net.words), titles=why)
+    return RowColumn("net_now_bps", "number", values, help=str(net.words), titles=why)
 
 
 def _history(shell: PageShell, rows: pl.DataFrame) -> Iterable[RowColumn]:
@@ -219,12 +210,5 @@ def _history(shell: PageShell, rows: pl.DataFrame) -> Iterable[RowColumn]:
     of_rows = rows.select("stream")
     yield age_column(of_rows.join(ages, on="stream", how="left", maintain_order="left"))
     shown: list[Any] = [lines.get(stream) for stream in rows["stream"]]
-    yield RowColumn("24 h", "line", shown, help="bps, means of half hours", titles=None)
-    yield RowColumn(
-        "percentile, 7 d",
-        "bar",
-        unusual["percentile"].to_list(),
-        digits=0,
-        help="percentile of this spread in its own last 7 days, as far as they are held",
-        titles=why,
-    )
+    yield RowColumn("recent", "line", shown)
+    yield row_column(unusual, "percentile", kind="bar", titles=why)

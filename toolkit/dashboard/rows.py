@@ -49,7 +49,6 @@ class RowColumn:
     name: str
     kind: Kind
     values: Sequence[Any]
-    digits: int = 1
     help: str = ""
     shown: Sequence[str] | None = None
     titles: Sequence[str | None] | None = None
@@ -88,11 +87,6 @@ class RowColumn:
             return self._line_words([each for each in value or [] if each is not None])
         if self.kind == "text":
             return NULL if value is None else plain(value)
-        return self._number(value)
-
-    def _number(self, value: float | None) -> str:
-        if value is not None and not self.column.meaning:
-            return f"{value:z,.{self.digits}f}"
         return value_text(value, self.column)
 
     def _sent(self) -> list[Any]:
@@ -109,7 +103,8 @@ class RowColumn:
     def _line_words(self, known: list[float]) -> str:
         if len(known) < 2:
             return "fewer than two values are held"
-        first, last, low, high = map(self._number, (known[0], known[-1], min(known), max(known)))
+        ends = (known[0], known[-1], min(known), max(known))
+        first, last, low, high = (value_text(each, self.column) for each in ends)
         return f"from {first} to {last}, lowest {low}, highest {high}"
 
     @property
@@ -119,7 +114,7 @@ class RowColumn:
         return {
             "name": self.heading,
             "kind": self.kind,
-            "help": self.help or self.column.meaning,
+            "help": self.help or _meant(self.column),
             "className": right if self.narrow else f"{right} narrow-out".strip(),
             "values": None if self.kind == "text" and self.shown is None else self._sent(),
             "shown": self.texts,
@@ -160,6 +155,10 @@ def time_column(
     if not year:
         options["shown"] = [NULL if time is None else time[5:] for time in times]
     return RowColumn(name, "text", times, of=timezone, **options)
+
+
+def _meant(one: Column) -> str:
+    return f"{one.heading}: {one.meaning}" if one.meaning else ""
 
 
 def _rounded(value: float) -> float:

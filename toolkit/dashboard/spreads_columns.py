@@ -7,171 +7,88 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from toolkit.dashboard.age import AGE_HELP, age_column
-from toolkit.dashboard.formatting import NULL
+from toolkit.columns import column
+from toolkit.dashboard.age import age_column
 from toolkit.dashboard.rows import Kind, RowColumn
 from toolkit.dashboard.spread_table import NET
 from toolkit.foreign import Markdown
-from toolkit.show.half_life import half_life_doubt, half_life_note
+from toolkit.show.half_life import half_life_note
+from toolkit.show.values import doubt_of, null_text, value_text
 from toolkit.statistics.screening import SPREAD_ORDER
 
 
 class FigureColumn(NamedTuple):
-    """A column: its words in the choice, what it shows of a row, its heading and its help.
+    """A column: what it shows of a row, of which result, in which form, and help of its own.
 
     On a phone those that are not ``narrow`` are left out.
     """
 
-    words: str
     figure: str
-    heading: str
-    help: Markdown
     kind: Kind = "number"
-    digits: int = 2
-    times: float = 1
     narrow: bool = False
+    result: str = "spread.screen"
+    help: str = ""
 
+    @property
+    def words(self) -> str:
+        """What it is called where columns are chosen."""
+        return column(self.figure, self.result).heading
+
+
+_BEYOND = (
+    "With fees it is the time in which the size of the spread is beyond the cost of a round trip, "
+    "else that at or above the level under Columns."
+)
+_NET = "spread.net_summary"
 
 COLUMNS = {
     "last": FigureColumn(
-        "last",
         "spread_last_log_bps",
-        "last (bps)",
-        Markdown(
-            "The newest spread, in bps of the log spread: 10,000 ln(sell price / buy price). "
-            "Positive where the sell leg is dearer."
-        ),
         narrow=True,
+        help="The newest spread, in bps of the log spread: 10,000 ln(sell price / buy price). "
+        "Positive where the sell leg is dearer.",
     ),
-    "percentile": FigureColumn(
-        "percentile of the last",
-        "last_percentile",
-        "percentile, {}",
-        Markdown(
-            "Share of the window's observations below the last, and half of those equal. None of "
-            "fewer than 100."
-        ),
-        "bar",
-        0,
-    ),
-    "recent": FigureColumn(
-        "last 24 h",
-        "recent",
-        "24 h",
-        Markdown("Mean of each half hour."),
-        "line",
-        1,
-        narrow=True,
-    ),
-    "z": FigureColumn(
-        "z-score of the last",
-        "last_z",
-        "z",
-        Markdown("The last less the mean of the window, over its standard deviation."),
-    ),
-    "mean": FigureColumn(
-        "mean", "spread_mean_log_bps", "mean (bps)", Markdown("Mean of the window.")
-    ),
-    "std": FigureColumn(
-        "standard deviation",
-        "spread_std_log_bps",
-        "sd (bps)",
-        Markdown("Standard deviation in the window."),
-    ),
+    "percentile": FigureColumn("last_percentile", "bar"),
+    "recent": FigureColumn("recent", "line", narrow=True),
+    "z": FigureColumn("last_z"),
+    "mean": FigureColumn("spread_mean_log_bps"),
+    "std": FigureColumn("spread_std_log_bps"),
     "half_life": FigureColumn(
-        "half-life",
         "half_life_s",
-        "half-life (min)",
-        Markdown(
-            "In which half of a deviation from the mean is gone, where one speed beneath noise "
-            "fits. (?): not believed, since its 95 % interval has no upper bound. The notes say "
-            "why, also where there is none."
-        ),
-        digits=1,
-        times=1 / 60,
+        help="In which half of a deviation from the mean is gone, where one speed beneath noise "
+        "fits. (?): not believed, since its 95 % interval has no upper bound. The notes say why, "
+        "also where there is none.",
     ),
-    "acf_half_lag": FigureColumn(
-        "lag at which the autocorrelation halves",
-        "acf_half_lag_s",
-        "correlation halves (min)",
-        Markdown("The lag at which the autocorrelation, less noise, is half: of any spread."),
-        digits=1,
-        times=1 / 60,
-    ),
-    "calm_half_life": FigureColumn(
-        "half-life without spikes",
-        "half_life_without_spikes_s",
-        "without spikes (min)",
-        Markdown("The half-life without values beyond 6 MAD of the median."),
-        digits=1,
-        times=1 / 60,
-    ),
+    "acf_half_lag": FigureColumn("acf_half_lag_s"),
+    "calm_half_life": FigureColumn("half_life_without_spikes_s"),
     "reversion_q": FigureColumn(
-        "q-value of its return",
         "reversion_q_value",
-        "returns (q)",
-        Markdown(
-            "Of the spreads with a q up to 0.05 at most 5 % are expected to return to no level. "
-            "Over all spreads of the window that have a test, whatever the filters keep."
-        ),
-        digits=3,
+        help="Of the spreads with a q up to 0.05 at most 5 % are expected to return to no level. "
+        "Over all spreads of the window that have a test, whatever the filters keep.",
     ),
-    "above": FigureColumn(
-        "share of time at the level or beyond",
-        "level_share",
-        "{} (%)",
-        Markdown(
-            "Share of the time observed. With fees it is the time in which the size of the spread "
-            "is beyond the cost of a round trip, else that at or above the level under Columns."
-        ),
-        times=100,
-    ),
+    "above": FigureColumn("level_share", help=f"Share of the time observed. {_BEYOND}"),
     "episodes": FigureColumn(
-        "episodes a day",
         "level_per_day",
-        "{} (n/d)",
-        Markdown("How often a day it gets there, of those times whose beginning was seen."),
-        digits=1,
+        help="How often a day it gets there, of those times whose beginning was seen.",
     ),
-    "net_mean": FigureColumn(
-        "net mean",
-        "net_mean_bps",
-        "net (bps)",
-        Markdown("Mean of what is left while it is beyond the cost, none where it never is."),
-    ),
+    "net_mean": FigureColumn("net_mean_bps", result=_NET),
     "edge_q": FigureColumn(
-        "q-value of the mean net",
         "edge_q_value",
-        "mean net > 0 (q)",
-        Markdown(
-            "Of the spreads with a q up to 0.05 at most 5 % are expected to have a mean net of the "
-            "cost of 0 or less at all times. Over all spreads of the window that have a test."
-        ),
-        digits=3,
+        help="Of the spreads with a q up to 0.05 at most 5 % are expected to have a mean net of "
+        "the cost of 0 or less at all times. Over all spreads of the window that have a test.",
     ),
-    "cost": FigureColumn(
-        "cost", "cost_bps", "cost (bps)", Markdown("Of a round trip, at the last observation.")
-    ),
-    "n": FigureColumn("observations", "n", "n", Markdown("Observations in the window."), digits=0),
+    "cost": FigureColumn("cost_bps", result=_NET),
+    "n": FigureColumn("n"),
     "coverage": FigureColumn(
         "coverage",
-        "coverage",
-        "coverage (%)",
-        Markdown("Share of the window with an observation. Kept from snapshots: of the polls due."),
-        times=100,
+        help="Share of the window with an observation. Kept from snapshots: of the polls due.",
     ),
-    "age": FigureColumn("age", "age_s", "age", AGE_HELP, "age"),
-    "notes": FigureColumn(
-        "notes",
-        "notes",
-        "notes",
-        Markdown("Signs of bad prices, coverage below 100 %, and why a figure is missing."),
-        "text",
-    ),
+    "age": FigureColumn("age_s", "age"),
+    "notes": FigureColumn("notes", "text"),
 }
 """The columns that can be chosen, beside the symbol and its legs, by their name in a link."""
 
-NET_COLUMNS = tuple(name for name, column in COLUMNS.items() if column.figure in NET)
+NET_COLUMNS = tuple(name for name, each in COLUMNS.items() if each.figure in NET)
 """The columns that are there with fees alone."""
 
 USUAL = tuple(
@@ -210,49 +127,42 @@ def shown_columns(
     legs = [f"{buy} → {sell}" for buy, sell in lines.select("buy", "sell").iter_rows()]
     columns = [
         RowColumn("symbol", "text", lines["symbol"].to_list()),
-        RowColumn("buy → sell", "text", legs),
+        RowColumn("buy_sell", "text", legs),
     ]
     for name in _chosen(lines, names):
         if name == "age":
             columns.append(age_column(lines))
             continue
         figure = COLUMNS[name]
-        cells = lines[figure.figure]
-        meaning = figure.help
+        meaning = figure.help or column(figure.figure, figure.result).meaning
         if net_words is not None and figure.figure in (*NET, *_OF_LEVEL):
-            meaning = Markdown("{} {}").format(meaning, net_words)
+            meaning = Markdown("{} {}").format(Markdown.harmless(meaning), net_words)
         columns.append(
             RowColumn(
-                heading_of(name, named),
+                figure.figure,
                 figure.kind,
-                (cells if figure.times == 1 else cells * figure.times).to_list(),
-                figure.digits,
-                meaning,
+                lines[figure.figure].to_list(),
+                help=meaning,
                 narrow=figure.narrow,
-                **(_doubted(lines, figure) if name == "half_life" else {}),
+                of=named.get(name, ""),
+                result=figure.result,
+                **(_doubted(lines) if name == "half_life" else {}),
             )
         )
     return columns
 
 
-def _doubted(lines: pl.DataFrame, figure: FigureColumn) -> dict[str, Any]:
+def _doubted(lines: pl.DataFrame) -> dict[str, Any]:
     """Mark the half-lives that are not believed, and say why where one is pointed at."""
     shown, titles = [], []
     for line in lines.iter_rows(named=True):
-        value, doubt = line["half_life_s"], half_life_doubt(line)
-        text = NULL if value is None else f"{value * figure.times:z,.{figure.digits}f}"
-        shown.append(f"{text} (?)" if doubt else text)
+        value = line["half_life_s"]
+        text = value_text(value, column("half_life_s"))
+        if value is None:
+            text = null_text(line, "half_life_s")
+        shown.append(f"{text} (?)" if doubt_of(line, "half_life_s") else text)
         titles.append(half_life_note(line) or None)
     return {"shown": shown, "titles": titles}
-
-
-def heading_of(name: str, named: Mapping[str, str]) -> str:
-    """Return the heading of a column, in which its window or its level is named.
-
-    >>> heading_of("above", {"above": "≥ 20 bps"}), heading_of("percentile", {"percentile": "7 d"})
-    ('≥ 20 bps (%)', 'percentile, 7 d')
-    """
-    return COLUMNS[name].heading.format(named.get(name, ""))
 
 
 _OF_LEVEL = ("level_share", "level_per_day")

@@ -25,7 +25,7 @@ from toolkit.dashboard.link import (
 from toolkit.dashboard.loads import LOGS, WATCHLIST, Load, offer
 from toolkit.dashboard.navigation import go_to
 from toolkit.dashboard.page_link import PageLink
-from toolkit.dashboard.rows import RowColumn, opened_key, show_rows
+from toolkit.dashboard.rows import RowColumn, opened_key, row_column, show_rows
 from toolkit.dashboard.screen import Screen, st
 from toolkit.dashboard.shell import PageShell, draw, draw_cells, page
 from toolkit.dashboard.spread_table import SpreadFilters, spread_names
@@ -235,17 +235,18 @@ def _show_spreads(shell: PageShell, bar: Screen, asked: _SymbolChoice, beside: S
     )
     draw_cells(matrix, "symbol_matrix", headed=False)
     columns = [
-        RowColumn("buy", "text", lines["buy"].to_list()),
-        RowColumn("sell", "text", lines["sell"].to_list()),
-        RowColumn(f"{asked.level} (bps)", "number", lines["gross_bps"].to_list()),
-        RowColumn("cost (bps)", "number", lines["cost_bps"].to_list(), narrow=False),
-        RowColumn("net (bps)", "number", lines["net_bps"].to_list()),
+        row_column(lines, "buy"),
+        row_column(lines, "sell"),
+        RowColumn(f"spread_{asked.level}_log_bps", "number", lines["gross_bps"].to_list()),
+        row_column(lines, "cost_bps", narrow=False, result=_COSTS),
+        RowColumn("net_now_bps", "number", lines["net_bps"].to_list()),
     ]
     keys = lines["trajectory"].to_list()
     with beside:
         show_rows(Markdown("Spreads, the widest first"), keys, columns, "symbol_spreads", 12)
 
 
+_COSTS = "spread.net_summary"
 _NET = Markdown("The spread less the cost of a round trip at its last observation. {}")
 
 

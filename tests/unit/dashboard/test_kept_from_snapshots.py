@@ -39,7 +39,7 @@ def test_the_page_of_spreads_has_them_by_themselves_with_coverage_by_polls(page,
     shown = page(polled.path, "spreads", rows="snapshots", columns="n,coverage")
     (row,) = values_of(shown, "spreads")
     assert (row["buy → sell"], row["n"]) == ("X.spot → Y.futures", 8)
-    assert row["coverage (%)"] == pytest.approx(100 * 8 / 9)
+    assert row["coverage"] == pytest.approx(8 / 9)
 
     shown.get_by_key("rows").set_value("history").run()
     (row,) = values_of(shown, "spreads")

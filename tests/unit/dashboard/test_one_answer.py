@@ -54,9 +54,9 @@ def test_a_level_counts_with_the_sign_of_the_spread_unless_its_size_is_meant(pag
         assert drawn == ({2.5, -2.5} if share else {2.5})
         table = page(held.path, "spreads", above="2.5", side=side, symbols="ETH_USD")
         (row,) = values_of(table, "spreads")
-        assert row[f"{words} (%)"] == pytest.approx(share, abs=0.5)
+        assert row[f"time beyond level, {words}"] == pytest.approx(share / 100, abs=0.005)
         daily = shown[f"Episodes per day, {words}"].replace(",", "")
-        assert row[f"{words} (n/d)"] == pytest.approx(float(daily), abs=0.01)
+        assert row[f"episodes per day, {words}"] == pytest.approx(float(daily), abs=0.01)
 
 
 def test_with_fees_both_pages_count_what_is_beyond_the_cost(page, held):
@@ -66,8 +66,8 @@ def test_with_fees_both_pages_count_what_is_beyond_the_cost(page, held):
         shown = metrics(page(held.path, trajectory=PAIR.key, window="All", **params))
         (row,) = values_of(page(held.path, "spreads", window="All", **params), "spreads")
         assert shown[f"Time beyond level, {words}"] == "0.00 %"
-        assert row[f"{words} (%)"] == 0
-        assert float(shown[f"Episodes per day, {words}"]) == row[f"{words} (n/d)"] == 0
+        assert row[f"time beyond level, {words}"] == 0
+        assert float(shown[f"Episodes per day, {words}"]) == row[f"episodes per day, {words}"] == 0
 
 
 def wandering(seed, left):
@@ -194,17 +194,18 @@ def test_the_pages_have_the_answer_of_the_command(both_ways, screened, page):
         held, of_overview, of_spreads = screened[key], rows[legs], spreads[key]
         last, share = held["spread_last_log_bps"], held["last_percentile"]
         assert of_overview["spread (bps)"] == f"{last:,.1f}"
-        assert of_spreads["last (bps)"] == f"{last:,.2f}"
-        assert of_overview["percentile, 7 d"] == of_spreads["percentile, 7 d"] == f"{share:.0f}"
+        assert of_spreads["last spread (bps)"] == f"{last:,.2f}"
+        percentile = "percentile, 7 d (%)"
+        assert of_overview[percentile] == of_spreads[percentile] == f"{share:.0f}"
         assert of_spreads["buy → sell"] == legs
         doubted = held["half_life_upper_s"] is None
-        minutes = f"{held['half_life_s'] / 60:,.1f}"
-        assert of_spreads["half-life (min)"] == (f"{minutes} (?)" if doubted else minutes)
+        long = duration(held["half_life_s"])
+        assert of_spreads["half-life"] == (f"{long} (?)" if doubted else long)
         assert ("half-life not believed" in of_spreads["notes"]) is doubted
         of_pair = page(path, trajectory=key, window="7 days")
         metric = {each.label: each for each in of_pair.metric}
         assert metric["Last spread (bps)"].value == f"{last:,.2f}"
-        assert metric["Last spread (bps)"].delta == f"percentile {share:.2f} % of 7 d"
+        assert metric["Last spread (bps)"].delta == f"percentile {share:.0f} % of 7 d"
         assert metric["Half-life"].value == duration(held["half_life_s"])
         assert (metric["Half-life"].delta == "not believed") is doubted
         assert any(of_spreads["notes"] in caption.value for caption in of_pair.caption)
@@ -214,7 +215,9 @@ def test_the_pages_have_the_answer_of_the_command(both_ways, screened, page):
     symbol = page(path, "symbol", symbol="ETH_USD", window="7 days")
     (line,) = values_of(symbol, "symbol_spreads")
     assert (line["buy"], line["sell"]) == ("GEMINI.spot", "KRAKEN.spot")
-    assert line["last (bps)"] == pytest.approx(screened[HELD]["spread_last_log_bps"], abs=1e-3)
+    assert line["last spread (bps)"] == pytest.approx(
+        screened[HELD]["spread_last_log_bps"], abs=1e-3
+    )
 
 
 @pytest.mark.slow

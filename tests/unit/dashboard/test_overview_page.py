@@ -69,8 +69,8 @@ def test_open_spreads_are_the_services_list_widest_first(shown):
     ]
     assert table["buy → sell"] == legs
     assert table["open for"] == ["10 min"] * 3
-    assert table["percentile, 7 d"] == ["100", "0", "–"]
-    assert "net bps" not in table
+    assert table["percentile, 7 d (%)"] == ["100", "0", "–"]
+    assert "net (bps)" not in table
     head = (
         "**Widest spreads now** · 3 open by the service's list of 2023-03-10 10:00 UTC, 1 tracked"
     )
@@ -81,7 +81,7 @@ def test_open_spreads_are_the_services_list_widest_first(shown):
 def test_with_fees_a_spread_has_what_is_left_of_it(page, full):
     table = rows_of(page(full.path, "overview", fees="example"), "open")
     cost = FeeModel.example(["COINBASE", "KRAKEN"]).round_trip_bps(PAIR, 1e4, at=SERVED_AT)
-    assert table["net bps"] == [
+    assert table["net (bps)"] == [
         f"{250 - cost:.1f}",
         f"{1e4 * (1 - 1 / 1.015) - cost:.1f}",
         f"{125 - cost:.1f}",
@@ -137,7 +137,7 @@ def test_a_row_opens_its_trajectory_whichever_way_round_it_is_held(shown, key):
 
 def test_rates_apart_have_units(shown):
     table = rows_of(shown, "apart")
-    assert table["APR %"] == ["43.8"]
+    assert table["differential APR (%)"] == ["43.80"]
     assert table["short → long"] == ["GEMINI.futures → KRAKEN.futures"]
     assert "sign" not in table, "nothing of it is held"
 
@@ -162,7 +162,7 @@ def test_without_snapshots_open_spreads_come_from_the_event_log(page, logged):
     assert metrics(shown)["Spreads open"] == "1"
     assert "1 open by the event log of 2023-03-10 09:59:30 UTC" in words(shown)
     table = rows_of(shown, "open")
-    assert (table["spread (bps)"], table["open for"]) == (["246.9"], ["9 min"])
+    assert (table["spread (bps)"], table["open for"]) == (["246.9"], ["9 min 30 s"])
     assert shown.button(key="load_snapshot/funding")
 
 
@@ -208,7 +208,7 @@ def sync_another_log(store, served_at):
     writer.finish_load(load, [])
 
 
-@pytest.mark.parametrize(("with_list", "age"), [(True, "10 min"), (False, "9 min")])
+@pytest.mark.parametrize(("with_list", "age"), [(True, "10 min"), (False, "9 min 30 s")])
 def test_a_later_sync_of_another_log_makes_no_event_older(page, logged, with_list, age):
     if with_list:
         add_snapshots(logged)

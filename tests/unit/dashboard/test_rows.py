@@ -27,7 +27,7 @@ def test_a_bar_of_a_share_is_as_long_as_its_percent():
 def test_what_a_heading_names_beside_the_column_is_in_brackets_and_its_meaning_in_the_help():
     data = RowColumn("opened_at", "text", ["01-01 00:00"], of="Europe/Berlin").data
     assert data["name"] == "opened at (Europe/Berlin)"
-    assert data["help"] == "when the event of the spread opened"
+    assert data["help"] == "opened at: when the event of the spread opened"
 
 
 def test_what_rounds_to_zero_has_no_sign():

@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from toolkit.cards import duration
 from toolkit.dashboard.navigation import page_file
 from toolkit.dashboard.spreads_columns import COLUMNS
 from toolkit.intervals import Interval
@@ -15,7 +16,7 @@ from toolkit.statistics.spread import stationarity, summary, with_spread
 from toolkit.store import Batch, LoadOrigin, StoreWriter
 
 from .conftest import EDGE, SERVED_AT, START, spread_rows
-from .shown import figures, sync, values_of
+from .shown import figures, rows_of, sync, values_of
 
 PAIR = "BTC_USD:COINBASE.spot:KRAKEN.spot"
 
@@ -40,11 +41,11 @@ def test_a_spread_has_its_figures_with_n_and_coverage(page, held):
     assert row["symbol"] == "BTC_USD"
     assert row["buy → sell"] == "COINBASE.spot → KRAKEN.spot"
     assert row["n"] == 539
-    assert row["coverage (%)"] == pytest.approx(100 * 539 / 600)
-    assert row["last (bps)"] == pytest.approx(4.0, abs=0.01)
-    assert row["percentile, 7 d"] == pytest.approx(90, abs=0.5)  # the fifth of five levels
-    assert len(row["24 h"]) == 48
-    assert row["≥ 20 bps (%)"] == row["≥ 20 bps (n/d)"] == 0.0
+    assert row["coverage"] == pytest.approx(539 / 600)
+    assert row["last spread (bps)"] == pytest.approx(4.0, abs=0.01)
+    assert row["percentile, 7 d (%)"] == pytest.approx(90, abs=0.5)  # the fifth of five levels
+    assert len(row["24 h (bps)"]) == 48
+    assert row["time beyond level, ≥ 20 bps"] == row["episodes per day, ≥ 20 bps"] == 0.0
     assert row["notes"] == "service differs; 89 % covered; half-life under 1 step"
 
 
@@ -55,17 +56,17 @@ def test_the_age_of_a_spread_is_that_of_now(page, aged):
 
 def test_the_columns_are_those_of_the_link_and_of_the_choice(page, held):
     shown = page(held.path, "spreads", columns="n,last")
-    assert list(rows(shown)[0])[2:] == ["last (bps)", "n"]
+    assert list(rows(shown)[0])[2:] == ["last spread (bps)", "n"]
     shown.get_by_key("columns").set_value(["mean"]).run()
     assert list(rows(shown)[0])[2:] == ["mean (bps)"]
     assert shown.query_params["columns"] == "mean"
-    assert not rows(shown)[0].keys() & {"net (bps)", "notes"}
+    assert not rows(shown)[0].keys() & {"mean net (bps)", "notes"}
 
 
 def test_each_column_that_is_chosen_is_there_also_where_it_is_the_same_in_all_rows(page, held):
     bring(held, "BTC_USD:KRAKEN.spot:GEMINI.spot", spread_rows())
     shown = page(held.path, "spreads", columns="last,n,coverage")
-    assert list(rows(shown)[0]) == ["symbol", "buy → sell", "last (bps)", "n", "coverage (%)"]
+    assert list(rows(shown)[0]) == ["symbol", "buy → sell", "last spread (bps)", "n", "coverage"]
 
 
 def test_with_fees_the_most_left_after_costs_comes_first(page, held):
@@ -87,7 +88,7 @@ def test_rows_are_in_the_order_chosen(page, held):
     assert [row["symbol"] for row in rows(by_name)] == ["BTC_USD", "ETH_USD"]
     by_name.get_by_key("sort").set_value("last_percentile").run()
     assert by_name.query_params["sort"] == "last_percentile"
-    found = [row["percentile, 7 d"] for row in rows(by_name)]
+    found = [row["percentile, 7 d (%)"] for row in rows(by_name)]
     assert found == sorted(found)
 
 
@@ -123,7 +124,7 @@ def test_labels_and_legend_have_their_room_before_a_chart_is_drawn(page, held):
     assert chart["layout"]["margin"] == {"l": 66, "r": 8, "t": 30, "b": 98}
 
 
-def test_the_half_life_is_in_minutes(page, held):
+def test_the_half_life_is_a_length_in_words_and_sorts_by_its_seconds(page, held):
     other, steps = Trajectory.parse(PAIR.replace("BTC", "ETH")), np.random.default_rng(7)
     level_bps = [0.0]
     for step in steps.normal(size=spread_rows().height - 1):
@@ -135,11 +136,12 @@ def test_the_half_life_is_in_minutes(page, held):
     measured = summary(with_spread(held.series(other)), START, SERVED_AT)
     shown = page(held.path, "spreads")
     (row,) = [row for row in rows(shown) if row["symbol"] == "ETH_USD"]
-    assert row["half-life (min)"] == pytest.approx(measured["half_life_s"].item() / 60)
-    halves = measured["acf_half_lag_s"].item() / 60
-    assert row["correlation halves (min)"] == pytest.approx(halves, abs=0.01)
+    assert row["half-life"] == pytest.approx(measured["half_life_s"].item())
+    assert row["ACF half lag"] == pytest.approx(measured["acf_half_lag_s"].item())
+    texts = [text.removesuffix(" (?)") for text in rows_of(shown, "spreads")["half-life"]]
+    assert duration(measured["half_life_s"].item()) in texts
     tested = stationarity(with_spread(held.series(other)), START, SERVED_AT)["adf_p_value"].item()
-    assert tested - 1e-5 <= row["returns (q)"] <= 2 * tested + 1e-5  # over both spreads
+    assert tested - 1e-5 <= row["reversion q"] <= 2 * tested + 1e-5  # over both spreads
 
 
 def test_the_window_and_the_order_are_said(page, held):
@@ -151,7 +153,7 @@ def test_the_window_and_the_order_are_said(page, held):
 def test_the_time_counted_follows_the_threshold_and_the_link_says_it(page, held):
     shown = page(held.path, "spreads")
     shown.get_by_key("above").set_value(2.5).run()
-    assert rows(shown)[0]["≥ 2.5 bps (%)"] == pytest.approx(40, abs=0.5)
+    assert rows(shown)[0]["time beyond level, ≥ 2.5 bps"] == pytest.approx(0.40, abs=0.005)
     assert shown.query_params["above"] == "2.5"
 
 

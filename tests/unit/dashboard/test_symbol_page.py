@@ -27,7 +27,7 @@ def test_prices_spreads_and_events_of_the_symbol_are_shown(page, full):
     assert matrix["data"][0]["y"] == ["KRAKEN.spot", "COINBASE.spot"]
     (line,) = values_of(shown, "symbol_spreads")
     assert (line["buy"], line["sell"]) == ("COINBASE.spot", "KRAKEN.spot")
-    assert line["last (bps)"] == pytest.approx(4.0, abs=0.01)
+    assert line["last spread (bps)"] == pytest.approx(4.0, abs=0.01)
     assert rows_of(shown, "symbol_events")["kind"] == ["pump", "spread", "spread"]
 
 
@@ -52,7 +52,7 @@ def test_a_zoom_is_what_is_listed_and_measured(page, full):
 def test_net_of_fees_a_pair_has_a_figure_each_way_round(page, full):
     shown = page(full.path, "symbol", fees="example")
     (line,) = values_of(shown, "symbol_spreads")
-    simple = 1e4 * math.expm1(line["last (bps)"] / 1e4)
+    simple = 1e4 * math.expm1(line["last spread (bps)"] / 1e4)
     assert line["net (bps)"] == pytest.approx(abs(simple) - line["cost (bps)"], abs=1e-3)
     assert line["cost (bps)"] > 0
     (words,) = [m.help for m in shown.markdown if "spreads, net" in m.value]
