@@ -38,16 +38,6 @@ def heading(name: str, of: str = "", *, result: str = "", long: bool = False) ->
     return heading_of(replace(one, heading=words))
 
 
-def label(name: str, of: str = "", *, result: str = "", long: bool = False) -> Markdown:
-    """Return the heading as the label of a metric: it begins with a capital.
-
-    >>> label("half_life_s"), label("level_share", "≥ 20 bps", long=True)
-    ('Half-life', 'Share of time at the level or beyond, ≥ 20 bps')
-    """
-    words = heading(name, of, result=result, long=long)
-    return Markdown.harmless(f"{words[:1].upper()}{words[1:]}")
-
-
 def newest_end(streams: pl.DataFrame) -> int | None:
     """Return the end (s UTC) of the newest row's own interval, None where no row is dated.
 

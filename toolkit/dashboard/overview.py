@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from toolkit.dashboard.event_reading import log_days, read_lately
 from toolkit.dashboard.event_tables import Count, count_events, open_events
-from toolkit.dashboard.formatting import NULL
 from toolkit.dashboard.loads import WATCHLIST, offer
 from toolkit.dashboard.navigation import go_to
 from toolkit.dashboard.open_now import OpenNow, open_now
@@ -16,19 +15,14 @@ from toolkit.dashboard.overview_spreads import show_spreads
 from toolkit.dashboard.reading import read_snapshot
 from toolkit.dashboard.rows import opened_key
 from toolkit.dashboard.screen import Screen, st
-from toolkit.dashboard.shell import PageShell, page
+from toolkit.dashboard.shell import PageShell, page, show_metric
 from toolkit.foreign import Markdown, markdown
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily
 
 _DAY_S = 86_400
 _TABLE_LEAST_PX = 460
-
-_LABELS = {
-    EventFamily.SPREAD: Markdown("Spreads opened, 24 h"),
-    EventFamily.SPLASH: Markdown("Pumps and dumps, 24 h"),
-    EventFamily.FUNDING: Markdown("Funding events, 24 h"),
-}
+_OPEN = "spreads_open"
 
 
 def _body(shell: PageShell) -> None:
@@ -78,30 +72,23 @@ def _show_figures(
     shell: PageShell, newest: OpenNow | None, days: dict[str, Interval], counts: list[Count]
 ) -> None:
     with st.container(horizontal=True, gap="medium", key="counts"):
-        st.metric(
-            Markdown("Spreads open"),
-            newest.count if newest else NULL,
-            help=Markdown(
+        asked = Markdown("The service's list was never asked for.")
+        if newest:
+            asked = Markdown(
                 "By the newest answer that is held, the service's list or its event log, of {}."
             ).format(shell.moment(newest.at))
-            if newest
-            else Markdown("The service's list was never asked for."),
-        )
+        show_metric({_OPEN: None}, _OPEN, text=newest.count if newest else None, sign=asked)
         counted = {count.family: count for count in counts}
         for family in EventFamily:
-            count = counted.get(family)
-            st.metric(
-                _LABELS[family],
-                Markdown("{:,}").format(count.events) if count else NULL,
-                delta=count.events - count.before if count else None,
-                delta_color="off",
-                help=Markdown(
-                    "Events that opened in the 24 h to {}, beside those of the 24 h before; the "
-                    "log has n = {:,} documents of that time."
-                ).format(shell.moment(days[family].end), count.documents)
-                if count
-                else Markdown("This log was never asked for."),
-            )
+            count, name = counted.get(family), f"{family}_opened"
+            if count is None:
+                show_metric({name: None}, name, sign=Markdown("This log was never asked for."))
+                continue
+            of = Markdown(
+                "Events that opened in the 24 h to {}, beside those of the 24 h before; the "
+                "log has n = {:,} documents of that time."
+            ).format(shell.moment(days[family].end), count.documents)
+            show_metric({name: count.events}, name, count.events - count.before, sign=of)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from toolkit.dashboard.alert_news import show_news
 from toolkit.dashboard.desk import choose_clock, choose_kept, show_source, show_switch
 from toolkit.dashboard.export import show_share
 from toolkit.dashboard.fee_choice import FeeChoice
-from toolkit.dashboard.formatting import label
+from toolkit.dashboard.formatting import heading
 from toolkit.dashboard.loads import show_load
 from toolkit.dashboard.navigation import PAGES
 from toolkit.dashboard.reading import Held, read_newest
@@ -246,7 +246,7 @@ def show_table(table: pl.DataFrame, **options: Any) -> None:
 def show_metric(
     row: Mapping[str, Any],
     name: str,
-    beside: str | None = None,
+    beside: str | int | None = None,
     *,
     text: str | None = None,
     of: str = "",
@@ -255,9 +255,9 @@ def show_metric(
 ) -> None:
     """Show a figure of a result's row: its heading, its value, and some words below it.
 
-    Of a null these say why it is. ``text`` stands in the place of the value, ``of`` and ``long``
-    are as in `toolkit.dashboard.formatting.heading`, ``sign`` is the help, by default what the
-    column means.
+    Of a null these say why it is, and a number is a change. ``text`` stands in the place of the
+    value, ``of`` and ``long`` are as in `toolkit.dashboard.formatting.heading`, ``sign`` is the
+    help, by default what the column means.
     """
     method, value = str(row.get("method") or ""), row[name]
     one = column(name, method)
@@ -266,10 +266,10 @@ def show_metric(
     if value is None:
         beside = beside or reason_words(row, name)
     st.metric(
-        label(name, of, result=method, long=long),
+        Markdown.harmless(heading(name, of, result=method, long=long)),
         Markdown.harmless(text),
-        delta=Markdown.harmless(beside) if beside else None,
+        delta=Markdown.harmless(beside) if isinstance(beside, str) and beside else beside or None,
         delta_color="off",
-        delta_arrow="off",
+        delta_arrow="off" if isinstance(beside, str) else "auto",
         help=sign or Markdown.harmless(one.meaning),
     )

@@ -83,7 +83,7 @@ def test_a_link_shows_any_two_prices_that_are_held(page, held):
     assert not shown.warning
     assert shown.selectbox(key="trajectory").value == pair
     assert shown.query_params["trajectory"] == pair
-    assert "Coverage" in [each.label for each in shown.metric]
+    assert "coverage" in [each.label for each in shown.metric]
     assert "What is held" not in shown.get_by_key("below").options
     shown.selectbox(key="trajectory").set_value(LEG.key).run()
     assert not shown.exception

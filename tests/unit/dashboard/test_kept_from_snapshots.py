@@ -52,8 +52,8 @@ def test_the_page_of_a_trajectory_shows_one(page, polled, key: str, n: int) -> N
     shown = page(polled.path, trajectory=key)
     assert not shown.warning
     metrics = {metric.label: metric.value for metric in shown.metric}
-    assert metrics["Observations"] == str(n)
-    assert metrics["Coverage"] == f"{100 * n / (n + 1):.2f} %"
+    assert metrics["observations"] == str(n)
+    assert metrics["coverage"] == f"{100 * n / (n + 1):.2f} %"
 
 
 def test_data_health_lists_them_with_what_was_polled(page, polled) -> None:

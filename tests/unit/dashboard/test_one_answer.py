@@ -46,7 +46,7 @@ def test_a_level_counts_with_the_sign_of_the_spread_unless_its_size_is_meant(pag
         asked = {"trajectory": OTHER, "threshold": "2.5", "side": side}
         opened = page(held.path, **asked)
         shown = metrics(opened)
-        assert float(shown[f"Time beyond level, {words}"].removesuffix(" %")) == pytest.approx(
+        assert float(shown[f"time beyond level, {words}"].removesuffix(" %")) == pytest.approx(
             share, abs=0.5
         )
         shapes = figures(opened)[0]["layout"]["shapes"]
@@ -55,7 +55,7 @@ def test_a_level_counts_with_the_sign_of_the_spread_unless_its_size_is_meant(pag
         table = page(held.path, "spreads", above="2.5", side=side, symbols="ETH_USD")
         (row,) = values_of(table, "spreads")
         assert row[f"time beyond level, {words}"] == pytest.approx(share / 100, abs=0.005)
-        daily = shown[f"Episodes per day, {words}"].replace(",", "")
+        daily = shown[f"episodes per day, {words}"].replace(",", "")
         assert row[f"episodes per day, {words}"] == pytest.approx(float(daily), abs=0.01)
 
 
@@ -65,9 +65,9 @@ def test_with_fees_both_pages_count_what_is_beyond_the_cost(page, held):
         words = "|spread| > cost" if params else "≥ 20 bps"
         shown = metrics(page(held.path, trajectory=PAIR.key, window="All", **params))
         (row,) = values_of(page(held.path, "spreads", window="All", **params), "spreads")
-        assert shown[f"Time beyond level, {words}"] == "0.00 %"
+        assert shown[f"time beyond level, {words}"] == "0.00 %"
         assert row[f"time beyond level, {words}"] == 0
-        assert float(shown[f"Episodes per day, {words}"]) == row[f"episodes per day, {words}"] == 0
+        assert float(shown[f"episodes per day, {words}"]) == row[f"episodes per day, {words}"] == 0
 
 
 def wandering(seed, left):
@@ -204,10 +204,10 @@ def test_the_pages_have_the_answer_of_the_command(both_ways, screened, page):
         assert ("half-life not believed" in of_spreads["notes"]) is doubted
         of_pair = page(path, trajectory=key, window="7 days")
         metric = {each.label: each for each in of_pair.metric}
-        assert metric["Last spread (bps)"].value == f"{last:,.2f}"
-        assert metric["Last spread (bps)"].delta == f"percentile {share:.0f} % of 7 d"
-        assert metric["Half-life"].value == duration(held["half_life_s"])
-        assert (metric["Half-life"].delta == "not believed") is doubted
+        assert metric["last spread (bps)"].value == f"{last:,.2f}"
+        assert metric["last spread (bps)"].delta == f"percentile {share:.0f} % of 7 d"
+        assert metric["half-life"].value == duration(held["half_life_s"])
+        assert (metric["half-life"].delta == "not believed") is doubted
         assert any(of_spreads["notes"] in caption.value for caption in of_pair.caption)
     asked_turned = page(path, trajectory=swapped(HELD), window="7 days")
     assert asked_turned.selectbox(key="trajectory").value == HELD

@@ -136,9 +136,9 @@ def test_the_overview_counts_the_same_openings(page, store, lifecycles):
     shown = page(store.path, "overview")
     values = {metric.label: metric.value for metric in shown.metric}
     opened = lifecycles.filter(pl.col("t_open") >= WINDOW.start)
-    assert values["Spreads opened, 24 h"] == str(opened.filter(family="spread").height)
-    assert values["Pumps and dumps, 24 h"] == str(opened.filter(family="splash").height)
-    assert values["Funding events, 24 h"] == str(opened.filter(family="funding").height)
+    assert values["spreads opened, 24 h"] == str(opened.filter(family="spread").height)
+    assert values["pumps and dumps, 24 h"] == str(opened.filter(family="splash").height)
+    assert values["funding events, 24 h"] == str(opened.filter(family="funding").height)
 
 
 def test_the_chart_shades_the_same_lifecycles(store, lifecycles):

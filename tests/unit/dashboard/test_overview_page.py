@@ -46,10 +46,10 @@ def shown(page, full):
 
 def test_it_opens_without_a_name_and_counts_what_the_store_holds(shown):
     assert metrics(shown) == {
-        "Spreads open": "3",
-        "Spreads opened, 24 h": "2",
-        "Pumps and dumps, 24 h": "1",
-        "Funding events, 24 h": "–",
+        "spreads open": "3",
+        "spreads opened, 24 h": "2",
+        "pumps and dumps, 24 h": "1",
+        "funding events, 24 h": "–",
     }
 
 
@@ -90,7 +90,7 @@ def test_with_fees_a_spread_has_what_is_left_of_it(page, full):
 
 def test_where_no_list_is_held_the_widest_that_are_held_are_shown(page, held):
     shown = page(held.path, "overview")
-    assert metrics(shown)["Spreads open"] == "–"
+    assert metrics(shown)["spreads open"] == "–"
     assert "which are open is not known, 1 held to 2023-03-10 10:00 UTC" in words(shown)
     table = rows_of(shown, "open")
     assert table["buy → sell"] == ["COINBASE.spot → KRAKEN.spot"]
@@ -119,7 +119,7 @@ def test_where_none_is_open_what_is_tracked_and_held_is_shown_and_suspect_pairs_
     keep_snapshot(held, load, "spread", json.dumps({"items": tracked}).encode(), SERVED_AT)
     writer.finish_load(load, [])
     shown = page(held.path, "overview")
-    assert metrics(shown)["Spreads open"] == "0"
+    assert metrics(shown)["spreads open"] == "0"
     head = "0 open by the service's list of 2023-03-10 10:00 UTC, 2 tracked, 2 held to 2023-03-10"
     assert head in words(shown)
     assert rows_of(shown, "open")["spread (bps)"] == ["49.9"]  # also held, and there once
@@ -159,7 +159,7 @@ def test_the_newest_events_come_first_and_open_the_events_page(shown):
 
 def test_without_snapshots_open_spreads_come_from_the_event_log(page, logged):
     shown = page(logged.path, "overview")
-    assert metrics(shown)["Spreads open"] == "1"
+    assert metrics(shown)["spreads open"] == "1"
     assert "1 open by the event log of 2023-03-10 09:59:30 UTC" in words(shown)
     table = rows_of(shown, "open")
     assert (table["spread (bps)"], table["open for"]) == (["246.9"], ["9 min 30 s"])
@@ -215,16 +215,16 @@ def test_a_later_sync_of_another_log_makes_no_event_older(page, logged, with_lis
     sync_another_log(logged, SERVED_AT + 3600)
     shown = page(logged.path, "overview")
     assert set(rows_of(shown, "open")["open for"]) == {age}
-    card = next(metric for metric in shown.metric if metric.label == "Spreads open")
+    card = next(metric for metric in shown.metric if metric.label == "spreads open")
     assert f"of 2023-03-10 {'10:00' if with_list else '09:59:30'} UTC." in card.help
-    opened = next(m for m in shown.metric if m.label == "Spreads opened, 24 h")
+    opened = next(m for m in shown.metric if m.label == "spreads opened, 24 h")
     assert "in the 24 h to 2023-03-10 09:59:30 UTC" in opened.help
 
 
 def test_a_log_that_was_last_asked_days_ago_still_has_its_open_events(page, logged):
     sync_another_log(logged, SERVED_AT + 5 * 86_400)
     shown = page(logged.path, "overview")
-    assert metrics(shown)["Spreads open"] == "1"
+    assert metrics(shown)["spreads open"] == "1"
     assert "Nothing is known of spread events from 2023-03-10 09:59:30 UTC on." in words(shown)
 
 
@@ -235,7 +235,7 @@ def test_a_log_that_is_newer_than_the_list_of_spreads_wins(page, held):
     writer.finish_load(load, [])
     add_events(held)
     shown = page(held.path, "overview")
-    assert metrics(shown)["Spreads open"] == "1"
+    assert metrics(shown)["spreads open"] == "1"
     assert "by the event log" in words(shown)
 
 
@@ -246,8 +246,8 @@ def test_without_events_and_snapshots_each_part_says_what_brings_it(page, held):
         "Load 7 days of events",
     ]
     assert not shown.code
-    assert metrics(shown)["Spreads open"] == "–"
-    assert metrics(shown)["Spreads opened, 24 h"] == "–"
+    assert metrics(shown)["spreads open"] == "–"
+    assert metrics(shown)["spreads opened, 24 h"] == "–"
 
 
 def test_a_store_that_holds_nothing_says_what_to_type(page, bare):
@@ -267,7 +267,7 @@ def test_a_list_that_is_not_understood_is_not_shown_as_nothing_open(page, held, 
         keep_snapshot(held, load, kind, json.dumps({place: odd}).encode(), SERVED_AT)
     writer.finish_load(load, [])
     shown = page(held.path, "overview")
-    assert metrics(shown)["Spreads open"] == "not understood"
+    assert metrics(shown)["spreads open"] == "not understood"
     said = [warning.value for warning in shown.warning]
     assert len(said) == 2
     assert all("not understood: no " in each for each in said)
@@ -282,7 +282,7 @@ def test_which_are_open_is_not_known_of_a_list_that_does_not_say_it(page, held):
     answer = {"items": [item], "not_said": ["opened_at"]}
     keep_snapshot(held, load, "spread", json.dumps(answer).encode(), SERVED_AT)
     shown = page(held.path, "overview")
-    assert metrics(shown)["Spreads open"] == "not known"
+    assert metrics(shown)["spreads open"] == "not known"
     assert "which are open is not known, 1 tracked, " in words(shown)
 
 

@@ -129,11 +129,11 @@ def test_what_is_zoomed_into_is_what_is_shown_and_measured(page, held):
     zoom = "2023-03-10T01:00:00Z/2023-03-10T02:00:00Z"
     shown = page(held.path, trajectory=PAIR, zoom=zoom)
     assert figures(shown)[0]["layout"]["xaxis"]["range"] == ["2023-03-10 01:00", "2023-03-10 02:00"]
-    assert metrics_of(shown)["Observations"] == "60"
+    assert metrics_of(shown)["observations"] == "60"
     assert shown.get_by_key("start").value == march(10)
     assert link(shown) == {"trajectory": PAIR, "window": "7 days", "zoom": zoom}
     shown.get_by_key("zoom_out").click().run()
-    assert metrics_of(shown)["Observations"] == "539"
+    assert metrics_of(shown)["observations"] == "539"
     assert "zoom" not in link(shown)
 
 
@@ -147,11 +147,11 @@ def test_the_legs_are_below_where_they_are_wanted(page, held):
 
 def test_net_figures_and_what_would_have_been_kept_are_by_the_fees_of_the_bar(page, held):
     shown = page(held.path, trajectory=PAIR)
-    assert metrics_of(shown)["Time beyond level, ≥ 20 bps"] == "0.00 %"
+    assert metrics_of(shown)["time beyond level, ≥ 20 bps"] == "0.00 %"
     assert any("Choose a fee table" in words for words in texts(shown.caption))
     dear = page(held.path, trajectory=PAIR, fees="example")
-    assert metrics_of(dear)["Time beyond level, |spread| > cost"] == "0.00 %"
-    assert metrics_of(dear)["Net at entry (bps)"] == "0.00"
+    assert metrics_of(dear)["time beyond level, |spread| > cost"] == "0.00 %"
+    assert metrics_of(dear)["net at entry (bps)"] == "0.00"
     prices = spread_rows().filter(pl.col("ts") >= START + 60 * 300)
     rows = prices.with_columns(sell_price=pl.col("buy_price") * 1.02)
     table = FeeModel.example(["COINBASE", "KRAKEN"])
@@ -166,9 +166,9 @@ def test_net_figures_and_what_would_have_been_kept_are_by_the_fees_of_the_bar(pa
     batch.add(Trajectory.parse(PAIR), later, window, edge)
     writer.commit(load, batch)
     kept = metrics_of(page(held.path, trajectory=PAIR, fees="example", window="24 hours"))
-    assert kept["Episodes"] == str(found["net_episodes"]) == "1"
-    assert kept["Net at entry (bps)"] == f"{found['net_entry_bps']:,.2f}"
-    assert kept["Net at entry (USD)"] == f"{found['net_entry_bps']:,.2f}"  # of 10,000
+    assert kept["episodes"] == str(found["net_episodes"]) == "1"
+    assert kept["net at entry (bps)"] == f"{found['net_entry_bps']:,.2f}"
+    assert kept["net at entry (USD)"] == f"{found['net_entry_bps']:,.2f}"  # of 10,000
 
 
 def test_episodes_beyond_a_threshold_are_counted_without_fees(page, held):
@@ -176,8 +176,8 @@ def test_episodes_beyond_a_threshold_are_counted_without_fees(page, held):
     assert len(figures(opened)[0]["layout"]["shapes"]) > 50
     assert any("Grey: ≥ 3.5 bps." in words for words in texts(opened.caption))
     shown = metrics_of(opened)
-    assert shown["Time beyond level, ≥ 3.5 bps"] == "20.30 %"  # 110 of 542 minutes
-    assert float(shown["Episodes per day, ≥ 3.5 bps"].replace(",", "")) > 100
+    assert shown["time beyond level, ≥ 3.5 bps"] == "20.30 %"  # 110 of 542 minutes
+    assert float(shown["episodes per day, ≥ 3.5 bps"].replace(",", "")) > 100
 
 
 def test_a_link_that_changes_under_an_open_page_is_followed(page, held):
@@ -205,12 +205,12 @@ def test_a_window_without_rows_says_what_to_do(page, held):
 def test_statistics_stand_beside_their_n_and_coverage(page, held):
     shown = page(held.path, trajectory=PAIR)
     metrics = metrics_of(shown)
-    assert metrics["Observations"] == "539"
-    assert metrics["Coverage"] == "89.83 %"
-    assert metrics["Mean (bps)"] == "2.00"
+    assert metrics["observations"] == "539"
+    assert metrics["coverage"] == "89.83 %"
+    assert metrics["mean (bps)"] == "2.00"
     beside = {metric.label: metric.delta for metric in shown.metric}
-    assert beside["Observations"] == "1 without a value"
-    assert beside["Coverage"] == "longest gap 1 h 1 min"
+    assert beside["observations"] == "1 without a value"
+    assert beside["coverage"] == "longest gap 1 h 1 min"
     table = below(shown, "All statistics").dataframe[0].value
     assert list(table.columns)[:2] == ["statistic", "value"]
     assert table[table["statistic"] == "median"].iloc[0]["value"] == "2.00 bps"
@@ -219,7 +219,7 @@ def test_statistics_stand_beside_their_n_and_coverage(page, held):
 
 def test_a_statistic_that_cannot_be_had_is_a_dash_with_its_reason(page, held):
     shown = page(held.path, trajectory=PAIR, start="2023-03-10T00:00Z", end="2023-03-10T00:10Z")
-    half_life = next(metric for metric in shown.metric if metric.label == "Half-life")
+    half_life = next(metric for metric in shown.metric if metric.label == "half-life")
     assert (half_life.value, half_life.delta) == ("–", "too few rows for a half-life")
     assert "Here: too few rows for a half-life" in half_life.help
     table = below(shown, "All statistics").dataframe[0].value
