@@ -7,20 +7,20 @@ from typing import Any, Literal
 import plotly.graph_objects as go
 import polars as pl
 
-from toolkit.cards import signed
 from toolkit.charts.downsampling import downsample
 from toolkit.charts.figure import Figure
-from toolkit.charts.lines import gapped_line, rows_to_draw, share_text
+from toolkit.charts.lines import gapped_line, rows_to_draw
 from toolkit.charts.matrix import FUNDING_UNITS
 from toolkit.charts.series import nothing
 from toolkit.charts.subject import Subject, with_subject
 from toolkit.charts.theme import MARK_COLOUR
 from toolkit.charts.time_axis import clock_text
 from toolkit.charts.view import View
+from toolkit.columns import column
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
 from toolkit.market import Family, Source, When
-from toolkit.reasons import Reason
+from toolkit.show.values import figures_text, reason_words
 from toolkit.statistics.carry_marks import Prices
 from toolkit.statistics.contract import Frame, real_number
 from toolkit.statistics.differentials import without_rates
@@ -29,6 +29,7 @@ from toolkit.statistics.windows import settlements_extent, window_of
 
 _SIGN_WORDS = "+: long buy, short sell receives"
 _ZERO_LINE = {"zeroline": True, "zerolinecolor": MARK_COLOUR}
+_FIGURES = ("funding_bps", "funding_apr_pct", "basis_bps", "carry_bps")
 
 
 def funding_chart(
@@ -197,23 +198,15 @@ def _axes(unit: str) -> dict[str, Any]:
 
 
 def _words(row: dict[str, Any], some: list[str]) -> list[str]:
-    """Format n, coverage and missed settlements, then funding and carry, or why there is none."""
-    parts = [f"n = {row['n']:,}", f"coverage {share_text(row['coverage'])}", *some]
-    if row["n_missed"]:
-        parts.append(f"{row['n_missed']:,} settlement{'s' * (row['n_missed'] > 1)} missed")
-    if row["funding_reason"]:
-        return [", ".join(parts), f"funding not known: {Reason(row['funding_reason']).words}"]
-    paid, apr = signed(row["funding_bps"], 2), signed(row["funding_apr_pct"], 2)
-    came_to = f"funding {paid} bps, APR {apr} %"
-    if "carry_bps" not in row:
-        return [", ".join(parts), f"{came_to}, prices left out"]
-    if row["carry_reason"]:
-        return [
-            ", ".join(parts),
-            f"{came_to}; carry not known: {Reason(row['carry_reason']).words}",
-        ]
-    kept, basis = signed(row["carry_bps"], 2), signed(row["basis_bps"], 2)
-    return [", ".join(parts), f"{came_to}, prices {basis} bps, carry {kept} bps"]
+    """Write the counts and coverage, then funding and carry, or why one of them is null."""
+    counts = ["n", "coverage", *(["n_missed"] if row["n_missed"] else [])]
+    known = [name for name in _FIGURES if row.get(name) is not None]
+    unknown = [name for name in ("funding_bps", "carry_bps") if row.get(name, 0) is None][:1]
+    why = [f"{column(name).short} not known: {reason_words(row, name)}" for name in unknown]
+    words = "; ".join([*([figures_text(row, known)] if known else []), *why]) + (
+        "" if "carry_bps" in row else ", without prices"
+    )
+    return [", ".join([figures_text(row, counts, "funding.summary"), *some]), words]
 
 
 def _rates(frame: pl.DataFrame, unit: str) -> pl.DataFrame:

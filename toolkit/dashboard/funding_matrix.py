@@ -144,8 +144,9 @@ def _opened(
 
 def _title(line: dict[str, Any], unit: str, key: str | None, held: Collection[str]) -> str:
     """Say of a cell what the service gave, when it settles next and what a click opens."""
+    value = value_text(line["value"], column(rate_in("apr_pct", unit)[0]))
     words = (
-        f"{line['symbol']} {line['leg']}: {line['value']:+.5g} {unit}, as the service gave it "
+        f"{line['symbol']} {line['leg']}: {value} {unit}, as the service gave it "
         f"{100 * line['rate']:+.8g} % per {line['interval_hours']:g} h, next settlement "
         f"{line['next'] or 'not known'}"
     )

@@ -70,8 +70,8 @@ def test_titles_say_what_which_units_how_many_and_what_it_came_to():
     assert layout.title.subtitle.text.split("<br>") == [
         PAIR.legs_key,
         "2023-03-10 00:00 to 2023-03-11 00:00 UTC",
-        "n = 3, coverage 100 %",
-        "funding +1.00 bps, APR +3.65 %, prices left out",
+        "settlements 3, coverage 100.00 %",
+        "funding 1.00 bps, funding APR 3.65 %, without prices",
         "+: long buy, short sell receives",
         "SIMULATED market, seed-7",
     ]
@@ -92,7 +92,7 @@ def test_a_rate_that_ran_out_ends_its_line_there_and_the_missed_settlement_is_co
     differential, _ = figure.data
     assert differential.x[3:6] == ("2023-03-11 16:00", "2023-03-11 16:00", "2023-03-12 16:00")
     assert np.isnan(differential.y).tolist() == [0, 0, 0, 0, 1, 0, 0]
-    assert "8 settlements missed" in figure.layout.title.subtitle.text
+    assert "missed 8" in figure.layout.title.subtitle.text
 
 
 def test_a_leg_of_which_nothing_is_known_leaves_no_carry_and_says_why():
@@ -108,7 +108,7 @@ def test_a_window_of_which_one_leg_covers_half_draws_no_carry_and_says_why():
     figure = chart(frame, end=START + 6 * EIGHT)
     assert len(figure.data[1].x) == 0
     words = figure.layout.title.subtitle.text
-    assert "coverage 50 %" in words
+    assert "coverage 50.00 %" in words
     assert "funding not known: too little of the window is covered on both legs" in words
 
 
@@ -191,12 +191,12 @@ def test_with_prices_the_carry_is_a_line_of_its_own_and_the_cost_is_off_it():
     gained = [0.0, -2.0, 1.0, 6.0]
     assert carry.y.tolist() == pytest.approx([a + b for a, b in zip(paid.y, gained, strict=True)])
     assert net.y.tolist() == pytest.approx([each - 1.5 for each in carry.y])
-    assert "prices +6.00 bps, carry +7.00 bps" in figure.layout.title.subtitle.text
+    assert "basis 6.00 bps, carry 7.00 bps" in figure.layout.title.subtitle.text
 
 
 def test_without_prices_no_carry_and_no_net_is_drawn_and_the_reason_is_given():
     figure = chart(prices=None, cost_bps=1.5)
     assert [line.name for line in figure.data][1:] == ["cumulative funding"]
     words = figure.layout.title.subtitle.text
-    assert "funding +1.00 bps" in words
+    assert "funding 1.00 bps" in words
     assert "carry not known: the prices of both legs that it needs are not held" in words

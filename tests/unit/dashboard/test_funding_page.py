@@ -70,7 +70,7 @@ def test_the_unit_is_chosen_and_kept_in_the_link(page, store):
 
 def test_a_cell_says_what_the_service_gave_when_it_settles_and_what_it_opens(page, store):
     assert cells(page(store))["ETH_USDT", "BOREAS"]["title"] == (
-        "ETH_USDT BOREAS.futures: +438 % per year (APR), as the service gave it +0.05 % per 1 h, "
+        "ETH_USDT BOREAS.futures: 438.00 % per year (APR), as the service gave it +0.05 % per 1 h, "
         "next settlement 2023-03-20 01:00. Opens ETH_USDT:CORONA.futures:BOREAS.futures"
     )
 

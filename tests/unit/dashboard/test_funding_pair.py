@@ -199,7 +199,7 @@ def test_a_pair_held_the_other_way_round_is_shown_as_asked_with_every_sign_turne
     } == metrics(shown)
     chart, words = figures(shown)[0], read_out(shown)
     assert asked in words
-    assert "funding -60.00 bps, APR -21.90 %, prices 0.00 bps, carry -60.00 bps" in words
+    assert "funding -60.00 bps, funding APR -21.90 %, basis 0.00 bps, carry -60.00 bps" in words
     assert chart["data"][0]["hovertext"][0] == " (buy 32.85, sell 10.95)"
     newest = rows_of(shown, "settlements")
     assert newest["leg"][:2] == ["buy", "sell"]
