@@ -118,19 +118,6 @@ def _break_s(column: str, step_s: int | None) -> pl.Expr:
     return pl.when(value.is_not_null() & gap).then(since)
 
 
-def share_text(share: float) -> str:
-    """Format a share in percent. Only nothing reads as 0 %, and only everything as 100 %.
-
-    >>> share_text(0.0), share_text(0.000001), share_text(0.972), share_text(0.999999)
-    ('0 %', '<0.01 %', '97.2 %', '>99.99 %')
-    """
-    if 0 < share < 1e-4:
-        return "<0.01 %"
-    if 0.9999 < share < 1:
-        return ">99.99 %"
-    return f"{100 * share:.2f}".rstrip("0").rstrip(".") + " %"
-
-
 def gapped_line(
     rows: DrawnRows, column: str, *, name: str, hover: str, timezone: str, yaxis: str = "y"
 ) -> go.Scatter:
