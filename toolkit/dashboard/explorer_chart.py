@@ -8,6 +8,7 @@ import polars as pl
 
 from toolkit.charts import Figure, price_chart, rate_chart, spread_chart
 from toolkit.charts.theme import MARK_COLOUR
+from toolkit.columns import column
 from toolkit.dashboard.explorer import Explored
 from toolkit.dashboard.explorer_beyond import Beyond
 from toolkit.dashboard.screen import st
@@ -16,6 +17,7 @@ from toolkit.dashboard.trajectory_choice import end_zoom, take_threshold
 from toolkit.dashboard.zoom import ZOOMED_BY_US, listen_to_zoom
 from toolkit.foreign import Markdown
 from toolkit.market import Family
+from toolkit.show.values import value_text
 
 _POINTS = 2000
 """The most rows drawn. Of more the extremes are."""
@@ -51,8 +53,9 @@ def _caption(explored: Explored, rows: int, beyond: Beyond | None) -> Markdown:
     if explored.asked.threshold_bps:
         words.append(Markdown("Drag a threshold to move it."))
     if beyond is not None and beyond.drawn:
-        of = Markdown("Grey: {}, {:,.1f} bps.") if beyond.level.fees else Markdown("Grey: {}.")
-        words.append(of.format(beyond.level.words, beyond.drawn[0]))
+        at = value_text(beyond.drawn[0], column("cost_bps"), unit=True)
+        of = Markdown("Grey: {}, {}.") if beyond.level.fees else Markdown("Grey: {}.")
+        words.append(of.format(beyond.level.words, at))
     return Markdown(" ").join(words)
 
 

@@ -94,17 +94,17 @@ def test_overview_counts_and_times_what_each_log_s_own_answers_hold(
     spread_at, list_at = last.get("events/spread"), last.get(SNAPSHOT)
     by_list = list_at is not None and (spread_at is None or list_at >= spread_at)
     if spread_at is None and list_at is None:
-        assert figures["Spreads open"] == "–"
+        assert figures["spreads open"] == "–"
     else:
         age_s = None if by_list or spread_at is None else open_for_s(spread_at)
-        assert figures["Spreads open"] == ("0" if age_s is None else "1")
+        assert figures["spreads open"] == ("0" if age_s is None else "1")
         shown_for = rows_of(shown, "open").get("open for", [])
         assert shown_for == ([] if age_s is None else [" ".join(duration(age_s).split()[:2])])
-    labels = {"events/spread": "Spreads opened, 24 h", "events/splash": "Pumps and dumps, 24 h"}
+    labels = {"events/spread": "spreads opened, 24 h", "events/splash": "pumps and dumps, 24 h"}
     for stream, label in labels.items():
         at = last.get(stream)
         assert figures[label] == ("–" if at is None else f"{len(openings(at)):,}")
-    assert figures["Funding events, 24 h"] == "–"
+    assert figures["funding events, 24 h"] == "–"
 
 
 @pytest.mark.slow
