@@ -12,6 +12,7 @@ from toolkit.cli.fees import Costs
 from toolkit.cli.funding_sheets import Entered, carry_sheet
 from toolkit.cli.held import asked_for
 from toolkit.cli.received import funding_sheet
+from toolkit.columns import column
 from toolkit.dashboard.fee_choice import Net
 from toolkit.dashboard.funding_league import league_rows
 from toolkit.dashboard.funding_measured import measure_carried
@@ -86,5 +87,5 @@ def test_what_holding_it_kept_is_the_same_by_command_report_and_assistant(path, 
     assert sheet.rows.row(0) == found.row(0) == told.rows.row(0)
     name = "funding_only_net_median_bps" if only else "net_median_bps"
     assert part.answer.shown[0][name] == found[name].item()
-    words = sheet.heading + "".join(each.heading for each in sheet.columns)
+    words = sheet.heading + "".join(column(each).heading for each in sheet.columns)
     assert ("unding only" in words) is only

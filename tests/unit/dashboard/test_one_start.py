@@ -17,11 +17,12 @@ import pytest
 
 import toolkit as tk
 from toolkit.assistant.tools import TOOLS
-from toolkit.cards import signed
 from toolkit.cli import main
+from toolkit.columns import column
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
 from toolkit.market import Trajectory
+from toolkit.show.values import figures_text, value_text
 from toolkit.statistics import events as event_statistics
 from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
 
@@ -142,8 +143,11 @@ def test_every_face_gives_the_same_figures_of_what_followed(store, command, page
         expected = returns(horizon)
         assert row["return_median_log_bps"] == pytest.approx(np.median(expected), abs=1e-6)
         assert row["went_on_share"] == np.mean(np.array(expected) > 0)
-        assert metrics[f"{label} later, median (bps)"] == signed(row["return_median_log_bps"], 1)
-        words = f"{100 * row['went_on_share']:.0f} % went on"
+        median = column("return_median_log_bps")
+        assert metrics[f"{label} later: median return (bps)"] == value_text(
+            row[median.name], median
+        )
+        words = figures_text(row, ["went_on_share"], "events.follow_through")
         assert any(each.startswith(words) for each in texts(shown.caption))
 
 
