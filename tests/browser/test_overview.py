@@ -18,7 +18,7 @@ def test_a_row_opens_its_own_chart(dashboard: str, look: Callable[..., Page]) ->
     page.goto(dashboard)
     for how in ("click", "Enter", " "):
         heading(page, "Overview")
-        apart = page.locator("table").filter(has_text="differential APR").locator("tbody tr")
+        apart = page.locator("table").filter(has_text="short → long").locator("tbody tr")
         second = apart.nth(1)
         symbol = second.locator("button").inner_text()
         if how == "click":
@@ -40,12 +40,12 @@ def test_a_heading_sorts_and_both_legs_are_seen_on_a_phone(
     page.goto(dashboard)
     heading(page, "Overview")
     settled(page)
-    table = page.locator("table").filter(has_text="differential APR")
+    table = page.locator("table").filter(has_text="short → long")
     rates = table.locator("tbody td:nth-child(3)")
     before = [float(text.replace(",", "")) for text in rates.all_inner_texts()]
     assert before == sorted(before, reverse=True)
     for _ in range(2):
-        table.get_by_role("button", name=re.compile("differential APR")).click()
+        table.get_by_role("button", name=re.compile(r"APR \(%\)")).click()
     after = [float(text.replace(",", "")) for text in rates.all_inner_texts()]
     assert after == sorted(before)
     for each in page.locator("table").all():

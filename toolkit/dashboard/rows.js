@@ -151,7 +151,9 @@ function draw(place, data, opened) {
   const heads = made("tr", made("thead", table));
   for (const column of data.columns) {
     const before = place.sort?.name === column.name ? place.sort.falling : undefined;
-    const title = column.name.replace("percentile", "per\u00adcen\u00adtile"); // breaks on a phone
+    const title = column.name // breaks on a phone
+      .replace("percentile", "per\u00adcen\u00adtile")
+      .replace("differential", "differ\u00aden\u00adtial");
     const button = drawHead(heads, title, column.className, before);
     button.title = column.help || "";
     if (column.kind === "line" || column.kind === "map") button.disabled = true;
