@@ -22,7 +22,7 @@ from toolkit.errors import RailError
 
 UNITS = frozenset(
     ("", "count", "fraction", "s", "UTC", "UTC ms", "h", "days", "bps", "%", "% per 8 h", "bps h")
-) | {"per hour", "per day", "quote"}
+) | {"per hour", "per day", "quote", "MB"}
 UNTRIED = {"event_counts.event_counts", "level.measure"}
 """Parts of results that no example asks for on their own."""
 

@@ -12,7 +12,6 @@ from toolkit.charts.subject import Subject, subject_of
 from toolkit.charts.theme import STATE_COLOURS
 from toolkit.charts.time_axis import clock_text, utc_offset_s
 from toolkit.charts.view import View
-from toolkit.columns import column
 from toolkit.errors import InputError
 from toolkit.intervals import Interval, total_s, union
 from toolkit.market import Source, When, parse_ts
@@ -85,8 +84,7 @@ def coverage_chart(
     marks = pieces.filter(pl.col("share") < _SLIVER, pl.col("state") != LedgerState.HELD)
     words = [counted(inside.height, "stretch", "stretches")]
     words += [f"height: share of each {duration(bucket_s)}"] * (pieces["share"] < 1).any()
-    if marks.height:
-        words.append(f"marks below: shares under {value_text(_SLIVER, column('coverage'))}")
+    words += [f"marks below: shares under {share_text(_SLIVER)}"] * (marks.height > 0)
     marks = marks.with_columns(foot=_MARK_Y - _MARK_HEIGHT / 2, height=_MARK_HEIGHT, outline_px=1.0)
     drawn = pl.concat([pieces, marks])
     figure = Figure([_bar(drawn, state, inside, view) for state in LedgerState])
@@ -185,8 +183,7 @@ def _bar(drawn: pl.DataFrame, state: LedgerState, stretches: pl.DataFrame, view:
         clock_text(mine[name], view.timezone) for name in ("start_ts", "since_ts", "until_ts")
     )
     first, last = (mine[c] + utc_offset_s(mine[c], view.timezone) for c in ("start_ts", "end_ts"))
-    one = column("coverage")
-    part = [f"{value_text(share, one)} of " if share < 1 else "" for share in mine["share"]]
+    part = [f"{share_text(share)} of " if share < 1 else "" for share in mine["share"]]
     total = total_s(_stretches_of(stretches, state)) / view.window.length_s
     return go.Bar(
         base=base.to_list(),
@@ -194,7 +191,7 @@ def _bar(drawn: pl.DataFrame, state: LedgerState, stretches: pl.DataFrame, view:
         y=(mine["foot"] + mine["height"] / 2).to_numpy(),
         width=mine["height"].to_numpy(),
         orientation="h",
-        name=f"{state} {value_text(total, one)}",
+        name=f"{state} {share_text(total)}",
         hovertext=(
             f"{state}: "
             + pl.Series(part, dtype=pl.String)

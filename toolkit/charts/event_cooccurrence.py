@@ -12,7 +12,6 @@ from toolkit.charts.heatmap import heat_cells
 from toolkit.charts.matrix import SCALE
 from toolkit.charts.time_axis import measured_window
 from toolkit.charts.view import Heading
-from toolkit.columns import column
 from toolkit.errors import InputError
 from toolkit.foreign import html
 from toolkit.market import Source
@@ -92,7 +91,7 @@ def cooccurrence_chart(
         measured_window(frame, timezone),
         f"n = {shown['pairs'].sum() // (1 if after else 2):,} pairs of {groups:,} groups",
         f"expected: logs shifted by a whole {' or '.join(sorted(seasons))}; grey: within chance",
-        f"time held by both: {value_text(min(shown['coverage']), column('coverage'))} or more",
+        f"at least {share_text(min(shown['coverage']))} of the time held by both",
     )
     traces = [_cells(shown, after=after)]
     sure = shown.filter(pl.col("q_value") < _SURE)

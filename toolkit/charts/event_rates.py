@@ -15,7 +15,6 @@ from toolkit.charts.matrix import SCALE
 from toolkit.charts.theme import FAMILY_COLOURS, MARK_COLOUR
 from toolkit.charts.time_axis import measured_window
 from toolkit.charts.view import Heading
-from toolkit.columns import column
 from toolkit.errors import InputError
 from toolkit.foreign import html
 from toolkit.market import Source
@@ -97,7 +96,7 @@ def league_chart(
         "How often events open, 95 % intervals",
         measured_window(frame, timezone),
         f"n = {frame['n'].sum():,} events of {frame.height:,} groups, {shown.height:,} shown",
-        f"at least {value_text(min(shown['coverage']), column('coverage'))} of the time held",
+        f"at least {share_text(min(shown['coverage']))} of the time held",
     )
     return Figure(traces, layout=layout).update_layout(
         height=layout["margin"]["t"] + 110 + (34 if "legs" in names else 24) * shown.height,
@@ -214,7 +213,7 @@ def event_hours_chart(
     layout = heading.heading(
         "Events in each hour of the week (UTC)",
         measured_window(frame, timezone),
-        figures_text(frame.row(0, named=True), ("n", "coverage"), "events.rates_by_hour"),
+        f"n = {frame['n'][0]:,} hours held, {share_text(frame['coverage'][0])} of the window",
     )
     return week_chart(
         frame,

@@ -15,7 +15,6 @@ from toolkit.charts.figure import Figure
 from toolkit.charts.theme import MARK_COLOUR
 from toolkit.charts.time_axis import measured_window
 from toolkit.charts.view import Heading
-from toolkit.columns import column
 from toolkit.errors import InputError
 from toolkit.foreign import html
 from toolkit.market import Source
@@ -107,7 +106,7 @@ def survival_chart(
         measured_window(curve, timezone),
         f"n = {sum(_most(part) for part in groups):,} events watched, "
         f"{curve['ended'].sum():,} seen to end",
-        f"at least {value_text(min(curve['coverage']), column('coverage'))} of the time held",
+        f"at least {share_text(min(curve['coverage']))} of the time held",
         *([f"drawn at {_MOST_POINTS} of the ages of a group"] if thinned else []),
     )
     return Figure(traces, layout=layout | _axes(unit, step, labels)).update_layout(

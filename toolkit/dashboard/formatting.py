@@ -32,7 +32,7 @@ def heading(name: str, of: str = "", *, result: str = "", long: bool = False) ->
     one = column(name, result)
     if not of:
         return heading_of(one, short=not long)
-    if one.unit in ("UTC", "quote"):
+    if one.unit in ("UTC", "UTC ms", "quote"):
         return f"{heading_of(one, short=not long)} ({of})"
     words = f"{one.heading if long else one.short}, {of}"
     return heading_of(replace(one, heading=words))

@@ -122,6 +122,16 @@ def basis_text(n: int | None, coverage: float | None, what: str = "coverage") ->
     return ", ".join(parts)
 
 
+def figures_text(row: Mapping[str, Any], names: Iterable[str], result: str = "") -> str:
+    """Write figures of a row in a line, each after its short heading.
+
+    >>> figures_text({"n": 1200, "coverage": 0.5}, ["n", "coverage"], "funding.summary")
+    'settlements 1,200, coverage 50.00 %'
+    """
+    columns = (column(name, result) for name in names)
+    return ", ".join(f"{one.short} {value_text(row[one.name], one, unit=True)}" for one in columns)
+
+
 def figures_of(names: Iterable[str], result: str) -> list[str]:
     """Return the names that are figures of a result: not what they rest on, and no reason.
 

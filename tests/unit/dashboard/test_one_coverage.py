@@ -76,7 +76,7 @@ def test_the_pages_show_the_coverage_that_the_command_prints(sparse, page):
     store, window = sparse
     start, end = (format_ts(at).replace(" UTC", "Z").replace(" ", "T") for at in window)
     shown = page(store.path, trajectory=PAIR.key, start=start, end=end)
-    assert {metric.label: metric.value for metric in shown.metric}["Coverage"] == "87.5 %"
+    assert {metric.label: metric.value for metric in shown.metric}["coverage"] == "87.50 %"
     assert "coverage 87.50 %" in shown.get("plotly_chart")[0].proto.alt
     shown.get_by_key("below").set_value("What is held").run()
     charts = charts_of(shown)
