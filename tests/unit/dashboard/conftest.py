@@ -175,13 +175,18 @@ def components_looked_for_once() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
-    """Write a store by `fill`, once for each source and plan."""
+    """Write a store by `fill`, and add to it, once for each source, plan and what is added."""
     folder = tmp_path_factory.mktemp("filled")
 
     @functools.cache
-    def write(source: Source, allowance: Allowance | None) -> Path:
-        path = folder / f"{source.kind}-{source.id}-{allowance is not None}.duckdb"
-        fill(Store(path), source, allowance)
+    def write(source: Source, allowance: Allowance | None, *added: Callable[[Store], None]) -> Path:
+        names = [each.__name__ for each in added]
+        path = folder / "-".join([source.kind, source.id, str(allowance is not None), *names])
+        if added:
+            shutil.copy(write(source, allowance, *added[:-1]), path)
+            added[-1](Store(path))
+        else:
+            fill(Store(path), source, allowance)
         return path
 
     return write
@@ -189,33 +194,35 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
 
 @pytest.fixture
 def make_store(tmp_path: Path, filled: Callable[..., Path]) -> Callable[..., Store]:
-    """A store of a source with one load of ten hours of a leg and a pair."""
+    """A store of a source with one load of ten hours of a leg and a pair, and what is added."""
 
-    def made(source: Source, allowance: Allowance | None = None) -> Store:
-        return Store(Path(shutil.copy(filled(source, allowance), tmp_path / "held.duckdb")))
+    def made(
+        source: Source, allowance: Allowance | None = None, *added: Callable[[Store], None]
+    ) -> Store:
+        return Store(Path(shutil.copy(filled(source, allowance, *added), tmp_path / "held.duckdb")))
 
     return made
+
+
+REPLAYED = Source("replay", "depeg-77aa")
 
 
 @pytest.fixture
 def held(make_store: Callable[..., Store]) -> Store:
     """A store that replays recorded data."""
-    return make_store(Source("replay", "depeg-77aa"))
+    return make_store(REPLAYED)
 
 
 @pytest.fixture
-def full(held: Store) -> Store:
+def full(make_store: Callable[..., Store]) -> Store:
     """The same with events and snapshots."""
-    add_events(held)
-    add_snapshots(held)
-    return held
+    return make_store(REPLAYED, None, add_events, add_snapshots)
 
 
 @pytest.fixture
-def logged(held: Store) -> Store:
+def logged(make_store: Callable[..., Store]) -> Store:
     """The held store with its event logs, and no snapshot."""
-    add_events(held)
-    return held
+    return make_store(REPLAYED, None, add_events)
 
 
 @pytest.fixture
