@@ -16,7 +16,6 @@ from toolkit.store import Store
 
 from .conftest import WINDOW, refused
 
-COLUMNS = {"size": "size_from"}
 Rail = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -26,46 +25,27 @@ def as_rows(done: subprocess.CompletedProcess[str]) -> list[dict]:
     return [{name: value for name, value in row.items() if name != "source"} for row in rows]
 
 
-@pytest.mark.parametrize("by", [[], ["symbol"], ["legs", "hour"], ["exchange", "size"]])
-def test_lives_are_those_of_the_statistic_by_any_group(
-    rail: Rail, held: Store, by: list[str]
-) -> None:
+def test_lives_are_those_of_the_statistic_by_two_groups(rail: Rail, held: Store) -> None:
     read = Logs.read(held, WINDOW)
-    columns = [COLUMNS.get(name, name) for name in by]
-    expected = event_statistics.survival(read.lives(), columns, held=read.held)
-    options = [part for name in by for part in ("--by", name)]
+    expected = event_statistics.survival(read.lives(), ["exchange", "size_from"], held=read.held)
     window = ("--start", str(WINDOW.start), "--end", str(WINDOW.end))
-    found = as_rows(rail("events", "survival", *options, *window, "--format", "json"))
-    assert found == expected.to_dicts()
+    asked = ("events", "survival", "--by", "exchange", "--by", "size", *window)
+    assert as_rows(rail(*asked, "--format", "json")) == expected.to_dicts()
     assert set(expected.columns) <= set(survival_columns())
 
 
-@pytest.mark.parametrize("by", [[], ["symbol"], ["legs", "hour"]])
-def test_magnitudes_are_those_of_the_statistic_by_any_group(
-    rail: Rail, held: Store, by: list[str]
-) -> None:
+def test_magnitudes_are_those_of_the_statistic_by_two_groups(rail: Rail, held: Store) -> None:
     read = Logs.read(held, event_window(held, None, None))
-    expected = event_statistics.magnitudes(read.lives(), by, held=read.held)
-    options = [part for name in by for part in ("--by", name)]
-    found = as_rows(rail("events", "magnitudes", *options, "--format", "json"))
-    assert found == expected.to_dicts()
+    expected = event_statistics.magnitudes(read.lives(), ["legs", "hour"], held=read.held)
+    asked = ("events", "magnitudes", "--by", "legs", "--by", "hour")
+    assert as_rows(rail(*asked, "--format", "json")) == expected.to_dicts()
     assert set(expected.columns) <= set(magnitude_columns())
 
 
-@pytest.mark.parametrize("by", [[], ["symbol", "legs"], ["size"]])
-def test_rates_are_those_of_the_statistic_and_by_group_a_league(
-    rail: Rail, held: Store, by: list[str]
-) -> None:
-    asked = event_window(held, None, None)
-    read = Logs.read(held, asked, [EventFamily.SPREAD])
-    columns = [COLUMNS.get(name, name) for name in by]
-    expected = (
-        event_statistics.league(read.lives(), columns, held=read.held)
-        if by
-        else event_statistics.rates(read.lives(), held=read.held)
-    )
-    options = [part for name in by for part in ("--by", name)]
-    found = as_rows(rail("events", "stats", "spread", *options, "--format", "json"))
+def test_rates_by_a_group_are_a_league(rail: Rail, held: Store) -> None:
+    read = Logs.read(held, event_window(held, None, None), [EventFamily.SPREAD])
+    expected = event_statistics.league(read.lives(), ["size_from"], held=read.held)
+    found = as_rows(rail("events", "stats", "spread", "--by", "size", "--format", "json"))
     assert found == expected.to_dicts()
     assert {row["family"] for row in found} == {"spread"}
     assert set(expected.columns) <= set(rate_columns())

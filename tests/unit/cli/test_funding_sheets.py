@@ -25,15 +25,12 @@ def printed(done: subprocess.CompletedProcess[str]) -> str:
 
 
 def test_the_tables_are_those_of_the_statistics(rail: Rail, held: Store) -> None:
-    rows, key = held.series(FUNDING), FUNDING.key.removeprefix("funding/")
+    rows = held.series(FUNDING)
 
-    signs = rail("stats", "persistence", key, *TIMES, "--band", "2", "--format", "json")
     apart = rail("stats", "dispersion", *TIMES, "--bucket", "1d", "--format", "json")
     shown = printed(rail("stats", "persistence", *TIMES))
 
     source = {"source": held.source.label}
-    expected = funding.persistence(rows, *SETTLED, band_apr_pct=2).to_dicts()[0]
-    assert json.loads(printed(signs)) == source | expected
     expected = funding.dispersion_summary(rows, *SETTLED, bucket="1d").to_dicts()[0]
     assert json.loads(printed(apart)) == source | expected
     assert re.search(r"positive share\s+\d+\.\d\d %", shown)

@@ -91,7 +91,7 @@ def test_syncing_the_key_of_a_pair_loads_its_prices_and_nothing_else(
     assert Store(Path("rail.duckdb")).catalogue()["stream"].to_list() == [BUY, SELL]
 
 
-@pytest.mark.parametrize("options", [(), ("--max-stale", "5m"), ("--multiplier", "2")])
+@pytest.mark.parametrize("options", [("--max-stale", "5m"), ("--multiplier", "2")])
 def test_figures_of_a_pair_are_those_that_python_gives(
     rail: Rail, priced: Path, options: tuple[str, ...]
 ) -> None:
@@ -100,7 +100,7 @@ def test_figures_of_a_pair_are_those_that_python_gives(
         rail("stats", "spread", JOINED, *options, "--store", str(priced), "--format", "json")
     )
     with Workspace(Client("http://127.0.0.1:1", "key"), Store(priced)) as workspace:
-        pair = workspace.pair(BUY, SELL, **given.get("".join(options[:1]), {}))
+        pair = workspace.pair(BUY, SELL, **given[options[0]])
     expected = spread.summary(pair.df, *pair.window).to_dicts()[0]
     assert row.pop("source") == pair.source.label
     assert row == expected
@@ -117,10 +117,11 @@ def test_a_screen_takes_pairs_of_prices(rail: Rail, priced: Path) -> None:
     assert "joined from two prices" in rail(*asked).stdout
 
 
-@pytest.mark.parametrize("analysis", SPREAD_ANALYSES, ids=lambda each: each.name)
-def test_each_analysis_takes_several_pairs_at_once(
-    rail: Rail, priced: Path, fee_table: FeeModel, analysis: SpreadAnalysis
+@pytest.mark.parametrize("name", ["time-to-close", "net-episodes"])
+def test_an_analysis_takes_several_pairs_at_once(
+    rail: Rail, priced: Path, fee_table: FeeModel, name: str
 ) -> None:
+    (analysis,) = (each for each in SPREAD_ANALYSES if each.name == name)
     two = (JOINED, f"pair/{SELL}/{BUY}", *given(analysis))
     found = as_json(rail("stats", analysis.name, *two, "--store", str(priced), "--format", "json"))
     with Workspace(Client("http://127.0.0.1:1", "key"), Store(priced)) as workspace:

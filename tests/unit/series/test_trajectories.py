@@ -124,10 +124,6 @@ def test_net_edge_is_that_of_the_rows(rail: Workspace) -> None:
         for name in ("AURORA", "CORONA")
     ]
     fees = FeeModel.parse("\n".join(['name = "mine"', *entries]))
-    assert_frame_equal(
-        pair.net_episodes(fees, enter_bps=1),
-        spread.net_episodes(pair.df, *pair.window, fees=fees, enter_bps=1),
-    )
     found = pair.net_edge(fees, notional=1000.0)
     assert_frame_equal(found, net_edge(pair.df, fees, notional=1000.0))
     assert found.height == len(pair)
@@ -183,14 +179,6 @@ def test_bars_that_the_window_cuts_are_left_out(rail: Workspace) -> None:
 def test_a_length_that_makes_no_bars_is_refused(rail: Workspace, every: str | int) -> None:
     with pytest.raises(InputError, match="every"):
         rail.spread(PAIR).resample(every)
-
-
-def test_holdings_are_those_of_the_rows_and_the_window(rail: Workspace) -> None:
-    rates = rail.funding(RATES)
-    found = rates.holdings(horizons=["1h", "8h"], every=600)
-    asked = funding.holdings(rates.rows, *rates.window, horizons=["1h", "8h"], every=600)
-    assert_frame_equal(found.drop("prices_lack"), asked.drop("prices_lack"))
-    assert found["n_due"].min() > 0
 
 
 def test_the_chart_of_coverage_has_the_states_of_the_ledger_in_the_window(rail: Workspace) -> None:
