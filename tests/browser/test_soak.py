@@ -33,7 +33,7 @@ from toolkit.workspace import Workspace, watchlist
 from .conftest import NOW, PATIENCE_MS, Watch, dashboard_over, heading, leave
 
 LOG = logging.getLogger(__name__)
-SECONDS = float(os.environ.get("RAIL_WATCHED_S", "10"))
+SECONDS = float(os.environ.get("RAIL_WATCHED_S", "5"))
 WATCHED = (
     ("overview", "spreads", "trajectory", "events") if SECONDS > 60 else ("overview", "events")
 )

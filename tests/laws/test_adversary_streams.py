@@ -26,12 +26,12 @@ from toolkit.wire.user_profile import UserProfile
 DOCS = Path(__file__).parents[2] / "docs" / "adversary.md"
 MODE = os.environ.get("RAIL_ADVERSARY", "spanning")  # read before a test may not
 NOW = 1_795_046_400
-DEPTH_S = 3 * 86_400
+DEPTH_S = 86_400
 LIMITS = {"price": 500, "spread": 500, "funding": 5, "events": 20}
 KEYS = {
     "price": "BTC_USDT:AURORA.spot",
     "spread": "BTC_USDT:AURORA.spot:CORONA.futures",
-    "funding": "funding/BTC_USDT:AURORA.futures:DRACO.futures",
+    "funding": "funding/BTC_USDT:AURORA.futures:EQUINOX.futures",
 }
 WINDOW = Interval(NOW - DEPTH_S - 3_600, NOW)
 BEFORE_A_LOG = Interval(NOW - 40 * 86_400, NOW - 33 * 86_400)
@@ -45,7 +45,7 @@ HISTORIES = ("price", "spread", "funding")
 LOGS = tuple(f"{family} events" for family in EventFamily)
 STREAMS = (*HISTORIES, *LOGS, "symbols")
 
-LEAST = {"price": 4_000, "spread": 4_000, "funding": 10, "events": 30, "symbols": LISTED}
+LEAST = {"price": 1_300, "spread": 1_300, "funding": 10, "events": 30, "symbols": LISTED}
 """A stream has more rows than these, so that no variant's page holds all of them."""
 
 Row = tuple[object, ...]

@@ -248,21 +248,25 @@ def simulated_minutes(simulator: Simulator, symbol: str, leg: Leg) -> Minutes:
     return Minutes(*map(np.concatenate, columns))
 
 
-def simulated(seed: int) -> Values:
-    """Measure the liquid symbols of a seed, off the DEXs: the real legs are neither."""
-    simulator, found = Simulator(seed), {}
+def simulated(seed: int) -> tuple[Values, pl.DataFrame]:
+    """Measure the liquid symbols of a seed, off the DEXs: the real legs are neither.
+
+    Returns the values, and the half-lives of `half_lives`.
+    """
+    simulator, found, frames = Simulator(seed), {}, []
     for symbol in LIQUID:
         listed = [leg for leg in simulator.listing[symbol] if leg.market != "dex"]
         legs = {leg: simulated_minutes(simulator, symbol, leg) for leg in listed}
         stale = legs.pop(Leg.parse(STALE))
         estimates = half_lives(seed, symbol, legs)
+        frames.append(estimates)
         ratios = (estimates["half_life_s"] / estimates["planted_s"]).to_list()
         merge(found, of_prices(legs.values()), of_stale_prices(stale), {"half_life": ratios})
     start = (FIRST_DAY - FUNDING_DAYS // 4) * DAY_S
     window = (start, start + FUNDING_DAYS * DAY_S)
     settled = [simulator.settlements("BTC_USDT", Leg.parse(name), *window) for name in SETTLING]
     merge(found, of_funding((each.ts, each.rate) for each in settled), of_pumps(pumps(seed)))
-    return found
+    return found, pl.concat(frames)
 
 
 def pumps(seed: int) -> NDArray[np.int64]:

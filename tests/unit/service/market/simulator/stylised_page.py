@@ -83,4 +83,4 @@ def page(by_seed: Iterable[Values]) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(map(simulated, SEEDS)), encoding="utf-8")
+    PAGE.write_text(page(simulated(seed)[0] for seed in SEEDS), encoding="utf-8")
