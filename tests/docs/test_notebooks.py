@@ -29,8 +29,8 @@ SIZE_AT_MOST = 1_500_000
 WRITTEN = {".duckdb", ".pages", ".parquet", ".toml"}
 """How files are called that a notebook may leave in the folder where it was run."""
 PICTURES = {"image/png", "text/plain"}
-OF_A_PUBLICATION = {"04_pumps_and_dumps", "05_how_long_events_last"}
-"""Notebooks that are run a second time, over the store published, where nothing is loaded."""
+OF_A_PUBLICATION = {"04_pumps_and_dumps"}
+"""A notebook that is run a second time, over the store published, where nothing is loaded."""
 LIVE = {"07_live": "the store lacks none"}
 """Notebooks over a market that goes on meanwhile, and words of their finding in every run."""
 _OPENS, _LOADS = re.compile(r'tk\.open\(".*"\)'), re.compile(r"(?m)^(?:\w+ = )?rail\.sync\(.*\)$")

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -73,9 +74,43 @@ def strings(value: Any) -> Iterator[str]:
             yield from strings(inner)
 
 
+def commands_of(shown: AppTest) -> list[str]:
+    """The commands that a page tells to type: in blocks, and in code among words."""
+    shells = [block.value for block in shown.code if block.language == "bash"]
+    blocks = [line for block in shells for line in block.splitlines()]
+    inline = [
+        child.content
+        for text in markdown_of(shown)
+        for token in MarkdownIt("commonmark").parse(text)
+        for child in token.children or []
+        if child.type == "code_inline"
+    ]
+    return [line for line in (*blocks, *inline) if line.startswith("rail ")]
+
+
+def run_as_rail_alone(commands: list[str], folder: Path) -> None:
+    """Let a shell run commands of a page: nothing but `rail` is started, and no file is written."""
+    stub = folder / "rail"
+    stub.write_text('#!/bin/sh\nfor word in "$@"; do printf "%s\\n" "$word" >> asked; done\n')
+    stub.chmod(0o755)
+    for command in commands:
+        done = subprocess.run(
+            ["sh", "-c", command],
+            cwd=folder,
+            env={"PATH": f"{folder}:/usr/bin:/bin"},
+            capture_output=True,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (0, b""), command
+    made = {path.name for path in folder.iterdir()} - {"no-store-yet.duckdb"}
+    assert made <= {"rail", "asked"}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "params"), LINKS)
-def test_a_page_over_a_hostile_store_shows_its_text_as_text(page, store, name, params):
+def test_a_page_over_a_hostile_store_shows_its_text_as_text_and_its_commands_run_as_rail_alone(
+    page, store, tmp_path, name, params
+):
     shown = page(store.path, name, **params)
     assert not shown.exception
     assert not shown.error
@@ -91,49 +126,19 @@ def test_a_page_over_a_hostile_store_shows_its_text_as_text(page, store, name, p
             assert not re.match(r"[=@+-](?![\d.]+)", cell), cell
             assert cell.isprintable(), cell
             assert len(cell) <= 1_001
-
-
-def commands_of(shown: AppTest) -> list[str]:
-    """The commands that a page tells to type: in blocks, and in code among words."""
-    shells = [block.value for block in shown.code if block.language == "bash"]
-    blocks = [line for block in shells for line in block.splitlines()]
-    inline = [
-        child.content
-        for text in markdown_of(shown)
-        for token in MarkdownIt("commonmark").parse(text)
-        for child in token.children or []
-        if child.type == "code_inline"
-    ]
-    return [line for line in (*blocks, *inline) if line.startswith("rail ")]
+    run_as_rail_alone(commands_of(shown), tmp_path)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "params"),
-    [
-        *LINKS[:8],
-        ("trajectory", {"trajectory": str(streams()[0]).replace("A" * 60, "BYBIT")}),
-        ("funding", {"trajectory": f"funding/{streams()[1]}".replace("A" * 60, "BYBIT")}),
-    ],
+    ("name", "key"),
+    [("trajectory", str(streams()[0])), ("funding", f"funding/{streams()[1]}")],
 )
-def test_a_command_of_a_page_runs_as_rail_alone(page, store, tmp_path, name, params):
-    stub = tmp_path / "rail"
-    stub.write_text('#!/bin/sh\nfor word in "$@"; do printf "%s\\n" "$word" >> asked; done\n')
-    stub.chmod(0o755)
-    found = commands_of(page(store.path, name, **params))
-    asked = params.get("trajectory", "").removeprefix("funding/")
-    assert found or asked in ("", *map(str, streams()))
-    for command in found:
-        done = subprocess.run(
-            ["sh", "-c", command],
-            cwd=tmp_path,
-            env={"PATH": f"{tmp_path}:/usr/bin:/bin"},
-            capture_output=True,
-            check=False,
-        )
-        assert (done.returncode, done.stderr) == (0, b""), command
-    made = {path.name for path in tmp_path.iterdir()} - {"no-store-yet.duckdb"}
-    assert made <= {"rail", "asked"}
+def test_a_command_that_loads_what_is_not_held_runs_as_rail_alone(page, store, tmp_path, name, key):
+    asked = key.replace("A" * 60, "BYBIT")
+    found = commands_of(page(store.path, name, trajectory=asked))
+    assert found or asked.removeprefix("funding/") in map(str, streams())
+    run_as_rail_alone(found, tmp_path)
 
 
 def test_a_downloaded_file_computes_nothing() -> None:
