@@ -51,6 +51,7 @@ def test_the_password_opens_the_page_asked_for_and_it_stays_open_over_a_reload(
             wear(page, looks)
             assert barriers(page) == []
             page.screenshot(path=SCREENS / f"login-{looks}.png")
+        wear(page, "light")  # where the ways to the pages are in sight
         page.get_by_label("Password").fill(PASSWORD)
         page.keyboard.press("Enter")
         heading(page, "Spreads")

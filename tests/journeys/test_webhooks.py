@@ -53,7 +53,7 @@ from toolkit.store import Store, StoreWriter, read_deliveries
 
 from .conftest import RAIL, serving
 
-DELIVERIES = int(os.environ.get("RAIL_DELIVERIES", "1000"))
+DELIVERIES = int(os.environ.get("RAIL_DELIVERIES", "500"))
 DAY_S = 86_400
 START = 20_786 * DAY_S
 ENDPOINT = "/api/v1/auth/webhooks"
@@ -198,7 +198,7 @@ def busiest_second(archive: EventArchive, family: EventFamily) -> int:
 
 
 def test_a_receiver_killed_in_mid_delivery_loses_and_doubles_nothing(tmp_path: Path) -> None:
-    settings = ArchiveSettings(burst=400)
+    settings = ArchiveSettings(burst=150)
     market, archive = Simulated(7), FaultyArchive(Simulated(7), settings)
     at = busiest_second(archive, EventFamily.SPREAD)
     # Each receiver has something to wait for that is not sent before it is there.

@@ -94,7 +94,7 @@ def test_rates_are_capped_and_reach_the_cap_in_dislocations_only() -> None:
 
 
 def test_no_venue_pays_far_more_than_the_others_over_a_year() -> None:
-    for seed in SEEDS:
+    for seed in SEEDS[:10]:
         simulator = Simulator(seed)
         for name in (*EIGHT_HOURS, "EQUINOX.futures", "GALENE.futures"):
             found = simulator.settlements("BTC_USDT", Leg.parse(name), START, START + 365 * DAY_S)
