@@ -171,7 +171,11 @@ def _columns(shell: PageShell, rows: pl.DataFrame, at: int) -> list[RowColumn]:
     if net := shell.fees.net():
         columns.append(_net_column(rows, net, at))
     if rows["open_s"].count():
-        columns.append(row_column(rows, "open_s", narrow=False))
+        seconds = pl.col("open_s")
+        minutes = pl.when(seconds < 60).then(seconds).otherwise(seconds // 60 * 60)
+        columns.append(
+            row_column(rows.with_columns(minutes.alias("open_s")), "open_s", narrow=False)
+        )
     return [*columns, *_history(shell, rows)]
 
 
