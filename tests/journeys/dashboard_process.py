@@ -59,9 +59,11 @@ class App:
         with urllib.request.urlopen(request, timeout=300) as answer:
             shown = json.load(answer)
         self.session = shown["session_id"]
-        assert shown["status"] == "ready", shown["status"]
+        elements = list(_elements(shown["tree"]))
+        said = [node for node in elements if node["type"] in ("exception", "error")]
+        assert shown["status"] == "ready", (name, shown["status"], said)
         assert shown["page"]["title"] == PAGES[name]
-        return list(_elements(shown["tree"]))
+        return elements
 
     def end(self, how: signal.Signals, *, as_terminal: bool = False) -> int:
         """Send a signal to the command, or to all it started as Ctrl-C does; its exit code."""

@@ -38,17 +38,23 @@ START, ROWS = 1_767_225_600, 60_000
 STREAMS = 12 if KILLS >= 25 else 3
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store of 60,000 rows per stream, loaded stream after stream, so in no order of time."""
-    held = Store(tmp_path / "rail.duckdb", wait_s=120)
+    held = Store(tmp_path_factory.mktemp("loaded") / "rail.duckdb")
     writer = StoreWriter(held)
     writer.bind(Source("replay", "kills"))
     load_id = writer.start_load(LoadOrigin("http://h", START, None, "0"))
     for piece in range(2):
         for number in range(STREAMS):
             grow(writer, load_id, number, START + piece * 30 * ROWS, ROWS // 2)
-    return held
+    return held.path
+
+
+@pytest.fixture
+def store(loaded: Path, tmp_path: Path) -> Store:
+    """A copy of the loaded store."""
+    return Store(Path(shutil.copy(loaded, tmp_path)), wait_s=120)
 
 
 def grow(writer: StoreWriter, load_id: int, number: int, start: int, rows: int) -> None:

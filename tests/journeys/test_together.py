@@ -56,7 +56,8 @@ NOW = 1_795_132_800
 BEGIN = NOW - 25 * 86_400
 STEP_S = 900
 """Each sync asks for the next quarter of an hour, so that each has something to write."""
-WEBHOOKS_PER_S = 20
+WEBHOOKS_PER_S = 20 if SECONDS > 60 else 5
+"""Each waits for its turn at the store, as all others do for theirs."""
 LEG = Trajectory.parse("BTC_USDT:AURORA.spot")
 OTHER_LEG = Trajectory.parse("ETH_USDT:AURORA.spot")
 PAIR = Trajectory.parse("BTC_USDT:AURORA.spot:CORONA.futures")
@@ -98,12 +99,18 @@ class Together:
         self._ended = threading.Event()
 
     def go_on(self, name: str, once: Callable[[], object]) -> None:
-        """One round after the other; who ends, by an error too, ends it for all."""
+        """One round after the other; who ends, by an error too, ends it for all.
+
+        Once time is up, who has done enough rests after each round: the others come to theirs.
+        """
+        taken_s = self.taken_s[name]
         try:
             while not self._ended.is_set() and not self._is_over():
                 began = time.monotonic()
                 once()
-                self.taken_s[name].append(time.monotonic() - began)
+                taken_s.append(time.monotonic() - began)
+                if time.monotonic() >= self._until and len(taken_s) >= LEAST:
+                    self._ended.wait(5 * taken_s[-1])
         finally:
             self._ended.set()
 
