@@ -32,7 +32,7 @@ from ..truth import Truth, beyond
 
 pytestmark = pytest.mark.slow
 
-SEEDS, DAYS = range(int(os.environ.get("RAIL_SEEDS", "3"))), 4
+SEEDS, DAYS = range(int(os.environ.get("RAIL_SEEDS", "2"))), 4
 EVERYWHERE, AT_BOUNDS = 6.0, 4.0  # standard deviations
 BAR_S, AT_LEAST_S = 60, 120
 RULE = DEFAULT.spread
