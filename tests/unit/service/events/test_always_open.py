@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 DAYS = range(20_777, 20_791)
 
 
-@pytest.mark.parametrize("seed", [7, 1, 2])
+@pytest.mark.parametrize("seed", [7, 1])
 def test_in_every_second_of_two_weeks_at_least_one_spread_event_is_open(seed: int) -> None:
     source = Simulated(seed)
     for day in DAYS:
