@@ -25,7 +25,7 @@ def heading(name: str, of: str = "", *, result: str = "", long: bool = False) ->
     ``of`` is what it names beside that: a zone of time, a currency, a window or a level.
 
     >>> heading("spread_std_log_bps"), heading("last_percentile", "7 d")
-    ('std dev (bps)', 'percentile, 7 d (%)')
+    ('std dev (bps)', 'percentile, 7 d')
     >>> heading("opened_at", "Asia/Tokyo"), heading("price_std", "USD", result="spread.summary")
     ('opened at (Asia/Tokyo)', 'std dev (USD)')
     """

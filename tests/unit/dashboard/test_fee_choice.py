@@ -24,7 +24,7 @@ valid_from = 2017-01-01
 taker_bps = 0.5
 slippage_bps = 0
 """
-NET = ["time beyond level, |spread| > cost", "mean net (bps)", "cost (bps)"]
+NET = ["time, |spread| > cost", "mean net (bps)", "cost (bps)"]
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_the_table_of_the_settings_is_in_force_unless_another_is_chosen(page, he
     rows = held.series(PAIR)
     net = net_summary(rows, START, SERVED_AT, fees=own).row(0, named=True)
     assert row["cost (bps)"] == net["cost_bps"] == 1.5
-    assert row["time beyond level, |spread| > cost"] == pytest.approx(net["net_share"])
+    assert row["time, |spread| > cost"] == pytest.approx(net["net_share"])
     assert row["mean net (bps)"] == pytest.approx(net["net_mean_bps"], rel=1e-6)
     assert f"`mine` ({own.hash}), style taker" in shown.caption[0].help
     shown.get_by_key("style").set_value("prefunded").run()

@@ -46,17 +46,15 @@ def test_a_level_counts_with_the_sign_of_the_spread_unless_its_size_is_meant(pag
         asked = {"trajectory": OTHER, "threshold": "2.5", "side": side}
         opened = page(held.path, **asked)
         shown = metrics(opened)
-        assert float(shown[f"time beyond level, {words}"].removesuffix(" %")) == pytest.approx(
-            share, abs=0.5
-        )
+        assert float(shown[f"time, {words}"].removesuffix(" %")) == pytest.approx(share, abs=0.5)
         shapes = figures(opened)[0]["layout"]["shapes"]
         drawn = {each["y0"] for each in shapes if each.get("name") == "threshold"}
         assert drawn == ({2.5, -2.5} if share else {2.5})
         table = page(held.path, "spreads", above="2.5", side=side, symbols="ETH_USD")
         (row,) = values_of(table, "spreads")
-        assert row[f"time beyond level, {words}"] == pytest.approx(share / 100, abs=0.005)
-        daily = shown[f"episodes per day, {words}"].replace(",", "")
-        assert row[f"episodes per day, {words}"] == pytest.approx(float(daily), abs=0.01)
+        assert row[f"time, {words}"] == pytest.approx(share / 100, abs=0.005)
+        daily = shown[f"episodes/day, {words}"].replace(",", "")
+        assert row[f"episodes/day, {words}"] == pytest.approx(float(daily), abs=0.01)
 
 
 def test_with_fees_both_pages_count_what_is_beyond_the_cost(page, held):
@@ -65,9 +63,9 @@ def test_with_fees_both_pages_count_what_is_beyond_the_cost(page, held):
         words = "|spread| > cost" if params else "≥ 20 bps"
         shown = metrics(page(held.path, trajectory=PAIR.key, window="All", **params))
         (row,) = values_of(page(held.path, "spreads", window="All", **params), "spreads")
-        assert shown[f"time beyond level, {words}"] == "0.00 %"
-        assert row[f"time beyond level, {words}"] == 0
-        assert float(shown[f"episodes per day, {words}"]) == row[f"episodes per day, {words}"] == 0
+        assert shown[f"time, {words}"] == "0.00 %"
+        assert row[f"time, {words}"] == 0
+        assert float(shown[f"episodes/day, {words}"]) == row[f"episodes/day, {words}"] == 0
 
 
 def wandering(seed, left):
@@ -193,9 +191,9 @@ def test_the_pages_have_the_answer_of_the_command(both_ways, screened, page):
     ):
         held, of_overview, of_spreads = screened[key], rows[legs], spreads[key]
         last, share = held["spread_last_log_bps"], held["last_percentile"]
-        assert of_overview["spread (bps)"] == f"{last:,.1f}"
+        assert of_overview["now (bps)"] == f"{last:,.1f}"
         assert of_spreads["last spread (bps)"] == f"{last:,.2f}"
-        percentile = "percentile, 7 d (%)"
+        percentile = "percentile, 7 d"
         assert of_overview[percentile] == of_spreads[percentile] == f"{share:.0f}"
         assert of_spreads["buy → sell"] == legs
         doubted = held["half_life_upper_s"] is None
@@ -205,7 +203,7 @@ def test_the_pages_have_the_answer_of_the_command(both_ways, screened, page):
         of_pair = page(path, trajectory=key, window="7 days")
         metric = {each.label: each for each in of_pair.metric}
         assert metric["last spread (bps)"].value == f"{last:,.2f}"
-        assert metric["last spread (bps)"].delta == f"percentile {share:.0f} % of 7 d"
+        assert metric["last spread (bps)"].delta == f"percentile {share:.0f} of 7 d"
         assert metric["half-life"].value == duration(held["half_life_s"])
         assert (metric["half-life"].delta == "not believed") is doubted
         assert any(of_spreads["notes"] in caption.value for caption in of_pair.caption)

@@ -147,10 +147,10 @@ def test_the_legs_are_below_where_they_are_wanted(page, held):
 
 def test_net_figures_and_what_would_have_been_kept_are_by_the_fees_of_the_bar(page, held):
     shown = page(held.path, trajectory=PAIR)
-    assert metrics_of(shown)["time beyond level, ≥ 20 bps"] == "0.00 %"
+    assert metrics_of(shown)["time, ≥ 20 bps"] == "0.00 %"
     assert any("Choose a fee table" in words for words in texts(shown.caption))
     dear = page(held.path, trajectory=PAIR, fees="example")
-    assert metrics_of(dear)["time beyond level, |spread| > cost"] == "0.00 %"
+    assert metrics_of(dear)["time, |spread| > cost"] == "0.00 %"
     assert metrics_of(dear)["net at entry (bps)"] == "0.00"
     prices = spread_rows().filter(pl.col("ts") >= START + 60 * 300)
     rows = prices.with_columns(sell_price=pl.col("buy_price") * 1.02)
@@ -176,8 +176,8 @@ def test_episodes_beyond_a_threshold_are_counted_without_fees(page, held):
     assert len(figures(opened)[0]["layout"]["shapes"]) > 50
     assert any("Grey: ≥ 3.5 bps." in words for words in texts(opened.caption))
     shown = metrics_of(opened)
-    assert shown["time beyond level, ≥ 3.5 bps"] == "20.30 %"  # 110 of 542 minutes
-    assert float(shown["episodes per day, ≥ 3.5 bps"].replace(",", "")) > 100
+    assert shown["time, ≥ 3.5 bps"] == "20.30 %"  # 110 of 542 minutes
+    assert float(shown["episodes/day, ≥ 3.5 bps"].replace(",", "")) > 100
 
 
 def test_a_link_that_changes_under_an_open_page_is_followed(page, held):

@@ -198,9 +198,9 @@ def test_the_shown_table_has_units_and_no_zero_for_what_is_missing():
     )
     shown = {column.heading: list(column.values) for column in columns}
     assert shown["last spread (bps)"][2] is None
-    assert shown["time beyond level, |spread| ≥ 20 bps"][0] == pytest.approx(0.1)
+    assert shown["time, |spread| ≥ 20 bps"][0] == pytest.approx(0.1)
     assert shown["age"] == [1260, 1320, None]
-    assert shown["24 h (bps)"][0][-1] == -50.0
+    assert shown["24 h"][0][-1] == -50.0
 
 
 @pytest.mark.parametrize(
