@@ -13,11 +13,11 @@ from toolkit.cli.options import StoredWindow
 from toolkit.cli.table_options import TableOptions
 from toolkit.cli.tables import show
 from toolkit.columns import schema_of
+from toolkit.market import parse_length
 from toolkit.show.sheet import Name, Sheet
 from toolkit.statistics import events as event_statistics
 from toolkit.statistics.conditions import Schema
 from toolkit.store import sync_advice
-from toolkit.workspace.rules import length_s
 
 _TOGETHER = (
     "ratio",
@@ -64,7 +64,7 @@ def together_command(
 
     Example: rail events together --same symbol --within 10m
     """
-    within_s = length_s(within, "--within")
+    within_s = parse_length(within, parameter="--within")
     held, asked = event_store(view, window)
     logs = Logs.read(held, asked)
     groups, shared = (group_columns(given or []) for given in (by, same))

@@ -23,13 +23,13 @@ from toolkit.cli.tables import show
 from toolkit.ending import is_outside
 from toolkit.errors import InputError
 from toolkit.loader import FollowProgress
-from toolkit.market import format_ts
+from toolkit.market import format_ts, parse_length
 from toolkit.show.sheet import Sheet
 from toolkit.store import Store
 from toolkit.store.lease import Lease, holding
 from toolkit.workspace import Settings, Workspace, store_path
 from toolkit.workspace.following import named_streams, since_of, wanted_watchlist
-from toolkit.workspace.rules import EXAMPLE, Watchlist, length_s
+from toolkit.workspace.rules import EXAMPLE, Watchlist
 
 _LISTED: dict[str, pl.DataType] = {"stream": pl.String(), "kind": pl.String(), "rule": pl.String()}
 _COLUMNS = (
@@ -104,7 +104,7 @@ def follow_command(
     if example:
         typer.echo(EXAMPLE, nl=False)
         return
-    seconds = None if lasting is None else length_s(lasting, "--for")
+    seconds = None if lasting is None else parse_length(lasting, parameter="--for")
     settings = Settings.read(base_url=base_url, allow_http=allow_http)
     into = Store(store_path(store))
     if streams and watchlist:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from toolkit.client import Client
 from toolkit.errors import InputError, StoreError
 from toolkit.intervals import Interval
-from toolkit.market import SnapshotKind, SnapshotLog, Stream, Trajectory
+from toolkit.market import SnapshotKind, SnapshotLog, Stream, Trajectory, parse_length
 from toolkit.store import Store
 from toolkit.store.snapshots import read_snapshots
 from toolkit.store.sql import select
@@ -18,7 +18,7 @@ from toolkit.wire.listing import (
     price_trajectories,
     spread_trajectories,
 )
-from toolkit.workspace.rules import Watchlist, length_s
+from toolkit.workspace.rules import Watchlist
 from toolkit.workspace.selection import chosen_streams
 from toolkit.workspace.snapshot_tables import (
     funding_rates,
@@ -142,7 +142,7 @@ class Rules:
         if not self._store.path.exists():
             return
         now = self._client.served_at()
-        since = now - length_s(wanted.events_within, "events_within")
+        since = now - parse_length(wanted.events_within, parameter="events_within")
         asked = {"since": since, "now": now + 1, "least_pct": wanted.events_above_pct}
         with self._store.reading() as connection:
             found = select(connection, _EVENTS, asked).select(_LEGS).drop_nulls()

@@ -11,12 +11,11 @@ import polars as pl
 from toolkit.client import Client
 from toolkit.errors import BadRequestError, InputError
 from toolkit.intervals import Interval
-from toolkit.market import EventFamily, EventLog, EventRole
+from toolkit.market import EventFamily, EventLog, EventRole, parse_length
 from toolkit.statistics.event_documents import event_role
 from toolkit.statistics.events import STILL_OPEN, event_lifecycles
 from toolkit.wire.events import EventPage, document_frame
 from toolkit.wire.findings import Finding
-from toolkit.workspace.rules import length_s
 
 _STATES = ("open", "closed")
 
@@ -44,7 +43,7 @@ def open_events(client: Client, family: EventFamily | str, back: str = "7d") -> 
     time, and `ServiceError`.
     """
     log = EventLog.of(str(family).removeprefix("events/")).family
-    seconds = length_s(back, "back")
+    seconds = parse_length(back, parameter="back")
     route = client.discover().events[log]
     if route.retention_s is not None and seconds > route.retention_s:
         raise InputError("back", back, f"at most the {route.retention_s} s that the log reaches")

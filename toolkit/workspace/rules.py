@@ -7,16 +7,15 @@ exchanges, of these families. `EXAMPLE` shows every field.
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from toolkit.errors import InputError
 from toolkit.fields import among, check_names, number, switch, texts
-from toolkit.market import Family, SnapshotKind
+from toolkit.market import Family, SnapshotKind, parse_length
 from toolkit.store.pages import KEPT_DAYS
 from toolkit.workspace.selection import WATCHLIST, read_keys
 
@@ -54,24 +53,6 @@ rules_s = 300     # seconds after which the rules are read anew
 _LONGEST_DAYS = 36_500
 _PRINTS_ONE = "`rail follow --example` prints one"
 _SECTIONS = ("fees", "pages_days", "follow", "alert")
-_LENGTH = re.compile(r"(?P<number>[1-9]\d{0,8})(?P<unit>[smhd])")
-_UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
-_LENGTHS = "a whole number and s, m, h or d, e.g. 7d"
-
-
-def length_s(text: object, parameter: str) -> int:
-    """Return the seconds of a length of time such as 90s, 10m, 2h or 1d.
-
-    >>> length_s("2h", "back")
-    7200
-    >>> length_s("week", "back")
-    Traceback (most recent call last):
-    toolkit.errors.InputError: back: 'week' is not allowed; allowed: a whole number and s, m, h ...
-    """
-    match = _LENGTH.fullmatch(text) if isinstance(text, str) else None
-    if match is None:
-        raise InputError(parameter, text, _LENGTHS)
-    return int(match["number"]) * _UNITS[match["unit"]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,12 +126,12 @@ class Watchlist:
     @property
     def back_s(self) -> int:
         """``back`` in seconds."""
-        return length_s(self.back, "back")
+        return parse_length(self.back, parameter="back")
 
     @property
     def keep_s(self) -> int:
         """``keep`` in seconds."""
-        return length_s(self.keep, "keep")
+        return parse_length(self.keep, parameter="keep")
 
 
 def find_watchlist(store: Path, given: str | Path | None = None) -> Watchlist:
@@ -232,13 +213,13 @@ def _percent(parameter: str, value: object) -> float | None:
 
 
 def _length(parameter: str, value: object) -> str:
-    length_s(value, parameter)
-    return str(value)
+    seconds = parse_length(cast("str", value), parameter=parameter)
+    return value if isinstance(value, str) else f"{seconds}s"
 
 
 def _seconds(parameter: str, value: object) -> float:
     given = number(value)
-    if given is None or not 1 <= given <= _UNITS["d"]:
+    if given is None or not 1 <= given <= 86_400:
         raise InputError(parameter, value, "seconds from 1 to 86400")
     return float(given)
 

@@ -40,9 +40,9 @@ def test_the_example_names_every_field_and_is_a_watchlist(tmp_path: Path) -> Non
         ("top_open = true", "top_open: True is not allowed"),
         ('widest_funding = "yes"', "widest_funding: 'yes' is not allowed"),
         ("events_above_pct = -1.0", "allowed: percent above 0, to 1000; 1.0 is one percent"),
-        ('events_within = "week"', "events_within: 'week' is not allowed; allowed: a whole number"),
+        ('events_within = "week"', "events_within: 'week' is not allowed; allowed: a length"),
         ('snapshots = ["spread", "depth"]', "snapshots: 'depth' is not allowed; allowed: symbols"),
-        ('back = "7"', "back: '7' is not allowed; allowed: a whole number and s, m, h or d"),
+        ('back = "7"', "back: '7' is not allowed; allowed: a length such as 90s, 5m, 12h"),
         ('keep = "0d"', "keep: '0d' is not allowed"),
         ("poll_s = 0.5", "poll_s: 0.5 is not allowed; allowed: seconds from 1 to 86400"),
         ("sweep_s = true", "sweep_s: True is not allowed"),
@@ -59,6 +59,11 @@ def test_each_wrong_value_is_one_line_with_its_field_and_what_is_allowed(
     assert str(refused.value).startswith(f"{path} follow")
     assert said in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def test_lengths_are_read_as_everywhere_in_weeks_and_in_whole_seconds(tmp_path: Path) -> None:
+    read = Watchlist.read(written(tmp_path, '[follow]\nback = "2w"\nkeep = 300\nopen_now = true\n'))
+    assert (read.back_s, read.keep_s) == (14 * 86_400, 300)
 
 
 @pytest.mark.parametrize(
