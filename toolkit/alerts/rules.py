@@ -7,9 +7,8 @@ is in `toolkit.alerts.evaluation`.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
-from fnmatch import fnmatchcase
 from typing import Any, Self, cast
 
 from toolkit.cards import duration
@@ -183,19 +182,17 @@ class AlertRule:
         """
         if not _of_kind(self.kind, stream):
             return False
-        either = [stream]
-        if isinstance(stream, Trajectory | SnapshotTrajectory):
-            if self.symbols and str(stream.symbol) not in self.symbols:
-                return False
-            either.append(replace(stream, legs=stream.legs[::-1]))
+        symbol = getattr(stream, "symbol", None)
+        if self.symbols and symbol is not None and str(symbol) not in self.symbols:
+            return False
         asked, of_kept = _told_apart(self.streams)
         if not isinstance(stream, SnapshotTrajectory):
-            return _any_matches(either, asked)
-        if _any_matches(either, of_kept) or stream.of is not SnapshotKind.SPREAD:
-            return _any_matches(either, of_kept)
-        both = (stream.legs, stream.legs[::-1])
-        pairs = [Trajectory(Family.SPREAD, stream.symbol, legs) for legs in both]
-        return _any_matches(pairs, asked) and not any(pair in followed for pair in pairs)
+            return stream.matches(asked, either_way=True)
+        if stream.matches(of_kept, either_way=True) or stream.of is not SnapshotKind.SPREAD:
+            return stream.matches(of_kept, either_way=True)
+        pair = Trajectory(Family.SPREAD, stream.symbol, stream.legs)
+        known = pair in followed or pair.swapped in followed
+        return pair.matches(asked, either_way=True) and not known
 
     def __str__(self) -> str:
         """Return it in words."""
@@ -217,11 +214,6 @@ def _told_apart(patterns: Iterable[str]) -> tuple[list[str], list[str]]:
     for pattern in patterns:
         found[pattern.startswith(_KEPT)].append(pattern)
     return found
-
-
-def _any_matches(streams: Iterable[Stream], patterns: Iterable[str]) -> bool:
-    wanted = list(patterns)
-    return any(fnmatchcase(each.key, pattern) for each in streams for pattern in wanted)
 
 
 def read_alerts(tables: object, where: str = "alert") -> tuple[AlertRule, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
-from fnmatch import fnmatchcase
 from functools import partial
 from typing import Annotated
 
@@ -255,12 +254,11 @@ def _kind_of(named: Iterable[str], family: Family) -> str:
 
 def _matching(pattern: str, kind: str, keys: Iterable[str]) -> list[_Series]:
     """Return the series that a pattern stands for. That of funding may lack its prefix."""
-    either = {pattern, f"{kind}/{pattern}"}
-    found = [key for key in keys if any(fnmatchcase(key, each) for each in either)]
+    either = (pattern, f"{kind}/{pattern}")
+    found = [stream for stream in map(Stream.parse, keys) if stream.matches(either)]
     if not found:
         raise InputError("trajectories", pattern, f"a pattern that matches a key held of {kind}")
-    parsed = [Stream.parse(key) for key in found]
-    return [each for each in parsed if isinstance(each, Trajectory | SnapshotTrajectory)]
+    return [each for each in found if isinstance(each, Trajectory | SnapshotTrajectory)]
 
 
 def _parsed(key: str, family: Family) -> _Series:

@@ -18,10 +18,12 @@ key                                        stream
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from fnmatch import fnmatchcase
 from functools import lru_cache
-from typing import TypeVar
+from typing import Any, Self, TypeVar
 
 from toolkit.errors import InputError, nearest
 from toolkit.market.names import EventFamily, Family, Leg, Symbol
@@ -91,6 +93,23 @@ class Stream:
         """The text key, which `parse` reads back."""
         raise NotImplementedError
 
+    def matches(self, patterns: Iterable[str], *, either_way: bool = False) -> bool:
+        """Check whether its key is one of some keys and patterns (``*`` for any text).
+
+        With ``either_way`` that of the same two legs the other way round may be, too.
+
+        >>> pair = Stream.parse("BTC_USD:A.spot:B.spot")
+        >>> pair.matches(["BTC_USD:B.*"]), pair.matches(["BTC_USD:B.*"], either_way=True)
+        (False, True)
+        """
+        keys = {self.key, self.swapped.key} if either_way else {self.key}
+        return any(fnmatchcase(key, pattern) for pattern in patterns for key in keys)
+
+    @property
+    def swapped(self) -> Self:
+        """The same two legs the other way round, itself where it has no two."""
+        return self
+
     def __str__(self) -> str:
         return self.key
 
@@ -108,6 +127,17 @@ class _OfLegs(Stream):
             raise InputError("legs", self.key, f"for {kind} {form}")
         if wanted == 2 and self.legs[0] == self.legs[1]:
             raise InputError("legs", self.key, "two different legs")
+
+    @property
+    def swapped(self) -> Self:
+        """The same with its legs the other way round.
+
+        >>> Trajectory.parse("funding/A_B:X.futures:Y.futures").swapped.key
+        'funding/A_B:Y.futures:X.futures'
+        """
+        mine: Any = self
+        other: Self = replace(mine, legs=self.legs[::-1])
+        return other
 
     @property
     def legs_key(self) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from fnmatch import fnmatchcase
 
 import polars as pl
 
@@ -101,7 +100,7 @@ def watched_streams(store: Store, watchlist: Watchlist) -> list[Stream]:
     return [
         stream
         for stream in held
-        if any(fnmatchcase(stream.key, each) for each in patterns)
+        if stream.matches(patterns, either_way=True)
         or (isinstance(stream, Trajectory) and _of_market(watchlist, stream))
     ]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from fnmatch import fnmatchcase
 
 from toolkit.errors import EmptyWindowError, InputError
 from toolkit.market import (
@@ -181,11 +180,7 @@ def _meant(asked: Stream | str, listed: Listing) -> Iterable[Stream]:
 def _matching(pattern: str, listed: Listing) -> Iterator[Stream]:
     paired = [*spread_trajectories(listed), *funding_trajectories(listed)]
     for trajectory in [*price_trajectories(listed), *paired]:
-        either = [trajectory]
-        if len(trajectory.legs) == 2:
-            either.append(Trajectory(trajectory.family, trajectory.symbol, trajectory.legs[::-1]))
-        matching = [each for each in either if fnmatchcase(each.key, pattern)]
-        yield from matching[:1]
-    for log in (*map(EventLog, EventFamily), *map(SnapshotLog, SnapshotKind)):
-        if fnmatchcase(log.key, pattern):
-            yield log
+        either = (trajectory, trajectory.swapped)
+        yield from [each for each in either if each.matches([pattern])][:1]
+    logs = (*map(EventLog, EventFamily), *map(SnapshotLog, SnapshotKind))
+    yield from (log for log in logs if log.matches([pattern]))

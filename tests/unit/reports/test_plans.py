@@ -20,6 +20,7 @@ ALL = {*LEGS, PAIR, OTHER, RATES, "events/spread"}
             Watchlist(streams=["*:CORONA.futures", "events/*"]),
             {*LEGS[1:], PAIR, RATES, "events/spread"},
         ),
+        (Watchlist(streams=["BTC_USDT:CORONA.futures:*"]), {PAIR}),  # held the other way round
         (Watchlist(symbols=["BTC_USDT"], families=["funding"]), {RATES}),
         (Watchlist(exchanges=["AURORA", "BOREAS"]), {LEGS[0], OTHER}),
         (Watchlist(symbols=["ETH_USDT"]), set()),
