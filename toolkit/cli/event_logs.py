@@ -10,14 +10,14 @@ from typing import Annotated
 import polars as pl
 import typer
 
-from toolkit.cli.options import StoredWindow, window
+from toolkit.cli.options import StoredWindow
 from toolkit.cli.table_options import TableOptions
 from toolkit.errors import EmptyWindowError
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog
 from toolkit.series import EventSeries, read_series
 from toolkit.statistics import events as event_statistics
-from toolkit.store import Store, event_logs, held_stretches, service_clock, sync_advice
+from toolkit.store import Store, chosen_window, event_logs, held_stretches, sync_advice
 
 
 class Group(StrEnum):
@@ -174,4 +174,4 @@ def event_window(store: Store, start: str | None, end: str | None) -> Interval:
             + sync_advice(store, "events/*", does="loads them")
         )
     everything = Interval(min(s.start for s in stretches), max(s.end for s in stretches))
-    return window(start, end, now=lambda: service_clock(store), default=lambda: everything)
+    return chosen_window(store, start, end, lambda: everything, names=("--start", "--end"))

@@ -20,7 +20,6 @@ from toolkit.cli.options import (
     StoredWindow,
     StorePath,
     grouped,
-    window,
 )
 from toolkit.cli.show import console, errors
 from toolkit.cli.table_options import AsOf, store_as_of
@@ -37,7 +36,7 @@ from toolkit.reports.plans import (
     add_watchlist,
     watched_streams,
 )
-from toolkit.store import Store, service_clock, sync_advice
+from toolkit.store import Store, chosen_window, service_clock, sync_advice
 from toolkit.workspace.following import wanted_watchlist
 from toolkit.workspace.screening import held_window
 
@@ -297,7 +296,7 @@ def watchlist_command(
         now = service_clock(held)
         return Interval(now - 86_400, now)
 
-    asked = window(report.start, report.end, now=lambda: service_clock(held), default=day)
+    asked = chosen_window(held, report.start, report.end, day, names=("--start", "--end"))
     report = report.of_day(asked.end - 1)
     draft = report.draft("watchlist")
     missing = add_watchlist(draft, streams, asked)

@@ -9,7 +9,8 @@ from toolkit.intervals import Interval
 from toolkit.market import Family
 from toolkit.series.held_prices import HeldPrices
 from toolkit.statistics.carry_marks import BASIS
-from toolkit.statistics.funding import carry, heatmap, rows_window, summary
+from toolkit.statistics.families import FAMILIES
+from toolkit.statistics.funding import carry, heatmap, summary
 from toolkit.statistics.settlements import LEGS
 
 LENGTHS_D = (1, 7, 30)
@@ -38,9 +39,10 @@ def measure_carried(held: Held, *, funding_only: bool = False) -> pl.DataFrame:
     pairs = held.streams.filter(pl.col("rows") > 0, of_two, kind=Family.FUNDING.value)
     newest = pairs["last_ts"].drop_nulls().sort()
     end = (int(newest[-1]) // _HOUR_S + 1) * _HOUR_S if newest.len() else _HOUR_S
-    window = rows_window(Interval(end - (LENGTHS_D[-1] + 1) * _DAY_S, end))
+    window = Interval(end - (LENGTHS_D[-1] + 1) * _DAY_S, end)
+    read = FAMILIES[Family.FUNDING].read(window)
     keys = pairs.filter(pl.col("rows") > 0)["stream"].to_list()
-    of_prices = {} if funding_only else {key: held.price_keys(key, window) for key in keys}
+    of_prices = {} if funding_only else {key: held.price_keys(key, read) for key in keys}
     versions: dict[str, StreamVersion] = {
         key: (
             *held.versions[key],
@@ -78,8 +80,7 @@ def measure_time(held: Held, window: Interval, bucket: str) -> pl.DataFrame:
             found.append(heatmap(alone, *window, bucket=bucket).with_columns(of=pl.lit(leg)))
         return pl.concat(found)
 
-    wide = rows_window(window)
-    (found,) = measure_each(held, Family.FUNDING.value, wide, f"time {window} {bucket}", measured)
+    (found,) = measure_each(held, Family.FUNDING.value, window, f"time {bucket}", measured)
     return found
 
 

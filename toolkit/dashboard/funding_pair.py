@@ -39,7 +39,7 @@ from toolkit.reasons import Reason
 from toolkit.show.values import heading_of, value_text
 from toolkit.statistics.carry_marks import FUNDING_ONLY, LegPrices
 from toolkit.statistics.definition import turned
-from toolkit.statistics.funding import net_summary, rows_window, summary
+from toolkit.statistics.funding import net_summary, summary
 from toolkit.store import held_key
 
 _SHOWN = 500
@@ -73,7 +73,7 @@ def show_pair(
     if asked.pair is None or held is None:
         return
     window = pair_window(pairs, held, asked.preset)
-    rows = read_rows(shell.held.path, held, *rows_window(window), version=shell.held.versions[held])
+    rows = read_rows(shell.held.path, held, *window, version=shell.held.versions[held])
     if held != asked.pair:
         rows = turned(rows, asked.pair)
     window = _settled_window(rows, window)

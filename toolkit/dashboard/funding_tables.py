@@ -19,7 +19,8 @@ from toolkit.market import Family, Trajectory
 from toolkit.reasons import Reason
 from toolkit.show.values import heading_of, null_text, reason_of, reason_words, value_text
 from toolkit.statistics.carry_marks import FUNDING_ONLY
-from toolkit.statistics.funding import intervals, settled_window
+from toolkit.statistics.families import FAMILIES
+from toolkit.statistics.funding import intervals
 from toolkit.store import held_key
 
 _APR = list(FUNDING_UNITS)[-1]
@@ -113,7 +114,8 @@ def pair_window(catalogue: pl.DataFrame, key: str, preset: str) -> Interval:
     if row["first_ts"] is None:
         held = held_window(catalogue, key)
     else:
-        held = settled_window(row["first_ts"], row["last_ts"], row["step_s"])
+        of_rows = (row["first_ts"], row["last_ts"], row["step_s"])
+        held = FAMILIES[Family.FUNDING].everything(*of_rows)
     return preset_window(held, preset if preset in PRESETS else "All")
 
 

@@ -32,9 +32,8 @@ from toolkit.market import (
 from toolkit.series.held_prices import HeldPrices
 from toolkit.statistics.carry_marks import LegPrices
 from toolkit.statistics.events import follow_through, study
+from toolkit.statistics.families import FAMILIES
 from toolkit.statistics.passes import Analysis, in_one_pass
-from toolkit.statistics.rates_in_force import with_apr
-from toolkit.statistics.spread import with_spread
 from toolkit.store import (
     Store,
     clock_stands,
@@ -195,13 +194,12 @@ def _known_streams(store: Store) -> pl.DataFrame:
 def read_rows(
     path: Path, key: str, start: int, end: int, *, version: StreamVersion
 ) -> pl.DataFrame:
-    """Read `Store.series` of one key, with the spreads or the yearly rate that statistics take."""
+    """Read `Store.series` of one key for a window, as `toolkit.statistics.families` has it."""
     del version
-    rows = Store(path, wait_s=WAIT_S).series(key, Interval(start, end))
-    kind = Stream.parse(key).kind
-    if kind == "snapshot-funding":
-        return with_apr(rows)
-    return with_spread(rows) if kind in SPREADS else rows
+    family = FAMILIES[Stream.parse(key).kind]
+    window = family.read(Interval(start, end))
+    ready: pl.DataFrame = family.ready(Store(path, wait_s=WAIT_S).series(key, window))
+    return ready
 
 
 @cache_data(ttl=KEEP_S, max_entries=20, show_spinner="Reading prices")
@@ -285,6 +283,7 @@ def measure_each(
 ) -> list[pl.DataFrame]:
     """Apply analyses to every stream of a kind, those of unchanged rows left out: a frame for each.
 
+    Their rows are those for a window, as `toolkit.statistics.families` has it.
     ``versions`` names some streams alone, each with what changes where it is to be read again.
     """
     if versions is None:
@@ -299,7 +298,8 @@ def measure_each(
     found = [[result.filter(same)] for result in known.results] or [[] for _ in analyses]
     if changed or not known.results:
         with st.spinner(Markdown("Measuring")):
-            groups = Store(held.path, wait_s=WAIT_S).groups(changed or kind, window)
+            read = FAMILIES[kind].read(window)
+            groups = Store(held.path, wait_s=WAIT_S).groups(changed or kind, read)
             for results, result in zip(found, in_one_pass(groups, *analyses), strict=True):
                 results.append(result)
     place[:] = [_Measured(versions, [pl.concat(parts).sort("trajectory") for parts in found])]

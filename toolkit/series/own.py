@@ -10,7 +10,6 @@ import polars as pl
 
 from toolkit.cards import counted
 from toolkit.errors import InputError
-from toolkit.intervals import Interval
 from toolkit.market import EventLog, Family, Source, Stream, Trajectory, format_ts
 from toolkit.series.base import Origin
 from toolkit.series.logs import EventSeries
@@ -22,8 +21,7 @@ from toolkit.series.own_times import Stamp, Unit, bar_starts, commonest_step, mo
 from toolkit.series.prices import PriceSeries
 from toolkit.series.trajectories import FundingSeries, SpreadSeries
 from toolkit.statistics.contract import whole_number
-from toolkit.statistics.funding import settled_window
-from toolkit.statistics.spread import with_spread
+from toolkit.statistics.families import FAMILIES
 from toolkit.tables import SERIES
 
 if TYPE_CHECKING:
@@ -38,6 +36,11 @@ _NEEDED = {
     Family.PRICE: ("price",),
     Family.SPREAD: ("buy_price", "sell_price"),
     Family.FUNDING: ("buy_rate", "sell_rate"),
+}
+_SERIES_OF: dict[Family, type[PriceSeries | SpreadSeries | FundingSeries]] = {
+    Family.PRICE: PriceSeries,
+    Family.SPREAD: SpreadSeries,
+    Family.FUNDING: FundingSeries,
 }
 _OF_ONE_LEG = {"rate": "sell_rate", "interval_hours": "sell_interval_hours"}
 """The columns of the funding of one leg, by ours: a position is short it."""
@@ -158,13 +161,9 @@ def own_series(
 def _series(
     stream: Trajectory, rows: pl.DataFrame, origin: Origin
 ) -> PriceSeries | SpreadSeries | FundingSeries:
-    first, last = int(rows["ts"][0]), int(rows["ts"][-1])
-    window = Interval(first, last + (origin.step_s or 1))
-    if stream.family is Family.PRICE:
-        return PriceSeries(stream, window, origin, rows)
-    if stream.family is Family.SPREAD:
-        return SpreadSeries(stream, window, origin, with_spread(rows))
-    return FundingSeries(stream, settled_window(first, last, origin.step_s), origin, rows)
+    family = FAMILIES[stream.kind]
+    window = family.everything(int(rows["ts"][0]), int(rows["ts"][-1]), origin.step_s)
+    return _SERIES_OF[stream.family](stream, window, origin, family.ready(rows))
 
 
 def _origin(

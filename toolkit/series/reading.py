@@ -21,7 +21,6 @@ from toolkit.market import (
     Stream,
     Trajectory,
     When,
-    asked_window,
     format_ts,
 )
 from toolkit.series.base import Origin, Series
@@ -30,18 +29,16 @@ from toolkit.series.logs import EventSeries, SnapshotSeries
 from toolkit.series.prices import PriceSeries
 from toolkit.series.rates import RateSeries
 from toolkit.series.trajectories import FundingSeries, SpreadSeries
-from toolkit.statistics import events as event_statistics
-from toolkit.statistics import funding as funding_statistics
-from toolkit.statistics import spread as spread_statistics
+from toolkit.statistics.definition import turned
+from toolkit.statistics.families import FAMILIES
 from toolkit.statistics.fees import FeeModel
-from toolkit.statistics.rates_in_force import with_apr
 from toolkit.store import (
     Ledger,
     Store,
+    chosen_window,
     event_logs,
     held_stretches,
     held_trajectory,
-    service_clock,
     sync_advice,
 )
 from toolkit.store.history import held_nothing, undated_loads
@@ -77,13 +74,9 @@ def read_series(
         known = store.ledger([held], as_of=then).get(held)
         catalogue = store.catalogue(as_of=then)
         facts = _facts(store, held, catalogue, as_of)
-        asked = asked_window(
-            start,
-            end,
-            now=lambda: service_clock(store),
-            default=lambda: _everything(held, known, facts, store, as_of),
+        window = chosen_window(
+            store, start, end, lambda: _everything(held, known, facts, store, as_of)
         )
-        window = Interval.checked(*asked)
         rows = _rows(store, held, window, as_of, whole=whole)
         polls = None
         if isinstance(held, SnapshotTrajectory):
@@ -108,12 +101,9 @@ def read_series(
     if held != stream and isinstance(stream, Trajectory):
         note = f"held as {held.key}: legs and signs are turned"
         warnings.warn(f"{stream.key} is {note}", stacklevel=4)
-        rows = spread_statistics.turned(rows, stream.key)
+        rows = turned(rows, stream.key)
         origin = replace(origin, notes=(note, *origin.notes))
-    if stream.kind in ("spread", "snapshot-spread"):
-        rows = spread_statistics.with_spread(rows)
-    elif stream.kind == "snapshot-funding":
-        rows = with_apr(rows)
+    rows = FAMILIES[stream.kind].ready(rows)
     series = SERIES_OF[stream.kind](stream, window, origin, rows, **extra)
     polled = polls is not None and not polls.is_empty()
     if not len(series) and not _answers(known, window) and not polled:
@@ -173,10 +163,8 @@ def _everything(
         if polls.len():
             extents.append(Interval(polls[0], polls[-1] + (facts["step_s"] or 1)))
     if facts["first_ts"] is not None:
-        extents.append(Interval(facts["first_ts"], facts["last_ts"] + (facts["step_s"] or 1)))
-        if stream.kind == Family.FUNDING:
-            args = (facts["first_ts"], facts["last_ts"], facts["step_s"])
-            extents = [funding_statistics.settled_window(*args)]
+        of_rows = (facts["first_ts"], facts["last_ts"], facts["step_s"])
+        extents.append(FAMILIES[stream.kind].everything(*of_rows))
     if known is not None and not isinstance(stream, SnapshotLog):
         extents += known.answered
         if known.edge is not None:
@@ -191,16 +179,13 @@ def _everything(
 def _rows(
     store: Store, stream: Stream, window: Interval, as_of: int | None, *, whole: bool
 ) -> pl.DataFrame:
-    if isinstance(stream, SnapshotTrajectory):
-        return store.series(stream, window, as_of=as_of)
-    if isinstance(stream, Trajectory):
-        read = funding_statistics.rows_window(window) if stream.kind == Family.FUNDING else window
-        return store.series(stream, read, as_of=as_of)
+    read = FAMILIES[stream.kind].read(window)
     if isinstance(stream, EventLog):
-        read = event_statistics.documents_window(window)
         return store.events(stream.family, read, as_of=as_of, whole=whole)
-    assert isinstance(stream, SnapshotLog)
-    return store.snapshots(stream.of, window, as_of=as_of).rename({"served_at": "ts"})
+    if isinstance(stream, SnapshotLog):
+        return store.snapshots(stream.of, read, as_of=as_of).rename({"served_at": "ts"})
+    assert isinstance(stream, Trajectory | SnapshotTrajectory)
+    return store.series(stream, read, as_of=as_of)
 
 
 def _ledger_time(store: Store, as_of: int | None) -> int | None:

@@ -18,6 +18,7 @@ from toolkit.store.ingest import Inserted
 from toolkit.store.ledger import CLOCK_TOLERANCE_S, Edge, to_ask, unchanged
 from toolkit.store.lookup import (
     check_known,
+    chosen_window,
     held_key,
     held_trajectory,
     pair_advice,
@@ -47,6 +48,7 @@ __all__ = [
     "StoreWriter",
     "answer_words",
     "check_known",
+    "chosen_window",
     "clock_offset_s",
     "clock_stands",
     "due_parts",

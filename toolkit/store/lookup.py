@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from toolkit.errors import InputError, UnknownTrajectoryError, nearest
-from toolkit.intervals import clip, difference
-from toolkit.market import Family, SnapshotTrajectory, Stream, Trajectory
+from toolkit.intervals import Interval, clip, difference
+from toolkit.market import Family, SnapshotTrajectory, Stream, Trajectory, When, asked_window
 from toolkit.store.batch import Ledger
 from toolkit.store.catalogue import service_now
 from toolkit.store.readable import not_readable
@@ -139,6 +139,31 @@ def service_clock(store: Store) -> int:
     """Return what the service's clock shows now (s), by its newest answer and the local clock."""
     with store.reading():
         return service_now(store.catalogue(), store.loads(), store.source, int(time.time()))
+
+
+def chosen_window(
+    store: Store,
+    start: When | None,
+    end: When | None,
+    everything: Callable[[], Interval],
+    *,
+    names: tuple[str, str] = ("start", "end"),
+    lately_s: int | None = None,
+) -> Interval:
+    """Return the window asked for, as `toolkit.market.asked_window` reads it by a service's clock.
+
+    Without a start and an end it is that of ``everything``, or the last ``lately_s`` of it.
+    ``names`` are those of the parameters.
+    """
+
+    def default() -> Interval:
+        held = everything()
+        if lately_s is None or start is not None or end is not None:
+            return held
+        return Interval(max(held.start, held.end - lately_s), held.end)
+
+    now = lambda: service_clock(store)  # noqa: E731 - asked for where it is needed
+    return Interval.checked(*asked_window(start, end, now=now, default=default, names=names))
 
 
 def asked_streams(streams: Iterable[Stream | str]) -> list[Stream]:

@@ -9,7 +9,8 @@ from toolkit.intervals import Interval
 from toolkit.market import Family, Trajectory
 from toolkit.series import EventSeries
 from toolkit.statistics.contract import whole_number
-from toolkit.statistics.definition import turned, with_spread
+from toolkit.statistics.definition import turned
+from toolkit.statistics.families import FAMILIES
 from toolkit.store import Store, swapped, sync_advice
 
 
@@ -46,5 +47,5 @@ def rows_around(
     if turns:
         renamed = pl.col("trajectory").replace_strict(turns, return_dtype=pl.String)
         parts.append(turned(store.scan(list(turns), window, as_of=as_of)).with_columns(renamed))
-    rows = pl.concat(parts)
-    return with_spread(rows) if asked[0].family is Family.SPREAD else rows
+    ready: pl.LazyFrame = FAMILIES[asked[0].kind].ready(pl.concat(parts))
+    return ready

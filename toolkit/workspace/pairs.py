@@ -11,10 +11,10 @@ import polars as pl
 from toolkit.cards import some
 from toolkit.errors import EmptyWindowError, InputError
 from toolkit.intervals import Interval
-from toolkit.market import Pair, Stream, Trajectory, When, asked_window
+from toolkit.market import Pair, Stream, Trajectory, When
 from toolkit.series.pairing import joined_notes
 from toolkit.statistics import spread as spread_statistics
-from toolkit.store import Store, held_trajectory, service_clock, sync_advice
+from toolkit.store import Store, chosen_window, held_trajectory, sync_advice
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +80,7 @@ class HeldPairs:
 
         Common is what all legs of one pair hold. ``names`` are those of the parameters.
         """
-        now = lambda: service_clock(self.store)  # noqa: E731 - asked for where it is needed
-        asked = asked_window(start, end, now=now, default=self._everything, names=names)
-        return Interval.checked(*asked)
+        return chosen_window(self.store, start, end, self._everything, names=names)
 
     def _everything(self) -> Interval:
         common = [self._common(pair) for pair in self.pairs]

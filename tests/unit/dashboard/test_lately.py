@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from scipy.stats import percentileofscore
 
+from tests.empty_store import empty_store
 from toolkit.dashboard.lately import (
     funding_lately,
     newest_spread_end,
@@ -18,8 +19,10 @@ from toolkit.dashboard.lately import (
 from toolkit.dashboard.reading import read_held, store_version
 from toolkit.dashboard.spreads_measured import measure_figures
 from toolkit.intervals import Interval
+from toolkit.market import Family, Source, Trajectory
+from toolkit.store import Batch, LoadOrigin, StoreWriter
 
-from .conftest import HOLE, MINUTES, PAIR, SERVED_AT
+from .conftest import EDGE, HOLE, MINUTES, PAIR, SERVED_AT
 
 KNOWN = [m for m in range(MINUTES) if m != 1 and not HOLE[0] <= m < HOLE[1]]
 
@@ -72,3 +75,17 @@ def test_it_is_that_of_the_page_of_spreads_for_the_newest_value(look):
 
 def test_of_what_is_not_held_nothing_is_compared(look):
     assert compared(look, 1.0, "ETH_USD:X.spot:Y.spot") == []
+
+
+def test_a_month_of_funding_begins_with_what_accrued_to_its_first_settlement(tmp_path):
+    pair = Trajectory.parse("BTC_USDT:X.futures:Y.futures", Family.FUNDING)
+    last = 4_000 * 28_800
+    rows = pl.DataFrame({"ts": range(last - 40 * 86_400, last + 1, 28_800), "buy_rate": 1e-4})
+    none = dict.fromkeys(("buy_interval_hours", "sell_interval_hours", "differential_pct_8h"))
+    rows = rows.with_columns(sell_rate=3e-4, **{each: pl.lit(None, pl.Float64) for each in none})
+    path = tmp_path / "rail.duckdb"
+    writer, batch = StoreWriter(empty_store(path, Source("simulated", "seed-7"))), Batch()
+    batch.add(pair, rows.with_columns(extra=pl.lit(None, pl.String)), Interval(0, last + 1), EDGE)
+    writer.commit(writer.start_load(LoadOrigin("http://x", last + 1, None, "0")), batch)
+    (row,) = funding_lately(read_held(path, store_version(path)), [pair.key]).to_dicts()
+    assert row["days"] == 30

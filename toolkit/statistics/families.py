@@ -1,0 +1,54 @@
+"""What each kind of series needs of whoever reads it: which rows, made ready how, of which time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from toolkit.intervals import Interval
+from toolkit.statistics.definition import with_spread
+from toolkit.statistics.events import documents_window
+from toolkit.statistics.funding import rows_window, settled_window
+from toolkit.statistics.rates_in_force import with_apr
+
+
+def _bars_window(first_ts: int, last_ts: int, step_s: int | None) -> Interval:
+    return Interval(first_ts, last_ts + (step_s or 1))
+
+
+def _as_it_is(given: Any) -> Any:
+    return given
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyRows:
+    """How the rows of a kind of series are read.
+
+    ``read`` gives the window of rows to read for a window that is measured, ``ready`` adds to rows
+    (frame or, but for rates kept from snapshots, LazyFrame) what statistics of the kind take, and
+    ``everything`` is the window of all rows, from the first and the last time and the step (s or
+    None).
+
+    >>> FAMILIES["price"].read(Interval(0, 60)), FAMILIES["events"].read(Interval(604_800, 604_860))
+    (Interval(start=0, end=60), Interval(start=0, end=604860))
+    >>> [FAMILIES[kind].everything(28_800, 57_600, 28_800) for kind in ("spread", "funding")]
+    [Interval(start=28800, end=86400), Interval(start=0, end=57600)]
+    """
+
+    read: Callable[[Interval], Interval] = _as_it_is
+    ready: Callable[[Any], Any] = _as_it_is
+    everything: Callable[[int, int, int | None], Interval] = _bars_window
+
+
+FAMILIES = {
+    "price": FamilyRows(),
+    "spread": FamilyRows(ready=with_spread),
+    "funding": FamilyRows(read=rows_window, everything=settled_window),
+    "events": FamilyRows(read=documents_window),
+    "snapshot": FamilyRows(),
+    "snapshot-spread": FamilyRows(ready=with_spread),
+    "snapshot-funding": FamilyRows(ready=with_apr),
+    "pair": FamilyRows(ready=with_spread),
+}
+"""The rows of each kind of stream, and of pairs of two prices."""
