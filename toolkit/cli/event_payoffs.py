@@ -18,7 +18,6 @@ from toolkit.cli.event_logs import (
     event_window,
 )
 from toolkit.cli.fees import CostOptions, Costs, net_notes
-from toolkit.cli.held import Asked
 from toolkit.cli.measured import no_rows
 from toolkit.cli.options import StoredWindow
 from toolkit.cli.table_options import TableOptions
@@ -26,7 +25,7 @@ from toolkit.cli.tables import show
 from toolkit.columns import schema_of
 from toolkit.errors import EmptyWindowError, InputError
 from toolkit.intervals import Interval
-from toolkit.market import EventFamily, Family, SnapshotTrajectory, Trajectory, parse_length
+from toolkit.market import EventFamily, Family, Trajectory, parse_length
 from toolkit.show.sheet import Sheet
 from toolkit.statistics import events as event_statistics
 from toolkit.statistics.conditions import Schema
@@ -37,7 +36,8 @@ from toolkit.statistics.event_positions import DELAYS_S
 from toolkit.statistics.fee_table import check_held_style
 from toolkit.statistics.passes import in_one_pass
 from toolkit.store import Store, held_key, sync_advice
-from toolkit.workspace.passes import known_steps
+from toolkit.workspace.passes import Passes, known_steps
+from toolkit.workspace.selection import OfLegs, Selection
 
 _MINUTE_S = 60
 
@@ -239,13 +239,14 @@ def _positions(
 
     def measure(rows: pl.DataFrame) -> pl.DataFrame:
         mine = events.filter(pl.col("trajectory").is_in(rows["trajectory"].unique().implode()))
-        return event_statistics.positions(mine, with_spread(rows), **options)
+        return event_statistics.positions(mine, rows, **options)
 
-    pairs: dict[Trajectory | SnapshotTrajectory, Trajectory | SnapshotTrajectory] = {
+    pairs: dict[OfLegs, OfLegs] = {
         Trajectory.parse(key): Trajectory.parse(at) for key, at in found.items()
     }
     read = Interval(window.start - step_s, window.end + taken.exit_delay_s + 5 * step_s)
-    [rows] = in_one_pass(Asked(Family.SPREAD.value, pairs, window).groups(store, read), measure)
+    asked = Selection(Passes.of(store), Family.SPREAD.value, pairs, window)
+    [rows] = in_one_pass(asked.groups(read), measure)
     others = events.filter(~pl.col("trajectory").is_in(rows["trajectory"].unique().implode()))
     nothing = with_spread(no_rows(Family.SPREAD.value))
     return pl.concat([rows, event_statistics.positions(others, nothing, **options)])

@@ -10,7 +10,6 @@ import typer
 
 from toolkit.cards import counted, duration
 from toolkit.cli.event_logs import Group, group_columns, log_coverage, one_log
-from toolkit.cli.held import Asked
 from toolkit.cli.options import StoredWindow
 from toolkit.cli.table_options import TableOptions
 from toolkit.cli.tables import show
@@ -25,6 +24,8 @@ from toolkit.statistics.event_audit import MOVE_S
 from toolkit.statistics.event_detections import trajectory_of
 from toolkit.statistics.passes import in_one_pass
 from toolkit.store import Store, swapped, sync_advice
+from toolkit.workspace.passes import Passes
+from toolkit.workspace.selection import OfLegs, Selection
 
 _AUDIT = (
     "precision",
@@ -179,9 +180,8 @@ def _audited(
     detected = set() if kind is Family.PRICE else set(events.detections()["trajectory"])
     if any(swapped(key) in detected or swapped(key) in held for key in detected):
         held |= {swapped(key): each for key, each in held.items() if swapped(key) not in held}
-    asked = Asked(
-        kind.value, {Trajectory.parse(key): of for key, of in held.items()}, events.window
-    )
+    pairs: dict[OfLegs, OfLegs] = {Trajectory.parse(key): of for key, of in held.items()}
+    asked = Selection(Passes.of(store), kind.value, pairs, events.window)
     left, trajectory = lives.with_columns(trajectory_of()), pl.col("trajectory")
     not_held = trajectory.is_null() | ~trajectory.is_in(list(held))
 
@@ -198,7 +198,7 @@ def _audited(
             **asked_of,
         )
 
-    (found,) = in_one_pass(asked.groups(store, events.window), audited)
+    (found,) = in_one_pass(asked.groups(events.window), audited)
     return _grouped(found.sort("trajectory", maintain_order=True))
 
 

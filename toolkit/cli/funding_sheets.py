@@ -9,7 +9,7 @@ from typing import NamedTuple
 import polars as pl
 
 from toolkit.cli.fees import Costs
-from toolkit.cli.held import Asked
+from toolkit.cli.held import name_silent
 from toolkit.cli.received import priced_notes, settled_within
 from toolkit.columns import columns_of, schema_of
 from toolkit.errors import EmptyWindowError, InputError
@@ -23,7 +23,7 @@ from toolkit.statistics.carry_marks import FUNDING_ONLY, LegPrices
 from toolkit.statistics.conditions import Schema
 from toolkit.statistics.passes import Analysis, in_one_pass
 from toolkit.store import Store
-from toolkit.workspace.passes import applied
+from toolkit.workspace.selection import Selection
 
 _PERSISTENCE: tuple[str, ...] = (
     "n",
@@ -84,12 +84,12 @@ def dispersion_columns() -> Schema:
     return schema_of("funding.dispersion_summary")
 
 
-def persistence_sheet(store: Store, asked: Asked, band_apr_pct: float) -> Sheet:
+def persistence_sheet(store: Store, asked: Selection, band_apr_pct: float) -> Sheet:
     """Measure how long funding keeps its sign, in one pass over all rows."""
     found = _of_settlements(
         store,
         asked,
-        applied(funding.persistence, asked.window, band_apr_pct=band_apr_pct),
+        asked.analysis(funding.persistence, band_apr_pct=band_apr_pct),
     )
     band = f", beyond {band_apr_pct:g} % a year" if band_apr_pct else ""
     return Sheet(
@@ -102,7 +102,7 @@ def persistence_sheet(store: Store, asked: Asked, band_apr_pct: float) -> Sheet:
     )
 
 
-def dispersion_sheet(store: Store, asked: Asked, bucket: str, min_coverage: float) -> Sheet:
+def dispersion_sheet(store: Store, asked: Selection, bucket: str, min_coverage: float) -> Sheet:
     """Measure how far venues are apart, from each leg once, whatever pairs it is part of."""
     legs = funding.legs(_of_settlements(store, asked, funding.legs))
     found = funding.dispersion_summary(
@@ -117,17 +117,16 @@ def dispersion_sheet(store: Store, asked: Asked, bucket: str, min_coverage: floa
     )
 
 
-def _of_settlements(store: Store, asked: Asked, measure: Analysis) -> pl.DataFrame:
+def _of_settlements(store: Store, asked: Selection, measure: Analysis) -> pl.DataFrame:
     """Measure settlements some trajectories at a time, and name those without any."""
     if asked.polls is not None:
         named = ", ".join(each.key for each in asked.held)
         raise InputError("trajectories", named, "pairs, which settle: a rate in force pays nothing")
     settled = partial(settled_within, window=asked.window)
-    read = funding.rows_window(asked.window)
-    found, silent = asked.in_one_pass(store, read, measure, settled)
+    found, silent = asked.in_one_pass(measure, settled)
     if silent.is_empty():
         raise EmptyWindowError(f"{store.path} holds no settlement in {asked.window}")
-    asked.name_silent(silent["trajectory"], str(asked.window))
+    name_silent(asked, silent["trajectory"], str(asked.window))
     return found
 
 
@@ -177,7 +176,7 @@ def carry_columns() -> Schema:
 
 
 def carry_sheet(
-    store: Store, asked: Asked, entered: Entered, costs: Costs | None, *, legs: bool
+    store: Store, asked: Selection, entered: Entered, costs: Costs | None, *, legs: bool
 ) -> Sheet:
     """Hold the positions from each entry on, in one pass over all their rows.
 
@@ -185,27 +184,26 @@ def carry_sheet(
     funding only.
     """
     entered = entered._replace(funding_only=entered.funding_only or legs)
-    read = funding_statistics.rows_window(asked.window)
-    held, on_cluster = HeldPrices(store), asked.passes is not None and asked.passes.cluster
+    held = HeldPrices(store)
     prices: LegPrices | Callable[[pl.Series], LegPrices] | None = None
     if not entered.funding_only:
         # workers have no store: they are given what they need
         prices = partial(held.over, window=asked.window)
-        prices = prices(asked.keys) if on_cluster else prices
+        prices = prices(asked.keys) if asked.passes.cluster else prices
     measures = (
         partial(_held, window=asked.window, entered=entered, costs=costs, prices=prices),
         partial(settled_within, window=asked.window),
     )
     if legs:
-        settlements = asked.in_one_pass(store, read, funding_statistics.legs)[0]
+        settlements = asked.in_one_pass(funding_statistics.legs)[0]
         found, settled = in_one_pass([funding_statistics.legs(settlements)], *measures)
     else:
-        found, settled = asked.in_one_pass(store, read, *measures)
+        found, settled = asked.in_one_pass(*measures)
     left_open = f"({format_ts(asked.window.start)}, {format_ts(asked.window.end)}]"
     if settled.is_empty():
         raise EmptyWindowError(f"{store.path} holds no settlement in {left_open}")
     if not legs:
-        asked.name_silent(settled["trajectory"], left_open)
+        name_silent(asked, settled["trajectory"], left_open)
     kept = "Funding only, kept by" if entered.funding_only else "Kept with prices by"
     return Sheet(
         kept

@@ -8,7 +8,7 @@ from functools import partial
 
 import polars as pl
 
-from toolkit.cards import counted, some
+from toolkit.cards import counted
 from toolkit.cli.event_logs import Logs
 from toolkit.cli.fees import (
     NET_SPREAD,
@@ -16,20 +16,18 @@ from toolkit.cli.fees import (
     Costs,
     net_notes,
 )
-from toolkit.cli.held import Asked
+from toolkit.cli.held import name_silent
 from toolkit.columns import schema_of
-from toolkit.errors import EmptyWindowError
 from toolkit.intervals import Interval
-from toolkit.market import Step, format_ts
 from toolkit.show.sheet import Sheet
 from toolkit.statistics import spread as spread_statistics
 from toolkit.statistics.conditions import Schema
 from toolkit.statistics.contract import beside
 from toolkit.statistics.event_counts import event_counts
 from toolkit.statistics.plausibility import notes_of
-from toolkit.statistics.rates_in_force import with_apr
 from toolkit.store import Store
 from toolkit.tables import ROWS
+from toolkit.workspace.selection import Selection
 
 _SPREAD: tuple[str, ...] = (
     "n",
@@ -145,7 +143,7 @@ def spread_columns() -> Schema:
     return schema_of("spread.summary", "spread.net_summary", also=also)
 
 
-def spread_sheet(store: Store, asked: Asked, costs: Costs | None = None) -> Sheet:
+def spread_sheet(store: Store, asked: Selection, costs: Costs | None = None) -> Sheet:
     """Measure spreads in one pass over all their rows. Coverage is by polls where there are.
 
     With costs the net figures are beside the gross ones.
@@ -153,22 +151,22 @@ def spread_sheet(store: Store, asked: Asked, costs: Costs | None = None) -> Shee
     heading = f"Spread 1e4 ln(sell / buy) over {asked.window}"
     order = "-spread_std_log_bps"
     if costs is None:
-        [found] = asked.measured(store, spread_statistics.summary)
+        [found] = asked.measured(spread_statistics.summary)
         return series_sheet(store, asked, found, heading, (_SPREAD, _SPREAD_COLUMNS), order)
     net_of = partial(spread_statistics.net_summary, **costs.arguments)
-    gross, net = asked.measured(store, spread_statistics.summary, net_of)
+    gross, net = asked.measured(spread_statistics.summary, net_of)
     columns = [*_SPREAD_COLUMNS[:3], *NET_SPREAD_COLUMNS, *_SPREAD_COLUMNS[3:]]
     shown = ([*_SPREAD, *NET_SPREAD], columns)
     sheet = series_sheet(store, asked, beside(gross, net, "net"), heading, shown, order)
     return replace(sheet, notes=[*sheet.notes, *net_notes(sheet.rows, costs)])
 
 
-def rate_sheet(store: Store, asked: Asked) -> Sheet:
+def rate_sheet(store: Store, asked: Selection) -> Sheet:
     """Measure the rates of legs as snapshots showed them, in one pass over all their rows."""
     return series_sheet(
         store,
         asked,
-        asked.measured(store, rates_in_force)[0],
+        asked.measured(spread_statistics.summary, column="funding_apr_pct")[0],
         f"Funding rate in force, percent a year, over {asked.window}",
         (_RATE, _RATE_COLUMNS),
         order="-funding_apr_mean_pct",
@@ -177,7 +175,7 @@ def rate_sheet(store: Store, asked: Asked) -> Sheet:
 
 def series_sheet(
     store: Store,
-    asked: Asked,
+    asked: Selection,
     found: pl.DataFrame,
     heading: str,
     shown: tuple[Sequence[str], Sequence[str]],
@@ -185,8 +183,8 @@ def series_sheet(
 ) -> Sheet:
     """Return the table of what was measured of series. It names those without a row."""
     if found.is_empty():
-        raise nothing_in(store, asked, str(asked.window))
-    asked.name_silent(found["trajectory"], str(asked.window))
+        raise asked.nothing_in(str(asked.window))
+    name_silent(asked, found["trajectory"], str(asked.window))
     figures, columns = shown_where_odd(shown[0], found), shown[1]
     if asked.polls is not None:
         polls = f"{counted(asked.polls.answered, 'poll')} answered, {asked.polls.missed:,} missed"
@@ -204,23 +202,6 @@ def shown_where_odd(figures: Sequence[str], found: pl.DataFrame) -> Sequence[str
     if notes_of(found):
         return figures
     return [figure for figure in figures if figure != "implausible"]
-
-
-def rates_in_force(
-    rows: pl.DataFrame, start: int, end: int, *, step_s: Step = None
-) -> pl.DataFrame:
-    """Measure rates in force, in percent a year."""
-    column = "funding_apr_pct"
-    return spread_statistics.summary(with_apr(rows), start, end, column=column, step_s=step_s)
-
-
-def nothing_in(store: Store, asked: Asked, stretch: str) -> EmptyWindowError:
-    """Return the error that the store has no row of what was asked for in a stretch of time."""
-    held = {each.key for each in asked.held.values()}
-    known = store.catalogue().filter(pl.col("stream").is_in(held)).drop_nulls("first_ts")
-    times = [*known["first_ts"].to_list(), *known["last_ts"].to_list()]
-    other = f"; held: {format_ts(min(times))} to {format_ts(max(times))}" if times else ""
-    return EmptyWindowError(f"{store.name} holds nothing in {stretch} of {some(asked.keys)}{other}")
 
 
 def event_sheet(store: Store, asked: Interval) -> Sheet:

@@ -9,8 +9,8 @@ from functools import partial
 import polars as pl
 
 from toolkit.cli.fees import Costs, net_funding, net_funding_columns, net_notes
-from toolkit.cli.held import Asked
-from toolkit.cli.measured import nothing_in, shown_where_odd
+from toolkit.cli.held import name_silent
+from toolkit.cli.measured import shown_where_odd
 from toolkit.columns import columns_of, names_for, schema_of
 from toolkit.intervals import Interval
 from toolkit.market import format_ts
@@ -22,7 +22,7 @@ from toolkit.statistics.carry_marks import FUNDING_ONLY
 from toolkit.statistics.conditions import Schema
 from toolkit.statistics.plausibility import notes_of
 from toolkit.store import Store
-from toolkit.workspace.passes import applied
+from toolkit.workspace.selection import Selection
 
 _FUNDING: tuple[str, ...] = (
     "n",
@@ -101,7 +101,7 @@ def _net_carries(found: pl.DataFrame, costs: Costs) -> pl.DataFrame:
 
 def funding_sheet(
     store: Store,
-    asked: Asked,
+    asked: Selection,
     min_coverage: float,
     costs: Costs | None = None,
     *,
@@ -115,15 +115,13 @@ def funding_sheet(
     prices = None if funding_only else held.at_ends(asked.keys, asked.window)
     options = {"min_coverage": min_coverage, "prices": prices, "funding_only": funding_only}
     found, inside = asked.in_one_pass(
-        store,
-        funding_statistics.rows_window(asked.window),
-        applied(funding_statistics.summary, asked.window, **options),
+        asked.analysis(funding_statistics.summary, **options),
         partial(settled_within, window=asked.window),
     )
     left_open = f"({format_ts(asked.window.start)}, {format_ts(asked.window.end)}]"
     if inside.is_empty():
-        raise nothing_in(store, asked, left_open)
-    asked.name_silent(inside["trajectory"], left_open)
+        raise asked.nothing_in(left_open)
+    name_silent(asked, inside["trajectory"], left_open)
     found = found.sort("trajectory")
     figures: Sequence[str] = [
         figure for figure in _FUNDING if figure not in _SHOWN_ABOVE_0 or found[figure].gt(0).any()

@@ -12,7 +12,7 @@ import typer
 from toolkit.cards import some
 from toolkit.cli.event_logs import event_window
 from toolkit.cli.exit_codes import ExitCode
-from toolkit.cli.held import asked_for
+from toolkit.cli.held import selected
 from toolkit.cli.options import (
     ClusterName,
     FeesFile,
@@ -38,7 +38,8 @@ from toolkit.reports.plans import (
 )
 from toolkit.store import Store, chosen_window, service_clock, sync_advice
 from toolkit.workspace.following import wanted_watchlist
-from toolkit.workspace.screening import held_window
+from toolkit.workspace.passes import Passes
+from toolkit.workspace.selection import held_window
 
 app = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
 
@@ -314,7 +315,7 @@ def _trajectories(
 ) -> str:
     """Add trajectories as they are held, and return what the report is called."""
     store = draft.workspace.store
-    asked = asked_for(store, family, keys, within.start, within.end)
+    asked = selected(Passes.of(store), family, keys, within)
     if len(asked.keys) > 1:
         if asked.kind != family:
             one = f"one key of {asked.kind}/, or several of stored trajectories"

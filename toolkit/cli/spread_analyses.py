@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Annotated, Any
 
 import polars as pl
@@ -266,7 +265,7 @@ def _command(analysis: SpreadAnalysis) -> Callable[..., None]:
         costs = net_of.needed(held) if net_of else None
         fees = costs.arguments if costs else {}
         asked = within.of(held, Family.SPREAD, trajectories, joined)
-        [found] = asked.measured(held, partial(analysis.statistic, **fees, **options))
+        [found] = asked.measured(analysis.statistic, **fees, **options)
         shown = ([*_FIRST, *analysis.shown], [_KEY, *analysis.shown, _COVERAGE])
         heading = f"Spreads, {analysis.name}, over {asked.window}"
         if costs:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Annotated, Any
 
 import polars as pl
 import typer
 
-from toolkit.cli.held import JoinOptions, MeasuredWindow, SpreadKeys
-from toolkit.cli.measured import no_rows, nothing_in
+from toolkit.cli.held import JoinOptions, MeasuredWindow, SpreadKeys, name_silent
+from toolkit.cli.measured import no_rows
 from toolkit.cli.table_options import TableOptions, tabled
 from toolkit.cli.tables import show
 from toolkit.columns import schema_of
@@ -86,11 +85,10 @@ def episodes_command(
     episodes(no_rows("spread"), 0, 1, **options)  # refuses what it must
     held = view.opened(within)
     asked = within.of(held, Family.SPREAD, trajectories, joined)
-    measure = asked.analysis(partial(episodes, **options))
-    found, present = asked.in_one_pass(held, asked.window, measure, _present)
+    found, present = asked.in_one_pass(asked.analysis(episodes, **options), _present)
     if present.is_empty():
-        raise nothing_in(held, asked, str(asked.window))
-    asked.name_silent(present["trajectory"], str(asked.window))
+        raise asked.nothing_in(str(asked.window))
+    name_silent(asked, present["trajectory"], str(asked.window))
     level = level_words(enter_bps, absolute=absolute)
     heading = f"Spreads, episodes {level}, over {asked.window}"
     notes = [] if asked.pairs is None else list(asked.pairs.notes)

@@ -47,7 +47,7 @@ from toolkit.workspace import (
     load_progress,
     store_path,
 )
-from toolkit.workspace.selection import WATCHLIST, chosen_streams, read_keys
+from toolkit.workspace.listed import WATCHLIST, chosen_streams, read_keys
 from toolkit.workspace.settings import Over
 
 _PATIENCE_S = 60.0

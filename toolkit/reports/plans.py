@@ -12,8 +12,8 @@ from toolkit.market import Family, Stream, Trajectory
 from toolkit.reports.drafting import Draft
 from toolkit.reports.recipe import Option, Part
 from toolkit.store import Store
+from toolkit.workspace.listed import WATCHLIST, read_keys
 from toolkit.workspace.rules import Watchlist
-from toolkit.workspace.selection import WATCHLIST, read_keys
 
 DRAWN = 3
 """Of many trajectories so many are drawn: the first of the table that ranks them."""

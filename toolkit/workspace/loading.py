@@ -46,12 +46,12 @@ from toolkit.wire.listing import Listing
 from toolkit.workspace.alerts import alert_plan
 from toolkit.workspace.fee_choice import find_fees
 from toolkit.workspace.following import pace_of, since_of, wanted_watchlist
+from toolkit.workspace.listed import chosen_streams
 from toolkit.workspace.matching import Rules
 from toolkit.workspace.open_events import open_events
 from toolkit.workspace.progress import Watch, load_progress
 from toolkit.workspace.rules import Watchlist
 from toolkit.workspace.rules import pages_days as pages_kept
-from toolkit.workspace.selection import chosen_streams
 
 DEFAULT_WINDOW_S = 7 * 86_400
 """What is loaded where no start is given: so much before the end."""
@@ -145,7 +145,7 @@ class Loading(Shown):
         ``streams`` are one or more trajectories, event logs and snapshots, or their keys. A key
         with a ``*`` (``BTC_USDT:*``, ``funding/*:AURORA.futures:*``) stands for all that match it
         of what the service lists, ``watchlist`` for the symbols with the most legs, see
-        `toolkit.workspace.selection`. ``start`` is a moment, or alone the name of a window: ``7d``,
+        `toolkit.workspace.listed`. ``start`` is a moment, or alone the name of a window: ``7d``,
         ``today``, ``yesterday``, ``2023-03``. ``end`` defaults to now by the service's clock,
         ``start`` to seven days before ``end``. A
         notebook and a terminal show a bar, unless ``progress`` is off or ``on_progress`` is given.
@@ -226,7 +226,7 @@ class Loading(Shown):
 
         ``streams`` as in `sync`. Without them the watchlist is followed: a
         `toolkit.workspace.rules.Watchlist` or its file, else ``rail.toml`` beside the store or in
-        the working directory, else the streams of `toolkit.workspace.selection`. What the store
+        the working directory, else the streams of `toolkit.workspace.listed`. What the store
         lacks is brought from ``since`` on, a moment or the name of a window, by default as the
         watchlist has it. ``once`` brings everything up to now and ends. See `toolkit.loader.follow`
         for what is waited for, and ``on_progress`` and ``on_note``. The alerts of the ``rail.toml``

@@ -18,8 +18,8 @@ from toolkit.wire.listing import (
     price_trajectories,
     spread_trajectories,
 )
+from toolkit.workspace.listed import chosen_streams
 from toolkit.workspace.rules import Watchlist
-from toolkit.workspace.selection import chosen_streams
 from toolkit.workspace.snapshot_tables import (
     funding_rates,
     open_spreads,

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec
 
 import polars as pl
 
-from toolkit.errors import EmptyWindowError, InputError
+from toolkit.errors import InputError
 from toolkit.intervals import Interval
-from toolkit.market import Family, Pair, Trajectory, When
+from toolkit.market import Family, Pair, Stream, When
 from toolkit.series.base import MethodCall, Origin, remember
-from toolkit.series.held_prices import HeldPrices
 from toolkit.statistics.fee_table import NOTIONAL, FeeModel, Style
-from toolkit.statistics.funding import rows_window
-from toolkit.store import sync_advice
 from toolkit.workspace.fee_choice import find_fees
 from toolkit.workspace.loading import Loading
-from toolkit.workspace.passes import Function, Passes, Where, applied, known_steps
-from toolkit.workspace.screening import Screening, held_window
+from toolkit.workspace.passes import Function, Passes, Where
+from toolkit.workspace.screening import Screening
+from toolkit.workspace.selection import Selection
 
 _Parameters = ParamSpec("_Parameters")
 
@@ -50,6 +49,7 @@ def _remembered(
     return screened
 
 
+_MEASURED = (*map(str, Family), "snapshot-spread", "snapshot-funding")
 _NOT_REMEMBERED = frozenset(("self", "start", "end", "fees", "cluster", "plain_text"))
 
 
@@ -71,7 +71,7 @@ class Measuring(Loading):
         end: When | None = None,
         *,
         family: Family | str = Family.SPREAD,
-        streams: Iterable[Trajectory | str] | Trajectory | str | None = None,
+        streams: Iterable[Stream | str] | Stream | str | None = None,
         cluster: Where | None = None,
         plain_text: bool = False,
         **parameters: Any,
@@ -81,45 +81,35 @@ class Measuring(Loading):
         ``function`` is one of `toolkit.statistics` or your own, called with rows, ``start`` and
         ``end`` (s), and the ``parameters``: ``rail.measure(tk.statistics.spread.episodes,
         enter_bps=50)``. It must not need more than one trajectory, since it is given some of them
-        at a time. Rows are as in `toolkit.store.Store.groups`. Of funding they begin early enough
-        for the settlements of the window, and a statistic that takes ``prices`` is given those held
-        of the legs. Of bars one that takes ``step_s`` is given the steps that the store knows of
-        trajectories. ``streams`` are those meant, by default all. Without a window it is all that
-        is held.
+        at a time. Rows are as in `toolkit.store.Store.groups`, of spreads with the columns of
+        `toolkit.statistics.spread.with_spread`. Of funding they begin early enough for the
+        settlements of the window, and a statistic that takes ``prices`` is given those held of the
+        legs. Of bars one that takes ``step_s`` is given the steps that the store knows of
+        trajectories. ``streams`` are those meant, by default all: keys as `rail stats` takes them,
+        with ``*``, of what snapshots kept, and of pairs of two prices. A pair that is held the
+        other way round is turned, with a warning. Without a window it is all that is held.
 
         ``cluster`` computes on many processes: a number of them, ``local``, the address of a Dask
         scheduler, or its client. The workspace must be of published data. The result is the same.
         See `toolkit.cluster.Cluster`, also for ``plain_text``.
 
-        Raises `EmptyWindowError` where nothing is held, `InputError` for a trajectory that is not,
-        a family without trajectories, or a cluster without published data, and `ClusterError` where
-        workers fail.
+        Raises `EmptyWindowError` where nothing is held, `UnknownTrajectoryError` for what is not,
+        `InputError` for keys of two kinds, a family without trajectories, or a cluster without
+        published data, and `ClusterError` where workers fail.
         """
-        family = Family(family) if family in list(Family) else _no_family(family)
-        if streams is None:
-            named = None
-        else:
-            given = [streams] if isinstance(streams, Trajectory | str) else streams
-            named = [Trajectory.parse(each, family).key for each in given]
-        held = self.store.catalogue(as_of=self._as_of).filter(pl.col("rows") > 0, kind=family)
-        found = held if named is None else held.filter(pl.col("stream").is_in(named))
-        if missing := sorted(set(named or ()) - set(found["stream"])):
-            raise InputError("streams", missing[0], held["stream"])
-        if found.is_empty():
-            advice = sync_advice(self.store, "--watchlist", does="loads some")
-            raise EmptyWindowError(f"{self.store.name} holds no {family} yet; {advice}")
-        window = held_window(
-            self.store, family, found.to_dicts(), *self._asked(start, end), names=("start", "end")
-        )
-        read = rows_window(window) if family is Family.FUNDING else window
-        priced = _takes(function, "prices", parameters) and not parameters.get("funding_only")
-        if family is Family.FUNDING and priced:
-            held_prices = HeldPrices(self.store, self._as_of)
-            parameters = parameters | {"prices": held_prices.over(found["stream"], window)}
-        if family is not Family.FUNDING and _takes(function, "step_s", parameters):
-            parameters = parameters | {"step_s": known_steps(found)}
+        if family not in _MEASURED:
+            raise InputError("family", family, _MEASURED)
+        of = Family(family.removeprefix("snapshot-"))
+        named = [f"{family}/*"] if of != family else None
+        if streams is not None:
+            several = [streams] if isinstance(streams, Stream | str) else streams
+            keys = [str(each) for each in several]
+            named = keys if of == family else [_prefixed(key, family) for key in keys]
         passes = Passes.of(self.store, cluster, as_of=self._as_of, plain_text=plain_text)
-        return passes.over(family, read, applied(function, window, **parameters), keys=named)[0]
+        asked = Selection.of(passes, of, named, *self._asked(start, end))
+        for words in asked.turned:
+            warnings.warn(words, stacklevel=2)
+        return asked.measured(function, **parameters)[0]
 
     @_remembered
     def screen(
@@ -174,10 +164,5 @@ class Measuring(Loading):
         return ranking.applied(asked.rows(passes, *self._asked(start, end)))
 
 
-def _takes(function: Function, name: str, given: Mapping[str, Any]) -> bool:
-    """Return whether a statistic takes a parameter that it is not given."""
-    return given.get(name) is None and name in inspect.signature(function).parameters
-
-
-def _no_family(family: object) -> Family:
-    raise InputError("family", family, list(Family))
+def _prefixed(key: str, kind: str) -> str:
+    return key if key.startswith(f"{kind}/") else f"{kind}/{key}"

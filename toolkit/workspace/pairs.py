@@ -74,13 +74,20 @@ class HeldPairs:
         return cls(store, found, joining, {leg: rows[leg.key] for leg in legs})
 
     def window(
-        self, start: When | None, end: When | None, *, names: tuple[str, str] = ("start", "end")
+        self,
+        start: When | None,
+        end: When | None,
+        *,
+        names: tuple[str, str] = ("start", "end"),
+        lately_s: int | None = None,
     ) -> Interval:
         """Return the window asked for, by default from the first to the last common second.
 
-        Common is what all legs of one pair hold. ``names`` are those of the parameters.
+        Common is what all legs of one pair hold. ``names`` and ``lately_s`` are as in
+        `toolkit.store.chosen_window`.
         """
-        return chosen_window(self.store, start, end, self._everything, names=names)
+        asked = (start, end, self._everything)
+        return chosen_window(self.store, *asked, names=names, lately_s=lately_s)
 
     def _everything(self) -> Interval:
         common = [self._common(pair) for pair in self.pairs]

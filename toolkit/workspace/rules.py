@@ -17,7 +17,7 @@ from toolkit.errors import InputError
 from toolkit.fields import among, check_names, number, switch, texts
 from toolkit.market import Family, SnapshotKind, parse_length
 from toolkit.store.pages import KEPT_DAYS
-from toolkit.workspace.selection import WATCHLIST, read_keys
+from toolkit.workspace.listed import WATCHLIST, read_keys
 
 FILE_NAME = "rail.toml"
 """The watchlist's usual name, beside the store or in the working directory."""

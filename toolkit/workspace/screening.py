@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import partial
 from typing import Any, TypeVar
 
 import polars as pl
 
 from toolkit.errors import EmptyWindowError, InputError
-from toolkit.intervals import Interval
 from toolkit.market import (
     Family,
     Pair,
     SnapshotTrajectory,
     Trajectory,
     When,
-    asked_window,
-    format_ts,
 )
 from toolkit.series.held_prices import HeldPrices
-from toolkit.statistics.carry_marks import LegPrices
 from toolkit.statistics.conditions import Schema
 from toolkit.statistics.fee_table import NOTIONAL, FeeModel, Style, check_asked
-from toolkit.statistics.funding import rows_window, settled_window
-from toolkit.statistics.passes import in_one_pass
-from toolkit.statistics.polls import PollCount, by_polls, poll_count
+from toolkit.statistics.polls import PollCount, by_polls
 from toolkit.statistics.screening import (
     FUNDING_ORDER,
     RATE_ORDER,
@@ -39,10 +32,11 @@ from toolkit.statistics.screening import (
     spread_figures,
     with_q_values,
 )
-from toolkit.store import Store, pair_advice, service_clock, sync_advice
+from toolkit.store import Store, pair_advice, sync_advice
 from toolkit.tables import ROWS
-from toolkit.workspace.pairs import HeldPairs, Joining
-from toolkit.workspace.passes import Passes, known_steps
+from toolkit.workspace.pairs import Joining
+from toolkit.workspace.passes import Function, Passes
+from toolkit.workspace.selection import OfLegs, Selection
 
 
 class Screened(StrEnum):
@@ -64,9 +58,12 @@ class Screened(StrEnum):
         return _ORDERS.get(self, SPREAD_ORDER)
 
 
+_FIGURES: dict[Screened, Function] = {
+    Screened.FUNDING: funding_figures,
+    Screened.SNAPSHOT_FUNDING: rate_figures,
+}
 _ORDERS = {Screened.FUNDING: FUNDING_ORDER, Screened.SNAPSHOT_FUNDING: RATE_ORDER}
-_Series = Trajectory | SnapshotTrajectory
-_Meant = TypeVar("_Meant", Pair, _Series, Trajectory, _Series | Pair)
+_Meant = TypeVar("_Meant", Pair, OfLegs, Trajectory, OfLegs | Pair)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +121,8 @@ class Screening:
     def _columns(self, fees: FeeModel | None) -> Schema:
         values = dict.fromkeys((each.name for each in ROWS[self.family].values), pl.Float64)
         nothing = pl.DataFrame(schema={"trajectory": pl.String, "ts": pl.Int64, **values})
-        polls = PollCount(0, 0) if self.kind.kept else None
-        return with_q_values(self._measured(nothing, Interval(0, 1), fees, polls=polls)).schema
+        found = self._figures(nothing, 0, 1, **self._costs(fees))
+        return with_q_values(by_polls(found, PollCount(0, 0)) if self.kind.kept else found).schema
 
     def ranking(
         self,
@@ -179,93 +176,61 @@ class Screening:
         Raises `EmptyWindowError` where nothing is held, or nothing in the window, and `InputError`
         for a symbol or an exchange of no pair.
         """
-        store, as_of = passes.store, passes.as_of
-        if self.pairs is not None:
-            if passes.cluster is not None:
-                raise InputError("cluster", passes.cluster.name, "with stored spreads, not pairs")
-            meant = self.among(Joining().pairs(self.pairs))
-            joined = HeldPairs.of(store, meant, Joining())
-            window = unusual_window(joined.window(start, end, names=names), start, end)
-            measure = partial(self._measured, window=window, fees=self.fees, steps=joined.steps)
-            found = in_one_pass(joined.groups(window, as_of=as_of), measure)[0]
-            return self._found(store, found, window)
-        with store.reading():
-            held = store.catalogue().filter(pl.col("rows") > 0, kind=self.family)
-            chosen = self._chosen(store, held.iter_rows(named=True))
-            rows = list(chosen.values())
-            polls, steps = None, known_steps(held)
-            if self.kind.kept:
-                step_s = rows[0]["step_s"]
-                window, polls = polled_window(
-                    store, self.kind, step_s, start, end, names=names, as_of=as_of
-                )
-                last = unusual_window(window, start, end)
-                if last != window:
-                    window, polls = polled_window(
-                        store, self.kind, step_s, *last, names=names, as_of=as_of
-                    )
-            else:
-                window = held_window(store, Family(self.family), rows, start, end, names=names)
-                if self.kind is Screened.SPREAD:
-                    window = unusual_window(window, start, end)
-        keys = [each.key for each in chosen]
-        read, prices = window, None
-        if self.kind is Screened.FUNDING:
-            read = rows_window(window)
-            prices = None if self.funding_only else HeldPrices(store, as_of).at_ends(keys, window)
-        measure = partial(
-            self._measured,
-            window=window,
-            fees=self.fees,
-            polls=polls,
-            prices=prices,
-            steps=steps,
-        )
-        return self._found(store, passes.over(self.kind, read, measure, keys=keys)[0], window)
-
-    def _found(self, store: Store, found: pl.DataFrame, window: Interval) -> pl.DataFrame:
-        """Return the rows by trajectory, and raise where there is none."""
+        asked = self._selected(passes, start, end, names)
+        found = asked.measured(self._figures, **self._known(asked))[0]
         if found.is_empty():
-            raise EmptyWindowError(f"{store.path} holds no {self.family} in {window}")
-        return with_q_values(found.sort("trajectory"))
+            raise EmptyWindowError(f"{passes.store.path} holds no {self.family} in {asked.window}")
+        return with_q_values(found)
 
-    def _measured(
-        self,
-        rows: pl.DataFrame,
-        window: Interval,
-        fees: FeeModel | None,
-        *,
-        polls: PollCount | None = None,
-        prices: LegPrices | None = None,
-        steps: Mapping[str, int] | None = None,
-    ) -> pl.DataFrame:
-        """Measure rows, of polls those that are answers to some, with the steps known of them."""
-        costs: dict[str, Any] = {"fees": fees, "notional": self.notional, "style": self.style}
-        if self.kind is Screened.FUNDING:
-            costs |= {"prices": prices, "funding_only": self.funding_only}
-            return funding_figures(rows, *window, **costs)
-        if self.kind is Screened.SNAPSHOT_FUNDING:
-            found = rate_figures(rows, *window, step_s=steps)
-        else:
-            found = spread_figures(rows, *window, **costs, step_s=steps)
-        return found if polls is None else by_polls(found, polls)
+    def _selected(
+        self, passes: Passes, start: When | None, end: When | None, names: tuple[str, str]
+    ) -> Selection:
+        """Return the series that are meant, and the window."""
+        store = passes.store
+        asked: dict[str, Any] = {"start": start, "end": end, "names": names}
+        asked["lately_s"] = None if self.kind is Screened.FUNDING else UNUSUAL_S
+        if self.pairs is not None:
+            meant = self.among(Joining().pairs(self.pairs))
+            return Selection.of_pairs(passes, meant, Joining(), **asked)
+        with store.reading():
+            held = store.catalogue(as_of=passes.as_of).filter(pl.col("rows") > 0, kind=self.family)
+            chosen = {each: each for each in self._chosen(store, held["stream"])}
+            return Selection.over(passes, self.kind, chosen, held, **asked)
 
-    def _chosen(
-        self, store: Store, held: Iterable[dict[str, Any]]
-    ) -> Mapping[_Series, dict[str, Any]]:
-        """Return the series that are held and meant, each with its row of the catalogue."""
+    @property
+    def _figures(self) -> Function:
+        """The statistic of the kind."""
+        return _FIGURES.get(self.kind, spread_figures)
+
+    def _costs(self, fees: FeeModel | None) -> dict[str, Any]:
+        """Return what the statistic is given of costs."""
+        if not self.has_costs:
+            return {}
+        costs = {"fees": fees, "notional": self.notional, "style": self.style}
+        return costs | ({"funding_only": self.funding_only} if self.kind == "funding" else {})
+
+    def _known(self, asked: Selection) -> dict[str, Any]:
+        """Return what the statistic is given: of funding the prices at the window's ends."""
+        known = self._costs(self.fees)
+        if self.kind is Screened.FUNDING and not self.funding_only:
+            prices = HeldPrices(asked.passes.store, asked.passes.as_of)
+            known["prices"] = prices.at_ends(asked.keys, asked.window)
+        return known
+
+    def _chosen(self, store: Store, held: Iterable[str]) -> list[OfLegs]:
+        """Return the series that are held and meant."""
         parse = SnapshotTrajectory.parse if self.kind.kept else Trajectory.parse
-        pairs: dict[_Series, dict[str, Any]] = {parse(row["stream"]): row for row in held}
-        if not pairs:
+        series = [parse(key) for key in held]
+        if not series:
             loaded = self.kind.replace("-", "/") if self.kind.kept else "--watchlist"
             joins = pair_advice(store, "screen", "--pair") if self.kind is Screened.SPREAD else ""
             advice = joins or sync_advice(store, loaded, does="loads some")
             raise EmptyWindowError(f"{store.name} holds no {self.family} yet; {advice}")
-        chosen = self.among(pairs)
+        chosen = self.among(series)
         if not chosen:
             asked = ", ".join(f"{name} {given}" for name, given in self._asked if given is not None)
             raise EmptyWindowError(f"{store.name} holds no {self.family} of {asked}")
-        return {pair: pairs[pair] for pair in chosen}
+        return chosen
 
     @property
     def _asked(self) -> list[tuple[str, str | Iterable[str] | None]]:
@@ -298,20 +263,7 @@ class Screening:
         ]
 
 
-def unusual_window(found: Interval, start: When | None, end: When | None) -> Interval:
-    """Return the window in which the newest value is compared: the one asked for, else 7 days.
-
-    ``found`` is that of ``start`` and ``end``, without them all that is held.
-
-    >>> unusual_window(Interval(0, 864_000), None, None), unusual_window(Interval(0, 60), 0, 60)
-    (Interval(start=259200, end=864000), Interval(start=0, end=60))
-    """
-    if start is not None or end is not None:
-        return found
-    return Interval(max(found.start, found.end - UNUSUAL_S), found.end)
-
-
-def markets_of(series: _Series | Pair) -> str:
+def markets_of(series: OfLegs | Pair) -> str:
     """Return the markets of the legs of a series, in their order.
 
     >>> markets_of(Trajectory.parse("BTC_USD:X.spot:Y.futures"))
@@ -329,69 +281,3 @@ def _named(parameter: str, asked: str | Iterable[str] | None, known: set[str]) -
         if name not in known:
             raise InputError(parameter, name, sorted(known))
     return names
-
-
-def polled_window(
-    store: Store,
-    kind: str,
-    step_s: int | None,
-    start: When | None,
-    end: When | None,
-    *,
-    names: tuple[str, str],
-    as_of: int | None = None,
-) -> tuple[Interval, PollCount]:
-    """Return the window asked for of series kept from snapshots, by default of all polls.
-
-    The polls in it are counted beside it. ``step_s`` is their period.
-    """
-    polls = store.polls(kind.removeprefix("snapshot-"), as_of=as_of)
-    if polls.is_empty():
-        raise EmptyWindowError(f"{store.path} held no {kind} then")
-    everything = Interval(polls["ts"][0], polls["ts"][-1] + (step_s or 1))
-    asked = Interval.checked(
-        *asked_window(
-            start, end, now=lambda: service_clock(store), default=lambda: everything, names=names
-        )
-    )
-    inside = polls.filter(pl.col("ts").is_between(*asked, closed="left"))
-    return asked, poll_count(inside, *asked)
-
-
-def held_window(
-    store: Store,
-    family: Family,
-    rows: Sequence[dict[str, Any]],
-    start: When | None,
-    end: When | None,
-    *,
-    names: tuple[str, str],
-) -> Interval:
-    """Return the window asked for of some rows of the catalogue, by default all that is held.
-
-    One of settlements ends where the last sync did. ``names`` are those of the parameters.
-    """
-    all_held = [_all_of(family, row) for row in rows]
-    everything = Interval(min(held.start for held in all_held), max(held.end for held in all_held))
-    asked = Interval.checked(
-        *asked_window(
-            start, end, now=lambda: service_clock(store), default=lambda: everything, names=names
-        )
-    )
-    if family is not Family.FUNDING:
-        return asked
-    known_until = max(row["served_at"] for row in rows)
-    if known_until <= asked.start:
-        key = rows[0]["stream"]
-        raise EmptyWindowError(
-            f"{store.name} knows nothing of {family} after {format_ts(known_until)}; "
-            + sync_advice(store, key, does="asks for more")
-        )
-    return Interval(asked.start, min(asked.end, known_until))
-
-
-def _all_of(family: Family, row: dict[str, Any]) -> Interval:
-    """Return the window of all rows of a stream of the catalogue."""
-    if family is Family.FUNDING:
-        return settled_window(row["first_ts"], row["last_ts"], row["step_s"])
-    return Interval(row["first_ts"], row["last_ts"] + (row["step_s"] or 1))

@@ -1,186 +1,343 @@
-"""Which streams are meant: keys, patterns of keys, or the watchlist."""
+"""Which series of a store are measured: held which way round, over which window, read how wide.
+
+Commands, screens and `toolkit.workspace.Workspace.measure` ask here.
+"""
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import inspect
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Self
 
+import polars as pl
+
+from toolkit.cards import some
 from toolkit.errors import EmptyWindowError, InputError
-from toolkit.market import (
-    EventFamily,
-    EventLog,
-    Family,
-    Leg,
-    Market,
-    Pair,
-    SnapshotKind,
-    SnapshotLog,
-    Stream,
-    Symbol,
-    Trajectory,
+from toolkit.intervals import Interval
+from toolkit.market import Family, Pair, SnapshotTrajectory, Stream, Trajectory, When, format_ts
+from toolkit.series.held_prices import HeldPrices
+from toolkit.statistics.families import FAMILIES
+from toolkit.statistics.passes import Analysis, in_one_pass
+from toolkit.statistics.polls import PollCount, by_polls, poll_count
+from toolkit.statistics.spread import turned
+from toolkit.store import (
+    Store,
+    check_known,
+    chosen_window,
+    held_trajectory,
+    pair_advice,
+    sync_advice,
 )
-from toolkit.store import Store
-from toolkit.wire.listing import (
-    Listing,
-    funding_trajectories,
-    price_trajectories,
-    spread_trajectories,
-)
-from toolkit.workspace.snapshot_tables import (
-    funding_rates,
-    open_spreads,
-    widest_differentials,
-)
+from toolkit.workspace.pairs import HeldPairs, Joining
+from toolkit.workspace.passes import Function, Passes, applied, known_steps
+
+OfLegs = Trajectory | SnapshotTrajectory
+"""What has rows by trajectory: loaded, or kept from snapshots."""
+PAIR = "pair"
+"""The kind of pairs of two prices."""
 
 
-def watchlist(listing: Listing, *, symbols: int = 5) -> tuple[Stream, ...]:
-    """Return the streams of the symbols with the most legs, and those of the whole market.
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Series of one kind and a window, and what computes over their rows.
 
-    Of symbols with equally many legs the first by name are taken. Of each symbol: every leg's
-    price, the spread of every leg over the first spot leg (the first of all where none is spot),
-    the funding of every futures leg over the first. Of the market: the three event logs and the
-    snapshots. Raises `EmptyWindowError` where nothing is listed.
-
-    >>> legs = tuple(map(Leg.parse, ("AURORA.futures", "BOREAS.futures", "BOREAS.spot")))
-    >>> found = watchlist(Listing({Symbol("BTC", "USDT"): legs}, False))
-    >>> [stream.key for stream in found if stream.kind in ("spread", "funding")]
-    ['BTC_USDT:BOREAS.spot:AURORA.futures', 'BTC_USDT:BOREAS.spot:BOREAS.futures',
-     'funding/BTC_USDT:AURORA.futures:BOREAS.futures']
+    ``held`` has for each the one that the store holds: the two differ where it holds the pair the
+    other way round. ``polls`` are those of series kept from snapshots, None for others. ``steps``
+    (s) are those known, by key. ``pairs`` are those whose prices are held, which have nothing in
+    ``held``.
     """
-    if symbols < 1:
-        raise InputError("symbols", symbols, "1 or more")
-    most = sorted(
-        filter(listing.legs.get, listing.legs),
-        key=lambda symbol: (-len(listing.legs[symbol]), str(symbol)),
-    )
-    if not most:
-        raise EmptyWindowError("the service lists no leg of a symbol, so there is nothing to watch")
-    return (
-        *(t for s in most[:symbols] for t in _trajectories(s, listing.legs[s])),
-        *map(EventLog, EventFamily),
-        *map(SnapshotLog, SnapshotKind),
-    )
 
+    passes: Passes
+    kind: str
+    held: Mapping[OfLegs, OfLegs]
+    window: Interval
+    polls: PollCount | None = None
+    steps: Mapping[str, int] = field(default_factory=dict)
+    pairs: HeldPairs | None = None
 
-def _trajectories(symbol: Symbol, listed: tuple[Leg, ...]) -> Iterator[Trajectory]:
-    legs = sorted(listed)
-    yield from (Trajectory(Family.PRICE, symbol, (leg,)) for leg in legs)
-    first = next((leg for leg in legs if leg.market is Market.SPOT), legs[0])
-    others = (leg for leg in legs if leg != first)
-    yield from (Trajectory(Family.SPREAD, symbol, (first, leg)) for leg in others)
-    futures = [leg for leg in legs if leg.market is Market.FUTURES]
-    yield from (Trajectory(Family.FUNDING, symbol, (futures[0], leg)) for leg in futures[1:])
+    @classmethod
+    def of(
+        cls,
+        passes: Passes,
+        family: Family,
+        keys: Sequence[str] | None = None,
+        start: When | None = None,
+        end: When | None = None,
+        *,
+        joining: Joining | None = None,
+        names: tuple[str, str] = ("start", "end"),
+    ) -> Self:
+        """Find the series that were named, or all of a family, and the window, or all held.
 
+        A key with a ``*`` stands for all held ones that match. One that begins with ``snapshot-``
+        and the family is of a series kept from snapshots, one that begins with ``pair/`` names two
+        prices, which are joined as ``joining`` has it. ``names`` are those of the window's
+        parameters. Raises `InputError` for keys of two kinds, `UnknownTrajectoryError` for a key
+        that is not held, and `EmptyWindowError` where nothing is.
+        """
+        named, store = keys or ["*"], passes.store
+        kind = _kind_of(named, family)
+        if kind == PAIR:
+            for key in named:
+                if "*" in key:
+                    allowed = "a pair's prices by their keys, without a *"
+                    raise InputError("trajectories", key, allowed)
+            asked = (named, joining or Joining())
+            return cls.of_pairs(passes, *asked, start=start, end=end, names=names)
+        wanted = {key: None if "*" in key else _parsed(key, family) for key in named}
+        with store.reading():
+            catalogue = store.catalogue(as_of=passes.as_of).filter(pl.col("rows") > 0)
+            known = catalogue.filter(kind=kind)["stream"].to_list()
+            if not known and not any(wanted.values()):
+                raise _none_held(store, family, kind, catalogue["kind"])
+            held: dict[OfLegs, OfLegs] = {}
+            for key, series in wanted.items():
+                if series is None:
+                    held |= {found: found for found in _matching(key, kind, known)}
+                elif isinstance(series, SnapshotTrajectory):
+                    check_known(store, series)
+                    held[series] = series
+                else:
+                    held[series] = held_trajectory(store, series)
+            return cls.over(passes, kind, held, catalogue, start=start, end=end, names=names)
 
-def front_page(store: Store) -> tuple[Trajectory, ...]:
-    """Return the trajectories that Overview lists over a store, by its newest snapshots.
+    @classmethod
+    def over(
+        cls,
+        passes: Passes,
+        kind: str,
+        held: Mapping[OfLegs, OfLegs],
+        catalogue: pl.DataFrame,
+        *,
+        start: When | None = None,
+        end: When | None = None,
+        names: tuple[str, str] = ("start", "end"),
+        lately_s: int | None = None,
+    ) -> Self:
+        """Return the selection of some series and a window, by default of all rows or polls.
 
-    These are the open spreads, the widest first, and of each symbol the two legs whose funding
-    rates are furthest apart. Items that are not understood are left out. Raises `EmptyWindowError`
-    where the store holds no snapshot of spreads or none of funding.
-    """
-    spreads, rates = (_newest(store, kind) for kind in (SnapshotKind.SPREAD, SnapshotKind.FUNDING))
-    opened = open_spreads(spreads).drop_nulls("opened_at")["trajectory"]
-    apart = widest_differentials(funding_rates(rates))["trajectory"]
-    return tuple(Trajectory.parse(key) for key in (*opened, *apart))
+        ``catalogue`` is that of the store, ``lately_s`` how much of all that is at most (s).
+        Raises `EmptyWindowError` for a series without rows.
+        """
+        store, keys = passes.store, [found.key for found in held.values()]
+        known = {row["stream"]: row for row in catalogue.iter_rows(named=True)}
+        for key in keys:
+            if key not in known:
+                advice = sync_advice(store, key, does="asks again")
+                raise EmptyWindowError(f"{store.name} holds no rows of {key}; {advice}")
+        rows, by_key = [known[key] for key in keys], known_steps(catalogue)
+        steps = {each.key: by_key[of.key] for each, of in held.items() if of.key in by_key}
+        polls = None
+        if kind.startswith("snapshot-"):
+            polled = store.polls(kind.removeprefix("snapshot-"), as_of=passes.as_of)
+            if polled.is_empty():
+                raise EmptyWindowError(f"{store.path} held no {kind} then")
+            last = polled["ts"][-1] + (rows[0]["step_s"] or 1)
+            everything = Interval(polled["ts"][0], last)
+            window = chosen_window(
+                store, start, end, lambda: everything, names=names, lately_s=lately_s
+            )
+            inside = polled.filter(pl.col("ts").is_between(*window, closed="left"))
+            polls = poll_count(inside, *window)
+        else:
+            window = held_window(store, kind, rows, start, end, names=names, lately_s=lately_s)
+        return cls(passes, kind, held, window, polls, steps)
 
+    @classmethod
+    def of_pairs(
+        cls,
+        passes: Passes,
+        pairs: Iterable[Pair | str],
+        joining: Joining,
+        *,
+        start: When | None = None,
+        end: When | None = None,
+        names: tuple[str, str] = ("start", "end"),
+        lately_s: int | None = None,
+    ) -> Self:
+        """Return the selection of pairs, by default of the time that their legs share."""
+        if passes.cluster is not None:
+            raise InputError("cluster", passes.cluster.name, "with stored spreads, not pairs")
+        held = HeldPairs.of(passes.store, pairs, joining)
+        window = held.window(start, end, names=names, lately_s=lately_s)
+        return cls(passes, PAIR, {}, window, steps=held.steps, pairs=held)
 
-def _newest(store: Store, kind: SnapshotKind) -> str:
-    documents = store.snapshots(kind, newest=True)["document"].to_list()
-    if not documents:
-        raise EmptyWindowError(f"{store.path} holds no snapshot/{kind}")
-    return str(documents[0])
+    @property
+    def keys(self) -> list[str]:
+        """The keys that were asked for."""
+        asked = self.held if self.pairs is None else self.pairs.pairs
+        return [each.key for each in asked]
 
+    @property
+    def turned(self) -> list[str]:
+        """Which of them are held the other way round, in words."""
+        return [
+            f"{wanted.key} is held as {found.key}: legs and signs are turned"
+            for wanted, found in self.held.items()
+            if wanted != found
+        ]
 
-WATCHLIST = "watchlist"
-"""What stands for the streams of `toolkit.workspace.selection.watchlist`."""
-_NEAREST = f"nearest: {WATCHLIST}"
+    def measured(self, *statistics: Function, **parameters: Any) -> list[pl.DataFrame]:
+        """Apply statistics to the rows of all, a frame for each, sorted by trajectory.
 
+        One that takes ``step_s`` of bars or ``prices`` of funding is given those known. Of series
+        kept from snapshots the coverage is by polls.
+        """
+        analyses = [self.analysis(statistic, **parameters) for statistic in statistics]
+        return [self.by_polls(found) for found in self.in_one_pass(*analyses)]
 
-def chosen_streams(
-    asked: Stream | str | Iterable[Stream | str], listing: Callable[[], Listing]
-) -> list[Stream]:
-    """Return the streams that are meant, each once, in the order asked for.
+    def analysis(self, statistic: Function, **parameters: Any) -> Analysis:
+        """Return a statistic over the window, as `in_one_pass` takes it, with what is known."""
+        lacks = {
+            name for name in inspect.signature(statistic).parameters if parameters.get(name) is None
+        }
+        if self.kind != Family.FUNDING and "step_s" in lacks:
+            parameters["step_s"] = self.steps
+        without = parameters.get("funding_only")
+        if self.kind == Family.FUNDING and "prices" in lacks and not without:
+            held = HeldPrices(self.passes.store, self.passes.as_of)
+            parameters["prices"] = held.over(self.keys, self.window)
+        return applied(statistic, self.window, **parameters)
 
-    A text with ``*`` stands for the keys it matches: of every price, of every pair of legs (the
-    alphabetically first bought, or the other way round where only that matches), of the event logs
-    and the snapshots. ``watchlist`` stands for the watchlist, the key of a pair for the prices that
-    it is computed from. ``listing`` is called once, and only where all keys have been read and one
-    of them needs it: a pattern of logs or snapshots does not. Raises `InputError` for what is no
-    key, for nothing at all, and for a pattern that matches nothing.
+    def in_one_pass(self, *analyses: Analysis) -> list[pl.DataFrame]:
+        """Apply statistics to the rows for the window, as `toolkit.statistics.passes`."""
+        read = FAMILIES[self.kind].read(self.window)
+        if self.passes.cluster is None:
+            return in_one_pass(self.groups(read), *analyses)
+        turns = self._turns
+        ready = [partial(_of_ready, self.kind, turns, each) for each in analyses]
+        keys = {found.key for found in self.held.values()}
+        return self.passes.over(self.kind, read, *ready, keys=keys)
 
-    >>> from toolkit.market import Leg, Symbol
-    >>> legs = (Leg.parse("X.futures"), Leg.parse("Y.futures"))
-    >>> listed = lambda: Listing({Symbol("BTC", "USD"): legs}, False)
-    >>> [stream.key for stream in chosen_streams("BTC_USD:Y*", listed)]
-    ['BTC_USD:Y.futures', 'BTC_USD:Y.futures:X.futures']
-    """
-    read = read_keys(asked)
-    if not read:
-        raise InputError("streams", read, "one key or more, a pattern such as BTC_USDT:*")
-    listed = listing() if any(map(_of_listed, read)) else Listing({}, False)
-    found: dict[Stream, None] = {}
-    for each in read:
-        found |= dict.fromkeys(_meant(each, listed))
-    return list(found)
+    def groups(self, read: Interval) -> Iterator[pl.DataFrame]:
+        """Yield the rows of all of them with ``start <= ts < end``. See `Store.groups`."""
+        store, as_of = self.passes.store, self.passes.as_of
+        if self.pairs is not None:
+            yield from self.pairs.groups(read, as_of=as_of)
+            return
+        for rows in store.groups(set(self.held.values()), read, as_of=as_of):
+            yield _ready(self.kind, self._turns, rows)
 
+    @property
+    def _turns(self) -> dict[str, list[str]]:
+        """By the key of what is held those asked for, where any is held the other way round."""
+        turns: dict[str, list[str]] = {}
+        if any(wanted != found for wanted, found in self.held.items()):
+            for wanted, found in self.held.items():
+                turns.setdefault(found.key, []).append(wanted.key)
+        return turns
 
-def read_keys(asked: Stream | str | Iterable[Stream | str]) -> list[Stream | str]:
-    """Read the keys, that of a pair as those of its prices. Asks no service.
+    def by_polls(self, found: pl.DataFrame) -> pl.DataFrame:
+        """Return results by trajectory, with their coverage by polls where they are of any."""
+        if "trajectory" in found.columns:
+            found = found.sort("trajectory", maintain_order=True)
+        covered = {"coverage", "method"} <= set(found.columns)
+        return by_polls(found, self.polls) if covered and self.polls is not None else found
 
-    Patterns and the name of the watchlist are left as they are.
+    def silent(self, found: Iterable[str]) -> list[str]:
+        """Return the keys that are not among those found."""
+        return sorted(set(self.keys) - set(found))
 
-    >>> read_keys(["BTC_USD:X.spot", "events/*"])[1]
-    'events/*'
-    >>> [str(leg) for leg in read_keys("pair/BTC_USD:X.spot/BTC_USD:Y.spot")]
-    ['BTC_USD:X.spot', 'BTC_USD:Y.spot']
-    """
-    several = [asked] if isinstance(asked, Stream | str) else asked
-    if not isinstance(several, Iterable):
-        raise InputError("streams", asked, "one key or more, a pattern such as BTC_USDT:*")
-    several = list(several)
-    for each in several:
-        if isinstance(each, str) and each != WATCHLIST == each.strip().lower():
-            raise InputError("streams", each, "a key, a pattern or watchlist", advice=_NEAREST)
-    return [read for each in several for read in _read(each)]
-
-
-def _read(asked: Stream | str) -> Sequence[Stream | str]:
-    if isinstance(asked, Stream | str) and str(asked).startswith("pair/"):
-        return Pair.parse(asked).prices
-    return [asked if _of_many(asked) else Stream.parse(asked)]
-
-
-def _of_many(asked: Stream | str) -> bool:
-    return isinstance(asked, str) and (asked == WATCHLIST or "*" in asked)
-
-
-def _of_listed(asked: Stream | str) -> bool:
-    return isinstance(asked, str) and not asked.startswith(("events/", "snapshot/"))
-
-
-def _meant(asked: Stream | str, listed: Listing) -> Iterable[Stream]:
-    if isinstance(asked, Stream):
-        return [asked]
-    if asked == WATCHLIST:
-        return watchlist(listed)
-    found = list(_matching(asked, listed))
-    if not found:
-        symbols = [str(symbol) for symbol in listed.legs]
-        near = difflib.get_close_matches(asked.split(":")[0].split("/")[-1], symbols, n=3)
-        raise InputError(
-            "streams",
-            asked,
-            "a pattern that matches something listed",
-            advice=f"nearest symbols: {', '.join(near)}" if near else "",
+    def nothing_in(self, stretch: str) -> EmptyWindowError:
+        """Return the error that the store has no row of them in a stretch of time."""
+        store, held = self.passes.store, {each.key for each in self.held.values()}
+        known = store.catalogue().filter(pl.col("stream").is_in(held)).drop_nulls("first_ts")
+        times = [*known["first_ts"].to_list(), *known["last_ts"].to_list()]
+        other = f"; held: {format_ts(min(times))} to {format_ts(max(times))}" if times else ""
+        return EmptyWindowError(
+            f"{store.name} holds nothing in {stretch} of {some(self.keys)}{other}"
         )
-    return found
 
 
-def _matching(pattern: str, listed: Listing) -> Iterator[Stream]:
-    paired = [*spread_trajectories(listed), *funding_trajectories(listed)]
-    for trajectory in [*price_trajectories(listed), *paired]:
-        either = (trajectory, trajectory.swapped)
-        yield from [each for each in either if each.matches([pattern])][:1]
-    logs = (*map(EventLog, EventFamily), *map(SnapshotLog, SnapshotKind))
-    yield from (log for log in logs if log.matches([pattern]))
+def held_window(
+    store: Store,
+    kind: str,
+    rows: Sequence[Mapping[str, Any]],
+    start: When | None,
+    end: When | None,
+    *,
+    names: tuple[str, str] = ("start", "end"),
+    lately_s: int | None = None,
+) -> Interval:
+    """Return the window asked for of some rows of the catalogue, by default all that is held.
+
+    One of settlements ends where the last sync did. ``names`` and ``lately_s`` are as in
+    `toolkit.store.chosen_window`.
+    """
+    extent = FAMILIES[kind].everything
+    all_held = [extent(row["first_ts"], row["last_ts"], row["step_s"]) for row in rows]
+    everything = Interval(min(held.start for held in all_held), max(held.end for held in all_held))
+    asked = chosen_window(store, start, end, lambda: everything, names=names, lately_s=lately_s)
+    if kind != Family.FUNDING:
+        return asked
+    known_until = max(row["served_at"] for row in rows)
+    if known_until <= asked.start:
+        advice = sync_advice(store, rows[0]["stream"], does="asks for more")
+        knows = f"{store.name} knows nothing of {kind} after {format_ts(known_until)}"
+        raise EmptyWindowError(f"{knows}; {advice}")
+    return Interval(asked.start, min(asked.end, known_until))
+
+
+def _ready(kind: str, turns: Mapping[str, Sequence[str]], rows: pl.DataFrame) -> pl.DataFrame:
+    """Return rows as they are held as those asked for, with what statistics of the kind take."""
+    if turns:
+        as_held = [key for key, asked in turns.items() if key in asked]
+        parts = [rows.filter(pl.col("trajectory").is_in(as_held))]
+        for key, asked in turns.items():
+            mine = rows.filter(trajectory=key)
+            parts += [turned(mine, other) for other in asked if other != key]
+        rows = pl.concat(parts)
+    ready: pl.DataFrame = FAMILIES[kind].ready(rows)
+    return ready
+
+
+def _of_ready(
+    kind: str, turns: Mapping[str, Sequence[str]], analysis: Analysis, rows: pl.DataFrame
+) -> pl.DataFrame:
+    return analysis(_ready(kind, turns, rows))
+
+
+def _kind_of(named: Iterable[str], family: Family) -> str:
+    """Return of which kind keys and patterns are, which is one."""
+    kept = f"snapshot-{family}"
+    others = [kept, PAIR] if family is Family.SPREAD else [kept]
+    kinds = {
+        next((each for each in others if key.startswith(f"{each}/")), family.value) for key in named
+    }
+    if len(kinds) > 1:
+        one = ", or ".join(f"all of {each}" for each in (family, *(f"{o}/" for o in others)))
+        raise InputError("trajectories", ", ".join(named), f"keys of one kind: {one}")
+    return kinds.pop()
+
+
+def _matching(pattern: str, kind: str, keys: Iterable[str]) -> list[OfLegs]:
+    """Return the series that a pattern stands for. That of funding may lack its prefix."""
+    either = (pattern, f"{kind}/{pattern}")
+    found = [stream for stream in map(Stream.parse, keys) if stream.matches(either)]
+    if not found:
+        raise InputError("trajectories", pattern, f"a pattern that matches a key held of {kind}")
+    return [each for each in found if isinstance(each, OfLegs)]
+
+
+def _parsed(key: str, family: Family) -> OfLegs:
+    if key.startswith(f"snapshot-{family}/"):
+        return SnapshotTrajectory.parse(key)
+    one_of_own = key.startswith("funding/") and key.count(":") == 1
+    if family is not Family.PRICE and key.count(":") != 2 and not one_of_own:
+        every = f"'{key}:*' is every one of it" if key and ":" not in key else ""
+        raise InputError("trajectory", key, "two legs: SYMBOL:BUY.market:SELL.market", advice=every)
+    return Trajectory.parse(key, family)
+
+
+def _none_held(store: Store, family: Family, kind: str, kinds: pl.Series) -> EmptyWindowError:
+    """Return the error where nothing is held of a kind, with what is held or loads some."""
+    kept = f"snapshot-{family}"
+    if kind != kept and kept in kinds:
+        shown = store.command("stats", family.value, f"{kept}/*")
+        return EmptyWindowError(f"{store.name} holds no {kind}; `{shown}` shows those of snapshots")
+    loaded_by = "--watchlist" if kind != kept else f"snapshot/{family}"
+    joins = pair_advice(store, "stats", kind) if kind == Family.SPREAD else ""
+    advice = joins or sync_advice(store, loaded_by, does="loads some")
+    return EmptyWindowError(f"{store.name} holds no {kind} yet; {advice}")

@@ -10,7 +10,6 @@ import toolkit as tk
 from toolkit.assistant import questions
 from toolkit.cli.fees import Costs
 from toolkit.cli.funding_sheets import Entered, carry_sheet
-from toolkit.cli.held import asked_for
 from toolkit.cli.received import funding_sheet
 from toolkit.columns import column
 from toolkit.dashboard.fee_choice import Net
@@ -22,6 +21,8 @@ from toolkit.reports.answering import answered
 from toolkit.reports.recipe import Part
 from toolkit.statistics.fees import FeeModel
 from toolkit.store import Store
+from toolkit.workspace.passes import Passes
+from toolkit.workspace.selection import Selection
 
 from .funded import EIGHT, PAIR, START, fill
 
@@ -50,7 +51,7 @@ def test_the_price_leg_is_in_it(week):
 
 def test_the_command_and_the_screen_give_the_same(path, week):
     store, costs = Store(path), Costs(FEES, 1e4, "taker")
-    asked = asked_for(store, Family.FUNDING, [PAIR.legs_key], *map(str, WINDOW))
+    asked = Selection.of(Passes.of(store), Family.FUNDING, [PAIR.legs_key], *WINDOW)
     sheet = funding_sheet(store, asked, 0.9, costs).rows.row(0, named=True)
     with tk.open(path, fees=FEES) as rail:
         screened = rail.screen(*WINDOW, family="funding", symbols=["BTC_USDT"])
@@ -74,7 +75,7 @@ def test_the_page_the_report_and_the_assistant_give_the_same(path, week):
 @pytest.mark.parametrize("only", [False, True])
 def test_what_holding_it_kept_is_the_same_by_command_report_and_assistant(path, only):
     store, costs = Store(path), Costs(FEES, 1e4, "taker")
-    asked = asked_for(store, Family.FUNDING, [PAIR.legs_key], *map(str, WINDOW))
+    asked = Selection.of(Passes.of(store), Family.FUNDING, [PAIR.legs_key], *WINDOW)
     entered = Entered(["1d"], "1h", compound=False, funding_only=only)
     sheet = carry_sheet(store, asked, entered, costs, legs=False)
     with tk.open(path, fees=FEES) as rail:

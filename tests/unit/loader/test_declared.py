@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from tests import miniature
-from toolkit.cli.held import asked_for
 from toolkit.cli.received import funding_sheet
 from toolkit.cli.table_options import Format, TableOptions
 from toolkit.cli.tables import show
@@ -25,6 +24,8 @@ from toolkit.statistics import spread
 from toolkit.statistics.differentials import service_differential, without_rates
 from toolkit.statistics.funding import MIN_COVERAGE
 from toolkit.store import Store
+from toolkit.workspace.passes import Passes
+from toolkit.workspace.selection import Selection
 
 END = miniature.END
 HOUR = Interval(END - 3_600, END)
@@ -129,7 +130,7 @@ def test_where_only_the_services_differential_is_sent_its_mean_is_a_figure(
     mean = row["differential_pct_8h_time_weighted_mean"]
     assert row["differential_apr_pct"] == pytest.approx(1095 * mean)
     assert rows["differential_pct_8h"].min() <= mean <= rows["differential_pct_8h"].max()
-    asked = asked_for(store, Family.FUNDING, [FUNDING.key], *map(str, window))
+    asked = Selection.of(Passes.of(store), Family.FUNDING, [FUNDING.key], *window)
     show(TableOptions(Format.TABLE), funding_sheet(store, asked, MIN_COVERAGE))
     assert re.search(r"computed from +service", capsys.readouterr().out)
 

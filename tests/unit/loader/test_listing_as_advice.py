@@ -16,7 +16,7 @@ from toolkit.market import Stream, Trajectory
 from toolkit.service import Clock, Config, running
 from toolkit.store import Store
 from toolkit.wire.user_profile import UserProfile
-from toolkit.workspace.selection import chosen_streams
+from toolkit.workspace.listed import chosen_streams
 
 WINDOW = Interval(miniature.END - 3_600, miniature.END)
 PRICE = Stream.parse("BTC_USDT:AURORA.spot")

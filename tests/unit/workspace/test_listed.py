@@ -7,7 +7,7 @@ import pytest
 from toolkit.errors import InputError
 from toolkit.market import Leg, Pair, Stream, Symbol
 from toolkit.wire.listing import Listing
-from toolkit.workspace.selection import chosen_streams
+from toolkit.workspace.listed import chosen_streams
 
 LEGS = tuple(map(Leg.parse, ("X.spot", "X.futures", "Y.futures")))
 LISTING = Listing({Symbol("BTC", "USD"): LEGS, Symbol("ETH", "USD"): LEGS[:1]}, False)

@@ -1,0 +1,186 @@
+"""Which streams are meant: keys, patterns of keys, or the watchlist."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from toolkit.errors import EmptyWindowError, InputError
+from toolkit.market import (
+    EventFamily,
+    EventLog,
+    Family,
+    Leg,
+    Market,
+    Pair,
+    SnapshotKind,
+    SnapshotLog,
+    Stream,
+    Symbol,
+    Trajectory,
+)
+from toolkit.store import Store
+from toolkit.wire.listing import (
+    Listing,
+    funding_trajectories,
+    price_trajectories,
+    spread_trajectories,
+)
+from toolkit.workspace.snapshot_tables import (
+    funding_rates,
+    open_spreads,
+    widest_differentials,
+)
+
+
+def watchlist(listing: Listing, *, symbols: int = 5) -> tuple[Stream, ...]:
+    """Return the streams of the symbols with the most legs, and those of the whole market.
+
+    Of symbols with equally many legs the first by name are taken. Of each symbol: every leg's
+    price, the spread of every leg over the first spot leg (the first of all where none is spot),
+    the funding of every futures leg over the first. Of the market: the three event logs and the
+    snapshots. Raises `EmptyWindowError` where nothing is listed.
+
+    >>> legs = tuple(map(Leg.parse, ("AURORA.futures", "BOREAS.futures", "BOREAS.spot")))
+    >>> found = watchlist(Listing({Symbol("BTC", "USDT"): legs}, False))
+    >>> [stream.key for stream in found if stream.kind in ("spread", "funding")]
+    ['BTC_USDT:BOREAS.spot:AURORA.futures', 'BTC_USDT:BOREAS.spot:BOREAS.futures',
+     'funding/BTC_USDT:AURORA.futures:BOREAS.futures']
+    """
+    if symbols < 1:
+        raise InputError("symbols", symbols, "1 or more")
+    most = sorted(
+        filter(listing.legs.get, listing.legs),
+        key=lambda symbol: (-len(listing.legs[symbol]), str(symbol)),
+    )
+    if not most:
+        raise EmptyWindowError("the service lists no leg of a symbol, so there is nothing to watch")
+    return (
+        *(t for s in most[:symbols] for t in _trajectories(s, listing.legs[s])),
+        *map(EventLog, EventFamily),
+        *map(SnapshotLog, SnapshotKind),
+    )
+
+
+def _trajectories(symbol: Symbol, listed: tuple[Leg, ...]) -> Iterator[Trajectory]:
+    legs = sorted(listed)
+    yield from (Trajectory(Family.PRICE, symbol, (leg,)) for leg in legs)
+    first = next((leg for leg in legs if leg.market is Market.SPOT), legs[0])
+    others = (leg for leg in legs if leg != first)
+    yield from (Trajectory(Family.SPREAD, symbol, (first, leg)) for leg in others)
+    futures = [leg for leg in legs if leg.market is Market.FUTURES]
+    yield from (Trajectory(Family.FUNDING, symbol, (futures[0], leg)) for leg in futures[1:])
+
+
+def front_page(store: Store) -> tuple[Trajectory, ...]:
+    """Return the trajectories that Overview lists over a store, by its newest snapshots.
+
+    These are the open spreads, the widest first, and of each symbol the two legs whose funding
+    rates are furthest apart. Items that are not understood are left out. Raises `EmptyWindowError`
+    where the store holds no snapshot of spreads or none of funding.
+    """
+    spreads, rates = (_newest(store, kind) for kind in (SnapshotKind.SPREAD, SnapshotKind.FUNDING))
+    opened = open_spreads(spreads).drop_nulls("opened_at")["trajectory"]
+    apart = widest_differentials(funding_rates(rates))["trajectory"]
+    return tuple(Trajectory.parse(key) for key in (*opened, *apart))
+
+
+def _newest(store: Store, kind: SnapshotKind) -> str:
+    documents = store.snapshots(kind, newest=True)["document"].to_list()
+    if not documents:
+        raise EmptyWindowError(f"{store.path} holds no snapshot/{kind}")
+    return str(documents[0])
+
+
+WATCHLIST = "watchlist"
+"""What stands for the streams of `toolkit.workspace.listed.watchlist`."""
+_NEAREST = f"nearest: {WATCHLIST}"
+
+
+def chosen_streams(
+    asked: Stream | str | Iterable[Stream | str], listing: Callable[[], Listing]
+) -> list[Stream]:
+    """Return the streams that are meant, each once, in the order asked for.
+
+    A text with ``*`` stands for the keys it matches: of every price, of every pair of legs (the
+    alphabetically first bought, or the other way round where only that matches), of the event logs
+    and the snapshots. ``watchlist`` stands for the watchlist, the key of a pair for the prices that
+    it is computed from. ``listing`` is called once, and only where all keys have been read and one
+    of them needs it: a pattern of logs or snapshots does not. Raises `InputError` for what is no
+    key, for nothing at all, and for a pattern that matches nothing.
+
+    >>> from toolkit.market import Leg, Symbol
+    >>> legs = (Leg.parse("X.futures"), Leg.parse("Y.futures"))
+    >>> listed = lambda: Listing({Symbol("BTC", "USD"): legs}, False)
+    >>> [stream.key for stream in chosen_streams("BTC_USD:Y*", listed)]
+    ['BTC_USD:Y.futures', 'BTC_USD:Y.futures:X.futures']
+    """
+    read = read_keys(asked)
+    if not read:
+        raise InputError("streams", read, "one key or more, a pattern such as BTC_USDT:*")
+    listed = listing() if any(map(_of_listed, read)) else Listing({}, False)
+    found: dict[Stream, None] = {}
+    for each in read:
+        found |= dict.fromkeys(_meant(each, listed))
+    return list(found)
+
+
+def read_keys(asked: Stream | str | Iterable[Stream | str]) -> list[Stream | str]:
+    """Read the keys, that of a pair as those of its prices. Asks no service.
+
+    Patterns and the name of the watchlist are left as they are.
+
+    >>> read_keys(["BTC_USD:X.spot", "events/*"])[1]
+    'events/*'
+    >>> [str(leg) for leg in read_keys("pair/BTC_USD:X.spot/BTC_USD:Y.spot")]
+    ['BTC_USD:X.spot', 'BTC_USD:Y.spot']
+    """
+    several = [asked] if isinstance(asked, Stream | str) else asked
+    if not isinstance(several, Iterable):
+        raise InputError("streams", asked, "one key or more, a pattern such as BTC_USDT:*")
+    several = list(several)
+    for each in several:
+        if isinstance(each, str) and each != WATCHLIST == each.strip().lower():
+            raise InputError("streams", each, "a key, a pattern or watchlist", advice=_NEAREST)
+    return [read for each in several for read in _read(each)]
+
+
+def _read(asked: Stream | str) -> Sequence[Stream | str]:
+    if isinstance(asked, Stream | str) and str(asked).startswith("pair/"):
+        return Pair.parse(asked).prices
+    return [asked if _of_many(asked) else Stream.parse(asked)]
+
+
+def _of_many(asked: Stream | str) -> bool:
+    return isinstance(asked, str) and (asked == WATCHLIST or "*" in asked)
+
+
+def _of_listed(asked: Stream | str) -> bool:
+    return isinstance(asked, str) and not asked.startswith(("events/", "snapshot/"))
+
+
+def _meant(asked: Stream | str, listed: Listing) -> Iterable[Stream]:
+    if isinstance(asked, Stream):
+        return [asked]
+    if asked == WATCHLIST:
+        return watchlist(listed)
+    found = list(_matching(asked, listed))
+    if not found:
+        symbols = [str(symbol) for symbol in listed.legs]
+        near = difflib.get_close_matches(asked.split(":")[0].split("/")[-1], symbols, n=3)
+        raise InputError(
+            "streams",
+            asked,
+            "a pattern that matches something listed",
+            advice=f"nearest symbols: {', '.join(near)}" if near else "",
+        )
+    return found
+
+
+def _matching(pattern: str, listed: Listing) -> Iterator[Stream]:
+    paired = [*spread_trajectories(listed), *funding_trajectories(listed)]
+    for trajectory in [*price_trajectories(listed), *paired]:
+        either = (trajectory, trajectory.swapped)
+        yield from [each for each in either if each.matches([pattern])][:1]
+    logs = (*map(EventLog, EventFamily), *map(SnapshotLog, SnapshotKind))
+    yield from (log for log in logs if log.matches([pattern]))
