@@ -15,7 +15,7 @@ from toolkit.cli.table_options import TableOptions
 from toolkit.cli.tables import show
 from toolkit.columns import schema_of
 from toolkit.errors import EmptyWindowError
-from toolkit.market import EventFamily, Family, Trajectory, format_ts, parse_length
+from toolkit.market import EventFamily, Family, Trajectory, format_ts, parse_length, swapped
 from toolkit.series import EventSeries
 from toolkit.show.sheet import Cells, Name, Sheet
 from toolkit.statistics import events as event_statistics
@@ -23,7 +23,7 @@ from toolkit.statistics.conditions import Schema
 from toolkit.statistics.event_audit import MOVE_S
 from toolkit.statistics.event_detections import trajectory_of
 from toolkit.statistics.passes import in_one_pass
-from toolkit.store import Store, swapped, sync_advice
+from toolkit.store import Store, sync_advice
 from toolkit.workspace.passes import Passes
 from toolkit.workspace.selection import OfLegs, Selection
 

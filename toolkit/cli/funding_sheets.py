@@ -9,20 +9,17 @@ from typing import NamedTuple
 import polars as pl
 
 from toolkit.cli.fees import Costs
-from toolkit.cli.held import name_silent
-from toolkit.cli.received import priced_notes, settled_within
+from toolkit.cli.held import with_rows
+from toolkit.cli.received import priced_notes
 from toolkit.columns import columns_of, schema_of
-from toolkit.errors import EmptyWindowError, InputError
+from toolkit.errors import InputError
 from toolkit.intervals import Interval
-from toolkit.market import format_ts
-from toolkit.series.held_prices import HeldPrices
 from toolkit.show.sheet import Sheet
 from toolkit.statistics import funding
 from toolkit.statistics import funding as funding_statistics
 from toolkit.statistics.carry_marks import FUNDING_ONLY, LegPrices
 from toolkit.statistics.conditions import Schema
-from toolkit.statistics.passes import Analysis, in_one_pass
-from toolkit.store import Store
+from toolkit.statistics.passes import Analysis
 from toolkit.workspace.selection import Selection
 
 _PERSISTENCE: tuple[str, ...] = (
@@ -84,17 +81,14 @@ def dispersion_columns() -> Schema:
     return schema_of("funding.dispersion_summary")
 
 
-def persistence_sheet(store: Store, asked: Selection, band_apr_pct: float) -> Sheet:
+def persistence_sheet(asked: Selection, band_apr_pct: float) -> Sheet:
     """Measure how long funding keeps its sign, in one pass over all rows."""
-    found = _of_settlements(
-        store,
-        asked,
-        asked.analysis(funding.persistence, band_apr_pct=band_apr_pct),
-    )
+    measure = asked.analysis(funding.persistence, band_apr_pct=band_apr_pct)
+    found = _of_settlements(asked, measure)
     band = f", beyond {band_apr_pct:g} % a year" if band_apr_pct else ""
     return Sheet(
         f"Signs of the funding in force, sell less buy, over {asked.window}{band}",
-        store.source.label,
+        asked.store.source.label,
         found.sort("trajectory"),
         _PERSISTENCE_COLUMNS,
         order="-carry_to_noise",
@@ -102,32 +96,27 @@ def persistence_sheet(store: Store, asked: Selection, band_apr_pct: float) -> Sh
     )
 
 
-def dispersion_sheet(store: Store, asked: Selection, bucket: str, min_coverage: float) -> Sheet:
+def dispersion_sheet(asked: Selection, bucket: str, min_coverage: float) -> Sheet:
     """Measure how far venues are apart, from each leg once, whatever pairs it is part of."""
-    legs = funding.legs(_of_settlements(store, asked, funding.legs))
+    legs = funding.legs(_of_settlements(asked, funding.legs))
     found = funding.dispersion_summary(
         legs, *asked.window, bucket=bucket, min_coverage=min_coverage
     )
     return Sheet(
         f"Funding of the venues of a symbol, highest less lowest, per {bucket} of {asked.window}",
-        store.source.label,
+        asked.store.source.label,
         found,
         _DISPERSION_COLUMNS,
         order="-range_mean_apr_pct",
     )
 
 
-def _of_settlements(store: Store, asked: Selection, measure: Analysis) -> pl.DataFrame:
+def _of_settlements(asked: Selection, measure: Analysis) -> pl.DataFrame:
     """Measure settlements some trajectories at a time, and name those without any."""
     if asked.polls is not None:
         named = ", ".join(each.key for each in asked.held)
         raise InputError("trajectories", named, "pairs, which settle: a rate in force pays nothing")
-    settled = partial(settled_within, window=asked.window)
-    found, silent = asked.in_one_pass(measure, settled)
-    if silent.is_empty():
-        raise EmptyWindowError(f"{store.path} holds no settlement in {asked.window}")
-    name_silent(asked, silent["trajectory"], str(asked.window))
-    return found
+    return with_rows(asked, measure)[0]
 
 
 _NET_COLUMNS = (
@@ -175,43 +164,31 @@ def carry_columns() -> Schema:
     return schema_of("funding.holdings", also=only)
 
 
-def carry_sheet(
-    store: Store, asked: Selection, entered: Entered, costs: Costs | None, *, legs: bool
-) -> Sheet:
+def carry_sheet(asked: Selection, entered: Entered, costs: Costs | None, *, legs: bool) -> Sheet:
     """Hold the positions from each entry on, in one pass over all their rows.
 
     With ``legs`` a position is short one leg alone, of each that the pairs have: of these there is
     funding only.
     """
     entered = entered._replace(funding_only=entered.funding_only or legs)
-    held = HeldPrices(store)
+    held = asked.prices
     prices: LegPrices | Callable[[pl.Series], LegPrices] | None = None
     if not entered.funding_only:
         # workers have no store: they are given what they need
         prices = partial(held.over, window=asked.window)
         prices = prices(asked.keys) if asked.passes.cluster else prices
-    measures = (
-        partial(_held, window=asked.window, entered=entered, costs=costs, prices=prices),
-        partial(settled_within, window=asked.window),
-    )
+    measure = partial(_held, window=asked.window, entered=entered, costs=costs, prices=prices)
+    found = with_rows(asked, funding_statistics.legs if legs else measure)[0]
     if legs:
-        settlements = asked.in_one_pass(funding_statistics.legs)[0]
-        found, settled = in_one_pass([funding_statistics.legs(settlements)], *measures)
-    else:
-        found, settled = asked.in_one_pass(*measures)
-    left_open = f"({format_ts(asked.window.start)}, {format_ts(asked.window.end)}]"
-    if settled.is_empty():
-        raise EmptyWindowError(f"{store.path} holds no settlement in {left_open}")
-    if not legs:
-        name_silent(asked, settled["trajectory"], left_open)
+        found = measure(funding_statistics.legs(found))
     kept = "Funding only, kept by" if entered.funding_only else "Kept with prices by"
     return Sheet(
         kept
         + (" short positions of one leg alone" if legs else " positions")
-        + f" entered each {entered.every} of {left_open}, "
+        + f" entered each {entered.every} of {asked.stretch}, "
         + ("compounded, " if entered.compound else "")
         + (costs.heading if costs else "before fees"),
-        store.source.label,
+        asked.store.source.label,
         found,
         _columns(funding_only=entered.funding_only, net=costs is not None),
         order="trajectory",

@@ -143,7 +143,7 @@ def spread_columns() -> Schema:
     return schema_of("spread.summary", "spread.net_summary", also=also)
 
 
-def spread_sheet(store: Store, asked: Selection, costs: Costs | None = None) -> Sheet:
+def spread_sheet(asked: Selection, costs: Costs | None = None) -> Sheet:
     """Measure spreads in one pass over all their rows. Coverage is by polls where there are.
 
     With costs the net figures are beside the gross ones.
@@ -152,19 +152,18 @@ def spread_sheet(store: Store, asked: Selection, costs: Costs | None = None) -> 
     order = "-spread_std_log_bps"
     if costs is None:
         [found] = asked.measured(spread_statistics.summary)
-        return series_sheet(store, asked, found, heading, (_SPREAD, _SPREAD_COLUMNS), order)
+        return series_sheet(asked, found, heading, (_SPREAD, _SPREAD_COLUMNS), order)
     net_of = partial(spread_statistics.net_summary, **costs.arguments)
     gross, net = asked.measured(spread_statistics.summary, net_of)
     columns = [*_SPREAD_COLUMNS[:3], *NET_SPREAD_COLUMNS, *_SPREAD_COLUMNS[3:]]
     shown = ([*_SPREAD, *NET_SPREAD], columns)
-    sheet = series_sheet(store, asked, beside(gross, net, "net"), heading, shown, order)
+    sheet = series_sheet(asked, beside(gross, net, "net"), heading, shown, order)
     return replace(sheet, notes=[*sheet.notes, *net_notes(sheet.rows, costs)])
 
 
-def rate_sheet(store: Store, asked: Selection) -> Sheet:
+def rate_sheet(asked: Selection) -> Sheet:
     """Measure the rates of legs as snapshots showed them, in one pass over all their rows."""
     return series_sheet(
-        store,
         asked,
         asked.measured(spread_statistics.summary, column="funding_apr_pct")[0],
         f"Funding rate in force, percent a year, over {asked.window}",
@@ -174,7 +173,6 @@ def rate_sheet(store: Store, asked: Selection) -> Sheet:
 
 
 def series_sheet(
-    store: Store,
     asked: Selection,
     found: pl.DataFrame,
     heading: str,
@@ -182,9 +180,7 @@ def series_sheet(
     order: str,
 ) -> Sheet:
     """Return the table of what was measured of series. It names those without a row."""
-    if found.is_empty():
-        raise asked.nothing_in(str(asked.window))
-    name_silent(asked, found["trajectory"], str(asked.window))
+    name_silent(asked, found["trajectory"])
     figures, columns = shown_where_odd(shown[0], found), shown[1]
     if asked.polls is not None:
         polls = f"{counted(asked.polls.answered, 'poll')} answered, {asked.polls.missed:,} missed"
@@ -193,7 +189,7 @@ def series_sheet(
         figures = [*figures[:after], _NOT_TRACKED, *figures[after:]]
         columns = [*columns, "not_tracked"]
     notes = [*([] if asked.pairs is None else asked.pairs.notes), *notes_of(found)]
-    source = store.source.label
+    source = asked.store.source.label
     return Sheet(heading, source, found, columns, order=order, figures=figures, notes=notes)
 
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import partial
 
 import polars as pl
 
 from toolkit.cli.fees import Costs, net_funding, net_funding_columns, net_notes
-from toolkit.cli.held import name_silent
+from toolkit.cli.held import with_rows
 from toolkit.cli.measured import shown_where_odd
 from toolkit.columns import columns_of, names_for, schema_of
 from toolkit.intervals import Interval
-from toolkit.market import format_ts
 from toolkit.reasons import Reason
 from toolkit.series.held_prices import HeldPrices
 from toolkit.show.sheet import Sheet
@@ -21,7 +19,6 @@ from toolkit.statistics import funding as funding_statistics
 from toolkit.statistics.carry_marks import FUNDING_ONLY
 from toolkit.statistics.conditions import Schema
 from toolkit.statistics.plausibility import notes_of
-from toolkit.store import Store
 from toolkit.workspace.selection import Selection
 
 _FUNDING: tuple[str, ...] = (
@@ -100,7 +97,6 @@ def _net_carries(found: pl.DataFrame, costs: Costs) -> pl.DataFrame:
 
 
 def funding_sheet(
-    store: Store,
     asked: Selection,
     min_coverage: float,
     costs: Costs | None = None,
@@ -111,17 +107,10 @@ def funding_sheet(
 
     With costs the net figures are beside the gross ones.
     """
-    held = HeldPrices(store)
+    held = asked.prices
     prices = None if funding_only else held.at_ends(asked.keys, asked.window)
     options = {"min_coverage": min_coverage, "prices": prices, "funding_only": funding_only}
-    found, inside = asked.in_one_pass(
-        asked.analysis(funding_statistics.summary, **options),
-        partial(settled_within, window=asked.window),
-    )
-    left_open = f"({format_ts(asked.window.start)}, {format_ts(asked.window.end)}]"
-    if inside.is_empty():
-        raise asked.nothing_in(left_open)
-    name_silent(asked, inside["trajectory"], left_open)
+    found = with_rows(asked, asked.analysis(funding_statistics.summary, **options))[0]
     found = found.sort("trajectory")
     figures: Sequence[str] = [
         figure for figure in _FUNDING if figure not in _SHOWN_ABOVE_0 or found[figure].gt(0).any()
@@ -143,8 +132,8 @@ def funding_sheet(
         notes += net_notes(found, costs)
     of = "Funding only" if funding_only else "Funding received, and carry with prices,"
     return Sheet(
-        f"{of} over {left_open}",
-        store.source.label,
+        f"{of} over {asked.stretch}",
+        asked.store.source.label,
         found,
         columns,
         order="-funding_apr_pct",
@@ -161,12 +150,6 @@ def _uncovered(found: pl.DataFrame) -> list[str]:
         return []
     share = math.floor(min(low.to_list()) * 100) / 100
     return [f"a longer window, or --min-coverage {share:g}, gives the funding of {low.len()} more"]
-
-
-def settled_within(rows: pl.DataFrame, window: Interval) -> pl.DataFrame:
-    """Return the trajectories with a settlement in ``(start, end]``."""
-    inside = pl.col("ts").is_between(*window, closed="right")
-    return rows.filter(inside).select(pl.col("trajectory").unique())
 
 
 def priced_notes(held: HeldPrices, found: pl.DataFrame, window: Interval) -> list[str]:

@@ -270,7 +270,7 @@ def _command(analysis: SpreadAnalysis) -> Callable[..., None]:
         heading = f"Spreads, {analysis.name}, over {asked.window}"
         if costs:
             heading += f", {costs.heading}"
-        show(view, series_sheet(held, asked, found, heading, shown, order=analysis.order))
+        show(view, series_sheet(asked, found, heading, shown, order=analysis.order))
 
     groups = {"within": MeasuredWindow, "pairs": JoinOptions}
     groups |= {"net_of": CostOptions} if analysis.net else {}

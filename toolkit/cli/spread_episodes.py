@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-import polars as pl
 import typer
 
-from toolkit.cli.held import JoinOptions, MeasuredWindow, SpreadKeys, name_silent
+from toolkit.cli.held import JoinOptions, MeasuredWindow, SpreadKeys, with_rows
 from toolkit.cli.measured import no_rows
 from toolkit.cli.table_options import TableOptions, tabled
 from toolkit.cli.tables import show
@@ -85,10 +84,7 @@ def episodes_command(
     episodes(no_rows("spread"), 0, 1, **options)  # refuses what it must
     held = view.opened(within)
     asked = within.of(held, Family.SPREAD, trajectories, joined)
-    found, present = asked.in_one_pass(asked.analysis(episodes, **options), _present)
-    if present.is_empty():
-        raise asked.nothing_in(str(asked.window))
-    name_silent(asked, present["trajectory"], str(asked.window))
+    found, present = with_rows(asked, asked.analysis(episodes, **options))
     level = level_words(enter_bps, absolute=absolute)
     heading = f"Spreads, episodes {level}, over {asked.window}"
     notes = [] if asked.pairs is None else list(asked.pairs.notes)
@@ -97,7 +93,3 @@ def episodes_command(
         notes.append(f"{none_of} of {present.height} spreads have no episode")
     rows = asked.by_polls(found)
     show(view, Sheet(heading, held.source.label, rows, _COLUMNS, notes=notes))
-
-
-def _present(rows: pl.DataFrame) -> pl.DataFrame:
-    return rows.select(pl.col("trajectory").unique())

@@ -94,7 +94,7 @@ def spread_command(
     held = view.opened(within)
     costs = net_of.chosen(held)
     asked = within.of(held, Family.SPREAD, trajectories, pairs.joining())
-    show(view, spread_sheet(held, asked, costs))
+    show(view, spread_sheet(asked, costs))
 
 
 @app.command("funding")
@@ -129,7 +129,7 @@ def funding_command(
     costs = net_of.chosen(held)
     asked = within.of(held, Family.FUNDING, trajectories)
     if asked.polls is None:
-        sheet = funding_sheet(held, asked, min_coverage, costs, funding_only=funding_only)
+        sheet = funding_sheet(asked, min_coverage, costs, funding_only=funding_only)
         show(view, sheet)
         return
     if funding_only:
@@ -138,7 +138,7 @@ def funding_command(
         raise InputError("--fees", str(net_of.fees), "for settlements, not for rates in force")
     if min_coverage != MIN_COVERAGE:
         raise InputError("--min-coverage", min_coverage, "for settlements, not for rates in force")
-    show(view, rate_sheet(held, asked))
+    show(view, rate_sheet(asked))
 
 
 _Pairs = Annotated[
@@ -194,7 +194,7 @@ def carry_command(
     if asked.polls is not None:
         raise InputError("trajectories", asked.kind, "keys of settlements, not of rates in force")
     entered = Entered(horizons or list(HORIZONS), every, compound, funding_only)
-    show(view, carry_sheet(held, asked, entered, costs, legs=legs))
+    show(view, carry_sheet(asked, entered, costs, legs=legs))
 
 
 @app.command("persistence")
@@ -222,7 +222,7 @@ def persistence_command(
     """
     held = view.opened(within)
     asked = within.of(held, Family.FUNDING, trajectories)
-    show(view, persistence_sheet(held, asked, band_apr_pct))
+    show(view, persistence_sheet(asked, band_apr_pct))
 
 
 @app.command("dispersion")
@@ -253,7 +253,7 @@ def dispersion_command(
     """
     held = view.opened(within)
     asked = within.of(held, Family.FUNDING, trajectories)
-    show(view, dispersion_sheet(held, asked, bucket, min_coverage))
+    show(view, dispersion_sheet(asked, bucket, min_coverage))
 
 
 @app.command("events")

@@ -26,13 +26,12 @@ from toolkit.dashboard.screen import Screen, st
 from toolkit.dashboard.shell import PageShell
 from toolkit.foreign import Markdown
 from toolkit.intervals import Interval
-from toolkit.market import Family, Trajectory
+from toolkit.market import Family, Trajectory, swapped
 from toolkit.reasons import Reason
 from toolkit.show.values import NULL, figures_text
 from toolkit.statistics.carry_marks import FUNDING_ONLY
 from toolkit.statistics.funding import net_summary
 from toolkit.statistics.plausibility import notes_of
-from toolkit.store import swapped
 
 _ROWS: dict[str, Any] = (
     dict.fromkeys(("trajectory", "stream", "symbol", "buy", "sell"), pl.String)

@@ -16,7 +16,6 @@ from toolkit.market import Family
 from toolkit.statistics.funding import heatmap, persistence
 from toolkit.statistics.passes import Analysis
 from toolkit.statistics.screening import UNUSUAL_S, percentile_of
-from toolkit.statistics.spread import with_spread
 
 _HOUR_S, _DAY_S = 3_600, 86_400
 _BUCKET_S = 1_800
@@ -177,7 +176,7 @@ _STEADY = {
 
 
 def _observed(rows: pl.DataFrame) -> pl.DataFrame:
-    return with_spread(rows).select(*_OBSERVED).drop_nulls("spread_log_bps")
+    return rows.select(*_OBSERVED).drop_nulls("spread_log_bps")
 
 
 def _lines(observed: pl.DataFrame, start: int) -> pl.DataFrame:

@@ -300,7 +300,8 @@ def measure_each(
         with st.spinner(Markdown("Measuring")):
             read = FAMILIES[kind].read(window)
             groups = Store(held.path, wait_s=WAIT_S).groups(changed or kind, read)
-            for results, result in zip(found, in_one_pass(groups, *analyses), strict=True):
+            measured = in_one_pass(map(FAMILIES[kind].ready, groups), *analyses)
+            for results, result in zip(found, measured, strict=True):
                 results.append(result)
     place[:] = [_Measured(versions, [pl.concat(parts).sort("trajectory") for parts in found])]
     return place[0].results

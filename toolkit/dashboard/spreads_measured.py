@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import polars as pl
 
 from toolkit.dashboard.reading import Held, StreamVersion, measure_each, read_polls
@@ -12,46 +14,28 @@ from toolkit.statistics.level import Level
 from toolkit.statistics.polls import by_polls, poll_count
 from toolkit.statistics.screening import spread_figures, with_q_values
 from toolkit.statistics.spread import net_summary
-from toolkit.workspace.passes import known_steps
+from toolkit.workspace.passes import Function, applied, known_steps
+
+_Versions = dict[str, StreamVersion] | None
 
 
 def measure_figures(
-    held: Held, kind: str, window: Interval, versions: dict[str, StreamVersion] | None = None
+    held: Held, kind: str, window: Interval, versions: _Versions = None
 ) -> pl.DataFrame:
     """Measure `toolkit.statistics.screening.spread_figures` of every spread, with the q-values.
 
     ``kind`` is spread or snapshot-spread. Of the latter the coverage is by polls, as in `rail
     screen`. ``versions`` are as for `toolkit.dashboard.reading.measure_each`: of some alone.
     """
-    streams = held.streams.filter(pl.col("rows") > 0, kind=kind)
-    steps = known_steps(streams)
-    (found,) = measure_each(
-        held,
-        kind,
-        window,
-        f"figures of {sorted(versions or ())}",
-        lambda rows: spread_figures(rows, *window, step_s=steps),
-        versions=versions,
-    )
-    if kind != Family.SPREAD and not streams.is_empty():
-        polls = read_polls(held.path, streams["stream"][0], *window, version=held.version)
-        if polls is not None:
-            found = by_polls(found, poll_count(polls, *window))
-    return with_q_values(found)
+    question = f"figures of {sorted(versions or ())}"
+    return with_q_values(_measured(held, kind, window, question, spread_figures, versions=versions))
 
 
 def measure_level(held: Held, kind: str, window: Interval, level: Level) -> pl.DataFrame:
     """Measure `toolkit.statistics.level.Level.measure` of every spread."""
-    steps = known_steps(held.streams)
     fees = level.fees and level.fees.hash
-    (found,) = measure_each(
-        held,
-        kind,
-        window,
-        f"beyond {level.bps} {level.absolute} {fees} {level.style} {level.notional}",
-        lambda rows: level.measure(rows, *window, step_s=steps),
-    )
-    return found
+    question = f"beyond {level.bps} {level.absolute} {fees} {level.style} {level.notional}"
+    return _measured(held, kind, window, question, level.measure)
 
 
 def measure_net(
@@ -61,19 +45,34 @@ def measure_net(
     fees: FeeModel,
     style: Style,
     *,
-    versions: dict[str, StreamVersion] | None = None,
+    versions: _Versions = None,
 ) -> pl.DataFrame:
     """Measure `toolkit.statistics.spread.net_summary` of every spread, at the usual notional.
 
     With the q-values over all of them.
     """
-    steps = known_steps(held.streams)
-    (found,) = measure_each(
-        held,
-        kind,
-        window,
-        f"net {fees.hash} {style} of {sorted(versions or ())}",
-        lambda rows: net_summary(rows, *window, fees=fees, style=style, step_s=steps),
-        versions=versions,
+    question = f"net {fees.hash} {style} of {sorted(versions or ())}"
+    costs: dict[str, Any] = {"fees": fees, "style": style}
+    return with_q_values(
+        _measured(held, kind, window, question, net_summary, versions=versions, **costs)
     )
-    return with_q_values(found)
+
+
+def _measured(
+    held: Held,
+    kind: str,
+    window: Interval,
+    question: str,
+    statistic: Function,
+    *,
+    versions: _Versions = None,
+    **options: Any,
+) -> pl.DataFrame:
+    """Apply a statistic of bars. Of what is kept from snapshots its coverage is by polls."""
+    streams = held.streams.filter(pl.col("rows") > 0, kind=kind)
+    analysis = applied(statistic, window, step_s=known_steps(streams), **options)
+    (found,) = measure_each(held, kind, window, question, analysis, versions=versions)
+    if kind == Family.SPREAD or streams.is_empty() or "coverage" not in found.columns:
+        return found
+    polls = read_polls(held.path, streams["stream"][0], *window, version=held.version)
+    return found if polls is None else by_polls(found, poll_count(polls, *window))

@@ -25,6 +25,7 @@ from toolkit.market.streams import (
     SnapshotTrajectory,
     Stream,
     Trajectory,
+    swapped,
 )
 from toolkit.market.times import (
     Step,
@@ -66,6 +67,7 @@ __all__ = [
     "named_window",
     "parse_length",
     "parse_ts",
+    "swapped",
     "unit_factor",
     "window_ends",
 ]

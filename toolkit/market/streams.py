@@ -130,11 +130,7 @@ class _OfLegs(Stream):
 
     @property
     def swapped(self) -> Self:
-        """The same with its legs the other way round.
-
-        >>> Trajectory.parse("funding/A_B:X.futures:Y.futures").swapped.key
-        'funding/A_B:Y.futures:X.futures'
-        """
+        """The same with its legs the other way round."""
         mine: Any = self
         other: Self = replace(mine, legs=self.legs[::-1])
         return other
@@ -389,6 +385,16 @@ class SnapshotTrajectory(_OfLegs):
     def log(self) -> SnapshotLog:
         """The snapshots that the series is kept from."""
         return SnapshotLog(self.of)
+
+
+def swapped(key: str) -> str:
+    """Return the key of the same pair the other way round, that of one leg as it is.
+
+    >>> swapped("funding/A_B:X.futures:Y.futures")
+    'funding/A_B:Y.futures:X.futures'
+    """
+    symbol, *legs = key.split(":")
+    return ":".join((symbol, *reversed(legs)))
 
 
 def _member(parameter: str, given: object, members: type[_Member], prefix: str) -> _Member:

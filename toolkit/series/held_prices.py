@@ -15,10 +15,10 @@ from typing import Any, cast
 import polars as pl
 
 from toolkit.intervals import Interval
-from toolkit.market import Family, Trajectory, format_ts
+from toolkit.market import Family, Trajectory, format_ts, swapped
 from toolkit.statistics.carry_marks import OPENS_WITHIN_S, STALE_STEPS, LegPrices, Marks, marks_of
 from toolkit.statistics.spread import pair, with_spread
-from toolkit.store import Store, held_key, swapped, sync_advice
+from toolkit.store import Store, held_key, sync_advice
 
 _BEFORE_S = 3_600
 _NAMED = 3

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from toolkit.errors import InputError
+from toolkit.market import swapped
 from toolkit.reasons import Reason
 from toolkit.statistics.carry_paths import Moments, Numbers, Path, Times, counted
 from toolkit.statistics.contract import Frame, checked_columns, collected
@@ -130,8 +131,8 @@ class LegPrices:
     def __getitem__(self, key: object) -> Marks:
         """Return the prices of a pair: of one that is held the other way round turned."""
         key = plain(key)
-        if key not in self.marks and (other := _swapped(key)) in self.marks:
-            return self.marks[other].turned
+        if key not in self.marks and isinstance(key, str) and swapped(key) in self.marks:
+            return self.marks[swapped(key)].turned
         return self.marks.get(key, NONE_KNOWN)
 
     def lacking(self, key: object) -> str:
@@ -180,11 +181,6 @@ def plain(key: object) -> object:
     ('BTC_USDT:X.futures:Y.futures', 7)
     """
     return key.removeprefix(_PREFIX) if isinstance(key, str) else key
-
-
-def _swapped(key: object) -> object:
-    symbol, *legs = key.split(":") if isinstance(key, str) else ("",)
-    return ":".join((symbol, *reversed(legs))) if len(legs) == 2 else None
 
 
 def with_basis(figures: pl.DataFrame, prices: LegPrices) -> pl.DataFrame:

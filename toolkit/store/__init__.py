@@ -23,7 +23,6 @@ from toolkit.store.lookup import (
     held_trajectory,
     pair_advice,
     service_clock,
-    swapped,
     sync_advice,
 )
 from toolkit.store.store import Store
@@ -66,7 +65,6 @@ __all__ = [
     "service_clock",
     "service_now",
     "settled_after_s",
-    "swapped",
     "sync_advice",
     "to_ask",
     "unchanged",

@@ -11,7 +11,15 @@ import polars as pl
 
 from toolkit.errors import InputError, UnknownTrajectoryError, nearest
 from toolkit.intervals import Interval, clip, difference
-from toolkit.market import Family, SnapshotTrajectory, Stream, Trajectory, When, asked_window
+from toolkit.market import (
+    Family,
+    SnapshotTrajectory,
+    Stream,
+    Trajectory,
+    When,
+    asked_window,
+    swapped,
+)
 from toolkit.store.batch import Ledger
 from toolkit.store.catalogue import service_now
 from toolkit.store.readable import not_readable
@@ -184,13 +192,3 @@ def held_key(key: str, held: Collection[str]) -> str | None:
     'funding/A_B:X.futures:Y.futures'
     """
     return next((either for either in (key, swapped(key)) if either in held), None)
-
-
-def swapped(key: str) -> str:
-    """Return the key of the same pair the other way round, that of one leg as it is.
-
-    >>> swapped("funding/A_B:X.futures:Y.futures")
-    'funding/A_B:Y.futures:X.futures'
-    """
-    symbol, *legs = key.split(":")
-    return ":".join((symbol, *reversed(legs)))

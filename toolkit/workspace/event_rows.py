@@ -6,12 +6,12 @@ import polars as pl
 
 from toolkit.errors import EmptyWindowError
 from toolkit.intervals import Interval
-from toolkit.market import Family, Trajectory
+from toolkit.market import Family, Trajectory, swapped
 from toolkit.series import EventSeries
 from toolkit.statistics.contract import whole_number
 from toolkit.statistics.definition import turned
 from toolkit.statistics.families import FAMILIES
-from toolkit.store import Store, swapped, sync_advice
+from toolkit.store import Store, sync_advice
 
 
 def rows_around(

@@ -10,7 +10,8 @@ from collections.abc import Collection
 
 import polars as pl
 
-from toolkit.store.lookup import held_key, swapped
+from toolkit.market import swapped
+from toolkit.store.lookup import held_key
 
 _KEPT = "snapshot-spread/"
 

@@ -17,7 +17,6 @@ from toolkit.market import (
     Trajectory,
     When,
 )
-from toolkit.series.held_prices import HeldPrices
 from toolkit.statistics.conditions import Schema
 from toolkit.statistics.fee_table import NOTIONAL, FeeModel, Style, check_asked
 from toolkit.statistics.polls import PollCount, by_polls
@@ -177,7 +176,10 @@ class Screening:
         for a symbol or an exchange of no pair.
         """
         asked = self._selected(passes, start, end, names)
-        found = asked.measured(self._figures, **self._known(asked))[0]
+        known = self._costs(self.fees)
+        if self.kind is Screened.FUNDING and not self.funding_only:
+            known["prices"] = asked.prices.at_ends(asked.keys, asked.window)
+        found = asked.measured(self._figures, **known)[0]
         if found.is_empty():
             raise EmptyWindowError(f"{passes.store.path} holds no {self.family} in {asked.window}")
         return with_q_values(found)
@@ -208,14 +210,6 @@ class Screening:
             return {}
         costs = {"fees": fees, "notional": self.notional, "style": self.style}
         return costs | ({"funding_only": self.funding_only} if self.kind == "funding" else {})
-
-    def _known(self, asked: Selection) -> dict[str, Any]:
-        """Return what the statistic is given: of funding the prices at the window's ends."""
-        known = self._costs(self.fees)
-        if self.kind is Screened.FUNDING and not self.funding_only:
-            prices = HeldPrices(asked.passes.store, asked.passes.as_of)
-            known["prices"] = prices.at_ends(asked.keys, asked.window)
-        return known
 
     def _chosen(self, store: Store, held: Iterable[str]) -> list[OfLegs]:
         """Return the series that are held and meant."""

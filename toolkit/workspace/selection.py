@@ -165,6 +165,16 @@ class Selection:
         return cls(passes, PAIR, {}, window, steps=held.steps, pairs=held)
 
     @property
+    def store(self) -> Store:
+        """The store that holds them."""
+        return self.passes.store
+
+    @property
+    def prices(self) -> HeldPrices:
+        """The prices held of the legs of funding pairs."""
+        return HeldPrices(self.store, self.passes.as_of)
+
+    @property
     def keys(self) -> list[str]:
         """The keys that were asked for."""
         asked = self.held if self.pairs is None else self.pairs.pairs
@@ -197,8 +207,7 @@ class Selection:
             parameters["step_s"] = self.steps
         without = parameters.get("funding_only")
         if self.kind == Family.FUNDING and "prices" in lacks and not without:
-            held = HeldPrices(self.passes.store, self.passes.as_of)
-            parameters["prices"] = held.over(self.keys, self.window)
+            parameters["prices"] = self.prices.over(self.keys, self.window)
         return applied(statistic, self.window, **parameters)
 
     def in_one_pass(self, *analyses: Analysis) -> list[pl.DataFrame]:
@@ -213,7 +222,7 @@ class Selection:
 
     def groups(self, read: Interval) -> Iterator[pl.DataFrame]:
         """Yield the rows of all of them with ``start <= ts < end``. See `Store.groups`."""
-        store, as_of = self.passes.store, self.passes.as_of
+        store, as_of = self.store, self.passes.as_of
         if self.pairs is not None:
             yield from self.pairs.groups(read, as_of=as_of)
             return
@@ -236,18 +245,26 @@ class Selection:
         covered = {"coverage", "method"} <= set(found.columns)
         return by_polls(found, self.polls) if covered and self.polls is not None else found
 
-    def silent(self, found: Iterable[str]) -> list[str]:
-        """Return the keys that are not among those found."""
-        return sorted(set(self.keys) - set(found))
+    @property
+    def stretch(self) -> str:
+        """The window in words: a settlement at its start is not in it, one at its end is."""
+        start, end = map(format_ts, self.window)
+        return f"({start}, {end}]" if self.kind == Family.FUNDING else str(self.window)
 
-    def nothing_in(self, stretch: str) -> EmptyWindowError:
-        """Return the error that the store has no row of them in a stretch of time."""
-        store, held = self.passes.store, {each.key for each in self.held.values()}
+    def silent(self, found: Iterable[str]) -> list[str]:
+        """Return the keys without a row, which are not among those found.
+
+        Raises `EmptyWindowError` where none is.
+        """
+        silent = sorted(set(self.keys) - set(found))
+        if len(silent) < len(self.keys):
+            return silent
+        store, held = self.store, {each.key for each in self.held.values()}
         known = store.catalogue().filter(pl.col("stream").is_in(held)).drop_nulls("first_ts")
         times = [*known["first_ts"].to_list(), *known["last_ts"].to_list()]
         other = f"; held: {format_ts(min(times))} to {format_ts(max(times))}" if times else ""
-        return EmptyWindowError(
-            f"{store.name} holds nothing in {stretch} of {some(self.keys)}{other}"
+        raise EmptyWindowError(
+            f"{store.name} holds nothing in {self.stretch} of {some(self.keys)}{other}"
         )
 
 

@@ -13,9 +13,10 @@ from polars.testing import assert_frame_equal
 
 from toolkit.cli.event_analyses import payoff_columns
 from toolkit.client import Client
+from toolkit.market import swapped
 from toolkit.statistics import events as event_statistics
 from toolkit.statistics.fees import FeeModel
-from toolkit.store import Store, swapped
+from toolkit.store import Store
 from toolkit.workspace import Workspace
 
 from .conftest import WINDOW, refused

@@ -13,10 +13,11 @@ import pytest
 from toolkit.cli.event_rows import audit_columns
 from toolkit.cli.event_studies import study_columns
 from toolkit.client import Client
+from toolkit.market import swapped
 from toolkit.series import EventSeries
 from toolkit.statistics import events as event_statistics
 from toolkit.statistics.definition import turned, with_spread
-from toolkit.store import Store, swapped
+from toolkit.store import Store
 from toolkit.workspace import Workspace, open_workspace
 
 from .conftest import WINDOW, refused

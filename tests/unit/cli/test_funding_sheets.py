@@ -44,7 +44,7 @@ def test_the_tables_are_those_of_the_statistics(rail: Rail, held: Store) -> None
         (("persistence", "--band", "-1"), "percent a year from 0"),
         (("dispersion", "--bucket", "7h"), "divides a day"),
         (("dispersion", "--min-coverage", "2"), "a part of the window"),
-        (("persistence", "--start", "2020-01-01", "--end", "2020-02-01"), "holds no settlement"),
+        (("persistence", "--start", "2020-01-01", "--end", "2020-02-01"), "holds nothing in"),
     ],
 )
 def test_what_cannot_be_measured_is_refused(rail: Rail, asked: tuple[str, ...], why: str) -> None:

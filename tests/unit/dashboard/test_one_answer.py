@@ -15,11 +15,11 @@ from toolkit.cards import duration
 from toolkit.cli.root import app
 from toolkit.cli.show import console
 from toolkit.intervals import Interval
-from toolkit.market import Source, Trajectory
+from toolkit.market import Source, Trajectory, swapped
 from toolkit.reports.answering import answered
 from toolkit.reports.recipe import Part
 from toolkit.reports.results import result_html
-from toolkit.store import Batch, LoadOrigin, StoreWriter, swapped
+from toolkit.store import Batch, LoadOrigin, StoreWriter
 from toolkit.workspace import open_workspace
 
 from .conftest import EDGE, PAIR, keep_snapshot, spread_rows

@@ -52,7 +52,7 @@ def test_the_price_leg_is_in_it(week):
 def test_the_command_and_the_screen_give_the_same(path, week):
     store, costs = Store(path), Costs(FEES, 1e4, "taker")
     asked = Selection.of(Passes.of(store), Family.FUNDING, [PAIR.legs_key], *WINDOW)
-    sheet = funding_sheet(store, asked, 0.9, costs).rows.row(0, named=True)
+    sheet = funding_sheet(asked, 0.9, costs).rows.row(0, named=True)
     with tk.open(path, fees=FEES) as rail:
         screened = rail.screen(*WINDOW, family="funding", symbols=["BTC_USDT"])
     shared = [name for name in week if not name.endswith("params_hash")]
@@ -77,7 +77,7 @@ def test_what_holding_it_kept_is_the_same_by_command_report_and_assistant(path, 
     store, costs = Store(path), Costs(FEES, 1e4, "taker")
     asked = Selection.of(Passes.of(store), Family.FUNDING, [PAIR.legs_key], *WINDOW)
     entered = Entered(["1d"], "1h", compound=False, funding_only=only)
-    sheet = carry_sheet(store, asked, entered, costs, legs=False)
+    sheet = carry_sheet(asked, entered, costs, legs=False)
     with tk.open(path, fees=FEES) as rail:
         ask = partial(rail.funding(PAIR, *WINDOW).holdings, horizons=["1d"])
         found = ask(funding_only=only)

@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 
 from toolkit.intervals import Interval
-from toolkit.market import Trajectory
-from toolkit.store import Batch, LoadOrigin, StoreWriter, swapped
+from toolkit.market import Trajectory, swapped
+from toolkit.store import Batch, LoadOrigin, StoreWriter
 
 from .conftest import EDGE, HOLE, MINUTES, SERVED_AT, START, spread_rows
 from .shown import figures, rows_of, texts, values_of

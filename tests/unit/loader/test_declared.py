@@ -131,7 +131,7 @@ def test_where_only_the_services_differential_is_sent_its_mean_is_a_figure(
     assert row["differential_apr_pct"] == pytest.approx(1095 * mean)
     assert rows["differential_pct_8h"].min() <= mean <= rows["differential_pct_8h"].max()
     asked = Selection.of(Passes.of(store), Family.FUNDING, [FUNDING.key], *window)
-    show(TableOptions(Format.TABLE), funding_sheet(store, asked, MIN_COVERAGE))
+    show(TableOptions(Format.TABLE), funding_sheet(asked, MIN_COVERAGE))
     assert re.search(r"computed from +service", capsys.readouterr().out)
 
 

@@ -11,11 +11,12 @@ from polars.testing import assert_frame_equal
 
 from toolkit.client import Client
 from toolkit.errors import EmptyWindowError, InputError
+from toolkit.market import swapped
 from toolkit.service import Adversary, Clock, Config, Simulated, running
 from toolkit.service.adversary.archive import ArchiveSettings
 from toolkit.statistics import events as event_statistics
 from toolkit.statistics.fees import FeeModel
-from toolkit.store import Store, swapped
+from toolkit.store import Store
 from toolkit.workspace import Workspace
 
 pytestmark = pytest.mark.slow  # days of events of the simulated market take seconds
