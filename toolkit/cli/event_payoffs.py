@@ -36,7 +36,7 @@ from toolkit.statistics.event_positions import DELAYS_S
 from toolkit.statistics.fee_table import check_held_style
 from toolkit.statistics.passes import in_one_pass
 from toolkit.store import Store, held_key, sync_advice
-from toolkit.workspace.passes import Passes, known_steps
+from toolkit.workspace.passes import Passes
 from toolkit.workspace.selection import OfLegs, Selection
 
 _MINUTE_S = 60
@@ -231,9 +231,13 @@ def _positions(
             f"{store.name} holds none of the {len(keys):,} trajectories in which events opened; "
             + sync_advice(store, keys[0], does="loads the first")
         )
-    steps = known_steps(known.filter(pl.col("stream").is_in(list(found.values()))))
-    step_s = max(steps.values(), default=_MINUTE_S)
-    options: dict[str, Any] = taken._asdict() | {"held": held, "step_s": steps}
+    pairs: dict[OfLegs, OfLegs] = {
+        Trajectory.parse(key): Trajectory.parse(at) for key, at in found.items()
+    }
+    passes, (start, end) = Passes.of(store), window
+    asked = Selection.over(passes, Family.SPREAD.value, pairs, known, start=start, end=end)
+    step_s = max(asked.steps.values(), default=_MINUTE_S)
+    options: dict[str, Any] = taken._asdict() | {"held": held, "step_s": asked.steps}
     if costs is not None:
         options |= costs.arguments
 
@@ -241,11 +245,7 @@ def _positions(
         mine = events.filter(pl.col("trajectory").is_in(rows["trajectory"].unique().implode()))
         return event_statistics.positions(mine, rows, **options)
 
-    pairs: dict[OfLegs, OfLegs] = {
-        Trajectory.parse(key): Trajectory.parse(at) for key, at in found.items()
-    }
     read = Interval(window.start - step_s, window.end + taken.exit_delay_s + 5 * step_s)
-    asked = Selection(Passes.of(store), Family.SPREAD.value, pairs, window)
     [rows] = in_one_pass(asked.groups(read), measure)
     others = events.filter(~pl.col("trajectory").is_in(rows["trajectory"].unique().implode()))
     nothing = with_spread(no_rows(Family.SPREAD.value))
