@@ -201,7 +201,9 @@ class Selection:
     def analysis(self, statistic: Function, **parameters: Any) -> Analysis:
         """Return a statistic over the window, as `in_one_pass` takes it, with what is known."""
         lacks = {
-            name for name in inspect.signature(statistic).parameters if parameters.get(name) is None
+            name
+            for name, each in inspect.signature(statistic).parameters.items()
+            if parameters.get(name) is None and each.default in (None, each.empty)
         }
         if self.kind != Family.FUNDING and "step_s" in lacks:
             parameters["step_s"] = self.steps

@@ -52,6 +52,10 @@ def test_streams_and_a_window_are_those_that_were_named(rail: Workspace) -> None
     assert set(found["window_end"]) == {window[1]}
 
 
+def test_a_statistic_that_has_a_step_of_its_own_keeps_it(rail: Workspace) -> None:
+    assert rail.measure(spread.rolling_z_summary, window_s=600).height == SPREADS
+
+
 @pytest.mark.slow
 def test_every_pair_of_spreads_is_correlated_in_two_steps_by_the_example_of_the_page(
     rail: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
