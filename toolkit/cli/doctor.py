@@ -18,11 +18,11 @@ from toolkit.cli.options import AllowHttp, BaseUrl
 from toolkit.cli.show import write_new
 from toolkit.cli.table_options import TableOptions, tabled
 from toolkit.cli.tables import show
+from toolkit.columns import schema_of
 from toolkit.errors import InputError
 from toolkit.foreign import plain
 from toolkit.show.sheet import Sheet
 from toolkit.show.terminal import Terminal
-from toolkit.statistics.conditions import Schema
 from toolkit.workspace import Settings
 from toolkit.workspace.doctor import Examination, State, examine
 
@@ -34,11 +34,7 @@ _HEADINGS = {
     "mcp": "MCP",
     "sockets": "Sockets",
 }
-CHECKS: Schema = {
-    "base_url": pl.String(),
-    "usable": pl.Boolean(),
-    **dict.fromkeys(("group", "check", "state", "says", "advice"), pl.String()),
-}
+CHECKS = schema_of(also=("base_url", "usable", "group", "check", "state", "says", "advice"))
 """The columns of a check's row. The first two are those of the service."""
 
 _COLUMNS = (

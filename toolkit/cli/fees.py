@@ -14,31 +14,30 @@ from toolkit.cards import counted
 from toolkit.cli.options import FeesFile, Notional, StorePath, StyleName
 from toolkit.cli.table_options import TableOptions, tabled
 from toolkit.cli.tables import show
+from toolkit.columns import schema_of
 from toolkit.errors import EmptyWindowError, InputError
 from toolkit.market import Leg, SnapshotTrajectory, Stream, Trajectory, format_ts
 from toolkit.show.sheet import Sheet
 from toolkit.statistics.carry_marks import FUNDING_ONLY
-from toolkit.statistics.conditions import Schema
 from toolkit.statistics.fee_example import EXAMPLE_EXCHANGES, example_text
 from toolkit.statistics.fee_table import NOTIONAL, RATES, FeeModel, Style, check_asked
 from toolkit.store import Store, service_clock, sync_advice
 from toolkit.workspace import find_fees, named_store
 
-FEES: Schema = {
-    "leg": pl.String(),
-    "streams": pl.Int64(),
-    "taker_bps": pl.Float64(),
-    "maker_bps": pl.Float64(),
-    "slippage_bps": pl.Float64(),
-    "gas_quote": pl.Float64(),
-    "withdraw_quote": pl.String(),
-    "tier": pl.String(),
-    "valid_from": pl.Int64(),
-    "valid_to": pl.Int64(),
-    "lacks": pl.String(),
-    "fee_model": pl.String(),
-    "fee_model_hash": pl.String(),
-}
+FEES = schema_of(
+    also=(
+        *(
+            "leg",
+            "streams",
+            "taker_bps",
+            "maker_bps",
+            "slippage_bps",
+            "gas_quote",
+            "withdraw_quote",
+        ),
+        *("tier", "valid_from", "valid_to", "lacks", "fee_model", "fee_model_hash"),
+    )
+)
 """The columns of a leg's row: how many streams have it, its entry in force, and what is missing."""
 
 _COLUMNS = (

@@ -20,6 +20,7 @@ from toolkit.cli.options import STREAM_KEYS, AllowHttp, BaseUrl, StorePath
 from toolkit.cli.show import console, errors
 from toolkit.cli.table_options import TableOptions, tabled
 from toolkit.cli.tables import show
+from toolkit.columns import schema_of
 from toolkit.ending import is_outside
 from toolkit.errors import InputError
 from toolkit.loader import FollowProgress
@@ -31,7 +32,7 @@ from toolkit.workspace import Settings, Workspace, store_path
 from toolkit.workspace.following import named_streams, since_of, wanted_watchlist
 from toolkit.workspace.rules import EXAMPLE, Watchlist
 
-_LISTED: dict[str, pl.DataType] = {"stream": pl.String(), "kind": pl.String(), "rule": pl.String()}
+_LISTED = schema_of(also=("stream", "kind", "rule"))
 _COLUMNS = (
     "stream",
     "kind",

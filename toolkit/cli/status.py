@@ -12,10 +12,10 @@ from toolkit.cards import counted, duration, some
 from toolkit.cli.options import StorePath
 from toolkit.cli.table_options import TableOptions, store_as_of, tabled
 from toolkit.cli.tables import show
+from toolkit.columns import schema_of
 from toolkit.errors import EmptyWindowError
 from toolkit.market import SnapshotKind, format_ts
 from toolkit.show.sheet import Cells, Sheet
-from toolkit.statistics.conditions import Schema
 from toolkit.store import (
     Store,
     never_asked,
@@ -27,7 +27,7 @@ from toolkit.store.compaction import scattered
 from toolkit.tables import GapStatus
 from toolkit.wire.finding_words import explained
 from toolkit.wire.snapshots import snapshot_items
-from toolkit.workspace.holdings import STATUS, stream_states
+from toolkit.workspace.holdings import stream_states
 
 _COLUMNS = (
     "stream",
@@ -42,12 +42,9 @@ _COLUMNS = (
 )
 _CELLS: Cells = {"rows": lambda row: f"{row['rows']:,}" if row["rows"] else row["state"]}
 
-_STATUS: Schema = {
-    **STATUS,
-    "snapshot_oddity": pl.String(),
-    "deliveries": pl.Int64(),
-    "last_load_findings": pl.String(),
-}
+_STATUS = schema_of(
+    "holdings.stream_states", also=("snapshot_oddity", "deliveries", "last_load_findings")
+)
 """The columns of a stream's row. The last two are those of the store."""
 
 

@@ -13,12 +13,12 @@ from toolkit.cli.options import AllowHttp, BaseUrl
 from toolkit.cli.show import errors, print_findings
 from toolkit.cli.table_options import TableOptions, tabled
 from toolkit.cli.tables import show
+from toolkit.columns import schema_of
 from toolkit.errors import EmptyWindowError
 from toolkit.show.sheet import Sheet
-from toolkit.statistics.conditions import Schema
 from toolkit.workspace import Settings
 
-SYMBOLS: Schema = {"symbol": pl.String(), "n_legs": pl.Int64(), "legs": pl.String()}
+SYMBOLS = schema_of(also=("symbol", "n_legs", "legs"))
 """The columns of a symbol's row. Its legs are separated by blanks."""
 
 _COLUMNS = (

@@ -16,7 +16,7 @@ import polars as pl
 
 from toolkit.cards import Card, Shown, counted, duration, some
 from toolkit.client import Client
-from toolkit.columns import described
+from toolkit.columns import described, schema_of
 from toolkit.errors import ServiceError
 from toolkit.intervals import EVER, Interval, clip, difference, total_s, union
 from toolkit.loader.clock import ClockReading
@@ -41,22 +41,7 @@ _DAY_S = 86_400
 _PAGES_PER_CHECK = 100
 _ROW_BYTES, _MANY_ROWS = 20, 50_000
 
-PLANNED: dict[str, pl.DataType] = {
-    "stream": pl.String(),
-    "kind": pl.String(),
-    "stretches": pl.Int64(),
-    "start_ts": pl.Int64(),
-    "end_ts": pl.Int64(),
-    "missing_s": pl.Int64(),
-    "rows": pl.Int64(),
-    "requests": pl.Int64(),
-    "bound": pl.String(),
-    "leaves_at": pl.Int64(),
-    "leaves_start_ts": pl.Int64(),
-    "leaves_end_ts": pl.Int64(),
-    "leaves_rows": pl.Int64(),
-    "refused": pl.String(),
-}
+PLANNED = schema_of("planned.PlannedLoad")
 """The columns of `PlannedLoad.df`."""
 
 
@@ -206,7 +191,7 @@ def plan_load(
         source=source,
         window=window,
         served_at=client.served_at(),
-        df=pl.DataFrame(rows, schema=dict(PLANNED)),
+        df=pl.DataFrame(rows, schema=PLANNED),
         intervals=_intervals(tasks),
         allowance=client.allowance,
         schemas=schemas,

@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from toolkit.columns import described
+from toolkit.columns import described, schema_of
 from toolkit.intervals import clip, difference, total_s
 from toolkit.market import Family, SnapshotKind, SnapshotLog, Stream
 from toolkit.statistics.polls import poll_count
@@ -17,26 +17,7 @@ from toolkit.store import Ledger, Store, answer_words, service_now, unchanged
 from toolkit.store.readable import NOT_READABLE
 from toolkit.tables import GapStatus
 
-STATUS: dict[str, pl.DataType] = {
-    "stream": pl.String(),
-    "kind": pl.String(),
-    "state": pl.String(),
-    "rows": pl.Int64(),
-    "answered_share": pl.Float64(),
-    "first_ts": pl.Int64(),
-    "last_ts": pl.Int64(),
-    "behind_s": pl.Int64(),
-    "step_s": pl.Int64(),
-    "holes": pl.Int64(),
-    "longest_hole_s": pl.Int64(),
-    "tied_rows": pl.Int64(),
-    "open_gaps": pl.Int64(),
-    "repaired_gaps": pl.Int64(),
-    "unrepairable_gaps": pl.Int64(),
-    "lost_gaps": pl.Int64(),
-    "asked_at": pl.Int64(),
-    "served_at": pl.Int64(),
-}
+STATUS = schema_of("holdings.stream_states")
 """The columns of `stream_states`."""
 
 _CATALOGUED = ("stream", "kind", "rows", "first_ts", "last_ts", "step_s", "asked_at", "served_at")
