@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import polars as pl
 
+from toolkit.columns import columns_of, schema_of
 from toolkit.errors import EmptyWindowError, InputError
 from toolkit.market import (
     Family,
@@ -17,9 +18,9 @@ from toolkit.market import (
     Trajectory,
     When,
 )
+from toolkit.statistics.carry_marks import FUNDING_ONLY
 from toolkit.statistics.conditions import Schema
 from toolkit.statistics.fee_table import NOTIONAL, FeeModel, Style, check_asked
-from toolkit.statistics.polls import PollCount, by_polls
 from toolkit.statistics.screening import (
     FUNDING_ORDER,
     RATE_ORDER,
@@ -32,10 +33,12 @@ from toolkit.statistics.screening import (
     with_q_values,
 )
 from toolkit.store import Store, pair_advice, sync_advice
-from toolkit.tables import ROWS
 from toolkit.workspace.pairs import Joining
 from toolkit.workspace.passes import Function, Passes
 from toolkit.workspace.selection import OfLegs, Selection
+
+_WITH_PRICES = ("basis_bps", "basis_reason", "carry_bps", "carry_reason", "prices_lack")
+"""Columns that a screen of funding only lacks."""
 
 
 class Screened(StrEnum):
@@ -118,10 +121,29 @@ class Screening:
         return self._columns(self.fees or FeeModel("", ()))
 
     def _columns(self, fees: FeeModel | None) -> Schema:
-        values = dict.fromkeys((each.name for each in ROWS[self.family].values), pl.Float64)
-        nothing = pl.DataFrame(schema={"trajectory": pl.String, "ts": pl.Int64, **values})
-        found = self._figures(nothing, 0, 1, **self._costs(fees))
-        return with_q_values(by_polls(found, PollCount(0, 0)) if self.kind.kept else found).schema
+        polled = ["not_tracked"] if self.kind.kept else []
+        if self.kind is Screened.SNAPSHOT_FUNDING:
+            return schema_of("screening.rate_figures", also=polled)
+        if self.kind is Screened.FUNDING:
+            return self._funding_columns(fees)
+        net = ["net_method", "net_params_hash"]
+        if fees is not None:
+            return schema_of(
+                "spread.screen", "spread.net_summary", also=["spread_basis", *polled, *net]
+            )
+        gross = [each.name for each in columns_of("spread.screen") if each.when != "with fees"]
+        return schema_of(also=[*gross, "spread_basis", *polled])
+
+    def _funding_columns(self, fees: FeeModel | None) -> Schema:
+        net = [] if fees is None else [each.name for each in columns_of("funding.net_summary")]
+        names = [each.name for each in columns_of("funding.summary")] + net
+        if self.funding_only:
+            of_net = ("net_", "breakeven_")
+            kept = [name for name in names if name not in _WITH_PRICES]
+            names = [f"{FUNDING_ONLY}{name}" if name.startswith(of_net) else name for name in kept]
+        how = ["persistence_method", "persistence_params_hash"]
+        persistence = [each.name for each in columns_of("funding.persistence")]
+        return schema_of(also=[*names, *persistence, *how])
 
     def ranking(
         self,
