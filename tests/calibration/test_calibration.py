@@ -31,6 +31,9 @@ ELSEWHERE = {
     "precision_lower": "the exact interval of a share, as went_on_lower",
     "recall_lower": "the same",
     "lost_share_lower": "the same",
+    "life_q25_lower_s": "the interval of median_life_lower_s at another share",
+    "life_q75_lower_s": "the same",
+    "life_q90_lower_s": "the same",
 }
 TEXT = PAGE.read_text(encoding="utf-8")
 ROWS = [row for row, _ in rows_of(TEXT)]

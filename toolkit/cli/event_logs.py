@@ -16,6 +16,7 @@ from toolkit.errors import EmptyWindowError
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog
 from toolkit.series import EventSeries, read_series
+from toolkit.show.values import share_text
 from toolkit.statistics import events as event_statistics
 from toolkit.store import Store, chosen_window, event_logs, held_stretches, sync_advice
 
@@ -152,7 +153,7 @@ def one_log(store: Store, family: EventFamily, start: str | None, end: str | Non
 def log_coverage(events: EventSeries) -> list[str]:
     """Write in which part of the window a log is held, where the store knows."""
     (share,) = events.coverage()["coverage"]
-    return [] if share is None else [f"the log is held in {share:.2%} of the window"]
+    return [] if share is None else [f"the log is held in {share_text(share)} of the window"]
 
 
 def event_store(view: TableOptions, within: StoredWindow) -> tuple[Store, Interval]:

@@ -61,13 +61,13 @@ def _show_counts(shell: PageShell, health: Health) -> None:
     left = named[0]["quota_left"] if named else None
     held_s, known_s = (sum(lines[name]) if lines.height else 0 for name in ("held_s", "known_s"))
     of_file = Markdown("Format {}.").format(health.store_format)
-    asked = "Requests left in the plan's window when the service was last asked."
+    asked = Markdown("Requests left in the plan's window when the service was last asked.")
     figures = [
         ("held", 100 * held_s / known_s if known_s else None, STATES),
         ("missing", health.missing.height, None),
         ("rows", sum(by_kind.values()), None),
         ("documents", documents, Markdown("Beside {:,} snapshots.").format(snapshots)),
-        ("quota_left", left, Markdown(asked if named else "The service has named none.")),
+        ("quota_left", left, asked if named else Markdown("The service has named none.")),
         ("store_mb", held.path.stat().st_size / 1e6, of_file),
     ]
     with st.container(horizontal=True, gap="medium", key="counts"):

@@ -86,7 +86,7 @@ def test_an_audit_is_that_of_the_statistic_over_pairs_both_ways_round(
     assert f"`rail sync {first}" in shown
     assert f"loads the first of {lacking.height:,} trajectories that are not held" in shown
     share = spreads.coverage()["coverage"].item()
-    assert f"the log is held in {share:.2%} of the window" in shown
+    assert f"the log is held in {100 * share:.2f} % of the window" in shown
 
 
 def test_what_one_side_alone_has_is_listed_with_why(
@@ -175,7 +175,10 @@ def test_a_study_is_that_of_the_series(rail: Rail, opened: Workspace, family: st
     shown = rail("events", "study", "--from-detection", *options, columns=200).stdout
     before = "median before" if family == "spread" else "price known at"
     assert f"from the {before} each event: the move that made it counts" in shown
-    assert f"the log is held in {events.coverage()['coverage'].item():.2%} of the window" in shown
+    assert (
+        f"the log is held in {100 * events.coverage()['coverage'].item():.2f} % of the window"
+        in shown
+    )
     assert "30 min" in shown
     assert f"{expected['n_events'][0]} events; left out" in shown
 
