@@ -68,7 +68,7 @@ def test_a_threshold_that_is_dragged_is_measured_and_in_the_link(
     level = asked.get("threshold", "20")  # the usual one is not in the link
     assert abs(float(level) - 20) < 2
     assert "zoom" not in asked
-    expect(page.get_by_text(f"Time beyond level, ≥ {level} bps")).to_be_visible()
+    expect(page.get_by_text(f"time, ≥ {level} bps")).to_be_visible()
     leave(page)
 
 

@@ -79,7 +79,7 @@ def test_the_miniature_market_is_loaded_whole_and_measured(
     assert "SIMULATED" in measured.stdout
     legs = legs_of(rows)["BTC_USDT"]
     both = legs["AURORA.spot"].join(legs["BOREAS.spot"], on="ts", suffix="_sell").sort("ts")
-    assert re.search(rf"rows with a spread\s+{both.height:,}", measured.stdout)
+    assert re.search(rf"observations\s+{both.height:,}", measured.stdout)
     deviation = np.log(both["price_sell"] / both["price"]).to_numpy()
     neighbours = np.diff(both["ts"]) == 60
     phi, _ = np.polyfit(deviation[:-1][neighbours], deviation[1:][neighbours], 1)
@@ -102,7 +102,7 @@ def test_real_minutes_of_march_2023_are_loaded_whole_and_measured(
     check_store(Store(tmp_path / "rail.duckdb"), rows)
     assert "Replay of recorded data" in status
     measured = rail("stats", "spread", "BTC_USD:COINBASE.spot:KRAKEN.spot")
-    assert re.search(r"rows with a spread\s+29,889", measured.stdout)
+    assert re.search(r"observations\s+29,889", measured.stdout)
     assert re.search(r"longest gap\s+4 h 38 min", measured.stdout)
 
 
@@ -140,5 +140,5 @@ def test_real_funding_of_two_years_is_loaded_whole_and_its_carry_printed(
     carry_bps = 1e4 * (both["sell_rate"].sum() - both["buy_rate"].sum())
     assert row["funding_bps"] == pytest.approx(carry_bps, rel=1e-12)
     printed = rail("stats", "funding", key, *times).stdout
-    assert re.search(rf"funding, received on both bps\s+{carry_bps:.2f}", printed)
-    assert re.search(rf"simple APR of one leg's notional %\s+{row['funding_apr_pct']:.2f}", printed)
+    assert re.search(rf"\nfunding \(bps\)\s+{carry_bps:.2f}", printed)
+    assert re.search(rf"funding APR \(%\)\s+{row['funding_apr_pct']:.2f}", printed)

@@ -71,7 +71,7 @@ def test_funding_and_events_are_measured(rail: Rail, seeded: str) -> None:
     events = rail("stats", "events", *WINDOW, "--format", "json")
 
     assert "SIMULATED" in funding.stdout
-    assert "simple APR" in funding.stdout
+    assert "funding APR (%)" in funding.stdout
     counted = {row["family"]: row for row in map(json.loads, events.stdout.splitlines())}
     assert set(counted) == {"spread", "splash", "funding"}
     for row in counted.values():

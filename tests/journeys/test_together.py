@@ -160,7 +160,7 @@ class Visitor:
     def rows(self) -> str:
         """How many rows the page of data health speaks of."""
         metrics = properties(self._app.page("health"), "metric")
-        return next(str(metric["value"]) for metric in metrics if metric["label"] == "Rows")
+        return next(str(metric["value"]) for metric in metrics if metric["label"] == "rows")
 
 
 class Reader:

@@ -49,7 +49,7 @@ def table_html(rows: Sequence[Row], names: Sequence[str], result: str = "") -> H
     kept, notes = [one for name, one in columns.items() if name not in empty], Notes()
     texts = {one for one in kept if any(isinstance(row[one.name], str) for row in rows)}
     table = lines_html(
-        [("text" if one in texts else "number", heading_of(one)) for one in kept],
+        [("text" if one in texts else "number", heading_of(one, short=True)) for one in kept],
         [[(cell_text(row, one, notes),) for one in kept] for row in rows],
     )
     left_out = {

@@ -19,8 +19,10 @@ import pytest
 
 from toolkit.cards import duration
 from toolkit.cli import main
+from toolkit.columns import column
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, SnapshotKind, Stream, Trajectory
+from toolkit.show.values import value_text
 from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
 
 from ...laws.test_answers_of_streams import EVERY_S, LASTS_S, documents
@@ -99,7 +101,9 @@ def test_overview_counts_and_times_what_each_log_s_own_answers_hold(
         age_s = None if by_list or spread_at is None else open_for_s(spread_at)
         assert figures["spreads open"] == ("0" if age_s is None else "1")
         shown_for = rows_of(shown, "open").get("open for", [])
-        assert shown_for == ([] if age_s is None else [duration(age_s)])
+        assert shown_for == (
+            [] if age_s is None else [duration(age_s // 60 * 60 if age_s >= 60 else age_s)]
+        )
     labels = {"events/spread": "spreads opened, 24 h", "events/splash": "pumps and dumps, 24 h"}
     for stream, label in labels.items():
         at = last.get(stream)
@@ -180,9 +184,8 @@ def test_rail_status_states_ages_and_shares_of_each_stream(
         newest = max(newest_s(stream, at), answered)
         assert lines[stream]["behind"] in ages(newest, last, began)
         if stream != SNAPSHOT:
-            assert (
-                lines[stream]["answered"] == f"{share_answered(stream, at, max(last.values())):.2%}"
-            )
+            share = share_answered(stream, at, max(last.values()))
+            assert lines[stream]["answered"] == value_text(share, column("answered_share"))
 
 
 def share_answered(stream: str, at: int, now: int) -> float:
