@@ -166,9 +166,9 @@ def column(name: str, result: str = "") -> Column:
     """Return what is declared of a column in a result, or else in any.
 
     A figure of another column than the documented one is derived: ``buy_price_mean`` is the mean
-    of ``buy_price``. So is one of a path from the detection, one of funding only, and a yearly
-    rate's in another unit. An
-    undeclared name gets its words as heading and the unit that its end states.
+    of ``buy_price``. So are those of a path from the detection and of funding only, and a yearly
+    rate in another unit. An undeclared name gets its words as heading and the unit that its end
+    states.
 
     >>> column("half_life_s").unit, column("buy_price_mean", "spread.summary").heading
     ('s', 'mean')

@@ -83,8 +83,9 @@ def enlarged(value: Any) -> Any:
     keys = [name for name in ("trajectory", "event_id") if value.schema.get(name) == pl.String]
     if not keys:
         return value
-    return pl.concat(
-        value.with_columns(pl.col(key) + f"~{copy}" for key in keys) for copy in range(COPIES)
+    return pl.concat(  # the symbol of a key gets the number of the copy
+        value.with_columns(pl.col(key).str.replace(r"^(\w+/)?", f"${{1}}C{copy}") for key in keys)
+        for copy in range(COPIES)
     )
 
 
@@ -123,7 +124,11 @@ def test_the_schema_of_each_statistic_is_the_declared_one(recorded, size: str) -
         if wrong := faults(result, answer):
             found[result] = wrong
     assert found == {}
-    assert len(answered) >= 45  # of empty frames some statistics say that there is nothing
+    if size == "empty":  # some statistics say that there is nothing
+        assert len(answered) >= 45
+    else:
+        one_pair = {"spread.pair"} if size == "large" else set()  # it takes one price per leg
+        assert answered == set(DESCRIBED.values()) - UNTRIED - one_pair
 
 
 def test_a_result_calls_no_two_of_its_columns_the_same() -> None:

@@ -84,8 +84,15 @@ class Notes:
     letters: dict[str, str] = field(default_factory=dict)
 
     def letter(self, reason: str) -> str:
-        """Return the letter of a reason, a new one for one that was not met before."""
-        return self.letters.setdefault(reason, ascii_lowercase[len(self.letters) % 26])
+        """Return the letter of a reason: a to z for the first ones, then aa, ab and so on.
+
+        >>> notes = Notes()
+        >>> [notes.letter(str(number)) for number in range(28)][-3:], notes.letter("0")
+        (['z', 'aa', 'ab'], 'a')
+        """
+        round_, place = divmod(len(self.letters), len(ascii_lowercase))
+        before = ascii_lowercase[round_ - 1] if round_ else ""
+        return self.letters.setdefault(reason, before + ascii_lowercase[place])
 
     @property
     def lines(self) -> list[str]:
