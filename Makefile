@@ -111,6 +111,7 @@ docs: $(READY) ## write the pages of docs/ that come from the code, and build th
 	$(BIN)/python -m tests.docs.limits_table
 	$(BIN)/python -m tests.docs.exchanges_table
 	$(BIN)/python -m tests.docs.capacity_page
+	$(BIN)/python -m tests.docs.series_stub
 	$(BIN)/python -m tests.docs.statistics_page
 	$(BIN)/python -m tests.docs.questions_page
 	$(BIN)/python -m tests.docs.assistant_page

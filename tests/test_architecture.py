@@ -29,6 +29,7 @@ LAYERS = (
     ("charts", "loader", "service"),
     ("alerts",),
     ("statistics",),
+    ("analyses",),
     ("client", "store", "show"),
     ("wire",),
     ("tables", "intervals", "cards"),

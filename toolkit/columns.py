@@ -2,8 +2,9 @@
 
 The declarations are ``columns.csv``, one line per column of each result, in the result's order. The
 first line of a name has all of it. Further lines of the name have only what differs there. A column
-``@RESULT`` stands for the lines of another result. Docstrings, documentation, tables, reports and
-answers read the declarations here.
+``@RESULT`` stands for the lines of another result. A line without a column names the module of
+`toolkit.statistics` that computes the result and declares its analysis. Docstrings, documentation,
+tables, reports and answers read the declarations here.
 """
 
 from __future__ import annotations
@@ -86,6 +87,8 @@ def _lines() -> Mapping[str, tuple[Column | str, ...]]:
     with _FILE.open(encoding="utf-8", newline="") as file:
         for result, name, decimals, *texts in islice(csv.reader(file), 1, None):
             lines = found.setdefault(result, [])
+            if not name:
+                continue
             if name.startswith("@"):
                 lines.append(name[1:])
                 continue
@@ -98,6 +101,13 @@ def _lines() -> Mapping[str, tuple[Column | str, ...]]:
             first.setdefault(name, declared)
             lines.append(declared)
     return {result: tuple(lines) for result, lines in found.items()}
+
+
+@cache
+def computed_in() -> Mapping[str, str]:
+    """Return the module of `toolkit.statistics` that computes each analysis, by its result."""
+    with _FILE.open(encoding="utf-8", newline="") as file:
+        return {row[0]: row[3] for row in csv.reader(file) if not row[1]}
 
 
 @cache
@@ -293,12 +303,11 @@ def described(result: str) -> Callable[[_Described], _Described]:
 
     def decorated(function: _Described) -> _Described:
         _DESCRIBED[function] = result
-        if function.__doc__:  # as it is with `python -OO`, there is none
-            lines = function.__doc__.splitlines()
-            place = next(i for i, line in enumerate(lines) if line.strip() == "{columns}")
-            margin = lines[place].partition("{")[0]
-            lines[place] = textwrap.indent(table_of(result), margin)
-            function.__doc__ = "\n".join(lines)
+        lines = (function.__doc__ or "").splitlines()  # with `python -OO` there is none
+        for place, line in enumerate(lines):
+            if line.strip() == "{columns}":
+                lines[place] = textwrap.indent(table_of(result), line.partition("{")[0])
+                function.__doc__ = "\n".join(lines)
         return function
 
     return decorated

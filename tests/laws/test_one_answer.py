@@ -17,6 +17,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from toolkit.analyses import analyses
 from toolkit.cli.event_analyses import app as events_app
 from toolkit.cli.stats import app as stats_app
 from toolkit.client import Client
@@ -156,6 +157,7 @@ ELSEWHERE = {
     "coverage": _PART,
     "quantiles": _PART,
     "half_life": _PART,
+    "rolling_z_summary": _PYTHON,
     "net_summary": f"{_PART} with fees",
     "service_differential": _PART,
     "gaps": _LISTED,
@@ -174,6 +176,12 @@ ELSEWHERE = {
     "hazard_ratios": _PYTHON,
     "PriceSeries.summary": _PYTHON,
     "SnapshotSeries.items": _LISTED,
+    "stats half-life": _PART,
+    "stats cross-correlation": _PYTHON,
+    "stats time-above": _PYTHON,
+    "stats rolling-z": _PYTHON,
+    "stats net-edge": _LISTED,
+    "stats flags": "columns of `rail screen`",
     "stats dispersion": "of all venues of a symbol, where a series is of one pair",
     "audit": "`rail events audit`, of the rows given",
     "events audit": "of all trajectories held, and without the events of others, which it names",
@@ -214,6 +222,7 @@ def test_each_command_is_in_the_table_or_said_to_be_elsewhere() -> None:
         for command in app.registered_commands
     }
     there = {road.command for road in ROADS}
+    commands |= {f"stats {each.command}" for each in analyses() if each.command}
     assert commands - there - set(ELSEWHERE) == set()
     said = {name for name in ELSEWHERE if " " in name}
     assert (said - commands, there - commands, said & there) == (set(), set(), set())

@@ -17,8 +17,7 @@ from toolkit.cli.event_logs import (
     Logs,
     event_window,
 )
-from toolkit.cli.fees import CostOptions, Costs, net_notes
-from toolkit.cli.measured import no_rows
+from toolkit.cli.fees import CostOptions
 from toolkit.cli.options import StoredWindow
 from toolkit.cli.table_options import TableOptions
 from toolkit.cli.tables import show
@@ -36,6 +35,7 @@ from toolkit.statistics.event_positions import DELAYS_S
 from toolkit.statistics.fee_table import check_held_style
 from toolkit.statistics.passes import in_one_pass
 from toolkit.store import Store, held_key, sync_advice
+from toolkit.workspace.answers import Costs, no_rows
 from toolkit.workspace.passes import Passes
 from toolkit.workspace.selection import OfLegs, Selection
 
@@ -259,7 +259,7 @@ def _lacking(rows: pl.DataFrame, costs: Costs | None) -> list[str]:
     without = rows.filter(pl.col("gross_bps").is_not_null(), pl.col("net_bps").is_null())
     last = without.group_by("trajectory", maintain_order=True).agg(pl.col("entry_ts").max())
     words = [", ".join(costs.fees.lacking(key, costs.style, at=at)) for key, at in last.iter_rows()]
-    return net_notes(pl.DataFrame({"cost_lacks": words}, schema={"cost_lacks": pl.String}), costs)
+    return costs.notes(pl.DataFrame({"cost_lacks": words}, schema={"cost_lacks": pl.String}))
 
 
 def _not_held(store: Store, rows: pl.DataFrame) -> list[str]:

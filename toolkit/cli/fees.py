@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Annotated, Any, cast
+from typing import Annotated, cast
 
 import polars as pl
 import typer
 
-from toolkit.cards import counted
 from toolkit.cli.options import FeesFile, Notional, StorePath, StyleName
 from toolkit.cli.table_options import TableOptions, tabled
 from toolkit.cli.tables import show
@@ -20,9 +18,10 @@ from toolkit.market import Leg, SnapshotTrajectory, Stream, Trajectory, format_t
 from toolkit.show.sheet import Sheet
 from toolkit.statistics.carry_marks import FUNDING_ONLY
 from toolkit.statistics.fee_example import EXAMPLE_EXCHANGES, example_text
-from toolkit.statistics.fee_table import NOTIONAL, RATES, FeeModel, Style, check_asked
+from toolkit.statistics.fee_table import NOTIONAL, RATES, FeeModel, Style
 from toolkit.store import Store, service_clock, sync_advice
 from toolkit.workspace import find_fees, named_store
+from toolkit.workspace.answers import Costs
 
 FEES = schema_of(
     also=(
@@ -57,25 +56,6 @@ _EDIT = "`rail fees --example > fees.toml` writes one to edit"
 _Legs = Sequence[Trajectory | SnapshotTrajectory]
 
 
-@dataclass(frozen=True, slots=True)
-class Costs:
-    """What a command computes net figures by: a fee table, a notional and a style."""
-
-    fees: FeeModel
-    notional: float
-    style: Style
-
-    @property
-    def heading(self) -> str:
-        """The costs in words, for a line above or below figures."""
-        return f"net of {self.fees.label}, style {self.style}, notional {self.notional:,.0f}"
-
-    @property
-    def arguments(self) -> dict[str, Any]:
-        """The arguments of a statistic that is net of fees."""
-        return {"fees": self.fees, "notional": self.notional, "style": self.style}
-
-
 NO_COSTS = Costs(FeeModel("", ()), 1.0, "taker")
 """Of which nothing but the columns of net figures is used."""
 
@@ -108,8 +88,7 @@ class CostOptions:
             NOTIONAL if self.notional is None else self.notional,
             cast("Style", self.style or "taker"),
         )
-        check_asked(costs.fees, costs.notional, costs.style)
-        return costs
+        return costs.check()
 
     def needed(self, store: Store) -> Costs:
         """Return those `chosen`, or raise `InputError` where there is no fee table."""
@@ -200,26 +179,6 @@ def _withdrawals(fees: FeeModel, leg: Leg, streams: _Legs, at: int) -> list[str]
     return sorted(lack for lack in lacks if lack.startswith(("withdraw_quote", "a withdrawal")))
 
 
-_MOST_NAMED = 5
-
-NET_SPREAD: tuple[str, ...] = (
-    "cost_bps",
-    "gross_mean_bps",
-    "gross_q95_bps",
-    "breakeven_bps",
-    "breakeven_q95_bps",
-    "net_share",
-    "net_share_at_half_cost",
-    "net_share_at_twice_cost",
-    "net_mean_bps",
-    "net_mean_at_half_cost_bps",
-    "net_mean_at_twice_cost_bps",
-    "net_q50_bps",
-    "net_q95_bps",
-    "net_q99_bps",
-)
-"""The lines of `toolkit.statistics.spread.net_summary`."""
-
 NET_SPREAD_COLUMNS = (
     "cost_bps",
     "net_share",
@@ -255,15 +214,3 @@ def net_funding_columns(*, funding_only: bool) -> tuple[str, ...]:
     """
     only = FUNDING_ONLY if funding_only else ""
     return (f"{only}net_apr_pct", f"{only}net_carry_bps", f"{FUNDING_ONLY}breakeven_days")
-
-
-def net_notes(found: pl.DataFrame, costs: Costs) -> list[str]:
-    """Return the lines below net figures: by which table they are, and what it lacks."""
-    lacks = Counter(
-        lack for words in found["cost_lacks"].drop_nulls() for lack in words.split(", ")
-    )
-    named = [
-        f"{lack} ({counted(number, 'row')})" for lack, number in lacks.most_common(_MOST_NAMED)
-    ]
-    named += [f"{len(lacks) - _MOST_NAMED} more"] if len(lacks) > _MOST_NAMED else []
-    return [costs.heading, *([f"the fee table lacks {', '.join(named)}"] if named else [])]

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import polars as pl
 
-from toolkit.cli.fees import Costs
 from toolkit.cli.held import with_rows
 from toolkit.cli.received import priced_notes
 from toolkit.columns import columns_of, schema_of
@@ -20,6 +19,7 @@ from toolkit.statistics import funding as funding_statistics
 from toolkit.statistics.carry_marks import FUNDING_ONLY, LegPrices
 from toolkit.statistics.conditions import Schema
 from toolkit.statistics.passes import Analysis
+from toolkit.workspace.answers import Costs
 from toolkit.workspace.selection import Selection
 
 _PERSISTENCE: tuple[str, ...] = (

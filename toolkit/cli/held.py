@@ -43,6 +43,19 @@ SpreadKeys = Annotated[
 ]
 
 
+FundingKeys = Annotated[
+    list[str] | None,
+    typer.Argument(
+        help="Keys SYMBOL:BUY.market:SELL.market, or patterns such as BTC_USDT:*. Kept from "
+        "snapshots: snapshot-funding/SYMBOL:EXCHANGE.market, all: 'snapshot-funding/*'."
+    ),
+]
+PriceKeys = Annotated[
+    list[str] | None,
+    typer.Argument(help="Keys SYMBOL:EXCHANGE.market, or patterns such as BTC_USDT:*."),
+]
+
+
 @dataclass(frozen=True, slots=True)
 class JoinOptions:
     """How pairs are joined, as it was typed."""

@@ -3,66 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import partial
 
 import polars as pl
 
 from toolkit.cards import counted
 from toolkit.cli.event_logs import Logs
-from toolkit.cli.fees import (
-    NET_SPREAD,
-    NET_SPREAD_COLUMNS,
-    Costs,
-    net_notes,
-)
 from toolkit.cli.held import name_silent
 from toolkit.columns import schema_of
 from toolkit.intervals import Interval
 from toolkit.show.sheet import Sheet
 from toolkit.statistics import spread as spread_statistics
-from toolkit.statistics.conditions import Schema
-from toolkit.statistics.contract import beside
 from toolkit.statistics.event_counts import event_counts
 from toolkit.statistics.plausibility import notes_of
 from toolkit.store import Store
-from toolkit.tables import ROWS
 from toolkit.workspace.selection import Selection
-
-_SPREAD: tuple[str, ...] = (
-    "n",
-    "spread_basis",
-    "coverage",
-    "observed_share",
-    "step_s",
-    "n_segments",
-    "longest_gap_s",
-    "implausible",
-    "spread_mean_log_bps",
-    "spread_time_weighted_mean_log_bps",
-    "spread_std_log_bps",
-    "spread_median_log_bps",
-    "spread_mad_log_bps",
-    "spread_q01_log_bps",
-    "spread_q05_log_bps",
-    "spread_q95_log_bps",
-    "spread_q99_log_bps",
-    "spread_expected_shortfall_95_log_bps",
-    "noise_share",
-    "half_life_s",
-    "half_life_lower_s",
-    "half_life_upper_s",
-    "fit_p_value",
-    "acf_half_lag_s",
-    "half_life_without_spikes_s",
-    "spike_share",
-    "half_life_acf_error",
-    "ar1_phi",
-    "half_life_ar1_s",
-    "half_life_ar1_acf_error",
-    "half_lives_differ",
-)
-
 
 _RATE: tuple[str, ...] = (
     "n",
@@ -82,24 +36,6 @@ _RATE: tuple[str, ...] = (
 )
 _NOT_TRACKED: str = "not_tracked"
 
-_SPREAD_COLUMNS = (
-    "trajectory",
-    "spread_std_log_bps",
-    "spread_mean_log_bps",
-    "half_life_s",
-    "coverage",
-    "n",
-    "longest_gap_s",
-    "spread_median_log_bps",
-    "spread_q05_log_bps",
-    "spread_q95_log_bps",
-    "noise_share",
-    "half_life_lower_s",
-    "half_life_upper_s",
-    "acf_half_lag_s",
-    "half_life_without_spikes_s",
-    "spread_basis",
-)
 _RATE_COLUMNS = (
     "trajectory",
     "funding_apr_mean_pct",
@@ -129,36 +65,6 @@ def counted_events(store: Store, asked: Interval) -> pl.DataFrame:
     """Count the events in the store that touch a window. See `event_counts`."""
     read = Logs.read(store, asked)
     return event_counts(read.documents, *asked, logs=read.logs, held=read.held)
-
-
-def no_rows(kind: str) -> pl.DataFrame:
-    """Return the columns of a kind's rows without a row: what a statistic of them looks like."""
-    values = dict.fromkeys((column.name for column in ROWS[kind].values), pl.Float64)
-    return pl.DataFrame(schema={"trajectory": pl.String, "ts": pl.Int64, **values})
-
-
-def spread_columns() -> Schema:
-    """Return the columns of spreads, those kept from snapshots among them."""
-    also = ("net_method", "net_params_hash", "not_tracked")
-    return schema_of("spread.summary", "spread.net_summary", also=also)
-
-
-def spread_sheet(asked: Selection, costs: Costs | None = None) -> Sheet:
-    """Measure spreads in one pass over all their rows. Coverage is by polls where there are.
-
-    With costs the net figures are beside the gross ones.
-    """
-    heading = f"Spread 1e4 ln(sell / buy) over {asked.window}"
-    order = "-spread_std_log_bps"
-    if costs is None:
-        [found] = asked.measured(spread_statistics.summary)
-        return series_sheet(asked, found, heading, (_SPREAD, _SPREAD_COLUMNS), order)
-    net_of = partial(spread_statistics.net_summary, **costs.arguments)
-    gross, net = asked.measured(spread_statistics.summary, net_of)
-    columns = [*_SPREAD_COLUMNS[:3], *NET_SPREAD_COLUMNS, *_SPREAD_COLUMNS[3:]]
-    shown = ([*_SPREAD, *NET_SPREAD], columns)
-    sheet = series_sheet(asked, beside(gross, net, "net"), heading, shown, order)
-    return replace(sheet, notes=[*sheet.notes, *net_notes(sheet.rows, costs)])
 
 
 def rate_sheet(asked: Selection) -> Sheet:

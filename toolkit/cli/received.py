@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from toolkit.cli.fees import Costs, net_funding, net_funding_columns, net_notes
+from toolkit.cli.fees import net_funding, net_funding_columns
 from toolkit.cli.held import with_rows
 from toolkit.cli.measured import shown_where_odd
 from toolkit.columns import columns_of, names_for, schema_of
@@ -19,6 +19,7 @@ from toolkit.statistics import funding as funding_statistics
 from toolkit.statistics.carry_marks import FUNDING_ONLY
 from toolkit.statistics.conditions import Schema
 from toolkit.statistics.plausibility import notes_of
+from toolkit.workspace.answers import Costs
 from toolkit.workspace.selection import Selection
 
 _FUNDING: tuple[str, ...] = (
@@ -129,7 +130,7 @@ def funding_sheet(
         figures = [*figures, *net_funding(funding_only=funding_only)]
         added = net_funding_columns(funding_only=funding_only)
         columns = [*columns[:3], *added, *columns[3:]]
-        notes += net_notes(found, costs)
+        notes += costs.notes(found)
     of = "Funding only" if funding_only else "Funding received, and carry with prices,"
     return Sheet(
         f"{of} over {asked.stretch}",

@@ -13,9 +13,7 @@ from toolkit.cards import counted, duration
 from toolkit.cli.fees import (
     NET_SPREAD_COLUMNS,
     CostOptions,
-    Costs,
     net_funding_columns,
-    net_notes,
 )
 from toolkit.cli.held import MeasuredWindow
 from toolkit.cli.options import FundingOnly
@@ -32,6 +30,7 @@ from toolkit.statistics.conditions import Schema
 from toolkit.statistics.flags import FLAGS
 from toolkit.statistics.plausibility import notes_of
 from toolkit.statistics.screening import without_flags
+from toolkit.workspace.answers import Costs
 from toolkit.workspace.passes import Passes
 from toolkit.workspace.screening import Screened, Screening
 
@@ -247,4 +246,4 @@ def _with_net(sheet: Sheet, costs: Costs, family: Screened) -> Sheet:
     if family is Screened.FUNDING:
         net = net_funding_columns(funding_only="carry_bps" not in sheet.rows.columns)
     columns = [*sheet.columns[:3], *net, *sheet.columns[3:]]
-    return replace(sheet, columns=columns, notes=[*sheet.notes, *net_notes(sheet.rows, costs)])
+    return replace(sheet, columns=columns, notes=[*sheet.notes, *costs.notes(sheet.rows)])

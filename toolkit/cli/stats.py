@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from toolkit.cli.analyses import Stats
 from toolkit.cli.event_logs import event_store
 from toolkit.cli.fees import CostOptions
 from toolkit.cli.funding_sheets import (
@@ -17,18 +18,14 @@ from toolkit.cli.funding_sheets import (
     persistence_columns,
     persistence_sheet,
 )
-from toolkit.cli.held import JoinOptions, MeasuredWindow, SpreadKeys
+from toolkit.cli.held import MeasuredWindow
 from toolkit.cli.measured import (
     EVENT_COUNTS,
     event_sheet,
     rate_sheet,
-    spread_columns,
-    spread_sheet,
 )
 from toolkit.cli.options import FundingOnly, StoredWindow
 from toolkit.cli.received import funding_columns, funding_sheet
-from toolkit.cli.spread_analyses import add_spread_analyses
-from toolkit.cli.spread_episodes import episodes_command
 from toolkit.cli.table_options import TableOptions, tabled
 from toolkit.cli.tables import show
 from toolkit.errors import InputError
@@ -36,7 +33,7 @@ from toolkit.market import Family
 from toolkit.statistics.carry import HORIZONS
 from toolkit.statistics.funding import MIN_COVERAGE
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(cls=Stats, no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.callback()
@@ -60,41 +57,6 @@ _MinCoverage = Annotated[
         help="The least part of the window, 0 to 1, that both legs must cover for a figure.",
     ),
 ]
-
-
-@app.command("spread")
-@tabled(spread_columns)
-def spread_command(
-    trajectories: SpreadKeys = None,
-    *,
-    within: MeasuredWindow,
-    net_of: CostOptions,
-    pairs: JoinOptions,
-    view: TableOptions,
-) -> None:
-    """Print the statistics of spreads in the store: level, dispersion, tails, half-life.
-
-    The spread is 1e4 ln(sell / buy) in bps. Positive: long the buy leg and short the sell leg
-    earns it. Without keys it takes every spread in the store, the largest standard deviation
-    first, without a window all that is held. One spread alone is shown with every figure.
-    Of those kept from snapshots coverage is by polls: an answer that lacks a pair is no gap.
-    Keys that begin with pair/ join any two prices, as `rail.pair` does.
-
-    With a fee table net figures follow: what the spread leaves after a round trip, on either side
-    of zero, and for how much of the time. `rail fees --example` prints a table to edit.
-
-    Before: rail fees --example > fees.toml
-
-    Example: rail stats spread LTC_USDT:AURORA.spot:BOREAS.spot
-
-    Example: rail stats spread --fees fees.toml --style maker --sort -net_share
-
-    Example: rail stats spread --where "half_life_s < 3600" --top 20
-    """
-    held = view.opened(within)
-    costs = net_of.chosen(held)
-    asked = within.of(held, Family.SPREAD, trajectories, pairs.joining())
-    show(view, spread_sheet(asked, costs))
 
 
 @app.command("funding")
@@ -273,7 +235,3 @@ def events_command(
     """
     held, asked = event_store(view, within)
     show(view, event_sheet(held, asked))
-
-
-app.command("episodes")(episodes_command)
-add_spread_analyses(app)

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import polars as pl
 
+from toolkit.analyses import Analysis, find
 from toolkit.cards import duration
 from toolkit.errors import InputError
 from toolkit.market import Pair, SnapshotTrajectory, Trajectory, parse_length
+from toolkit.series.analyses import SpreadAnalyses
 from toolkit.series.base import Series, checked_options
+from toolkit.series.bound import COSTS
 from toolkit.series.funding_analyses import FundingAnalyses
 from toolkit.series.logs import EventSeries
-from toolkit.series.spread_analyses import SpreadAnalyses
 from toolkit.show.values import share_text
-from toolkit.statistics import fees as fee_statistics
 from toolkit.statistics import funding as funding_statistics
 from toolkit.statistics import quality
-from toolkit.statistics import spread as spread_statistics
 from toolkit.statistics.contract import beside
 from toolkit.statistics.polls import PollCount, by_polls, poll_count
 
@@ -52,11 +53,34 @@ class TrajectorySeries(Series):
         """Measure how much of the window is covered, see `toolkit.statistics.quality.coverage`."""
         return self._measured(quality.coverage, column=self._column)
 
+    def answer(self, analysis: Analysis, **asked: Any) -> pl.DataFrame:
+        """Compute an analysis of the rows, with what net figures need where it has some.
+
+        ``asked`` are its parameters, and ``fees``, ``notional`` and ``style``. Without ``fees`` it
+        is the workspace's table. Of snapshots coverage is by polls.
+        """
+        costs = {name: asked.pop(name) for name in COSTS if name in asked}
+        if costs:
+            fees = self.origin.fees if costs["fees"] is None else costs["fees"]
+            costs["fees"] = self._fees(fees) if analysis.needs_fees else fees
+        if "fees" in analysis.takes:
+            asked |= costs
+        found = self._measured(analysis.function, **asked)
+        if not analysis.net or costs["fees"] is None:
+            return found
+        return beside(found, self._measured(find(analysis.net).function, **costs), "net")
+
     def _measured(self, statistic: Callable[..., pl.DataFrame], **options: Any) -> pl.DataFrame:
         """Apply a statistic to the rows, whose step is known. Of snapshots coverage is by polls."""
-        known = {} if self.origin.step_s is None else {self.stream.key: self.origin.step_s}
-        found = statistic(self.rows, *self.window, step_s=known, **options)
-        return found if self.polls is None else by_polls(found, self.polls)
+        taken = inspect.signature(statistic).parameters
+        if "start" not in taken:
+            return statistic(self.df, **options)
+        if "step_s" in taken and taken["step_s"].default is None:
+            known = {} if self.origin.step_s is None else {self.stream.key: self.origin.step_s}
+            options["step_s"] = known
+        found = statistic(self.rows, *self.window, **options)
+        covered = {"coverage", "method"} <= set(found.columns)
+        return by_polls(found, self.polls) if covered and self.polls is not None else found
 
     @property
     def _column(self) -> str | None:
@@ -161,115 +185,10 @@ class SpreadSeries(BarTrajectorySeries, SpreadAnalyses):
         return "spread_log_bps"
 
     @checked_options
-    def summary(
-        self,
-        *,
-        fees: fee_statistics.FeeModel | None = None,
-        notional: float = fee_statistics.NOTIONAL,
-        style: fee_statistics.Style = "taker",
-    ) -> pl.DataFrame:
-        """Compute level, dispersion, tails, half-life: see `toolkit.statistics.spread.summary`.
-
-        With ``fees``, or a table of the workspace, the figures of `net_summary` are beside them.
-        """
-        found = self._measured(spread_statistics.summary)
-        if fees is None and self.origin.fees is None:
-            return found
-        return beside(found, self.net_summary(fees, notional=notional, style=style), "net")
-
-    @checked_options
-    def net_summary(
-        self,
-        fees: fee_statistics.FeeModel | None = None,
-        *,
-        notional: float = fee_statistics.NOTIONAL,
-        style: fee_statistics.Style = "taker",
-        exit_bps: float = 0.0,
-        max_stale_s: int | None = None,
-    ) -> pl.DataFrame:
-        """Sum up what is left after fees. See `toolkit.statistics.spread.net_summary`.
-
-        Without ``fees`` it is the workspace's table.
-        """
-        return self._measured(
-            spread_statistics.net_summary,
-            fees=self._fees(fees),
-            notional=notional,
-            style=style,
-            exit_bps=exit_bps,
-            max_stale_s=max_stale_s,
-        )
-
-    @checked_options
     def quantiles(self) -> pl.DataFrame:
         """Compute the quantiles of the log spread (bps), with n and coverage, as `summary` does."""
         return self.summary().select(
             "trajectory", "n", "coverage", pl.col("^spread_q\\d\\d_log_bps$"), "quantiles_reason"
-        )
-
-    @checked_options
-    def episodes(
-        self,
-        enter_bps: float,
-        *,
-        absolute: bool = False,
-        leave_bps: float | None = None,
-        merge_gap_s: int = 0,
-        min_duration_s: int = 0,
-        column: str = "spread_log_bps",
-        max_stale_s: int | None = None,
-    ) -> pl.DataFrame:
-        """Find the stretches in which the spread is ``enter_bps`` or more.
-
-        The parameters are those of `toolkit.statistics.spread.episodes`.
-        """
-        return self._measured(
-            spread_statistics.episodes,
-            enter_bps=enter_bps,
-            absolute=absolute,
-            leave_bps=leave_bps,
-            merge_gap_s=merge_gap_s,
-            min_duration_s=min_duration_s,
-            column=column,
-            max_stale_s=max_stale_s,
-        )
-
-    @checked_options
-    def time_above(
-        self,
-        threshold_bps: float,
-        *,
-        absolute: bool = False,
-        column: str = "spread_log_bps",
-        max_stale_s: int | None = None,
-    ) -> pl.DataFrame:
-        """Measure how much of the time the spread is ``threshold_bps`` or more.
-
-        The parameters are those of `toolkit.statistics.spread.time_above`.
-        """
-        return self._measured(
-            spread_statistics.time_above,
-            threshold_bps=threshold_bps,
-            absolute=absolute,
-            column=column,
-            max_stale_s=max_stale_s,
-        )
-
-    @checked_options
-    def net_edge(
-        self,
-        fees: fee_statistics.FeeModel | None = None,
-        *,
-        notional: float = fee_statistics.NOTIONAL,
-        style: fee_statistics.Style = "taker",
-        exit_bps: float = 0.0,
-    ) -> pl.DataFrame:
-        """Compute what each row leaves after fees. See `toolkit.statistics.fees.net_edge`.
-
-        Without ``fees`` it is the workspace's table.
-        """
-        return fee_statistics.net_edge(
-            self.df, self._fees(fees), notional=notional, style=style, exit_bps=exit_bps
         )
 
     @checked_options

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from toolkit.columns import described
+from toolkit.analyses import Parameter, analysis
 from toolkit.errors import InputError
 from toolkit.market import Step, When
 from toolkit.reasons import Reason
@@ -30,7 +30,19 @@ from toolkit.statistics.windows import window_of
 _HOURS_A_SECOND = 1 / 3600
 
 
-@described("spread.time_above")
+@analysis(
+    "spread.time_above",
+    (
+        "threshold_bps",
+        "time_above_share",
+        "time_abs_above_share",
+        "time_above_s",
+        "time_abs_above_s",
+        "n",
+    ),
+    example="--threshold-bps 20",
+    threshold_bps=Parameter("The level.", "bps", 10.0),
+)
 def time_above(
     frame: Frame,
     start: When | None = None,
@@ -151,7 +163,34 @@ def level_words(level_bps: float, *, absolute: bool) -> str:
     return f"{'|spread| ' if absolute else ''}≥ {level_bps:g} bps"
 
 
-@described("spread.episodes")
+def _title(enter_bps: float, *, absolute: bool, **_: object) -> str:
+    return f"Spreads, episodes {level_words(enter_bps, absolute=absolute)},"
+
+
+@analysis(
+    "spread.episodes",
+    (
+        "start_ts",
+        "duration_s",
+        "peak_bps",
+        "area_bps_h",
+        "end_ts",
+        "peak_ts",
+        "censored_left",
+        "censored_right",
+        "n",
+    ),
+    title=_title,
+    about="""
+        An episode begins where the spread is ENTER bps or more, and ends where it is less than
+        LEAVE bps. It is the spread with its sign: with --absolute its size, on either side of zero.
+        One that a gap or the end cuts off lasted longer than seen. Those beyond a round trip's cost
+        are counted by `rail stats net-episodes --fees FILE`.""",
+    example="--enter-bps 20 --leave-bps 5 --sort -duration_s",
+    enter_bps=Parameter("From which spread on an episode begins.", "bps", 10.0),
+    merge_gap_s=Parameter("Two that are at most so far apart are one.", "s"),
+    min_duration_s=Parameter("Leave out those that are shorter.", "s"),
+)
 def episodes(
     frame: Frame,
     start: When | None = None,

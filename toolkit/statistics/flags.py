@@ -9,7 +9,7 @@ from functools import cache
 
 import polars as pl
 
-from toolkit.columns import described
+from toolkit.analyses import Parameter, analysis
 from toolkit.market import Step, When
 from toolkit.reasons import Reason
 from toolkit.statistics.contract import (
@@ -90,7 +90,22 @@ class _Thresholds:
 _USUAL = _Thresholds()
 
 
-@described("quality.flags")
+@analysis(
+    "quality.flags",
+    ("flags", "stale_sd_log_bps", "within_stale_sd_share", "rows_of_both", "n"),
+    family="spread",
+    order="-flags",
+    about="""
+        What a flag needs and the rows lack makes it null. --format explain says what each flag
+        means, and with which numbers it was raised.""",
+    stale_s=Parameter("How long a leg repeats its price to be stale.", "s"),
+    stale_moves=Parameter("How often the other leg moves meanwhile, at least."),
+    repeated_share=Parameter("The share of closes equal to the one before, 0 to 1, at most."),
+    apart_bps=Parameter("From how far apart on the legs may be of two coins.", "bps"),
+    apart_share=Parameter("The least part of the observations that are so far apart, 0 to 1."),
+    differs_bps=Parameter("How far the service's spread may be from that of the legs.", "bps"),
+    least_correlation=Parameter("The least correlation of returns that shows a shifted clock."),
+)
 def flags(
     frame: Frame,
     start: When | None = None,

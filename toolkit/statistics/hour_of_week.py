@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from toolkit.columns import described
+from toolkit.analyses import analysis
 from toolkit.market import Step, When
 from toolkit.reasons import Reason
 from toolkit.statistics.contract import (
@@ -49,7 +49,25 @@ _CELL = (
 )
 
 
-@described("spread.hour_of_week")
+@analysis(
+    "spread.hour_of_week",
+    (
+        "weekday",
+        "hour",
+        "spread_mean_log_bps",
+        "spread_mean_lower_log_bps",
+        "spread_mean_upper_log_bps",
+        "weeks",
+        "spread_deviation_log_bps",
+        "differs",
+    ),
+    chart="spread_hours_chart",
+    about="""
+        Hours are UTC, and errors are from week to week. One in twenty hours differs where there is
+        no season. Hours of less than four weeks have no interval, nor has the mean of a spread that
+        remembers more than the window.""",
+    example="LTC_USDT:AURORA.spot:BOREAS.spot",
+)
 def hour_of_week(
     frame: Frame,
     start: When | None = None,

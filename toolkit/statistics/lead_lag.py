@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from toolkit.columns import described
+from toolkit.analyses import analysis
 from toolkit.errors import InputError
 from toolkit.market import Step, When
 from toolkit.reasons import Reason
@@ -48,7 +48,24 @@ _LISTS = ("pairs", "correlation", "null_band")
 _TWO_SIDED_95 = 1.959963984540054
 
 
-@described("spread.lead_lag")
+@analysis(
+    "spread.lead_lag",
+    (
+        "peak_lag_s",
+        "peak_correlation",
+        "null_band",
+        "beyond_band",
+        "correlation_at_0",
+        "lead_lag_ratio",
+        "returns_n",
+        "gonzalo_granger_share",
+    ),
+    order="-peak_lag_s",
+    about="""
+        A positive lag means that the buy leg leads. A lead of less than a step cannot be seen, and
+        a clock that runs late looks like one. Shares of discovery need steps of 2 s or less.""",
+    example='--where "beyond_band and peak_lag_s != 0"',
+)
 def lead_lag(
     frame: Frame,
     start: When | None = None,
@@ -119,7 +136,11 @@ def lead_lag(
     return measure(_prices(frame), question, legs)
 
 
-@described("spread.cross_correlation")
+@analysis(
+    "spread.cross_correlation",
+    ("lag_s", "correlation", "null_band", "pairs"),
+    example="LTC_USDT:AURORA.spot:BOREAS.spot",
+)
 def cross_correlation(
     frame: Frame,
     start: When | None = None,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import polars as pl
 
-from toolkit.columns import described
+from toolkit.analyses import Parameter, analysis
 from toolkit.errors import InputError
 from toolkit.reasons import Reason
 from toolkit.statistics.contract import (
@@ -25,7 +25,13 @@ MULTIPLES = {"": 1.0, "_at_half_cost": 0.5, "_at_twice_cost": 2.0}
 """How much of the cost is taken off, by what the name of a figure has for it."""
 
 
-@described("fees.net_edge")
+@analysis(
+    "fees.net_edge",
+    ("edge_bps", "cost_bps", "gross_bps", "breakeven_bps", "edge_at_twice_cost_bps"),
+    family="spread",
+    key=("trajectory", "ts"),
+    exit_bps=Parameter("The spread at which it is left.", "bps"),
+)
 def net_edge(
     frame: Frame,
     fees: FeeModel,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from toolkit.columns import described
+from toolkit.analyses import Parameter, analysis
 from toolkit.errors import InputError
 from toolkit.market import Step, When
 from toolkit.reasons import Reason
@@ -20,7 +20,29 @@ from toolkit.statistics.windows import window_of
 _COUNTS = {"n_lives": "begun", "n_ended": "ended"}
 
 
-@described("spread.net_episodes")
+@analysis(
+    "spread.net_episodes",
+    (
+        "net_episodes",
+        "net_duration_s",
+        "net_area_bps_h",
+        "net_peak_bps",
+        "life_median_s",
+        "life_lower_s",
+        "life_upper_s",
+        "cost_lowest_bps",
+        "cost_highest_bps",
+        "truncated",
+    ),
+    order="-net_area_bps_h",
+    about="""
+        An episode begins where a spread is ENTER bps beyond the cost then, and ends where it is
+        less than LEAVE bps beyond it. One that a gap or the end cuts off lasted longer than
+        seen.""",
+    example="--fees fees.toml",
+    enter_bps=Parameter("How far beyond the cost an episode begins.", "bps"),
+    leave_bps=Parameter("How far beyond the cost it ends. Default: as far as it begins.", "bps"),
+)
 def net_episodes(
     frame: Frame,
     start: When | None = None,
@@ -110,6 +132,26 @@ def net_episodes(
     return measure(frame, question, episodes)
 
 
+@analysis(
+    "spread.net_time_to_close",
+    (
+        "close_median_s",
+        "close_lower_s",
+        "close_upper_s",
+        "entries",
+        "closed",
+        "cost_lowest_bps",
+        "cost_highest_bps",
+        "truncated",
+    ),
+    order="close_median_s",
+    about="""
+        An entry is a spread, on either side of a level, whose distance is ENTER bps above the cost
+        then. Its close is the first one within EXIT bps of the level, before costs. Where a gap or
+        the end comes first, it counts as longer than seen.""",
+    example="--exit-bps 5 --fees fees.toml",
+    enter_bps=Parameter("How far beyond the cost a spread is entered.", "bps"),
+)
 def net_time_to_close(
     frame: Frame,
     start: When | None = None,

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import polars as pl
 
-from toolkit.columns import described
+from toolkit.analyses import Parameter, analysis
 from toolkit.market import Step, When
 from toolkit.reasons import Reason
 from toolkit.statistics.contract import Frame, Question, checked_types, first_reason, real_number
@@ -29,7 +29,28 @@ _EMPTY = {Reason.EMPTY: pl.col("n") == 0}
 _UNKNOWN = {Reason.UNKNOWN_FEE: pl.col("net_n").fill_null(0) == 0}
 
 
-@described("spread.net_summary")
+@analysis(
+    "spread.net_summary",
+    ("cost_bps", "net_share", "net_mean_bps"),
+    figures=(
+        "cost_bps",
+        "gross_mean_bps",
+        "gross_q95_bps",
+        "breakeven_bps",
+        "breakeven_q95_bps",
+        "net_share",
+        "net_share_at_half_cost",
+        "net_share_at_twice_cost",
+        "net_mean_bps",
+        "net_mean_at_half_cost_bps",
+        "net_mean_at_twice_cost_bps",
+        "net_q50_bps",
+        "net_q95_bps",
+        "net_q99_bps",
+    ),
+    command="",
+    exit_bps=Parameter("The spread at which it is left.", "bps"),
+)
 def net_summary(
     frame: Frame,
     start: When | None = None,

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import polars as pl
 
+from toolkit.analyses import Parameter, analysis
 from toolkit.columns import described
 from toolkit.market import When
 from toolkit.reasons import Reason
@@ -77,7 +78,25 @@ def rolling_z(
     )
 
 
-@described("spread.rolling_z_summary")
+@analysis(
+    "spread.rolling_z_summary",
+    (
+        "rolling_z_last",
+        "rolling_z_last_ts",
+        "beyond_share",
+        "n_beyond",
+        "rolling_z_extreme",
+        "rolling_z_extreme_ts",
+        "n_scored",
+        "n",
+    ),
+    order="-rolling_z_last",
+    command="rolling-z",
+    example="--window 12h --beyond 2.5",
+    window_s=Parameter("The length of time whose mean and deviation a score is by.", "s"),
+    min_samples=Parameter("The least observations of a score. Default: half of the window."),
+    beyond=Parameter("The size from which a score counts as beyond."),
+)
 def rolling_z_summary(
     frame: Frame,
     start: When | None = None,

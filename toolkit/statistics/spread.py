@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from toolkit.columns import described
+from toolkit.analyses import analysis
 from toolkit.market import Step, When
 from toolkit.statistics.contract import Frame, Question
 from toolkit.statistics.definition import turned, with_spread
@@ -82,7 +82,11 @@ def __dir__() -> list[str]:
     return __all__
 
 
-@described("spread.half_life")
+@analysis(
+    "spread.half_life",
+    ("half_life_s", "half_life_lower_s", "half_life_upper_s", "noise_share", "acf_half_lag_s"),
+    order="half_life_s",
+)
 def half_life(
     frame: Frame,
     start: When | None = None,
@@ -162,7 +166,74 @@ def half_life(
     return _measured(frame, question, HALF_LIFE)
 
 
-@described("spread.summary")
+@analysis(
+    "spread.summary",
+    (
+        "spread_std_log_bps",
+        "spread_mean_log_bps",
+        "half_life_s",
+        "coverage",
+        "n",
+        "longest_gap_s",
+        "spread_median_log_bps",
+        "spread_q05_log_bps",
+        "spread_q95_log_bps",
+        "noise_share",
+        "half_life_lower_s",
+        "half_life_upper_s",
+        "acf_half_lag_s",
+        "half_life_without_spikes_s",
+        "spread_basis",
+    ),
+    figures=(
+        "n",
+        "spread_basis",
+        "coverage",
+        "observed_share",
+        "step_s",
+        "n_segments",
+        "longest_gap_s",
+        "implausible",
+        "spread_mean_log_bps",
+        "spread_time_weighted_mean_log_bps",
+        "spread_std_log_bps",
+        "spread_median_log_bps",
+        "spread_mad_log_bps",
+        "spread_q01_log_bps",
+        "spread_q05_log_bps",
+        "spread_q95_log_bps",
+        "spread_q99_log_bps",
+        "spread_expected_shortfall_95_log_bps",
+        "noise_share",
+        "half_life_s",
+        "half_life_lower_s",
+        "half_life_upper_s",
+        "fit_p_value",
+        "acf_half_lag_s",
+        "half_life_without_spikes_s",
+        "spike_share",
+        "half_life_acf_error",
+        "ar1_phi",
+        "half_life_ar1_s",
+        "half_life_ar1_acf_error",
+        "half_lives_differ",
+    ),
+    order="-spread_std_log_bps",
+    title="Spread 1e4 ln(sell / buy)",
+    command="spread",
+    net="spread.net_summary",
+    about="""
+        The spread is 1e4 ln(sell / buy) in bps. Positive: long the buy leg and short the sell leg
+        earns it. Without keys it takes every spread in the store, the largest standard deviation
+        first, without a window all that is held. One spread alone is shown with every figure. Of
+        those kept from snapshots coverage is by polls: an answer that lacks a pair is no gap. Keys
+        that begin with pair/ join any two prices, as `rail.pair` does.
+
+        With a fee table net figures follow: what the spread leaves after a round trip, on either
+        side of zero, and for how much of the time. `rail fees --example` prints a table to
+        edit.""",
+    example='--where "half_life_s < 3600" --top 20',
+)
 def summary(
     frame: Frame,
     start: When | None = None,

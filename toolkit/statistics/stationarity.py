@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 import polars as pl
 
-from toolkit.columns import described
+from toolkit.analyses import Parameter, analysis
 from toolkit.market import Step, When
 from toolkit.reasons import Reason
 from toolkit.statistics.contract import Frame, Question, first_reason, whole_number
@@ -30,7 +30,29 @@ _FEW_STEPS = 10
 _NO_PRODUCT = 1e-13
 
 
-@described("spread.stationarity")
+@analysis(
+    "spread.stationarity",
+    (
+        "rejects_unit_root_5pct",
+        "adf_t",
+        "adf_critical_5pct",
+        "adf_lags",
+        "variance_ratio_10",
+        "variance_ratio_60",
+        "variance_ratio_60_z",
+        "variance_ratio_1440",
+        "acf_1",
+        "acf_60",
+        "acf_1440",
+    ),
+    order="adf_t",
+    about="""
+        The test of Dickey and Fuller rejects a unit root (no return) where t is below its critical
+        value. A variance ratio is below 1 where the spread returns, 1 for a random walk. No
+        difference spans a gap.""",
+    example="--where rejects_unit_root_5pct",
+    adf_lags=Parameter("Lags of the unit root test. Default: by the rows."),
+)
 def stationarity(
     frame: Frame,
     start: When | None = None,

@@ -6,7 +6,7 @@ import math
 
 import polars as pl
 
-from toolkit.columns import described
+from toolkit.analyses import analysis
 from toolkit.market import Step, When
 from toolkit.reasons import Reason
 from toolkit.statistics.contract import Frame, Question, collected, column_for, first_reason
@@ -29,7 +29,25 @@ _MIDDLES = {1: 8, 2: 11, 5: 17, 10: 25}
 _OF_DAY = ["number", "day"]
 
 
-@described("spread.tail_index")
+@analysis(
+    "spread.tail_index",
+    (
+        "tail_5pct_index",
+        "tail_5pct_lower",
+        "tail_5pct_upper",
+        "spread_tail_5pct_x_min_log_bps",
+        "tail_5pct_n",
+        "tail_5pct_days",
+        "tail_1pct_index",
+        "tail_2pct_index",
+        "tail_10pct_index",
+    ),
+    order="tail_5pct_index",
+    about="""
+        With an index of 3, sizes twice as large are 8 times as rare. The interval of 95 % takes
+        days as draws, as sizes follow each other.""",
+    example='--where "tail_5pct_index < 3"',
+)
 def tail_index(
     frame: Frame,
     start: When | None = None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from toolkit.columns import described
+from toolkit.analyses import Parameter, analysis
 from toolkit.errors import InputError
 from toolkit.market import Step, When
 from toolkit.reasons import Reason
@@ -19,7 +19,25 @@ _LIFE_COLUMNS = tuple(life_quantiles(pl.DataFrame(schema=_LIVES)).columns)
 _COUNTS = {"n_lives": "entries", "n_ended": "closed"}
 
 
-@described("spread.time_to_close")
+@analysis(
+    "spread.time_to_close",
+    (
+        "close_median_s",
+        "close_lower_s",
+        "close_upper_s",
+        "entries",
+        "closed",
+        "close_q25_s",
+        "close_q90_s",
+        "truncated",
+    ),
+    order="close_median_s",
+    about="""
+        An entry is a spread that comes to ENTER bps from a level, its close the first one within
+        EXIT bps. Where a gap or the end comes first, it counts as longer than seen.""",
+    example="--enter-bps 30 --exit-bps 5",
+    enter_bps=Parameter("How far from the level a spread is entered.", "bps", 1.0),
+)
 def time_to_close(
     frame: Frame,
     start: When | None = None,

@@ -6,18 +6,20 @@ Commands, screens and `toolkit.workspace.Workspace.measure` ask here.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import polars as pl
 
+from toolkit.analyses import analysis_of
 from toolkit.cards import some
 from toolkit.errors import EmptyWindowError, InputError
 from toolkit.intervals import Interval
 from toolkit.market import Family, Pair, SnapshotTrajectory, Stream, Trajectory, When, format_ts
 from toolkit.series.held_prices import HeldPrices
+from toolkit.statistics.carry_marks import LegPrices
 from toolkit.statistics.families import FAMILIES
 from toolkit.statistics.passes import Analysis, in_one_pass
 from toolkit.statistics.polls import PollCount, by_polls, poll_count
@@ -200,17 +202,37 @@ class Selection:
 
     def analysis(self, statistic: Function, **parameters: Any) -> Analysis:
         """Return a statistic over the window, as `in_one_pass` takes it, with what is known."""
+        taken = inspect.signature(statistic).parameters
         lacks = {
             name
-            for name, each in inspect.signature(statistic).parameters.items()
+            for name, each in taken.items()
             if parameters.get(name) is None and each.default in (None, each.empty)
         }
         if self.kind != Family.FUNDING and "step_s" in lacks:
             parameters["step_s"] = self.steps
+        if "start" not in taken:
+            return partial(_inside, partial(statistic, **parameters), self.window, self._closed)
         without = parameters.get("funding_only")
-        if self.kind == Family.FUNDING and "prices" in lacks and not without:
-            parameters["prices"] = self.prices.over(self.keys, self.window)
-        return applied(statistic, self.window, **parameters)
+        if self.kind != Family.FUNDING or "prices" not in lacks or without:
+            return applied(statistic, self.window, **parameters)
+        declared = analysis_of(statistic)
+        ends = declared is not None and declared.prices == "ends"
+        read = self.prices.at_ends if ends else self.prices.over
+        if self.passes.cluster:  # workers have no store: they are given what they need
+            return applied(
+                statistic, self.window, prices=read(self.keys, self.window), **parameters
+            )
+        return partial(_priced, statistic, self.window, parameters, read)
+
+    @property
+    def _closed(self) -> Literal["left", "right"]:
+        """Which end of the window is in it: a settlement at its start is not, one at its end is."""
+        return "right" if self.kind == Family.FUNDING else "left"
+
+    @property
+    def present(self) -> Analysis:
+        """What finds the keys with a row in the window, as `in_one_pass` takes a statistic."""
+        return partial(_present, window=self.window, closed=self._closed)
 
     def in_one_pass(self, *analyses: Analysis) -> list[pl.DataFrame]:
         """Apply statistics to the rows for the window, as `toolkit.statistics.passes`."""
@@ -268,6 +290,35 @@ class Selection:
         raise EmptyWindowError(
             f"{store.name} holds nothing in {self.stretch} of {some(self.keys)}{other}"
         )
+
+
+def _present(
+    rows: pl.DataFrame, window: Interval, closed: Literal["left", "right"]
+) -> pl.DataFrame:
+    inside = pl.col("ts").is_between(*window, closed=closed)
+    return rows.filter(inside).select(pl.col("trajectory").unique())
+
+
+def _inside(
+    statistic: Function,
+    window: Interval,
+    closed: Literal["left", "right"],
+    rows: pl.DataFrame,
+) -> pl.DataFrame:
+    """Apply a statistic of rows, whose result has a row for each, and keep those of the window."""
+    return statistic(rows).filter(pl.col("ts").is_between(*window, closed=closed))
+
+
+def _priced(
+    statistic: Function,
+    window: Interval,
+    parameters: Mapping[str, Any],
+    read: Callable[[Iterable[str], Interval], LegPrices],
+    rows: pl.DataFrame,
+) -> pl.DataFrame:
+    """Apply a statistic with the prices of the rows' own pairs, so that memory holds no others."""
+    prices = read(rows["trajectory"].unique().to_list(), window)
+    return statistic(rows, *window, prices=prices, **parameters)
 
 
 def held_window(

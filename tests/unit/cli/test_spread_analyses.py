@@ -12,7 +12,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from toolkit.cli.spread_analyses import SPREAD_ANALYSES, SpreadAnalysis
+from toolkit.analyses import Analysis, find
 from toolkit.client import Client
 from toolkit.series import own_series
 from toolkit.statistics import spread
@@ -48,17 +48,22 @@ def fee_table(workdir: Path) -> FeeModel:
     return FeeModel.read(workdir / "fees.toml")
 
 
-def given(analysis: SpreadAnalysis) -> list[str]:
-    """The options that an analysis cannot do without."""
-    options = [(f"--{name.replace('_', '-')}", str(of)) for name, of in analysis.example.items()]
-    fees = ["--fees", "fees.toml"] if analysis.net else []
+def examples(analysis: Analysis) -> dict[str, float]:
+    """The options that an analysis cannot do without, each with a value."""
+    return {each.name: each.example for each in analysis.parameters if each.required}
+
+
+def given(analysis: Analysis) -> list[str]:
+    """The same as they are typed, with a fee table where it is net of one."""
+    options = [(f"--{name.replace('_', '-')}", str(of)) for name, of in examples(analysis).items()]
+    fees = ["--fees", "fees.toml"] if analysis.needs_fees else []
     return [*fees, *(part for option in options for part in option)]
 
 
-def measured_by(analysis: SpreadAnalysis, rows: pl.DataFrame, fees: FeeModel) -> pl.DataFrame:
+def measured_by(analysis: Analysis, rows: pl.DataFrame, fees: FeeModel) -> pl.DataFrame:
     """What the statistic itself says of rows, by the same options."""
-    net = {"fees": fees} if analysis.net else {}
-    return analysis.statistic(rows, *WINDOW, **net, **analysis.example)
+    net = {"fees": fees} if analysis.needs_fees else {}
+    return analysis.function(rows, *WINDOW, **net, **examples(analysis))
 
 
 def as_json(done: subprocess.CompletedProcess[str]) -> list[dict[str, object]]:
@@ -121,9 +126,9 @@ def test_a_screen_takes_pairs_of_prices(rail: Rail, priced: Path) -> None:
 def test_an_analysis_takes_several_pairs_at_once(
     rail: Rail, priced: Path, fee_table: FeeModel, name: str
 ) -> None:
-    (analysis,) = (each for each in SPREAD_ANALYSES if each.name == name)
+    analysis = find(f"spread.{name.replace('-', '_')}")
     two = (JOINED, f"pair/{SELL}/{BUY}", *given(analysis))
-    found = as_json(rail("stats", analysis.name, *two, "--store", str(priced), "--format", "json"))
+    found = as_json(rail("stats", name, *two, "--store", str(priced), "--format", "json"))
     with Workspace(Client("http://127.0.0.1:1", "key"), Store(priced)) as workspace:
         rows = workspace.pairs(two[:2])
     measured = measured_by(analysis, rows, fee_table)
@@ -175,11 +180,6 @@ def test_what_makes_no_pair_is_one_line(
     rail: Rail, priced: Path, asked: tuple[str, ...], line: str
 ) -> None:
     assert re.search(line, refused(rail("stats", "spread", *asked, "--store", str(priced))))
-
-
-@pytest.mark.parametrize("analysis", SPREAD_ANALYSES, ids=lambda each: each.name)
-def test_each_column_shown_is_one_of_the_rows(analysis: SpreadAnalysis) -> None:
-    assert set(analysis.shown) < set(analysis.columns())
 
 
 @pytest.mark.usefixtures("held")

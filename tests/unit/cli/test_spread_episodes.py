@@ -19,7 +19,7 @@ ASKED = ("stats", "episodes", PAIR.key, "--enter-bps")
 def test_a_spread_that_is_never_so_far_from_zero_is_counted_and_no_error(rail: Rail) -> None:
     done = rail(*ASKED, "5000")
     assert (done.returncode, done.stderr) == (0, "")
-    assert "1 of 1 spreads have no episode" in done.stdout
+    assert "nothing is found in 1 of 1 series" in done.stdout
     assert rail(*ASKED, "5000", "--format", "json").stdout == ""
 
 

@@ -8,7 +8,6 @@ import pytest
 
 import toolkit as tk
 from toolkit.assistant import questions
-from toolkit.cli.fees import Costs
 from toolkit.cli.funding_sheets import Entered, carry_sheet
 from toolkit.cli.received import funding_sheet
 from toolkit.columns import column
@@ -21,6 +20,7 @@ from toolkit.reports.answering import answered
 from toolkit.reports.recipe import Part
 from toolkit.statistics.fees import FeeModel
 from toolkit.store import Store
+from toolkit.workspace.answers import Costs
 from toolkit.workspace.passes import Passes
 from toolkit.workspace.selection import Selection
 

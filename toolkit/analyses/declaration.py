@@ -1,0 +1,249 @@
+"""What is declared of an analysis and of its parameters, beside the function that computes it."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin
+
+from toolkit.analyses.parameters import GIVEN, SHARED, Kind, Parameter
+from toolkit.columns import described, schema_of
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Family = Literal["price", "spread", "funding", "events"]
+"""The kind of series that an analysis is of."""
+
+_NOUNS = {"price": "Prices", "spread": "Spreads", "funding": "Funding", "events": "Events"}
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+DECLARED: dict[str, Analysis] = {}
+"""Each analysis whose module is imported, by its result."""
+
+
+@dataclass(frozen=True, eq=False)
+class Analysis:
+    """A question about series: what answers it, what of it is shown, and how it is asked.
+
+    ``result`` names the columns in ``columns.csv``. ``key`` are those that tell rows apart, and
+    ``shown`` those of the answer, the most important first. ``figures`` list a single row in full,
+    without them what is shown. ``order`` is the column that rows are sorted by, with a leading dash
+    the largest first. ``title`` heads a table, text or a function of the parameters. ``about`` is
+    what a reader of `--help` has to know beyond the first sentence of the function's docstring.
+    ``command`` is its name in `rail stats` or `rail events`, "" for none, ``example`` what follows
+    it in an example. ``net`` is the result that is beside it where a fee table is given. ``chart``
+    is the function of `toolkit.charts` that draws it. ``across`` prepares the rows of an analysis
+    that compares series, some series at a time. Without one it is of each series by itself.
+    ``prices`` says whether one that takes prices needs them over the whole window or at its ends.
+    ``also`` are columns that the result has for some questions alone.
+    """
+
+    result: str
+    function: Callable[..., Any]
+    family: Family
+    shown: tuple[str, ...]
+    key: tuple[str, ...]
+    figures: tuple[str, ...] = ()
+    order: str = ""
+    title: str | Callable[..., str] = ""
+    about: str = ""
+    command: str = ""
+    example: str = ""
+    net: str = ""
+    chart: str = ""
+    across: Callable[..., Any] | None = None
+    prices: Literal["over", "ends"] = "over"
+    also: tuple[str, ...] = ()
+    own: Mapping[str, Parameter] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The name of the function, which a series' method has too."""
+        return self.function.__name__
+
+    @property
+    def path(self) -> str:
+        """Where Python has the function: in the module of its subject, if that lists it."""
+        module, _, name = self.result.partition(".")
+        subject = f"toolkit.statistics.{module}"
+        if hasattr(sys.modules.get(subject), name):
+            return f"{subject}.{name}"
+        return f"{self.function.__module__}.{self.name}"
+
+    @property
+    def sentence(self) -> str:
+        """The first sentence of the function's docstring."""
+        text = inspect.getdoc(self.function) or f"Compute {self.name.replace('_', ' ')}."
+        return " ".join(text.partition("\n\n")[0].split())
+
+    def title_for(self, options: Mapping[str, Any]) -> str:
+        """Return what heads a table of the answer, for some options."""
+        if callable(self.title):
+            defaults = {each.name: each.default for each in self.parameters}
+            return self.title(**(defaults | dict(options)))
+        return self.title or f"{_NOUNS[self.family]}, {self.name.replace('_', ' ')},"
+
+    def answer_in(self, names: Collection[str]) -> list[str]:
+        """Return the columns of the answer that a result has, those net of costs after two."""
+        shown = [*self.shown[:2], *self._of_net("shown"), *self.shown[2:]]
+        return [name for name in shown if name in names]
+
+    def columns_in(self, names: Collection[str]) -> list[str | tuple[str, ...]]:
+        """Return the columns of a table of a result: what tells rows apart, and the answer."""
+        key = tuple(name for name in self.key if name in names)
+        shown = self.answer_in(names)
+        coverage = ["coverage"] if "coverage" in names and "coverage" not in shown else []
+        return [key[0] if len(key) == 1 else key, *shown, *coverage]
+
+    def figures_in(self, names: Collection[str]) -> list[str]:
+        """Return the columns by which a single row of a result is listed in full."""
+        figures = self.figures or ("n", "coverage", "step_s", *self.shown)
+        every = dict.fromkeys((*figures, *self._of_net("figures"), *self._of_net("shown")))
+        return [name for name in every if name in names]
+
+    def _of_net(self, which: Literal["shown", "figures"]) -> tuple[str, ...]:
+        if not self.net:
+            return ()
+        found: tuple[str, ...] = getattr(DECLARED[self.net], which)
+        return found
+
+    def schema(self, *groups: str) -> pl.Schema:
+        """Return the columns that an answer may have, with those of some groups."""
+        results, also = [self.result], [*self.also, *groups]
+        if self.net:
+            results.append(self.net)
+            also += ["net_method", "net_params_hash"]
+        if self.family == "spread":
+            also += ["spread_basis", "not_tracked"]
+        return schema_of(*results, also=also)
+
+    @cached_property
+    def inputs(self) -> tuple[str, ...]:
+        """The names of the frames that the function takes, and of all else that a face knows."""
+        return tuple(name for name in self._signature if name in GIVEN)
+
+    @cached_property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """What a user may choose, in the order of the function's signature."""
+        return tuple(
+            self._parameter(name, each)
+            for name, each in self._signature.items()
+            if name not in GIVEN
+        )
+
+    @property
+    def needs_fees(self) -> bool:
+        """Whether it is net of fees, so that it has no answer without a fee table."""
+        given = self._signature.get("fees")
+        return given is not None and given.default is given.empty
+
+    @cached_property
+    def takes(self) -> frozenset[str]:
+        """The names of all that the function takes."""
+        return frozenset(self._signature)
+
+    @cached_property
+    def _signature(self) -> Mapping[str, inspect.Parameter]:
+        return inspect.signature(self.function, eval_str=True).parameters
+
+    def _parameter(self, name: str, given: inspect.Parameter) -> Parameter:
+        declared = self.own.get(name) or SHARED.get(name)
+        if declared is None:
+            raise TypeError(f"{self.result}: the parameter {name} is not declared")
+        kind, choices, many = _kind_of(given.annotation, name)
+        required = given.default is given.empty
+        return replace(
+            declared,
+            name=name,
+            kind=kind,
+            many=many,
+            choices=declared.choices or choices,
+            required=required,
+            default=None if required else given.default,
+        )
+
+    def parameter(self, name: str) -> Parameter:
+        """Return a parameter by its name."""
+        return next(each for each in self.parameters if each.name == name)
+
+
+def _kind_of(annotation: Any, name: str) -> tuple[Kind, tuple[str, ...], bool]:
+    """Return what kind of value an annotation asks for, its choices, and whether it is several."""
+    leaves, many = _leaves(annotation)
+    choices = tuple(each for each in leaves if isinstance(each, str))
+    if choices:
+        return "text", choices, many
+    if str in leaves:
+        return ("length" if int in leaves else "text"), (), many
+    if bool in leaves or float in leaves:
+        return ("flag" if bool in leaves else "number"), (), many
+    if int in leaves:
+        return ("length" if name.endswith("_s") else "whole"), (), many
+    return "python", (), many
+
+
+def _leaves(annotation: Any) -> tuple[list[Any], bool]:
+    """Return the types and literal values that an annotation is made of, and if it is several."""
+    origin, parts = get_origin(annotation), get_args(annotation)
+    if origin is Literal:
+        return list(parts), False
+    if origin not in (Union, UnionType, Sequence, list, tuple):
+        return [annotation], False
+    found = [_leaves(each) for each in parts]
+    many = origin not in (Union, UnionType) or any(several for _, several in found)
+    return [leaf for leaves, _ in found for leaf in leaves], many
+
+
+def analysis(
+    result: str,
+    shown: Sequence[str],
+    *,
+    family: Family | None = None,
+    key: Sequence[str] = (),
+    figures: Sequence[str] = (),
+    order: str = "",
+    title: str | Callable[..., str] = "",
+    about: str = "",
+    command: str | None = None,
+    example: str = "",
+    net: str = "",
+    chart: str = "",
+    across: Callable[..., Any] | None = None,
+    prices: Literal["over", "ends"] = "over",
+    also: Sequence[str] = (),
+    **own: Parameter,
+) -> Callable[[_Function], _Function]:
+    """Declare the analysis that a function computes, and put its columns into the docstring.
+
+    ``own`` are the parameters that the function alone has, or means differently than others do:
+    see `toolkit.analyses.parameters`. The rest is as in `Analysis`.
+    """
+    of: Any = family or result.partition(".")[0]
+
+    def declared(function: _Function) -> _Function:
+        DECLARED[result] = Analysis(
+            result,
+            function,
+            of,
+            tuple(shown),
+            tuple(key) or (("family",) if of == "events" else ("trajectory",)),
+            tuple(figures),
+            order,
+            title,
+            inspect.cleandoc(about),
+            function.__name__.replace("_", "-") if command is None else command,
+            example,
+            net,
+            chart,
+            across,
+            prices,
+            tuple(also),
+            own,
+        )
+        return described(result)(function)
+
+    return declared

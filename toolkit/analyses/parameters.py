@@ -1,0 +1,77 @@
+"""Parameters of analyses: what each means, once, for functions, commands, tools and widgets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Kind = Literal["flag", "whole", "number", "text", "length", "python"]
+"""What is typed for a parameter: a length of time is a number of seconds or text such as ``5m``.
+
+What only Python can give has the kind ``python``.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of an analysis.
+
+    ``help`` says in a sentence what it is. ``unit`` is that of a number. ``example`` is a value for
+    one without a default, in examples. ``option`` names it on the command line, where that is not
+    its name with dashes. One that is ``advanced`` is for Python alone. The rest is read from the
+    function's signature.
+
+    >>> Parameter("How near the level it has closed.", "bps", 1.0).unit
+    'bps'
+    """
+
+    help: str
+    unit: str = ""
+    example: Any = None
+    option: str = ""
+    choices: tuple[str, ...] = ()
+    advanced: bool = False
+    name: str = ""
+    kind: Kind = "python"
+    many: bool = False
+    required: bool = False
+    default: Any = None
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether it can be typed, so that faces other than Python ask for it."""
+        return not self.advanced and self.kind != "python"
+
+
+GIVEN = frozenset(
+    (
+        *("frame", "lives", "events", "values", "rows", "start", "end", "figures"),
+        *("step_s", "held", "logs", "prices", "fees", "notional", "style", "known_after_s"),
+        "all_groups",
+    )
+)
+"""What a face knows by itself or asks for in one way for all analyses: rows, window, costs."""
+
+SHARED = {
+    "column": Parameter("The column of the rows that is measured.", advanced=True),
+    "max_stale_s": Parameter(
+        "How long a value holds without a new one. Default: a step.", "s", advanced=True
+    ),
+    "min_coverage": Parameter(
+        "The least part of the window, 0 to 1, that both legs must cover for a figure."
+    ),
+    "funding_only": Parameter("Leave prices out: what settlements pay alone, named so."),
+    "by": Parameter("What tells groups apart: symbol, legs, exchange, size or hour."),
+    "cluster": Parameter("Within what events may depend on each other."),
+    "bucket": Parameter("The time that is averaged over: 1h, 8h, 1d."),
+    "enter_bps": Parameter("From how far on it is entered.", "bps", 10.0),
+    "exit_bps": Parameter("How near the level it has closed.", "bps", 0.0),
+    "leave_bps": Parameter("Below how much it ends. Default: where it begins.", "bps"),
+    "toward": Parameter("The level.", "bps"),
+    "absolute": Parameter("Take the size of the spread, on either side of zero."),
+    "max_lag_steps": Parameter("The longest lag, in steps."),
+    "from_detection": Parameter(
+        "Start at what was known at the event: the move that made it then counts as what followed."
+    ),
+}
+"""Parameters of several analyses."""

@@ -1,0 +1,17 @@
+"""What a series can be asked: a method for each analysis of its kind, made of its declaration.
+
+Rows, window and step are those of the series. Editors and type checkers read ``analyses.pyi``,
+which `make docs` writes.
+"""
+
+from abc import ABCMeta
+
+from toolkit.series.base import Series
+from toolkit.series.bound import bind
+
+
+class SpreadAnalyses(Series, metaclass=ABCMeta):
+    """The analyses of a spread."""
+
+
+bind(SpreadAnalyses, "spread")

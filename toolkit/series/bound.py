@@ -1,0 +1,107 @@
+"""Methods of series that are made of the declarations of analyses: one for each, named after it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import polars as pl
+
+from toolkit.analyses import Analysis, Family, analyses
+from toolkit.market import parse_length
+from toolkit.series.base import Series, checked_options
+from toolkit.statistics.fee_table import NOTIONAL
+
+COSTS = {"fees": None, "notional": NOTIONAL, "style": "taker"}
+"""What net figures are computed by, each with its default."""
+_EITHER, _BY_NAME = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
+_TYPES = {"fees": "FeeModel | None", "notional": "float", "style": "Style"}
+BOUND: dict[type[Series], Family] = {}
+"""The classes that have methods by declarations, each with its family."""
+_FRAMES = ("values", "rows", "spreads", "other")
+
+
+def bind(series: type[Series], family: Family) -> None:
+    """Give a class of series a method for each analysis of a family that is of one series."""
+    BOUND[series] = family
+    for analysis in bound_to(family):
+        setattr(series, analysis.name, _method(series, analysis))
+
+
+def bound_to(family: Family) -> list[Analysis]:
+    """Return the analyses of a family that are methods of its series."""
+    return [each for each in analyses(family) if each.across is None]
+
+
+def signature_of(analysis: Analysis) -> inspect.Signature:
+    """Return the signature of an analysis' method, with annotations as text.
+
+    Rows, window and step are those of the series. What has to be given comes first.
+    """
+    own = inspect.signature(analysis.function).parameters
+    taken = [inspect.Parameter("self", _EITHER), *_frames(own)]
+    optional: list[inspect.Parameter] = []
+    for each in analysis.parameters:
+        given = own[each.name]
+        default = given.empty if each.required else each.default
+        first = each.required or given.kind is _EITHER
+        made = given.replace(default=default, kind=_EITHER if first else _BY_NAME)
+        (taken if first else optional).append(made)
+    if "prices" in analysis.takes:
+        prices = "Series | pl.DataFrame | None"
+        optional.append(inspect.Parameter("prices", _BY_NAME, default=None, annotation=prices))
+    if analysis.net or "fees" in analysis.takes:
+        costs = [
+            inspect.Parameter(name, _BY_NAME, default=default, annotation=_TYPES[name])
+            for name, default in COSTS.items()
+        ]
+        if analysis.needs_fees:
+            taken.append(costs.pop(0).replace(kind=_EITHER))
+        optional += costs
+    taken.sort(key=lambda each: each.default is not each.empty)
+    return inspect.Signature([*taken, *optional], return_annotation="pl.DataFrame")
+
+
+def _frames(own: Mapping[str, inspect.Parameter]) -> Iterator[inspect.Parameter]:
+    """Yield the frames that a statistic takes beside the rows of the series."""
+    for place, (name, each) in enumerate(own.items()):
+        if place and name in _FRAMES:
+            yield each.replace(kind=_EITHER, annotation="Frame")
+
+
+def _method(series: type[Series], analysis: Analysis) -> Callable[..., pl.DataFrame]:
+    signature = signature_of(analysis)
+
+    def method(self: Any, *given: Any, **options: Any) -> pl.DataFrame:
+        bound = signature.bind(self, *given, **options)
+        bound.apply_defaults()
+        asked = dict(bound.arguments)
+        del asked["self"]
+        for each in analysis.parameters:
+            value = asked[each.name]
+            if each.kind == "length" and each.name.endswith("_s") and isinstance(value, str):
+                asked[each.name] = parse_length(value, parameter=each.name)
+        found: pl.DataFrame = self.answer(analysis, **asked)
+        return found
+
+    method.__name__ = analysis.name
+    method.__qualname__ = f"{series.__name__}.{analysis.name}"
+    method.__module__ = series.__module__
+    method.__doc__ = docstring_of(analysis)
+    method.__dict__["__signature__"] = signature
+    return checked_options(method)
+
+
+def docstring_of(analysis: Analysis) -> str:
+    """Return the docstring of an analysis' method: its sentence, parameters, and where the rest is.
+
+    >>> from toolkit.analyses import find
+    >>> print(docstring_of(find("spread.half_life")).splitlines()[0])
+    Estimate the time in which a deviation from the mean halves, from the autocorrelation.
+    """
+    lines = [analysis.sentence, "", f"Formula, columns, errors and an example: `{analysis.path}`."]
+    lines += ["", *(f"``{each.name}``: {each.help}" for each in analysis.parameters)]
+    if analysis.net or "fees" in analysis.takes:
+        lines.append("``fees``: A fee table. Default: that of the workspace.")
+    return "\n".join(lines).rstrip()
