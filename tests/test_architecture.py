@@ -80,7 +80,7 @@ THIRD_PARTIES = {
     # The receiver is mountable, and the door is a middleware.
     "starlette": (
         *("toolkit.assistant.server", "toolkit.dashboard.door", "toolkit.dashboard.shared"),
-        *("toolkit.loader.webhooks", "toolkit.service"),
+        *("toolkit.loader.webhooks", "toolkit.service", "toolkit.serving"),
     ),
     "statsmodels": ("toolkit.statistics.event_hazards",),
     "streamlit": ("toolkit.dashboard", "app"),

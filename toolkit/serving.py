@@ -9,12 +9,14 @@ import signal
 import socket
 import threading
 from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 import uvicorn
 import uvicorn.config
+from starlette.concurrency import run_in_threadpool
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from toolkit.errors import InputError, UnavailableError
@@ -23,6 +25,9 @@ _LET_IN = 5  # rounds of the loop, more than an accepted socket takes to become 
 _LEAST_BYTES_A_SECOND = 1_000
 _DRAIN_S = 3  # for answers under way, before connections are closed
 _IDLE_S = 75  # longer than a client keeps an idle connection, or it would send into a closed one
+
+_Parameters = ParamSpec("_Parameters")
+_Result = TypeVar("_Result")
 
 
 class RequestCount(Protocol):
@@ -161,8 +166,9 @@ def run(
 def run_in_thread(settings: ServerSettings, host: str, port: int) -> Iterator[str]:
     """Serve in a thread for the length of a ``with`` block, which gets the base URL.
 
-    The server also stops when the main thread ends, so that it keeps no process alive. Errors as
-    `bind`. An application that does not start is an `UnavailableError`.
+    The block ends after all work of the application `in_worker` threads. The server also stops when
+    the main thread ends, so that it keeps no process alive. Errors as `bind`. An application that
+    does not start is an `UnavailableError`.
 
     >>> async def app(scope, receive, send): ...
     >>> with run_in_thread(ServerSettings(app, grace_s=1), "127.0.0.1", 0) as base_url:
@@ -174,7 +180,7 @@ def run_in_thread(settings: ServerSettings, host: str, port: int) -> Iterator[st
     with listener:
         server = _Uvicorn(settings, accepting.set)
         thread = threading.Thread(
-            target=server.run, args=([listener],), name="rail-service", daemon=True
+            target=_run_whole, args=(server, listener), name="rail-service", daemon=True
         )
         thread.start()
         atexit.register(thread.join)
@@ -189,9 +195,57 @@ def run_in_thread(settings: ServerSettings, host: str, port: int) -> Iterator[st
             atexit.unregister(thread.join)
 
 
+async def in_worker(
+    work: Callable[_Parameters, _Result], *args: _Parameters.args, **kwargs: _Parameters.kwargs
+) -> _Result:
+    """Run in a worker thread what would hold up the event loop.
+
+    A server gives up a request that takes too long, which ends no thread. A thread that the end of
+    the process meets in the code of polars or pyarrow aborts it, with status 134 in place of its
+    own. So the thread of `run_in_thread` ends after all work that its loop gave to workers.
+
+    >>> asyncio.run(in_worker(sum, [1, 2]))
+    3
+    """
+    call, calls = Future[None](), _here.calls
+    calls.add(call)
+    call.add_done_callback(calls.discard)
+
+    def whole() -> _Result:
+        if not call.set_running_or_notify_cancel():
+            raise asyncio.CancelledError
+        try:
+            return work(*args, **kwargs)
+        finally:
+            call.set_result(None)
+
+    try:
+        return await run_in_threadpool(whole)
+    finally:
+        call.cancel()  # what no worker has begun, none begins
+
+
 def expect_whole_requests() -> None:
     """Have servers of this process that others set up, as Streamlit does, be of `WholeRequests`."""
     uvicorn.config.HTTP_PROTOCOLS["auto"] = f"{__name__}:{WholeRequests.__name__}"
+
+
+class _Here(threading.local):
+    """What the event loop of this thread has given to worker threads and they have not finished."""
+
+    def __init__(self) -> None:
+        self.calls = set[Future[None]]()
+
+
+_here = _Here()
+
+
+def _run_whole(server: uvicorn.Server, listener: socket.socket) -> None:
+    """Serve, and return once no worker thread works for the server."""
+    try:
+        server.run([listener])
+    finally:
+        wait(_here.calls)
 
 
 class _Uvicorn(uvicorn.Server):

@@ -37,10 +37,11 @@ from toolkit.wire.secrets import Secrets
 from toolkit.wire.signatures import Rejected, StandardWebhooks, Verifier
 
 with needs_extra("service"):
-    from starlette.concurrency import run_in_threadpool
     from starlette.requests import ClientDisconnect, Request
     from starlette.responses import JSONResponse, Response
     from starlette.types import Receive, Scope, Send
+
+    from toolkit.serving import in_worker
 
 _RETRY_AFTER = {"Retry-After": "5"}
 _TITLES = {
@@ -177,7 +178,7 @@ class WebhookApp:
 
     async def close(self) -> None:
         """Record in the store that the receiver ended well, and what it found odd."""
-        await run_in_threadpool(self._keeper.finish)
+        await in_worker(self._keeper.finish)
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
@@ -290,7 +291,7 @@ class _Keeper:
             group = self._next_group()
             failure: Exception | None = None
             try:
-                kept = await run_in_threadpool(self._commit, group)
+                kept = await in_worker(self._commit, group)
                 self._count(group, kept)
             except Exception as error:  # noqa: BLE001 - raised in each request that waits for it
                 failure = error

@@ -181,6 +181,46 @@ def test_a_signal_stops_the_service_and_the_caller_goes_on(
         assert log.read() == ""
 
 
+ASKED_TO_THE_END = """
+import asyncio, socket, sys, threading
+import polars as pl
+from toolkit.serving import ServerSettings, in_worker, run_in_thread
+
+begun, given_up, after, whole = (threading.Event() for _ in range(4))
+
+def works(_):
+    begun.set()
+    given_up.wait()
+    if not after.wait(0.5):  # the block must not end before
+        whole.set()
+    return 1
+
+async def app(scope, receive, send):
+    assert scope["type"] == "http"
+    try:
+        await in_worker(pl.Series([1]).map_elements, works, pl.Int64)
+    except asyncio.CancelledError:
+        given_up.set()
+        await send({"type": "http.response.start", "status": 503, "headers": []})
+        await send({"type": "http.response.body"})
+
+with run_in_thread(ServerSettings(app, grace_s=0), "127.0.0.1", 0) as url:
+    asks = socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])))
+    asks.sendall(b"GET / HTTP/1.1\\r\\nHost: a\\r\\n\\r\\n")
+    begun.wait()
+after.set()
+sys.exit(3 if whole.is_set() else "a worker thread works when the process ends")
+"""
+
+
+@pytest.mark.slow
+def test_a_process_ends_with_its_own_status_though_its_service_gave_up_work_under_way() -> None:
+    argv = [sys.executable, "-c", ASKED_TO_THE_END]
+    ended = subprocess.run(argv, capture_output=True, text=True, check=False)
+    given_up = "Cancel 1 running task(s), timeout graceful shutdown exceeded\n"
+    assert (ended.returncode, ended.stderr) == (3, given_up)
+
+
 def test_serve_gives_the_signal_handlers_back(replay: Replay) -> None:
     before = signal.getsignal(signal.SIGTERM)
     serve(

@@ -12,12 +12,12 @@ from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
-from starlette.concurrency import run_in_threadpool
 
 from toolkit.market import EventFamily, Trajectory
 from toolkit.service.accounts.owners import Owner
 from toolkit.service.api.calls import Service
 from toolkit.service.events.archive import EventArchive
+from toolkit.serving import in_worker
 
 _log = logging.getLogger(__name__)
 
@@ -115,7 +115,7 @@ class Feed:
         families = {family for listener in self.listeners for family in listener.families}
         wanted = {t for listener in self.listeners for t in listener.subscriptions.values()}
         delays = {self._open_delay_s(listener) for listener in self.listeners}
-        documents, rows = await run_in_threadpool(self._news, families, wanted, delays, (told, now))
+        documents, rows = await in_worker(self._news, families, wanted, delays, (told, now))
         handed = 0
         for listener in list(self.listeners):
             fresh = self._messages(listener, documents, rows)

@@ -15,7 +15,6 @@ import anyio
 import anyio.abc
 import msgspec
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -24,6 +23,7 @@ from toolkit.service.accounts.problems import Problem, tier_required
 from toolkit.service.api.calls import Service
 from toolkit.service.api.tools import Tool
 from toolkit.service.transports.access import is_loopback, owner_of_scope
+from toolkit.serving import in_worker
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -75,7 +75,7 @@ class Mcp:
         self, *, task_status: anyio.abc.TaskStatus[StreamableHTTPSessionManager]
     ) -> None:
         """Run the SDK's session manager, which the same task has to enter and to leave."""
-        manager = await run_in_threadpool(_new_manager, self.service, self.tools)
+        manager = await in_worker(_new_manager, self.service, self.tools)
         async with manager.run():
             task_status.started(manager)
             await anyio.sleep_forever()

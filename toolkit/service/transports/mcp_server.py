@@ -24,7 +24,6 @@ from mcp_types import (
     ToolAnnotations,
 )
 from mcp_types import Tool as ListedTool
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from toolkit.market import Plan
@@ -36,6 +35,7 @@ from toolkit.service.api.calls import Service
 from toolkit.service.api.registry import VERSION, answer
 from toolkit.service.api.tools import Tool
 from toolkit.service.transports.access import owner_of_scope
+from toolkit.serving import in_worker
 
 _log = logging.getLogger(__name__)
 
@@ -139,7 +139,7 @@ class _Tools:
             raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name[:80]}")
         said = partial(self._answer, tool, _owner(context), params.arguments or {})
         try:
-            body = await run_in_threadpool(said) if tool.slow else said()
+            body = await in_worker(said) if tool.slow else said()
         except Problem as problem:
             return _result(msgspec.json.encode(problem.document), is_error=True)
         except Exception as error:

@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any
 
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -30,6 +29,7 @@ from toolkit.service.transports.mcp import Mcp, RpcProblems
 from toolkit.service.transports.openapi import openapi_route
 from toolkit.service.transports.sockets import socket_routes
 from toolkit.service.transports.webhooks.routes import Webhooks
+from toolkit.serving import in_worker
 
 
 class Dated:
@@ -109,7 +109,7 @@ def _route(service: Service, tool: Tool[Any]) -> Route:
     async def endpoint(request: Request) -> Response:
         owner = owner_of_scope(request.scope)
         said = partial(answer, service, tool, owner, request.query_params.multi_items())
-        body = await run_in_threadpool(said) if tool.slow else said()
+        body = await in_worker(said) if tool.slow else said()
         return Response(body, media_type="application/json")
 
     return Route(tool.route, endpoint, methods=["GET"])

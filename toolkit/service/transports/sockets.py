@@ -11,7 +11,6 @@ from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any
 
 import msgspec
-from starlette.concurrency import run_in_threadpool
 from starlette.routing import WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
@@ -22,6 +21,7 @@ from toolkit.service.api.feed import Feed, Listener
 from toolkit.service.api.registry import answer
 from toolkit.service.api.tools import Tool
 from toolkit.service.transports.access import key_of_scope, owner_of_scope
+from toolkit.serving import in_worker
 
 STREAMS: Mapping[str, EventFamily] = {
     "/api/v1/spreadbot/ws": EventFamily.SPREAD,
@@ -162,7 +162,7 @@ class _SocketSession:
         service, owner = self._service, self._listener.owner
         quota = service.policy.terms(owner.plan).quota
         service.quotas.spend(owner.name, quota, policy=owner.plan)
-        body = await run_in_threadpool(answer, service, tool, owner, query)
+        body = await in_worker(answer, service, tool, owner, query)
         return b'%b,"id":%b}' % (body[:-1], msgspec.json.encode(identity))
 
     def _subscribed(self, action: str, identity: object, asked: dict[str, Any]) -> bytes:

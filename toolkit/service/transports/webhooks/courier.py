@@ -13,8 +13,6 @@ import threading
 from collections.abc import Sequence
 from dataclasses import replace
 
-from starlette.concurrency import run_in_threadpool
-
 from toolkit.market import EventFamily, Plan
 from toolkit.service.accounts.owners import Owner
 from toolkit.service.api.calls import Service
@@ -24,6 +22,7 @@ from toolkit.service.transports.webhooks.addresses import Target
 from toolkit.service.transports.webhooks.deliveries import WebhookMessage, new_secret
 from toolkit.service.transports.webhooks.posting import Post, Reply
 from toolkit.service.transports.webhooks.settings import WebhookSettings
+from toolkit.serving import in_worker
 
 MINIMUM_PLAN = Plan.BUILDER
 """The lowest plan that includes webhooks."""
@@ -104,7 +103,7 @@ class Courier:
                 self._told = now
                 continue
             try:
-                documents = await run_in_threadpool(self._news, owner, self._told, now)
+                documents = await in_worker(self._news, owner, self._told, now)
             except Exception:  # noqa: BLE001 - logged, and tried again
                 if not threading.main_thread().is_alive():
                     return  # the process ends: no thread can be begun
