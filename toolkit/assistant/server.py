@@ -216,6 +216,9 @@ class _StoreTools:
                 )
         except RailError as error:
             return _refused(str(error))
+        except SystemExit:  # nobody waits any more, see `under_way`; a loop would print it
+            await anyio.sleep_forever()
+            raise
         except TimeoutError:
             return _refused(f"no answer within {ANSWER_S:g} s; a shorter window takes less")
         except Exception as error:

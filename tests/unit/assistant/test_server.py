@@ -201,6 +201,15 @@ def test_over_stdio_nothing_but_messages_is_written(rail: Workspace, ends: str) 
         running.stdin.flush()
         answers = [json.loads(running.stdout.readline()) for _ in range(2)]
         if ends == "Ctrl-C":
+            endless = {"query": "SELECT count(*) FROM range(10 ** 15)"}
+            asked = {"name": "sql", "arguments": endless}
+            messages = [
+                {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": asked},
+                {"jsonrpc": "2.0", "id": 4, "method": "ping"},
+            ]
+            running.stdin.writelines(f"{json.dumps(each)}\n" for each in messages)
+            running.stdin.flush()
+            assert json.loads(running.stdout.readline())["id"] == 4
             running.send_signal(signal.SIGINT)
         else:
             running.stdin.close()
