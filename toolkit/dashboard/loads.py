@@ -20,6 +20,7 @@ from toolkit.dashboard.following import TAKES_NO_ROWS, address_to_ask
 from toolkit.dashboard.formatting import command_words
 from toolkit.dashboard.reading import Held
 from toolkit.dashboard.screen import Screen, st
+from toolkit.ending import under_way
 from toolkit.errors import EmptyWindowError, RailError, StoppedError
 from toolkit.foreign import LONGEST, Command, Markdown, markdown
 from toolkit.loader import LoadResult, Progress
@@ -165,7 +166,10 @@ class PageLoader:
         results: list[LoadResult] = []
         nothing: list[EmptyWindowError] = []
         try:
-            with open_workspace(self.store, base_url=base_url) as workspace:
+            with (
+                under_way(self._stop.set),
+                open_workspace(self.store, base_url=base_url) as workspace,
+            ):
                 for self._part, asked in enumerate(load.parts):
                     try:
                         found = workspace.sync(
