@@ -15,7 +15,7 @@ import polars as pl
 
 from toolkit.charts import Figure, league_chart, spread_hours_chart, survival_chart
 from toolkit.errors import InputError
-from toolkit.market import Pair, Stream
+from toolkit.market import Stream
 from toolkit.reports.many import OF_MANY
 from toolkit.reports.recipe import Part, PartResult, Value
 from toolkit.series import EventSeries, Series
@@ -43,20 +43,8 @@ Read = Callable[[str, int, int], Series]
 
 
 def reader(workspace: Workspace) -> Read:
-    """Return what reads the series of parts. Parts one after another of one series read it once.
-
-    The series of a pair of two prices is made of both.
-    """
-
-    @lru_cache(maxsize=1)
-    def read(key: str, start: int, end: int) -> Series:
-        if key.startswith("pair/"):
-            two = Pair.parse(key)
-            legs = (str(two.buy), str(two.sell))
-            return workspace.pair(*legs, start, end, fx=None if two.fx is None else str(two.fx))
-        return workspace.series(Stream.parse(key), start, end)
-
-    return read
+    """Return what reads the series of parts. Parts one after another of one series read it once."""
+    return lru_cache(maxsize=1)(workspace.series)
 
 
 def answered(workspace: Workspace, part: Part, read: Read | None = None, **on: Any) -> MeasuredPart:

@@ -271,8 +271,12 @@ class Workspace(Measuring):
 
         ``start`` is a moment, or alone the name of a window: ``7d``, ``yesterday``, ``2023-03``.
         Without a start or an end it is all that is known. See `toolkit.series.read_series` for a
-        key that is not held or held the other way round.
+        key that is not held or held the other way round. The key of a pair of two prices gives
+        their spread, as `pair` does.
         """
+        if str(stream).startswith("pair/"):
+            two = Pair.parse(stream)
+            return self.pair(two.buy, two.sell, start, end, fx=two.fx)
         return self._read(Stream.parse(stream), start, end)
 
     def _read(
