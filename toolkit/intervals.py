@@ -62,6 +62,15 @@ class Interval(NamedTuple):
         """Seconds from start to end."""
         return self.end - self.start
 
+    def last(self, length_s: int | None) -> Interval:
+        """Return its last seconds, all of it where it is shorter, or for None.
+
+        >>> Interval(0, 90).last(60), Interval(0, 90).last(None)
+        (Interval(start=30, end=90), Interval(start=0, end=90))
+        """
+        begin = self.start if length_s is None else max(self.start, self.end - length_s)
+        return Interval(begin, self.end)
+
     def __str__(self) -> str:
         return f"[{format_ts(self.start)}, {format_ts(self.end)})"
 

@@ -11,7 +11,6 @@ from toolkit.dashboard.lifecycles import STATES, Filter
 from toolkit.dashboard.link import (
     PRESETS,
     SHORT_PRESETS,
-    preset_window,
     read_choice,
     read_option,
     read_zoom,
@@ -54,11 +53,6 @@ def follow_link() -> None:
     state["event_state"] = read_option(params, "state", STATES, "any", faults)
     state[ZOOM] = read_zoom(params, faults)
     state["events_unread"] = params, faults
-
-
-def chosen_window(held: Interval) -> Interval:
-    """Return the window that is chosen, up to the end of what is held."""
-    return preset_window(held, st.session_state["event_window"])
 
 
 def choose_events(bar: Screen, documents: pl.DataFrame, window: Interval) -> AskedEvents:

@@ -14,7 +14,6 @@ from toolkit.dashboard.event_choice import (
     ZOOM,
     AskedEvents,
     choose_events,
-    chosen_window,
     follow_link,
 )
 from toolkit.dashboard.event_reading import (
@@ -27,6 +26,7 @@ from toolkit.dashboard.event_rows import event_columns, kind_columns, kinds_of_e
 from toolkit.dashboard.event_shown import ShownEvent, clicked_event, find_event, show_event
 from toolkit.dashboard.event_tables import logs_that_end
 from toolkit.dashboard.export import hand_over
+from toolkit.dashboard.link import PRESETS
 from toolkit.dashboard.loads import LOGS, Load, load_button, offer
 from toolkit.dashboard.rows import opened_key, show_rows
 from toolkit.dashboard.screen import Screen, st
@@ -49,7 +49,7 @@ def _body(shell: PageShell) -> None:
         return
     bar = st.container(horizontal=True, vertical_alignment="center", gap="small", key="filters_row")
     follow_link()
-    window = chosen_window(held_events(shell.held))
+    window = held_events(shell.held).last(PRESETS[st.session_state["event_window"]])
     documents = read_documents(shell.held, window)
     asked = choose_events(bar, shell.kept(documents), window)
     lives = shell.kept(read_lifecycles(shell.held, window))

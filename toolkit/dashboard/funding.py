@@ -11,7 +11,7 @@ from toolkit.dashboard.funding_matrix import show_matrix
 from toolkit.dashboard.funding_pair import show_pair
 from toolkit.dashboard.funding_tables import kept_legs
 from toolkit.dashboard.funding_time import show_time
-from toolkit.dashboard.link import Choice, held_window, preset_window
+from toolkit.dashboard.link import PRESETS, Choice, held_window
 from toolkit.dashboard.loads import FUNDING, RATES, offer
 from toolkit.dashboard.navigation import go_to
 from toolkit.dashboard.opening import can_load, open_pair, show_failed
@@ -79,7 +79,7 @@ def _open_row(shell: PageShell, keys: list[str], place: Screen) -> None:
 
 
 def _open_leg(shell: PageShell, key: str) -> None:
-    window = preset_window(held_window(shell.held.streams, key), "7 days")
+    window = held_window(shell.held.streams, key).last(PRESETS["7 days"])
     go_to("trajectory", **Choice(key, window).params)
 
 

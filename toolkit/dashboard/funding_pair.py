@@ -21,12 +21,12 @@ from toolkit.dashboard.funding_tables import (
     COUNTED,
     money_text,
     pair_figures,
-    pair_window,
     settlement_table,
     settlements,
     why_null,
 )
 from toolkit.dashboard.implausible import row_notes, show_implausible
+from toolkit.dashboard.link import PRESETS, held_window
 from toolkit.dashboard.loads import FUNDING, Load, LoadPart, offer
 from toolkit.dashboard.reading import read_leg_prices, read_rows
 from toolkit.dashboard.rows import row_column, show_rows, time_column
@@ -72,7 +72,7 @@ def show_pair(
     held = None if asked.pair is None else held_key(asked.pair, pairs["stream"].to_list())
     if asked.pair is None or held is None:
         return
-    window = pair_window(pairs, held, asked.preset)
+    window = held_window(pairs, held).last(PRESETS[asked.preset])
     rows = read_rows(shell.held.path, held, *window, version=shell.held.versions[held])
     if held != asked.pair:
         rows = turned(rows, asked.pair)

@@ -11,7 +11,6 @@ from toolkit.charts import FUNDING_UNITS
 from toolkit.charts.matrix import rate_in
 from toolkit.columns import Column, column
 from toolkit.dashboard.formatting import command_words
-from toolkit.dashboard.link import PRESETS, held_window, preset_window
 from toolkit.errors import InputError
 from toolkit.foreign import Markdown, markdown
 from toolkit.intervals import Interval
@@ -19,7 +18,6 @@ from toolkit.market import Family, Trajectory
 from toolkit.reasons import Reason
 from toolkit.show.values import heading_of, null_text, reason_of, reason_words, value_text
 from toolkit.statistics.carry_marks import FUNDING_ONLY
-from toolkit.statistics.families import FAMILIES
 from toolkit.statistics.funding import intervals
 from toolkit.store import held_key
 
@@ -98,25 +96,6 @@ def without_family(key: str) -> str:
     'A_B:X.futures:Y.futures'
     """
     return Trajectory.parse(key, Family.FUNDING).legs_key
-
-
-def pair_window(catalogue: pl.DataFrame, key: str, preset: str) -> Interval:
-    """Return the last part of a pair's settlements, up to the newest: ``(start, end]``.
-
-    A pair without rows gets the end of the time before the service's clock at the last sync.
-
-    >>> catalogue = pl.DataFrame({"stream": ["a"], "first_ts": [0], "last_ts": [864000],
-    ...                           "step_s": [28800], "served_at": [870000]})
-    >>> pair_window(catalogue, "a", "7 days"), pair_window(catalogue, "a", "All")
-    (Interval(start=259200, end=864000), Interval(start=-28800, end=864000))
-    """
-    row = catalogue.row(by_predicate=pl.col("stream") == key, named=True)
-    if row["first_ts"] is None:
-        held = held_window(catalogue, key)
-    else:
-        of_rows = (row["first_ts"], row["last_ts"], row["step_s"])
-        held = FAMILIES[Family.FUNDING].everything(*of_rows)
-    return preset_window(held, preset if preset in PRESETS else "All")
 
 
 def kept_legs(streams: pl.DataFrame) -> pl.DataFrame:

@@ -17,6 +17,7 @@ from toolkit.dashboard.shell import PageShell, draw
 from toolkit.foreign import Markdown
 from toolkit.intervals import Interval
 from toolkit.market import Family, Market, Trajectory
+from toolkit.statistics.families import extent_of
 
 _HOUR_S = 3_600
 _BUCKETS_S = {f"{hours}h": hours * _HOUR_S for hours in (1, 4, 8, 24, 168, 672)}
@@ -68,15 +69,15 @@ def time_buckets(pairs: pl.DataFrame, preset: str) -> tuple[Interval, str]:
 
     The buckets are the finest of which a heat map of all legs and pairs takes that many.
 
-    >>> facts = {"first_ts": [28800], "last_ts": [864000], "step_s": [28800]}
+    >>> facts = {"kind": ["funding"], "first_ts": [28800], "last_ts": [864000], "step_s": [28800]}
     >>> pairs = pl.DataFrame({"stream": ["a"]} | facts)
     >>> time_buckets(pairs, "24 hours"), time_buckets(pairs, "All")
     ((Interval(start=777600, end=864000), '1h'), (Interval(start=0, end=864000), '24h'))
     """
-    known = pairs.drop_nulls("last_ts")
-    begins = known.select(pl.col("first_ts") - pl.col("step_s").fill_null(0)).to_series()
-    first, last = begins.sort()[0], known["last_ts"].sort()[-1]
-    length_s = PRESETS[preset] or last - first
+    settled = extent_of(pairs.iter_rows(named=True))
+    assert settled is not None  # a pair has settled
+    first, last = settled
+    length_s = PRESETS[preset] or settled.length_s
     names = list(_BUCKETS_S)
     for bucket in names[names.index(_FINEST[preset]) :]:
         size = _BUCKETS_S[bucket]

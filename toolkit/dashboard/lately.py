@@ -13,6 +13,7 @@ import polars as pl
 from toolkit.dashboard.reading import SPREADS, Held, StreamVersion, measure_each
 from toolkit.intervals import Interval
 from toolkit.market import Family
+from toolkit.statistics.families import extent_of
 from toolkit.statistics.funding import heatmap, persistence
 from toolkit.statistics.passes import Analysis
 from toolkit.statistics.screening import UNUSUAL_S, percentile_of
@@ -22,16 +23,11 @@ _BUCKET_S = 1_800
 _BUCKETS = _DAY_S // _BUCKET_S
 
 
-def newest_spread_end(streams: pl.DataFrame) -> int | None:
-    """Return the end (s UTC) of the newest row of any spread, None where none is held.
-
-    >>> newest_spread_end(pl.DataFrame({"kind": ["spread"], "last_ts": [60], "step_s": [60]}))
-    120
-    """
-    spreads = streams.filter(pl.col("kind").is_in(SPREADS))
-    ends = spreads.select(pl.col("last_ts") + pl.col("step_s").fill_null(0)).to_series()
-    known = ends.drop_nulls().sort()
-    return int(known[-1]) if known.len() else None
+def newest_end(streams: pl.DataFrame, *kinds: str) -> int | None:
+    """Return the end (s UTC) of the newest row of any stream of some kinds, None without any."""
+    of_kinds = streams.filter(pl.col("kind").is_in(kinds))
+    extent = extent_of(of_kinds.iter_rows(named=True))
+    return extent and extent.end
 
 
 def spreads_lately(held: Held, keys: Iterable[str] | None = None) -> pl.DataFrame:
@@ -41,7 +37,7 @@ def spreads_lately(held: Held, keys: Iterable[str] | None = None) -> pl.DataFram
     last (bps, log), line (list of means of half an hour, bps, null where there is none, the newest
     last). The 24 h end where the newest row of any spread does.
     """
-    end = newest_spread_end(held.streams)
+    end = newest_end(held.streams, *SPREADS)
     if end is None:
         return _lines(pl.DataFrame(schema=_OBSERVED), 0)
     hour = end // _HOUR_S * _HOUR_S
@@ -51,17 +47,6 @@ def spreads_lately(held: Held, keys: Iterable[str] | None = None) -> pl.DataFram
     until = (end - 1 - window.start) // _BUCKET_S + 1
     line = pl.col("line").list.slice(max(0, until - _BUCKETS), min(until, _BUCKETS))
     return found.with_columns(line)
-
-
-def held_end(streams: pl.DataFrame, kind: str) -> int | None:
-    """Return the end (s UTC) of the newest row of any stream of a kind, None where none is held.
-
-    >>> held_end(pl.DataFrame({"kind": ["spread"], "last_ts": [60], "step_s": [60]}), "spread")
-    120
-    """
-    ends = streams.filter(kind=kind).select(pl.col("last_ts") + pl.col("step_s").fill_null(1))
-    known = ends.to_series().drop_nulls().sort()
-    return int(known[-1]) if known.len() else None
 
 
 def spread_percentiles(held: Held, values: pl.DataFrame) -> pl.DataFrame:
@@ -74,7 +59,7 @@ def spread_percentiles(held: Held, values: pl.DataFrame) -> pl.DataFrame:
     """
     found = [pl.DataFrame(schema=_COMPARED)]
     for kind in SPREADS:
-        end = held_end(held.streams, kind)
+        end = newest_end(held.streams, kind)
         keys = values["stream"].drop_nulls().unique().sort().to_list()
         if end is None or not _held_of(held, kind, keys, held.versions):
             continue

@@ -14,6 +14,7 @@ from toolkit.errors import InputError
 from toolkit.foreign import Markdown, markdown
 from toolkit.intervals import Interval
 from toolkit.market import format_ts, parse_ts
+from toolkit.statistics.families import extent_of
 from toolkit.workspace.orientation import held_stream
 
 PRESETS = {"24 hours": 86_400, "7 days": 604_800, "30 days": 2_592_000, "All": None}
@@ -56,32 +57,19 @@ class Choice:
 
 
 def held_window(catalogue: pl.DataFrame, trajectory: str) -> Interval:
-    """Return the window from the trajectory's first row to the end of its last, in minutes.
+    """Return the window of all rows of a trajectory, in minutes.
 
     A trajectory without rows gets the last 7 days before the service's clock at the last sync.
 
-    >>> catalogue = pl.DataFrame({"stream": ["a"], "first_ts": [60], "last_ts": [120],
-    ...                           "step_s": [60], "served_at": [500]})
+    >>> catalogue = pl.DataFrame({"stream": ["a"], "kind": ["spread"], "first_ts": [60],
+    ...                           "last_ts": [120], "step_s": [60], "served_at": [500]})
     >>> held_window(catalogue, "a")
     Interval(start=60, end=180)
     """
     row = catalogue.row(by_predicate=pl.col("stream") == trajectory, named=True)
-    if row["first_ts"] is None:
-        end = row["served_at"]
-        return _minutes(Interval(end - 604_800, end))
-    return _minutes(Interval(row["first_ts"], row["last_ts"] + (row["step_s"] or 60)))
-
-
-def preset_window(held: Interval, preset: str) -> Interval:
-    """Return the last part of what is held, as long as the preset or all if that is shorter.
-
-    >>> preset_window(Interval(0, 864000), "24 hours")
-    Interval(start=777600, end=864000)
-    >>> preset_window(Interval(0, 864000), "All")
-    Interval(start=0, end=864000)
-    """
-    length_s = PRESETS[preset]
-    return held if length_s is None else Interval(max(held.start, held.end - length_s), held.end)
+    asked = Interval(row["served_at"] - 604_800, row["served_at"])
+    start, end = extent_of([row]) or asked
+    return Interval(start // 60 * 60, -(-end // 60) * 60)
 
 
 def read_link(params: Mapping[str, str], catalogue: pl.DataFrame) -> tuple[Choice, list[Markdown]]:
@@ -93,8 +81,8 @@ def read_link(params: Mapping[str, str], catalogue: pl.DataFrame) -> tuple[Choic
     parameter that could not be followed a sentence of Markdown: what is wrong with it and what the
     page shows instead.
 
-    >>> catalogue = pl.DataFrame({"stream": ["a"], "first_ts": [0], "last_ts": [540],
-    ...                           "step_s": [60], "served_at": [600]})
+    >>> catalogue = pl.DataFrame({"stream": ["a"], "kind": ["spread"], "first_ts": [0],
+    ...                           "last_ts": [540], "step_s": [60], "served_at": [600]})
     >>> choice, wrong = read_link({"trajectory": "b"}, catalogue)
     >>> choice.window, wrong
     (Interval(start=0, end=600), ['The link asks for `trajectory=b`, which this store ...'])
@@ -119,14 +107,14 @@ def read_link(params: Mapping[str, str], catalogue: pl.DataFrame) -> tuple[Choic
     held = held_window(catalogue, trajectory)
     if not {"start", "end"} & params.keys():
         preset = read_option(params, "window", PRESETS, _DEFAULT_PRESET, wrong)
-        return Choice(trajectory, preset_window(held, preset), preset), wrong
+        return Choice(trajectory, held.last(PRESETS[preset]), preset), wrong
     if "window" in params:
         wrong.append(
             Markdown(
                 "The link asks for {} and for a start or an end; the page takes these."
             ).format(markdown(f"window={params['window']}"))
         )
-    default = preset_window(held, _DEFAULT_PRESET)
+    default = held.last(PRESETS[_DEFAULT_PRESET])
     start, end = (
         _read_time(name, params[name], ts, wrong) if name in params else ts
         for name, ts in zip(("start", "end"), default, strict=True)
@@ -303,8 +291,3 @@ def _read_time(name: str, text: str, default: int, wrong: list[Markdown]) -> int
             )
         )
     return ts - ts % 60
-
-
-def _minutes(window: Interval) -> Interval:
-    """Return the smallest window of whole minutes around the window."""
-    return Interval(window.start // 60 * 60, -(-window.end // 60) * 60)

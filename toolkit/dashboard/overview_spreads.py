@@ -11,11 +11,11 @@ import polars as pl
 from toolkit.columns import column
 from toolkit.dashboard.age import age_column, stream_ages
 from toolkit.dashboard.fee_choice import Net
-from toolkit.dashboard.lately import newest_spread_end, spread_percentiles, spreads_lately
+from toolkit.dashboard.lately import newest_end, spread_percentiles, spreads_lately
 from toolkit.dashboard.loads import Load, offer
 from toolkit.dashboard.open_now import OpenNow
 from toolkit.dashboard.opening import can_load
-from toolkit.dashboard.reading import Held
+from toolkit.dashboard.reading import SPREADS, Held
 from toolkit.dashboard.rows import RowColumn, row_column, show_rows
 from toolkit.dashboard.screen import st
 from toolkit.dashboard.shell import PageShell
@@ -49,7 +49,7 @@ def show_spreads(shell: PageShell, newest: OpenNow | None) -> None:
                 shell.moment(newest.at), newest.items.words
             )
         )
-    held, end = shell.kept(_held_now(shell.held)), newest_spread_end(shell.held.streams)
+    held, end = shell.kept(_held_now(shell.held)), newest_end(shell.held.streams, *SPREADS)
     ready = set(shell.held.streams.filter(pl.col("rows") > 0)["stream"])
     rows = _widest_now(newest, held, ready)
     if rows.is_empty():

@@ -9,7 +9,7 @@ import polars as pl
 from toolkit.charts import spread_matrix
 from toolkit.dashboard.export import hand_over
 from toolkit.dashboard.fee_choice import Net
-from toolkit.dashboard.lately import held_end, spreads_lately
+from toolkit.dashboard.lately import spreads_lately
 from toolkit.dashboard.link import PRESETS, SHORT_PRESETS, Choice
 from toolkit.dashboard.loads import WATCHLIST, offer
 from toolkit.dashboard.navigation import go_to
@@ -28,6 +28,7 @@ from toolkit.dashboard.spreads_measured import (
 from toolkit.foreign import Markdown, markdown
 from toolkit.intervals import Interval
 from toolkit.market import format_ts
+from toolkit.statistics.families import extent_of
 
 _ROWS_SHOWN = 500
 _ROWS_HIGH = 24
@@ -47,14 +48,15 @@ def _body(shell: PageShell) -> None:
     bar = st.container(horizontal=True, vertical_alignment="center", gap="small", key="filters_row")
     kind = chosen_kind(held.streams)
     spreads = held.streams.filter(kind=kind)
-    if spreads["last_ts"].drop_nulls().is_empty():
+    everything = extent_of(spreads.iter_rows(named=True))
+    if everything is None:
         answer = "asked, and the service has none there" if spreads.height else "none was asked for"
         what = Markdown("{} holds no spread: {}.").format(markdown(held.place), answer)
         offer(held, what, WATCHLIST)
         return
     net = shell.fees.net()
     chosen = choose(bar, kind, held.streams, spread_names(spreads["stream"]), net is not None)
-    window = _window(spreads, chosen.preset)
+    window = everything.last(PRESETS[chosen.preset])
     if key := opened_key("spreads"):
         # The whole link, as the page would write it: one step back leads here again.
         go_to("trajectory", **Choice(key, window).params, **chosen.level_params)
@@ -64,15 +66,6 @@ def _body(shell: PageShell) -> None:
     if chosen.matrix is not None:
         _show_matrix(shell, chosen.matrix, found)
     _show(shell, chosen, found)
-
-
-def _window(spreads: pl.DataFrame, preset: str) -> Interval:
-    """Return the preset's window up to the end of the newest row, never before the first."""
-    end = held_end(spreads, spreads["kind"][0])
-    assert end is not None  # a spread has a row
-    first = int(spreads["first_ts"].drop_nulls().sort()[0])
-    length_s = PRESETS[preset]
-    return Interval(first if length_s is None else max(first, end - length_s), end)
 
 
 def _lines(

@@ -17,7 +17,6 @@ from toolkit.dashboard.link import (
     PRESETS,
     SHORT_PRESETS,
     Choice,
-    preset_window,
     read_option,
     read_zoom,
     zoom_text,
@@ -147,7 +146,7 @@ def _choose(bar: Screen, shell: PageShell, symbols: list[str]) -> _SymbolChoice:
             )
         if state[_ZOOM]:
             st.button(Markdown("⤢ Zoom out"), key="symbol_zoom_out", on_click=_end_zoom)
-    window = preset_window(_held(shell, symbol), state["symbol_window"])
+    window = _held(shell, symbol).last(PRESETS[state["symbol_window"]])
     asked = _SymbolChoice(
         symbol, state[_ZOOM] or window, state[_ZOOM], state["symbol_prices"], state["symbol_level"]
     )

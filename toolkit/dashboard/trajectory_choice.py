@@ -18,7 +18,6 @@ from toolkit.dashboard.link import (
     SHORT_PRESETS,
     Choice,
     held_window,
-    preset_window,
     read_link,
     read_number,
     read_option,
@@ -277,7 +276,7 @@ def _chosen_window(held: Interval) -> Interval:
     state = st.session_state
     if state["preset"] is not None:
         state["trajectory_window"] = None
-        return preset_window(held, state["preset"])
+        return held.last(PRESETS[state["preset"]])
     start, end = state["trajectory_window"]
     if start < end:
         return Interval(start, end)

@@ -30,7 +30,7 @@ from toolkit.series.prices import PriceSeries
 from toolkit.series.rates import RateSeries
 from toolkit.series.trajectories import FundingSeries, SpreadSeries
 from toolkit.statistics.definition import turned
-from toolkit.statistics.families import FAMILIES
+from toolkit.statistics.families import FAMILIES, extent_of
 from toolkit.statistics.fees import FeeModel
 from toolkit.store import (
     Ledger,
@@ -157,14 +157,11 @@ def _everything(
     as_of: int | None,
 ) -> Interval:
     """Return the window of all that the store knows of a stream."""
-    extents: list[Interval] = []
+    rows = [facts]
     if isinstance(stream, SnapshotTrajectory):
         polls = store.polls(stream.of, as_of=as_of)["ts"]
-        if polls.len():
-            extents.append(Interval(polls[0], polls[-1] + (facts["step_s"] or 1)))
-    if facts["first_ts"] is not None:
-        of_rows = (facts["first_ts"], facts["last_ts"], facts["step_s"])
-        extents.append(FAMILIES[stream.kind].everything(*of_rows))
+        rows += [facts | {"first_ts": polls[0], "last_ts": polls[-1]}] * bool(polls.len())
+    extents = [each for each in [extent_of(rows)] if each is not None]
     if known is not None and not isinstance(stream, SnapshotLog):
         extents += known.answered
         if known.edge is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,3 +52,22 @@ FAMILIES = {
     "pair": FamilyRows(ready=with_spread),
 }
 """The rows of each kind of stream, and of pairs of two prices."""
+
+
+def extent_of(streams: Iterable[Mapping[str, Any]]) -> Interval | None:
+    """Return the window of all rows of some streams, from their rows of `Store.catalogue`.
+
+    Read are kind, first_ts, last_ts (s UTC) and step_s (s or None). None where none has a row.
+
+    >>> row = {"kind": "spread", "first_ts": 0, "last_ts": 60, "step_s": None}
+    >>> extent_of([row, row | {"kind": "price", "step_s": 30}]), extent_of([])
+    (Interval(start=0, end=90), None)
+    """
+    extents = [
+        FAMILIES[row["kind"]].everything(row["first_ts"], row["last_ts"], row["step_s"])
+        for row in streams
+        if row["first_ts"] is not None
+    ]
+    if not extents:
+        return None
+    return Interval(min(each.start for each in extents), max(each.end for each in extents))

@@ -165,10 +165,7 @@ def chosen_window(
     """
 
     def default() -> Interval:
-        held = everything()
-        if lately_s is None or start is not None or end is not None:
-            return held
-        return Interval(max(held.start, held.end - lately_s), held.end)
+        return everything().last(lately_s if start is None and end is None else None)
 
     now = lambda: service_clock(store)  # noqa: E731 - asked for where it is needed
     return Interval.checked(*asked_window(start, end, now=now, default=default, names=names))

@@ -14,6 +14,7 @@ from toolkit.intervals import Interval
 from toolkit.market import Pair, Stream, Trajectory, When
 from toolkit.series.pairing import joined_notes
 from toolkit.statistics import spread as spread_statistics
+from toolkit.statistics.families import extent_of
 from toolkit.store import Store, chosen_window, held_trajectory, sync_advice
 
 
@@ -97,9 +98,9 @@ class HeldPairs:
         return Interval(min(each.start for each in found), max(each.end for each in found))
 
     def _common(self, pair: Pair) -> Interval:
-        rows = [self.legs[leg] for leg in pair.prices]
-        ends = [row["last_ts"] + (row["step_s"] or 1) for row in rows]
-        return Interval(max(row["first_ts"] for row in rows), min(ends))
+        legs = [extent_of([self.legs[leg]]) for leg in pair.prices]
+        held = [leg for leg in legs if leg is not None]
+        return Interval(max(each.start for each in held), min(each.end for each in held))
 
     def groups(self, window: Interval, *, as_of: int | None = None) -> Iterator[pl.DataFrame]:
         """Yield the rows of each pair in a window, as `toolkit.statistics.spread.pair` gives them.

@@ -20,7 +20,7 @@ from toolkit.intervals import Interval
 from toolkit.market import Family, Pair, SnapshotTrajectory, Stream, Trajectory, When, format_ts
 from toolkit.series.held_prices import HeldPrices
 from toolkit.statistics.carry_marks import LegPrices
-from toolkit.statistics.families import FAMILIES
+from toolkit.statistics.families import FAMILIES, extent_of
 from toolkit.statistics.passes import Analysis, in_one_pass
 from toolkit.statistics.polls import PollCount, by_polls, poll_count
 from toolkit.statistics.spread import turned
@@ -136,8 +136,8 @@ class Selection:
             polled = store.polls(kind.removeprefix("snapshot-"), as_of=passes.as_of)
             if polled.is_empty():
                 raise EmptyWindowError(f"{store.path} held no {kind} then")
-            last = polled["ts"][-1] + (rows[0]["step_s"] or 1)
-            everything = Interval(polled["ts"][0], last)
+            of_polls = (polled["ts"][0], polled["ts"][-1], rows[0]["step_s"])
+            everything = FAMILIES[kind].everything(*of_polls)
             window = chosen_window(
                 store, start, end, lambda: everything, names=names, lately_s=lately_s
             )
@@ -336,9 +336,8 @@ def held_window(
     One of settlements ends where the last sync did. ``names`` and ``lately_s`` are as in
     `toolkit.store.chosen_window`.
     """
-    extent = FAMILIES[kind].everything
-    all_held = [extent(row["first_ts"], row["last_ts"], row["step_s"]) for row in rows]
-    everything = Interval(min(held.start for held in all_held), max(held.end for held in all_held))
+    everything = extent_of(rows)
+    assert everything is not None  # each has rows
     asked = chosen_window(store, start, end, lambda: everything, names=names, lately_s=lately_s)
     if kind != Family.FUNDING:
         return asked

@@ -12,7 +12,7 @@ from scipy.stats import percentileofscore
 from tests.empty_store import empty_store
 from toolkit.dashboard.lately import (
     funding_lately,
-    newest_spread_end,
+    newest_end,
     spread_percentiles,
     spreads_lately,
 )
@@ -37,7 +37,7 @@ def look(held):
 
 
 def test_the_line_has_the_mean_of_each_half_hour_up_to_the_newest_row(look):
-    assert newest_spread_end(look.streams) == SERVED_AT
+    assert newest_end(look.streams, "spread") == SERVED_AT
     (row,) = spreads_lately(look, [PAIR.key]).to_dicts()
     assert (row["ts"], row["last"]) == (SERVED_AT - 60, pytest.approx(bps_of(MINUTES - 1)))
     assert len(row["line"]) == 48

@@ -6,13 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from streamlit.testing.v1 import AppTest
 
-from toolkit.dashboard.link import PRESETS, Choice, held_window, preset_window, read_link
+from toolkit.dashboard.link import PRESETS, Choice, held_window, read_link
 from toolkit.intervals import Interval
 
 DAY = 86_400
 CATALOGUE = pl.DataFrame(
     {
         "stream": ["A_B:X.spot", "A_B:X.spot:Y.spot", "C_D:X.spot"],
+        "kind": ["price", "spread", "price"],
         "first_ts": [0, 100 * DAY, None],
         "last_ts": [40 * DAY - 60, 200 * DAY + 30, None],
         "step_s": [60, None, None],
@@ -25,22 +26,12 @@ CATALOGUE = pl.DataFrame(
     ("trajectory", "window"),
     [
         ("A_B:X.spot", (0, 40 * DAY)),
-        ("A_B:X.spot:Y.spot", (100 * DAY, 200 * DAY + 120)),
+        ("A_B:X.spot:Y.spot", (100 * DAY, 200 * DAY + 60)),
         ("C_D:X.spot", (33 * DAY, 40 * DAY + 60)),
     ],
 )
 def test_what_is_held_reaches_to_the_end_of_the_last_row(trajectory, window):
     assert held_window(CATALOGUE, trajectory) == window
-
-
-def test_presets_end_with_what_is_held_and_never_start_before_it():
-    held = Interval(0, 10 * DAY)
-    assert {name: preset_window(held, name) for name in PRESETS} == {
-        "24 hours": (9 * DAY, 10 * DAY),
-        "7 days": (3 * DAY, 10 * DAY),
-        "30 days": (0, 10 * DAY),
-        "All": (0, 10 * DAY),
-    }
 
 
 def test_a_link_without_parameters_shows_the_first_trajectorys_last_seven_days():
@@ -56,7 +47,7 @@ def test_parameters_of_others_are_ignored():
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_a_preset_survives_its_way_through_a_link(preset):
-    window = preset_window(held_window(CATALOGUE, "A_B:X.spot"), preset)
+    window = held_window(CATALOGUE, "A_B:X.spot").last(PRESETS[preset])
     choice = Choice("A_B:X.spot", window, preset)
     assert read_link(choice.params, CATALOGUE) == (choice, [])
 
