@@ -1,6 +1,6 @@
-"""One question has one answer: a series, `rail.measure`, a report and a command give the same rows.
+"""One question has one answer: a series, `rail.measure`, a page, a report and a command agree.
 
-They are the same to the bit.
+The rows are the same to the bit.
 
 `ROADS` is complete: whatever statistic a series returns and `rail stats` or `rail events` prints is
 in it or, with the reason, in `ELSEWHERE`. What needs the store is slow.
@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 import json
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,9 +20,18 @@ import polars as pl
 import pytest
 
 from toolkit.analyses import analyses
+from toolkit.charts.subject import subject_of
 from toolkit.cli.event_analyses import app as events_app
 from toolkit.cli.stats import app as stats_app
 from toolkit.client import Client
+from toolkit.dashboard.held_pairs import with_pair
+from toolkit.dashboard.reading import (
+    measure_each,
+    read_held,
+    read_rows,
+    selected,
+    store_version,
+)
 from toolkit.intervals import Interval
 from toolkit.market import Family, Pair, SnapshotLog, Trajectory, format_ts
 from toolkit.reports.answering import answered, result_hash
@@ -332,6 +341,22 @@ def test_all_roads_give_the_same_rows(
         options: dict[str, Any] = {"family": Family.FUNDING if "funding/" in key else Family.SPREAD}
         measured = own.measure(road.statistic, *window, streams=key, **options, **road.options)
         _assert_same(printed, measured.to_dicts())
+        if key != TURNED:  # a page shows a pair as it is held
+            for shown in _of_pages(key, window, road, store):
+                _assert_same(printed, shown.to_dicts())
+
+
+def _of_pages(key: str, window: Interval, road: Road, store: Store) -> Iterator[pl.DataFrame]:
+    """Yield what the pages measure: that of one trajectory, and those of all of a kind."""
+    assert road.statistic is not None
+    look = with_pair(read_held(store.path, store_version(store.path)), key)
+    kind, version = subject_of(key).kind, look.versions[key]
+    rows = read_rows(store.path, key, *window, version=version)
+    asked = selected(look, kind, window, key)
+    yield asked.applied(rows, road.statistic, **road.options)
+    if not key.startswith("pair/"):
+        options: dict[str, Any] = {"versions": {key: version}, **road.options}
+        yield measure_each(look, kind, window, str(road), road.statistic, **options)
 
 
 def _typed(ts: int) -> str:

@@ -10,12 +10,12 @@ import polars as pl
 from toolkit.charts.marks import events_of
 from toolkit.charts.subject import Subject
 from toolkit.dashboard.event_reading import read_documents
-from toolkit.dashboard.held_pairs import read_pair
-from toolkit.dashboard.reading import read_polls, read_rows
+from toolkit.dashboard.reading import read_polls, read_rows, selected
 from toolkit.dashboard.shell import PageShell
 from toolkit.dashboard.trajectory_choice import ShownPart
 from toolkit.intervals import Interval
-from toolkit.market import Family, Pair, SnapshotTrajectory
+from toolkit.market import Family, SnapshotTrajectory
+from toolkit.workspace.selection import Selection
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +50,9 @@ class Explored:
         }
 
     @property
-    def steps(self) -> dict[str, int]:
-        """The step (s) of the rows by their key, where it is known."""
-        return {} if self.step_s is None else {self.trajectory.key: self.step_s}
+    def selection(self) -> Selection:
+        """What is measured: the trajectory and its stretch of time."""
+        return selected(self.shell.held, self.trajectory.kind, self.asked.view, self.trajectory.key)
 
     @property
     def priced_in(self) -> str:
@@ -68,8 +68,7 @@ class Explored:
     def rows(self) -> pl.DataFrame:
         """Read the rows."""
         own = self.shell.held.versions[self.trajectory.key]
-        read = read_pair if isinstance(self.trajectory, Pair) else read_rows
-        return read(**self.query | {"version": own})
+        return read_rows(**self.query | {"version": own})
 
     def polls(self) -> pl.DataFrame | None:
         """Read the polls of a series kept from snapshots, None of another one."""

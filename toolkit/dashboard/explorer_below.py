@@ -116,7 +116,7 @@ def _list_statistics(explored: Explored, row: Mapping[str, Any]) -> None:
 
 def _show_hours(explored: Explored, rows: pl.DataFrame) -> None:
     view, shell = explored.asked.view, explored.shell
-    found = hour_of_week(rows, *view, step_s=explored.steps)
+    found = explored.selection.applied(rows, hour_of_week)
     chart = spread_hours_chart(found, source=shell.held.source, timezone=shell.timezone)
     draw(chart, key="hours", headed=False)
     st.caption(

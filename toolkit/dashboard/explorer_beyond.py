@@ -32,12 +32,12 @@ def measure_beyond(explored: Explored, rows: pl.DataFrame) -> Beyond | None:
     """Measure the rows of a spread by the fees of the bar, else by the level chosen."""
     if explored.trajectory.family is not Family.SPREAD or rows.is_empty():
         return None
-    asked, net, view = explored.asked, explored.shell.fees.net(), explored.asked.view
+    asked, net, of = explored.asked, explored.shell.fees.net(), explored.selection
     level = level_of(net, asked.threshold_bps, either=asked.either)
-    row = level.measure(rows, *view, step_s=explored.steps).row(0, named=True)
+    row = of.applied(rows, level.measure).row(0, named=True)
     chosen = net is not None or asked.threshold_bps
     return Beyond(
         level,
         row,
-        level.stretches(rows, *view, step_s=explored.steps) if chosen else None,
+        level.stretches(rows, *of.window, step_s=of.steps) if chosen else None,
     )

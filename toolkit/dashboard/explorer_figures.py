@@ -22,7 +22,6 @@ from toolkit.market import Family
 from toolkit.show.half_life import NEEDS_NO_MODEL, NOT_BELIEVED, half_life_note
 from toolkit.show.values import NULL, reason_words, value_text
 from toolkit.statistics.contract import column_for
-from toolkit.statistics.polls import by_polls, poll_count
 from toolkit.statistics.screening import spread_figures
 from toolkit.statistics.spread import net_episodes, summary
 from toolkit.statistics.spread_notes import spread_notes
@@ -38,20 +37,13 @@ _LEAST_PX = 110
 
 
 def measure_explored(explored: Explored, rows: pl.DataFrame) -> dict[str, Any]:
-    """Measure the rows, of a spread as `rail screen` does.
-
-    Of what is kept from snapshots the coverage is by polls.
-    """
-    polls = explored.polls()
-    view = explored.asked.view
-    column = COLUMNS[explored.trajectory.family]
+    """Measure the rows, of a spread as `rail screen` does."""
+    asked, family = explored.selection, explored.trajectory.family
     measured = (
-        spread_figures(rows, *view, step_s=explored.steps)
-        if explored.trajectory.family is Family.SPREAD
-        else summary(rows, *view, column=column, step_s=explored.steps)
+        asked.applied(rows, spread_figures)
+        if family is Family.SPREAD
+        else asked.applied(rows, summary, column=COLUMNS[family])
     )
-    if polls is not None:
-        measured = by_polls(measured, poll_count(polls, *view))
     return measured.row(0, named=True)
 
 
@@ -172,7 +164,7 @@ _LEVEL = Markdown(
 
 def _coverage_help(explored: Explored, row: Mapping[str, Any]) -> Markdown:
     expected = Markdown("the rows expected, one a step")
-    if explored.polls() is not None:
+    if explored.selection.polls is not None:
         expected = Markdown("the polls due, less those whose answer lacks it")
     return Markdown(
         "Rows with a value over {}. Observed share {}: of the time for which a value is known, "

@@ -50,15 +50,14 @@ def measure_carried(held: Held, *, funding_only: bool = False) -> pl.DataFrame:
         )
         for key in keys
     }
-    (found,) = measure_each(
+    return measure_each(
         held,
         Family.FUNDING.value,
         window,
         "funding only" if funding_only else "carried",
-        lambda rows: _carried(rows, end, None if funding_only else held.prices),
+        lambda rows, _, end: _carried(rows, end, None if funding_only else held.prices),
         versions=versions,
     )
-    return found
 
 
 def measure_time(held: Held, window: Interval, bucket: str) -> pl.DataFrame:
@@ -68,8 +67,8 @@ def measure_time(held: Held, window: Interval, bucket: str) -> pl.DataFrame:
     trajectory is always that of the pair.
     """
 
-    def measured(rows: pl.DataFrame) -> pl.DataFrame:
-        found = [heatmap(rows, *window, bucket=bucket).with_columns(of=pl.lit("pair"))]
+    def measured(rows: pl.DataFrame, start: int, end: int) -> pl.DataFrame:
+        found = [heatmap(rows, start, end, bucket=bucket).with_columns(of=pl.lit("pair"))]
         for leg in LEGS:
             alone = rows.with_columns(
                 sell_rate=pl.col(f"{leg}_rate"),
@@ -77,11 +76,10 @@ def measure_time(held: Held, window: Interval, bucket: str) -> pl.DataFrame:
                 buy_rate=pl.lit(0.0),
                 buy_interval_hours=pl.lit(None, pl.Float64),
             )
-            found.append(heatmap(alone, *window, bucket=bucket).with_columns(of=pl.lit(leg)))
+            found.append(heatmap(alone, start, end, bucket=bucket).with_columns(of=pl.lit(leg)))
         return pl.concat(found)
 
-    (found,) = measure_each(held, Family.FUNDING.value, window, f"time {bucket}", measured)
-    return found
+    return measure_each(held, Family.FUNDING.value, window, f"time {bucket}", measured)
 
 
 def settled_until(rows: pl.DataFrame) -> pl.DataFrame:

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import polars as pl
-from streamlit import cache_data
 
-from toolkit.dashboard.reading import KEEP_S, WAIT_S, Held, StreamVersion
-from toolkit.errors import EmptyWindowError, InputError
-from toolkit.intervals import Interval
+from toolkit.dashboard.reading import Held
+from toolkit.errors import InputError
 from toolkit.market import Pair
-from toolkit.statistics.spread import with_spread
-from toolkit.store import Store
-from toolkit.workspace.pairs import HeldPairs, Joining
 
 
 def with_pair(held: Held, key: str | None) -> Held:
@@ -44,19 +38,3 @@ def with_pair(held: Held, key: str | None) -> Held:
     if legs.height < len(prices) or joined["first_ts"][0] > joined["last_ts"][0]:
         return held
     return replace(held, streams=pl.concat([held.streams, joined]))
-
-
-@cache_data(ttl=KEEP_S, max_entries=20, show_spinner="Reading the store")
-def read_pair(
-    path: Path, key: str, start: int, end: int, *, version: StreamVersion
-) -> pl.DataFrame:
-    """Read the rows of a pair, none where a leg has none in the window."""
-    del version
-    store, window = Store(path, wait_s=WAIT_S), Interval(start, end)
-    try:
-        (rows,) = HeldPairs.of(store, key, Joining()).groups(window)
-    except EmptyWindowError:
-        none = {"trajectory": pl.String(), "ts": pl.Int64()}
-        prices = dict.fromkeys(("buy_price", "sell_price"), pl.Float64())
-        return with_spread(pl.DataFrame(schema={**none, **prices}))
-    return rows

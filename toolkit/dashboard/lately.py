@@ -6,7 +6,6 @@ Windows end at whole hours, so that within an hour only what has new rows is rea
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
 
 import polars as pl
 
@@ -15,7 +14,6 @@ from toolkit.intervals import Interval
 from toolkit.market import Family
 from toolkit.statistics.families import extent_of
 from toolkit.statistics.funding import heatmap, persistence
-from toolkit.statistics.passes import Analysis
 from toolkit.statistics.screening import UNUSUAL_S, percentile_of
 
 _HOUR_S, _DAY_S = 3_600, 86_400
@@ -39,14 +37,16 @@ def spreads_lately(held: Held, keys: Iterable[str] | None = None) -> pl.DataFram
     """
     end = newest_end(held.streams, *SPREADS)
     if end is None:
-        return _lines(pl.DataFrame(schema=_OBSERVED), 0)
+        return _lines(pl.DataFrame(schema=_OBSERVED), 0, 0)
     hour = end // _HOUR_S * _HOUR_S
     window = Interval(hour - _DAY_S, hour + _HOUR_S)
-    measure = partial(_lines, start=window.start)
-    found = _of_spreads(held, window, "lately", measure, keys=keys, versions=held.versions)
+    found = [_lines(pl.DataFrame(schema=_OBSERVED), *window)]
+    for kind in SPREADS:
+        named = None if keys is None else _held_of(held, kind, keys, held.versions)
+        found.append(measure_each(held, kind, window, "lately", _lines, versions=named))
     until = (end - 1 - window.start) // _BUCKET_S + 1
     line = pl.col("line").list.slice(max(0, until - _BUCKETS), min(until, _BUCKETS))
-    return found.with_columns(line)
+    return pl.concat(found).with_columns(line)
 
 
 def spread_percentiles(held: Held, values: pl.DataFrame) -> pl.DataFrame:
@@ -74,7 +74,7 @@ def spread_percentiles(held: Held, values: pl.DataFrame) -> pl.DataFrame:
         rows = []
         for window, question, versions in parts:
             named = _held_of(held, kind, keys, versions)
-            rows += measure_each(held, kind, window, question, _observed, versions=named)
+            rows.append(measure_each(held, kind, window, question, _observed, versions=named))
         observed = pl.concat(rows).filter(pl.col("ts").is_between(end - UNUSUAL_S, end - 1))
         level, bps = pl.col("spread_log_bps"), pl.col("bps")
         found.append(
@@ -92,25 +92,6 @@ def spread_percentiles(held: Held, values: pl.DataFrame) -> pl.DataFrame:
     return pl.concat(found)
 
 
-def _of_spreads(
-    held: Held,
-    window: Interval,
-    question: str,
-    measure: Analysis,
-    *,
-    keys: Iterable[str] | None,
-    versions: dict[str, StreamVersion],
-) -> pl.DataFrame:
-    """Measure the observations of spreads, loaded and kept from snapshots, None for all of them."""
-    found = [measure(pl.DataFrame(schema=_OBSERVED))]
-    for kind in SPREADS:
-        named = None if keys is None else _held_of(held, kind, keys, versions)
-        found += measure_each(
-            held, kind, window, question, lambda rows: measure(_observed(rows)), versions=named
-        )
-    return pl.concat(found)
-
-
 def funding_lately(held: Held, keys: Iterable[str]) -> pl.DataFrame:
     """Measure the last 30 days of differentials of funding pairs.
 
@@ -124,14 +105,8 @@ def funding_lately(held: Held, keys: Iterable[str]) -> pl.DataFrame:
         return empty
     end = (int(rows[-1]) // _HOUR_S + 1) * _HOUR_S
     window = Interval(end - 30 * _DAY_S, end)
-    (found,) = measure_each(
-        held,
-        Family.FUNDING.value,
-        window,
-        "lately",
-        lambda rows: _steady(rows, window),
-        versions=_held_of(held, Family.FUNDING.value, keys, held.versions),
-    )
+    named = _held_of(held, Family.FUNDING.value, keys, held.versions)
+    found = measure_each(held, Family.FUNDING.value, window, "lately", _steady, versions=named)
     return pl.concat([empty, found])
 
 
@@ -160,12 +135,13 @@ _STEADY = {
 }
 
 
-def _observed(rows: pl.DataFrame) -> pl.DataFrame:
+def _observed(rows: pl.DataFrame, *_window: int) -> pl.DataFrame:
     return rows.select(*_OBSERVED).drop_nulls("spread_log_bps")
 
 
-def _lines(observed: pl.DataFrame, start: int) -> pl.DataFrame:
+def _lines(rows: pl.DataFrame, start: int, _end: int) -> pl.DataFrame:
     """Return the newest observation of each, and the means of half hours from ``start`` on."""
+    observed = _observed(rows)
     buckets = pl.DataFrame({"bucket": pl.Series(range(_BUCKETS + 2), dtype=pl.Int64)})
     means = observed.group_by("trajectory", bucket=(pl.col("ts") - start) // _BUCKET_S).agg(
         pl.col("spread_log_bps").mean().alias("line")
@@ -184,14 +160,14 @@ def _lines(observed: pl.DataFrame, start: int) -> pl.DataFrame:
     return newest.join(lines, on="trajectory", how="left")
 
 
-def _steady(rows: pl.DataFrame, window: Interval) -> pl.DataFrame:
-    shares = persistence(rows, *window).select(
+def _steady(rows: pl.DataFrame, start: int, end: int) -> pl.DataFrame:
+    shares = persistence(rows, start, end).select(
         "trajectory",
         "positive_share",
         "negative_share",
         "flips",
-        (pl.col("coverage") * (window.length_s / _DAY_S)).alias("days"),
+        (pl.col("coverage") * ((end - start) / _DAY_S)).alias("days"),
     )
-    week = heatmap(rows, window.end - 7 * _DAY_S, window.end, bucket="8h")
+    week = heatmap(rows, end - 7 * _DAY_S, end, bucket="8h")
     lines = week.group_by("trajectory").agg(pl.col("funding_apr_pct").alias("line"))
     return shares.join(lines, on="trajectory", how="left").select(*_STEADY)

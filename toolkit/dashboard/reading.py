@@ -12,12 +12,14 @@ import time
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 from streamlit import cache_data, cache_resource
 
+from toolkit.charts.subject import subject_of
 from toolkit.dashboard.screen import st
-from toolkit.errors import StoreLockedError
+from toolkit.errors import EmptyWindowError, StoreLockedError
 from toolkit.foreign import Markdown
 from toolkit.intervals import Interval
 from toolkit.market import (
@@ -33,7 +35,6 @@ from toolkit.series.held_prices import HeldPrices
 from toolkit.statistics.carry_marks import LegPrices
 from toolkit.statistics.events import follow_through, study
 from toolkit.statistics.families import FAMILIES
-from toolkit.statistics.passes import Analysis, in_one_pass
 from toolkit.store import (
     Store,
     clock_stands,
@@ -41,6 +42,8 @@ from toolkit.store import (
     held_stretches,
     service_now,
 )
+from toolkit.workspace.passes import Function, Passes, known_steps
+from toolkit.workspace.selection import Selection
 
 SPREADS = (Family.SPREAD.value, "snapshot-spread")
 """The kinds of stream whose rows are spreads."""
@@ -194,12 +197,42 @@ def _known_streams(store: Store) -> pl.DataFrame:
 def read_rows(
     path: Path, key: str, start: int, end: int, *, version: StreamVersion
 ) -> pl.DataFrame:
-    """Read `Store.series` of one key for a window, as `toolkit.statistics.families` has it."""
+    """Read the rows of one key for a window, as `toolkit.statistics.families` has it.
+
+    Of a pair there are none where a leg has none in the window.
+    """
     del version
-    family = FAMILIES[Stream.parse(key).kind]
-    window = family.read(Interval(start, end))
-    ready: pl.DataFrame = family.ready(Store(path, wait_s=WAIT_S).series(key, window))
-    return ready
+    kind, passes = subject_of(key).kind, Passes.of(Store(path, wait_s=WAIT_S))
+    try:
+        return Selection.as_held(passes, kind, [key], Interval(start, end)).rows()
+    except EmptyWindowError:
+        none = {"trajectory": pl.String(), "ts": pl.Int64()}
+        prices = dict.fromkeys(("buy_price", "sell_price"), pl.Float64())
+        ready: pl.DataFrame = FAMILIES[kind].ready(pl.DataFrame(schema={**none, **prices}))
+        return ready
+
+
+def selected(held: Held, kind: str, window: Interval, *keys: str) -> Selection:
+    """Return series of a kind, by their keys, over a window, as they are measured everywhere."""
+    asked = (held.path, kind, keys, *window)
+    return _selected(*asked, version=held.version, _streams=held.streams)
+
+
+@cache_resource(ttl=KEEP_S, max_entries=40, show_spinner=False)
+def _selected(
+    path: Path,
+    kind: str,
+    keys: tuple[str, ...],
+    start: int,
+    end: int,
+    *,
+    version: Version,
+    _streams: pl.DataFrame,
+) -> Selection:
+    del version
+    passes = Passes.of(Store(path, wait_s=WAIT_S))
+    steps = known_steps(_streams.filter(kind=kind))
+    return Selection.as_held(passes, kind, keys, Interval(start, end), steps)
 
 
 @cache_data(ttl=KEEP_S, max_entries=20, show_spinner="Reading prices")
@@ -260,10 +293,10 @@ def read_snapshot(path: Path, kind: str, *, version: Version) -> tuple[int, str]
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """Results of some streams, one frame for each analysis, and the version of each stream."""
+    """Results of some streams, and the version of each."""
 
     versions: dict[str, StreamVersion]
-    results: list[pl.DataFrame]
+    results: pl.DataFrame
 
 
 @cache_resource(ttl=KEEP_S, max_entries=32, show_spinner=False)
@@ -278,33 +311,33 @@ def measure_each(
     kind: str,
     window: Interval,
     question: str,
-    *analyses: Analysis,
+    statistic: Function,
+    *,
     versions: dict[str, StreamVersion] | None = None,
-) -> list[pl.DataFrame]:
-    """Apply analyses to every stream of a kind, those of unchanged rows left out: a frame for each.
+    **parameters: Any,
+) -> pl.DataFrame:
+    """Apply a statistic to every stream of a kind, as `Selection.measured` does.
 
-    Their rows are those for a window, as `toolkit.statistics.families` has it.
-    ``versions`` names some streams alone, each with what changes where it is to be read again.
+    Those of unchanged rows are not read again. ``versions`` names some streams alone, each with
+    what changes where it is to be read again.
     """
     if versions is None:
         streams = held.streams.filter(pl.col("rows") > 0, kind=kind)["stream"]
         versions = {key: held.versions[key] for key in streams}
     place = _kept(held.path, kind, window, question)
-    known = place[0] if place else _Measured({}, [])
-    if known.versions == versions and known.results:
-        return known.results
-    changed = [key for key, version in versions.items() if known.versions.get(key) != version]
-    same = pl.col("trajectory").is_in(list(versions.keys() - set(changed)))
-    found = [[result.filter(same)] for result in known.results] or [[] for _ in analyses]
-    if changed or not known.results:
-        with st.spinner(Markdown("Measuring")):
-            read = FAMILIES[kind].read(window)
-            groups = Store(held.path, wait_s=WAIT_S).groups(changed or kind, read)
-            measured = in_one_pass(map(FAMILIES[kind].ready, groups), *analyses)
-            for results, result in zip(found, measured, strict=True):
-                results.append(result)
-    place[:] = [_Measured(versions, [pl.concat(parts).sort("trajectory") for parts in found])]
-    return place[0].results
+    known, asked = place[0] if place else None, selected(held, kind, window)
+    if known is None or known.versions != versions:
+        of_before = {} if known is None else known.versions
+        changed = [key for key, version in versions.items() if of_before.get(key) != version]
+        same = pl.col("trajectory").is_in(list(versions.keys() - set(changed)))
+        parts = [] if known is None else [known.results.filter(same)]
+        if changed or known is None:
+            now = Selection.as_held(asked.passes, kind, changed, window, asked.steps)
+            with st.spinner(Markdown("Measuring")):
+                parts += now.in_one_pass(now.analysis(statistic, **parameters))
+        known = _Measured(versions, pl.concat(parts).sort("trajectory"))
+        place[:] = [known]
+    return known.results if asked.polls is None else asked.by_polls(known.results)
 
 
 @cache_data(ttl=KEEP_S, max_entries=8, show_spinner=False)

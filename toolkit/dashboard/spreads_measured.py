@@ -6,15 +6,12 @@ from typing import Any
 
 import polars as pl
 
-from toolkit.dashboard.reading import Held, StreamVersion, measure_each, read_polls
+from toolkit.dashboard.reading import Held, StreamVersion, measure_each
 from toolkit.intervals import Interval
-from toolkit.market import Family
 from toolkit.statistics.fees import FeeModel, Style
 from toolkit.statistics.level import Level
-from toolkit.statistics.polls import by_polls, poll_count
 from toolkit.statistics.screening import spread_figures, with_q_values
 from toolkit.statistics.spread import net_summary
-from toolkit.workspace.passes import Function, applied, known_steps
 
 _Versions = dict[str, StreamVersion] | None
 
@@ -28,14 +25,16 @@ def measure_figures(
     screen`. ``versions`` are as for `toolkit.dashboard.reading.measure_each`: of some alone.
     """
     question = f"figures of {sorted(versions or ())}"
-    return with_q_values(_measured(held, kind, window, question, spread_figures, versions=versions))
+    return with_q_values(
+        measure_each(held, kind, window, question, spread_figures, versions=versions)
+    )
 
 
 def measure_level(held: Held, kind: str, window: Interval, level: Level) -> pl.DataFrame:
     """Measure `toolkit.statistics.level.Level.measure` of every spread."""
     fees = level.fees and level.fees.hash
     question = f"beyond {level.bps} {level.absolute} {fees} {level.style} {level.notional}"
-    return _measured(held, kind, window, question, level.measure)
+    return measure_each(held, kind, window, question, level.measure)
 
 
 def measure_net(
@@ -52,27 +51,5 @@ def measure_net(
     With the q-values over all of them.
     """
     question = f"net {fees.hash} {style} of {sorted(versions or ())}"
-    costs: dict[str, Any] = {"fees": fees, "style": style}
-    return with_q_values(
-        _measured(held, kind, window, question, net_summary, versions=versions, **costs)
-    )
-
-
-def _measured(
-    held: Held,
-    kind: str,
-    window: Interval,
-    question: str,
-    statistic: Function,
-    *,
-    versions: _Versions = None,
-    **options: Any,
-) -> pl.DataFrame:
-    """Apply a statistic of bars. Of what is kept from snapshots its coverage is by polls."""
-    streams = held.streams.filter(pl.col("rows") > 0, kind=kind)
-    analysis = applied(statistic, window, step_s=known_steps(streams), **options)
-    (found,) = measure_each(held, kind, window, question, analysis, versions=versions)
-    if kind == Family.SPREAD or streams.is_empty() or "coverage" not in found.columns:
-        return found
-    polls = read_polls(held.path, streams["stream"][0], *window, version=held.version)
-    return found if polls is None else by_polls(found, poll_count(polls, *window))
+    costs: dict[str, Any] = {"versions": versions, "fees": fees, "style": style}
+    return with_q_values(measure_each(held, kind, window, question, net_summary, **costs))

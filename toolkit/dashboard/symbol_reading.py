@@ -12,8 +12,10 @@ from toolkit.dashboard.reading import SPREADS, WAIT_S, Held, StreamVersion
 from toolkit.intervals import Interval
 from toolkit.market import Family, SnapshotTrajectory, Stream, Trajectory
 from toolkit.statistics.funding import differential
-from toolkit.statistics.rates_in_force import HOURS_A_YEAR, with_apr
+from toolkit.statistics.rates_in_force import HOURS_A_YEAR
 from toolkit.store import Store
+from toolkit.workspace.passes import Passes
+from toolkit.workspace.selection import Selection
 
 _KEEP_S = 600
 _BEFORE_S = 2 * 86_400
@@ -121,12 +123,11 @@ def _rates(
     pairs = [key for key in keys if not key.startswith(_KEPT_FUNDING)]
     if pairs:
         found.append(_settled(store, [Trajectory.parse(key) for key in pairs], window))
-    settled = set(found[-1]["leg"])
-    for key in keys:
-        stream = Stream.parse(key)
-        if isinstance(stream, SnapshotTrajectory) and (leg := str(stream.legs[0])) not in settled:
-            rows = with_apr(store.series(key, window))
-            found.append(rows.select(pl.lit(leg).alias("leg"), "ts", apr_pct="funding_apr_pct"))
+    kept = [SnapshotTrajectory.parse(key) for key in keys if key.startswith(_KEPT_FUNDING)]
+    names = {each.key: str(each.legs[0]) for each in kept}
+    names = {key: leg for key, leg in names.items() if leg not in set(found[-1]["leg"])}
+    rows = Selection.as_held(Passes.of(store), _KEPT_FUNDING, names, window).rows()
+    found.append(_named(rows, names).select("leg", "ts", apr_pct="funding_apr_pct"))
     return pl.concat(found).unique(["leg", "ts"], keep="first").sort("leg", "ts")
 
 

@@ -1,6 +1,6 @@
 """Which series of a store are measured: held which way round, over which window, read how wide.
 
-Commands, screens and `toolkit.workspace.Workspace.measure` ask here.
+Commands, screens, pages and `toolkit.workspace.Workspace.measure` ask here.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Literal, Self
 
 import polars as pl
@@ -20,10 +20,10 @@ from toolkit.intervals import Interval
 from toolkit.market import Family, Pair, SnapshotTrajectory, Stream, Trajectory, When, format_ts
 from toolkit.series.held_prices import HeldPrices
 from toolkit.statistics.carry_marks import LegPrices
+from toolkit.statistics.definition import SameFrame, turned
 from toolkit.statistics.families import FAMILIES, extent_of
 from toolkit.statistics.passes import Analysis, in_one_pass
 from toolkit.statistics.polls import PollCount, by_polls, poll_count
-from toolkit.statistics.spread import turned
 from toolkit.store import (
     Store,
     check_known,
@@ -41,21 +41,19 @@ PAIR = "pair"
 """The kind of pairs of two prices."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Selection:
     """Series of one kind and a window, and what computes over their rows.
 
     ``held`` has for each the one that the store holds: the two differ where it holds the pair the
-    other way round. ``polls`` are those of series kept from snapshots, None for others. ``steps``
-    (s) are those known, by key. ``pairs`` are those whose prices are held, which have nothing in
-    ``held``.
+    other way round. ``steps`` (s) are those known, by key. ``pairs`` are those whose prices are
+    held, which have nothing in ``held``.
     """
 
     passes: Passes
     kind: str
     held: Mapping[OfLegs, OfLegs]
     window: Interval
-    polls: PollCount | None = None
     steps: Mapping[str, int] = field(default_factory=dict)
     pairs: HeldPairs | None = None
 
@@ -131,21 +129,31 @@ class Selection:
                 raise EmptyWindowError(f"{store.name} holds no rows of {key}; {advice}")
         rows, by_key = [known[key] for key in keys], known_steps(catalogue)
         steps = {each.key: by_key[of.key] for each, of in held.items() if of.key in by_key}
-        polls = None
         if kind.startswith("snapshot-"):
-            polled = store.polls(kind.removeprefix("snapshot-"), as_of=passes.as_of)
+            polled = store.polls(kind.removeprefix("snapshot-"), as_of=passes.as_of)["ts"]
             if polled.is_empty():
                 raise EmptyWindowError(f"{store.path} held no {kind} then")
-            of_polls = (polled["ts"][0], polled["ts"][-1], rows[0]["step_s"])
-            everything = FAMILIES[kind].everything(*of_polls)
-            window = chosen_window(
-                store, start, end, lambda: everything, names=names, lately_s=lately_s
-            )
-            inside = polled.filter(pl.col("ts").is_between(*window, closed="left"))
-            polls = poll_count(inside, *window)
-        else:
-            window = held_window(store, kind, rows, start, end, names=names, lately_s=lately_s)
-        return cls(passes, kind, held, window, polls, steps)
+            rows = [rows[0] | {"first_ts": polled[0], "last_ts": polled[-1]}]
+        window = held_window(store, kind, rows, start, end, names=names, lately_s=lately_s)
+        return cls(passes, kind, held, window, steps)
+
+    @classmethod
+    def as_held(
+        cls,
+        passes: Passes,
+        kind: str,
+        keys: Iterable[str],
+        window: Interval,
+        steps: Mapping[str, int] | None = None,
+    ) -> Self:
+        """Return the selection of series by the keys that they are held by, or of pairs.
+
+        The window is decided already. Nothing is read of the store, but for the legs of pairs.
+        """
+        if kind == PAIR:
+            return cls.of_pairs(passes, keys, Joining(), start=window.start, end=window.end)
+        series = [each for each in map(Stream.parse, keys) if isinstance(each, OfLegs)]
+        return cls(passes, kind, dict(zip(series, series, strict=True)), window, steps or {})
 
     @classmethod
     def of_pairs(
@@ -170,6 +178,15 @@ class Selection:
     def store(self) -> Store:
         """The store that holds them."""
         return self.passes.store
+
+    @cached_property
+    def polls(self) -> PollCount | None:
+        """The polls of the window of series kept from snapshots, None of others."""
+        if not self.kind.startswith("snapshot-"):
+            return None
+        of = self.kind.removeprefix("snapshot-")
+        polled = self.store.polls(of, self.window, as_of=self.passes.as_of)
+        return poll_count(polled, *self.window)
 
     @property
     def prices(self) -> HeldPrices:
@@ -234,13 +251,16 @@ class Selection:
         """What finds the keys with a row in the window, as `in_one_pass` takes a statistic."""
         return partial(_present, window=self.window, closed=self._closed)
 
+    def applied(self, rows: pl.DataFrame, statistic: Function, **parameters: Any) -> pl.DataFrame:
+        """Apply a statistic, as `measured` does, to rows of these series that were read before."""
+        return self.by_polls(self.analysis(statistic, **parameters)(rows))
+
     def in_one_pass(self, *analyses: Analysis) -> list[pl.DataFrame]:
         """Apply statistics to the rows for the window, as `toolkit.statistics.passes`."""
         read = FAMILIES[self.kind].read(self.window)
         if self.passes.cluster is None:
             return in_one_pass(self.groups(read), *analyses)
-        turns = self._turns
-        ready = [partial(_of_ready, self.kind, turns, each) for each in analyses]
+        ready = [partial(_of_ready, self.kind, self._turns, each) for each in analyses]
         keys = {found.key for found in self.held.values()}
         return self.passes.over(self.kind, read, *ready, keys=keys)
 
@@ -250,17 +270,27 @@ class Selection:
         if self.pairs is not None:
             yield from self.pairs.groups(read, as_of=as_of)
             return
+        if not self.held:
+            nothing = pl.DataFrame(schema=store.scan(self.kind).collect_schema())
+            yield FAMILIES[self.kind].ready(nothing)
+            return
         for rows in store.groups(set(self.held.values()), read, as_of=as_of):
             yield _ready(self.kind, self._turns, rows)
 
+    def rows(self) -> pl.DataFrame:
+        """Read the rows for the window, as `toolkit.statistics.families` has it."""
+        return pl.concat(self.groups(FAMILIES[self.kind].read(self.window)))
+
+    def scan(self, read: Interval) -> pl.LazyFrame:
+        """Return the rows with ``start <= ts < end``, of no pairs. See `Store.scan`."""
+        held = self.store.scan(set(self.held.values()), read, as_of=self.passes.as_of)
+        return _ready(self.kind, self._turns, held)
+
     @property
-    def _turns(self) -> dict[str, list[str]]:
-        """By the key of what is held those asked for, where any is held the other way round."""
-        turns: dict[str, list[str]] = {}
-        if any(wanted != found for wanted, found in self.held.items()):
-            for wanted, found in self.held.items():
-                turns.setdefault(found.key, []).append(wanted.key)
-        return turns
+    def _turns(self) -> _Turns:
+        held = self.held.items()
+        turned = {found.key: wanted.key for wanted, found in held if wanted != found}
+        return turned, [found.key for wanted, found in held if wanted == found]
 
     def by_polls(self, found: pl.DataFrame) -> pl.DataFrame:
         """Return results by trajectory, with their coverage by polls where they are of any."""
@@ -349,22 +379,23 @@ def held_window(
     return Interval(asked.start, min(asked.end, known_until))
 
 
-def _ready(kind: str, turns: Mapping[str, Sequence[str]], rows: pl.DataFrame) -> pl.DataFrame:
+_Turns = tuple[Mapping[str, str], Sequence[str]]
+"""By the key of what is held the one asked for, of those turned; and those asked for as held."""
+
+
+def _ready(kind: str, turns: _Turns, rows: SameFrame) -> SameFrame:
     """Return rows as they are held as those asked for, with what statistics of the kind take."""
-    if turns:
-        as_held = [key for key, asked in turns.items() if key in asked]
-        parts = [rows.filter(pl.col("trajectory").is_in(as_held))]
-        for key, asked in turns.items():
-            mine = rows.filter(trajectory=key)
-            parts += [turned(mine, other) for other in asked if other != key]
-        rows = pl.concat(parts)
-    ready: pl.DataFrame = FAMILIES[kind].ready(rows)
+    others, as_held = turns
+    if others:
+        key = pl.col("trajectory")
+        named = key.replace_strict(others, return_dtype=pl.String)
+        other = turned(rows.filter(key.is_in(list(others)))).with_columns(named)
+        rows = pl.concat([rows.filter(key.is_in(as_held)), other])
+    ready: SameFrame = FAMILIES[kind].ready(rows)
     return ready
 
 
-def _of_ready(
-    kind: str, turns: Mapping[str, Sequence[str]], analysis: Analysis, rows: pl.DataFrame
-) -> pl.DataFrame:
+def _of_ready(kind: str, turns: _Turns, analysis: Analysis, rows: pl.DataFrame) -> pl.DataFrame:
     return analysis(_ready(kind, turns, rows))
 
 
