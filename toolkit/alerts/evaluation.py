@@ -14,10 +14,9 @@ import polars as pl
 
 from toolkit.alerts.rules import AlertKind, AlertRule
 from toolkit.market import TYPE_ROLES, EventRole, Family
-from toolkit.statistics.definition import with_spread
 from toolkit.statistics.fees import FeeModel
 from toolkit.statistics.net_edge import costs_over_time, gross_bps
-from toolkit.statistics.rates_in_force import HOURS_A_YEAR, with_apr
+from toolkit.statistics.rates_in_force import HOURS_A_YEAR
 from toolkit.tables import AlertChange
 
 MARKS = pl.Schema(
@@ -42,28 +41,37 @@ _LEGS = [
 _CLOSING = [word for word, role in TYPE_ROLES.items() if role is EventRole.CLOSES]
 
 
+def level_values(rows: pl.DataFrame, rule: AlertRule, fees: FeeModel | None) -> pl.DataFrame:
+    """Return what a rule compares with its level: `spread_values`, or `funding_values`.
+
+    ``rows`` are as `toolkit.statistics.families` makes those of the kind ready.
+    """
+    if rule.kind is AlertKind.FUNDING:
+        return funding_values(rows)
+    return spread_values(rows, rule, fees)
+
+
 def spread_values(rows: pl.DataFrame, rule: AlertRule, fees: FeeModel | None) -> pl.DataFrame:
     """Return the spread of each row (bps), whichever leg is dearer, as a rule has it.
 
-    Reads trajectory, ts, buy_price, sell_price and spread_pct. Columns of what is returned: stream,
-    ts, value. Gross it is the size of ``spread_log_bps``. Of a net rule it is
+    Reads trajectory, ts, spread_log_bps and spread_bps. Columns of what is returned: stream, ts,
+    value. Gross it is the size of ``spread_log_bps``. Of a net rule it is
     `toolkit.statistics.net_edge.gross_bps` less the cost of a round trip at the row's time, null
     where the fee table has no cost of the pair.
 
-    >>> rows = pl.DataFrame({"trajectory": ["A_B:X.spot:Y.spot"], "ts": [0], "buy_price": [101.0],
-    ...     "sell_price": [100.0], "spread_pct": [1.0]})
+    >>> rows = pl.DataFrame({"trajectory": ["A_B:X.spot:Y.spot"], "ts": [0],
+    ...     "spread_log_bps": [-99.5]})
     >>> rule = AlertRule.of({"name": "a", "kind": "spread", "above_bps": 50})
-    >>> spread_values(rows, rule, None)["value"].round(2).to_list()
+    >>> spread_values(rows, rule, None)["value"].to_list()
     [99.5]
     """
-    spreads = with_spread(rows)
     if not rule.net or fees is None:
         value = pl.col("spread_log_bps").abs() if not rule.net else pl.lit(None, pl.Float64)
-        return spreads.select(stream="trajectory", ts="ts", value=value)
-    keys = spreads["trajectory"].unique(maintain_order=True)
+        return rows.select(stream="trajectory", ts="ts", value=value)
+    keys = rows["trajectory"].unique(maintain_order=True)
     costs = costs_over_time(keys, fees, rule.notional, rule.style)
     return (
-        spreads.sort("ts")
+        rows.sort("ts")
         .join_asof(costs, on="ts", by="trajectory", check_sortedness=False)
         .select(
             stream="trajectory",
@@ -78,8 +86,8 @@ def funding_values(rows: pl.DataFrame) -> pl.DataFrame:
 
     Reads trajectory, ts, the rates and intervals of both legs and ``differential_pct_8h``. That is
     the service's own figure. Where it is null, it is computed from the last rate of each leg, a
-    leg without an interval (spot) paying none. Of one leg, as snapshots show it (``rate`` and
-    ``interval_hours``), it is the size of its rate. Columns of what is returned: stream, ts, value.
+    leg without an interval (spot) paying none. Of one leg, as snapshots show it, it is the size of
+    its rate (``funding_apr_pct``). Columns of what is returned: stream, ts, value.
 
     >>> rows = pl.DataFrame({"trajectory": ["a"], "ts": [0], "buy_rate": [0.0], "sell_rate": [1e-4],
     ...     "buy_interval_hours": [8.0], "sell_interval_hours": [8.0],
@@ -87,10 +95,8 @@ def funding_values(rows: pl.DataFrame) -> pl.DataFrame:
     >>> funding_values(rows)["value"].round(3).to_list()
     [10.95]
     """
-    if "rate" in rows.columns:
-        return with_apr(rows).select(
-            stream="trajectory", ts="ts", value=pl.col("funding_apr_pct").abs()
-        )
+    if "funding_apr_pct" in rows.columns:
+        return rows.select(stream="trajectory", ts="ts", value=pl.col("funding_apr_pct").abs())
     hourly = [
         pl.when(pl.col(f"{leg}_interval_hours").is_not_null())
         .then((pl.col(f"{leg}_rate") / pl.col(f"{leg}_interval_hours")).forward_fill())

@@ -17,10 +17,9 @@ import polars as pl
 from toolkit.alerts.channels import AlertSender, Channel
 from toolkit.alerts.evaluation import (
     event_marks,
-    funding_values,
     level_marks,
+    level_values,
     longest_s,
-    spread_values,
     threshold_marks,
     transitions,
 )
@@ -28,6 +27,7 @@ from toolkit.alerts.message import Alert
 from toolkit.alerts.rules import AlertKind, AlertRule
 from toolkit.errors import RailError, StoreLockedError
 from toolkit.market import EventLog, Family, SnapshotLog, SnapshotTrajectory, Stream
+from toolkit.statistics.families import FAMILIES
 from toolkit.statistics.fees import FeeModel
 from toolkit.store import Batch, StoreWriter
 from toolkit.store.alerts import FOUND, AlertRecord, known_ids, resume_deliveries
@@ -172,7 +172,7 @@ class AlertWatch:
                 for s in streams:
                     low = self._evaluated(rule, s.key) - rule.for_s - round(self._longest_s(s)) - 1
                     since[s] = min(since.get(s, low), low)
-            rows = recording.rows(kind, since) if since else pl.DataFrame()
+            rows = FAMILIES[kind].ready(recording.rows(kind, since)) if since else pl.DataFrame()
             for rule, streams in wanted.items():
                 if streams:
                     yield rule, self._marks_of(rule, rows, streams)
@@ -184,11 +184,7 @@ class AlertWatch:
         if rule.net:
             self._note_unpriced(rule, keys)
         of = rows.filter(pl.col("trajectory").is_in(keys))
-        values = (
-            funding_values(of)
-            if rule.kind is AlertKind.FUNDING
-            else spread_values(of, rule, self._book.fees)
-        )
+        values = level_values(of, rule, self._book.fees)
         longest = {stream.key: self._longest_s(stream) for stream in streams}
         marks = level_marks(values, rule, longest)
         until = {key: self._evaluated(rule, key) for key in keys}

@@ -12,10 +12,9 @@ from toolkit.alerts.channels import Channel, read_channels
 from toolkit.alerts.evaluation import (
     MARKS,
     event_marks,
-    funding_values,
     level_marks,
+    level_values,
     longest_s,
-    spread_values,
     transitions,
 )
 from toolkit.alerts.watch import AlertPlan, Rulebook
@@ -27,7 +26,9 @@ from toolkit.statistics.fees import FeeModel
 from toolkit.store import Store
 from toolkit.tables import AlertChange
 from toolkit.workspace.fee_choice import find_fees
+from toolkit.workspace.passes import Passes
 from toolkit.workspace.rules import read_settings, settings_file
+from toolkit.workspace.selection import Selection
 
 _SET_UP = {"webhook": "RAIL_ALERT_WEBHOOK", "chat": "RAIL_ALERT_CHAT"}
 
@@ -137,9 +138,11 @@ def caught(
         back_s = rule.for_s + round(max(longest.values(), default=0)) + 1
         reach = Interval(window.start - back_s, window.end)
         marks = [
-            level_marks(_values(rows, rule, fees), rule, longest)
+            level_marks(level_values(rows, rule, fees), rule, longest)
             for kind in dict.fromkeys(stream.kind for stream in watched)
-            for rows in store.groups([s for s in watched if s.kind == kind], reach)
+            for rows in Selection.as_held(
+                Passes.of(store), kind, [s.key for s in watched if s.kind == kind], reach
+            ).groups(reach)
         ]
     found = pl.concat([pl.DataFrame(schema=MARKS), *marks])
     opened = transitions(found, set()).filter(
@@ -162,12 +165,6 @@ def caught_words(found: pl.DataFrame) -> str:
     subjects = counted(found["about"].n_unique(), "pair or event", "pairs or events")
     last = f"the newest at {format_ts(newest['ts'])}: {newest['about']}"
     return f"{counted(found.height, 'alert')} of {subjects}, {last}"
-
-
-def _values(rows: pl.DataFrame, rule: AlertRule, fees: FeeModel | None) -> pl.DataFrame:
-    if rule.kind is AlertKind.FUNDING:
-        return funding_values(rows)
-    return spread_values(rows, rule, fees)
 
 
 def named_rule(store: Path, name: str) -> AlertRule:

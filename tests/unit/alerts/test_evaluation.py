@@ -20,6 +20,7 @@ from toolkit.alerts.evaluation import (
     threshold_marks,
     transitions,
 )
+from toolkit.statistics.families import FAMILIES
 from toolkit.statistics.fees import FeeModel
 from toolkit.tables import EVENT
 
@@ -141,16 +142,9 @@ def test_nothing_gives_no_marks() -> None:
 
 
 def spreads(key: str, buy: float, sell: float) -> pl.DataFrame:
-    return pl.DataFrame(
-        {
-            "trajectory": [key],
-            "ts": [1_700_000_000],
-            "buy_price": [buy],
-            "sell_price": [sell],
-            "spread_pct": [None],
-        },
-        schema_overrides={"spread_pct": pl.Float64},
-    )
+    rows = {"trajectory": key, "ts": 1_700_000_000, "buy_price": buy, "sell_price": sell}
+    ready: pl.DataFrame = FAMILIES["spread"].ready(pl.DataFrame(rows))
+    return ready
 
 
 def test_a_net_spread_is_less_the_cost_of_a_round_trip_and_null_where_that_is_unknown() -> None:
