@@ -6,12 +6,12 @@ import polars as pl
 
 from toolkit.errors import EmptyWindowError
 from toolkit.intervals import Interval
-from toolkit.market import Family, Trajectory, swapped
+from toolkit.market import Trajectory
 from toolkit.series import EventSeries
 from toolkit.statistics.contract import whole_number
-from toolkit.statistics.definition import turned
-from toolkit.statistics.families import FAMILIES
-from toolkit.store import Store, sync_advice
+from toolkit.store import Store, held_key, sync_advice
+from toolkit.workspace.passes import Passes
+from toolkit.workspace.selection import OfLegs, Selection
 
 
 def rows_around(
@@ -30,11 +30,10 @@ def rows_around(
     keys = events.detections()["trajectory"].unique().sort() if on is None else [str(on)]
     asked = [Trajectory.parse(key) for key in keys]
     known = set(store.catalogue().filter(pl.col("rows") > 0)["stream"])
-    as_held = [each for each in asked if each.key in known]
-    paired = [each for each in asked if each.family is not Family.PRICE]
-    turns = {swapped(each.key): each.key for each in paired if each not in as_held}
-    turns = {held: key for held, key in turns.items() if held in known}
-    if not (as_held or turns):
+    found: dict[OfLegs, OfLegs] = {
+        each: Trajectory.parse(at) for each in asked if (at := held_key(each.key, known))
+    }
+    if not found:
         if not asked:
             raise EmptyWindowError(f"no event of {events.stream} opened in {events.window}")
         what = f"none of the {len(asked)} trajectories in which events opened"
@@ -43,9 +42,5 @@ def rows_around(
         advice = sync_advice(store, asked[0].key, does=does)
         raise EmptyWindowError(f"{store.name} holds {what}; {advice}")
     window = Interval(events.window.start - margin_s, events.window.end + margin_s)
-    parts = [store.scan(as_held, window, as_of=as_of)] if as_held else []
-    if turns:
-        renamed = pl.col("trajectory").replace_strict(turns, return_dtype=pl.String)
-        parts.append(turned(store.scan(list(turns), window, as_of=as_of)).with_columns(renamed))
-    ready: pl.LazyFrame = FAMILIES[asked[0].kind].ready(pl.concat(parts))
-    return ready
+    passes = Passes.of(store, as_of=as_of)
+    return Selection(passes, asked[0].kind, found, window).scan(window)
