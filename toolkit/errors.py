@@ -251,7 +251,7 @@ class StoreSourceError(StoreError):
 
 
 class StoreVersionError(StoreError):
-    """The store was written by a newer toolkit than this one."""
+    """The store is of a format that this toolkit does not open."""
 
 
 class ExchangeError(RailError):

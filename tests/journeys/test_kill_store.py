@@ -17,14 +17,13 @@ from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 
-import duckdb
 import polars as pl
 import pytest
 
+from tests.older_store import make_older
 from toolkit.intervals import Interval
 from toolkit.market import Source, Trajectory
 from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
-from toolkit.store.history import HISTORY_FROM
 from toolkit.store.pages import KeptPage, packed_page
 from toolkit.store.publish import import_store, publish
 from toolkit.store.verification import verify
@@ -71,20 +70,14 @@ def grow(writer: StoreWriter, load_id: int, number: int, start: int, rows: int) 
     writer.commit(load_id, batch)
 
 
-def digests(store: Store, *, history: bool = True) -> list[tuple[object, ...]]:
-    """What each table holds, whatever the order of its rows, but for the second of a migration.
-
-    Without ``history`` also without the changes of the ledger: they begin at that second.
-    """
-    kept = {"meta": f" WHERE name != '{HISTORY_FROM}'"}
+def digests(store: Store) -> list[tuple[object, ...]]:
+    """What each table holds, whatever the order of its rows."""
     with store.reading() as connection:
         return [
             connection.execute(
                 f"SELECT count(*), bit_xor(hash({', '.join(table.names)})) FROM {table.name}"
-                f"{kept.get(table.name, '')}"
             ).fetchall()[0]
             for table in TABLES
-            if history or not table.name.endswith("_change")
         ]
 
 
@@ -222,31 +215,15 @@ def test_a_backup_killed_again_and_again_is_whole_or_not_there(
     check()
 
 
-def as_format_3(store: Store) -> None:
-    """Bring a store to what it would have been in format 3."""
-    with duckdb.connect(str(store.path)) as connection:
-        for change in (
-            "UPDATE coverage SET state = 'answered'",
-            "ALTER TABLE coverage DROP first_served_at",
-            "ALTER TABLE coverage DROP served_at",
-            "ALTER TABLE stream DROP late_s",
-            "DROP TABLE snapshot",
-            "CREATE TABLE snapshot (kind TEXT, served_at BIGINT, document TEXT, load_id BIGINT)",
-            "INSERT INTO snapshot SELECT 'activity', i, '{}', 1 FROM range(4_000) r(i)",
-            "UPDATE meta SET value = '3' WHERE name = 'format_version'",
-        ):
-            connection.execute(change)
-
-
 def test_a_migration_killed_again_and_again_begins_anew_beside_a_copy(
     store: Store, tmp_path: Path
 ) -> None:
-    as_format_3(store)
+    make_older(store)
     older = tmp_path / "older.duckdb"
     shutil.copyfile(store.path, older)
     command = [RAIL, "status", "--store", store.path]
     usual_s = usual_time(command)
-    wanted = digests(Store(store.path), history=False)
+    wanted = digests(Store(store.path))
 
     def begin() -> None:
         for file in tmp_path.iterdir():
@@ -255,11 +232,11 @@ def test_a_migration_killed_again_and_again_begins_anew_beside_a_copy(
         shutil.copyfile(older, store.path)
 
     def check() -> None:
-        assert digests(Store(store.path), history=False) == wanted
-        copies = list(tmp_path.glob("rail.format-3*.duckdb"))
+        assert digests(Store(store.path)) == wanted
+        copies = list(tmp_path.glob("rail.format-10*.duckdb"))
         assert copies
         for copy in copies:  # each is whole: it is migrated to the same
-            assert digests(Store(copy), history=False) == wanted
+            assert digests(Store(copy)) == wanted
         begin()
 
     begin()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import duckdb
 import polars as pl
 
-from toolkit.store.batch import ARCHIVE, WEBHOOK
+from toolkit.store.batch import ARCHIVE
 from toolkit.tables import ARRIVAL
 from toolkit.wire.limits import LIMITS, Limits
 
@@ -26,7 +26,6 @@ OPENED = (
 )
 """The query of `toolkit.store.Store.channels_open`."""
 
-_UNTOLD = "service"
 _KEY = "family, schema_id, event_id, event_type, ts_ms, ts, channel"
 _SAME = (
     "a.event_id = b.event_id AND a.ts_ms = b.ts_ms AND a.family = b.family "
@@ -86,16 +85,3 @@ def note_arrivals(
         times = {"low": rows["ts_ms"].min(), "high": rows["ts_ms"].max()}
         connection.execute(_INSERT, asked | times)
         connection.unregister("came")
-
-
-def begin_arrivals(connection: duckdb.DuckDBPyConnection) -> None:
-    """Note of the documents held before when they were committed, and whether a webhook did it.
-
-    A socket and the archive were not told apart then: both are ``service``.
-    """
-    connection.execute(
-        "INSERT INTO arrival SELECT family, schema_id, event_id, event_type, ts_ms, ts, "
-        "CASE WHEN base_url = ? THEN ? ELSE ? END, 0, 1000 * e.committed_at, NULL, load_id "
-        "FROM event e JOIN load USING (load_id) WHERE revision = 0",
-        [WEBHOOK, WEBHOOK, _UNTOLD],
-    )

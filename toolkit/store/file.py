@@ -141,7 +141,7 @@ class StoreFile(Shown):
     def history_from(self) -> int | None:
         """Since when the ledger is known as of a time (s, local clock), None for since ever.
 
-        A store of an older format keeps the history of its ledger from its migration on.
+        A store that was brought up from a format before 7 keeps its history from then on.
         """
         with self.reading() as connection:
             return history_from(connection)

@@ -23,7 +23,10 @@ from toolkit.store.streams import append
 from toolkit.tables import DATED, EDGE, EVENT, GAP, ROWS, SNAPSHOT, TIE, CoverageState, Table
 
 HISTORY_FROM = "history_from"
-"""The fact of the store: when its history begins (s, local clock). Absent where it is complete."""
+"""The fact of the store: when its history begins (s, local clock). Absent where it is complete.
+
+A store that a toolkit brought from a format before 7 has it.
+"""
 
 COUNTED_STREAM = "counted_stream"
 """The view of streams as of a time with the counts of what was held: it reads all rows."""
@@ -124,25 +127,6 @@ def held_rows(source: Callable[[Table], str]) -> str:
     # each answer counts as one, whatever came in the same second
     answer = "SELECT 'snapshot/' || kind AS key, served_at AS ts, 0 AS revision"
     return " UNION ALL ".join([*parts, f"{answer} FROM {source(SNAPSHOT)}"])
-
-
-def begin_history(connection: duckdb.DuckDBPyConnection) -> None:
-    """Make the ledger as it is the first change of its history, which begins now.
-
-    What was logged before is dropped.
-    """
-    at = int(time.time())
-    for log, rows in (
-        ("coverage_change", "SELECT stream_id, stream_id, * EXCLUDE stream_id, 1 FROM coverage"),
-        ("edge_change", "SELECT stream_id, stream_id, * EXCLUDE stream_id FROM edge"),
-        ("gap_change", "FROM gap"),
-    ):
-        connection.execute(f"DELETE FROM {log}")  # noqa: S608 - ours
-        connection.execute(
-            f"INSERT INTO {log} SELECT row_number() OVER (), *, {at} FROM ({rows})"  # noqa: S608 - ours
-        )
-    connection.execute("DELETE FROM meta WHERE name = ?", [HISTORY_FROM])
-    connection.execute("INSERT INTO meta VALUES (?, ?)", [HISTORY_FROM, str(at)])
 
 
 def history_from(connection: duckdb.DuckDBPyConnection) -> int | None:

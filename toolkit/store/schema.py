@@ -27,7 +27,10 @@ from toolkit.store.views import make_views
 from toolkit.tables import META, TABLES
 
 FORMAT_VERSION = 11
-"""Counts up when a table changes. A newer one than ours is refused, an older one is migrated."""
+"""Counts up when a table changes. A newer one than ours is refused, the one before is migrated."""
+
+OLDEST_VERSION = 10
+"""The oldest format that is migrated. An older one, which no release wrote, is refused."""
 
 _DRAFT_S = 600
 """How long a draft may lie unchanged (s). An older one is of a process that was killed."""
@@ -129,7 +132,7 @@ def made(path: Path, facts: Mapping[str, str]) -> Iterator[duckdb.DuckDBPyConnec
 
 
 def read_source(connection: duckdb.DuckDBPyConnection, path: Path) -> Source:
-    """Read the source the store belongs to. Raises where the file is no store, or a newer one."""
+    """Read the source the store belongs to. Raises where it is no store, or of another format."""
     return _facts(connection, path)[1]
 
 
@@ -146,6 +149,13 @@ def _facts(connection: duckdb.DuckDBPyConnection, path: Path) -> tuple[int, Sour
             raise StoreVersionError(
                 f"{path} was written by a newer toolkit (store format {version}, this one knows "
                 f"{FORMAT_VERSION}); update the toolkit",
+                path=str(path),
+            )
+        if version < OLDEST_VERSION:
+            raise StoreVersionError(
+                f"{path} has store format {version}, which no release wrote (this toolkit opens "
+                f"{OLDEST_VERSION} to {FORMAT_VERSION}); load its data anew into another file, or "
+                f"open it first with a toolkit of format {OLDEST_VERSION}, which migrates it",
                 path=str(path),
             )
         return version, Source(facts["source_kind"], facts["source_id"])

@@ -23,12 +23,12 @@ from toolkit.wire.snapshot_rows import SnapshotRow, rebuilt_snapshot, split_snap
 def insert_snapshots(
     connection: duckdb.DuckDBPyConnection,
     snapshots: Sequence[tuple[Snapshot, int]],
-    committed_at: int | None,
+    committed_at: int,
 ) -> None:
     """Write answers, each with the number of its load: their rows, what is left, and the counts.
 
     The counts are those of the series. Each answer of a second has a revision of its own.
-    ``committed_at`` is the local clock (s), None where that is not known.
+    ``committed_at`` is the local clock (s).
     """
     if not snapshots:
         return

@@ -50,7 +50,7 @@ class Store(StoreFile):
 
     It reads. What writes is `toolkit.store.StoreWriter`. Nothing is opened until it is used, and
     nothing stays open after. ``wait_s`` is how long a use waits for another process that holds the
-    file. Its first use brings a store of an older format to this one, beside a copy of it.
+    file. Its first use brings a store of the format before to this one, beside a copy of it.
     ``published`` is the manifest that the file is a copy of: such a store takes no rows. With
     ``as_of`` (s, local clock) each method without one of its own reads as of then: see `known`.
 

@@ -325,9 +325,9 @@ class Workspace(Measuring):
         Rows, documents and snapshots are those that were committed by then, also inside a load or a
         capture that went on. Of what was loaded before store format 6 the commit is not known: it
         counts from the start of its load, and a note on the series names loads that went on. The
-        ledger, and with it gaps, status and SQL, is what the store knew then. Of a store of an
-        older format that is known from its migration on: before, `gaps`, `status` and `sql` raise
-        `InputError`, and a note on the series has the time.
+        ledger, and with it gaps, status and SQL, is what the store knew then. Of a store that
+        was brought up from a format before 7 that is known from then on: before, `gaps`, `status`
+        and `sql` raise `InputError`, and a note on the series has the time.
         """
         at = parse_ts(when, parameter="as_of")
         return Workspace(self._service, self.store, window=self._default, as_of=at, fees=self._fees)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
@@ -11,7 +10,7 @@ import pytest
 
 from tests.empty_store import empty_store
 from toolkit.market import Family, Trajectory
-from toolkit.store import Batch, Inserted, Store, StoreWriter
+from toolkit.store import Batch, Store, StoreWriter
 from toolkit.store.alerts import (
     FOUND,
     AlertRecord,
@@ -25,8 +24,7 @@ from toolkit.store.alerts import (
 )
 from toolkit.store.compaction import compact
 from toolkit.store.publish import import_store, publish
-from toolkit.store.verification import verify
-from toolkit.tables import ALERTS, AlertOutcome
+from toolkit.tables import AlertOutcome
 
 from .conftest import ORIGIN, PAIR, SOURCE, frame_of
 
@@ -139,22 +137,6 @@ def test_changes_are_recorded_with_the_rows_they_follow_from_or_not_at_all(
     writer.commit(load_id, batch(), also=record)
     assert read_alerts(writer.store)["delivery"].to_list() == [None]
     assert seen == [(PAIR, 120, 1.2)] * 2
-
-
-def test_a_store_of_format_7_gets_an_empty_history(
-    store: Store, commit: Callable[..., Inserted], tmp_path: Path
-) -> None:
-    commit(PAIR, [(60, 1.0, 1.1)])
-    with duckdb.connect(str(store.path)) as connection:
-        for table in ALERTS:
-            connection.execute(f"DROP TABLE {table.name}")
-        connection.execute("UPDATE meta SET value = '7' WHERE name = 'format_version'")
-    migrated = Store(store.path)
-    assert read_alerts(migrated).is_empty()
-    assert migrated.series(PAIR).height == 1
-    assert migrated.history_from is None  # the ledger's own history is as complete as it was
-    assert verify(migrated) == []
-    assert (tmp_path / "rail.format-7.duckdb").exists()
 
 
 def test_a_compacted_store_keeps_them_and_published_data_has_none(

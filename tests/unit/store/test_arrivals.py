@@ -89,22 +89,3 @@ def test_a_document_that_is_not_kept_has_no_arrival(writer: StoreWriter) -> None
     batch.came.append((SOCKET, documents(["a"])))
     writer.commit(writer.start_load(LoadOrigin("http://x", 0, None, "0")), batch)
     assert came(writer) == []
-
-
-def test_of_an_older_store_the_commits_are_the_arrivals_and_the_channel_is_not_told(
-    writer: StoreWriter,
-) -> None:
-    commit(writer, documents(["a", "b"]))
-    with writer.writing() as connection:
-        connection.execute("DROP TABLE arrival")
-        connection.execute("UPDATE meta SET value = '9' WHERE name = 'format_version'")
-    writer = StoreWriter(writer.store)
-    writer.bind(Source("live", "s"))
-    commit(writer, documents(["b", "c"]))
-    service = [(name, "service", None) for name in "ab"]
-    assert came(writer) == [
-        service[0], ("b", ARCHIVE, 1), service[1], ("c", ARCHIVE, 1)
-    ]  # fmt: skip
-    first = writer.store.arrivals("splash", WINDOW).filter(event_id="a")["arrived_ms"]
-    assert first.item() % 1_000 == 0
-    assert not list(verify(writer.store))

@@ -6,7 +6,6 @@ import shutil
 import time
 from pathlib import Path
 
-import duckdb
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -109,25 +108,3 @@ def test_a_commit_has_the_second_of_the_local_clock(tmp_path: Path) -> None:
                 assert before <= at <= time.time()
     assert answers(store, int(time.time())) == answers(store)
     assert store.series(PRICE, as_of=before - 1).is_empty()
-
-
-def test_a_store_of_format_5_is_as_it_was_and_counts_from_the_start_of_its_loads(
-    tmp_path: Path,
-) -> None:
-    store = empty_store(tmp_path / "rail.duckdb", SOURCE)
-    writer = StoreWriter(store)
-    for number in (1, 2):
-        writer.commit(writer.start_load(ORIGIN), batch_of(number))
-    before, ledger = answers(store), store.ledger()
-    with duckdb.connect(str(store.path)) as connection:
-        for table in DATED:
-            connection.execute(f"ALTER TABLE {table.name} DROP committed_at")
-        connection.execute("UPDATE load SET started_at = load_id * 100")
-        connection.execute("UPDATE meta SET value = '5' WHERE name = 'format_version'")
-    migrated = Store(store.path)
-    assert answers(migrated) == before
-    assert migrated.ledger() == ledger
-    assert (tmp_path / "rail.format-5.duckdb").exists()
-    assert migrated.series(PRICE, as_of=99).is_empty()
-    assert migrated.series(PRICE, as_of=199).select("ts", "price").rows() == [(60, 9.0)]
-    assert answers(migrated, 200) == before

@@ -14,6 +14,7 @@ import duckdb
 import polars as pl
 import pytest
 
+from tests.older_store import make_older
 from toolkit.errors import StoreError
 from toolkit.intervals import EVER, Interval
 from toolkit.market import Source, Trajectory
@@ -22,7 +23,7 @@ from toolkit.store.backup import back_up_store
 from toolkit.store.compaction import compact
 from toolkit.store.publish import import_store, publish
 from toolkit.store.refusals import full_disk
-from toolkit.store.schema import FORMAT_VERSION, read_format
+from toolkit.store.schema import FORMAT_VERSION, OLDEST_VERSION, read_format
 from toolkit.store.verification import verify
 
 SOURCE = Source("replay", "example")
@@ -90,7 +91,7 @@ def test_a_creation_says_so_and_leaves_nothing(tmp_path: Path, size: int) -> Non
 
 @pytest.mark.parametrize(
     "size",
-    [0, 4096, 300_000, 3_600_000],
+    [0, 4096, 300_000, 2_300_000],
     ids=["nothing", "a header", "part of the copy", "the copy"],
 )
 def test_a_migration_says_so_and_leaves_the_store_as_it_was(
@@ -100,24 +101,20 @@ def test_a_migration_says_so_and_leaves_the_store_as_it_was(
     load_id = writer.start_load(ORIGIN)
     writer.commit(load_id, batch_of(page, 5_000))
     with duckdb.connect(str(store.path)) as connection:
-        connection.execute("UPDATE coverage SET state = 'answered'")
         connection.execute(
             "INSERT INTO coverage SELECT 1, 'asked', 10 * i, 10 * i + 5, NULL, NULL, NULL "
-            "FROM range(100_000, 200_000) r(i)"
+            "FROM range(100_000, 345_760) r(i)"
         )
-        connection.execute("ALTER TABLE coverage DROP first_served_at")
-        connection.execute("ALTER TABLE coverage DROP served_at")
-        connection.execute("ALTER TABLE stream DROP late_s")
-        connection.execute("UPDATE meta SET value = '3' WHERE name = 'format_version'")
+    make_older(store)
     with room_for(size), pytest.raises(StoreError, match=FULL) as refused:
         Store(store.path).loads()
     assert "\n" not in str(refused.value)
-    copy = store.path.with_name("rail.format-3.duckdb")
-    assert refused.value.path == str(store.path if size == 3_600_000 else copy)
+    copy = store.path.with_name("rail.format-10.duckdb")
+    assert refused.value.path == str(store.path if size == 2_300_000 else copy)
     left = {file.name for file in store.path.parent.iterdir()}
     assert left <= {"rail.duckdb", "rail.duckdb.wal"}
     with duckdb.connect(str(store.path), read_only=True) as connection:
-        assert read_format(connection, store.path) == 3
+        assert read_format(connection, store.path) == OLDEST_VERSION
     assert Store(store.path).counts(EVER) == {PRICE: 5_000}
     with duckdb.connect(str(store.path), read_only=True) as connection:
         assert read_format(connection, store.path) == FORMAT_VERSION

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -22,7 +21,6 @@ from toolkit.store import Batch, Edge, Gap, Ledger, Snapshot, Store, StoreWriter
 from toolkit.store.compaction import compact
 from toolkit.store.publish import import_store, publish
 from toolkit.store.verification import verify
-from toolkit.tables import CHANGES
 from toolkit.wire.events import document_frame
 from toolkit.workspace.holdings import stream_states
 
@@ -224,39 +222,6 @@ def test_sql_as_of_a_time_reads_the_views_as_they_were_and_no_table(store: Store
     for name in ("price", "coverage", "stream"):
         with pytest.raises(InputError, match="the views prices"):
             store.sql(f"FROM {name}", as_of=1_000)
-
-
-@pytest.mark.slow
-def test_a_migrated_store_says_from_when_on_its_ledger_is_known(tmp_path: Path) -> None:
-    store = empty_store(tmp_path / "rail.duckdb", SOURCE)
-    commit_two(store)
-    before = knowledge(store)
-    with duckdb.connect(str(store.path)) as connection:
-        for table in CHANGES:
-            connection.execute(f"DROP TABLE {table.name}")
-        connection.execute("UPDATE meta SET value = '6' WHERE name = 'format_version'")
-    migrated, began = Store(store.path), int(time.time())
-    assert knowledge(migrated) == before
-    begins = migrated.history_from
-    assert begins is not None
-    assert began <= begins <= time.time()
-    assert knowledge(migrated, begins) == before
-    assert verify(migrated) == []
-    assert (tmp_path / "rail.format-6.duckdb").exists()
-    early = read_series(migrated, PRICES[0], 0, 600, as_of=1_000)
-    assert len(early) == 2
-    assert "the ledger's history begins" in early.origin.notes[-1]
-    for asked in (
-        early.gaps,
-        lambda: migrated.gaps(as_of=1_000),
-        lambda: migrated.ledger(as_of=1_000),
-        lambda: migrated.catalogue(as_of=1_000),
-        lambda: migrated.coverage(PRICES[0], (0, 600), as_of=1_000),
-        lambda: migrated.sql("from prices", as_of=1_000),
-        lambda: stream_states(migrated, as_of=1_000),
-    ):
-        with pytest.raises(InputError, match=r"as_of: .*history"):
-            asked()
 
 
 @pytest.mark.slow

@@ -8,7 +8,6 @@ from collections.abc import Callable
 
 import duckdb
 import msgspec
-import polars as pl
 import pytest
 
 from tests.dated import date_load
@@ -175,39 +174,6 @@ def test_the_view_has_the_log_spread(store: Store, poll) -> None:
     poll(60, {"items": [spread(buy_price=100.0, sell_price=101.0)]})
     found = store.sql("FROM snapshot_spreads SELECT trajectory, ts, spread_bps, spread_basis")
     assert found.row(0) == pytest.approx((PAIR, 60, 100.0, "legs"))
-
-
-def test_a_store_of_format_4_gets_the_series_of_the_snapshots_it_holds(store: Store, poll) -> None:
-    sent = [{"ts": at, "items": [spread(pct=at), "odd"]} for at in range(30, 3_030, 30)]
-    for answer in sent[:2]:
-        poll(answer["ts"], answer)
-    whole = "kind VARCHAR NOT NULL, served_at BIGINT NOT NULL, document VARCHAR NOT NULL"
-    with duckdb.connect(str(store.path)) as connection:
-        rows = [("spread", answer["ts"], json.dumps(answer), 1) for answer in sent]
-        rows += [("symbols", 60, "[]", 1), ("of later", 60, "{}", 1), ("of later", 60, "[]", 1)]
-        for change in (
-            "DROP VIEW snapshot_spreads",
-            "DROP VIEW snapshot_rates",
-            "DROP TABLE snapshot",
-            "DROP TABLE snapshot_spread",
-            "DROP TABLE snapshot_funding",
-            "DELETE FROM stream WHERE kind = 'snapshot-spread'",
-            f"CREATE TABLE snapshot ({whole}, load_id BIGINT NOT NULL)",
-            "UPDATE meta SET value = '4' WHERE name = 'format_version'",
-        ):
-            connection.execute(change)
-        connection.executemany("INSERT INTO snapshot VALUES (?, ?, ?, ?)", rows)
-
-    migrated = Store(store.path)
-    assert migrated.series(PAIR)["spread_pct"].to_list() == [float(a["ts"]) for a in sent]
-    assert [json.loads(d) for d in migrated.snapshots("spread")["document"]] == sent[::-1]
-    assert migrated.snapshots("symbols")["document"].to_list() == ["[]"]
-    held = migrated.catalogue().filter(pl.col("kind").str.starts_with("snapshot-"))
-    assert held.select("stream", "rows").rows() == [(PAIR, len(sent))]
-    with duckdb.connect(str(store.path), read_only=True) as connection:
-        others = "SELECT revision FROM snapshot WHERE kind = 'of later' ORDER BY ALL"
-        assert connection.execute(others).fetchall() == [(0,), (1,)]
-    assert (store.path.parent / f"{store.path.stem}.format-4.duckdb").exists()
 
 
 def test_of_many_answers_the_last_of_each_stretch_is_read_whole(store: Store, poll) -> None:
