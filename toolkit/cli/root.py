@@ -56,9 +56,6 @@ COMMANDS = {
 }
 """Each command: its function or group (module:name below this package) and its line of help."""
 
-GONE = {"stream": "rail follow"}
-"""Commands of earlier versions, each with the command that does it now."""
-
 
 class _Lazy(TyperGroup):
     """A group that lists its commands by the table above and imports the one that is called."""
@@ -89,8 +86,6 @@ class _Lazy(TyperGroup):
             raise StoppedError from None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        if args and args[0] in GONE:
-            ctx.fail(f"`rail {args[0]}` is now part of `{GONE[args[0]]}`")
         name, listed, rest = super().resolve_command(ctx, args)
         if name is None or name not in COMMANDS:
             return name, listed, rest

@@ -38,13 +38,6 @@ def test_what_cannot_be_followed_is_refused_in_one_line(
     assert said in refused(rail("follow", *arguments, base_url=service, api_key="demo-pro"))
 
 
-def test_the_command_it_replaces_is_a_usage_error_that_names_it(rail: Rail) -> None:
-    done = rail("stream", "events/spread")
-    assert done.returncode == 2
-    (line,) = done.stderr.splitlines()
-    assert line.startswith("rail: `rail stream` is now part of `rail follow`")
-
-
 def test_the_example_is_printed_as_it_can_be_kept_and_followed(rail: Rail, service: str) -> None:
     example = rail("follow", "--example").stdout
     assert example == EXAMPLE
