@@ -34,7 +34,7 @@ class SpreadAnalyses(Series, metaclass=ABCMeta):
         notional: float = 10000.0,
         style: Style = "taker",
     ) -> pl.DataFrame:
-        """Compute `coverage`, mean and deviation, median, quantiles and `half_life` in one pass.
+        """Compute the level, dispersion, tails and half-life of a spread in one pass.
 
         Formula, columns, errors and an example: `toolkit.statistics.spread.summary`.
 
@@ -210,7 +210,7 @@ class SpreadAnalyses(Series, metaclass=ABCMeta):
         beyond: float = 3.0,
         column: str = "spread_log_bps",
     ) -> pl.DataFrame:
-        """Sum up `rolling_z` over a window: one row per trajectory, sorted, and no row per row.
+        """Measure how far a spread is from its own recent mean, in standard deviations.
 
         Formula, columns, errors and an example: `toolkit.statistics.spread.rolling_z_summary`.
 

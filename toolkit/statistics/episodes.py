@@ -40,6 +40,10 @@ _HOURS_A_SECOND = 1 / 3600
         "time_abs_above_s",
         "n",
     ),
+    order="-time_above_share",
+    about="""
+        The level is one of the spread with its sign. With --absolute it is one of its size, on
+        either side of zero.""",
     example="--threshold-bps 20",
     threshold_bps=Parameter("The level.", "bps", 10.0),
 )

@@ -65,8 +65,8 @@ def documented(method: str) -> Documented:
 
     Raises `InputError` for a method of no statistic.
 
-    >>> documented("spread.summary/5").prose[0][:18]
-    'Compute `coverage`'
+    >>> documented("spread.summary/5").prose[0][:17]
+    'Compute the level'
     """
     return Documented.of(_named(method)[1])
 
@@ -128,7 +128,8 @@ def explain(result: pl.DataFrame, *figures: str) -> str:
     spread_median_bps = 2.00 bps: median
     half_life_s is null: too few observations for this statistic
     <BLANKLINE>
-    By spread.summary/5: Compute `coverage`, mean and deviation, ...
+    By spread.summary/5: Compute the level, dispersion, tails ...
+    ...
     """
     checked_frame(result, "result")
     if "method" not in result.columns:

@@ -139,6 +139,9 @@ def lead_lag(
 @analysis(
     "spread.cross_correlation",
     ("lag_s", "correlation", "null_band", "pairs"),
+    about="""
+        A positive lag means that the buy leg leads. A correlation within the null band is no larger
+        than chance makes it.""",
     example="LTC_USDT:AURORA.spot:BOREAS.spot",
 )
 def cross_correlation(

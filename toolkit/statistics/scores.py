@@ -108,7 +108,7 @@ def rolling_z_summary(
     beyond: float = 3.0,
     column: str = "spread_log_bps",
 ) -> pl.DataFrame:
-    """Sum up `rolling_z` over a window: one row per trajectory, sorted, and no row per row.
+    """Measure how far a spread is from its own recent mean, in standard deviations.
 
     The scores are those of `rolling_z`, of the observations in ``[start, end)``. Rows of the
     ``window_s`` before ``start`` are history and not scored: give these too. A LazyFrame is read

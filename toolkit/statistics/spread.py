@@ -86,6 +86,9 @@ def __dir__() -> list[str]:
     "spread.half_life",
     ("half_life_s", "half_life_lower_s", "half_life_upper_s", "noise_share", "acf_half_lag_s"),
     order="half_life_s",
+    about="""
+        Where noise, spikes or several speeds reject the model, there is no half-life, and the
+        reason says which. --format explain has the formula.""",
 )
 def half_life(
     frame: Frame,
@@ -243,7 +246,9 @@ def summary(
     step_s: Step = None,
     max_stale_s: int | None = None,
 ) -> pl.DataFrame:
-    """Compute `coverage`, mean and deviation, median, quantiles and `half_life` in one pass.
+    """Compute the level, dispersion, tails and half-life of a spread in one pass.
+
+    They are `coverage`, mean and deviation, median, quantiles and `half_life`.
 
     The columns of `coverage` and `half_life` are described there. ``implausible`` is that of
     `toolkit.statistics.plausibility`: a break of level, a sentinel in a price, more rows than
