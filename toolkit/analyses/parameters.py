@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
+
+from toolkit.market import parse_length
 
 Kind = Literal["flag", "whole", "number", "text", "length", "python"]
 """What is typed for a parameter: a length of time is a number of seconds or text such as ``5m``.
@@ -41,6 +43,24 @@ class Parameter:
     def is_asked(self) -> bool:
         """Whether it can be typed, so that faces other than Python ask for it."""
         return not self.advanced and self.kind != "python"
+
+    def read(self, typed: Any, named: str = "") -> Any:
+        """Return what the function takes for a value that was typed: lengths in seconds.
+
+        ``named`` is what it was typed for, in an error. Raises `InputError` for no length of time.
+
+        >>> gap = Parameter("How long.", name="merge_gap_s", kind="length")
+        >>> gap.read("10m"), gap.read("90"), gap.read("0s")
+        (600, 90, 0)
+        """
+        if self.kind != "length" or not self.name.endswith("_s"):
+            return typed
+        if self.many:
+            return [replace(self, many=False).read(each, named) for each in typed]
+        if typed in (0, "0", "0s"):
+            return 0
+        whole = isinstance(typed, str) and typed.isdecimal()
+        return parse_length(int(typed) if whole else typed, parameter=named or self.name)
 
 
 GIVEN = frozenset(

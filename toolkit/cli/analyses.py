@@ -23,7 +23,7 @@ from toolkit.cli.held import (
 from toolkit.cli.options import signed
 from toolkit.cli.table_options import TableOptions, tabled
 from toolkit.cli.tables import show
-from toolkit.market import Family, parse_length
+from toolkit.market import Family
 from toolkit.workspace.answers import Answer, no_rows
 
 _BY_NAME = inspect.Parameter.KEYWORD_ONLY
@@ -64,21 +64,10 @@ def read_options(analysis: Analysis, typed: Mapping[str, Any]) -> dict[str, Any]
     read: dict[str, Any] = {}
     for parameter in analysis.parameters:
         value = typed.get(parameter.name)
-        if value is None:
-            continue
-        if parameter.kind == "length" and parameter.name.endswith("_s"):
+        if value is not None:
             named = parameter.option or f"--{parameter.name.replace('_', '-')}"
-            lengths = [_length(each, named) for each in (value if parameter.many else [value])]
-            value = lengths if parameter.many else lengths[0]
-        read[parameter.name] = value
+            read[parameter.name] = parameter.read(value, named)
     return read
-
-
-def _length(text: str, option: str) -> int:
-    """Read a length of time, which may be 0, and may be a number of seconds."""
-    if text in ("0", "0s"):
-        return 0
-    return parse_length(int(text) if text.isdecimal() else text, parameter=option)
 
 
 def _of_trajectories(analysis: Analysis) -> Callable[..., None]:
