@@ -37,10 +37,8 @@ from toolkit.market import (
     Stream,
     Trajectory,
 )
-from toolkit.series.held_prices import HeldPrices
 from toolkit.statistics import events as event_statistics
-from toolkit.statistics import funding as funding_statistics
-from toolkit.statistics import spread as spread_statistics
+from toolkit.statistics import funding, spread
 from toolkit.store import Store, event_logs
 from toolkit.workspace import (
     DEFAULT_WINDOW_S,
@@ -207,29 +205,21 @@ def _print_figures(workspace: Workspace, wanted: Sequence[Trajectory]) -> None:
     """Print the widest spread, the best carry with prices, and how many events there were."""
     store, now = workspace.store, workspace.client.served_at()
     week = Interval(now - DEFAULT_WINDOW_S, now)
-    spreads = _rows(store, wanted, Family.SPREAD, week)
-    means = (
-        spread_statistics.with_spread(spreads)
-        .group_by("trajectory")
-        .agg(pl.col("spread_log_bps").mean().alias("bps"))
+    with_rows = store.catalogue().filter(pl.col("rows") > 0)["stream"]
+    figures = (
+        ("widest spread", spread.summary, Family.SPREAD, "spread_mean_log_bps", ", 7-day mean"),
+        ("best carry", funding.summary, Family.FUNDING, "carry_bps", " in 7 days"),
     )
-    rates = _rows(store, wanted, Family.FUNDING, funding_statistics.rows_window(week))
-    pairs = rates["trajectory"].unique()
-    prices = HeldPrices(store).at_ends(pairs, week) if pairs.len() else None
-    carries = funding_statistics.summary(rates, *week, prices=prices)
-    carries = carries.select("trajectory", bps="carry_bps")
-    figures = (("widest spread", means, ", 7-day mean"), ("best carry", carries, " in 7 days"))
-    for name, found, over in figures:
-        for key, bps in found.drop_nulls().top_k(1, by="bps").iter_rows():
+    for name, statistic, family, figure, over in figures:
+        streams = [each for each in wanted if each.family is family and each.key in with_rows]
+        if not streams:
+            continue
+        found = workspace.measure(statistic, *week, family=family, streams=streams)
+        found = found.select("trajectory", figure).drop_nulls()
+        for key, bps in found.top_k(1, by=figure).iter_rows():
             legs = Trajectory.parse(key).legs_key
             _line(name, f"{legs}, {signed(bps, 1)} bps{over}")
     _line("events", f"{_events(store, Interval(now - _DAY_S, now))} in 24 h")
-
-
-def _rows(
-    store: Store, trajectories: Sequence[Trajectory], family: Family, window: Interval
-) -> pl.DataFrame:
-    return pl.concat(store.series(each, window) for each in trajectories if each.family is family)
 
 
 def _events(store: Store, day: Interval) -> str:

@@ -17,7 +17,8 @@ import polars as pl
 from toolkit.intervals import Interval
 from toolkit.market import Family, Trajectory, format_ts, swapped
 from toolkit.statistics.carry_marks import OPENS_WITHIN_S, STALE_STEPS, LegPrices, Marks, marks_of
-from toolkit.statistics.spread import pair, with_spread
+from toolkit.statistics.families import FAMILIES
+from toolkit.statistics.spread import pair
 from toolkit.store import Store, held_key, sync_advice
 
 _BEFORE_S = 3_600
@@ -167,7 +168,7 @@ class HeldPrices:
             return None
         steps = tuple(self._streams[key]["step_s"] or 1 for key in keys)
         if len(keys) == 1:
-            found = with_spread(rows[keys[0]])
+            found = FAMILIES[Family.SPREAD].ready(rows[keys[0]])
         else:
             buy, sell = (rows[key].select("trajectory", "ts", "price") for key in keys)
             found = pair(buy, sell, steps_s=steps)
