@@ -146,6 +146,11 @@ ROADS = (
         "--band 1",
     ),
     Road(
+        "stats heatmap", FundingSeries, "heatmap", funding.heatmap, {"bucket": "1d"}, "--bucket 1d"
+    ),
+    Road("stats by-hour", FundingSeries, "by_hour", funding.by_hour),
+    Road("stats by-weekday", FundingSeries, "by_weekday", funding.by_weekday),
+    Road(
         "stats carry",
         FundingSeries,
         "holdings",
@@ -183,9 +188,6 @@ ELSEWHERE = {
     "time_above": _PYTHON,
     "cross_correlation": _PYTHON,
     "flags": "columns of `rail screen`",
-    "heatmap": _PYTHON,
-    "by_hour": _PYTHON,
-    "by_weekday": _PYTHON,
     "hazard_ratios": _PYTHON,
     "PriceSeries.summary": _PYTHON,
     "SnapshotSeries.items": _LISTED,

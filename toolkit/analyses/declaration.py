@@ -124,7 +124,7 @@ class Analysis:
     @cached_property
     def inputs(self) -> tuple[str, ...]:
         """The names of the frames that the function takes, and of all else that a face knows."""
-        return tuple(name for name in self._signature if name in GIVEN)
+        return tuple(name for name in self._signature if name in GIVEN and name not in self.own)
 
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
@@ -132,7 +132,7 @@ class Analysis:
         return tuple(
             self._parameter(name, each)
             for name, each in self._signature.items()
-            if name not in GIVEN
+            if name not in GIVEN or name in self.own
         )
 
     @property

@@ -52,6 +52,8 @@ def option_of(parameter: Parameter) -> inspect.Parameter:
     if parameter.unit and parameter.kind == "number":
         words = f"{words[:-1]}, in {parameter.unit}."
     named = (parameter.option,) if parameter.option else ()
+    if parameter.kind == "flag" and not named:
+        named = (f"--{parameter.name.replace('_', '-')}",)  # without one that says no
     annotation = Annotated[typed, typer.Option(*named, help=words)]
     return inspect.Parameter(parameter.name, _BY_NAME, default=default, annotation=annotation)
 

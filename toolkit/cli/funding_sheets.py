@@ -22,42 +22,6 @@ from toolkit.statistics.passes import Analysis
 from toolkit.workspace.answers import Costs
 from toolkit.workspace.selection import Selection
 
-_PERSISTENCE: tuple[str, ...] = (
-    "n",
-    "coverage",
-    "positive_share",
-    "negative_share",
-    "within_band_share",
-    "flips",
-    "flips_per_day",
-    "longest_run_s",
-    "longest_run_censored",
-    "same_sign_share",
-    "n_8h",
-    "acf_8h",
-    "acf_24h",
-    "acf_72h",
-    "carry_to_noise",
-    "buy_at_cap_share",
-    "sell_at_cap_share",
-    "buy_at_baseline_share",
-    "sell_at_baseline_share",
-)
-_PERSISTENCE_COLUMNS = (
-    "trajectory",
-    "carry_to_noise",
-    "positive_share",
-    "flips_per_day",
-    "longest_run_s",
-    "coverage",
-    "same_sign_share",
-    "acf_8h",
-    "acf_24h",
-    "acf_72h",
-    "at_cap_share",
-    "at_baseline_share",
-    "n",
-)
 _DISPERSION_COLUMNS = (
     "symbol",
     "range_mean_apr_pct",
@@ -71,29 +35,9 @@ _DISPERSION_COLUMNS = (
 )
 
 
-def persistence_columns() -> Schema:
-    """Return the columns of `toolkit.statistics.funding.persistence`."""
-    return schema_of("funding.persistence")
-
-
 def dispersion_columns() -> Schema:
     """Return the columns of `toolkit.statistics.funding.dispersion_summary`."""
     return schema_of("funding.dispersion_summary")
-
-
-def persistence_sheet(asked: Selection, band_apr_pct: float) -> Sheet:
-    """Measure how long funding keeps its sign, in one pass over all rows."""
-    measure = asked.analysis(funding.persistence, band_apr_pct=band_apr_pct)
-    found = _of_settlements(asked, measure)
-    band = f", beyond {band_apr_pct:g} % a year" if band_apr_pct else ""
-    return Sheet(
-        f"Signs of the funding in force, sell less buy, over {asked.window}{band}",
-        asked.store.source.label,
-        found.sort("trajectory"),
-        _PERSISTENCE_COLUMNS,
-        order="-carry_to_noise",
-        figures=_PERSISTENCE,
-    )
 
 
 def dispersion_sheet(asked: Selection, bucket: str, min_coverage: float) -> Sheet:

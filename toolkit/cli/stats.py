@@ -15,8 +15,6 @@ from toolkit.cli.funding_sheets import (
     carry_sheet,
     dispersion_columns,
     dispersion_sheet,
-    persistence_columns,
-    persistence_sheet,
 )
 from toolkit.cli.held import MeasuredWindow
 from toolkit.cli.measured import (
@@ -157,34 +155,6 @@ def carry_command(
         raise InputError("trajectories", asked.kind, "keys of settlements, not of rates in force")
     entered = Entered(horizons or list(HORIZONS), every, compound, funding_only)
     show(view, carry_sheet(asked, entered, costs, legs=legs))
-
-
-@app.command("persistence")
-@tabled(persistence_columns)
-def persistence_command(
-    trajectories: _Pairs = None,
-    band_apr_pct: Annotated[
-        float,
-        typer.Option(
-            "--band", help="Percent a year on either side of 0 in which funding has no sign."
-        ),
-    ] = 0.0,
-    *,
-    within: MeasuredWindow,
-    view: TableOptions,
-) -> None:
-    """Print how long funding keeps its sign, and how much a settlement shows of later ones.
-
-    Positive: long the buy leg and short the sell leg receives it. Shares are of the time in which
-    both legs have a rate in force. The autocorrelation and carry to noise are of what accrued in
-    buckets of 8 h. The largest carry to noise is first. One trajectory alone is shown with every
-    figure.
-
-    Example: rail stats persistence BTC_USDT:AURORA.futures:EQUINOX.futures
-    """
-    held = view.opened(within)
-    asked = within.of(held, Family.FUNDING, trajectories)
-    show(view, persistence_sheet(asked, band_apr_pct))
 
 
 @app.command("dispersion")

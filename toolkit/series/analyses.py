@@ -14,4 +14,9 @@ class SpreadAnalyses(Series, metaclass=ABCMeta):
     """The analyses of a spread."""
 
 
+class FundingAnalyses(Series, metaclass=ABCMeta):
+    """The analyses of funding."""
+
+
 bind(SpreadAnalyses, "spread")
+bind(FundingAnalyses, "funding")

@@ -284,3 +284,34 @@ class SpreadAnalyses(Series, metaclass=ABCMeta):
         ``column``: The column of the rows that is measured.
         ``max_stale_s``: How long a value holds without a new one. Default: a step.
         """
+
+class FundingAnalyses(Series, metaclass=ABCMeta):
+    """The analyses of funding."""
+
+    def by_hour(self) -> pl.DataFrame:
+        """Average the funding of each trajectory by hour of the day in UTC, with 95 % intervals.
+
+        Formula, columns, errors and an example: `toolkit.statistics.funding.by_hour`.
+        """
+
+    def by_weekday(self) -> pl.DataFrame:
+        """Average the funding of each trajectory by day of the week in UTC, with 95 % intervals.
+
+        Formula, columns, errors and an example: `toolkit.statistics.funding.by_weekday`.
+        """
+
+    def heatmap(self, *, bucket: str | int = "8h") -> pl.DataFrame:
+        """Average the funding of each trajectory in buckets of time, as a yearly rate.
+
+        Formula, columns, errors and an example: `toolkit.statistics.funding.heatmap`.
+
+        ``bucket``: The time that is averaged over: 1h, 8h, 1d.
+        """
+
+    def persistence(self, *, band_apr_pct: float = 0.0) -> pl.DataFrame:
+        """Measure how long the differential in force keeps its sign, and how it resembles itself later.
+
+        Formula, columns, errors and an example: `toolkit.statistics.funding.persistence`.
+
+        ``band_apr_pct``: Percent a year on either side of 0 in which funding has no sign.
+        """

@@ -19,7 +19,7 @@ from toolkit.statistics.carry_marks import LegPrices, marks_of
 from toolkit.statistics.differentials import service_differential
 
 
-class FundingAnalyses(Series):
+class FundingCarry(Series):
     """The statistics of `toolkit.statistics.funding` of a differential and of a position in it."""
 
     def _leg_prices(
@@ -98,16 +98,6 @@ class FundingAnalyses(Series):
         )
 
     @checked_options
-    def persistence(self, *, band_apr_pct: float = 0.0) -> pl.DataFrame:
-        """Measure how long the sign lasts. See `toolkit.statistics.funding.persistence`."""
-        return funding_statistics.persistence(self.rows, *self.window, band_apr_pct=band_apr_pct)
-
-    @checked_options
-    def heatmap(self, *, bucket: str | int = "8h") -> pl.DataFrame:
-        """Average the rate in buckets of time. See `toolkit.statistics.funding.heatmap`."""
-        return funding_statistics.heatmap(self.rows, *self.window, bucket=bucket)
-
-    @checked_options
     def intervals(self) -> pl.DataFrame:
         """List the settlements of the window with their intervals.
 
@@ -122,16 +112,6 @@ class FundingAnalyses(Series):
         See `toolkit.statistics.differentials.service_differential`.
         """
         return service_differential(self.rows, *self.window)
-
-    @checked_options
-    def by_hour(self) -> pl.DataFrame:
-        """Average the rate by hour of the day. See `toolkit.statistics.funding.by_hour`."""
-        return funding_statistics.by_hour(self.rows, *self.window)
-
-    @checked_options
-    def by_weekday(self) -> pl.DataFrame:
-        """Average the rate by day of the week. See `toolkit.statistics.funding.by_weekday`."""
-        return funding_statistics.by_weekday(self.rows, *self.window)
 
     @checked_options
     def holdings(

@@ -13,10 +13,10 @@ from toolkit.analyses import Analysis, find
 from toolkit.cards import duration
 from toolkit.errors import InputError
 from toolkit.market import Pair, SnapshotTrajectory, Trajectory, parse_length
-from toolkit.series.analyses import SpreadAnalyses
+from toolkit.series.analyses import FundingAnalyses, SpreadAnalyses
 from toolkit.series.base import Series, checked_options
 from toolkit.series.bound import COSTS
-from toolkit.series.funding_analyses import FundingAnalyses
+from toolkit.series.funding_analyses import FundingCarry
 from toolkit.series.logs import EventSeries
 from toolkit.show.values import share_text
 from toolkit.statistics import funding as funding_statistics
@@ -232,7 +232,7 @@ class SpreadSeries(BarTrajectorySeries, SpreadAnalyses):
         )
 
 
-class FundingSeries(TrajectorySeries, FundingAnalyses):
+class FundingSeries(TrajectorySeries, FundingAnalyses, FundingCarry):
     """Funding of a pair: positive where long the buy leg, short the sell leg receives it.
 
     Of one leg it is what a position receives that is short that leg, without its prices.

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from toolkit.columns import described
+from toolkit.analyses import analysis
 from toolkit.intervals import Interval
 from toolkit.market import When
 from toolkit.reasons import Reason
@@ -25,7 +25,14 @@ _MONDAY_S = 4 * _DAY_S  # 1970-01-05 was the first Monday
 _SAME = 1e-12
 
 
-@described("funding.heatmap")
+@analysis(
+    "funding.heatmap",
+    ("funding_apr_pct", "coverage"),
+    key=("trajectory", "ts"),
+    chart="funding_heatmap",
+    about="Only buckets that are in the window in whole have a row.",
+    example="BTC_USDT:AURORA.futures:EQUINOX.futures --bucket 1d",
+)
 def heatmap(
     frame: Frame,
     start: When | None = None,
@@ -74,7 +81,18 @@ def heatmap(
     )
 
 
-@described("funding.by_hour")
+_MEANS = ("funding_apr_pct", "lower_apr_pct", "upper_apr_pct", "n", "coverage")
+_WEEKS = """
+    Errors are from week to week. With less than four weeks a mean has no interval, nor has one of
+    funding that remembers more than the window."""
+
+
+@analysis(
+    "funding.by_hour",
+    ("hour", *_MEANS),
+    about=_WEEKS,
+    example="BTC_USDT:AURORA.futures:EQUINOX.futures",
+)
 def by_hour(frame: Frame, start: When | None = None, end: When | None = None) -> pl.DataFrame:
     """Average the funding of each trajectory by hour of the day in UTC, with 95 % intervals.
 
@@ -103,10 +121,18 @@ def by_hour(frame: Frame, start: When | None = None, end: When | None = None) ->
     return _profile(frame, start, end, _Cells("hour", _HOUR_S, 24, 0))
 
 
+@analysis(
+    "funding.by_weekday",
+    ("weekday", *_MEANS),
+    about=_WEEKS,
+    example="BTC_USDT:AURORA.futures:EQUINOX.futures",
+)
 def by_weekday(frame: Frame, start: When | None = None, end: When | None = None) -> pl.DataFrame:
     """Average the funding of each trajectory by day of the week in UTC, with 95 % intervals.
 
-    As `by_hour`, with ``weekday`` (Int64, 1 Monday to 7 Sunday) in the place of ``hour``.
+    As `by_hour`, with ``weekday`` (1 Monday to 7 Sunday) in the place of ``hour``:
+
+    {columns}
 
     >>> ts = [28800 * k for k in range(1, 106)]
     >>> frame = pl.DataFrame({"trajectory": ["a"] * 105, "ts": ts}).with_columns(
