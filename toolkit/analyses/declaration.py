@@ -10,7 +10,7 @@ from functools import cached_property
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin
 
-from toolkit.analyses.parameters import GIVEN, SHARED, Kind, Parameter
+from toolkit.analyses.parameters import GIVEN, GROUPS, SHARED, Kind, Parameter
 from toolkit.columns import described, schema_of
 
 if TYPE_CHECKING:
@@ -39,7 +39,8 @@ class Analysis:
     is the function of `toolkit.charts` that draws it. ``across`` prepares the rows of an analysis
     that compares series, some series at a time. Without one it is of each series by itself.
     ``prices`` says whether one that takes prices needs them over the whole window or at its ends.
-    ``also`` are columns that the result has for some questions alone.
+    ``also`` are columns that the result has for some questions alone. ``of`` is the result whose
+    rows the function takes: what computes them has parameters of its own, which are asked for too.
     """
 
     result: str
@@ -58,6 +59,7 @@ class Analysis:
     across: Callable[..., Any] | None = None
     prices: Literal["over", "ends"] = "over"
     also: tuple[str, ...] = ()
+    of: str = ""
     own: Mapping[str, Parameter] = field(default_factory=dict)
 
     @property
@@ -85,7 +87,9 @@ class Analysis:
         if callable(self.title):
             defaults = {each.name: each.default for each in self.parameters}
             return self.title(**(defaults | dict(options)))
-        return self.title or f"{_NOUNS[self.family]}, {self.name.replace('_', ' ')},"
+        if self.title:
+            return self.title.format_map(options)
+        return f"{_NOUNS[self.family]}, {self.name.replace('_', ' ')},"
 
     def answer_in(self, names: Collection[str]) -> list[str]:
         """Return the columns of the answer that a result has, those net of costs after two."""
@@ -124,34 +128,44 @@ class Analysis:
     @cached_property
     def inputs(self) -> tuple[str, ...]:
         """The names of the frames that the function takes, and of all else that a face knows."""
-        return tuple(name for name in self._signature if name in GIVEN and name not in self.own)
+        return tuple(name for name in self.signature if name in GIVEN and name not in self.own)
 
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
         """What a user may choose, in the order of the function's signature."""
         return tuple(
             self._parameter(name, each)
-            for name, each in self._signature.items()
+            for name, each in self.signature.items()
             if name not in GIVEN or name in self.own
         )
 
     @property
     def needs_fees(self) -> bool:
         """Whether it is net of fees, so that it has no answer without a fee table."""
-        given = self._signature.get("fees")
+        given = self.signature.get("fees")
         return given is not None and given.default is given.empty
 
     @cached_property
     def takes(self) -> frozenset[str]:
         """The names of all that the function takes."""
-        return frozenset(self._signature)
+        return frozenset(self.signature)
 
     @cached_property
-    def _signature(self) -> Mapping[str, inspect.Parameter]:
-        return inspect.signature(self.function, eval_str=True).parameters
+    def signature(self) -> Mapping[str, inspect.Parameter]:
+        """What the function takes, by name, in place of rows of another analysis what that does."""
+        return self.written(eval_str=True)
+
+    def written(self, *, eval_str: bool = False) -> dict[str, inspect.Parameter]:
+        """Return the same with annotations as text."""
+        own = dict(inspect.signature(self.function, eval_str=eval_str).parameters)
+        if not self.of:
+            return own
+        del own[next(iter(own))]
+        return DECLARED[self.of].written(eval_str=eval_str) | own
 
     def _parameter(self, name: str, given: inspect.Parameter) -> Parameter:
-        declared = self.own.get(name) or SHARED.get(name)
+        before = DECLARED[self.of].own if self.of else {}
+        declared = self.own.get(name) or before.get(name) or SHARED.get(name)
         if declared is None:
             raise TypeError(f"{self.result}: the parameter {name} is not declared")
         kind, choices, many = _kind_of(given.annotation, name)
@@ -215,6 +229,7 @@ def analysis(
     across: Callable[..., Any] | None = None,
     prices: Literal["over", "ends"] = "over",
     also: Sequence[str] = (),
+    of: str = "",
     **own: Parameter,
 ) -> Callable[[_Function], _Function]:
     """Declare the analysis that a function computes, and put its columns into the docstring.
@@ -222,15 +237,16 @@ def analysis(
     ``own`` are the parameters that the function alone has, or means differently than others do:
     see `toolkit.analyses.parameters`. The rest is as in `Analysis`.
     """
-    of: Any = family or result.partition(".")[0]
+    kind: Any = family or result.partition(".")[0]
+    usual = ("family", *GROUPS.values()) if kind == "events" else ("trajectory",)
 
     def declared(function: _Function) -> _Function:
         DECLARED[result] = Analysis(
             result,
             function,
-            of,
+            kind,
             tuple(shown),
-            tuple(key) or (("family",) if of == "events" else ("trajectory",)),
+            tuple(key) or usual,
             tuple(figures),
             order,
             title,
@@ -242,6 +258,7 @@ def analysis(
             across,
             prices,
             tuple(also),
+            of,
             own,
         )
         return described(result)(function)

@@ -63,11 +63,18 @@ class Parameter:
         return parse_length(int(typed) if whole else typed, parameter=named or self.name)
 
 
+GROUPS = {
+    **{name: name for name in ("symbol", "legs", "exchange")},
+    "size": "size_from",
+    "hour": "hour",
+}
+"""What tells groups of events apart, each with its column of `with_groups`."""
+
 GIVEN = frozenset(
     (
         *("frame", "lives", "events", "values", "rows", "start", "end", "figures"),
         *("step_s", "held", "logs", "prices", "fees", "notional", "style", "known_after_s"),
-        "all_groups",
+        *("all_groups", "arrivals", "family", "spreads"),
     )
 )
 """What a face knows by itself or asks for in one way for all analyses: rows, window, costs."""
@@ -82,6 +89,14 @@ SHARED = {
     ),
     "funding_only": Parameter("Leave prices out: what settlements pay alone, named so."),
     "by": Parameter("What tells groups apart: symbol, legs, exchange, size or hour."),
+    "before_s": Parameter(
+        "So long before events. Default: 1h, of funding 1d.", "s", option="--before"
+    ),
+    "after_s": Parameter("So long after them. Default: 1h, of funding 1d.", "s", option="--after"),
+    "quiet_s": Parameter(
+        "How long before an event its trend is not looked at.", "s", option="--quiet"
+    ),
+    "horizons_s": Parameter("How long after the start of the path.", "s", option="--horizon"),
     "cluster": Parameter("Within what events may depend on each other."),
     "bucket": Parameter("The time that is averaged over: 1h, 8h, 1d."),
     "enter_bps": Parameter("From how far on it is entered.", "bps", 10.0),

@@ -12,9 +12,9 @@ from toolkit.errors import InputError, nearest
 from toolkit.intervals import Interval
 from toolkit.series import EventSeries, FundingSeries, Series, SnapshotSeries, SpreadSeries
 from toolkit.series.held_prices import HeldPrices
-from toolkit.series.logs import STUDIED
 from toolkit.statistics.carry import HORIZONS
 from toolkit.statistics.clusters import AUTO
+from toolkit.statistics.event_changes import STUDIED
 from toolkit.statistics.fee_table import Style
 from toolkit.workspace import Workspace
 

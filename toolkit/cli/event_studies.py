@@ -23,10 +23,9 @@ from toolkit.cli.table_options import TableOptions
 from toolkit.cli.tables import show
 from toolkit.columns import schema_of
 from toolkit.market import EventFamily, Family, Trajectory, parse_length
-from toolkit.series.logs import STUDIED
 from toolkit.show.sheet import Sheet
 from toolkit.statistics.conditions import Schema
-from toolkit.statistics.event_changes import CONTROL_DAYS, name_of_change
+from toolkit.statistics.event_changes import CONTROL_DAYS, STUDIED, name_of_change
 from toolkit.workspace.event_rows import rows_around
 
 _PARTS = 6

@@ -13,7 +13,7 @@ from toolkit.columns import schema_of
 from toolkit.intervals import Interval
 from toolkit.show.sheet import Sheet
 from toolkit.statistics import spread as spread_statistics
-from toolkit.statistics.event_counts import event_counts
+from toolkit.statistics.event_counts import summary as event_counts
 from toolkit.statistics.plausibility import notes_of
 from toolkit.store import Store
 from toolkit.workspace.selection import Selection
@@ -57,7 +57,7 @@ _EVENT_COLUMNS = (
     "median_life_s",
     "cut",
 )
-EVENT_COUNTS = schema_of("event_counts.event_counts")
+EVENT_COUNTS = schema_of("events.summary")
 """The columns of `event_counts`."""
 
 
@@ -116,7 +116,7 @@ def event_sheet(store: Store, asked: Interval) -> Sheet:
         found,
         _EVENT_COLUMNS,
         window=asked,
-        result="event_counts.event_counts",
+        result="events.summary",
         notes=[
             f"{row['family']}: {counted(row['n_unknown'], 'document')} of unknown type "
             f"({row['unknown_types']}), kept and not counted above"

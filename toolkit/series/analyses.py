@@ -18,5 +18,10 @@ class FundingAnalyses(Series, metaclass=ABCMeta):
     """The analyses of funding."""
 
 
+class EventAnalyses(Series, metaclass=ABCMeta):
+    """The analyses of an event log."""
+
+
 bind(SpreadAnalyses, "spread")
 bind(FundingAnalyses, "funding")
+bind(EventAnalyses, "events")

@@ -315,3 +315,310 @@ class FundingAnalyses(Series, metaclass=ABCMeta):
 
         ``band_apr_pct``: Percent a year on either side of 0 in which funding has no sign.
         """
+
+class EventAnalyses(Series, metaclass=ABCMeta):
+    """The analyses of an event log."""
+
+    def summary(self) -> pl.DataFrame:
+        """Count the events that touch a window, by family and kind, with their median life.
+
+        Formula, columns, errors and an example: `toolkit.statistics.event_counts.summary`.
+        """
+
+    def audit(
+        self,
+        rows: Frame,
+        *,
+        enter_bps: float | None = None,
+        leave_bps: float | None = None,
+        slack_s: int | None = None,
+        max_stale_s: int | None = None,
+        move_s: int | None = None,
+        by: Sequence[str] = (),
+    ) -> pl.DataFrame:
+        """Sum up how true a log is: how many events are real, how many episodes it saw, how late.
+
+        Formula, columns, errors and an example: `toolkit.statistics.events.audit`.
+
+        ``enter_bps``: The spread that opens an event, of funding the differential per 8 h, of a splash the move. Default: the smallest size of one.
+        ``leave_bps``: Below which it is over. Default: as --enter-bps.
+        ``slack_s``: How far apart an event and its episode may be.
+        ``max_stale_s``: How long a value holds without a new one. Default: a step.
+        ``move_s``: The time over which a splash moves. Default: 5m.
+        ``by``: A row for each of these groups.
+        """
+
+    def audited(
+        self,
+        rows: Frame,
+        *,
+        enter_bps: float | None = None,
+        leave_bps: float | None = None,
+        slack_s: int | None = None,
+        max_stale_s: int | None = None,
+        move_s: int | None = None,
+    ) -> pl.DataFrame:
+        """Match each event with an episode of its trajectory, and list what one side alone has.
+
+        Formula, columns, errors and an example: `toolkit.statistics.events.audited`.
+
+        ``enter_bps``: The spread that opens an event, of funding the differential per 8 h, of a splash the move. Default: the smallest size of one.
+        ``leave_bps``: Below which it is over. Default: as --enter-bps.
+        ``slack_s``: How far apart an event and its episode may be.
+        ``max_stale_s``: How long a value holds without a new one. Default: a step.
+        ``move_s``: The time over which a splash moves. Default: 5m.
+        """
+
+    def clustering(
+        self, by: Sequence[str] = (), *, bucket_s: int = 300, draws: int = 499
+    ) -> pl.DataFrame:
+        """Measure whether events open in bursts, beyond what the hours of the week explain.
+
+        Formula, columns, errors and an example: `toolkit.statistics.events.clustering`.
+
+        ``by``: A row for each of these groups.
+        ``bucket_s``: How long the buckets are in which openings are counted.
+        ``draws``: How many draws the factor is compared with.
+        """
+
+    def cooccurrence(
+        self,
+        by: Sequence[str] = (),
+        *,
+        same: Sequence[str] = (),
+        within_s: int = 300,
+        season_s: int | None = None,
+    ) -> pl.DataFrame:
+        """Measure which events open near others in time, more often than their own hours explain.
+
+        Formula, columns, errors and an example: `toolkit.statistics.events.cooccurrence`.
+
+        ``by``: Compare each of these with each other.
+        ``same``: Count pairs of one symbol, or of the same legs, alone.
+        ``within_s``: How far apart openings are at most.
+        ``season_s``: By what a log is shifted. Default: a day, or an hour.
+        """
+
+    def follow_through(
+        self,
+        values: Frame,
+        *,
+        horizons_s: Sequence[int] = (300, 1800, 7200),
+        by: Sequence[str] = (),
+        column: str = "price",
+        before_s: int = 3600,
+        cluster: str = "path",
+        from_detection: bool = False,
+        max_stale_s: int | None = None,
+        on: Trajectory | str | None = None,
+    ) -> pl.DataFrame:
+        """Compute how far prices went on after pumps and dumps, and which share they gave back.
+
+        Formula, columns, errors and an example: `toolkit.statistics.events.follow_through`.
+
+        ``horizons_s``: How long after the start of the path.
+        ``by``: A row for each of these columns of the events: direction, symbol.
+        ``column``: The column of the rows that is measured.
+        ``before_s``: So long before events. Default: 1h, of funding 1d.
+        ``cluster``: Within what events may depend on each other. path: in time.
+        ``from_detection``: Start at what was known at the event: the move that made it then counts as what followed.
+        ``max_stale_s``: How long a value holds without a new one. Default: a step.
+        ``on``: The trajectory of the values. Around the events of its symbol, in place of each event's own.
+        """
+
+    def hazard_ratios(
+        self, covariates: Sequence[str] = ("size",), *, cluster: str = "auto"
+    ) -> pl.DataFrame:
+        """Estimate what makes events end sooner or later, by the regression of Cox.
+
+        Formula, columns, errors and an example: `toolkit.statistics.events.hazard_ratios`.
+
+        ``covariates``: What an end is explained by: size, symbol, legs, exchange or hour.
+        ``cluster``: Within what lives may depend on each other. auto: what widens the intervals most.
+        """
+
+    def league(self, by: Sequence[str] = ("legs",), *, cluster: str = "auto") -> pl.DataFrame:
+        """Rank the groups of each family by how often their events open, with chance taken out.
+
+        Formula, columns, errors and an example: `toolkit.statistics.events.league`.
+
+        ``by``: A row for each of these groups.
+        ``cluster``: What may hold bursts of openings. auto: where they show.
+        """
+
+    def log_rank(self, by: Sequence[str] = ("legs",)) -> pl.DataFrame:
+        """Test whether the groups of a family live equally long, by the log-rank test.
+
+        Formula, columns, errors and an example: `toolkit.statistics.events.log_rank`.
+
+        ``by``: A row for each of these groups.
+        """
+
+    def magnitudes(self, by: Sequence[str] = ()) -> pl.DataFrame:
+        """Compute how large events become, by family and group, and how fast large ones become rare.
+
+        Formula, columns, errors and an example: `toolkit.statistics.events.magnitudes`.
+
+        ``by``: A row for each of these groups.
+        """
+
+    def payoff(
+        self,
+        spreads: Frame,
+        *,
+        delays_s: Sequence[int] = (0, 60, 300, 900),
+        limit_s: int | None = None,
+        exit_bps: float | None = None,
+        exit_delay_s: int = 0,
+        max_stale_s: int | None = None,
+        by: Sequence[str] = (),
+        cluster: str = "path",
+        fees: FeeModel | None = None,
+        notional: float = 10000.0,
+        style: Style = "taker",
+    ) -> pl.DataFrame:
+        """Sum up what taking events would have paid, by how late they were taken.
+
+        Formula, columns, errors and an example: `toolkit.statistics.events.payoff`.
+
+        ``delays_s``: How long after its detection an event is taken: 0, 30s, 5m.
+        ``limit_s``: How long a position is held at most. Default: no limit.
+        ``exit_bps``: Leave also when the log spread is at most this.
+        ``exit_delay_s``: How long after its end an event is left.
+        ``max_stale_s``: How long a value holds without a new one. Default: a step.
+        ``by``: Rows for each of these: symbol or legs.
+        ``cluster``: Within what events may depend on each other. path: in time.
+        ``fees``: A fee table. Default: that of the workspace.
+        """
+
+    def placebo(
+        self,
+        values: Frame,
+        *,
+        horizons_s: Sequence[int] = (300, 1800, 7200),
+        column: str | None = None,
+        before_s: int | None = None,
+        less: str = "none",
+        quiet_s: int = 0,
+        runs: int = 999,
+        from_detection: bool = False,
+        max_stale_s: int | None = None,
+        on: Trajectory | str | None = None,
+    ) -> pl.DataFrame:
+        """Test whether the mean change after events is one that other times would have as well.
+
+        Formula, columns, errors and an example: `toolkit.statistics.events.placebo`.
+
+        ``horizons_s``: How long after the start of the path.
+        ``column``: The column of the rows that is measured.
+        ``before_s``: So long before events. Default: 1h, of funding 1d.
+        ``less``: What is taken from each change. past: its trend before.
+        ``quiet_s``: How long before an event its trend is not looked at.
+        ``runs``: How many times the events are moved.
+        ``from_detection``: Start at what was known at the event: the move that made it then counts as what followed.
+        ``max_stale_s``: How long a value holds without a new one. Default: a step.
+        ``on``: The trajectory of the values. Around the events of its symbol, in place of each event's own.
+        """
+
+    def positions(
+        self,
+        spreads: Frame,
+        *,
+        delays_s: Sequence[int] = (0, 60, 300, 900),
+        limit_s: int | None = None,
+        exit_bps: float | None = None,
+        exit_delay_s: int = 0,
+        max_stale_s: int | None = None,
+        fees: FeeModel | None = None,
+        notional: float = 10000.0,
+        style: Style = "taker",
+    ) -> pl.DataFrame:
+        """Compute what each spread event would have paid, taken so long after it was detected.
+
+        Formula, columns, errors and an example: `toolkit.statistics.events.positions`.
+
+        ``delays_s``: How long after its detection an event is taken: 0, 30s, 5m.
+        ``limit_s``: How long a position is held at most. Default: no limit.
+        ``exit_bps``: Leave also when the log spread is at most this.
+        ``exit_delay_s``: How long after its end an event is left.
+        ``max_stale_s``: How long a value holds without a new one. Default: a step.
+        ``fees``: A fee table. Default: that of the workspace.
+        """
+
+    def rate_changes(
+        self, by: Sequence[str] = (), *, length_s: int = 604800, cluster: str = "auto"
+    ) -> pl.DataFrame:
+        """Compare how often events open in the last week of the window with the week before.
+
+        Formula, columns, errors and an example: `toolkit.statistics.events.rate_changes`.
+
+        ``by``: A row for each of these groups.
+        ``length_s``: How long the time is that is compared with that before it.
+        ``cluster``: What may hold bursts of openings. auto: where they show.
+        """
+
+    def rates(self, by: Sequence[str] = (), *, cluster: str = "auto") -> pl.DataFrame:
+        """Compute how often events open, per hour and per day of time in which their log is held.
+
+        Formula, columns, errors and an example: `toolkit.statistics.events.rates`.
+
+        ``by``: A row for each of these groups.
+        ``cluster``: What may hold bursts of openings. auto: where they show.
+        """
+
+    def rates_by_hour(self, by: Sequence[str] = ()) -> pl.DataFrame:
+        """Compute how many events open in each hour of the week, in UTC, with errors between weeks.
+
+        Formula, columns, errors and an example: `toolkit.statistics.events.rates_by_hour`.
+
+        ``by``: A row for each of these groups.
+        """
+
+    def study(
+        self,
+        values: Frame,
+        *,
+        column: str | None = None,
+        before_s: int | None = None,
+        after_s: int | None = None,
+        every_s: int | None = None,
+        less: str = "none",
+        quiet_s: int = 0,
+        cluster: str = "path",
+        from_detection: bool = False,
+        max_stale_s: int | None = None,
+        on: Trajectory | str | None = None,
+    ) -> pl.DataFrame:
+        """Compute the mean and median path of a column around events, with 95 % bands.
+
+        Formula, columns, errors and an example: `toolkit.statistics.events.study`.
+
+        ``column``: The column of the rows that is measured.
+        ``before_s``: So long before events. Default: 1h, of funding 1d.
+        ``after_s``: So long after them. Default: 1h, of funding 1d.
+        ``every_s``: How far apart the rows of a path are.
+        ``less``: What is taken from each path. past: its trend before.
+        ``quiet_s``: How long before an event its trend is not looked at.
+        ``cluster``: Within what events may depend on each other. path: in time.
+        ``from_detection``: Start at what was known at the event: the move that made it then counts as what followed.
+        ``max_stale_s``: How long a value holds without a new one. Default: a step.
+        ``on``: The trajectory of the values. Around the events of its symbol, in place of each event's own.
+        """
+
+    def survival(self, by: Sequence[str] = (), *, cluster: str = "auto") -> pl.DataFrame:
+        """Compute how long events last, with those whose end was not seen, by Kaplan and Meier.
+
+        Formula, columns, errors and an example: `toolkit.statistics.events.survival`.
+
+        ``by``: A row for each of these groups.
+        ``cluster``: Within what lives may depend on each other. auto: what widens the intervals most.
+        """
+
+    def survival_curve(self, by: Sequence[str] = (), *, cluster: str = "auto") -> pl.DataFrame:
+        """Compute the share of events that live on at each age, with its 95 % band and those watched.
+
+        Formula, columns, errors and an example: `toolkit.statistics.events.survival_curve`.
+
+        ``by``: A row for each of these groups.
+        ``cluster``: Within what lives may depend on each other. auto: what widens the intervals most.
+        """

@@ -20,6 +20,7 @@ _TYPES = {"fees": "FeeModel | None", "notional": "float", "style": "Style"}
 BOUND: dict[type[Series], Family] = {}
 """The classes that have methods by declarations, each with its family."""
 _FRAMES = ("values", "rows", "spreads", "other")
+_ON = "Trajectory | str | None"
 
 
 def bind(series: type[Series], family: Family) -> None:
@@ -31,7 +32,8 @@ def bind(series: type[Series], family: Family) -> None:
 
 def bound_to(family: Family) -> list[Analysis]:
     """Return the analyses of a family that are methods of its series."""
-    return [each for each in analyses(family) if each.across is None]
+    own = (each for each in analyses(family) if each.across is None)
+    return [each for each in own if "arrivals" not in each.takes]
 
 
 def signature_of(analysis: Analysis) -> inspect.Signature:
@@ -39,7 +41,7 @@ def signature_of(analysis: Analysis) -> inspect.Signature:
 
     Rows, window and step are those of the series. What has to be given comes first.
     """
-    own = inspect.signature(analysis.function).parameters
+    own = analysis.written()
     taken = [inspect.Parameter("self", _EITHER), *_frames(own)]
     optional: list[inspect.Parameter] = []
     for each in analysis.parameters:
@@ -48,6 +50,8 @@ def signature_of(analysis: Analysis) -> inspect.Signature:
         first = each.required or given.kind is _EITHER
         made = given.replace(default=default, kind=_EITHER if first else _BY_NAME)
         (taken if first else optional).append(made)
+    if "events" in analysis.takes:
+        optional.append(inspect.Parameter("on", _BY_NAME, default=None, annotation=_ON))
     if "prices" in analysis.takes:
         prices = "Series | pl.DataFrame | None"
         optional.append(inspect.Parameter("prices", _BY_NAME, default=None, annotation=prices))
@@ -104,4 +108,7 @@ def docstring_of(analysis: Analysis) -> str:
     lines += ["", *(f"``{each.name}``: {each.help}" for each in analysis.parameters)]
     if analysis.net or "fees" in analysis.takes:
         lines.append("``fees``: A fee table. Default: that of the workspace.")
+    if "events" in analysis.takes:
+        on = "Around the events of its symbol, in place of each event's own"
+        lines.append(f"``on``: The trajectory of the values. {on}.")
     return "\n".join(lines).rstrip()

@@ -16,12 +16,17 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from toolkit.analyses import Parameter
 from toolkit.errors import InputError
 from toolkit.statistics.event_paths import CLUSTERS, clusters_of
 from toolkit.statistics.tails import gamma_tails
 
 AUTO, NONE = "auto", "none"
 KINDS = (AUTO, NONE, "symbol", *CLUSTERS)
+LIVES_IN = Parameter(
+    "Within what lives may depend on each other. auto: what widens the intervals most.",
+    choices=KINDS,
+)
 """What ``cluster`` may be of lives."""
 FEWEST_CLUSTERS = 10
 """Fewer clusters than this, and there is no interval."""

@@ -7,7 +7,8 @@ from typing import Any
 
 import polars as pl
 
-from toolkit.columns import described
+from toolkit.analyses import Parameter, analysis
+from toolkit.cards import duration
 from toolkit.errors import InputError
 from toolkit.intervals import Ends, Interval
 from toolkit.market import EventFamily, When
@@ -26,6 +27,7 @@ from toolkit.statistics.definition import SPREADS, holding
 from toolkit.statistics.episodes import episodes
 from toolkit.statistics.event_detections import trajectory_of
 from toolkit.statistics.event_exposure import checked_held
+from toolkit.statistics.event_groups import BY_OPENING, GROUP_COLUMNS
 from toolkit.statistics.event_judging import judged
 from toolkit.statistics.event_matching import matched_rows
 from toolkit.statistics.event_paths import KnownValues
@@ -51,8 +53,37 @@ _LIVES = {
 }
 _SPLASHES = _LIVES | {"direction": "Float64"}
 
+_SIZES = {
+    EventFamily.SPREAD: "spreads of {:,.1f} bps",
+    EventFamily.FUNDING: "differentials of {:,.1f} bps per 8 h",
+    EventFamily.SPLASH: "moves of {:,.1f} bps within {}",
+}
 
-@described("events.audited")
+
+def _audit_title(
+    family: str, enter_bps: float | None, move_s: int | None, **_others: object
+) -> str:
+    """Say which log is held to what."""
+    within = duration(MOVE_S if move_s is None else move_s)
+    sizes = _SIZES[EventFamily(family)].format(enter_bps, within)
+    return f"{family.capitalize()} events against {sizes}"
+
+
+@analysis(
+    "events.audited",
+    ("t_open", "event_peak_pct", "audit_reason"),
+    key=("trajectory",),
+    title=_audit_title,
+    command="",
+    enter_bps=Parameter(
+        "The spread that opens an event, of funding the differential per 8 h, of a splash the "
+        "move. Default: the smallest size of one.",
+        "bps",
+    ),
+    leave_bps=Parameter("Below which it is over. Default: as --enter-bps.", "bps"),
+    slack_s=Parameter("How far apart an event and its episode may be.", "s", advanced=True),
+    move_s=Parameter("The time over which a splash moves. Default: 5m.", "s", option="--within"),
+)
 def audited(
     lives: Frame,
     rows: Frame,
@@ -219,7 +250,27 @@ def smallest_size_bps(
     return _BPS_A_PERCENT * least
 
 
-@described("events.audit")
+@analysis(
+    "events.audit",
+    (
+        *("precision", "precision_lower", "precision_upper", "recall", "recall_lower"),
+        *("recall_upper", "delay_median_s", "n_events", "n_events_judged", "n_episodes"),
+        *("n_episodes_judged", "delay_q25_s", "delay_q75_s"),
+    ),
+    key=GROUP_COLUMNS[:-1],
+    title=_audit_title,
+    about="""
+        Precision is the share of events that the rows show too. Recall is the share of episodes,
+        stretches of so large a spread, differential or move, that have an event. The delay is from
+        the beginning of an episode to its event, below 0 within a bar. What cannot be judged counts
+        on neither side: trajectories that are not held, and gaps of the rows and of the log. --by
+        size takes the largest spread of an episode, and of an event without one its own.
+
+        Before: rail sync events/spread""",
+    example="--by symbol",
+    of="events.audited",
+    by=BY_OPENING,
+)
 def audit(rows: pl.DataFrame, *, by: Sequence[str] = ()) -> pl.DataFrame:
     """Sum up how true a log is: how many events are real, how many episodes it saw, how late.
 

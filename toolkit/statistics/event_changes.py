@@ -9,7 +9,8 @@ import numpy as np
 import polars as pl
 
 from toolkit.errors import InputError
-from toolkit.statistics.contract import column_for, whole_number
+from toolkit.market import Family
+from toolkit.statistics.contract import Frame, checked_frame, column_for, whole_number
 from toolkit.statistics.event_paths import DAY_S, Flags, Floats, Integers, KnownValues, in_one_order
 
 COMPARISONS = ("none", "past", "against", "controls")
@@ -22,6 +23,36 @@ _CONTROLS = 5
 _POINTS = 60
 _CELLS = 1_000_000
 _TO_BPS = 1e4
+
+
+STUDIED = {
+    Family.PRICE: "price",
+    Family.SPREAD: "spread_log_bps",
+    Family.FUNDING: "differential_pct_8h",
+}
+"""The column of rows that is studied around events."""
+
+
+def studied_column(values: Frame, column: str | None) -> str:
+    """Return the column that is studied, by default what the values are of.
+
+    >>> studied_column(pl.DataFrame({"trajectory": ["a"], "spread_log_bps": [1.0]}), None)
+    'spread_log_bps'
+    """
+    if column is not None:
+        return column
+    checked_frame(values, "values")
+    known = values.collect_schema().names()
+    return next((name for name in STUDIED.values() if name in known), STUDIED[Family.PRICE])
+
+
+def usual_s(column: str) -> int:
+    """Return how long before and after events a column is studied: settlements are hours apart.
+
+    >>> usual_s("price"), usual_s("differential_pct_8h")
+    (3600, 86400)
+    """
+    return DAY_S if column == STUDIED[Family.FUNDING] else 3_600
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from toolkit.columns import described
+from toolkit.analyses import analysis
 from toolkit.errors import InputError
 from toolkit.intervals import Interval, clip, intersection, total_s, union
 from toolkit.market import When
@@ -40,7 +40,22 @@ _COUNTS = {
 }
 
 
-@described("events.channels")
+@analysis(
+    "events.channels",
+    (
+        *("n", "n_doubled", "n_lost", "lost_share", "lost_share_lower", "lost_share_upper"),
+        *("latency_median_s", "latency_q95_s", "n_first", "n_compared", "lead_median_s"),
+        *("n_early", "coverage"),
+    ),
+    key=("family", "channel", "other"),
+    title="When events came by {channels}",
+    about="""
+        A store notes by which channels each event document came. So feed it by several: by
+        `rail sync` or `rail follow`, which asks the archive too, and by `rail webhook`. A document
+        counts where both channels were open: where the log of the archive is held, and of others
+        from the first document of a run to its last. Latencies are by this machine's clock. A sync
+        brings a log as late as you call it.""",
+)
 def channels(
     arrivals: Frame | Mapping[str, Frame],
     start: When | None = None,

@@ -11,13 +11,15 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from toolkit.columns import described
+from toolkit.analyses import Parameter, analysis
+from toolkit.cards import duration
 from toolkit.errors import InputError
 from toolkit.intervals import Interval, intersection, total_s
 from toolkit.reasons import Reason
 from toolkit.statistics.conditions import Schema
 from toolkit.statistics.contract import Frame, collected, first_reason, whole_number
 from toolkit.statistics.event_exposure import Watched
+from toolkit.statistics.event_groups import BY_OPENING, GROUP_COLUMNS
 from toolkit.statistics.life_curve import numbered
 from toolkit.statistics.rate_changes import false_discoveries
 from toolkit.statistics.season_shifts import SeasonShifts
@@ -45,7 +47,31 @@ _ROWS: Schema = {
 Counts = npt.NDArray[np.int64]
 
 
-@described("events.cooccurrence")
+@analysis(
+    "events.cooccurrence",
+    (
+        *(f"other_{name}" for name in ("family", *GROUP_COLUMNS[:-1])),
+        *("ratio", "q_value", "pairs", "pairs_expected", "null_band_upper", "after_ratio"),
+        *("after_q_value", "n", "n_other", "coverage"),
+    ),
+    order="p_value",
+    title=lambda within_s, **_: f"Which events come together within {duration(within_s)},",
+    about="""
+        Two openings are a pair where they are at most --within apart. Expected is what is left
+        where one log is shifted by whole days, within the time that is held of both: each log keeps
+        its hours and its bursts. A q of 0.05: one in twenty of the rows up to here is by chance.
+        The surest are on top, and each pair is there in both orders.""",
+    command="together",
+    example="--same symbol --within 10m",
+    chart="cooccurrence_chart",
+    also=tuple(f"other_{name}" for name in GROUP_COLUMNS[:-1]),
+    by=replace(BY_OPENING, help="Compare each of these with each other."),
+    same=Parameter(
+        "Count pairs of one symbol, or of the same legs, alone.", choices=BY_OPENING.choices
+    ),
+    within_s=Parameter("How far apart openings are at most.", "s", option="--within"),
+    season_s=Parameter("By what a log is shifted. Default: a day, or an hour.", "s", advanced=True),
+)
 def cooccurrence(
     lives: Frame,
     by: Sequence[str] = (),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from toolkit.columns import described
+from toolkit.analyses import analysis
 from toolkit.statistics.event_documents import identified
 from toolkit.statistics.event_survival import survival
 from toolkit.statistics.events import event_lifecycles
@@ -15,18 +15,27 @@ _COUNTED = (
 )
 
 
-@described("event_counts.event_counts")
-def event_counts(
-    events: pl.DataFrame,
+@analysis(
+    "events.summary",
+    ("n", "closed", "open", "reopened", "orphans", "median_life_s", "cut"),
+    title="Events",
+    about="""
+        The median life counts an event that is still open as alive so far (Kaplan-Meier). Where
+        half were not seen to end, there is none. How often they open is in `rail events rates`,
+        their lives by group in `rail events survival`.""",
+)
+def summary(
+    frame: pl.DataFrame,
     start: int,
     end: int,
     *,
     logs: pl.DataFrame | None = None,
     held: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
-    """Count the events that touch ``[start, end)``, by family and kind, with their median life.
+    """Count the events that touch a window, by family and kind, with their median life.
 
-    ``events`` and ``logs`` are those of `toolkit.statistics.events.event_lifecycles`. ``held`` and
+    ``frame`` has the documents and ``logs`` until when they are known, as
+    `toolkit.statistics.events.event_lifecycles` takes both. ``held`` and
     what counts as a life are those of `toolkit.statistics.events.survival`: nothing is known of an
     event beyond a gap of its log. One row per family, sorted:
 
@@ -34,7 +43,7 @@ def event_counts(
 
     Raises `InputError` as `toolkit.statistics.events.event_lifecycles`.
     """
-    known = events if "event" in events.columns else identified(events)
+    known = frame if "event" in frame.columns else identified(frame)
     found = survival(event_lifecycles(known, start, end, logs=logs), held=held)
     inside = pl.col("ts").is_between(start, end, closed="left")
     unknown = (

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from toolkit.analyses import Parameter
 from toolkit.statistics.clusters import AUTO, FEWEST_CLUSTERS, NONE
 from toolkit.statistics.event_exposure import Watched
 from toolkit.statistics.life_curve import TWO_SIDED_95
@@ -20,6 +21,9 @@ from toolkit.statistics.student import two_sided_95_between
 from toolkit.statistics.tails import gamma_quantile
 
 RATE_CLUSTERS = (AUTO, NONE, "stretch", "day")
+OPENINGS_IN = Parameter(
+    "What may hold bursts of openings. auto: where they show.", choices=RATE_CLUSTERS
+)
 """What ``cluster`` may be of rates."""
 
 _STRETCHES, _DAY_S = 16, 86_400

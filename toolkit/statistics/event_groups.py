@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import polars as pl
 
+from toolkit.analyses.parameters import GROUPS, Parameter
 from toolkit.columns import described
 from toolkit.statistics.contract import checked_types
+
+GROUP_COLUMNS = tuple(GROUPS.values())
+"""The columns by which groups are told apart."""
+
+BY_ALL = Parameter("A row for each of these groups.", choices=tuple(GROUPS))
+"""What tells groups of lives apart."""
+
+BY_OPENING = Parameter("A row for each of these groups.", choices=tuple(GROUPS)[:-1])
+"""The same of what no hour of the day can be compared by."""
 
 _LIVES = {"t_open": "Int64", "legs": "String", "size": "Float64"}
 _BANDS = pl.Series(
@@ -46,3 +58,13 @@ def with_groups(lives: pl.DataFrame) -> pl.DataFrame:
         .alias("exchange"),
         pl.when(size.is_not_null()).then(band).alias("size_from"),
     )
+
+
+def group_columns(groups: str | Iterable[str]) -> list[str]:
+    """Return the columns that groups are told apart by: of the size at the opening its band.
+
+    >>> group_columns(["size", "symbol", "peak"])
+    ['size_from', 'symbol', 'peak']
+    """
+    named = [groups] if isinstance(groups, str) else groups
+    return [GROUPS.get(each, each) for each in named]

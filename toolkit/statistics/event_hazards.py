@@ -10,11 +10,12 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from toolkit.columns import described
+from toolkit.analyses import Parameter, analysis
 from toolkit.errors import InputError, needs_extra
 from toolkit.reasons import Reason
 from toolkit.statistics.clusters import (
     AUTO,
+    LIVES_IN,
     NONE,
     checked_cluster_kind,
     chosen_clusters,
@@ -51,10 +52,26 @@ _RATIOS: Schema = {
 }
 
 
-@described("events.hazard_ratios")
+@analysis(
+    "events.hazard_ratios",
+    (
+        *("hazard_ratio", "hazard_ratio_lower", "hazard_ratio_upper", "p_value", "n", "n_ended"),
+        *("n_left_out", "coverage", "cluster", "n_clusters"),
+    ),
+    key=("family", "covariate", "value", "baseline"),
+    title="What makes events end sooner,",
+    about="""
+        A ratio of 2: of events of any age twice as many end in the next moment. Of a column of
+        numbers it is for one more of its unit, of text against the value of most events.""",
+    example="spread --covariate size --covariate exchange",
+    covariates=Parameter(
+        "What an end is explained by: size, symbol, legs, exchange or hour.", option="--covariate"
+    ),
+    cluster=LIVES_IN,
+)
 def hazard_ratios(
     lives: Frame,
-    covariates: Sequence[str],
+    covariates: Sequence[str] = ("size",),
     *,
     held: pl.DataFrame | None = None,
     cluster: str = AUTO,

@@ -6,17 +6,33 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from toolkit.columns import described
+from toolkit.analyses import analysis
 from toolkit.reasons import Reason
 from toolkit.statistics.contract import checked_types, collected, first_reason
 from toolkit.statistics.event_exposure import Watched
+from toolkit.statistics.event_groups import BY_ALL
 from toolkit.statistics.observations import observed
 from toolkit.statistics.tail_index import fitted_tails, tail_columns
 
 _QUANTILES = {"q05": 0.05, "q25": 0.25, "median": 0.5, "q75": 0.75, "q95": 0.95, "q99": 0.99}
 
 
-@described("events.magnitudes")
+@analysis(
+    "events.magnitudes",
+    (
+        *("size_median_pct", "size_q25_pct", "size_q75_pct", "size_q95_pct", "size_q99_pct"),
+        *("size_largest_pct", "n", "coverage", "tail_10pct_index", "tail_10pct_lower"),
+        *("tail_10pct_upper", "n_open", "n_opened_before", "tail_5pct_index", "size_mean_pct"),
+        "n_without",
+    ),
+    title="How large events become,",
+    about="""
+        Of events that opened in the window, by their largest size. Of those not closed it is the
+        size so far. With a tail index of 3, sizes twice as large are 8 times as rare: it is of the
+        largest 10 %, which have to be 50 events.""",
+    example="splash --by symbol",
+    by=BY_ALL,
+)
 def magnitudes(
     lives: pl.DataFrame, by: Sequence[str] = (), *, held: pl.DataFrame | None = None
 ) -> pl.DataFrame:

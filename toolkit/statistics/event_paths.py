@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from toolkit.analyses import Parameter
 from toolkit.errors import InputError
 from toolkit.market import Step
 from toolkit.statistics.categories import in_order
@@ -29,6 +30,9 @@ Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 CLUSTERS = ("path", "day", "trajectory", "trajectory_day")
+EVENTS_IN = Parameter(
+    "Within what events may depend on each other. path: in time.", choices=CLUSTERS
+)
 """What events are taken to depend on each other within."""
 
 DAY_S = 86_400

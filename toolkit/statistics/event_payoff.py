@@ -7,13 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from toolkit.columns import described
+from toolkit.analyses import Parameter, analysis
+from toolkit.cards import duration
 from toolkit.errors import InputError
 from toolkit.reasons import Reason
+from toolkit.statistics import event_positions as _positions  # noqa: F401 - whose rows it takes
 from toolkit.statistics.carry_figures import ENDS, FORMS, QUANTILES
 from toolkit.statistics.cluster_bootstrap import FEWEST_VALUES, cluster_band
 from toolkit.statistics.contract import Question, checked_types, first_reason
-from toolkit.statistics.event_paths import checked_cluster, clusters_of
+from toolkit.statistics.event_paths import EVENTS_IN, checked_cluster, clusters_of
 from toolkit.statistics.net_edge import MULTIPLES
 
 LEFT_OUT = {
@@ -84,7 +86,46 @@ _COLUMNS = (
 )
 
 
-@described("events.payoff")
+def _title(
+    limit_s: int | None, exit_bps: float | None, exit_delay_s: int, **_others: object
+) -> str:
+    """Say of what the payoffs are, and what ends a position."""
+    ends = ["held to the close"]
+    if exit_bps is not None:
+        ends.append(f"a spread of {exit_bps:g} bps")
+    if limit_s is not None:
+        ends.append(f"{duration(limit_s)} at most")
+    late = f", left {duration(exit_delay_s)} late" if exit_delay_s else ""
+    return f"What spread events would have paid, {' or '.join(ends)}{late},"
+
+
+@analysis(
+    "events.payoff",
+    (
+        *("n", "n_closed_before", "net_median_bps", "net_mean_bps", "net_mean_lower_bps"),
+        *("net_mean_upper_bps", "net_positive_share", "net_per_event_bps", "gross_median_bps"),
+        *("gross_q05_bps", "gross_q95_bps", "gross_mean_bps", "gross_mean_lower_bps"),
+        *("gross_mean_upper_bps", "gross_per_event_bps", "gross_positive_share", "held_median_s"),
+        *("n_open", "n_close_lost", "n_opened_before", "n_returned_before", "n_unpriced"),
+        *("n_log_gap", "n_no_rows", "n_closed", "n_returned", "n_limited", "coverage", "cluster"),
+        "n_clusters",
+    ),
+    key=("symbol", "legs", "delay_s"),
+    title=_title,
+    about="""
+        Positive: the spread fell from the entry to the exit, so that long the buy leg and short the
+        sell leg earned it. Entry is at the first price known after the delay, exit at the first
+        after the end. An event that is over by then is not taken, so that late entries are of long
+        events. The mean "of all" counts such an event as 0. The range of the mean holds it at 95 %.
+        When the service shows an opening depends on the plan: that is part of a delay.
+
+        Before: rail fees --example > fees.toml""",
+    example="--delay 1m --limit 2h --fees fees.toml",
+    chart="payoff_chart",
+    of="events.positions",
+    by=Parameter("Rows for each of these: symbol or legs.", choices=("symbol", "legs")),
+    cluster=EVENTS_IN,
+)
 def payoff(rows: pl.DataFrame, *, by: Sequence[str] = (), cluster: str = "path") -> pl.DataFrame:
     """Sum up what taking events would have paid, by how late they were taken.
 

@@ -8,18 +8,21 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from toolkit.columns import described
+from toolkit.analyses import Parameter, analysis
 from toolkit.errors import InputError
 from toolkit.reasons import Reason
 from toolkit.statistics.cluster_bootstrap import FEWEST_VALUES
 from toolkit.statistics.contract import Frame, Question, checked_column, first_reason, whole_number
 from toolkit.statistics.event_changes import (
     COMPARISONS,
+    STUDIED,
     AbnormalChanges,
     Around,
     Changes,
     is_price,
     name_of_change,
+    studied_column,
+    usual_s,
 )
 from toolkit.statistics.event_paths import (
     Floats,
@@ -31,17 +34,34 @@ from toolkit.statistics.event_paths import (
 from toolkit.statistics.windows import documents_extent
 
 _SEED = 20_261_123
+_LESS = ("none", "past")
+CHANGES = tuple(
+    name_of_change(column, "mean", from_detection=way)
+    for column in STUDIED.values()
+    for way in (False, True)
+)
+"""The columns of mean changes, of which a placebo has that of what was studied."""
 _TOGETHER = 10_000  # events, so that what is made on the way stays in the processor's cache
 
 
-@described("events.placebo")
+@analysis(
+    "events.placebo",
+    (*CHANGES, "placebo_mean", "placebo_std", "p_value", "n", "n_events", "n_overlapping", "runs"),
+    key=("horizon_s",),
+    title="What {of} did after {families} events and at other times",
+    about="All events are moved by one random time, and keep their distances.",
+    example="splash",
+    also=CHANGES,
+    less=Parameter("What is taken from each change. past: its trend before.", choices=_LESS),
+    runs=Parameter("How many times the events are moved."),
+)
 def placebo(
     events: Frame,
     values: Frame,
     *,
     horizons_s: Sequence[int] = (300, 1_800, 7_200),
-    column: str = "price",
-    before_s: int = 3_600,
+    column: str | None = None,
+    before_s: int | None = None,
     less: str = "none",
     quiet_s: int = 0,
     runs: int = 999,
@@ -93,6 +113,8 @@ def placebo(
     whole_number("runs", runs, 19)
     if less == "controls":
         raise InputError("less", less, [each for each in COMPARISONS if each != "controls"])
+    column = studied_column(values, column)
+    before_s = usual_s(column) if before_s is None else before_s
     around = Around(before_s, horizons[-1], quiet_s, less, from_detection)
     checked_column(values, column)
     known = KnownValues.of(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from toolkit.columns import described
+from toolkit.analyses import Parameter, analysis
 from toolkit.errors import InputError
 from toolkit.market import EventFamily, Step
 from toolkit.reasons import Reason
@@ -62,7 +62,18 @@ _POSITIONS = {
 }
 
 
-@described("events.positions")
+@analysis(
+    "events.positions",
+    ("t_open", "delay_s", "gross_bps", "net_bps", "held_s", "ended_by", "position_reason"),
+    key=("trajectory",),
+    command="",
+    delays_s=Parameter(
+        "How long after its detection an event is taken: 0, 30s, 5m.", "s", option="--delay"
+    ),
+    limit_s=Parameter("How long a position is held at most. Default: no limit.", "s"),
+    exit_bps=Parameter("Leave also when the log spread is at most this.", "bps"),
+    exit_delay_s=Parameter("How long after its end an event is left.", "s"),
+)
 def positions(
     lives: pl.DataFrame,
     spreads: Frame,

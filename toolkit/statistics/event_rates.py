@@ -9,17 +9,24 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from toolkit.columns import described
+from toolkit.analyses import analysis
 from toolkit.errors import InputError
 from toolkit.reasons import Reason
 from toolkit.statistics.clusters import AUTO, NONE, checked_cluster_kind
 from toolkit.statistics.contract import Frame, checked_types, first_reason
-from toolkit.statistics.event_dispersion import RATE_CLUSTERS, dispersions, divisor_of
+from toolkit.statistics.event_dispersion import OPENINGS_IN, RATE_CLUSTERS, dispersions, divisor_of
 from toolkit.statistics.event_exposure import Watched
+from toolkit.statistics.event_groups import BY_OPENING
 from toolkit.statistics.tails import gamma_quantile, poisson_interval
 
 MIN_GROUPS = 10
 """Fewer groups of a family than this, and their rates are not shrunk."""
+
+RATES = (
+    *("rate_per_day", "rate_lower_per_day", "rate_upper_per_day", "n", "coverage"),
+    *("between_median_s", "rate_per_h", "n_not_held", "fano", "cluster", "n_clusters"),
+)
+"""The columns of rates that are shown first."""
 
 _UNITS = {"per_h": 3_600, "per_day": 86_400}
 _QUANTILES = {"between_q25_s": 0.25, "between_median_s": 0.5, "between_q75_s": 0.75}
@@ -31,7 +38,17 @@ _SHRUNK = tuple(f"rate_shrunk{end}_per_day" for end in ("", "_lower", "_upper"))
 Numbers = npt.NDArray[np.float64]
 
 
-@described("events.rates")
+@analysis(
+    "events.rates",
+    RATES,
+    title="How often events open,",
+    about="""
+        It is a day of the time in which their log is held: a gap of the log is no quiet time. Where
+        openings come in bursts, the Fano factor is above 1 and the intervals are wider.
+        `rail events league` ranks groups. What became of the events is in `rail stats events`.""",
+    by=BY_OPENING,
+    cluster=OPENINGS_IN,
+)
 def rates(
     lives: Frame,
     by: Sequence[str] = (),
@@ -156,10 +173,22 @@ def rates_of_groups(watched: Watched, groups: pl.DataFrame, cluster: str) -> pl.
     )
 
 
-@described("events.league")
+@analysis(
+    "events.league",
+    ("rank", *RATES[:3], "rate_shrunk_per_day", "share", *RATES[3:]),
+    title="How often events open, by group,",
+    about="""
+        The first is on top, and each rate is also shrunk toward the mean of its family: of many
+        groups with few events the first are those with luck. Rates are of a day of the time in
+        which the log is held.""",
+    example="--by symbol --top 20",
+    chart="league_chart",
+    by=BY_OPENING,
+    cluster=OPENINGS_IN,
+)
 def league(
     lives: Frame,
-    by: Sequence[str],
+    by: Sequence[str] = ("legs",),
     *,
     held: pl.DataFrame | None = None,
     all_groups: pl.DataFrame | None = None,

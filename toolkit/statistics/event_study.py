@@ -5,17 +5,22 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from toolkit.columns import described
+from toolkit.analyses import Parameter, analysis
 from toolkit.reasons import Reason
 from toolkit.statistics.cluster_bootstrap import cluster_band, no_band_reason
 from toolkit.statistics.contract import Frame, Question, checked_column, whole_number
 from toolkit.statistics.event_changes import (
+    COMPARISONS,
+    STUDIED,
     AbnormalChanges,
     Around,
     is_price,
     name_of_change,
+    studied_column,
+    usual_s,
 )
 from toolkit.statistics.event_paths import (
+    EVENTS_IN,
     Floats,
     Integers,
     KnownValues,
@@ -27,16 +32,49 @@ from toolkit.statistics.event_paths import (
 from toolkit.statistics.windows import documents_extent
 
 _OFFSETS_A_SIDE = 60
+_LESS = tuple(each for each in COMPARISONS if each != "against")
+"""What is taken from the path, where events name no other trajectory."""
+_FIGURES = (
+    *("mean", "mean_lower", "mean_upper", "median", "median_lower", "median_upper"),
+    *("q25", "q75"),
+)
+PATHS = tuple(
+    name_of_change(column, figure, from_detection=way)
+    for figure in _FIGURES
+    for column in STUDIED.values()
+    for way in (False, True)
+)
+"""The columns of paths of prices, spreads and differentials, of which a study has those of one."""
 
 
-@described("events.study")
+@analysis(
+    "events.study",
+    (*PATHS, "n", "cluster", "n_clusters"),
+    key=("offset_s",),
+    title="What {of} did around {families} events",
+    about="""
+        Of a splash it is the price of its leg in the direction of the event, in bps. Of spread
+        events it is the log spread, of funding events the differential (percent per 8 h). Paths
+        start at the first value known after the event, so that the move that made it is no part of
+        what followed. With --from-detection they start at the price known at the event, which is of
+        the bar before, others at their median before it. An event that follows another too soon is
+        left out. With --less controls it is the path beyond that of times without an event.
+
+        Before: rail sync events/spread""",
+    example="spread --after 2h",
+    chart="event_study_chart",
+    also=PATHS,
+    every_s=Parameter("How far apart the rows of a path are.", "s", option="--every"),
+    less=Parameter("What is taken from each path. past: its trend before.", choices=_LESS),
+    cluster=EVENTS_IN,
+)
 def study(
     events: Frame,
     values: Frame,
     *,
-    column: str = "price",
-    before_s: int = 3_600,
-    after_s: int = 3_600,
+    column: str | None = None,
+    before_s: int | None = None,
+    after_s: int | None = None,
     every_s: int | None = None,
     less: str = "none",
     quiet_s: int = 0,
@@ -51,7 +89,9 @@ def study(
     ``events`` has one row per event: ``trajectory`` (that of the values), ``ts`` (Int64, Unix
     seconds UTC: when the event became known, not its extreme) and where wanted ``direction`` (1 or
     -1, which the path is multiplied by). ``values`` has ``trajectory``, ``ts`` and ``column``
-    (Float64). Rows of both may come in any order.
+    (Float64, by default what the values are of: ``price``, ``spread_log_bps`` or
+    ``differential_pct_8h``). Rows of both may come in any order. Without times it is an hour before
+    and after, of differentials a day.
 
     A value is used from when it was known: ``known_after_s`` after its ``ts``, by default one step,
     as a bar's close is known at its end. It is used for ``max_stale_s`` from then on, by default
@@ -122,6 +162,8 @@ def study(
     >>> found["return_from_detection_mean_log_bps"].round(1).to_list()
     [0.0, 0.0, 99.5]
     """
+    column = studied_column(values, column)
+    before_s, after_s = (usual_s(column) if each is None else each for each in (before_s, after_s))
     around = Around(before_s, after_s, quiet_s, less, from_detection)
     checked_cluster(cluster)
     checked_column(values, column)

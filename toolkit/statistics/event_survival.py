@@ -8,14 +8,15 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from toolkit.columns import described
+from toolkit.analyses import analysis
 from toolkit.errors import InputError
 from toolkit.reasons import Reason
 from toolkit.statistics.clustered_curve import risk_tables, with_clusters
-from toolkit.statistics.clusters import AUTO, checked_cluster_kind
+from toolkit.statistics.clusters import AUTO, LIVES_IN, checked_cluster_kind
 from toolkit.statistics.conditions import Schema
 from toolkit.statistics.contract import Frame, first_reason
 from toolkit.statistics.event_exposure import Watched
+from toolkit.statistics.event_groups import BY_ALL
 from toolkit.statistics.life_curve import (
     MIN_ENDED,
     TWO_SIDED_95,
@@ -55,7 +56,25 @@ Numbers = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
 
 
-@described("events.survival")
+@analysis(
+    "events.survival",
+    (
+        *("median_life_s", "median_life_lower_s", "median_life_upper_s"),
+        *("n", "closed", "open", "reopened", "orphans", "coverage"),
+        *("life_q25_s", "life_q75_s", "life_q90_s", "n_lives", "cut", "cluster", "n_clusters"),
+    ),
+    title="How long events last,",
+    about="""
+        An event that is still open lived at least so far (Kaplan-Meier). One that opened before the
+        window is watched from the window on. Nothing is known of an event beyond a gap of its log.
+        The intervals allow for lives of one cluster that are alike. Groups are compared by the
+        log-rank test. --by size takes the size at the opening, in bands from 1, 2, 5, 10 and so on:
+        the largest is larger for living longer.""",
+    example="spread --by symbol",
+    chart="survival_chart",
+    by=BY_ALL,
+    cluster=LIVES_IN,
+)
 def survival(
     lives: Frame,
     by: Sequence[str] = (),
@@ -156,7 +175,25 @@ def _without_few(name: str) -> list[pl.Expr]:
     ]
 
 
-@described("events.survival_curve")
+@analysis(
+    "events.survival_curve",
+    (
+        "life_s",
+        "survival",
+        "survival_lower",
+        "survival_upper",
+        "n",
+        "ended",
+        "censored",
+        "entering",
+    ),
+    title="How many events live on, by their age,",
+    about="A row per age at which an event ends, is seen last or comes under watch.",
+    example="spread --by symbol",
+    chart="survival_chart",
+    by=BY_ALL,
+    cluster=LIVES_IN,
+)
 def survival_curve(
     lives: Frame,
     by: Sequence[str] = (),
@@ -228,8 +265,16 @@ def survival_curve(
     )
 
 
-@described("events.log_rank")
-def log_rank(lives: Frame, by: Sequence[str], *, held: pl.DataFrame | None = None) -> pl.DataFrame:
+@analysis(
+    "events.log_rank",
+    ("p_value", "chi_square", "freedom", "n_groups", "n", "n_ended", "coverage"),
+    title="Whether groups of events live equally long,",
+    example="spread --by symbol",
+    by=BY_ALL,
+)
+def log_rank(
+    lives: Frame, by: Sequence[str] = ("legs",), *, held: pl.DataFrame | None = None
+) -> pl.DataFrame:
     """Test whether the groups of a family live equally long, by the log-rank test.
 
     The parameters and what counts are those of `survival`. At each age at which events end, the

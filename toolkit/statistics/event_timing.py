@@ -8,12 +8,13 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from toolkit.columns import described
+from toolkit.analyses import Parameter, analysis
 from toolkit.errors import InputError
 from toolkit.reasons import Reason
 from toolkit.statistics.contract import Frame, first_reason, whole_number
 from toolkit.statistics.event_buckets import drawn_squares
 from toolkit.statistics.event_exposure import Watched
+from toolkit.statistics.event_groups import BY_OPENING, GROUP_COLUMNS
 from toolkit.statistics.hour_of_week import hour_of_week
 from toolkit.statistics.tails import poisson_interval
 from toolkit.statistics.triggering import FINEST_S, triggering
@@ -31,7 +32,21 @@ _TRIGGERED = ("triggered_share", "burst_s")
 Counts = npt.NDArray[np.int64]
 
 
-@described("events.clustering")
+@analysis(
+    "events.clustering",
+    (
+        *("fano", "fano_apart", "p_value", "triggered_share", "burst_s", "n", "n_buckets"),
+        "coverage",
+    ),
+    title="Whether events open in bursts,",
+    about="""
+        Draws of the same events, each in its own hour of the week, show what busy hours alone would
+        give.""",
+    example="spread --by symbol",
+    by=BY_OPENING,
+    bucket_s=Parameter("How long the buckets are in which openings are counted.", "s"),
+    draws=Parameter("How many draws the factor is compared with.", advanced=True),
+)
 def clustering(
     lives: Frame,
     by: Sequence[str] = (),
@@ -169,7 +184,18 @@ def _fano(squares: float, count: int, buckets: int) -> float:
     return float((squares - count * count / buckets) / (buckets - 1) * buckets / count)
 
 
-@described("events.rates_by_hour")
+@analysis(
+    "events.rates_by_hour",
+    (
+        *("events_per_h_mean", "events_per_h_mean_lower", "events_per_h_mean_upper", "differs"),
+        *("events_per_h_deviation", "weeks", "n", "coverage"),
+    ),
+    key=("family", *GROUP_COLUMNS[:-1], "weekday", "hour"),
+    title="How many events open by the hour of the week, UTC,",
+    example="spread --sort -events_per_h_mean --top 10",
+    chart="event_hours_chart",
+    by=BY_OPENING,
+)
 def rates_by_hour(
     lives: Frame, by: Sequence[str] = (), *, held: pl.DataFrame | None = None
 ) -> pl.DataFrame:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from toolkit.columns import described
+from toolkit.analyses import Parameter, analysis
 from toolkit.errors import InputError
 from toolkit.reasons import Reason
 from toolkit.statistics.cluster_bootstrap import (
@@ -18,7 +18,9 @@ from toolkit.statistics.cluster_bootstrap import (
 )
 from toolkit.statistics.contract import Frame, Question, checked_column, whole_number
 from toolkit.statistics.event_changes import Around, Changes, in_bps
+from toolkit.statistics.event_groups import GROUP_COLUMNS
 from toolkit.statistics.event_paths import (
+    EVENTS_IN,
     Flags,
     Floats,
     Integers,
@@ -60,9 +62,28 @@ _FROM_DETECTION = {
     for name in _FIGURES
 }
 """The names of the figures of paths that start at the event."""
+_FIRST = (
+    *("return_median_log_bps", "return_median_lower_log_bps", "return_median_upper_log_bps"),
+    *("went_on_share", "retraced_median", "run_up_median_log_bps", "highest_median_log_bps"),
+    "lowest_median_log_bps",
+)
+SHOWN = (
+    *(name for each in _FIRST for name in dict.fromkeys((each, _FROM_DETECTION[each]))),
+    *("n", "n_events", "n_overlapping", "cluster", "n_clusters"),
+)
+"""The columns that are shown first, of either way in which paths start."""
 
 
-@described("events.follow_through")
+@analysis(
+    "events.follow_through",
+    SHOWN,
+    key=(*GROUP_COLUMNS[:-1], "direction", "horizon_s"),
+    title="How far {of} went on after {families} events",
+    example="splash",
+    also=SHOWN,
+    by=Parameter("A row for each of these columns of the events: direction, symbol."),
+    cluster=EVENTS_IN,
+)
 def follow_through(
     events: Frame,
     values: Frame,

@@ -8,14 +8,15 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from toolkit.columns import described
+from toolkit.analyses import Parameter, analysis
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
 from toolkit.reasons import Reason
 from toolkit.statistics.clusters import AUTO, NONE, checked_cluster_kind
 from toolkit.statistics.contract import Frame, first_reason, whole_number
-from toolkit.statistics.event_dispersion import RATE_CLUSTERS, Flags, divisor_of
+from toolkit.statistics.event_dispersion import OPENINGS_IN, RATE_CLUSTERS, Flags, divisor_of
 from toolkit.statistics.event_exposure import Watched
+from toolkit.statistics.event_groups import BY_OPENING
 from toolkit.statistics.event_rates import rates_of_groups
 from toolkit.statistics.tails import beta_tails, share_interval
 
@@ -36,7 +37,21 @@ _CHANGES: dict[str, dict[Reason, pl.Expr]] = {
 }
 
 
-@described("events.rate_changes")
+@analysis(
+    "events.rate_changes",
+    (
+        *("ratio", "ratio_lower", "ratio_upper", "p_value", "q_value", "rate_per_day"),
+        *("rate_before_per_day", "n", "n_before", "coverage", "cluster", "n_clusters"),
+    ),
+    title="How much more often events open than the week before,",
+    about="""
+        The window has to be twice --length. Of many groups some change by chance: a q of 0.05 is of
+        rows of which one in twenty did.""",
+    example="--by symbol",
+    by=BY_OPENING,
+    length_s=Parameter("How long the time is that is compared with that before it.", "s"),
+    cluster=OPENINGS_IN,
+)
 def rate_changes(
     lives: Frame,
     by: Sequence[str] = (),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from toolkit.statistics.event_counts import event_counts
+from toolkit.statistics.event_counts import summary
 from toolkit.statistics.events import event_lifecycles, survival
 
 
@@ -38,7 +38,7 @@ def test_events_are_counted_by_what_became_of_them() -> None:
         ("d", "spread.winked", 35),
         ("e", "spread.winked", 500),
     )
-    row = event_counts(log, 0, 100).row(0, named=True)
+    row = summary(log, 0, 100).row(0, named=True)
     assert {name: row[name] for name in ("n", "closed", "open", "reopened", "orphans")} == {
         "n": 3,
         "closed": 1,
@@ -51,7 +51,7 @@ def test_events_are_counted_by_what_became_of_them() -> None:
 
 
 def test_no_document_is_no_row() -> None:
-    assert event_counts(documents(), 0, 100).is_empty()
+    assert summary(documents(), 0, 100).is_empty()
 
 
 def test_a_gap_of_the_log_ends_lives_as_it_does_in_survival() -> None:
@@ -63,7 +63,7 @@ def test_a_gap_of_the_log_ends_lives_as_it_does_in_survival() -> None:
         ("c", "spread.opened", 70),
     )
     held = pl.DataFrame({"family": ["spread"] * 2, "start_ts": [0, 80], "end_ts": [60, 100]})
-    row = event_counts(log, 0, 100, held=held).row(0, named=True)
+    row = summary(log, 0, 100, held=held).row(0, named=True)
     # a is seen to close, b up to the gap alone, c opens inside it
     assert (row["n"], row["closed"], row["open"]) == (3, 2, 1)
     assert (row["cut"], row["n_lives"], row["n_ended"], row["coverage"]) == (2, 2, 1, 0.8)

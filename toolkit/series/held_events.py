@@ -1,0 +1,118 @@
+"""What analyses of events are given: the lives, the openings and the documents of a window."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import polars as pl
+
+from toolkit.analyses import Analysis, find
+from toolkit.errors import EmptyWindowError
+from toolkit.intervals import Interval
+from toolkit.market import Family, Trajectory
+from toolkit.statistics import events as event_statistics
+from toolkit.statistics.event_changes import STUDIED
+from toolkit.statistics.event_groups import group_columns
+
+_GROUPED = ("by", "same")
+
+
+@dataclass(frozen=True)
+class HeldEvents:
+    """The documents of event logs, of a window and the time before in which its events opened.
+
+    ``logs`` has family and known_until (s), and ``held`` the stretches of time in which the logs
+    are held, as `toolkit.store.event_logs` and `toolkit.store.held_stretches` give both.
+    """
+
+    window: Interval
+    documents: pl.DataFrame
+    logs: pl.DataFrame
+    held: pl.DataFrame
+
+    @cached_property
+    def lives(self) -> pl.DataFrame:
+        """The lifecycles that touch the window, with the columns of `with_groups`."""
+        found = event_statistics.event_lifecycles(self.documents, *self.window, logs=self.logs)
+        return event_statistics.with_groups(found)
+
+    def openings(self, on: Trajectory | str | None = None) -> pl.DataFrame:
+        """Return the events that opened in the window, each with its trajectory, or with ``on``.
+
+        Then they are those of its symbol, also of a list of one's own that names no leg. Raises
+        `EmptyWindowError` for none.
+        """
+        found = event_statistics.detections(self.documents, placed=on is None)
+        found = found.filter(pl.col("ts").is_between(*self.window, closed="left"))
+        what = ""
+        if on is not None:
+            other = Trajectory.parse(on)
+            key = pl.lit(other.key)
+            found = found.filter(symbol=str(other.symbol)).with_columns(trajectory=key)
+            what = f" of {other.symbol}"
+        if found.is_empty():
+            raise EmptyWindowError(f"no event{what} opened in {self.window}")
+        return found
+
+    def given(
+        self, analysis: Analysis, asked: Mapping[str, Any], on: Trajectory | str | None = None
+    ) -> dict[str, Any]:
+        """Return what an analysis takes of the events, beside what it is asked."""
+        known: dict[str, Any] = {
+            "frame": self.documents,
+            "start": self.window.start,
+            "end": self.window.end,
+            "logs": self.logs,
+            "held": self.held,
+        }
+        if "lives" in analysis.takes:
+            known["lives"] = self.lives
+            if "family" in analysis.takes:
+                known["lives"] = event_statistics.with_direction(self.lives, self.documents)
+        if "events" in analysis.takes:
+            known["events"] = self.openings(on)
+            columns = asked["values"].lazy().collect_schema().names()
+            if STUDIED[Family.FUNDING] in columns:
+                known["known_after_s"] = 0  # a settlement is known at its time
+        named = {name: group_columns(asked[name]) for name in _GROUPED if name in asked}
+        return {name: each for name, each in known.items() if name in analysis.takes} | named
+
+    def answer(
+        self, analysis: Analysis, *, on: Trajectory | str | None = None, **asked: Any
+    ) -> pl.DataFrame:
+        """Compute an analysis of the events. ``asked`` has its options, and the rows it takes."""
+        taken = dict(asked) | self.given(analysis, asked, on)
+        if not analysis.of:
+            found: pl.DataFrame = analysis.function(**taken)
+            return found
+        first = find(analysis.of)
+        rows = first.function(**{name: taken[name] for name in taken if name in first.takes})
+        return summed_up(analysis, rows, taken)
+
+
+def summed_up(analysis: Analysis, rows: pl.DataFrame, asked: Mapping[str, Any]) -> pl.DataFrame:
+    """Apply an analysis to the rows of the one that it is of, with its own options."""
+    own = [each.name for each in analysis.parameters if each.name not in find(analysis.of).takes]
+    if asked.get("by") and "symbol" not in rows.columns:
+        rows = with_places(rows)
+    options = {name: asked[name] for name in own if name in asked}
+    found: pl.DataFrame = analysis.function(rows, **options)
+    return found
+
+
+def with_places(rows: pl.DataFrame) -> pl.DataFrame:
+    """Add to rows of `toolkit.statistics.events.audited` what tells groups of them apart.
+
+    That is symbol, legs, exchange, and the band of the largest size of the episode, else the event.
+    """
+    place = pl.col("trajectory").str.strip_prefix(f"{Family.FUNDING.value}/")
+    symbol, legs = (place.str.splitn(":", 2).struct[n] for n in (0, 1))
+    added = rows.with_columns(
+        symbol.alias("symbol"),
+        legs.str.replace(":(pump|dump)$", "").str.replace(":", " → ", literal=True).alias("legs"),
+        pl.coalesce("episode_peak_pct", "event_peak_pct").alias("size"),
+    )
+    return event_statistics.with_groups(added).drop("hour", "size")
