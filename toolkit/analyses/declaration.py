@@ -41,6 +41,8 @@ class Analysis:
     ``prices`` says whether one that takes prices needs them over the whole window or at its ends.
     ``also`` are columns that the result has for some questions alone. ``of`` is the result whose
     rows the function takes: what computes them has parameters of its own, which are asked for too.
+    ``report`` is its place among the parts of a report on one series, 0 where it is a part only of
+    those that ask for it.
     """
 
     result: str
@@ -60,6 +62,7 @@ class Analysis:
     prices: Literal["over", "ends"] = "over"
     also: tuple[str, ...] = ()
     of: str = ""
+    report: int = 0
     own: Mapping[str, Parameter] = field(default_factory=dict)
 
     @property
@@ -230,6 +233,7 @@ def analysis(
     prices: Literal["over", "ends"] = "over",
     also: Sequence[str] = (),
     of: str = "",
+    report: int = 0,
     **own: Parameter,
 ) -> Callable[[_Function], _Function]:
     """Declare the analysis that a function computes, and put its columns into the docstring.
@@ -259,6 +263,7 @@ def analysis(
             prices,
             tuple(also),
             of,
+            report,
             own,
         )
         return described(result)(function)

@@ -105,6 +105,7 @@ _USUAL = _Thresholds()
     apart_share=Parameter("The least part of the observations that are so far apart, 0 to 1."),
     differs_bps=Parameter("How far the service's spread may be from that of the legs.", "bps"),
     least_correlation=Parameter("The least correlation of returns that shows a shifted clock."),
+    report=3,
 )
 def flags(
     frame: Frame,

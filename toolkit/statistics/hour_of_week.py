@@ -67,6 +67,7 @@ _CELL = (
         no season. Hours of less than four weeks have no interval, nor has the mean of a spread that
         remembers more than the window.""",
     example="LTC_USDT:AURORA.spot:BOREAS.spot",
+    report=2,
 )
 def hour_of_week(
     frame: Frame,

@@ -236,6 +236,7 @@ def half_life(
         side of zero, and for how much of the time. `rail fees --example` prints a table to
         edit.""",
     example='--where "half_life_s < 3600" --top 20',
+    report=1,
 )
 def summary(
     frame: Frame,
