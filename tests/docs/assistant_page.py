@@ -19,6 +19,7 @@ from mcp import ClientSession
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
 import toolkit as tk
+from toolkit.assistant import TOOLS
 from toolkit.client import Client
 from toolkit.service import Clock, Config, Simulated, running
 from toolkit.statistics.fee_table import example_text
@@ -299,9 +300,20 @@ def _cut(value: Any) -> Any:
     return [_cut(each) for each in value] if isinstance(value, list) else value
 
 
+def tools_table(page: str) -> str:
+    """Return the page with the table of the tools: what each does, and what it needs."""
+    before, after = page.partition("## Tools\n\n")[0], page.partition("\n\nAll take `as_of`")[2]
+    lines = ["| tool | what it does | needs |", "|---|---|---|"]
+    for tool in TOOLS:
+        sentence = tool.about.partition(". ")[0].rstrip(".").replace("|", "\\|")
+        needs = ", ".join(f"`{name}`" for name in tool.required)
+        lines.append(f"| `{tool.name}` | {sentence} | {needs} |")
+    return f"{before}## Tools\n\n{chr(10).join(lines)}\n\nAll take `as_of`{after}"
+
+
 def written(page: str, found: list[dict[str, Any]]) -> str:
-    """Return the page with the questions as they are answered now."""
-    return page.partition(HEADING)[0] + transcript(found)
+    """Return the page with the tools as they are, and the questions as they are answered now."""
+    return tools_table(page).partition(HEADING)[0] + transcript(found)
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ class ToolAnswer:
     held, each None where only the rows have it or it is not known. ``window`` is half-open in UTC:
     ``bounds`` says which end belongs to it. ``limit`` is how many rows are shown at most, and
     ``more`` is whether there are further ones that were not read. ``figure`` is a chart as
-    plotly's JSON.
+    plotly's JSON. ``first`` are the columns that are shown where none are named, () for all.
     """
 
     rows: pl.DataFrame
@@ -66,11 +66,14 @@ class ToolAnswer:
     limit: int = 20
     more: bool = False
     figure: str | None = None
+    first: tuple[str, ...] = ()
+    key: tuple[str, ...] = ()
 
     def narrowed(self, columns: str) -> ToolAnswer:
         """Return the answer with some columns alone (names by commas), and what rows rest on.
 
-        A figure comes with its interval. Raises `InputError` for a name that is no column.
+        Without names they are the first ones, "all" are all. A figure comes with its interval, and
+        what tells rows apart is always there. Raises `InputError` for a name that is no column.
 
         >>> frame = pl.DataFrame({"n": [9], "mean_bps": [2.0], "std_bps": [1.0]})
         >>> ToolAnswer(frame, "SIMULATED seed 7", True).narrowed("std_bps").rows.columns
@@ -78,13 +81,16 @@ class ToolAnswer:
         """
         asked = [name.strip() for name in columns.split(",") if name.strip()]
         known = [name for name in self.rows.columns if not name.endswith(_REASON)]
+        if asked == ["all"] or not (asked or self.first):
+            return self
         for name in asked:
             if name not in known:
                 raise InputError("columns", name, known)
+        wanted = {*(asked or self.first), *_ALWAYS, *self.key}
         kept = [
             name
             for name in self.rows.columns
-            if name in asked or name in _ALWAYS or name.endswith(_REASON) or _bounds(name, asked)
+            if name in wanted or name.endswith(_REASON) or _bounds(name, wanted)
         ]
         return replace(self, rows=self.rows.select(kept))
 

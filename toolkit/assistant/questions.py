@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any, cast, get_args
+from dataclasses import replace
+from typing import Any, cast
 
 import polars as pl
 
+from toolkit.analyses import Analysis
 from toolkit.assistant.answers import ToolAnswer
 from toolkit.cards import duration
 from toolkit.errors import InputError, nearest
 from toolkit.intervals import Interval
-from toolkit.series import EventSeries, FundingSeries, Series, SnapshotSeries, SpreadSeries
+from toolkit.market import Family
+from toolkit.series import EventSeries, FundingSeries, Series, SpreadSeries
 from toolkit.series.held_prices import HeldPrices
 from toolkit.statistics.carry import HORIZONS
 from toolkit.statistics.clusters import AUTO
 from toolkit.statistics.event_changes import STUDIED
 from toolkit.statistics.fee_table import Style
+from toolkit.statistics.plausibility import notes_of
 from toolkit.workspace import Workspace
-
-STYLES = get_args(Style)
+from toolkit.workspace.answers import Answer
 
 SQL_S = 10.0
 """Seconds that a query may take."""
@@ -29,6 +32,7 @@ PARTS = 40
 _FIGURE_POINTS = 400
 _LISTED = ("stream", "kind", "state", "rows", "answered_share", "first_ts", "last_ts", "behind_s")
 _MISSING = ("holes", "longest_hole_s", "open_gaps", "unrepairable_gaps")
+_BOUNDS = ("[start, end)", "(start, end]")
 _FUNDING_ONLY = "funding only: what prices brought is left out"
 _NO_FEES = (
     "no fee table is set, so figures are gross; `rail fees --example` prints one, and "
@@ -53,19 +57,6 @@ def search_streams(rail: Workspace, *, text: str = "", kind: str | None = None) 
         notes = [f"no key has all of these words; nearest: {', '.join(near) or 'none'}"]
     shown = found.select(*_LISTED, *_MISSING)
     return _of_many(rail, shown, notes=notes, n=found.height)
-
-
-def summary(
-    rail: Workspace, *, stream: str, start: str | None = None, end: str | None = None
-) -> ToolAnswer:
-    """Describe one stream by the summary of its series."""
-    series = rail.series(stream, start, end)
-    if isinstance(series, SnapshotSeries):
-        raise InputError("stream", stream, "a trajectory or an event log; sql reads snapshots")
-    found = cast("pl.DataFrame", cast("Any", series).summary())
-    notes = HeldPrices(rail.store).lacking(found, series.window)
-    costs = isinstance(series, SpreadSeries | FundingSeries)
-    return _of_series(series, found, costs=costs, notes=notes)
 
 
 def screen(
@@ -228,6 +219,38 @@ def sql(rail: Workspace, *, query: str, limit: int = 20) -> ToolAnswer:
     return _of_many(rail, cut, notes=notes, n=cut.height, more=found.height > limit)
 
 
+def of_series(
+    rail: Workspace, series: Series, found: pl.DataFrame, analysis: Analysis | None = None
+) -> ToolAnswer:
+    """Make an answer of what a method of a series found, which an analysis declares."""
+    costs = isinstance(series, SpreadSeries | FundingSeries)
+    if analysis is not None:
+        costs = bool(analysis.net) or "fees" in analysis.takes
+    notes = [*notes_of(found), *HeldPrices(rail.store).lacking(found, series.window)]
+    made = _of_series(series, found, costs=costs, notes=notes)
+    return made if analysis is None else _declared(made, analysis)
+
+
+def of_selection(rail: Workspace, answer: Answer) -> ToolAnswer:
+    """Make an answer of what an analysis found of many series."""
+    asked, analysis = answer.asked, answer.analysis
+    rows, order = answer.rows, analysis.order
+    if order:
+        name, falling = order.removeprefix("-"), order.startswith("-")
+        rows = rows.sort(name, descending=falling, nulls_last=True, maintain_order=True)
+    costs = bool(analysis.net) or "fees" in analysis.takes
+    notes = [*asked.turned, *answer.notes]
+    made = _of_many(rail, rows, notes=notes, window=asked.window, costs=costs)
+    bounds = _BOUNDS[asked.kind == Family.FUNDING]
+    return replace(_declared(made, analysis), bounds=bounds)
+
+
+def _declared(made: ToolAnswer, analysis: Analysis) -> ToolAnswer:
+    """Return an answer that shows the columns which its analysis declares to be the main ones."""
+    first = analysis.answer_in(made.rows.columns)
+    return replace(made, first=tuple(first), key=analysis.key)
+
+
 def _of_series(
     series: Series,
     found: pl.DataFrame,
@@ -245,7 +268,7 @@ def _of_series(
         series.source.kind == "simulated",
         stream=series.stream.key,
         window=series.window,
-        bounds="(start, end]" if isinstance(series, FundingSeries) else "[start, end)",
+        bounds=_BOUNDS[isinstance(series, FundingSeries)],
         n=_of_one("n", found, held),
         coverage=_of_one("coverage", found, held),
         fees=None if fees is None or not costs else fees.label,

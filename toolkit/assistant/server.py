@@ -45,7 +45,8 @@ from starlette.routing import Route
 
 import toolkit
 from toolkit.assistant.answers import ToolAnswer
-from toolkit.assistant.tools import TOOLS, StoreTool
+from toolkit.assistant.tool import StoreTool
+from toolkit.assistant.tools import TOOLS
 from toolkit.ending import under_way
 from toolkit.errors import RailError
 from toolkit.foreign import plain

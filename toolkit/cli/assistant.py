@@ -25,10 +25,10 @@ def mcp_command(
 ) -> None:
     """Answer an assistant's questions about the store by MCP, over stdio or local HTTP.
 
-    The tools read and write nothing: search_streams, summary, screen, carry, survival, study,
-    coverage, chart, sql. Each answer has n, coverage, window, interval, unit, and why a figure is
-    null. Over stdio the assistant's program starts this command: docs/assistant.md has its
-    settings. It ends with the input, or by Ctrl-C.
+    The tools read and write nothing: search_streams, screen, coverage, chart, sql, and one for each
+    analysis of a series, such as summary. Each answer has n, coverage, window, interval, unit, and
+    why a figure is null. Over stdio the assistant's program starts this command: docs/assistant.md
+    has its settings. It ends with the input, or by Ctrl-C.
 
     Example: rail mcp --http --port 0
     """

@@ -36,6 +36,12 @@ def asked(rail: Workspace, name: str, **arguments: Any) -> ToolAnswer:
         ("summary", {"stream": PRICE, "columns": "pric_low"}, "nearest: price_low"),
         ("summary", {"stream": PRICE, "as_of": "2020-01-01"}, "held nothing as of 2020-01-01"),
         ("summary", {"stream": "snapshot/spread"}, "is not held"),
+        ("episodes", {"stream": SPREAD}, "enter_bps: nothing is given; allowed: From which spread"),
+        ("episodes", {"stream": SPREAD, "enter_bps": "5"}, "a JSON number"),
+        ("episodes", {"stream": SPREAD, "enter_bps": 5, "merge_gap_s": "soon"}, "merge_gap_s"),
+        ("episodes", {"stream": PRICE, "enter_bps": 5}, "allowed: a spread"),
+        ("summary", {"stream": PRICE, "style": "taker"}, "argument of " + PRICE),
+        ("net_episodes", {"stream": SPREAD}, "a fee table"),
         ("search_streams", {"limit": 0}, "1 to 200"),
         ("search_streams", {"limit": True}, "a JSON integer"),
         ("search_streams", {"kind": "prices"}, "nearest: price"),
@@ -63,9 +69,9 @@ def test_what_is_wrong_is_one_line(
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize("name", [name for name in BY_NAME if name != "search_streams"])
+@pytest.mark.parametrize("name", ["summary", "screen", "coverage", "chart", "sql"])
 def test_a_store_that_is_not_there_is_one_line(tmp_path: Path, name: str) -> None:
-    given = {"stream": FUNDING, "family": "spread", "query": "SELECT 1"}
+    given = {"stream": SPREAD, "query": "SELECT 1"}
     arguments = {each: given[each] for each in BY_NAME[name].required}
     with (
         tk.open(tmp_path / "none.duckdb") as rail,
