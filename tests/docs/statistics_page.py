@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from toolkit import statistics
+from toolkit.analyses import analyses
 from toolkit.columns import own_columns_of
 from toolkit.reasons import Reason
 from toolkit.statistics.explanation import Documented
@@ -36,14 +37,17 @@ def modules() -> Iterator[ModuleType]:
 
 
 def functions() -> Iterator[tuple[str, Callable[..., Any]]]:
-    """Yield the functions that users reach, each once, by the first name it is reached under."""
+    """Yield the functions that users reach and the analyses, each once, by its first name."""
+    listed = (
+        (f"{module.__name__.rpartition('.')[2]}.{name}", getattr(module, name))
+        for module in modules()
+        for name in sorted(module.__all__)
+    )
     seen = set[Callable[..., Any]]()
-    for module in modules():
-        for name in sorted(module.__all__):
-            found = getattr(module, name)
-            if inspect.isfunction(found) and found not in seen:
-                seen.add(found)
-                yield f"{module.__name__.rpartition('.')[2]}.{name}", found
+    for name, found in (*listed, *((each.result, each.function) for each in analyses())):
+        if inspect.isfunction(found) and found not in seen:
+            seen.add(found)
+            yield name, found
 
 
 def statistics_page() -> str:

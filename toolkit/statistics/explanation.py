@@ -16,7 +16,8 @@ from typing import Any
 
 import polars as pl
 
-from toolkit.columns import column, computes
+from toolkit.analyses import find
+from toolkit.columns import column, computed_in, computes
 from toolkit.errors import InputError, nearest
 from toolkit.intervals import Interval
 from toolkit.show.values import basis_text, figures_of, reason_words, value_text
@@ -72,6 +73,9 @@ def documented(method: str) -> Documented:
 
 
 def _named(method: str) -> tuple[Any, Callable[..., Any]]:
+    if method.partition("/")[0] in computed_in():
+        function = find(method).function
+        return importlib.import_module(function.__module__), function
     found = _METHOD.match(method)
     if found:
         try:
