@@ -84,7 +84,7 @@ COLUMNS = """\
 spread.level_crossings,,,level_crossings,,,,,,
 spread.level_crossings,@quality.coverage,,,,,,,,
 spread.level_crossings,crossings,,Int64,count,crossings of the level,crossings,,,changes of side
-spread.level_crossings,above_share,,Float64,fraction,share above,above,coverage_reason,,those above it
+spread.level_crossings,above_share,,Float64,fraction,share above,above,coverage_reason,,of n
 spread.level_crossings,@asked,,,,,,,,
 """
 ITS_TEST = '''\
