@@ -55,8 +55,9 @@ def measure_carried(held: Held, *, funding_only: bool = False) -> pl.DataFrame:
         Family.FUNDING.value,
         window,
         "funding only" if funding_only else "carried",
-        lambda rows, _, end: _carried(rows, end, None if funding_only else held.prices),
+        _carried,
         versions=versions,
+        held_prices=None if funding_only else held.prices,
     )
 
 
@@ -98,8 +99,11 @@ def settled_until(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _carried(rows: pl.DataFrame, newest: int, prices: HeldPrices | None) -> pl.DataFrame:
-    """Measure the pairs together whose time ends together. ``prices`` None leaves prices out."""
+def _carried(
+    rows: pl.DataFrame, start: int, newest: int, *, held_prices: HeldPrices | None
+) -> pl.DataFrame:
+    """Measure the pairs together whose time ends together. ``held_prices`` None leaves them out."""
+    del start  # that of a pair is before its own end
     late = (pl.col("end") < newest - _DAY_S - _HOUR_S) | pl.col("end").is_null()
     ends = settled_until(rows).with_columns(end=pl.when(late).then(newest).otherwise("end"))
     parts = rows.join(ends, on="trajectory", maintain_order="left").partition_by(
@@ -111,11 +115,11 @@ def _carried(rows: pl.DataFrame, newest: int, prices: HeldPrices | None) -> pl.D
         falls = largest_falls(carry(part, begin, end, min_coverage=0.0, funding_only=True))
         windows = {days: Interval(end - days * _DAY_S, end) for days in LENGTHS_D}
         known = None
-        if prices is not None:
-            known = prices.at_ends(part["trajectory"].unique(), *windows.values())
+        if held_prices is not None:
+            known = held_prices.at_ends(part["trajectory"].unique(), *windows.values())
         for days, window in windows.items():
-            summed = summary(part, *window, prices=known, funding_only=prices is None)
-            summed = summed.select(*_SUMMED, *(BASIS if prices is not None else ()))
+            summed = summary(part, *window, prices=known, funding_only=held_prices is None)
+            summed = summed.select(*_SUMMED, *(BASIS if held_prices is not None else ()))
             summed = summed.with_columns(days=pl.lit(days, pl.Int64))
             found.append(summed.join(falls, on="trajectory", how="left", maintain_order="left"))
     return pl.concat(found)

@@ -135,7 +135,7 @@ _STEADY = {
 }
 
 
-def _observed(rows: pl.DataFrame, *_window: int) -> pl.DataFrame:
+def _observed(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.select(*_OBSERVED).drop_nulls("spread_log_bps")
 
 
