@@ -49,8 +49,10 @@ from toolkit.workspace.exchanges import ExchangeChoice, archive_beside
 from toolkit.workspace.holdings import stream_states
 from toolkit.workspace.local import exchanges_service, simulated_service
 from toolkit.workspace.measuring import Measuring
-from toolkit.workspace.pairs import HeldPairs, Joining
+from toolkit.workspace.pairs import Joining
+from toolkit.workspace.passes import Passes
 from toolkit.workspace.places import cache_folder
+from toolkit.workspace.selection import Selection
 from toolkit.workspace.settings import LOCAL_KEY, Settings, store_path
 
 
@@ -193,9 +195,10 @@ class Workspace(Measuring):
         Raises `InputError` for what makes no pair, `UnknownTrajectoryError` for a leg that is not
         held, and `EmptyWindowError` where no pair has a row.
         """
-        held = HeldPairs.of(self.store, pairs, Joining(fx, multiplier, max_stale_s))
-        window = held.window(*self._asked(start, end))
-        return pl.concat(held.groups(window, as_of=self._as_of), how="diagonal")
+        passes = Passes.of(self.store, as_of=self._as_of)
+        joining = Joining(fx, multiplier, max_stale_s)
+        start, end = self._asked(start, end)
+        return Selection.of_pairs(passes, pairs, joining, start=start, end=end).rows()
 
     @overload
     def funding(

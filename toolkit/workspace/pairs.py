@@ -11,11 +11,11 @@ import polars as pl
 from toolkit.cards import some
 from toolkit.errors import EmptyWindowError, InputError
 from toolkit.intervals import Interval
-from toolkit.market import Pair, Stream, Trajectory, When
+from toolkit.market import Pair, Stream, Trajectory
 from toolkit.series.pairing import joined_notes
 from toolkit.statistics import spread as spread_statistics
 from toolkit.statistics.families import extent_of
-from toolkit.store import Store, chosen_window, held_trajectory, sync_advice
+from toolkit.store import Store, held_trajectory, sync_advice
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,23 +74,8 @@ class HeldPairs:
                 raise EmptyWindowError(f"{store.name} holds no rows of {leg}; {advice}")
         return cls(store, found, joining, {leg: rows[leg.key] for leg in legs})
 
-    def window(
-        self,
-        start: When | None,
-        end: When | None,
-        *,
-        names: tuple[str, str] = ("start", "end"),
-        lately_s: int | None = None,
-    ) -> Interval:
-        """Return the window asked for, by default from the first to the last common second.
-
-        Common is what all legs of one pair hold. ``names`` and ``lately_s`` are as in
-        `toolkit.store.chosen_window`.
-        """
-        asked = (start, end, self._everything)
-        return chosen_window(self.store, *asked, names=names, lately_s=lately_s)
-
-    def _everything(self) -> Interval:
+    def everything(self) -> Interval:
+        """Return the window from the first to the last second that all legs of a pair hold."""
         common = [self._common(pair) for pair in self.pairs]
         found = [window for window in common if window.start < window.end]
         if not found:

@@ -159,7 +159,7 @@ class Selection:
     def of_pairs(
         cls,
         passes: Passes,
-        pairs: Iterable[Pair | str],
+        pairs: Iterable[Pair | str] | Pair | str,
         joining: Joining,
         *,
         start: When | None = None,
@@ -171,7 +171,8 @@ class Selection:
         if passes.cluster is not None:
             raise InputError("cluster", passes.cluster.name, "with stored spreads, not pairs")
         held = HeldPairs.of(passes.store, pairs, joining)
-        window = held.window(start, end, names=names, lately_s=lately_s)
+        asked = (passes.store, start, end, held.everything)
+        window = chosen_window(*asked, names=names, lately_s=lately_s)
         return cls(passes, PAIR, {}, window, steps=held.steps, pairs=held)
 
     @property
@@ -279,7 +280,8 @@ class Selection:
 
     def rows(self) -> pl.DataFrame:
         """Read the rows for the window, as `toolkit.statistics.families` has it."""
-        return pl.concat(self.groups(FAMILIES[self.kind].read(self.window)))
+        read = FAMILIES[self.kind].read(self.window)
+        return pl.concat(self.groups(read), how="diagonal")
 
     def scan(self, read: Interval) -> pl.LazyFrame:
         """Return the rows with ``start <= ts < end``, of no pairs. See `Store.scan`."""
