@@ -212,8 +212,6 @@ def _draw_around(shell: PageShell, shown: ShownEvent) -> None:
 
 def _held_key(shell: PageShell, trajectory: Trajectory) -> str | None:
     held = set(shell.held.streams.filter(pl.col("rows") > 0)["stream"])
-    if trajectory.family is Family.PRICE:
-        return trajectory.key if trajectory.key in held else None
     found = held_stream(trajectory.key, held)
     return found[0] if found else None
 

@@ -25,7 +25,6 @@ class Explored:
     shell: PageShell
     trajectory: Subject
     asked: ShownPart
-    step_s: int | None
 
     @property
     def query(self) -> dict[str, Any]:
@@ -48,6 +47,11 @@ class Explored:
             "source": self.shell.held.source,
             "timezone": self.shell.timezone,
         }
+
+    @property
+    def step_s(self) -> int | None:
+        """The step of its rows (s), None where it is not known."""
+        return self.selection.steps.get(self.trajectory.key)
 
     @property
     def selection(self) -> Selection:

@@ -30,7 +30,7 @@ def streams_of(held: Held, symbol: str) -> pl.DataFrame:
     named = held.streams.filter(pl.col("rows") > 0, pl.col("last_ts").is_not_null())
     mine = [_symbol_of(key) == symbol for key in named["stream"]]
     return named.filter(pl.Series(mine, dtype=pl.Boolean)).select(
-        "stream", "kind", "first_ts", end=pl.col("last_ts") + pl.col("step_s").fill_null(0)
+        "stream", "kind", "first_ts", end=pl.col("last_ts") + pl.col("step_s").fill_null(1)
     )
 
 

@@ -42,9 +42,7 @@ def _body(shell: PageShell) -> None:
     key = choice.trajectory
     mine = catalogue.row(by_predicate=pl.col("stream") == key, named=True)
     offer_history(shell, key, mine["rows"])
-    step_s = mine["step_s"]
-    subject = subject_of(key)
-    show_alone(lambda: _show(Explored(shell, subject, chosen_part(choice), step_s)))
+    show_alone(lambda: _show(Explored(shell, subject_of(key), chosen_part(choice))))
 
 
 def _show(explored: Explored) -> None:

@@ -36,9 +36,7 @@ def held_trajectory(store: Store, wanted: Trajectory) -> Trajectory:
     """
     known = store.catalogue()
     keys = known.filter(kind=wanted.kind)["stream"].to_list()
-    paired = wanted.family is not Family.PRICE
-    key = held_key(wanted.key, keys) if paired else next(filter(wanted.key.__eq__, keys), None)
-    if key is not None:
+    if (key := held_key(wanted.key, keys)) is not None:
         return Trajectory.parse(key)
     check_readable(store, wanted)
     raise _not_held(store, wanted, keys, known["stream"].to_list())

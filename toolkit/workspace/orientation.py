@@ -28,12 +28,8 @@ def held_stream(key: str, held: Collection[str]) -> tuple[str, bool] | None:
     >>> held_stream("A_B:X.spot:Y.spot", set()) is None
     True
     """
-    paired = key.count(":") == 2
     for prefix in ("", _KEPT):
-        found = held_key(f"{prefix}{key}", held) if paired else None
-        if not paired and f"{prefix}{key}" in held:
-            found = f"{prefix}{key}"
-        if found is not None:
+        if (found := held_key(f"{prefix}{key}", held)) is not None:
             return found, found != f"{prefix}{key}"
     return None
 
