@@ -279,9 +279,17 @@ class Selection:
             yield _ready(self.kind, self._turns, rows)
 
     def rows(self) -> pl.DataFrame:
-        """Read the rows for the window, as `toolkit.statistics.families` has it."""
-        read = FAMILIES[self.kind].read(self.window)
-        return pl.concat(self.groups(read), how="diagonal")
+        """Read the rows for the window, as `toolkit.statistics.families` has it.
+
+        Raises `StoreError` for a series that cannot be read, which `groups` passes over.
+        """
+        read, as_of = FAMILIES[self.kind].read(self.window), self.passes.as_of
+        if not self.held:
+            return pl.concat(self.groups(read), how="diagonal")
+        held = [
+            self.store.series(each, read, as_of=as_of) for each in dict.fromkeys(self.held.values())
+        ]
+        return _ready(self.kind, self._turns, pl.concat(held))
 
     def scan(self, read: Interval) -> pl.LazyFrame:
         """Return the rows with ``start <= ts < end``, of no pairs. See `Store.scan`."""

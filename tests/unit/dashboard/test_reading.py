@@ -10,12 +10,13 @@ import pytest
 import streamlit as st
 from polars.testing import assert_frame_equal
 
-from toolkit.dashboard.reading import measure_following, read_held, store_version
+from toolkit.dashboard.reading import measure_following, read_held, read_rows, store_version
 from toolkit.dashboard.spreads_measured import (
     measure_figures,
     measure_level,
     measure_net,
 )
+from toolkit.errors import StoreError
 from toolkit.intervals import Interval
 from toolkit.market import Trajectory
 from toolkit.statistics.fees import FeeModel
@@ -128,6 +129,14 @@ def test_rows_that_a_remap_read_anew_have_other_versions(held: Store) -> None:
     after = look(held).versions
     assert before
     assert not [key for key in before if after[key] == before[key]]
+
+
+def test_rows_that_cannot_be_read_are_named_and_not_left_out(held: Store) -> None:
+    version = look(held).versions[PAIR.key]
+    with StoreWriter(held).writing() as connection:
+        connection.execute("INSERT INTO spread FROM spread WHERE ts % 420 = 0")
+    with pytest.raises(StoreError, match=f"{PAIR.key} is not readable"):
+        read_rows(held.path, PAIR.key, *WINDOW, version=version)
 
 
 def test_a_log_that_a_writer_removes_meanwhile_is_no_error(tmp_path):
