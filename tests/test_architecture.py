@@ -60,7 +60,6 @@ THIRD_PARTIES = {
         "toolkit.client.webhook_session",
     ),
     "httpx2": ("toolkit.client.mcp",),
-    "jsonschema": ("toolkit.client.mcp",),
     "mcp": (
         "toolkit.assistant.server",
         "toolkit.client.mcp",
@@ -75,7 +74,6 @@ THIRD_PARTIES = {
     "plotly": ("toolkit.charts", "toolkit.reports"),
     "polars": ("toolkit",),
     "pyarrow": ("toolkit.series", "toolkit.service", "toolkit.store"),
-    "referencing": ("toolkit.client.mcp",),
     "rich": ("toolkit.cli", "toolkit.show", "toolkit.workspace"),
     # The receiver is mountable, and the door is a middleware.
     "starlette": (

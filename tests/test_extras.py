@@ -19,7 +19,7 @@ EXTRAS = {
     "login": {"authlib"},
     "pandas": {"pandas"},
     "publish": {"obstore"},
-    "service": {"anyio", "httpx2", "jsonschema", "mcp", "mcp_types", "starlette", "uvicorn"},
+    "service": {"anyio", "httpx2", "mcp", "mcp_types", "starlette", "uvicorn"},
 }
 Run = Callable[..., subprocess.CompletedProcess[str]]
 

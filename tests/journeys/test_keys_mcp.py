@@ -13,8 +13,8 @@ from toolkit.errors import RailError
 from toolkit.market import Plan
 from toolkit.service import Clock, Config, Owner, running
 
+STRANGER = "another-secret-77"
 KEYS = {Plan.PRO: "k9-very-secret-0042", Plan.FREE: "k9-very-secret-0043"}
-LEG = {"symbol": "BTC_USDT", "exchange": "AURORA", "market": "spot"}
 
 
 def test_neither_side_of_mcp_shows_a_key(
@@ -26,25 +26,16 @@ def test_neither_side_of_mcp_shows_a_key(
     config = Config(miniature.source(), port=0, clock=clock, owners=owners)
     said = repr(config)
     with running(config) as service:
-        with McpClient(service.base_url, KEYS[Plan.PRO]) as client:
-            page = client.call("price_history", **LEG, limit=1)
-            with pytest.raises(RailError) as bad:
-                client.call("price_history", **LEG | {"market": "perp"})
-            said += f"{client!r} {client.profile()} {page}"
-        with (
-            McpClient(service.base_url, KEYS[Plan.FREE]) as client,
-            pytest.raises(RailError) as refused,
-        ):
-            client.tools()
-        with (
-            McpClient(service.base_url, "another-secret-77") as client,
-            pytest.raises(RailError) as unknown,
-        ):
-            client.tools()
-    for error in (bad, refused, unknown):
+        client = McpClient(service.base_url, KEYS[Plan.PRO])
+        said += f"{client!r} {client.listing()}"
+        with pytest.raises(RailError) as refused:
+            McpClient(service.base_url, KEYS[Plan.FREE]).listing()
+        with pytest.raises(RailError) as unknown:
+            McpClient(service.base_url, STRANGER).listing()
+    for error in (refused, unknown):
         said += "".join(traceback.format_exception(error.value)) + f"{vars(error.value)}"
     said += caplog.text + "".join(capfd.readouterr())
     assert "DEBUG" in caplog.text
-    assert "data.get_price_history" in caplog.text
-    for key in (*KEYS.values(), "another-secret-77"):
+    assert "data.get_schemas" in caplog.text
+    for key in (*KEYS.values(), STRANGER):
         assert key not in said

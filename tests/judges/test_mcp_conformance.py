@@ -43,11 +43,9 @@ SERVER = [
 ]
 CLIENT = [
     "initialize",
-    "tools_call",
     "sse-retry",
     "request-metadata",
     "http-standard-headers",
-    "http-custom-headers",
     "http-invalid-tool-headers",
     "json-schema-ref-no-deref",
 ]
@@ -100,7 +98,7 @@ def test_each_server_of_tools_passes_each_scenario_that_fits_one(
 
 
 @pytest.mark.parametrize("scenario", CLIENT)
-def test_the_client_passes_each_scenario_that_fits_a_caller_of_tools(
+def test_the_client_passes_each_scenario_that_fits_a_look_at_tools(
     node: str, environment: dict[str, str], scenario: str
 ) -> None:
     command = f"{sys.executable} {FOLDER / 'conformance_client.py'}"

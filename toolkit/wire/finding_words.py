@@ -136,11 +136,6 @@ WORDS: Mapping[str, Words] = {
         "a snapshot was refused and is asked for no more", '[snapshots] spread = "/..."'
     ),
     "snapshot_missed": Words("a snapshot did not come"),
-    # tools over MCP
-    "structured_content_missing": Words("a tool's result has text alone"),
-    "schema_missing": Words("a tool declares no schema of its results"),
-    "schema_unusable": Words("the schema that a tool declares cannot be used"),
-    "result_differs": Words("a tool's result breaks the schema that it declares"),
     # what happens while it is followed
     "clock_jumped": Words("the service's clock jumped from the one before"),
     "record_unreadable": Words(

@@ -142,17 +142,6 @@ class Profile:
         events = {f: replace(route, limits=limits) for f, route in self.events.items()}
         return replace(self, histories=histories, events=events, limits=limits)
 
-    def arguments(self, role: str, given: Mapping[str, object]) -> dict[str, object]:
-        """Return a tool's arguments under the service's names, without those that are None.
-
-        >>> BUILT_IN.arguments("price_history", {"symbol": "BTC_USD", "end_time": None})
-        {'symbol': 'BTC_USD'}
-        """
-        routes = {f"{family}_history": route.parameters for family, route in self.histories.items()}
-        routes |= {f"{family}_events": route.parameters for family, route in self.events.items()}
-        names = routes.get(role, {})
-        return {names.get(name, name): v for name, v in given.items() if v is not None}
-
 
 def _parts(document: Document, limits: Limits) -> dict[str, Any]:
     """Return what a document says, as the values of a profile."""

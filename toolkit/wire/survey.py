@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -18,7 +18,7 @@ import msgspec
 from toolkit.market import UNIT_FACTORS
 from toolkit.wire.exchange import UNREADABLE
 from toolkit.wire.places import WHOLE, parts_said_of, upper_levels, value_at, values_of
-from toolkit.wire.profile import Finding, HistoryRoute, Profile
+from toolkit.wire.profile import HistoryRoute
 
 _LEAST_LIKENESS = 0.45
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][-+]?\d+)?")
@@ -225,22 +225,6 @@ def rows_of(body: bytes, items: str) -> tuple[list[dict[str, Any]], str]:
         place = first[0]
     rows = value_at(page, place)
     return [row for row in map(values_of, rows) if row] if isinstance(rows, list) else [], place
-
-
-def with_listed_tools(profile: Profile, listed: Container[str]) -> Profile:
-    """Return the profile with a finding for each of its tools that is not among those listed.
-
-    >>> from toolkit.wire.profile import BUILT_IN
-    >>> found = with_listed_tools(BUILT_IN, set(BUILT_IN.tools.values()) - {"data.get_schemas"})
-    >>> found.findings[0].says
-    'the service lists no such tool; it is our schemas'
-    """
-    missing = (
-        Finding("tool_missing", name, f"the service lists no such tool; it is our {role}")
-        for role, name in profile.tools.items()
-        if name not in listed
-    )
-    return replace(profile, findings=(*profile.findings, *missing))
 
 
 def _unit_fits(wanted: str, field: ShownField) -> bool | None:

@@ -256,16 +256,16 @@ def test_an_answer_that_comes_a_byte_at_a_time_ends_at_its_deadline(
 def test_an_mcp_answer_that_comes_a_byte_at_a_time_ends_as_well(sender: Sender, place: str) -> None:
     sender.pieces, sender.pause_s = drip(DRIPS[place]), 0.02
     asking = McpClient(sender.base_url, "key", limits=Limits(mcp_answer_s=0.3))
-    with pytest.raises(UnreachableError), asking as tools:
-        tools.tools()
+    with pytest.raises(UnreachableError):
+        asking.listing()
 
 
 @pytest.mark.parametrize("bomb", BOMBS)
 def test_an_mcp_answer_over_the_limit_is_given_up_by_name(sender: Sender, bomb: str) -> None:
     sender.pieces = BOMBS[bomb]
     asking = McpClient(sender.base_url, "key", limits=Limits(body_bytes=MIB))
-    with pytest.raises(WireError, match=r"larger than 1,048,576 bytes"), asking as tools:
-        tools.tools()
+    with pytest.raises(WireError, match=r"larger than 1,048,576 bytes"):
+        asking.listing()
 
 
 def test_the_deadline_counts_anew_for_each_answer(scripted) -> None:

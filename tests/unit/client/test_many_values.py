@@ -44,7 +44,7 @@ class Huge(Handler):
 
     def do_POST(self) -> None:
         asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        tool = {"name": "data.search_symbols", "inputSchema": {"type": "object"}}
+        tool = {"name": "data.get_schemas", "inputSchema": {"type": "object"}}
         results = {
             "initialize": lambda: {
                 "protocolVersion": asked["params"]["protocolVersion"],
@@ -90,8 +90,7 @@ from toolkit.errors import WireError
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Trajectory
 def mcp(url):
-    with McpClient(url, "key") as client:
-        return len(client.call("symbols").document["items"])
+    return McpClient(url, "key").listing().tools
 def rest(ask):
     def asked(url):
         with Client(url, "key") as client:
@@ -150,8 +149,8 @@ def test_no_answer_of_many_values_takes_more_than_300_mb(way: str, bomb: str) ->
     [
         (b"{}", MANY, True, "more than 250,000 values"),
         (DEEP, 80_000, False, "more than 250,000 values"),
-        *((b"{}", 124_000, False, "124000") for _ in range(LONG)),
-        *((b'{"a":"x"}', 83_000, True, "83000") for _ in range(LONG)),
+        *((b"{}", 124_000, False, "data.get_schemas") for _ in range(LONG)),
+        *((b'{"a":"x"}', 83_000, True, "data.get_schemas") for _ in range(LONG)),
     ],
     ids=["objects", "nests", *(["below", "texts"] if LONG else [])],
 )

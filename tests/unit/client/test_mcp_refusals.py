@@ -38,21 +38,19 @@ def rail() -> Iterator[str]:
 
 
 def test_free_is_refused_with_status_code_and_challenge(rail: str) -> None:
-    with McpClient(rail, "demo-free") as client:
-        with pytest.raises(PlanRefusedError, match="lowest plan with MCP is builder") as refused:
-            client.tools()
-        assert refused.value.status == 403
-        assert refused.value.code == "tier_required"
-        assert "insufficient_scope" in refused.value.challenge
+    with pytest.raises(PlanRefusedError, match="lowest plan with MCP is builder") as refused:
+        McpClient(rail, "demo-free").listing()
+    assert refused.value.status == 403
+    assert refused.value.code == "tier_required"
+    assert "insufficient_scope" in refused.value.challenge
 
 
 def test_a_spent_quota_keeps_when_to_come_back() -> None:
     with (
         running(Config(miniature.source(), port=0, quota=1)) as service,
-        McpClient(service.base_url, "demo-pro") as client,
         pytest.raises(QuotaError) as refused,
     ):
-        client.tools()
+        McpClient(service.base_url, "demo-pro").listing()
     assert (refused.value.status, refused.value.code) == (429, "quota_exhausted")
     assert refused.value.retry_after_s is not None
     assert 0 < refused.value.retry_after_s <= 60
@@ -103,9 +101,9 @@ def test_a_refusal_is_told_by_its_status_alone(
     status: int, headers: dict[str, str], body: bytes, kind: type[ServiceError]
 ) -> None:
     told = headers | {"retry-after": "7"}
-    with refusing(status, told, body) as base_url, McpClient(base_url, KEY) as client:
+    with refusing(status, told, body) as base_url:
         with pytest.raises(ServiceError) as refused:
-            client.tools()
+            McpClient(base_url, KEY).listing()
         assert type(refused.value) is kind
         assert refused.value.status == status
         assert refused.value.retry_after_s == 7.0
@@ -124,9 +122,9 @@ def test_a_refusal_is_told_by_its_status_alone(
 def test_an_answer_that_is_none_is_an_error_of_ours(
     status: int, headers: dict[str, str], body: bytes, kind: type[ServiceError]
 ) -> None:
-    with refusing(status, headers, body) as base_url, McpClient(base_url, KEY) as client:
+    with refusing(status, headers, body) as base_url:
         with pytest.raises(ServiceError) as refused:
-            client.tools()
+            McpClient(base_url, KEY).listing()
         assert type(refused.value) is kind
         assert refused.value.status is None
 
@@ -137,8 +135,9 @@ def test_the_key_shows_nowhere(rail: str, caplog: pytest.LogCaptureFixture) -> N
     said = ""
     with refusing(401, PROBLEM, echo) as base_url:
         for address in (base_url, rail, "http://127.0.0.1:9"):
-            with McpClient(address, KEY) as client, pytest.raises(RailError) as refused:
-                client.tools()
+            client = McpClient(address, KEY)
+            with pytest.raises(RailError) as refused:
+                client.listing()
             said += "".join(traceback.format_exception(refused.value))
             said += f"{client!r} {vars(refused.value)}"
     assert "KeyRefusedError" in said

@@ -150,8 +150,7 @@ def test_http_to_this_machine_travels_through_no_proxy(proxy: Proxy) -> None:
             client.profile()
             upgrade(client, "/api/v1/data/ws")
         asyncio.run(asked(service.base_url))
-        with McpClient(service.base_url, "demo-pro") as tools:
-            assert tools.tools()
+        assert McpClient(service.base_url, "demo-pro").listing().tools
     with sockets_that_close() as base_url, Bare(base_url, KEY) as client:
         assert "1011" in first_loss(client)
     assert proxy.heard == []
@@ -169,7 +168,7 @@ def test_http_that_is_allowed_travels_through_no_proxy_either(proxy: Proxy) -> N
 
 ASKS: dict[str, Callable[[str], object]] = {
     "client": lambda address: Client(address, KEY, retries=ONCE).profile(),
-    "mcp": lambda address: McpClient(address, KEY).tools(),
+    "mcp": lambda address: McpClient(address, KEY).listing(),
     "stream": lambda address: first_loss(Bare(address, KEY)),
 }
 

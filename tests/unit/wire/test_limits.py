@@ -41,10 +41,10 @@ def test_the_profile_sets_the_limits_of_every_client(tmp_path: Path) -> None:
     users = profile(tmp_path, "[limits]\nbody_bytes = 1024\ndocument_bytes = 70_000\nanswer_s = 5")
     wanted = dataclasses.replace(LIMITS, body_bytes=1024, document_bytes=70_000, answer_s=5)
     for kind in (Client, McpClient):
-        with kind(HERE, "key", profile=users) as client:
-            assert client.limits == wanted
-            assert client.assumed.histories[Family.PRICE].limits == wanted
-            assert client.speak(client.assumed).events[EventFamily.SPLASH].limits == wanted
+        client = kind(HERE, "key", profile=users)
+        assert client.limits == wanted
+        assert client.assumed.histories[Family.PRICE].limits == wanted
+        assert client.speak(client.assumed).events[EventFamily.SPLASH].limits == wanted
 
     async def asked() -> Limits:
         async with AsyncClient(HERE, "key", profile=users) as client:

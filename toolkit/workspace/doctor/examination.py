@@ -221,19 +221,18 @@ def mcp_check(settings: Settings, profile: Profile, draft: ProfileDraft) -> Chec
     except MissingExtraError as error:
         return Check("mcp", "/mcp", State.SKIPPED, str(error))
     try:
-        with McpClient(
+        client = McpClient(
             settings.base_url,
             settings.api_key,
             profile=settings.profile,
             allow_http=settings.allow_http,
-        ) as client:
-            version, tools = client.version, client.tools()
-            names = client.profile().tools
+        )
+        version, tools, named = client.listing()
     except ServiceError as error:
         return Check("mcp", "/mcp", state_of(error), refused_words(error))
-    there = {tool.name for tool in tools}
-    missing = {role: name for role, name in names.items() if name not in there}
-    strangers = [tool.name for tool in tools if tool.name not in names.values()]
+    names = named.tools
+    missing = {role: name for role, name in names.items() if name not in tools}
+    strangers = [tool for tool in tools if tool not in names.values()]
     says = f"version {version}; {len(names) - len(missing)} of {len(names)} tools found"
     if not missing:
         return Check("mcp", "/mcp", State.OK, says)
