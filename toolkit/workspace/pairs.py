@@ -15,7 +15,7 @@ from toolkit.market import Pair, Stream, Trajectory
 from toolkit.series.pairing import joined_notes
 from toolkit.statistics import spread as spread_statistics
 from toolkit.statistics.families import extent_of
-from toolkit.store import Store, held_trajectory, sync_advice
+from toolkit.store import Store, check_known, sync_advice
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +65,11 @@ class HeldPairs:
         """Find the legs of the pairs. Raises `UnknownTrajectoryError` for one that is not held."""
         found = joining.pairs(pairs)
         with store.reading():
-            catalogue = store.catalogue()
-            legs = {leg: held_trajectory(store, leg) for pair in found for leg in pair.prices}
-        rows = {row["stream"]: row for row in catalogue.filter(kind="price").iter_rows(named=True)}
+            rows = {row["stream"]: row for row in store.catalogue().iter_rows(named=True)}
+            legs = dict.fromkeys(leg for pair in found for leg in pair.prices)
+            for leg in legs:
+                if leg.key not in rows:
+                    check_known(store, leg)
         for leg in legs:
             if not rows[leg.key]["rows"]:
                 advice = sync_advice(store, leg.key, does="asks again")

@@ -28,6 +28,7 @@ from toolkit.store import (
     Store,
     check_known,
     chosen_window,
+    held_key,
     held_trajectory,
     pair_advice,
     sync_advice,
@@ -88,7 +89,8 @@ class Selection:
             return cls.of_pairs(passes, *asked, start=start, end=end, names=names)
         wanted = {key: None if "*" in key else _parsed(key, family) for key in named}
         with store.reading():
-            catalogue = store.catalogue(as_of=passes.as_of).filter(pl.col("rows") > 0)
+            everything = store.catalogue(as_of=passes.as_of)
+            streams, catalogue = set(everything["stream"]), everything.filter(pl.col("rows") > 0)
             known = catalogue.filter(kind=kind)["stream"].to_list()
             if not known and not any(wanted.values()):
                 raise _none_held(store, family, kind, catalogue["kind"])
@@ -97,10 +99,12 @@ class Selection:
                 if series is None:
                     held |= {found: found for found in _matching(key, kind, known)}
                 elif isinstance(series, SnapshotTrajectory):
-                    check_known(store, series)
+                    if key not in streams:
+                        check_known(store, series)
                     held[series] = series
                 else:
-                    held[series] = held_trajectory(store, series)
+                    at = held_key(series.key, streams)
+                    held[series] = Trajectory.parse(at) if at else held_trajectory(store, series)
             return cls.over(passes, kind, held, catalogue, start=start, end=end, names=names)
 
     @classmethod
