@@ -85,6 +85,13 @@ class Analysis:
         text = inspect.getdoc(self.function) or f"Compute {self.name.replace('_', ' ')}."
         return " ".join(text.partition("\n\n")[0].split())
 
+    @property
+    def heading(self) -> str:
+        """What heads it where series, window and options are said elsewhere."""
+        if isinstance(self.title, str) and self.title and "{" not in self.title:
+            return self.title.rstrip(",")
+        return self.name.replace("_", " ").capitalize()
+
     def title_for(self, options: Mapping[str, Any]) -> str:
         """Return what heads a table of the answer, for some options."""
         if callable(self.title):

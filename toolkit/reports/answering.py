@@ -13,7 +13,8 @@ from typing import Any
 
 import polars as pl
 
-from toolkit.charts import Figure, league_chart, spread_hours_chart, survival_chart
+from toolkit import charts
+from toolkit.charts import Figure, league_chart, survival_chart
 from toolkit.errors import InputError
 from toolkit.market import Stream
 from toolkit.reports.many import OF_MANY
@@ -98,8 +99,7 @@ def _of_series(part: Part, series: Series) -> MeasuredPart:
         return _answered(part, pl.DataFrame(), found, basis)
     if not isinstance(found, pl.DataFrame):
         raise InputError("part", part.what, "what gives a result or a chart")
-    draw = _DRAWN.get(part.what)
-    return _answered(part, found, None if draw is None else draw(series, found, part), basis)
+    return _answered(part, found, _chart(series, found, part), basis)
 
 
 def _basis(series: Series) -> tuple[int | None, float | None, str]:
@@ -111,8 +111,14 @@ def _basis(series: Series) -> tuple[int | None, float | None, str]:
     return n, coverage, series.data_hash
 
 
-def _hours(series: Series, result: pl.DataFrame, _part: Part) -> Figure:
-    return spread_hours_chart(result, source=series.source)
+def _chart(series: Series, result: pl.DataFrame, part: Part) -> Figure | None:
+    """Draw a result as its analysis declares, None for one that has no chart."""
+    if part.what in _UNDECLARED:
+        return _UNDECLARED[part.what](series, result, part)
+    if part.analysis is None or not part.analysis.chart:
+        return None
+    drawn: Figure = getattr(charts, part.analysis.chart)(result, source=series.source)
+    return drawn
 
 
 def _survival(series: Series, _result: pl.DataFrame, part: Part) -> Figure:
@@ -129,12 +135,11 @@ def _league(series: Series, result: pl.DataFrame, _part: Part) -> Figure:
     return league_chart(result, source=series.source)
 
 
-_DRAWN: dict[str, Callable[[Series, pl.DataFrame, Part], Figure]] = {
-    "hour_of_week": _hours,
+_UNDECLARED: dict[str, Callable[[Series, pl.DataFrame, Part], Figure]] = {
     "survival": _survival,
     "league": _league,
 }
-"""The results that have a chart of their own."""
+"""What draws results that have no declaration."""
 
 
 def _answered(

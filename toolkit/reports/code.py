@@ -7,13 +7,10 @@ from typing import Any
 
 from toolkit.foreign import plain
 from toolkit.market import Pair, Stream, format_ts
+from toolkit.reports.many import SCREENS
 from toolkit.reports.recipe import Part, Pin
 
 _VERBS = {"price": "prices", "spread": "spread", "funding": "funding", "events": "events"}
-_SCREENS = {
-    "screen_spreads": ("spread_figures", "spread"),
-    "screen_funding": ("funding_figures", "funding"),
-}
 
 
 def opened(pin: Pin) -> str:
@@ -43,8 +40,9 @@ def code_of(part: Part, pin: Pin, fees: str = "") -> str:
         lines.insert(
             0, f"# by the fee table {plain(fees)}: of rail.toml, else tk.open(..., fees=FILE)"
         )
-    if part.what in _SCREENS:
-        function, family = _SCREENS[part.what]
+    if part.what in SCREENS:
+        screen = SCREENS[part.what]
+        function, family = screen.figures.__name__, screen.family.value
         lines.append(f"from toolkit.statistics.screening import {function}")
         streams = f'family="{family}", streams={_text(list(part.streams))}'
         costs = ", fees=rail.fees" if fees else ""

@@ -68,22 +68,26 @@ def row_hashes(rows: pl.DataFrame, start: int, end: int) -> pl.DataFrame:
     return pl.DataFrame(found, schema=schema)
 
 
-def _screen(
-    family: Family, figures: Callable[..., pl.DataFrame], order: str
-) -> Callable[[Workspace, Part, On], OfMany]:
-    def screened(workspace: Workspace, part: Part, on: On) -> OfMany:
-        asked: dict[str, Any] = {"family": family, "streams": part.streams, **on}
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """The figures of series beside each other, the largest of one column first."""
+
+    family: Family
+    figures: Callable[..., pl.DataFrame]
+    order: str
+
+    def __call__(self, workspace: Workspace, part: Part, on: On) -> OfMany:
+        """Measure the series of a part."""
+        asked: dict[str, Any] = {"family": self.family, "streams": part.streams, **on}
         costs = asked if workspace.fees is None else {**asked, "fees": workspace.fees}
-        result = workspace.measure(figures, *part.window, **costs)
-        order_by = order.removeprefix("-")
+        result = workspace.measure(self.figures, *part.window, **costs)
+        order_by = self.order.removeprefix("-")
         result = result.with_columns(pl.col("trajectory").cast(pl.String)).sort(
             [order_by, "trajectory"], descending=[True, False], nulls_last=True
         )
         hashes = workspace.measure(row_hashes, *part.window, **asked)
         n, coverage = int(result["n"].sum()), mean_of(result["coverage"])
         return OfMany(result, None, n, coverage, _hash_of(hashes))
-
-    return screened
 
 
 def _ranked(workspace: Workspace, part: Part, on: On) -> OfMany:
@@ -194,9 +198,14 @@ _LIVES: dict[str, Any] = {
     "event_id": pl.String,
 }
 
+SCREENS = {
+    "screen_spreads": Screen(Family.SPREAD, spread_figures, SPREAD_ORDER),
+    "screen_funding": Screen(Family.FUNDING, funding_figures, FUNDING_ORDER),
+}
+"""The screens of some series, by name."""
+
 OF_MANY: dict[str, Callable[[Workspace, Part, On], OfMany]] = {
-    "screen_spreads": _screen(Family.SPREAD, spread_figures, SPREAD_ORDER),
-    "screen_funding": _screen(Family.FUNDING, funding_figures, FUNDING_ORDER),
+    **SCREENS,
     "screen": _ranked,
     "symbol": _symbol,
 }

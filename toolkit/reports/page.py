@@ -138,7 +138,7 @@ def definition(part: Part, method: str) -> list[str]:
     """Return what a part computes, in the words of its documentation.
 
     >>> definition(Part("summary", 0, 60, stream="A_B:X.spot:Y.spot"), "spread.summary/5")[1][:30]
-    'Compute coverage, mean and dev'
+    'Compute the level, dispersion,'
     """
     series = class_of(part.stream) if part.stream else None
     asked = OF_MANY[part.what] if series is None else getattr(series, part.what)

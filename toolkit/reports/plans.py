@@ -6,10 +6,13 @@ from collections.abc import Iterable, Sequence
 
 import polars as pl
 
+from toolkit.analyses import Family as Analyses
+from toolkit.analyses import analyses
 from toolkit.errors import EmptyWindowError
 from toolkit.intervals import Interval
 from toolkit.market import Family, Stream, Trajectory
 from toolkit.reports.drafting import Draft
+from toolkit.reports.many import SCREENS
 from toolkit.reports.recipe import Option, Part
 from toolkit.store import Store
 from toolkit.workspace.listed import WATCHLIST, read_keys
@@ -19,30 +22,50 @@ DRAWN = 3
 """Of many trajectories so many are drawn: the first of the table that ranks them."""
 
 _SETTLED_S = 8 * 3_600
-_SCREEN = {Family.SPREAD: "screen_spreads", Family.FUNDING: "screen_funding"}
-_OF_ONE = {
-    Family.SPREAD: ("plot", "summary", "hour_of_week", "flags"),
-    Family.FUNDING: ("plot", "summary", "persistence", "holdings"),
+_SCREEN = {SCREENS[what].family: what for what in SCREENS}
+_UNDECLARED = {
+    "funding": ("summary", "persistence", "holdings"),
+    "events": ("summary", "survival", "league"),
 }
-_OF_EVENTS = ("plot_activity", "summary", "survival", "league")
 
 
-def add_trajectories(draft: Draft, family: Family, keys: Sequence[str], window: Interval) -> None:
+def parts_of(family: Analyses) -> tuple[str, ...]:
+    """Return the parts of a report on one series: its chart, and what declarations say.
+
+    >>> parts_of("spread")
+    ('plot', 'summary', 'hour_of_week', 'flags')
+    """
+    chart = "plot_activity" if family == "events" else "plot"
+    said = sorted((each.report, each.name) for each in analyses(family) if each.report)
+    return (chart, *([name for _, name in said] or _UNDECLARED[family]))
+
+
+def add_trajectories(
+    draft: Draft,
+    family: Family,
+    keys: Sequence[str],
+    window: Interval,
+    parts: Sequence[str] = (),
+) -> None:
     """Add spreads or funding pairs: one with all its figures, several ranked in a table.
 
-    Of several the first `DRAWN` of the table are drawn, with their figures.
+    Of several the first `DRAWN` of the table are drawn, with their figures. ``parts`` are analyses
+    that are added for each that is drawn.
     """
     if len(keys) == 1:
-        _add(draft, keys, _OF_ONE[family], window)
+        _add(draft, keys, (*parts_of(family.value), *parts), window)
         return
     ranked = draft.add(Part(_SCREEN[family], *window, streams=tuple(keys)))
     shown = [str(row["trajectory"]) for row in ranked.answer.shown]
-    _add(draft, shown[:DRAWN], ("plot", "summary"), window)
+    _add(draft, shown[:DRAWN], ("plot", "summary", *parts), window)
 
 
-def add_events(draft: Draft, families: Iterable[str], window: Interval) -> None:
+def add_events(
+    draft: Draft, families: Iterable[str], window: Interval, parts: Sequence[str] = ()
+) -> None:
     """Add event logs: when events opened, their figures, how long they last, how often by legs."""
-    _add(draft, [f"events/{family}" for family in families], _OF_EVENTS, window)
+    whats = (*parts_of("events"), *parts)
+    _add(draft, [f"events/{family}" for family in families], whats, window)
 
 
 def add_symbol(draft: Draft, symbol: str, streams: Sequence[Stream], window: Interval) -> None:
@@ -118,5 +141,5 @@ def _of_market(watchlist: Watchlist, stream: Trajectory) -> bool:
 
 def _add(draft: Draft, keys: Iterable[str], whats: Iterable[str], window: Interval) -> None:
     for key in keys:
-        for what in whats:
+        for what in dict.fromkeys(whats):
             draft.add(Part(what, *window, stream=key))

@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
+from toolkit.analyses import Analysis, Family, declared_for
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
-from toolkit.market import format_ts
+from toolkit.market import Stream, format_ts
 
 FORMAT = 1
 """The version of what is in the file."""
@@ -31,12 +32,6 @@ _TITLES = {
     "plot": "Through time",
     "summary": "Figures",
     "plot_activity": "When events opened",
-    "hour_of_week": "By hour of the week",
-    "survival": "How long events last",
-    "league": "How often events open, by legs",
-    "persistence": "How steady funding is",
-    "holdings": "What holding it kept",
-    "flags": "Prices that may not be what they seem",
     "screen_spreads": "Spreads beside each other",
     "screen_funding": "Funding beside each other",
     "screen": "Series beside each other",
@@ -67,6 +62,18 @@ class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return Interval.checked(self.start, self.end)
 
     @property
+    def analysis(self) -> Analysis | None:
+        """The analysis that it asks for, None for what is no declared one of one series.
+
+        >>> Part("tail_index", 0, 60, stream="A_B:X.spot:Y.spot").analysis.result
+        'spread.tail_index'
+        """
+        if not self.stream:
+            return None
+        kind = "spread" if self.stream.startswith("pair/") else Stream.parse(self.stream).kind
+        return declared_for(cast("Family", kind.removeprefix("snapshot-")), self.what)
+
+    @property
     def name(self) -> str:
         """What it is called.
 
@@ -74,7 +81,9 @@ class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         'Figures, events/spread'
         """
         subject = self.stream or str(self.options.get("symbol", ""))
-        title = _TITLES.get(self.what, self.what.replace("_", " ").capitalize())
+        analysis = self.analysis
+        words = self.what.replace("_", " ").capitalize() if analysis is None else analysis.heading
+        title = _TITLES.get(self.what, words)
         return f"{title}, {subject}" if subject else title
 
 

@@ -95,6 +95,7 @@ _USUAL = _Thresholds()
     ("flags", "stale_sd_log_bps", "within_stale_sd_share", "rows_of_both", "n"),
     family="spread",
     order="-flags",
+    title="Prices that may not be what they seem,",
     about="""
         What a flag needs and the rows lack makes it null. --format explain says what each flag
         means, and with which numbers it was raised.""",

@@ -62,6 +62,7 @@ _CELL = (
         "differs",
     ),
     chart="spread_hours_chart",
+    title="By hour of the week,",
     about="""
         Hours are UTC, and errors are from week to week. One in twenty hours differs where there is
         no season. Hours of less than four weeks have no interval, nor has the mean of a spread that

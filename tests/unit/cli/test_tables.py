@@ -70,7 +70,7 @@ def keys_of(done: subprocess.CompletedProcess[str]) -> list[str]:
 def test_a_key_of_every_row_is_a_line_above_the_table_and_no_column(rail: Rail, kept: Path) -> None:
     done = rail("stats", "hour-of-week", KEYS[0], store=str(kept))
     heading, key, columns, *_ = done.stdout.splitlines()
-    assert heading.startswith("Spreads, hour of week, over [")
+    assert heading.startswith("By hour of the week, over [")
     assert (key, columns.split()[:2]) == (f"trajectory: {KEYS[0]}", ["weekday", "hour,"])
     assert keys_of(done) == KEYS[:1]
 
