@@ -171,7 +171,7 @@ QUESTIONS = (
         "How long does a spread event last?",
         "survival",
         {
-            "family": "spread",
+            "stream": "events/spread",
             "columns": "n_lives,n_ended,median_life_s,median_life_lower_s,median_life_upper_s",
         },
         _lasted,
@@ -181,8 +181,9 @@ QUESTIONS = (
         "What did prices do after a splash?",
         "study",
         {
-            "family": "splash",
-            "minutes": 5,
+            "stream": "events/splash",
+            "before_s": "5m",
+            "after_s": "5m",
             "columns": "offset_s,n_events,n_unknown,return_mean_log_bps,"
             "return_mean_lower_log_bps,return_mean_upper_log_bps",
         },
@@ -305,7 +306,8 @@ def tools_table(page: str) -> str:
     before, after = page.partition("## Tools\n\n")[0], page.partition("\n\nAll take `as_of`")[2]
     lines = ["| tool | what it does | needs |", "|---|---|---|"]
     for tool in TOOLS:
-        sentence = tool.about.partition(". ")[0].rstrip(".").replace("|", "\\|")
+        first = tool.about if tool.about.startswith("Of ") else tool.about.partition(". ")[0]
+        sentence = first.rstrip(".").replace("|", "\\|")
         needs = ", ".join(f"`{name}`" for name in tool.required)
         lines.append(f"| `{tool.name}` | {sentence} | {needs} |")
     return f"{before}## Tools\n\n{chr(10).join(lines)}\n\nAll take `as_of`{after}"

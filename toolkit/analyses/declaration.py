@@ -86,6 +86,11 @@ class Analysis:
         return " ".join(text.partition("\n\n")[0].split())
 
     @property
+    def is_curve(self) -> bool:
+        """Whether its rows are points of a line, which its chart has all of."""
+        return bool(self.chart) and not self.order
+
+    @property
     def heading(self) -> str:
         """What heads it where series, window and options are said elsewhere."""
         if isinstance(self.title, str) and self.title and "{" not in self.title:

@@ -68,6 +68,7 @@ class ToolAnswer:
     figure: str | None = None
     first: tuple[str, ...] = ()
     key: tuple[str, ...] = ()
+    curve: bool = False
 
     def narrowed(self, columns: str) -> ToolAnswer:
         """Return the answer with some columns alone (names by commas), and what rows rest on.
@@ -112,8 +113,9 @@ class ToolAnswer:
                 return made
             shown //= 2
 
-    def _document(self, shown: int) -> dict[str, Any]:
-        frame = self.rows.head(shown)
+    def _document(self, most: int) -> dict[str, Any]:
+        every = -(-self.rows.height // most) if self.curve and most else 1
+        frame = self.rows.gather_every(every).head(most)
         start, end = (None, None) if self.window is None else map(format_ts, self.window)
         known = "method" in frame.columns and self.rows.height
         method = str(self.rows["method"][0]) if known else ""
@@ -133,17 +135,18 @@ class ToolAnswer:
             "reason": _reasons(found),
             "unit": {plain(each.name, 80): each.unit for each in columns if each.unit},
             "fees": self.fees,
-            "shown": self._shown(shown),
+            "shown": self._shown(frame.height, every),
             "rows": [{name: row[name] for name in row if name not in same} for row in rows],
             "in_every_row": same,
             "notes": [plain(each) for each in (*self.notes, *_doubts(frame))],
         }
 
-    def _shown(self, shown: int) -> str:
+    def _shown(self, shown: int, every: int) -> str:
         total = self.rows.height
         if self.more:
             return f"{shown} rows, and there are more; WHERE, LIMIT or an aggregate takes fewer"
-        return f"{shown} of {total} {'row' if total == 1 else 'rows'}"
+        of = f"{shown} of {total} {'row' if total == 1 else 'rows'}"
+        return of if every == 1 else f"{of}, one in {every}"
 
 
 def _bounds(name: str, asked: Collection[str]) -> bool:

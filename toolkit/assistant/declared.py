@@ -9,17 +9,18 @@ from itertools import takewhile
 from typing import Any, cast
 
 from toolkit.analyses import Analysis, Family, Parameter, analyses
-from toolkit.assistant.answers import MOST_ROWS, ToolAnswer
+from toolkit.assistant.answers import ToolAnswer
 from toolkit.assistant.questions import of_selection, of_series
 from toolkit.assistant.tool import ALL_COLUMNS, STREAM, STYLE, WINDOW, StoreTool, text
 from toolkit.cards import some
 from toolkit.errors import InputError
 from toolkit.market import Family as Kind
 from toolkit.series import Series
-from toolkit.series.bound import BOUND
+from toolkit.series.bound import BOUND, bound_to
 from toolkit.statistics.fee_table import NOTIONAL
 from toolkit.workspace import Workspace
 from toolkit.workspace.answers import Answer, Costs
+from toolkit.workspace.event_rows import AROUND
 from toolkit.workspace.passes import Passes
 from toolkit.workspace.selection import Selection
 
@@ -31,7 +32,7 @@ _NOUNS = {
     "events": "an event log",
 }
 _OF_A_COMMAND = re.compile(r"Without keys|--|`rail")
-_AROUND = ("values", "rows", "spreads")  # frames of what happened around events
+_CURVE_ROWS = 60
 _OTHER = "other"  # the rows of a second series
 _COSTS = {
     "style": STYLE,
@@ -50,7 +51,7 @@ def declared_tools() -> tuple[StoreTool, ...]:
     named: dict[str, list[Analysis]] = {}
     across = [each for each in analyses() if each.across is not None]
     for each in analyses():
-        if each.across is None:
+        if each in bound_to(each.family):
             named.setdefault(each.name, []).append(each)
     return (*(_tool(name, of) for name, of in named.items()), *map(_tool_across, across))
 
@@ -58,13 +59,15 @@ def declared_tools() -> tuple[StoreTool, ...]:
 def _tool(name: str, of: Sequence[Analysis]) -> StoreTool:
     """Make the tool of what a method of one series answers."""
     arguments: dict[str, Any] = {"stream": STREAM}
-    if any(_OTHER in each.inputs for each in of):
+    if any(_OTHER in each.takes for each in of):
         arguments[_OTHER] = text("the key of the series that it is compared with")
+    if any("events" in each.takes for each in of):
+        arguments["on"] = text("the key of a trajectory that is looked at in place of the events'")
     arguments |= _arguments(of)
     first = set.intersection(*({p.name for p in each.parameters if p.required} for each in of))
     required = ("stream", *(each for each in arguments if each in {*first, _OTHER}))
     ask = partial(_of_one, name, tuple(each.family for each in of))
-    rows = MOST_ROWS if any(each.chart for each in of) else 20
+    rows = _CURVE_ROWS if any(each.is_curve for each in of) else 20
     return StoreTool(name, _about(of), arguments, ask, required, rows)
 
 
@@ -122,7 +125,8 @@ def _arguments(of: Sequence[Analysis]) -> dict[str, Any]:
 def _units(parameter: Parameter) -> list[str]:
     """Say how a value is typed where its type does not."""
     if parameter.many:
-        return ["Several by commas."]
+        some_of = f": {', '.join(parameter.choices)}" if parameter.choices else ""
+        return [f"Several by commas{some_of}."]
     if parameter.kind == "length":
         return ["A length: 90s, 5m, 12h, 7d."]
     return [f"In {parameter.unit}."] if parameter.unit else []
@@ -183,9 +187,9 @@ def _of_one(
     for each in given:
         if each not in method.options:
             raise InputError(f"argument of {stream}", each, method.options or "none")
-    options = {each: given.pop(each) for each in _COSTS if each in given}
+    options = {each: given.pop(each) for each in (*_COSTS, "on") if each in given}
     options |= {} if analysis is None else _read(analysis, given)
-    for frame in (each for each in _AROUND if each in method.options):
+    for frame in (each for each in AROUND if each in method.options):
         on = {"on": options["on"]} if "on" in options else {}
         options[frame] = rail.around(cast("Any", series), **on)
     if other is not None:

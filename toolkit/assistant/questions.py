@@ -16,7 +16,6 @@ from toolkit.market import Family
 from toolkit.series import EventSeries, FundingSeries, Series, SpreadSeries
 from toolkit.series.held_prices import HeldPrices
 from toolkit.statistics.carry import HORIZONS
-from toolkit.statistics.clusters import AUTO
 from toolkit.statistics.event_changes import STUDIED
 from toolkit.statistics.fee_table import Style
 from toolkit.statistics.plausibility import notes_of
@@ -27,13 +26,14 @@ SQL_S = 10.0
 """Seconds that a query may take."""
 
 PARTS = 40
-"""Parts of a window of which a chart has values, and steps of a study, before and after."""
+"""Parts of a window of which a chart has values."""
 
 _FIGURE_POINTS = 400
 _LISTED = ("stream", "kind", "state", "rows", "answered_share", "first_ts", "last_ts", "behind_s")
 _MISSING = ("holes", "longest_hole_s", "open_gaps", "unrepairable_gaps")
 _BOUNDS = ("[start, end)", "(start, end]")
 _FUNDING_ONLY = "funding only: what prices brought is left out"
+_UNKNOWN = "n_unknown events are in trajectories that are not held or lack rows then"
 _NO_FEES = (
     "no fee table is set, so figures are gross; `rail fees --example` prints one, and "
     "`rail mcp --fees FILE` takes it"
@@ -112,51 +112,6 @@ def carry(
     return _of_series(series, found, costs=True, notes=notes)
 
 
-def survival(
-    rail: Workspace,
-    *,
-    family: str,
-    by: str = "",
-    cluster: str = AUTO,
-    start: str | None = None,
-    end: str | None = None,
-) -> ToolAnswer:
-    """Compute how long events last."""
-    series = rail.events(family, start, end)
-    groups = [each.strip() for each in by.split(",") if each.strip()]
-    return _of_series(series, series.survival(groups, cluster=cluster))
-
-
-def study(
-    rail: Workspace,
-    *,
-    family: str,
-    minutes: int | None = None,
-    from_detection: bool = False,
-    start: str | None = None,
-    end: str | None = None,
-) -> ToolAnswer:
-    """Compute the mean path after the openings of events, in steps of whole minutes."""
-    series = rail.events(family, start, end)
-    span_s = 60 * (minutes or (1_440 if family == "funding" else 60))
-    every_s = -(-2 * span_s // PARTS // 60) * 60
-    found = series.study(
-        rail.around(series),
-        before_s=span_s,
-        after_s=span_s,
-        every_s=every_s,
-        from_detection=from_detection,
-    )
-    since = "the first value known after the opening"
-    if from_detection:
-        since = "the opening: the move that made the event counts as what followed"
-    notes = [
-        "n_unknown events are in trajectories that are not held or lack rows then",
-        f"values are changes in the direction of the event, since {since}",
-    ]
-    return _of_series(series, found, notes=notes)
-
-
 def coverage(
     rail: Workspace, *, stream: str, start: str | None = None, end: str | None = None
 ) -> ToolAnswer:
@@ -227,6 +182,7 @@ def of_series(
     if analysis is not None:
         costs = bool(analysis.net) or "fees" in analysis.takes
     notes = [*notes_of(found), *HeldPrices(rail.store).lacking(found, series.window)]
+    notes += [_UNKNOWN] if "n_unknown" in found.columns and (found["n_unknown"] > 0).any() else []
     made = _of_series(series, found, costs=costs, notes=notes)
     return made if analysis is None else _declared(made, analysis)
 
@@ -248,7 +204,7 @@ def of_selection(rail: Workspace, answer: Answer) -> ToolAnswer:
 def _declared(made: ToolAnswer, analysis: Analysis) -> ToolAnswer:
     """Return an answer that shows the columns which its analysis declares to be the main ones."""
     first = analysis.answer_in(made.rows.columns)
-    return replace(made, first=tuple(first), key=analysis.key)
+    return replace(made, first=tuple(first), key=analysis.key, curve=analysis.is_curve)
 
 
 def _of_series(

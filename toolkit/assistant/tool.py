@@ -99,8 +99,8 @@ _AS_OF = text("what the store knew at this time, UTC; without it what it knows n
 STREAM = text("the key of a stream: search_streams finds them")
 WINDOW = {
     "start": text(
-        "first second, UTC: 2023-03-01 or 2023-03-01T12:00:00Z; without an end also a whole "
-        "window: 7d, 12h, yesterday, 2023-03. Without both it is all that is held"
+        "first second, UTC: 2023-03-01T12:00:00Z; or a whole window: 7d, yesterday, 2023-03; all "
+        "that is held without it"
     ),
     "end": text("first second after the window, UTC"),
 }

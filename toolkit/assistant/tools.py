@@ -10,7 +10,6 @@ _FUNDING_ONLY = {
     "type": "boolean",
     "description": "leave prices out of what a funding position kept: columns are named so",
 }
-_EVENTS = text("the event log", "spread", "splash", "funding")
 
 _UNDECLARED = (
     StoreTool(
@@ -28,47 +27,6 @@ _UNDECLARED = (
         },
         questions.carry,
         ("stream",),
-    ),
-    StoreTool(
-        "survival",
-        "Compute how long events last (Kaplan and Meier), those still open included.",
-        {
-            "family": _EVENTS,
-            "by": text("groups: symbol, legs, exchange, hour or size_from, by commas"),
-            "cluster": text(
-                "within what lives may depend on each other: auto (what the data show), none, "
-                "path, day, symbol, trajectory or trajectory_day"
-            ),
-            **WINDOW,
-            **COLUMNS,
-        },
-        questions.survival,
-        ("family",),
-    ),
-    StoreTool(
-        "study",
-        "Compute the mean path of price, spread or funding around the openings of events, from the "
-        "first value known after each, with bands.",
-        {
-            "family": _EVENTS,
-            "minutes": {
-                "type": "integer",
-                "description": "minutes before and after, 1 to 10080; without it 60, of funding "
-                "1440",
-                "minimum": 1,
-                "maximum": 10_080,
-            },
-            "from_detection": {
-                "type": "boolean",
-                "description": "start at what was known at the opening (of a spread or of funding "
-                "its median before): the move that made the event then counts as what followed",
-            },
-            **WINDOW,
-            **COLUMNS,
-        },
-        questions.study,
-        ("family",),
-        rows=questions.PARTS + 1,
     ),
 )
 """Of analyses that have no declaration."""

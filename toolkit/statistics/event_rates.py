@@ -176,6 +176,7 @@ def rates_of_groups(watched: Watched, groups: pl.DataFrame, cluster: str) -> pl.
 @analysis(
     "events.league",
     ("rank", *RATES[:3], "rate_shrunk_per_day", "share", *RATES[3:]),
+    order="rank",
     title="How often events open, by group,",
     about="""
         The first is on top, and each rate is also shrunk toward the mean of its family: of many

@@ -13,6 +13,9 @@ from toolkit.store import Store, held_key, sync_advice
 from toolkit.workspace.passes import Passes
 from toolkit.workspace.selection import OfLegs, Selection
 
+AROUND = ("values", "rows", "spreads")
+"""What methods of event logs call the rows that `toolkit.workspace.Workspace.around` returns."""
+
 
 def rows_around(
     store: Store,

@@ -25,6 +25,12 @@ def test_rows_beyond_the_limit_are_left_out_and_counted() -> None:
     assert "there are more" in document(frame, more=True)["shown"]
 
 
+def test_of_a_curve_evenly_spaced_rows_are_shown() -> None:
+    made = document(pl.DataFrame({"offset_s": range(-60, 61)}), curve=True, limit=41)
+    assert made["shown"] == "41 of 121 rows, one in 3"
+    assert [row["offset_s"] for row in made["rows"]] == list(range(-60, 61, 3))
+
+
 def test_an_answer_is_no_larger_than_its_bound() -> None:
     wide = pl.DataFrame({f"column_{k}": [f"{k} {n}" * 60 for n in range(200)] for k in range(9)})
     made = document(wide, limit=200)

@@ -48,8 +48,8 @@ def asked(rail: Workspace, name: str, **arguments: Any) -> ToolAnswer:
         ("screen", {"where": "half_lif_s > 1"}, "nearest: half_life_s"),
         ("carry", {"stream": PRICE}, "SYMBOL:BUY.market:SELL.market"),
         ("carry", {"stream": FUNDING, "horizon": "long"}, "'long'"),
-        ("survival", {"family": "spread", "by": "weather"}, "'weather'"),
-        ("study", {"family": "splash"}, "events/splash"),
+        ("survival", {"stream": "spread", "by": "weather"}, "'weather'"),
+        ("study", {"stream": "splash"}, "events/splash"),
         ("chart", {"stream": PRICE, "figure": 1}, "a JSON boolean"),
         ("chart", {"stream": PRICE, "start": "2020-01"}, "holds nothing"),
         ("sql", {"query": "SELEC 1"}, "syntax error"),
@@ -178,7 +178,7 @@ def test_text_of_others_is_printable_and_of_one_line(tmp_path: Path) -> None:
             streams,
             asked(rail, "summary", stream="events/spread"),
             asked(rail, "chart", stream=spread),
-            asked(rail, "survival", family="spread", by="symbol"),
+            asked(rail, "survival", stream="events/spread", by="symbol"),
             asked(rail, "sql", query="FROM event_documents"),
         ):
             texts = list(strings(found.document()))
