@@ -34,6 +34,7 @@ from toolkit.reports.plans import (
     add_symbol,
     add_trajectories,
     add_watchlist,
+    checked_parts,
     watched_streams,
 )
 from toolkit.store import Store, chosen_window, service_clock, sync_advice
@@ -54,6 +55,14 @@ _To = Annotated[
 _Against = Annotated[
     Path | None,
     typer.Option("--against", metavar="FILE", help="A report before: what changed since is first."),
+]
+_Parts = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--part",
+        metavar="NAME",
+        help="An analysis to add, by the name of its method: tail_index. May be repeated.",
+    ),
 ]
 
 
@@ -166,6 +175,7 @@ def report_command(
 def spread_command(
     trajectories: _Keys = None,
     *,
+    parts: _Parts = None,
     report: _Report,
 ) -> None:
     """Write a report on spreads: one with its chart, figures and hours, several ranked in a table.
@@ -181,8 +191,9 @@ def spread_command(
 
     Example: rail report spread --against before.html
     """
+    added = checked_parts("spread", parts)
     draft = report.draft("spread")
-    report.write("spread", draft, _trajectories(draft, Family.SPREAD, trajectories, report))
+    report.write("spread", draft, _trajectories(draft, Family.SPREAD, trajectories, report, added))
 
 
 @app.command("funding")
@@ -190,6 +201,7 @@ def spread_command(
 def funding_command(
     trajectories: _Keys = None,
     *,
+    parts: _Parts = None,
     report: _Report,
 ) -> None:
     """Write a report on funding: one pair with its chart, carry and holdings, several in a table.
@@ -200,8 +212,9 @@ def funding_command(
 
     Example: rail report funding BTC_USDT:AURORA.futures:EQUINOX.futures
     """
+    added, family = checked_parts("funding", parts), Family.FUNDING
     draft = report.draft("funding")
-    report.write("funding", draft, _trajectories(draft, Family.FUNDING, trajectories, report))
+    report.write("funding", draft, _trajectories(draft, family, trajectories, report, added))
 
 
 @app.command("events")
@@ -211,6 +224,7 @@ def events_command(
         list[EventFamily] | None, typer.Argument(help="Event logs. Default: all that are held.")
     ] = None,
     *,
+    parts: _Parts = None,
     report: _EventReport,
 ) -> None:
     """Write a report on event logs: when events opened, how long they last, how often by legs.
@@ -219,13 +233,14 @@ def events_command(
 
     Example: rail report events spread --start 1d
     """
+    added = checked_parts("events", parts)
     draft = report.draft("events")
     held = draft.workspace.store
     span = event_window(held, report.start, report.end)
     named = families or [
         family for family in EventFamily if f"events/{family}" in _held(held)["stream"]
     ]
-    add_events(draft, named, span)
+    add_events(draft, named, span, added)
     report.write("events", draft, f"Events: {some(named)}")
 
 
@@ -311,7 +326,11 @@ def _held(store: Store) -> pl.DataFrame:
 
 
 def _trajectories(
-    draft: Draft, family: Family, keys: list[str] | None, within: StoredWindow
+    draft: Draft,
+    family: Family,
+    keys: list[str] | None,
+    within: StoredWindow,
+    parts: list[str],
 ) -> str:
     """Add trajectories as they are held, and return what the report is called."""
     store = draft.workspace.store
@@ -323,6 +342,6 @@ def _trajectories(
         for wanted, held in asked.held.items():
             if wanted != held:
                 raise InputError("trajectories", wanted.key, f"{held.key}, as it is held")
-    add_trajectories(draft, family, asked.keys, asked.window)
+    add_trajectories(draft, family, asked.keys, asked.window, parts)
     of = "Spreads" if family is Family.SPREAD else "Funding"
     return f"{of}: {some(asked.keys)}"

@@ -8,21 +8,21 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
+from functools import lru_cache, partial
+from typing import Any, cast
 
 import polars as pl
 
 from toolkit import charts
-from toolkit.charts import Figure, league_chart, survival_chart
+from toolkit.charts import Figure
 from toolkit.errors import InputError
 from toolkit.market import Stream
 from toolkit.reports.many import OF_MANY
 from toolkit.reports.recipe import Part, PartResult, Value
 from toolkit.series import EventSeries, Series
 from toolkit.series.reading import SERIES_OF
-from toolkit.statistics import events as event_statistics
 from toolkit.workspace import Workspace
+from toolkit.workspace.event_rows import AROUND
 
 SHOWN_ROWS = 20
 """The rows of a result that are in the file, the first ones. The hash is of all."""
@@ -58,7 +58,8 @@ def answered(workspace: Workspace, part: Part, read: Read | None = None, **on: A
     Raises `InputError` for a part that asks for no method, and what reading and the method raise.
     """
     if part.stream:
-        return _of_series(part, (read or reader(workspace))(part.stream, *part.window))
+        series = (read or reader(workspace))(part.stream, *part.window)
+        return _of_series(part, series, partial(workspace.around, cast("EventSeries", series)))
     if part.what not in OF_MANY:
         raise InputError("part", part.what, list(OF_MANY))
     found = OF_MANY[part.what](workspace, part, on)
@@ -92,8 +93,11 @@ def method_of(series: Series, name: str, options: Any) -> Callable[..., Any]:
 _TAKES = "options"
 
 
-def _of_series(part: Part, series: Series) -> MeasuredPart:
-    found = method_of(series, part.what, part.options)(**part.options)
+def _of_series(part: Part, series: Series, around: Callable[..., pl.LazyFrame]) -> MeasuredPart:
+    method = method_of(series, part.what, part.options)
+    on = {"on": part.options["on"]} if "on" in part.options else {}
+    rows = {name: around(**on) for name in AROUND if name in cast("Any", method).options}
+    found = method(**rows, **part.options)
     basis = _basis(series)
     if isinstance(found, Figure):
         return _answered(part, pl.DataFrame(), found, basis)
@@ -111,35 +115,20 @@ def _basis(series: Series) -> tuple[int | None, float | None, str]:
     return n, coverage, series.data_hash
 
 
+_LINES = {"survival": "survival_curve"}
+"""Methods whose chart draws the rows of another with the same options."""
+
+
 def _chart(series: Series, result: pl.DataFrame, part: Part) -> Figure | None:
     """Draw a result as its analysis declares, None for one that has no chart."""
-    if part.what in _UNDECLARED:
-        return _UNDECLARED[part.what](series, result, part)
-    if part.analysis is None or not part.analysis.chart:
+    analysis = part.analysis
+    if analysis is None or not analysis.chart:
         return None
-    drawn: Figure = getattr(charts, part.analysis.chart)(result, source=series.source)
+    rows = result
+    if part.what in _LINES:
+        rows = method_of(series, _LINES[part.what], part.options)(**part.options)
+    drawn: Figure = getattr(charts, analysis.chart)(rows, source=series.source)
     return drawn
-
-
-def _survival(series: Series, _result: pl.DataFrame, part: Part) -> Figure:
-    assert isinstance(series, EventSeries)
-    lives = event_statistics.with_groups(series.lifecycles())
-    asked: dict[str, Any] = {
-        name: part.options[name] for name in ("by", "cluster") if name in part.options
-    }
-    curve = event_statistics.survival_curve(lives, held=series.held, **asked)
-    return survival_chart(curve, source=series.source)
-
-
-def _league(series: Series, result: pl.DataFrame, _part: Part) -> Figure:
-    return league_chart(result, source=series.source)
-
-
-_UNDECLARED: dict[str, Callable[[Series, pl.DataFrame, Part], Figure]] = {
-    "survival": _survival,
-    "league": _league,
-}
-"""What draws results that have no declaration."""
 
 
 def _answered(

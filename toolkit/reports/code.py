@@ -9,6 +9,7 @@ from toolkit.foreign import plain
 from toolkit.market import Pair, Stream, format_ts
 from toolkit.reports.many import SCREENS
 from toolkit.reports.recipe import Part, Pin
+from toolkit.workspace.event_rows import AROUND
 
 _VERBS = {"price": "prices", "spread": "spread", "funding": "funding", "events": "events"}
 
@@ -35,7 +36,7 @@ def code_of(part: Part, pin: Pin, fees: str = "") -> str:
     rail.spread("A_B:X.spot:Y.spot", "1970-01-01 00:00 UTC", ...).episodes(enter_bps=5)
     """
     window = ", ".join(_text(format_ts(ts)) for ts in part.window)
-    lines = ["import toolkit as tk"]
+    lines, before = ["import toolkit as tk"], list[str]()
     if fees:
         lines.insert(
             0, f"# by the fee table {plain(fees)}: of rail.toml, else tk.open(..., fees=FILE)"
@@ -50,12 +51,17 @@ def code_of(part: Part, pin: Pin, fees: str = "") -> str:
     elif part.what == "screen":
         asked = f"rail.screen({', '.join([window, *_options(part)])})"
     elif part.stream:
-        asked = f"{_series(part.stream, window)}.{part.what}({', '.join(_options(part))})"
+        series, given = _series(part.stream, window), _options(part)
+        if part.analysis is not None and part.analysis.takes & AROUND:
+            before.append(f"log = {series}")
+            on = f", on={_text(part.options['on'])}" if "on" in part.options else ""
+            series, given = "log", [f"rail.around(log{on})", *given]
+        asked = f"{series}.{part.what}({', '.join(given)})"
     else:
         lines.append("from toolkit.reports import Part, answered")
         given = f"streams={_text(tuple(part.streams))}, options={_text(part.options)}"
         asked = f'answered(rail, Part("{part.what}", {part.start}, {part.end}, {given})).chart'
-    return "\n".join([*lines, opened(pin), asked])
+    return "\n".join([*lines, opened(pin), *before, asked])
 
 
 def _options(part: Part) -> list[str]:

@@ -17,6 +17,7 @@ from toolkit.series import Series
 from toolkit.series.base import MethodCall, Origin, asked_of
 from toolkit.store import Store
 from toolkit.workspace import Workspace
+from toolkit.workspace.event_rows import AROUND
 from toolkit.workspace.passes import Where
 
 _OPTIONS = "options of text, numbers and lists of these; a fee table by tk.open(fees=...)"
@@ -95,7 +96,8 @@ def _parts(given: object, asked: MethodCall) -> list[Part]:
     whats = [asked.method]
     if isinstance(given, Series):
         whats = [each for each in ("plot", "summary") if hasattr(type(given), each)]
-    options = {name: _option(name, value) for name, value in asked.options.items()}
+    given_options = {name: each for name, each in asked.options.items() if name not in AROUND}
+    options = {name: _option(name, value) for name, value in given_options.items()}
     return [Part(what, start, end, stream=key, options=options) for what in whats]
 
 

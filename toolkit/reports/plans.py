@@ -8,12 +8,13 @@ import polars as pl
 
 from toolkit.analyses import Family as Analyses
 from toolkit.analyses import analyses
-from toolkit.errors import EmptyWindowError
+from toolkit.errors import EmptyWindowError, InputError
 from toolkit.intervals import Interval
 from toolkit.market import Family, Stream, Trajectory
 from toolkit.reports.drafting import Draft
 from toolkit.reports.many import SCREENS
 from toolkit.reports.recipe import Option, Part
+from toolkit.series.bound import bound_to
 from toolkit.store import Store
 from toolkit.workspace.listed import WATCHLIST, read_keys
 from toolkit.workspace.rules import Watchlist
@@ -23,10 +24,7 @@ DRAWN = 3
 
 _SETTLED_S = 8 * 3_600
 _SCREEN = {SCREENS[what].family: what for what in SCREENS}
-_UNDECLARED = {
-    "funding": ("summary", "persistence", "holdings"),
-    "events": ("summary", "survival", "league"),
-}
+_UNDECLARED = {"funding": ("summary", "persistence", "holdings")}
 
 
 def parts_of(family: Analyses) -> tuple[str, ...]:
@@ -38,6 +36,23 @@ def parts_of(family: Analyses) -> tuple[str, ...]:
     chart = "plot_activity" if family == "events" else "plot"
     said = sorted((each.report, each.name) for each in analyses(family) if each.report)
     return (chart, *([name for _, name in said] or _UNDECLARED[family]))
+
+
+def checked_parts(family: Analyses, names: Sequence[str] | None) -> list[str]:
+    """Return the names of analyses that are added to a report, checked.
+
+    Raises `InputError` for one that is no analysis of the family, or that has to be asked more.
+
+    >>> checked_parts("spread", ["tail_index"])
+    ['tail_index']
+    """
+    every = {each.name: any(p.required for p in each.parameters) for each in bound_to(family)}
+    for name in names or ():
+        if every.get(name, True):
+            allowed = [each for each, asks in every.items() if not asks]
+            advice = "tk.report takes it with its parameters" if name in every else ""
+            raise InputError("--part", name, allowed, advice=advice)
+    return list(names or ())
 
 
 def add_trajectories(

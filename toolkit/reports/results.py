@@ -56,8 +56,8 @@ def shown_columns(answer: PartResult) -> list[str]:
         return [name for name in _SCREENED[result] if name in names]
     analysis = _analysis(answer)
     if analysis is not None:
-        if analysis.chart and not analysis.order and answer.rows > len(answer.shown):
-            return []  # a curve: the chart has all of it
+        if analysis.is_curve and answer.rows > len(answer.shown):
+            return []  # the chart has all of it
         key = [name for name in analysis.key if name in names]
         answered = analysis.answer_in(names)[:_MOST_COLUMNS]
         return list(dict.fromkeys([*key, *answered, *(each for each in BASIS if each in names)]))

@@ -23,6 +23,7 @@ _COUNTED = (
         The median life counts an event that is still open as alive so far (Kaplan-Meier). Where
         half were not seen to end, there is none. How often they open is in `rail events rates`,
         their lives by group in `rail events survival`.""",
+    report=1,
 )
 def summary(
     frame: pl.DataFrame,

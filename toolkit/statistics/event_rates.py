@@ -186,6 +186,7 @@ def rates_of_groups(watched: Watched, groups: pl.DataFrame, cluster: str) -> pl.
     chart="league_chart",
     by=BY_OPENING,
     cluster=OPENINGS_IN,
+    report=3,
 )
 def league(
     lives: Frame,

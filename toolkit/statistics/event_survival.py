@@ -74,6 +74,7 @@ Counts = npt.NDArray[np.int64]
     chart="survival_chart",
     by=BY_ALL,
     cluster=LIVES_IN,
+    report=2,
 )
 def survival(
     lives: Frame,

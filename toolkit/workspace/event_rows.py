@@ -13,7 +13,7 @@ from toolkit.store import Store, held_key, sync_advice
 from toolkit.workspace.passes import Passes
 from toolkit.workspace.selection import OfLegs, Selection
 
-AROUND = ("values", "rows", "spreads")
+AROUND = frozenset(("values", "rows", "spreads"))
 """What methods of event logs call the rows that `toolkit.workspace.Workspace.around` returns."""
 
 

@@ -10,15 +10,18 @@ import polars as pl
 import pytest
 
 import toolkit as tk
+from toolkit.client import Client
 from toolkit.errors import InputError
 from toolkit.foreign import html
 from toolkit.reports import read_recipe, verify
+from toolkit.service import running
 from toolkit.show.values import basis_text
 from toolkit.statistics.fee_example import example_text
+from toolkit.store import Store
 from toolkit.store.publish import publish
 from toolkit.workspace import Workspace
 
-from .conftest import KEY, NOW, OTHER, PAIR, WINDOW
+from .conftest import KEY, NOW, OTHER, PAIR, WINDOW, service_at
 
 
 @pytest.fixture
@@ -64,6 +67,28 @@ def test_the_code_in_a_report_makes_its_result_again(
 
     assert eval(last, names).height == recipe.answers[3].rows
     assert recipe.parts[3].what == "episodes"
+
+
+@pytest.mark.slow
+def test_what_followed_events_is_a_part_that_its_code_makes_again(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running(service_at(NOW)) as service, Client(service.base_url, KEY) as client:
+        rail = Workspace(client, Store(tmp_path / "rail.duckdb"))
+        rail.sync("events/spread", *WINDOW, progress=False)
+        events = rail.events("spread", *WINDOW)
+        rail.sync(events.detections()["trajectory"][0], *WINDOW, progress=False)
+    study = events.study(rail.around(events), before_s=600, after_s=600)
+    page = tk.report(file, study).read_text()
+    monkeypatch.chdir(tmp_path)
+    (code,) = re.findall(r"<pre>(.*?)</pre>", page, re.DOTALL)
+    *before, last = code.replace("&quot;", '"').splitlines()
+    names: dict[str, Any] = {}
+    exec("\n".join(before), names)
+
+    assert eval(last, names).equals(study)
+    assert page.count('class="rail-figure"') == 1
+    assert verify(file, rail.store).equal
 
 
 def test_no_key_is_in_a_report(made: Path) -> None:
