@@ -18,7 +18,7 @@ from toolkit.dashboard.following import show_following
 from toolkit.dashboard.formatting import dated, newest_end, plan_words, source_words
 from toolkit.dashboard.link import read_choice, read_option, read_zone
 from toolkit.dashboard.membership import show_leaving
-from toolkit.dashboard.page_link import PageLink
+from toolkit.dashboard.page_link import OPTION, PageLink
 from toolkit.dashboard.reading import Held, store_version
 from toolkit.dashboard.screen import Screen, st
 from toolkit.foreign import Markdown, markdown
@@ -29,7 +29,7 @@ _USUAL_REFRESH = "30 s"
 _CLOCKS = PageLink("clocks", ("clock", "refresh"))
 _KEPT = PageLink("kept", ("symbols", "fees", "style"))
 _ZONES = {zone for zone in zoneinfo.available_timezones() if "/" in zone}
-_IN_SIGHT = {"trajectory", "event", "window", "zoom"}
+_IN_SIGHT = {"trajectory", "event", "window", "zoom", "analysis"}
 """What of a link a page shows when its choices are folded away, beside what it is named after."""
 
 _UNKNOWN = Markdown(":gray[**UNKNOWN**]")
@@ -153,7 +153,8 @@ def show_switch(place: Screen, name: str) -> None:
 
     @st.fragment()
     def switch() -> None:
-        chosen = len(set(st.query_params) - _IN_SIGHT - {name})
+        known = (each for each in st.query_params if not each.startswith(OPTION))
+        chosen = len(set(known) - _IN_SIGHT - {name})
         label = Markdown("Options ({})").format(chosen) if chosen else Markdown("Options")
         st.toggle(label, key="unfold", persist_state="session")
 

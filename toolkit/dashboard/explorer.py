@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
 
 from toolkit.charts.marks import events_of
 from toolkit.charts.subject import Subject
+from toolkit.dashboard.analyses import Asked
 from toolkit.dashboard.event_reading import read_documents
+from toolkit.dashboard.export import literal
 from toolkit.dashboard.reading import read_polls, read_rows, selected
 from toolkit.dashboard.shell import PageShell
 from toolkit.dashboard.trajectory_choice import ShownPart
 from toolkit.intervals import Interval
-from toolkit.market import Family, SnapshotTrajectory
+from toolkit.market import Family, SnapshotTrajectory, format_ts
 from toolkit.workspace.selection import Selection
+
+_OPENED = {"spread": "spread", "price": "prices"}
+"""What Python opens each kind of trajectory by. Others are opened by ``series``."""
+
+_SHOWN = ("summary", "half_life", "hour_of_week")
+"""The analyses that the page shows elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,3 +97,23 @@ class Explored:
         whole = [*self.asked.choice.window, *self.asked.view]
         found = read_documents(self.shell.held, Interval(min(whole), max(whole)))
         return events_of(found, self.trajectory)
+
+
+def asked_of(explored: Explored) -> Asked:
+    """Return what analyses are asked of: the trajectory and the part of the window looked at."""
+    key, held = explored.trajectory.key, explored.shell.held
+    if net := explored.shell.fees.net():
+        net = replace(net, notional=explored.asked.notional)
+    kept = isinstance(explored.trajectory, SnapshotTrajectory)  # with coverage by polls
+    start, end = (literal(format_ts(ts)) for ts in explored.asked.view)
+    opened = _OPENED.get(explored.trajectory.kind, "series")
+    return Asked(
+        "trajectory",
+        explored.trajectory.family.value,
+        lambda: explored.selection,
+        (held.version if kept else held.versions[key], key, *explored.asked.view),
+        f"rail.{opened}({literal(key)}, {start}, {end})",
+        net,
+        explored.priced_in,
+        _SHOWN,
+    )

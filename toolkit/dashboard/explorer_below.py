@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import polars as pl
 
-from toolkit.charts import coverage_chart, spread_hours_chart
+from toolkit.analyses import find
+from toolkit.charts import coverage_chart
+from toolkit.dashboard.analyses import show_one
 from toolkit.dashboard.event_tables import document_columns, logs_that_end, newest_events
-from toolkit.dashboard.explorer import Explored
+from toolkit.dashboard.explorer import Explored, asked_of
 from toolkit.dashboard.formatting import NULL, heading, statistics_rows
 from toolkit.dashboard.navigation import go_to
 from toolkit.dashboard.reading import read_coverage
@@ -21,17 +23,14 @@ from toolkit.dashboard.shell import draw, show_table
 from toolkit.dashboard.tables import gap_table, row_table, rows_csv
 from toolkit.foreign import Markdown, file_name
 from toolkit.market import Family, Pair, format_ts
-from toolkit.reasons import Reason
 from toolkit.statistics.event_documents import identified
 from toolkit.statistics.events import event_lifecycles
-from toolkit.statistics.spread import hour_of_week
 
-_DAY_S = 86_400
 _ROWS_SHOWN = 1000
 _EVENTS_SHOWN = 10
 _GAPS_SHOWN = 500
 _EVENTS, _STATISTICS, _HELD, _ROWS = "Events", "All statistics", "What is held", "Rows"
-_HOURS = "Hours of the week"
+_HOURS, _HOUR_OF_WEEK = "Hours of the week", "spread.hour_of_week"
 
 
 def show_below(
@@ -47,7 +46,8 @@ def show_below(
     if row is not None:
         parts[_STATISTICS] = partial(_list_statistics, explored, row)
     if row is not None and explored.trajectory.family is Family.SPREAD:
-        parts[_HOURS] = partial(_show_hours, explored, rows)
+        asked = replace(asked_of(explored), page="below")
+        parts[_HOURS] = partial(show_one, explored.shell, asked, find(_HOUR_OF_WEEK))
     if not isinstance(explored.trajectory, Pair):  # what is held is said of each of its legs
         parts[_HELD] = partial(_show_coverage, explored)
     if row is not None:
@@ -112,27 +112,6 @@ def _list_statistics(explored: Explored, row: Mapping[str, Any]) -> None:
         "reason": st.column_config.TextColumn(width=430),
     }
     show_table(table, height="content", width="content", column_config=columns)
-
-
-def _show_hours(explored: Explored, rows: pl.DataFrame) -> None:
-    view, shell = explored.asked.view, explored.shell
-    found = explored.selection.applied(rows, hour_of_week)
-    chart = spread_hours_chart(found, source=shell.held.source, timezone=shell.timezone)
-    draw(chart, key="hours", headed=False)
-    st.caption(
-        Markdown("Mean spread (bps) of each hour in UTC, of {:,} days.").format(
-            math.ceil(view.length_s / _DAY_S)
-        ),
-        help=_WEEKS,
-    )
-    if (found["mean_reason"] == Reason.LONG_MEMORY.value).any():
-        st.caption(Markdown("No interval of an hour's mean: {}.").format(Reason.LONG_MEMORY.words))
-
-
-_WEEKS = Markdown(
-    "Each week counts once. From four weeks on, hovering shows the 95 % interval of an hour's "
-    "mean, where the spread does not remember more than the window."
-)
 
 
 def _show_coverage(explored: Explored) -> None:

@@ -22,12 +22,19 @@ def show_share() -> None:
 
 
 def hand_over(
-    place: Screen, rows: pl.DataFrame, source: Source, name: str, python: str | None
+    place: Screen,
+    rows: pl.DataFrame,
+    source: Source,
+    name: str,
+    python: str | None,
+    *,
+    of: str = "export",
 ) -> None:
     """Offer rows as CSV and Parquet by one click each, and the Python that gives them.
 
     Rows that have ``ts`` (s UTC) get its time as text. ``name`` is of the files, without an ending.
     They are written when they are asked for. Without ``python`` there is none to copy.
+    ``of`` names the buttons where a page has two of each.
     """
     with place, st.container(horizontal=True, gap="small", width="content"):  # on a phone, one line
         for words, write in _WRITERS.items():
@@ -35,7 +42,7 @@ def hand_over(
                 Markdown.harmless(words),
                 partial(write, rows, source),
                 file_name=f"{file_name(name)}.{words.lower()}",
-                key=f"export_{words.lower()}",
+                key=f"{of}_{words.lower()}",
                 type="tertiary",
                 on_click="ignore",
                 help=Markdown("These rows with their source, as a {} file.").format(words),
@@ -46,11 +53,11 @@ def hand_over(
 
 
 def literal(value: object) -> str:
-    r"""Write texts and lists of them as Python reads them, in double quotes.
+    r"""Write texts, numbers and lists of them as Python reads them, in double quotes.
 
-    >>> print(literal(["A_B", 'it"s']))
-    ["A_B", "it\"s"]
+    >>> print(literal(["A_B", 'it"s']), literal(1.5), literal(True))
+    ["A_B", "it\"s"] 1.5 True
     """
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(literal, value))}]"
-    return json.dumps(value, ensure_ascii=False)
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import cast
 
+from toolkit.dashboard.export import literal
 from toolkit.dashboard.link import read_option
 from toolkit.dashboard.reading import Held
 from toolkit.dashboard.screen import st
@@ -47,6 +48,21 @@ class Net:
         return Markdown("Net of the fee table {} ({}), style {}, notional {:,.0f} per leg.").format(
             markdown(self.fees.name), self.fees.hash, self.style, self.notional
         )
+
+
+def python_costs(fees: FeeModel, style: Style, notional: float = NOTIONAL) -> list[str]:
+    """Return the arguments by which Python computes the same net figures.
+
+    Without ``fees`` the table of the settings is taken.
+
+    >>> python_costs(FeeModel.example(["X"]), "maker")
+    ['fees=tk.statistics.fees.FeeModel.example(["X"])', 'style="maker"']
+    """
+    exchanges = sorted({fee.exchange for fee in fees.fees})
+    example = fees.hash == FeeModel.example(exchanges).hash
+    given = [f"fees=tk.statistics.fees.FeeModel.example({literal(exchanges)})"] if example else []
+    given.append(f"style={literal(style)}")
+    return [*given, *([] if notional == NOTIONAL else [f"notional={notional:.15g}"])]
 
 
 def level_of(net: Net | None, bps: float | None, *, either: bool) -> Level:

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from toolkit.dashboard.screen import st
 from toolkit.foreign import Markdown
 
+OPTION = "with_"
+"""What the options of an analysis begin with in a link."""
+
 
 @dataclass(frozen=True, slots=True)
 class PageLink:

@@ -10,6 +10,7 @@ import polars as pl
 from toolkit.charts.subject import subject_of
 from toolkit.dashboard.age import stream_ages
 from toolkit.dashboard.export import literal
+from toolkit.dashboard.fee_choice import python_costs
 from toolkit.dashboard.reading import SPREADS
 from toolkit.statistics.fees import FeeModel, Style
 from toolkit.statistics.screening import SPREAD_ORDER, Ranking
@@ -114,11 +115,7 @@ class SpreadFilters(NamedTuple):
         given = [literal(each) for each in window]
         given += [f"{name}={literal(value)}" for name, value in named.items() if value]
         if costs is not None:
-            fees, style = costs
-            exchanges = sorted({fee.exchange for fee in fees.fees})
-            if fees.hash == FeeModel.example(exchanges).hash:  # else that of the settings is taken
-                given.append(f"fees=tk.statistics.fees.FeeModel.example({literal(exchanges)})")
-            given.append(f"style={literal(style)}")
+            given += python_costs(*costs)
         arguments = "".join(f"    {each},\n" for each in given)
         return (
             f"import toolkit as tk\n\nrail = tk.open({literal(store)})\nrail.screen(\n{arguments})"

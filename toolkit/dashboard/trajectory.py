@@ -7,7 +7,8 @@ from dataclasses import replace
 import polars as pl
 
 from toolkit.charts.subject import subject_of
-from toolkit.dashboard.explorer import Explored
+from toolkit.dashboard.analyses import show_analyses
+from toolkit.dashboard.explorer import Explored, asked_of
 from toolkit.dashboard.explorer_below import show_below
 from toolkit.dashboard.explorer_beyond import measure_beyond
 from toolkit.dashboard.explorer_chart import draw_explored
@@ -58,6 +59,8 @@ def _show(explored: Explored) -> None:
         if explored.trajectory.family is Family.SPREAD:
             show_kept(explored, rows)
     show_below(explored, rows, row, events)
+    if row is not None:
+        show_analyses(explored.shell, asked_of(explored))
 
 
 if __name__ == "__main__":

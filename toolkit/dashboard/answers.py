@@ -1,0 +1,139 @@
+"""The answer of an analysis on a page: its chart, its figures or its table, and what to know of it.
+
+Columns, their order and the chart are those of the declaration.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable
+from typing import Any
+
+import polars as pl
+
+from toolkit import charts
+from toolkit.columns import column
+from toolkit.dashboard.export import hand_over
+from toolkit.dashboard.rows import RowColumn, row_column, show_rows, time_column
+from toolkit.dashboard.screen import st
+from toolkit.dashboard.shell import PageShell, draw, show_metric
+from toolkit.foreign import Markdown
+from toolkit.show.values import figures_text, reason_words
+from toolkit.workspace.answers import Answer
+
+_MOST_ROWS, _ROWS_HIGH = 500, 12
+_LEAST_PX = 130
+_NARROW = 4
+"""Columns of a table that a phone shows."""
+
+
+def show_answer(shell: PageShell, answer: Answer, part: str, *, quote: str, python: str) -> None:
+    """Show an answer in a part of the page, as files and as Python too.
+
+    ``quote`` is the currency of prices.
+    """
+    rows, analysis = _ordered(answer), answer.analysis
+    line = st.container(horizontal=True, vertical_alignment="center", gap="small")
+    with line:
+        st.markdown(_heading(shell, answer))
+    named = f"{analysis.name}_{answer.asked.window.end}"
+    hand_over(line, rows, shell.held.source, named, python, of=part)
+    if rows.is_empty() and not answer.notes:
+        st.caption(Markdown("No row."))
+    if rows.height and analysis.chart:
+        draw(drawn(shell, answer), key=f"{part}_chart_{analysis.name}", headed=False)
+    if rows.height == 1:
+        _show_row(shell, answer, quote)
+    elif rows.height:
+        _show_table(shell, answer, rows, f"{part}_{analysis.name}", quote)
+    for note in answer.notes:
+        st.caption(Markdown("{}{}.").format(note[0].upper(), note[1:]))
+
+
+def _heading(shell: PageShell, answer: Answer) -> Markdown:
+    title = answer.analysis.title_for(answer.options).rstrip(",")
+    return Markdown("**{}** · {} to {}").format(title, *map(shell.moment, answer.asked.window))
+
+
+def drawn(shell: PageShell, answer: Answer) -> Any:
+    """Draw the chart of an answer, with what it takes of the page."""
+    chart = getattr(charts, answer.analysis.chart)
+    known = {"source": shell.held.source, "timezone": shell.timezone}
+    takes = inspect.signature(chart).parameters
+    return chart(answer.rows, **{name: known[name] for name in known if name in takes})
+
+
+def _ordered(answer: Answer) -> pl.DataFrame:
+    order = answer.analysis.order
+    if not order:
+        return answer.rows
+    return answer.rows.sort(
+        order.removeprefix("-"),
+        descending=order.startswith("-"),
+        nulls_last=True,
+        maintain_order=True,
+    )
+
+
+def _columns(answer: Answer) -> list[str]:
+    """Return what is shown: what tells rows apart, unless all have it, and the answer."""
+    key, *shown = answer.analysis.columns_in(answer.rows.columns)
+    apart = [
+        name
+        for name in ([key] if isinstance(key, str) else key)
+        if answer.rows[name].n_unique() > 1
+    ]
+    return [*dict.fromkeys((*apart, *(name for name in shown if isinstance(name, str))))]
+
+
+def _show_row(shell: PageShell, answer: Answer, quote: str) -> None:
+    """Show the figures of the only row beside each other, each null with its reason."""
+    row, result = answer.rows.row(0, named=True), answer.analysis.result
+    with st.grid(8, min_column_width=_LEAST_PX):
+        for name in _columns(answer):
+            unit, text = column(name, result).unit, None
+            if unit == "UTC" and row[name] is not None:
+                text = shell.clock(answer.rows[name])[0]
+            of = {"UTC": shell.timezone, "quote": quote}.get(unit, "")
+            show_metric({"method": result} | row, name, text=text, of=of)
+
+
+def _show_table(shell: PageShell, answer: Answer, rows: pl.DataFrame, key: str, quote: str) -> None:
+    """Show the rows. What is null in all of them is named below, with its reason."""
+    result, shown = answer.analysis.result, rows.head(_MOST_ROWS)
+    columns: list[RowColumn] = []
+    rests = _rests(rows)
+    for name in _columns(answer):
+        if name in rests:
+            continue
+        options: dict[str, Any] = {"narrow": len(columns) < _NARROW, "result": result}
+        if (unit := column(name, result).unit) == "UTC":
+            columns.append(time_column(shown, name, shell.timezone, **options))
+        else:
+            of = quote if unit == "quote" else ""
+            columns.append(row_column(shown, name, of=of, **options))
+    label = _heading(shell, answer)
+    keys = [str(at) for at in range(shown.height)]
+    show_rows(label, keys, columns, key, _ROWS_HIGH, opens=False)
+    some = rows.height > _MOST_ROWS
+    words = Markdown("First {:,} of {:,} rows") if some else Markdown("{1:,} rows")
+    of_all = figures_text(rows.row(0, named=True), rests, result)
+    st.caption(Markdown(", ").join(filter(None, [words.format(_MOST_ROWS, rows.height), of_all])))
+    for why, names in _unknown(rows, _columns(answer)).items():
+        headings = ", ".join(column(name, result).heading for name in names)
+        st.caption(Markdown("Not known: {}{}.").format(headings, f" ({why})" if why else ""))
+
+
+def _unknown(rows: pl.DataFrame, names: Iterable[str]) -> dict[str, list[str]]:
+    """Return what is null in all rows, by the reason in the first."""
+    found: dict[str, list[str]] = {}
+    for name in names:
+        if rows[name].null_count() == rows.height:
+            found.setdefault(reason_words(rows.row(0, named=True), name), []).append(name)
+    return found
+
+
+def _rests(rows: pl.DataFrame) -> list[str]:
+    """Return what all figures rest on, where that is the same of each row."""
+    names = [name for name in ("n", "coverage") if name in rows.columns]
+    return [name for name in names if rows[name].n_unique() == 1]
