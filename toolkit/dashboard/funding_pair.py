@@ -10,6 +10,7 @@ import polars as pl
 from toolkit.cards import duration
 from toolkit.charts import funding_chart
 from toolkit.columns import column
+from toolkit.dashboard.analyses import Asked, show_analyses
 from toolkit.dashboard.export import hand_over, literal
 from toolkit.dashboard.fee_choice import Net
 from toolkit.dashboard.funding_choice import FundingChoice
@@ -28,7 +29,7 @@ from toolkit.dashboard.funding_tables import (
 from toolkit.dashboard.implausible import row_notes, show_implausible
 from toolkit.dashboard.link import PRESETS, held_window
 from toolkit.dashboard.loads import FUNDING, Load, LoadPart, offer
-from toolkit.dashboard.reading import read_leg_prices, read_rows
+from toolkit.dashboard.reading import WAIT_S, read_leg_prices, read_rows
 from toolkit.dashboard.rows import row_column, show_rows, time_column
 from toolkit.dashboard.screen import st
 from toolkit.dashboard.shell import PageShell, draw
@@ -40,7 +41,9 @@ from toolkit.show.values import heading_of, value_text
 from toolkit.statistics.carry_marks import FUNDING_ONLY, LegPrices
 from toolkit.statistics.definition import turned
 from toolkit.statistics.funding import net_summary, summary
-from toolkit.store import held_key
+from toolkit.store import Store, held_key
+from toolkit.workspace.passes import Passes
+from toolkit.workspace.selection import Selection
 
 _SHOWN = 500
 _SETTLED = ("leg", "rate", "interval_hours", "funding_apr_pct", "remark")
@@ -91,6 +94,23 @@ def show_pair(
         _offer_prices(shell, asked.pair, window)
     show_steadiness(shell, rows, window, asked.unit)
     _show_settlements(shell, asked.pair, window, settlements(rows, window))
+    show_analyses(shell, _question(shell, asked.pair, held, window, net))
+
+
+def _question(shell: PageShell, pair: str, stream: str, window: Interval, net: Net | None) -> Asked:
+    """Return what analyses are asked of: the pair as asked, of a stream that may be its turn."""
+    held = shell.held
+    keys = (stream, *held.price_keys(pair, window))
+    passes = Passes.of(Store(held.path, wait_s=WAIT_S))
+    return Asked(
+        "funding",
+        "funding",
+        lambda: Selection.of(passes, Family.FUNDING, [pair], *window),
+        (pair, window, *(held.versions.get(key, ()) for key in keys)),
+        _series_python(pair, window),
+        net,
+        shown=("summary", "holdings", "persistence", "heatmap", "carry"),
+    )
 
 
 def _prices(shell: PageShell, pair: str, window: Interval) -> LegPrices:
@@ -228,12 +248,16 @@ def _settled_window(rows: pl.DataFrame, window: Interval) -> Interval:
 
 def _settlements_python(shell: PageShell, pair: str, window: Interval) -> str:
     """Build the lines of Python that give the settlements."""
-    start, end = (literal(format_ts(ts)) for ts in window)
     return (
         f"import toolkit as tk\n\nwith tk.open({literal(shell.held.place)}) as rail:\n"
-        f"    pair = rail.funding({literal(pair)}, {start}, {end})\n"
+        f"    pair = {_series_python(pair, window)}\n"
         "settled = pair.intervals()\n"
     )
+
+
+def _series_python(pair: str, window: Interval) -> str:
+    start, end = (literal(format_ts(ts)) for ts in window)
+    return f"rail.funding({literal(pair)}, {start}, {end})"
 
 
 def _show_settlements(shell: PageShell, pair: str, window: Interval, settled: pl.DataFrame) -> None:

@@ -59,7 +59,7 @@ def _show(explored: Explored) -> None:
         if explored.trajectory.family is Family.SPREAD:
             show_kept(explored, rows)
     show_below(explored, rows, row, events)
-    if row is not None:
+    if row is not None and explored.trajectory.family is not Family.FUNDING:
         show_analyses(explored.shell, asked_of(explored))
 
 

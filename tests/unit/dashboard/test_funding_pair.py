@@ -1,11 +1,13 @@
 """What the page of funding shows of one pair."""
 
+from contextlib import nullcontext
 from functools import partial
 
 import polars as pl
 import pytest
 
 from toolkit.dashboard.funding_countdown import due_in
+from toolkit.market import swapped
 from toolkit.series import own_series
 from toolkit.show.values import NULL
 from toolkit.statistics.fees import FeeModel
@@ -48,6 +50,20 @@ def test_the_python_of_the_page_gives_the_settlements_of_its_files(page, store):
     listed = rows_of(shown, "settlements")
     assert listed["leg"] == settled["leg"].to_list()
     assert listed["rate"] == [f"{100 * rate:.4f} %" for rate in settled["rate"]]
+
+
+@pytest.mark.parametrize("asked", [PAIR.key, swapped(PAIR.key)])
+def test_an_analysis_of_a_pair_gives_the_rows_of_its_python_whichever_way_round(page, store, asked):
+    link = {"analysis": "by_weekday", "window": "All"}
+    shown = page(store, trajectory=asked, **link)
+    (code,) = [each.value for each in shown.code if "by_weekday" in each.value]
+    names: dict[str, object] = {}
+    *lines, last = code.splitlines()
+    with nullcontext() if asked == PAIR.key else pytest.warns(UserWarning, match="turned"):
+        exec("\n".join([*lines, f"found = {last}"]), names)
+    listed = rows_of(shown, "funding_by_weekday")
+    rates = names["found"]["funding_apr_pct"]
+    assert listed["funding APR (%)"] == [f"{rate:,.2f}" for rate in rates]
 
 
 def test_a_link_opens_its_pair_with_differential_carry_and_their_grounds(page, store):
