@@ -155,10 +155,8 @@ def _answer(shell: PageShell, asked: Asked, analysis: Analysis, options: Mapping
     if analysis.needs_fees and asked.net is None:
         st.caption(Markdown("Choose a fee table in the bar above, where it says Gross."))
         return
-    net = asked.net and (asked.net.fees.hash, asked.net.style, asked.net.notional)
-    question = repr((str(shell.held.path), analysis.result, options, net, asked.versions))
     try:
-        answer = _answered(question, _asked=asked, _analysis=analysis, _options=options)
+        answer = answered(shell, asked, analysis, options)
     except StoreLockedError:
         raise
     except RailError as error:
@@ -166,6 +164,15 @@ def _answer(shell: PageShell, asked: Asked, analysis: Analysis, options: Mapping
         return
     python = asked.python(shell.held.place, analysis, options)
     show_answer(shell, answer, asked.page, quote=asked.quote, python=python)
+
+
+def answered(
+    shell: PageShell, asked: Asked, analysis: Analysis, options: Mapping[str, Any] | None = None
+) -> Answer:
+    """Answer an analysis, once for each state of the rows."""
+    net = asked.net and (asked.net.fees.hash, asked.net.style, asked.net.notional)
+    question = repr((str(shell.held.path), analysis.result, options, net, asked.versions))
+    return _answered(question, _asked=asked, _analysis=analysis, _options=options or {})
 
 
 @cache_resource(ttl=KEEP_S, max_entries=32, show_spinner="Measuring")

@@ -43,7 +43,7 @@ def show_answer(shell: PageShell, answer: Answer, part: str, *, quote: str, pyth
     if rows.height and analysis.chart:
         draw(drawn(shell, answer), key=f"{part}_chart_{analysis.name}", headed=False)
     if rows.height == 1:
-        _show_row(shell, answer, quote)
+        show_figures(shell, answer, quote)
     elif rows.height:
         _show_table(shell, answer, rows, f"{part}_{analysis.name}", quote)
     for note in answer.notes:
@@ -77,16 +77,14 @@ def _ordered(answer: Answer) -> pl.DataFrame:
 
 def _columns(answer: Answer) -> list[str]:
     """Return what is shown: what tells rows apart, unless all have it, and the answer."""
-    key, *shown = answer.analysis.columns_in(answer.rows.columns)
-    apart = [
-        name
-        for name in ([key] if isinstance(key, str) else key)
-        if answer.rows[name].n_unique() > 1
-    ]
-    return [*dict.fromkeys((*apart, *(name for name in shown if isinstance(name, str))))]
+    rows, analysis = answer.rows, answer.analysis
+    same = [name for name in analysis.key if name in rows.columns and rows[name].n_unique() < 2]
+    cells = analysis.columns_in(rows.columns)
+    names = (name for cell in cells for name in ([cell] if isinstance(cell, str) else cell))
+    return [*dict.fromkeys(name for name in names if name not in same)]
 
 
-def _show_row(shell: PageShell, answer: Answer, quote: str) -> None:
+def show_figures(shell: PageShell, answer: Answer, quote: str = "") -> None:
     """Show the figures of the only row beside each other, each null with its reason."""
     row, result = answer.rows.row(0, named=True), answer.analysis.result
     with st.grid(8, min_column_width=_LEAST_PX):
@@ -95,7 +93,9 @@ def _show_row(shell: PageShell, answer: Answer, quote: str) -> None:
             if unit == "UTC" and row[name] is not None:
                 text = shell.clock(answer.rows[name])[0]
             of = {"UTC": shell.timezone, "quote": quote}.get(unit, "")
-            show_metric({"method": result} | row, name, text=text, of=of)
+            at_least = f"{name.removesuffix('_s')}_censored"
+            beside = column(at_least, result).short if row.get(at_least) else None
+            show_metric({"method": result} | row, name, beside, text=text, of=of)
 
 
 def _show_table(shell: PageShell, answer: Answer, rows: pl.DataFrame, key: str, quote: str) -> None:

@@ -92,9 +92,10 @@ def show_pair(
     lacks = show_holdings(rows, window, net, prices)
     if lacks or row.get("carry_reason") == Reason.MISSING_PRICE:
         _offer_prices(shell, asked.pair, window)
-    show_steadiness(shell, rows, window, asked.unit)
+    question = _question(shell, asked.pair, held, window, net)
+    show_steadiness(shell, question, rows, window, asked.unit)
     _show_settlements(shell, asked.pair, window, settlements(rows, window))
-    show_analyses(shell, _question(shell, asked.pair, held, window, net))
+    show_analyses(shell, question)
 
 
 def _question(shell: PageShell, pair: str, stream: str, window: Interval, net: Net | None) -> Asked:

@@ -6,13 +6,16 @@ from collections.abc import Collection
 
 import polars as pl
 
+from toolkit.analyses import find
 from toolkit.charts import funding_heatmap
-from toolkit.dashboard.funding_tables import Figure, steady_figures
+from toolkit.dashboard.analyses import Asked, answered
+from toolkit.dashboard.answers import show_figures
+from toolkit.dashboard.funding_tables import Figure
 from toolkit.dashboard.screen import st
 from toolkit.dashboard.shell import PageShell, draw
 from toolkit.foreign import Markdown
 from toolkit.intervals import Interval
-from toolkit.statistics.funding import heatmap, legs, persistence
+from toolkit.statistics.funding import heatmap, legs
 
 _LEAST_PX = 130
 _MAP_PX = 200
@@ -20,10 +23,12 @@ _FEW_DAYS = 60
 """Windows up to this long are drawn in buckets of 8 h, longer ones in days."""
 
 
-def show_steadiness(shell: PageShell, rows: pl.DataFrame, window: Interval, unit: str) -> None:
+def show_steadiness(
+    shell: PageShell, asked: Asked, rows: pl.DataFrame, window: Interval, unit: str
+) -> None:
     """Show how long the sign lasts, and the funding of the pair and its legs through time."""
     st.markdown(Markdown("**How steady it is**"))
-    show_metrics(steady_figures(persistence(rows, *window).row(0, named=True)))
+    show_figures(shell, answered(shell, asked, find("funding.persistence")))
     bucket = "8h" if window.end - window.start <= _FEW_DAYS * 86_400 else "1d"
     columns = list(rows.columns)
     of_legs = legs(rows.filter(pl.col("trajectory").str.count_matches(":") == 2))

@@ -44,12 +44,6 @@ _FIGURES = {
 }
 """The figures of a pair, and what each rests on."""
 
-_STEADY = {
-    "positive_share": _RESTS,
-    "flips_per_day": ("flips",),
-    "longest_run_s": ("longest_run_censored",),
-    "carry_to_noise": ("n_8h",),
-}
 Figure = tuple[str, str, str]
 """The heading of a figure, its value, and what it rests on or why it is null."""
 
@@ -137,23 +131,6 @@ def pair_figures(row: Mapping[str, Any], unit: str = _APR) -> list[Figure]:
         for only in ("", FUNDING_ONLY)
         if f"{only}{name}" in row
     ]
-
-
-def steady_figures(row: Mapping[str, Any]) -> list[Figure]:
-    """Return the figures of a row of `toolkit.statistics.funding.persistence`.
-
-    >>> row = {"positive_share": 0.5, "flips_per_day": 0.25, "longest_run_s": 86400.0,
-    ...        "longest_run_censored": True, "n": 9, "flips": 1, "coverage": 1.0,
-    ...        "sign_reason": None, "carry_to_noise": None, "n_8h": 9,
-    ...        "carry_to_noise_reason": "too_few"}
-    >>> for figure in steady_figures(row):
-    ...     print(" | ".join(figure))
-    positive share | 50.00 % | stretches 9, coverage 100.00 %
-    sign flips per day | 0.25 | sign flips 1
-    longest run of one sign | 1 d | run censored yes
-    carry-to-noise ratio, annualised | – | too few observations for this statistic
-    """
-    return [_figure(row, *each, "funding.persistence") for each in _STEADY.items()]
 
 
 def _figure(
