@@ -23,6 +23,7 @@ import polars as pl
 
 from toolkit.market import Trajectory
 from toolkit.series.base import Series
+from toolkit.show.result import Result
 from toolkit.statistics.contract import Frame
 from toolkit.statistics.fee_table import FeeModel, Style
 '''
@@ -39,7 +40,7 @@ def _class(series: type[Series], family: Family) -> str:
     lines = [f"class {series.__name__}(Series, metaclass=ABCMeta):", f'    """{series.__doc__}"""']
     for each in bound_to(family):
         text = textwrap.indent(docstring_of(each), " " * 8).strip()
-        lines += ["", f"    def {each.name}({_taken(each)}) -> pl.DataFrame:", f'        """{text}']
+        lines += ["", f"    def {each.name}({_taken(each)}) -> Result:", f'        """{text}']
         lines += ['        """']
     return "\n".join(lines) + "\n"
 

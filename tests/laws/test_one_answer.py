@@ -217,7 +217,7 @@ def test_each_statistic_of_a_series_is_in_the_table_or_said_to_be_elsewhere() ->
         for of in OF
         for name, method in inspect.getmembers(of, inspect.isfunction)
         if hasattr(method, "options")
-        and inspect.signature(method).return_annotation == "pl.DataFrame"
+        and inspect.signature(method).return_annotation in ("pl.DataFrame", "Result")
     }
     there = {(road.of.__name__, road.method) for road in ROADS}
     names = {name for of, method in methods for name in (method, f"{of}.{method}")}

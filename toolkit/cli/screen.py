@@ -34,55 +34,8 @@ from toolkit.workspace.answers import Costs
 from toolkit.workspace.passes import Passes
 from toolkit.workspace.screening import Screened, Screening
 
-_SPREAD = (
-    "trajectory",
-    "spread_last_log_bps",
-    "last_z",
-    "spread_std_log_bps",
-    "half_life_s",
-    "coverage",
-    "flags",
-    "last_age_s",
-    "half_life_upper_s",
-    "acf_half_lag_s",
-    "reversion_q_value",
-    "last_percentile",
-    "spread_mean_log_bps",
-    "n",
-    "spread_q05_log_bps",
-    "spread_q95_log_bps",
-)
 _EDGE = "net_edge_bps"
 _EDGE_Q = "edge_q_value"
-_FUNDING = (
-    "trajectory",
-    "funding_apr_pct",
-    "funding_bps",
-    "coverage",
-    "n",
-    "positive_share",
-    "flips_per_day",
-)
-
-_RATES = (
-    "trajectory",
-    "funding_apr_last_pct",
-    "last_z",
-    "funding_apr_mean_pct",
-    "funding_apr_std_pct",
-    "coverage",
-    "last_age_s",
-    "last_percentile",
-    "n",
-)
-_NOT_TRACKED = "not_tracked"
-_SHOWN = {
-    Screened.SPREAD: _SPREAD,
-    Screened.FUNDING: _FUNDING,
-    Screened.SNAPSHOT_SPREAD: (*_SPREAD, _NOT_TRACKED),
-    Screened.SNAPSHOT_FUNDING: (*_RATES, _NOT_TRACKED),
-}
-
 _Names = list[str] | None
 _Symbols = Annotated[_Names, typer.Option("--symbol", help="Only this symbol. May be repeated.")]
 _Exchanges = Annotated[
@@ -187,7 +140,7 @@ def screen_command(
     found = asked.rows(passes, within.start, within.end, names=("--start", "--end"))
     kept = without_flags(found, without)
     notes = [*_joined(pairs), *notes_of(kept), *_left_out(found.height - kept.height)]
-    shown = list(_SHOWN[family])
+    shown = list(family.shown)
     if "carry_bps" in found.columns:
         shown[3:3] = CARRY_COLUMNS
         window = Interval(found["window_start"][0], found["window_end"][0])

@@ -8,6 +8,7 @@ import polars as pl
 
 from toolkit.market import Trajectory
 from toolkit.series.base import Series
+from toolkit.show.result import Result
 from toolkit.statistics.contract import Frame
 from toolkit.statistics.fee_table import FeeModel, Style
 
@@ -16,7 +17,7 @@ class SpreadAnalyses(Series, metaclass=ABCMeta):
 
     def half_life(
         self, *, column: str = "spread_log_bps", max_stale_s: int | None = None
-    ) -> pl.DataFrame:
+    ) -> Result:
         """Estimate the time in which a deviation from the mean halves, from the autocorrelation.
 
         Formula, columns, errors and an example: `toolkit.statistics.spread.half_life`.
@@ -33,7 +34,7 @@ class SpreadAnalyses(Series, metaclass=ABCMeta):
         fees: FeeModel | None = None,
         notional: float = 10000.0,
         style: Style = "taker",
-    ) -> pl.DataFrame:
+    ) -> Result:
         """Compute the level, dispersion, tails and half-life of a spread in one pass.
 
         Formula, columns, errors and an example: `toolkit.statistics.spread.summary`.
@@ -50,7 +51,7 @@ class SpreadAnalyses(Series, metaclass=ABCMeta):
         exit_bps: float = 0.0,
         notional: float = 10000.0,
         style: Style = "taker",
-    ) -> pl.DataFrame:
+    ) -> Result:
         """Add to every row, in the order given, what its spread would leave after costs.
 
         Formula, columns, errors and an example: `toolkit.statistics.fees.net_edge`.
@@ -71,7 +72,7 @@ class SpreadAnalyses(Series, metaclass=ABCMeta):
         max_lag_steps: int = 5,
         least_correlation: float = 0.2,
         max_stale_s: int | None = None,
-    ) -> pl.DataFrame:
+    ) -> Result:
         """Flag what is wrong with the prices of a pair: a frozen leg, another coin, a shifted clock.
 
         Formula, columns, errors and an example: `toolkit.statistics.quality.flags`.
@@ -89,7 +90,7 @@ class SpreadAnalyses(Series, metaclass=ABCMeta):
 
     def cross_correlation(
         self, *, max_lag_steps: int = 10, max_stale_s: int | None = None
-    ) -> pl.DataFrame:
+    ) -> Result:
         """Compute the correlation of the returns of two legs at each lag, as `lead_lag` does.
 
         Formula, columns, errors and an example: `toolkit.statistics.spread.cross_correlation`.
@@ -108,7 +109,7 @@ class SpreadAnalyses(Series, metaclass=ABCMeta):
         min_duration_s: int = 0,
         column: str = "spread_log_bps",
         max_stale_s: int | None = None,
-    ) -> pl.DataFrame:
+    ) -> Result:
         """Find every stretch of time in which a spread is at or above a level.
 
         Formula, columns, errors and an example: `toolkit.statistics.spread.episodes`.
@@ -124,7 +125,7 @@ class SpreadAnalyses(Series, metaclass=ABCMeta):
 
     def hour_of_week(
         self, *, column: str = "spread_log_bps", max_stale_s: int | None = None
-    ) -> pl.DataFrame:
+    ) -> Result:
         """Compute the mean of a spread for each hour of the week in UTC, with 95 % intervals.
 
         Formula, columns, errors and an example: `toolkit.statistics.spread.hour_of_week`.
@@ -133,7 +134,7 @@ class SpreadAnalyses(Series, metaclass=ABCMeta):
         ``max_stale_s``: How long a value holds without a new one. Default: a step.
         """
 
-    def lead_lag(self, *, max_lag_steps: int = 10, max_stale_s: int | None = None) -> pl.DataFrame:
+    def lead_lag(self, *, max_lag_steps: int = 10, max_stale_s: int | None = None) -> Result:
         """Find the lag at which the returns of two legs agree most, and which leg finds the price.
 
         Formula, columns, errors and an example: `toolkit.statistics.spread.lead_lag`.
@@ -151,7 +152,7 @@ class SpreadAnalyses(Series, metaclass=ABCMeta):
         max_stale_s: int | None = None,
         notional: float = 10000.0,
         style: Style = "taker",
-    ) -> pl.DataFrame:
+    ) -> Result:
         """Count the episodes in which a spread pays more than a round trip costs, and their lengths.
 
         Formula, columns, errors and an example: `toolkit.statistics.spread.net_episodes`.
@@ -170,7 +171,7 @@ class SpreadAnalyses(Series, metaclass=ABCMeta):
         max_stale_s: int | None = None,
         notional: float = 10000.0,
         style: Style = "taker",
-    ) -> pl.DataFrame:
+    ) -> Result:
         """Sum up what spreads pay before and after costs: at half, once and twice the costs.
 
         Formula, columns, errors and an example: `toolkit.statistics.spread.net_summary`.
@@ -190,7 +191,7 @@ class SpreadAnalyses(Series, metaclass=ABCMeta):
         max_stale_s: int | None = None,
         notional: float = 10000.0,
         style: Style = "taker",
-    ) -> pl.DataFrame:
+    ) -> Result:
         """Measure the time from where a spread is beyond a round trip's cost to where it is near again.
 
         Formula, columns, errors and an example: `toolkit.statistics.spread.net_time_to_close`.
@@ -209,7 +210,7 @@ class SpreadAnalyses(Series, metaclass=ABCMeta):
         min_samples: int | None = None,
         beyond: float = 3.0,
         column: str = "spread_log_bps",
-    ) -> pl.DataFrame:
+    ) -> Result:
         """Measure how far a spread is from its own recent mean, in standard deviations.
 
         Formula, columns, errors and an example: `toolkit.statistics.spread.rolling_z_summary`.
@@ -226,7 +227,7 @@ class SpreadAnalyses(Series, metaclass=ABCMeta):
         adf_lags: int | None = None,
         column: str = "spread_log_bps",
         max_stale_s: int | None = None,
-    ) -> pl.DataFrame:
+    ) -> Result:
         """Test whether a spread has a unit root, and measure how its variance grows with the horizon.
 
         Formula, columns, errors and an example: `toolkit.statistics.spread.stationarity`.
@@ -238,7 +239,7 @@ class SpreadAnalyses(Series, metaclass=ABCMeta):
 
     def tail_index(
         self, *, column: str = "spread_log_bps", max_stale_s: int | None = None
-    ) -> pl.DataFrame:
+    ) -> Result:
         """Estimate how fast large sizes of a spread become rare, at 1, 2, 5 and 10 % of its rows.
 
         Formula, columns, errors and an example: `toolkit.statistics.spread.tail_index`.
@@ -254,7 +255,7 @@ class SpreadAnalyses(Series, metaclass=ABCMeta):
         absolute: bool = False,
         column: str = "spread_log_bps",
         max_stale_s: int | None = None,
-    ) -> pl.DataFrame:
+    ) -> Result:
         """Measure the share of observed time at which a spread is at or above a threshold.
 
         Formula, columns, errors and an example: `toolkit.statistics.spread.time_above`.
@@ -273,7 +274,7 @@ class SpreadAnalyses(Series, metaclass=ABCMeta):
         toward: float = 0.0,
         column: str = "spread_log_bps",
         max_stale_s: int | None = None,
-    ) -> pl.DataFrame:
+    ) -> Result:
         """Measure the time from where a spread is far from a level to where it is near it again.
 
         Formula, columns, errors and an example: `toolkit.statistics.spread.time_to_close`.
@@ -288,19 +289,19 @@ class SpreadAnalyses(Series, metaclass=ABCMeta):
 class FundingAnalyses(Series, metaclass=ABCMeta):
     """The analyses of funding."""
 
-    def by_hour(self) -> pl.DataFrame:
+    def by_hour(self) -> Result:
         """Average the funding of each trajectory by hour of the day in UTC, with 95 % intervals.
 
         Formula, columns, errors and an example: `toolkit.statistics.funding.by_hour`.
         """
 
-    def by_weekday(self) -> pl.DataFrame:
+    def by_weekday(self) -> Result:
         """Average the funding of each trajectory by day of the week in UTC, with 95 % intervals.
 
         Formula, columns, errors and an example: `toolkit.statistics.funding.by_weekday`.
         """
 
-    def heatmap(self, *, bucket: str | int = "8h") -> pl.DataFrame:
+    def heatmap(self, *, bucket: str | int = "8h") -> Result:
         """Average the funding of each trajectory in buckets of time, as a yearly rate.
 
         Formula, columns, errors and an example: `toolkit.statistics.funding.heatmap`.
@@ -308,7 +309,7 @@ class FundingAnalyses(Series, metaclass=ABCMeta):
         ``bucket``: The time that is averaged over: 1h, 8h, 1d.
         """
 
-    def persistence(self, *, band_apr_pct: float = 0.0) -> pl.DataFrame:
+    def persistence(self, *, band_apr_pct: float = 0.0) -> Result:
         """Measure how long the differential in force keeps its sign, and how it resembles itself later.
 
         Formula, columns, errors and an example: `toolkit.statistics.funding.persistence`.
@@ -319,7 +320,7 @@ class FundingAnalyses(Series, metaclass=ABCMeta):
 class EventAnalyses(Series, metaclass=ABCMeta):
     """The analyses of an event log."""
 
-    def summary(self) -> pl.DataFrame:
+    def summary(self) -> Result:
         """Count the events that touch a window, by family and kind, with their median life.
 
         Formula, columns, errors and an example: `toolkit.statistics.event_counts.summary`.
@@ -335,7 +336,7 @@ class EventAnalyses(Series, metaclass=ABCMeta):
         max_stale_s: int | None = None,
         move_s: int | None = None,
         by: Sequence[str] = (),
-    ) -> pl.DataFrame:
+    ) -> Result:
         """Sum up how true a log is: how many events are real, how many episodes it saw, how late.
 
         Formula, columns, errors and an example: `toolkit.statistics.events.audit`.
@@ -357,7 +358,7 @@ class EventAnalyses(Series, metaclass=ABCMeta):
         slack_s: int | None = None,
         max_stale_s: int | None = None,
         move_s: int | None = None,
-    ) -> pl.DataFrame:
+    ) -> Result:
         """Match each event with an episode of its trajectory, and list what one side alone has.
 
         Formula, columns, errors and an example: `toolkit.statistics.events.audited`.
@@ -371,7 +372,7 @@ class EventAnalyses(Series, metaclass=ABCMeta):
 
     def clustering(
         self, by: Sequence[str] = (), *, bucket_s: int = 300, draws: int = 499
-    ) -> pl.DataFrame:
+    ) -> Result:
         """Measure whether events open in bursts, beyond what the hours of the week explain.
 
         Formula, columns, errors and an example: `toolkit.statistics.events.clustering`.
@@ -388,7 +389,7 @@ class EventAnalyses(Series, metaclass=ABCMeta):
         same: Sequence[str] = (),
         within_s: int = 300,
         season_s: int | None = None,
-    ) -> pl.DataFrame:
+    ) -> Result:
         """Measure which events open near others in time, more often than their own hours explain.
 
         Formula, columns, errors and an example: `toolkit.statistics.events.cooccurrence`.
@@ -411,7 +412,7 @@ class EventAnalyses(Series, metaclass=ABCMeta):
         from_detection: bool = False,
         max_stale_s: int | None = None,
         on: Trajectory | str | None = None,
-    ) -> pl.DataFrame:
+    ) -> Result:
         """Compute how far prices went on after pumps and dumps, and which share they gave back.
 
         Formula, columns, errors and an example: `toolkit.statistics.events.follow_through`.
@@ -428,7 +429,7 @@ class EventAnalyses(Series, metaclass=ABCMeta):
 
     def hazard_ratios(
         self, covariates: Sequence[str] = ("size",), *, cluster: str = "auto"
-    ) -> pl.DataFrame:
+    ) -> Result:
         """Estimate what makes events end sooner or later, by the regression of Cox.
 
         Formula, columns, errors and an example: `toolkit.statistics.events.hazard_ratios`.
@@ -437,7 +438,7 @@ class EventAnalyses(Series, metaclass=ABCMeta):
         ``cluster``: Within what lives may depend on each other. auto: what widens the intervals most.
         """
 
-    def league(self, by: Sequence[str] = ("legs",), *, cluster: str = "auto") -> pl.DataFrame:
+    def league(self, by: Sequence[str] = ("legs",), *, cluster: str = "auto") -> Result:
         """Rank the groups of each family by how often their events open, with chance taken out.
 
         Formula, columns, errors and an example: `toolkit.statistics.events.league`.
@@ -446,7 +447,7 @@ class EventAnalyses(Series, metaclass=ABCMeta):
         ``cluster``: What may hold bursts of openings. auto: where they show.
         """
 
-    def log_rank(self, by: Sequence[str] = ("legs",)) -> pl.DataFrame:
+    def log_rank(self, by: Sequence[str] = ("legs",)) -> Result:
         """Test whether the groups of a family live equally long, by the log-rank test.
 
         Formula, columns, errors and an example: `toolkit.statistics.events.log_rank`.
@@ -454,7 +455,7 @@ class EventAnalyses(Series, metaclass=ABCMeta):
         ``by``: A row for each of these groups.
         """
 
-    def magnitudes(self, by: Sequence[str] = ()) -> pl.DataFrame:
+    def magnitudes(self, by: Sequence[str] = ()) -> Result:
         """Compute how large events become, by family and group, and how fast large ones become rare.
 
         Formula, columns, errors and an example: `toolkit.statistics.events.magnitudes`.
@@ -476,7 +477,7 @@ class EventAnalyses(Series, metaclass=ABCMeta):
         fees: FeeModel | None = None,
         notional: float = 10000.0,
         style: Style = "taker",
-    ) -> pl.DataFrame:
+    ) -> Result:
         """Sum up what taking events would have paid, by how late they were taken.
 
         Formula, columns, errors and an example: `toolkit.statistics.events.payoff`.
@@ -504,7 +505,7 @@ class EventAnalyses(Series, metaclass=ABCMeta):
         from_detection: bool = False,
         max_stale_s: int | None = None,
         on: Trajectory | str | None = None,
-    ) -> pl.DataFrame:
+    ) -> Result:
         """Test whether the mean change after events is one that other times would have as well.
 
         Formula, columns, errors and an example: `toolkit.statistics.events.placebo`.
@@ -532,7 +533,7 @@ class EventAnalyses(Series, metaclass=ABCMeta):
         fees: FeeModel | None = None,
         notional: float = 10000.0,
         style: Style = "taker",
-    ) -> pl.DataFrame:
+    ) -> Result:
         """Compute what each spread event would have paid, taken so long after it was detected.
 
         Formula, columns, errors and an example: `toolkit.statistics.events.positions`.
@@ -547,7 +548,7 @@ class EventAnalyses(Series, metaclass=ABCMeta):
 
     def rate_changes(
         self, by: Sequence[str] = (), *, length_s: int = 604800, cluster: str = "auto"
-    ) -> pl.DataFrame:
+    ) -> Result:
         """Compare how often events open in the last week of the window with the week before.
 
         Formula, columns, errors and an example: `toolkit.statistics.events.rate_changes`.
@@ -557,7 +558,7 @@ class EventAnalyses(Series, metaclass=ABCMeta):
         ``cluster``: What may hold bursts of openings. auto: where they show.
         """
 
-    def rates(self, by: Sequence[str] = (), *, cluster: str = "auto") -> pl.DataFrame:
+    def rates(self, by: Sequence[str] = (), *, cluster: str = "auto") -> Result:
         """Compute how often events open, per hour and per day of time in which their log is held.
 
         Formula, columns, errors and an example: `toolkit.statistics.events.rates`.
@@ -566,7 +567,7 @@ class EventAnalyses(Series, metaclass=ABCMeta):
         ``cluster``: What may hold bursts of openings. auto: where they show.
         """
 
-    def rates_by_hour(self, by: Sequence[str] = ()) -> pl.DataFrame:
+    def rates_by_hour(self, by: Sequence[str] = ()) -> Result:
         """Compute how many events open in each hour of the week, in UTC, with errors between weeks.
 
         Formula, columns, errors and an example: `toolkit.statistics.events.rates_by_hour`.
@@ -588,7 +589,7 @@ class EventAnalyses(Series, metaclass=ABCMeta):
         from_detection: bool = False,
         max_stale_s: int | None = None,
         on: Trajectory | str | None = None,
-    ) -> pl.DataFrame:
+    ) -> Result:
         """Compute the mean and median path of a column around events, with 95 % bands.
 
         Formula, columns, errors and an example: `toolkit.statistics.events.study`.
@@ -605,7 +606,7 @@ class EventAnalyses(Series, metaclass=ABCMeta):
         ``on``: The trajectory of the values. Around the events of its symbol, in place of each event's own.
         """
 
-    def survival(self, by: Sequence[str] = (), *, cluster: str = "auto") -> pl.DataFrame:
+    def survival(self, by: Sequence[str] = (), *, cluster: str = "auto") -> Result:
         """Compute how long events last, with those whose end was not seen, by Kaplan and Meier.
 
         Formula, columns, errors and an example: `toolkit.statistics.events.survival`.
@@ -614,7 +615,7 @@ class EventAnalyses(Series, metaclass=ABCMeta):
         ``cluster``: Within what lives may depend on each other. auto: what widens the intervals most.
         """
 
-    def survival_curve(self, by: Sequence[str] = (), *, cluster: str = "auto") -> pl.DataFrame:
+    def survival_curve(self, by: Sequence[str] = (), *, cluster: str = "auto") -> Result:
         """Compute the share of events that live on at each age, with its 95 % band and those watched.
 
         Formula, columns, errors and an example: `toolkit.statistics.events.survival_curve`.

@@ -11,6 +11,7 @@ import polars as pl
 from toolkit.analyses import Analysis, Family, analyses
 from toolkit.market import parse_length
 from toolkit.series.base import Series, checked_options
+from toolkit.show.result import Result
 from toolkit.statistics.fee_table import NOTIONAL
 
 COSTS = {"fees": None, "notional": NOTIONAL, "style": "taker"}
@@ -64,7 +65,7 @@ def signature_of(analysis: Analysis) -> inspect.Signature:
             taken.append(costs.pop(0).replace(kind=_EITHER))
         optional += costs
     taken.sort(key=lambda each: each.default is not each.empty)
-    return inspect.Signature([*taken, *optional], return_annotation="pl.DataFrame")
+    return inspect.Signature([*taken, *optional], return_annotation="Result")
 
 
 def _frames(own: Mapping[str, inspect.Parameter]) -> Iterator[inspect.Parameter]:
@@ -74,10 +75,10 @@ def _frames(own: Mapping[str, inspect.Parameter]) -> Iterator[inspect.Parameter]
             yield each.replace(kind=_EITHER, annotation="Frame")
 
 
-def _method(series: type[Series], analysis: Analysis) -> Callable[..., pl.DataFrame]:
+def _method(series: type[Series], analysis: Analysis) -> Callable[..., Result]:
     signature = signature_of(analysis)
 
-    def method(self: Any, *given: Any, **options: Any) -> pl.DataFrame:
+    def method(self: Any, *given: Any, **options: Any) -> Result:
         bound = signature.bind(self, *given, **options)
         bound.apply_defaults()
         asked = dict(bound.arguments)
@@ -87,7 +88,7 @@ def _method(series: type[Series], analysis: Analysis) -> Callable[..., pl.DataFr
             if each.kind == "length" and each.name.endswith("_s") and isinstance(value, str):
                 asked[each.name] = parse_length(value, parameter=each.name)
         found: pl.DataFrame = self.answer(analysis, **asked)
-        return found
+        return Result.of(found, analysis.columns_in(found.columns))
 
     method.__name__ = analysis.name
     method.__qualname__ = f"{series.__name__}.{analysis.name}"

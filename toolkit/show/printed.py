@@ -36,10 +36,34 @@ def print_sheet(page: Terminal, sheet: Sheet, rows: pl.DataFrame, left_out: str)
     elif sheet.printed:
         sheet.printed(page, rows)
     elif rows.height:
-        notes = _print_table(page, sheet, rows)
+        notes, hidden = _print_table(page, sheet, rows)
+        if hidden:
+            notes.append(f"{counted(hidden, 'more column')}: a wider terminal, or --format")
     for line in (*notes, left_out, *sheet.notes):
         if line:
             page.print(Text(plain(line)), soft_wrap=False)
+
+
+def print_rows(page: Terminal, sheet: Sheet, rows: pl.DataFrame) -> int:
+    """Print rows for a reader of the frame, and return how many of the columns fit.
+
+    Of a single row it is a line per figure, with the name of its column.
+    """
+    if rows.height > 1:
+        lines, hidden = _print_table(page, sheet, rows)
+        for line in lines:
+            page.print(Text(line), soft_wrap=False)
+        return len(sheet.columns) - hidden
+    table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), show_header=False)
+    notes, row = Notes(), rows.row(0, named=True)
+    key, *figures = map(sheet.column, sheet.columns)
+    page.print(Text(f"{heading_of(key)}: {cell_text(row, key, notes)}"), soft_wrap=False)
+    for one in figures:
+        table.add_row(heading_of(one), cell_text(row, one, notes), one.name)
+    page.print(table)
+    for line in notes.lines:
+        page.print(Text(line), soft_wrap=False)
+    return len(sheet.columns)
 
 
 def print_figures(page: Terminal, sheet: Sheet, row: dict[str, Any]) -> None:
@@ -79,8 +103,8 @@ def _subject(row: dict[str, Any]) -> str:
     return "\n".join([symbol, *named])
 
 
-def _print_table(page: Terminal, sheet: Sheet, rows: pl.DataFrame) -> list[str]:
-    """Print rows as a table, and return the notes on what is missing in it."""
+def _print_table(page: Terminal, sheet: Sheet, rows: pl.DataFrame) -> tuple[list[str], int]:
+    """Print rows as a table. Return the notes on what is missing, and how many columns hide."""
     names = list(sheet.columns)
     cells, notes = cells_of(sheet, rows, names)
     key = sheet.column(names[0])
@@ -93,9 +117,7 @@ def _print_table(page: Terminal, sheet: Sheet, rows: pl.DataFrame) -> list[str]:
     if hidden and notes:  # the notes of what is shown alone
         cells, notes = cells_of(sheet, rows, names[: len(widths)])
     page.print(_table(columns, cells, widths))
-    if hidden:
-        notes.append(f"{counted(hidden, 'more column')}: a wider terminal, or --format")
-    return notes
+    return notes, hidden
 
 
 def _fitting(columns: Sequence[Column], cells: list[list[str]], width: int) -> list[int]:

@@ -12,10 +12,12 @@ from typing import Any, Concatenate, ParamSpec
 
 import polars as pl
 
+from toolkit.analyses import analysis_of
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
 from toolkit.market import Family, Pair, Stream, When
 from toolkit.series.base import MethodCall, Origin, remember
+from toolkit.show.result import Result
 from toolkit.statistics.fee_table import NOTIONAL, FeeModel, Style
 from toolkit.workspace.fee_choice import find_fees
 from toolkit.workspace.loading import Loading
@@ -27,15 +29,15 @@ _Parameters = ParamSpec("_Parameters")
 
 
 def _remembered(
-    method: Callable[Concatenate[Measuring, _Parameters], pl.DataFrame],
-) -> Callable[Concatenate[Measuring, _Parameters], pl.DataFrame]:
+    method: Callable[Concatenate[Measuring, _Parameters], Result],
+) -> Callable[Concatenate[Measuring, _Parameters], Result]:
     """Let a screen be remembered with what was asked, see `toolkit.series.base`."""
     signature = inspect.signature(method)
 
     @functools.wraps(method)
     def screened(
         self: Measuring, /, *args: _Parameters.args, **options: _Parameters.kwargs
-    ) -> pl.DataFrame:
+    ) -> Result:
         found = method(self, *args, **options)
         if not found.is_empty():
             asked = signature.bind(self, *args, **options).arguments
@@ -109,7 +111,9 @@ class Measuring(Loading):
         asked = Selection.of(passes, of, named, *self._asked(start, end))
         for words in asked.turned:
             warnings.warn(words, stacklevel=2)
-        return asked.measured(function, **parameters)[0]
+        found = asked.measured(function, **parameters)[0]
+        declared = analysis_of(function)
+        return found if declared is None else Result.of(found, declared.columns_in(found.columns))
 
     @_remembered
     def screen(
@@ -133,7 +137,7 @@ class Measuring(Loading):
         funding_only: bool = False,
         cluster: Where | None = None,
         plain_text: bool = False,
-    ) -> pl.DataFrame:
+    ) -> Result:
         """Measure all series of a kind that are held in one pass, and rank them by any figure.
 
         The columns, ``where``, ``sort``, ``top`` and ``exclude_flags`` are those of
@@ -161,7 +165,8 @@ class Measuring(Loading):
             asked = replace(asked, fees=table)
         ranking = asked.ranking(where, sort, top, exclude_flags)
         passes = Passes.of(self.store, cluster, as_of=self._as_of, plain_text=plain_text)
-        return ranking.applied(asked.rows(passes, *self._asked(start, end)))
+        found = ranking.applied(asked.rows(passes, *self._asked(start, end)))
+        return Result.of(found, asked.kind.answer)
 
 
 def _prefixed(key: str, kind: str) -> str:

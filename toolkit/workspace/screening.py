@@ -59,11 +59,61 @@ class Screened(StrEnum):
         """The order of the rows where no other is asked for."""
         return _ORDERS.get(self, SPREAD_ORDER)
 
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The columns of a table, the most important first."""
+        return (*_SHOWN.get(self, _SPREAD), *(["not_tracked"] if self.kept else []))
+
+    @property
+    def answer(self) -> tuple[str, ...]:
+        """The same with the net ones of a screen by a fee table."""
+        return (*self.shown[:3], *_NET, *self.shown[3:])
+
 
 _FIGURES: dict[Screened, Function] = {
     Screened.FUNDING: funding_figures,
     Screened.SNAPSHOT_FUNDING: rate_figures,
 }
+_SPREAD = (
+    "trajectory",
+    "spread_last_log_bps",
+    "last_z",
+    "spread_std_log_bps",
+    "half_life_s",
+    "coverage",
+    "flags",
+    "last_age_s",
+    "half_life_upper_s",
+    "acf_half_lag_s",
+    "reversion_q_value",
+    "last_percentile",
+    "spread_mean_log_bps",
+    "n",
+    "spread_q05_log_bps",
+    "spread_q95_log_bps",
+)
+_FUNDING = (
+    "trajectory",
+    "funding_apr_pct",
+    "funding_bps",
+    "coverage",
+    "n",
+    "positive_share",
+    "flips_per_day",
+)
+_RATES = (
+    "trajectory",
+    "funding_apr_last_pct",
+    "last_z",
+    "funding_apr_mean_pct",
+    "funding_apr_std_pct",
+    "coverage",
+    "last_age_s",
+    "last_percentile",
+    "n",
+)
+_NET = ("net_edge_bps", "net_apr_pct", f"{FUNDING_ONLY}net_apr_pct", "net_carry_bps")
+_SHOWN = {Screened.FUNDING: _FUNDING, Screened.SNAPSHOT_FUNDING: _RATES}
 _ORDERS = {Screened.FUNDING: FUNDING_ORDER, Screened.SNAPSHOT_FUNDING: RATE_ORDER}
 _Meant = TypeVar("_Meant", Pair, OfLegs, Trajectory, OfLegs | Pair)
 

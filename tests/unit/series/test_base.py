@@ -11,6 +11,9 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from toolkit.errors import InputError
+from toolkit.series.base import asked_of
+from toolkit.show.result import Result
+from toolkit.statistics import spread
 from toolkit.workspace import Workspace
 
 from .conftest import KEYS, NOW, PAIR, PRICE, RATES, WINDOW
@@ -48,6 +51,18 @@ def test_time_is_ts_in_utc_and_known_at_follows_it_by_the_bar_and_the_delay(
     assert (
         late_s == [bar_s + series.origin.delay_s] if series.origin.delay_s is not None else [None]
     )
+
+
+def test_answers_of_python_are_results_and_a_method_remembers_what_was_asked(
+    rail: Workspace,
+) -> None:
+    found = rail.spread(PAIR).summary()
+    every = (found, rail.measure(spread.summary), rail.screen(), rail.spread(PAIR).half_life())
+    assert {type(each) for each in every} == {Result}
+    assert all(str(each).endswith(".frame has every one") for each in every)
+    asked = asked_of(found)
+    assert asked is not None
+    assert asked.method == "summary"
 
 
 def test_a_series_does_not_change(rail: Workspace) -> None:
