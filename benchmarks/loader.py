@@ -34,13 +34,14 @@ import polars as pl
 
 from benchmarks._market import EVENTS, HISTORY, KEY, START, prices, weeks
 from benchmarks._memory import peak_mb
+from tests.adversary import Accident, Adversary, RestSwitches, adverse
 from toolkit.client import Client
 from toolkit.intervals import Interval
 from toolkit.loader import LoadResult, sync
 from toolkit.market import EventLog, Leg, Stream, Trajectory
-from toolkit.service import Adversary, Bars, Clock, Config, running
-from toolkit.service.adversary.rest import Accident, RestSwitches
+from toolkit.service import Bars, Clock, Config, running
 from toolkit.service.market.source import Kind, Whole
+from toolkit.service.server import faithful
 from toolkit.store import Store
 from toolkit.wire.user_profile import UserProfile
 
@@ -90,7 +91,7 @@ def _serve(pipe: Connection, days: int, legs: int, latency_s: float) -> None:
         clock=Clock(fixed_at=START + days * 86_400),
         retention_s=10**10,
         quota=10**9,
-        adversary=Adversary(rest=slow) if latency_s else Adversary(),
+        application=adverse(Adversary(rest=slow)) if latency_s else faithful,
     )
     with running(config) as service:
         pipe.send(service.base_url)

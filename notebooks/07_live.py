@@ -31,18 +31,11 @@ import time
 import polars as pl
 
 import toolkit as tk
+from tests.adversary import Adversary, WebhookSwitches, adverse
 from toolkit.cards import readable_tables
 from toolkit.client.webhook_session import WebhookSession
 from toolkit.loader.webhooks import webhook_app
-from toolkit.service import (
-    Adversary,
-    Config,
-    Simulated,
-    SpedClock,
-    WebhookSettings,
-    WebhookSwitches,
-    running,
-)
+from toolkit.service import Config, Simulated, SpedClock, WebhookSettings, running
 from toolkit.serving import ServerSettings, run_in_thread
 
 readable_tables(decimals=3)
@@ -50,8 +43,8 @@ config = Config(
     Simulated(7),
     port=0,
     clock=SpedClock(start=tk.parse_ts("2026-11-18"), speed=900.0),
-    adversary=Adversary(
-        drop_after_s=(1.0, 2.0), webhooks=WebhookSwitches(duplicated=0.1, tampered=0.05)
+    application=adverse(
+        Adversary(drop_after_s=(1.0, 2.0), webhooks=WebhookSwitches(duplicated=0.1, tampered=0.05))
     ),
     webhooks=WebhookSettings(loopback=True, retries_s=(0.2, 0.5, 1.0)),
 )

@@ -18,8 +18,9 @@
 #
 # It may name its fields otherwise, count in other units, page in another way, and document none of
 # it. The service below does: it is the local one, on a **SIMULATED** market, with switches from
-# `docs/adversary.md`. `rail doctor` drafts a profile of it, and the profile loads it. Then the rows
-# are checked against each other and, as this market is known, against the truth.
+# `docs/adversary.md`, so this runs in a checkout. `rail doctor` drafts a profile of it, and the
+# profile loads it. Then the rows are checked against each other and, as this market is known,
+# against the truth.
 #
 # Times are UTC, windows are `[start, end)`. A spread is 10⁴ ln(sell / buy), in bps.
 
@@ -30,8 +31,9 @@ from pathlib import Path
 import polars as pl
 
 import toolkit as tk
+from tests.adversary import adversary_of, adverse
 from toolkit.cards import readable_tables
-from toolkit.service import Clock, Config, Simulated, adversary_of, running
+from toolkit.service import Clock, Config, Simulated, running
 from toolkit.workspace import Settings
 from toolkit.workspace.doctor import examine
 
@@ -48,9 +50,8 @@ switches = {
 }
 market, clock = Simulated(7), Clock(fixed_at=tk.parse_ts("2026-11-20"))
 services = contextlib.ExitStack()
-odd = services.enter_context(
-    running(Config(market, port=0, clock=clock, adversary=adversary_of({"rest": switches})))
-)
+otherwise = adverse(adversary_of({"rest": switches}))
+odd = services.enter_context(running(Config(market, port=0, clock=clock, application=otherwise)))
 
 # %% [markdown]
 # With a service of your own, begin here: its address and key in place of these two.

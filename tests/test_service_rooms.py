@@ -11,7 +11,7 @@ from .test_architecture import ROOT, imports, module_name, seeded
 # Low to high: a room imports only those before it.
 ROOMS = (
     *("market", "events", "accounts"),
-    *("api", "transports", "adversary", "server"),
+    *("api", "transports", "server"),
 )
 MOST_ROOMS, MOST_IMPORTS = 12, 30
 
@@ -54,10 +54,6 @@ def test_the_service_has_few_rooms_and_few_imports_between_them() -> None:
 
 def test_no_room_of_the_service_imports_a_later_one() -> None:
     assert imports_back_up(room_imports(ROOT)) == []
-
-
-def test_only_the_server_knows_the_adversary() -> None:
-    assert {here for here, there in room_imports(ROOT) if there == "adversary"} == {"server"}
 
 
 @pytest.mark.parametrize(

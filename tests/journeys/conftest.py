@@ -7,7 +7,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,10 +19,10 @@ RAIL = Path(sys.executable).with_name("rail")
 
 
 @contextmanager
-def serving(*arguments: str) -> Iterator[str]:
-    """A `rail serve` in a process of its own; gives its address."""
+def serving(*arguments: str, program: Sequence[str | Path] = (RAIL, "serve")) -> Iterator[str]:
+    """A `rail serve`, or another ``program``, in a process of its own; gives its address."""
     process = subprocess.Popen(
-        [RAIL, "serve", "--port", "0", *arguments],
+        [*program, "--port", "0", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

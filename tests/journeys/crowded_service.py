@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import sys
 
+from tests.adversary import ArchiveSettings, adverse
 from toolkit.service import Clock, Config, Simulated, serve
-from toolkit.service.adversary.archive import ArchiveSettings
 
 SEED, NOW = 7, 1_795_132_800  # 2026-11-20
 SETTINGS = ArchiveSettings(burst=700)
@@ -21,7 +21,9 @@ def announce(base_url: str) -> None:
 
 
 def main(port: int) -> None:
-    config = Config(Simulated(SEED), port=port, clock=Clock(fixed_at=NOW), events=SETTINGS)
+    config = Config(
+        Simulated(SEED), port=port, clock=Clock(fixed_at=NOW), application=adverse(events=SETTINGS)
+    )
     serve(config, ready=announce)
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from tests.adversary import ArchiveSettings, FaultyArchive
 from toolkit.client import Client
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily
 from toolkit.service import Clock, Replay
-from toolkit.service.adversary.archive import ArchiveSettings, FaultyArchive
 from toolkit.service.events.detectors import DetectorSettings
 from toolkit.service.events.detectors.lives import Rule
 

@@ -21,11 +21,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from tests.adversary import Adversary, adverse
 from toolkit.client import Client
 from toolkit.intervals import Interval
 from toolkit.loader import FollowResult, Pace, follow
 from toolkit.market import EventFamily, EventLog, Trajectory
-from toolkit.service import Adversary, Config, Replay, running
+from toolkit.service import Config, Replay, running
 from toolkit.store import Store
 from toolkit.store.verification import verify
 from toolkit.tables import GapStatus
@@ -50,7 +51,14 @@ def truth(tmp_path_factory: pytest.TempPathFactory) -> Truth:
 
 def config(truth: Truth, clock: HeldClock, fault: Adversary | None = None, port: int = 0) -> Config:
     fault = fault or Adversary()
-    return Config(truth.source, port=port, clock=clock, events=DENSE, quota=10**6, adversary=fault)
+    return Config(
+        truth.source,
+        port=port,
+        clock=clock,
+        events=DENSE.detectors,
+        quota=10**6,
+        application=adverse(fault),
+    )
 
 
 @pytest.fixture

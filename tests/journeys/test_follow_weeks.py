@@ -16,11 +16,12 @@ import numpy as np
 import polars as pl
 import pytest
 
+from tests.adversary import Accident, Adversary, RestSwitches, adverse
 from toolkit.client import Client
 from toolkit.intervals import Interval
 from toolkit.loader import FollowResult, Since, follow
 from toolkit.market import EventFamily, EventLog, SnapshotKind, SnapshotLog, Stream, Trajectory
-from toolkit.service import Accident, Adversary, Config, Replay, RestSwitches, running
+from toolkit.service import Config, Replay, running
 from toolkit.store import Store
 from toolkit.tables import LedgerState
 from toolkit.wire.exchange import Answer, Failure, Request, RetryPolicy
@@ -161,7 +162,9 @@ def test_a_week_of_snapshots_covers_each_tracked_spread_and_rate_at_two_requests
             Accident("500", every=2_000, routes=("dashboards/spread",)),
         )
     )
-    config = Config(source, port=0, clock=clock, quota=10**6, adversary=Adversary(rest=fault))
+    config = Config(
+        source, port=0, clock=clock, quota=10**6, application=adverse(Adversary(rest=fault))
+    )
     end = clock.now() + HOURS * 3_600
     began = clock.now()
     with running(config) as service, Counting(service.base_url) as client:

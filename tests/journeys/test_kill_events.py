@@ -20,11 +20,11 @@ from typing import Self
 import polars as pl
 import pytest
 
+from tests.adversary import FaultyArchive
 from tests.listening import free_port
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, format_ts
 from toolkit.service import Simulated
-from toolkit.service.adversary.archive import FaultyArchive
 from toolkit.store import Store
 
 from . import crowded_service

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -48,7 +49,8 @@ def renamed_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("renamed")
     (switches := folder / "renamed.toml").write_text(RENAMED)
     market = ("--replay", str(miniature.write(folder / "prices.parquet")), "--now", "2026-11-04")
-    with serving(*market, "--adversary", str(switches)) as base_url:
+    program = (sys.executable, "-m", "tests.adversary", str(switches))
+    with serving(*market, program=program) as base_url:
         yield base_url
 
 

@@ -26,22 +26,14 @@ import polars as pl
 import pytest
 
 from tests import miniature
+from tests.adversary import Adversary, ArchiveSettings, FaultyArchive, WebhookSwitches, adverse
+from tests.adversary.deliveries import befall
 from tests.listening import free_port
 from toolkit.client import Client
 from toolkit.intervals import Interval
 from toolkit.loader import FollowProgress, follow, sync
 from toolkit.market import EventFamily, EventLog, Source
-from toolkit.service import (
-    Adversary,
-    Clock,
-    Config,
-    Simulated,
-    WebhookSettings,
-    WebhookSwitches,
-    running,
-)
-from toolkit.service.adversary.archive import ArchiveSettings, FaultyArchive
-from toolkit.service.adversary.deliveries import befall
+from toolkit.service import Clock, Config, Simulated, WebhookSettings, running
 from toolkit.service.events.archive import EventArchive
 from toolkit.service.transports.webhooks.deliveries import (
     WebhookMessage,
@@ -150,7 +142,7 @@ def test_every_genuine_delivery_is_stored_once_and_every_other_one_refused(
         port=0,
         clock=clock,
         events=settings,
-        adversary=Adversary(seed=3, webhooks=switches),
+        application=adverse(Adversary(seed=3, webhooks=switches)),
         webhooks=WebhookSettings(loopback=True, in_flight=256, retries_s=(0.2, 1.0, 5.0, 10.0)),
     )
     port, path = free_port(), tmp_path / "rail.duckdb"

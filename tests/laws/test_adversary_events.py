@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
+from tests.adversary import adverse
 from toolkit.client import Client
 from toolkit.errors import RailError
 from toolkit.intervals import Interval
@@ -39,7 +40,13 @@ ACCIDENTS = {
 
 @pytest.fixture(scope="module")
 def service() -> Iterator[httpx.Client]:
-    config = Config(Simulated(7), port=0, clock=Clock(fixed_at=NOW), quota=10**6, control=True)
+    config = Config(
+        Simulated(7),
+        port=0,
+        clock=Clock(fixed_at=NOW),
+        quota=10**6,
+        application=adverse(control=True),
+    )
     with running(config) as found, httpx.Client(base_url=found.base_url) as client:
         yield client
 

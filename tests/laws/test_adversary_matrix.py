@@ -23,6 +23,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from tests import miniature
+from tests.adversary import adverse
 from tests.counting import CountingClient
 from tests.spanning import Cell, all_pairs, pairs_of, spanning
 from toolkit.errors import RailError
@@ -142,7 +143,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         clock=Clock(fixed_at=NOW),
         retention_s=ARCHIVE.length_s,
         quota=10**9,
-        control=True,
+        application=adverse(control=True),
     )
     with (
         running(config) as serving,

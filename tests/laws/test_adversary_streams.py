@@ -15,6 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.adversary import adverse
 from tests.counting import CountingClient
 from toolkit.client import Client
 from toolkit.errors import RailError
@@ -129,7 +130,12 @@ def rows_of(client: Client, stream: str) -> list[Row]:
 def service() -> Iterator[httpx.Client]:
     clock = Clock(fixed_at=NOW)
     config = Config(
-        Simulated(7), port=0, clock=clock, retention_s=DEPTH_S, quota=10**9, control=True
+        Simulated(7),
+        port=0,
+        clock=clock,
+        retention_s=DEPTH_S,
+        quota=10**9,
+        application=adverse(control=True),
     )
     with running(config) as found, httpx.Client(base_url=found.base_url) as client:
         yield client

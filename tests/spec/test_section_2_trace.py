@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.adversary import Adversary, RestSwitches, adverse
 from toolkit.client import Client
 from toolkit.intervals import Interval
 from toolkit.loader import sync
 from toolkit.loader.messages import Messages
 from toolkit.loader.reader import Message
 from toolkit.market import EventFamily, EventLog, Trajectory
-from toolkit.service import Adversary, Clock, Config, RestSwitches, Simulated, running
+from toolkit.service import Clock, Config, Simulated, running
 from toolkit.store import Store
 from toolkit.wire.deliveries import read_delivery
 from toolkit.wire.event_routes import BUILT_IN_EVENTS
@@ -30,7 +31,10 @@ def marked() -> Config:
     """A service that puts a trace into every record and document, which the live one does not."""
     switches = RestSwitches(extra_fields={"trace": "of-ann"})
     return Config(
-        Simulated(7), port=0, clock=Clock(fixed_at=NOW), adversary=Adversary(rest=switches)
+        Simulated(7),
+        port=0,
+        clock=Clock(fixed_at=NOW),
+        application=adverse(Adversary(rest=switches)),
     )
 
 

@@ -36,7 +36,7 @@ def notebook_command(
 
     Example: rail notebook --list
 
-    Example: rail notebook 07
+    Example: rail notebook 08
     """
     notebooks = _notebooks()
     if listed:

@@ -62,10 +62,6 @@ def serve_command(
     owners: Annotated[
         Path | None, typer.Option("--owners", help="A TOML file of owners, plans and keys.")
     ] = None,
-    adversary: Annotated[
-        Path | None,
-        typer.Option("--adversary", help="A TOML file of ways to behave otherwise than agreed."),
-    ] = None,
     now: Annotated[
         str | None, typer.Option("--now", help="Stop the service's clock at this time, UTC.")
     ] = None,
@@ -84,8 +80,7 @@ def serve_command(
     Its demo keys are demo-free, demo-builder and demo-pro. Its clock is the wall clock unless --now
     stops it. A replay serves all it has unless --retention limits it. A simulated market
     reaches as far back as the key's plan. --rename lets legs meet that are listed under two
-    quote currencies. --adversary makes it another service than was agreed, to test a client with:
-    the file's switches are in docs/adversary.md.
+    quote currencies.
 
     --exchanges reads public endpoints, without an account: the last --days, then each minute. The
     answers stay in --archive, and the same command goes on from there. Begin with --check-exchanges
@@ -115,7 +110,6 @@ def serve_command(
         exchanges=choice,
         archive=archive or archive_beside(store_path()),
         owners=owners,
-        adversary=adversary,
         webhooks_to_loopback=webhooks_to_loopback,
         now=None if now is None else parse_ts(now, parameter="--now"),
         retention_s=None if retention is None else retention * 86_400,
@@ -150,8 +144,6 @@ def _announce(serving: Serving) -> None:
         clock = "its clock is where all legs are known, a minute or two ago"
     counts = f"{counted(serving.symbols, 'symbol')}, {counted(serving.legs, 'leg')}"
     console.print(f"{serving.source.label}: {counts}; {clock}")
-    if not serving.faithful:
-        console.print("it behaves otherwise than agreed, by its file of switches")
     console.print(f"listening at {serving.base_url}; keys: {serving.keys}")
     codes = ", ".join(f"{owner} {code}" for owner, code in serving.codes.items())
     console.print(f"to set webhooks up, sign in once by: {codes}")

@@ -3,17 +3,10 @@
 It shares no wire code with the client, so that neither can hide the other's mistakes. Its folders,
 each of which imports only those before it: `market` (where rows come from), `events` (what is
 detected in them), `accounts` (who may ask), `api` (what is asked and answered), `transports` (how
-it comes in and goes out), `adversary` (how the service misbehaves for tests). `server` runs it all.
+it comes in and goes out). `server` runs it all.
 """
 
 from toolkit.service.accounts.owners import DEMO_OWNERS, Owner
-from toolkit.service.adversary.rest import Accident, RestSwitches
-from toolkit.service.adversary.settings import (
-    Adversary,
-    WebhookSwitches,
-    adversary_of,
-    read_adversary,
-)
 from toolkit.service.market.clock import Clock, SpedClock
 from toolkit.service.market.replay import Replay
 from toolkit.service.market.simulated import Simulated
@@ -23,22 +16,16 @@ from toolkit.service.transports.webhooks.settings import WebhookSettings
 
 __all__ = [
     "DEMO_OWNERS",
-    "Accident",
-    "Adversary",
     "Bars",
     "Clock",
     "Config",
     "MarketSource",
     "Owner",
     "Replay",
-    "RestSwitches",
     "Running",
     "Simulated",
     "SpedClock",
     "WebhookSettings",
-    "WebhookSwitches",
-    "adversary_of",
-    "read_adversary",
     "running",
     "serve",
 ]

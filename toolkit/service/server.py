@@ -7,17 +7,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from toolkit.errors import InputError
+from starlette.types import ASGIApp
+
 from toolkit.service.accounts.owners import DEMO_OWNERS, Owner, Owners, OwnersFile
 from toolkit.service.accounts.policy import Policy
 from toolkit.service.accounts.sessions import Sessions
-from toolkit.service.adversary.application import adverse_application
-from toolkit.service.adversary.archive import ArchiveSettings, FaultyArchive
-from toolkit.service.adversary.settings import KIND, Adversary
 from toolkit.service.api.calls import Service
+from toolkit.service.events.archive import EventArchive
+from toolkit.service.events.detectors import DetectorSettings
 from toolkit.service.market.clock import WALL_CLOCK, Clock, RevealedClock
 from toolkit.service.market.source import MarketSource
-from toolkit.service.transports.access import is_loopback
 from toolkit.service.transports.capacity import DEFAULT_CAPACITY, Gate
 from toolkit.service.transports.rest import application
 from toolkit.service.transports.webhooks.routes import Webhooks
@@ -25,6 +24,15 @@ from toolkit.service.transports.webhooks.settings import WebhookSettings
 from toolkit.serving import ServerSettings, run, run_in_thread
 
 _GRACE_S = 2  # for connections to close, after 3 s for answers under way
+
+
+Application = Callable[[Service, Gate, WebhookSettings], ASGIApp]
+"""What makes the application that answers for a service."""
+
+
+def faithful(service: Service, gate: Gate, webhooks: WebhookSettings) -> ASGIApp:
+    """Return the application of a service that behaves as agreed."""
+    return application(service, gate=gate, webhooks=Webhooks(service, webhooks))
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +43,9 @@ class Config:
     takes the place of ``owners``. ``retention_s`` (s) and ``quota`` (requests per minute) take the
     place of every plan's own history depth and quota. None leaves each plan its own. ``events``
     defines what counts as an event. ``capacity`` is the most concurrent requests. More are refused
-    (503). ``adversary`` defines what goes wrong. ``control`` adds a route on which a test may
-    change it, for callers on this machine, and requires a host that is this machine's own.
-    ``webhooks`` defines how deliveries are made. ``sessions`` issues the codes with which owners
-    sign in to set them up.
+    (503). ``webhooks`` defines how deliveries are made. ``sessions`` issues the codes with which
+    owners sign in to set them up. ``application`` makes what answers: a test gives another, which
+    misbehaves.
 
     >>> from toolkit.service import Simulated
     >>> config = Config(Simulated(7), port=0)
@@ -54,12 +61,11 @@ class Config:
     quota: int | None = None
     owners: tuple[Owner, ...] = DEMO_OWNERS
     owners_file: Path | None = None
-    events: ArchiveSettings = field(default_factory=ArchiveSettings)
+    events: DetectorSettings = field(default_factory=DetectorSettings)
     capacity: int = DEFAULT_CAPACITY
-    adversary: Adversary = KIND
-    control: bool = False
     webhooks: WebhookSettings = field(default_factory=WebhookSettings)
     sessions: Sessions = field(default_factory=Sessions, repr=False)
+    application: Application = field(default=faithful, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,26 +117,15 @@ def running(config: Config) -> Iterator[Running]:
 
 def server_settings(config: Config) -> ServerSettings:
     """Build the application and its server settings."""
-    if config.control and not is_loopback(config.host):
-        raise InputError("host", config.host, "this machine's own, beside control")
     gate, clock, source = Gate(config.capacity), config.clock, config.source
     service = Service(
         source,
         clock if source.known_until is None else RevealedClock(own=clock, source=source),
         _policy(config),
-        FaultyArchive(source, config.events),
+        EventArchive(source, config.events),
         config.sessions,
     )
-    if config.control or config.adversary != KIND:
-        app = adverse_application(
-            service,
-            config.adversary,
-            gate=gate,
-            webhooks=config.webhooks,
-            control=config.control,
-        )
-    else:
-        app = application(service, gate=gate, webhooks=Webhooks(service, config.webhooks))
+    app = config.application(service, gate, config.webhooks)
     return ServerSettings(app, _GRACE_S, websockets=True, date_header=False, requests=gate)
 
 

@@ -30,8 +30,7 @@ _EVERYTHING_S = 100 * 366 * 86_400  # recorded data is as old as it is: no plan'
 class Serving:
     """A local service that answers: its address, source, keys, and its clock where it is fixed.
 
-    ``codes``, by owner, let each owner with webhooks in the plan sign in once. ``faithful``: it
-    behaves as agreed, by no adversary's switches.
+    ``codes``, by owner, let each owner with webhooks in the plan sign in once.
     """
 
     base_url: str
@@ -41,7 +40,6 @@ class Serving:
     clock_at: int | None
     keys: str
     codes: Mapping[str, str] = field(repr=False)
-    faithful: bool = True
 
 
 def serve_local(
@@ -56,7 +54,6 @@ def serve_local(
     now: int | None = None,
     retention_s: int | None = None,
     owners: Path | None = None,
-    adversary: Path | None = None,
     webhooks_to_loopback: bool = False,
     host: str = "127.0.0.1",
     port: int = 0,
@@ -69,19 +66,17 @@ def serve_local(
     gives in place of the file's. With ``exchanges`` what those answer, all that ``archive`` keeps
     of it. Else the endless SIMULATED market of ``seed``
     (`DEFAULT_SEED`). ``now`` (s) stops the service's clock. ``owners`` is a TOML file
-    of owners, plans and keys, in place of the demo ones, ``adversary`` one of switches that make
-    the service behave otherwise than agreed. Webhooks go to public https addresses, with
-    ``webhooks_to_loopback`` to this machine as well. Raises `InputError` for what cannot be served.
+    of owners, plans and keys, in place of the demo ones. Webhooks go to public https addresses,
+    with ``webhooks_to_loopback`` to this machine as well. Raises `InputError` for what cannot be
+    served.
     """
     with needs_extra("service"):
         from toolkit.service import (  # noqa: PLC0415 - see above
-            Adversary,
             Clock,
             Config,
             Replay,
             Simulated,
             WebhookSettings,
-            read_adversary,
             serve,
         )
 
@@ -111,7 +106,6 @@ def serve_local(
             clock=Clock(fixed_at=now),
             retention_s=retention_s,
             owners_file=owners,
-            adversary=read_adversary(adversary) if adversary else Adversary(),
             webhooks=WebhookSettings(loopback=webhooks_to_loopback),
         )
         serve(config, ready=lambda base_url: ready(_serving(base_url, config)))
@@ -119,7 +113,6 @@ def serve_local(
 
 def _serving(base_url: str, config: Config) -> Serving:
     from toolkit.service.accounts.owners import Owners, OwnersFile  # noqa: PLC0415 - see above
-    from toolkit.service.adversary.settings import KIND  # noqa: PLC0415 - see above
     from toolkit.service.transports.webhooks.courier import MINIMUM_PLAN  # noqa: PLC0415 - see above
 
     file = config.owners_file
@@ -140,7 +133,6 @@ def _serving(base_url: str, config: Config) -> Serving:
         config.clock.fixed_at,
         keys,
         codes,
-        faithful=config.adversary == KIND,
     )
 
 

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests import miniature
-from toolkit.service import Clock, Config, Simulated, adversary_of, running
+from tests.adversary import adversary_of, adverse
+from toolkit.service import Clock, Config, Simulated, running
 
 Rail = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -113,7 +114,7 @@ def test_nothing_listening_says_how_to_start_a_service(rail: Rail) -> None:
 
 def test_a_web_page_in_the_services_place_is_called_one(rail: Rail) -> None:
     fault = adversary_of({"rest": {"accidents": [{"kind": "html"}]}})
-    with running(Config(Simulated(7), port=0, adversary=fault)) as odd:
+    with running(Config(Simulated(7), port=0, application=adverse(fault))) as odd:
         said = told(rail("doctor", base_url=odd.base_url), 1)
 
     assert "/schemas failed a web page came, no data" in said

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.service import Adversary, Config, Simulated, SpedClock, running
+from tests.adversary import Adversary, adverse
+from toolkit.service import Config, Simulated, SpedClock, running
 from toolkit.store import Store
 from toolkit.workspace.rules import EXAMPLE
 
@@ -112,7 +113,7 @@ def test_each_gap_that_was_recorded_is_counted_at_the_end(rail: Rail) -> None:
         Simulated(7),
         port=0,
         clock=SpedClock(start=1_795_046_400, speed=1.0),
-        adversary=Adversary(accept_then_close=1001),
+        application=adverse(Adversary(accept_then_close=1001)),
     )
     with running(config) as service:
         done = rail(

@@ -24,14 +24,6 @@ def test_a_data_set_that_is_not_there(rail: Rail, tmp_path: Path) -> None:
     assert "there is no such file" in refused(rail("serve", "--replay", str(tmp_path / "none")))
 
 
-def test_an_unknown_switch_of_the_adversary(rail: Rail, tmp_path: Path) -> None:
-    (tmp_path / "odd.toml").write_text("[rest]\nat_ende = 'echo'\n")
-
-    line = refused(rail("serve", "--port", "0", "--adversary", "odd.toml"))
-
-    assert "'rest.at_ende' is not allowed; allowed: end_time, next_end_time, at_end" in line
-
-
 @pytest.mark.parametrize("text", ["BTC_USD", "=BTC_USDT", "BTC_USD="])
 def test_a_new_name_that_is_not_a_pair(rail: Rail, text: str) -> None:
     line = refused(rail("serve", "--port", "0", "--rename", text))

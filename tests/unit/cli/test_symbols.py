@@ -5,7 +5,8 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable
 
-from toolkit.service import Adversary, Config, RestSwitches, Simulated, running
+from tests.adversary import Adversary, RestSwitches, adverse
+from toolkit.service import Config, Simulated, running
 
 from .conftest import refused
 
@@ -32,7 +33,7 @@ def test_without_a_name_every_symbol_is_listed_once_and_in_order(rail: Rail, ser
 
 def test_a_listing_cut_without_a_word_is_shown_whole_with_the_finding(rail: Rail) -> None:
     adversary = Adversary(rest=RestSwitches(symbols_cap=10))
-    with running(Config(Simulated(7), port=0, adversary=adversary)) as capped:
+    with running(Config(Simulated(7), port=0, application=adverse(adversary))) as capped:
         done = rail("symbols", base_url=capped.base_url)
 
     assert done.stdout.startswith("15 symbols")

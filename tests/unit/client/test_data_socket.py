@@ -14,6 +14,7 @@ from polars.testing import assert_frame_equal
 from websockets.sync.server import ServerConnection, serve
 
 from tests import miniature
+from tests.adversary import Adversary, adverse
 from tests.listening import listening
 from tests.other_services import rows
 from tests.other_services.data import NOW, START, sample
@@ -32,7 +33,7 @@ from toolkit.errors import (
 from toolkit.intervals import Interval
 from toolkit.loader import sync
 from toolkit.market import EventFamily, EventLog, Stream, Trajectory
-from toolkit.service import Adversary, Clock, Config, running
+from toolkit.service import Clock, Config, running
 from toolkit.store import Store
 from toolkit.wire.exchange import RetryPolicy
 from toolkit.wire.limits import Limits
@@ -90,7 +91,7 @@ def test_a_load_over_the_socket_is_that_of_http(
         store, by_http = loaded(client, tmp_path / "http.duckdb")
     adversary = Adversary(**faults)
     with (
-        local(quota=10**6, adversary=adversary) as address,
+        local(quota=10**6, application=adverse(adversary)) as address,
         SocketClient(address, "demo-pro", retries=QUICK) as client,
     ):
         over, by_socket = loaded(client, tmp_path / "socket.duckdb")

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests import miniature
+from tests.adversary import Adversary, RestSwitches, adverse
 from toolkit.cli.received import funding_sheet
 from toolkit.cli.table_options import Format, TableOptions
 from toolkit.cli.tables import show
@@ -19,7 +20,7 @@ from toolkit.client import Client
 from toolkit.intervals import Interval
 from toolkit.loader import LoadResult, sync
 from toolkit.market import Family, Trajectory
-from toolkit.service import Adversary, Clock, Config, RestSwitches, Simulated, running
+from toolkit.service import Clock, Config, Simulated, running
 from toolkit.statistics import spread
 from toolkit.statistics.differentials import service_differential, without_rates
 from toolkit.statistics.funding import MIN_COVERAGE
@@ -48,7 +49,7 @@ def serving(source: object = None, **switches: object) -> Iterator[Client]:
         port=0,
         clock=Clock(fixed_at=END),
         quota=10**6,
-        adversary=adversary,
+        application=adverse(adversary),
     )
     with running(config) as found, Client(found.base_url, "demo-pro") as client:
         yield client

@@ -8,12 +8,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from tests.adversary import ArchiveSettings, FaultyArchive, adverse
 from toolkit.client import Client
 from toolkit.intervals import Interval
 from toolkit.loader import Progress, sync
 from toolkit.market import EventFamily, EventLog, Family, Trajectory
 from toolkit.service import Clock, Config, Running, Simulated, running
-from toolkit.service.adversary.archive import ArchiveSettings, FaultyArchive
 from toolkit.service.events.archive import EventArchive, EventFilters
 from toolkit.store import Store
 
@@ -31,7 +31,7 @@ def source() -> Simulated:
 
 @pytest.fixture(scope="module")
 def service(source: Simulated) -> Iterator[Running]:
-    config = Config(source, port=0, clock=Clock(fixed_at=NOW), events=SETTINGS)
+    config = Config(source, port=0, clock=Clock(fixed_at=NOW), application=adverse(events=SETTINGS))
     with running(config) as found:
         yield found
 
@@ -161,7 +161,9 @@ def test_what_comes_out_late_is_loaded_by_a_later_sync(
     source: Simulated, store: Store, archive: EventArchive
 ) -> None:
     for now in (NOW - 40_000, NOW):
-        config = Config(source, port=0, clock=Clock(fixed_at=now), events=SETTINGS)
+        config = Config(
+            source, port=0, clock=Clock(fixed_at=now), application=adverse(events=SETTINGS)
+        )
         with running(config) as service, Client(service.base_url, "demo-pro") as client:
             sync(client, store, [EventLog(EventFamily.SPLASH)], Interval(START, now))
 

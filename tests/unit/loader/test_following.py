@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests import miniature
+from tests.adversary import Accident, Adversary, RestSwitches, adverse
 from toolkit.client import Client
 from toolkit.errors import (
     InputError,
@@ -23,7 +24,7 @@ from toolkit.errors import (
 from toolkit.loader import FollowProgress, FollowResult, Pace, Since, follow
 from toolkit.loader.polls import SnapshotPolls
 from toolkit.market import EventFamily, EventLog, SnapshotKind, SnapshotLog, Stream, Trajectory
-from toolkit.service import Accident, Adversary, Clock, Config, RestSwitches, SpedClock, running
+from toolkit.service import Clock, Config, SpedClock, running
 from toolkit.store import Store, StoreWriter
 from toolkit.store.verification import verify
 from toolkit.wire.exchange import RetryPolicy
@@ -121,7 +122,7 @@ def test_a_service_that_fails_for_a_while_is_waited_for_and_that_is_said_once(
     routes = ("history/price", "dashboards/spread")
     fault = failing(Accident(kind, times=4, routes=routes))
     with (
-        running(config(adversary=fault)) as service,
+        running(config(application=adverse(fault))) as service,
         Client(service.base_url, "demo-builder", retries=RetryPolicy(attempts=1)) as client,
     ):
         enough = lambda p: p.behind_s == 0 and p.snapshots > 0  # noqa: E731 - a condition
@@ -135,7 +136,7 @@ def test_a_service_that_fails_for_a_while_is_waited_for_and_that_is_said_once(
 def test_a_stream_that_is_refused_stops_no_other(store: Store) -> None:
     fault = failing(Accident("404", routes=("history/price",)))
     with (
-        running(config(adversary=fault)) as service,
+        running(config(application=adverse(fault))) as service,
         Client(service.base_url, "demo-builder") as client,
     ):
         pair = Trajectory.parse("BTC_USDT:AURORA.spot:BOREAS.spot")
@@ -148,7 +149,7 @@ def test_a_stream_that_is_refused_stops_no_other(store: Store) -> None:
 def test_once_raises_what_a_follow_would_wait_for(store: Store) -> None:
     fault = failing(Accident("503", retry_after="none", routes=("history/price",)))
     with (
-        running(config(adversary=fault)) as service,
+        running(config(application=adverse(fault))) as service,
         Client(service.base_url, "demo-builder", retries=RETRIES) as client,
         pytest.raises(UnavailableError),
     ):
@@ -158,7 +159,7 @@ def test_once_raises_what_a_follow_would_wait_for(store: Store) -> None:
 def test_a_key_that_is_refused_later_ends_the_follow(store: Store) -> None:
     fault = failing(Accident("401", routes=("dashboards/spread",)))
     with (
-        running(config(adversary=fault)) as service,
+        running(config(application=adverse(fault))) as service,
         Client(service.base_url, "demo-builder") as client,
         pytest.raises(KeyRefusedError),
     ):

@@ -10,12 +10,13 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from tests.adversary import Adversary, adverse
 from toolkit.client import Client
 from toolkit.intervals import Interval
 from toolkit.loader import sync
 from toolkit.loader.sync import load_origin
 from toolkit.market import EventFamily, EventLog, Stream
-from toolkit.service import Adversary, Clock, Config, Replay, running
+from toolkit.service import Clock, Config, Replay, running
 from toolkit.service.events.archive import EventArchive
 from toolkit.store import Batch, Store, StoreWriter
 
@@ -94,7 +95,9 @@ def test_a_late_archive_loses_nothing_however_often_it_is_asked(
     lag_s: int, every_s: int, times: int, store: Store, source: Replay
 ) -> None:
     clock, end = SetClock(), START + every_s * times
-    config = Config(source, port=0, clock=clock, adversary=Adversary(archive_lag_s=lag_s))
+    config = Config(
+        source, port=0, clock=clock, application=adverse(Adversary(archive_lag_s=lag_s))
+    )
     with running(config) as service, Client(service.base_url, "demo-pro") as client:
         for now in range(START + every_s, end + 1, every_s):
             clock.moments.append(now)
@@ -112,7 +115,7 @@ def test_an_archive_that_shows_everything_a_day_late_is_asked_until_then(
     clock, end = SetClock(moments=[START + HOUR_S]), START + HOUR_S
     lag = Adversary(archive_lag_s=20 * HOUR_S)
     with (
-        running(Config(source, port=0, clock=clock, adversary=lag)) as service,
+        running(Config(source, port=0, clock=clock, application=adverse(lag))) as service,
         Client(service.base_url, "demo-pro") as client,
     ):
         for after_s in (0, 60, 120, 700, 4_000, 22_000, 86_500):
@@ -207,7 +210,7 @@ def test_a_document_that_only_a_stream_brought_keeps_the_archive_s_answer_open(
     lag = Adversary(archive_lag_s=HOUR_S + 1_000)
     writer = StoreWriter(store)
     with (
-        running(Config(source, port=0, clock=clock, adversary=lag)) as service,
+        running(Config(source, port=0, clock=clock, application=adverse(lag))) as service,
         Client(service.base_url, "demo-pro") as client,
     ):
         writer.bind(client.profile().source)

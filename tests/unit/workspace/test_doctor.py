@@ -11,6 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.adversary import adverse
 from tests.listening import Handler, listening
 from toolkit.errors import InputError
 from toolkit.service import Clock, Config, Simulated, running
@@ -27,7 +28,13 @@ Examine = Callable[..., Examination]
 
 @pytest.fixture(scope="module")
 def service() -> Iterator[httpx.Client]:
-    config = Config(Simulated(7), port=0, clock=Clock(fixed_at=NOW), quota=10**6, control=True)
+    config = Config(
+        Simulated(7),
+        port=0,
+        clock=Clock(fixed_at=NOW),
+        quota=10**6,
+        application=adverse(control=True),
+    )
     with running(config) as found, httpx.Client(base_url=found.base_url) as client:
         # the first answer detects a week of events: on a busy machine that takes too long for it
         activity = client.get("/api/v1/data/event-activity", headers=DEMO, timeout=300)

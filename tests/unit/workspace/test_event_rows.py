@@ -9,11 +9,11 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
+from tests.adversary import Adversary, ArchiveSettings, adverse
 from toolkit.client import Client
 from toolkit.errors import EmptyWindowError, InputError
 from toolkit.market import swapped
-from toolkit.service import Adversary, Clock, Config, Simulated, running
-from toolkit.service.adversary.archive import ArchiveSettings
+from toolkit.service import Clock, Config, Simulated, running
 from toolkit.statistics import events as event_statistics
 from toolkit.statistics.fees import FeeModel
 from toolkit.store import Store
@@ -155,8 +155,9 @@ def test_a_log_that_loses_closes_and_is_an_hour_late_is_true_up_to_that_hour(
         port=0,
         clock=Clock(fixed_at=NOW),
         quota=10**6,
-        events=ArchiveSettings(lost_close_share=0.3),
-        adversary=Adversary(archive_lag_s=3_600),
+        application=adverse(
+            Adversary(archive_lag_s=3_600), events=ArchiveSettings(lost_close_share=0.3)
+        ),
     )
     store = Store(tmp_path / "rail.duckdb")
     with running(config) as service, Workspace(Client(service.base_url, "demo-pro"), store) as rail:

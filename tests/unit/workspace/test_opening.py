@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 import toolkit as tk
+from tests.adversary import adversary_of, adverse
 from toolkit.client import Client
 from toolkit.errors import EmptyWindowError, InputError
 from toolkit.market import Source
-from toolkit.service import Clock, Config, Simulated, adversary_of, running
+from toolkit.service import Clock, Config, Simulated, running
 from toolkit.store import Store, StoreWriter
 from toolkit.workspace import Workspace
 
@@ -114,7 +115,9 @@ def test_the_profile_of_a_service_is_a_file_given_by_name(
     renamed = {"rest": {"renamed_fields": {"price": "px"}, "undeclared": True}}
     clock, adversary = Clock(fixed_at=NOW), adversary_of(renamed)
     (profile := tmp_path / "p.toml").write_text('[history.price]\nfields.price = { wire = "px" }\n')
-    with running(Config(Simulated(7), port=0, clock=clock, adversary=adversary)) as service:
+    with running(
+        Config(Simulated(7), port=0, clock=clock, application=adverse(adversary))
+    ) as service:
         monkeypatch.setenv("RAIL_BASE_URL", service.base_url)
         with tk.open(tmp_path / "s.duckdb", profile=profile) as rail:
             rail.sync("BTC_USDT:AURORA.spot", *HOUR)

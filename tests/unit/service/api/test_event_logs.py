@@ -6,9 +6,9 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.adversary import ArchiveSettings, FaultyArchive, adverse
 from toolkit.market import EventFamily, Plan
 from toolkit.service import Clock, Config, Simulated, running
-from toolkit.service.adversary.archive import ArchiveSettings, FaultyArchive
 
 DAY_S = 86_400
 NOW = DAY_S * 20_786 + 43_207
@@ -24,7 +24,7 @@ def client(market: Simulated) -> Iterator[httpx.Client]:
         port=0,
         clock=Clock(fixed_at=NOW),
         quota=1_000_000,
-        events=ArchiveSettings(burst=BURST),
+        application=adverse(events=ArchiveSettings(burst=BURST)),
     )
     with running(config) as service, httpx.Client(timeout=60) as found:
         found.base_url = httpx.URL(f"{service.base_url}/api/v1/data/history/")
@@ -185,7 +185,10 @@ def test_a_default_limit_written_out_is_the_same_question(
 def test_a_cursor_outlives_the_service(ask: Callable[..., httpx.Response]) -> None:
     first = page(ask("funding", **DAY, limit=5))
     config = Config(
-        Simulated(7), port=0, clock=Clock(fixed_at=NOW), events=ArchiveSettings(burst=BURST)
+        Simulated(7),
+        port=0,
+        clock=Clock(fixed_at=NOW),
+        application=adverse(events=ArchiveSettings(burst=BURST)),
     )
     query = {**DAY, "limit": 5, "cursor": first["next_cursor"]}
     with running(config) as service:

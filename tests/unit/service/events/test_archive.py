@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.adversary import ArchiveSettings, FaultyArchive
 from toolkit.errors import InputError
 from toolkit.market import EventFamily
-from toolkit.service.adversary.archive import ArchiveSettings, FaultyArchive
 from toolkit.service.events.archive import EventArchive, EventFilters, Position
 from toolkit.service.events.detectors import Life
 from toolkit.service.market.simulated import Simulated

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.adversary import ArchiveSettings, FaultyArchive
 from toolkit.market import EventFamily
-from toolkit.service.adversary.archive import ArchiveSettings, FaultyArchive
 from toolkit.service.events.archive import EventArchive
 from toolkit.service.market.source import Lost
 

@@ -11,16 +11,9 @@ import httpx
 import pytest
 from websockets.exceptions import InvalidStatus
 
+from tests.adversary import Adversary, RestSwitches, adverse
 from toolkit.market import EventFamily, Plan, Trajectory
-from toolkit.service import (
-    Adversary,
-    Config,
-    Owner,
-    RestSwitches,
-    Simulated,
-    SpedClock,
-    running,
-)
+from toolkit.service import Config, Owner, Simulated, SpedClock, running
 from toolkit.service.accounts.owners import DEMO_OWNERS
 from toolkit.service.api.feed import KEPT_MESSAGES, Listener
 from toolkit.service.api.pages import Pages
@@ -319,11 +312,11 @@ def test_a_service_that_stops_tells_its_readers() -> None:
 
 @pytest.mark.slow
 def test_an_adversary_closes_at_once_is_mute_or_drops() -> None:
-    closing = config(adversary=Adversary(accept_then_close=4001))
+    closing = config(application=adverse(Adversary(accept_then_close=4001)))
     with running(closing) as service, opened(service.base_url, SPREADS) as socket:
         assert close_code(socket) == 4001
     fault = Adversary(mute_sockets=1, drop_after_s=(0.5, 0.6))
-    with running(config(adversary=fault)) as service:
+    with running(config(application=adverse(fault))) as service:
         with opened(service.base_url, MARKET) as mute:
             mute.send('{"action":"schemas"}')
             assert close_code(mute) == 1011
@@ -336,7 +329,7 @@ def test_an_adversary_closes_at_once_is_mute_or_drops() -> None:
 def test_an_adversary_repeats_and_shuffles_documents_but_loses_none() -> None:
     fault = Adversary(duplicate_share=0.3, reorder_share=0.3)
     clock = SpedClock(start=START, speed=3_000.0)
-    faulty = config(clock=clock, adversary=fault)
+    faulty = config(clock=clock, application=adverse(fault))
     with running(faulty) as service, opened(service.base_url, SPREADS) as socket:
         said = [socket.recv(timeout=60, decode=False) for _ in range(500)]
     times = [json.loads(body)["ts_ms"] for body in said]
@@ -371,7 +364,7 @@ def test_an_adversary_of_rest_answers_history_actions_in_its_own_way_too() -> No
     switches = RestSwitches(page_cap=2, renamed_fields={"price": "last"}, tie_s=120)
     query = {**PRICE, "end_time": START, "limit": 5}
     with (
-        running(config(adversary=Adversary(rest=switches))) as service,
+        running(config(application=adverse(Adversary(rest=switches)))) as service,
         opened(service.base_url, MARKET) as socket,
     ):
         rest = httpx.get(

@@ -14,8 +14,9 @@ import httpx
 import pytest
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
+from tests.adversary import Adversary, WebhookSwitches, adverse
 from toolkit.market import EventFamily
-from toolkit.service import Adversary, Config, WebhookSettings, WebhookSwitches, running
+from toolkit.service import Config, WebhookSettings, running
 from toolkit.service.events.archive import EventArchive
 from toolkit.service.transports.webhooks.settings import RETRIES_S
 
@@ -274,7 +275,9 @@ def test_an_adversary_tampers_replays_and_duplicates_as_it_says(
     switches = WebhookSwitches(tampered=1.0, duplicated=1.0, replayed=1.0)
     sink.script = [(401, {})] * 2
     with endpoint(
-        ("splash",), adversary=Adversary(webhooks=switches), webhooks=patient(0.2, in_flight=1)
+        ("splash",),
+        application=adverse(Adversary(webhooks=switches)),
+        webhooks=patient(0.2, in_flight=1),
     ) as (_, secret):
         clock.moments.append(at + 1)
         requests = list(sink.wait_for(4))

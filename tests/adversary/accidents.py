@@ -11,9 +11,9 @@ from starlette.datastructures import MutableHeaders
 from starlette.responses import HTMLResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from tests.adversary.rest import Accident
+from tests.adversary.settings import ActiveSwitches, Adversary
 from toolkit.service.accounts.problems import Problem
-from toolkit.service.adversary.rest import Accident
-from toolkit.service.adversary.settings import ActiveSwitches, Adversary
 from toolkit.service.market.clock import Clock
 
 _DATA = "/api/v1/data/"

@@ -8,9 +8,10 @@ from itertools import pairwise
 
 import pytest
 
+from tests.adversary import WebhookSwitches
+from tests.adversary.deliveries import FaultyMessage, befall
 from toolkit.errors import InputError
-from toolkit.service import WebhookSettings, WebhookSwitches
-from toolkit.service.adversary.deliveries import FaultyMessage, befall
+from toolkit.service import WebhookSettings
 
 MANY = [FaultyMessage(f"m{number}", b"{}") for number in range(20_000)]
 

@@ -11,8 +11,8 @@ from typing import Any, get_args, get_type_hints
 
 import msgspec
 
+from tests.adversary.rest import RestSwitches
 from toolkit.errors import InputError
-from toolkit.service.adversary.rest import RestSwitches
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from toolkit.service.adversary.settings import ActiveSwitches, WebhookSwitches
+from tests.adversary.settings import ActiveSwitches, WebhookSwitches
 from toolkit.service.transports.webhooks.courier import Courier
 from toolkit.service.transports.webhooks.deliveries import WebhookMessage, signed_headers
 
@@ -40,7 +40,7 @@ class FaultyCourier(Courier):
     def __init__(self, *of_courier: Any, active: ActiveSwitches, **options: Any) -> None:
         super().__init__(*of_courier, **options)
         self._active = active
-        self._draw = random.Random(active.adversary.seed)  # noqa: S311 - accidents, no secrets
+        self._draw = random.Random(active.adversary.seed)
 
     def _planned(self, deliveries: Sequence[WebhookMessage]) -> Sequence[WebhookMessage]:
         return befall(deliveries, self._active.adversary.webhooks, self._draw)

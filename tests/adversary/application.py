@@ -12,15 +12,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from tests.adversary.accidents import Accidents, EmptyPages
+from tests.adversary.archive import ArchiveSettings, FaultyArchive
+from tests.adversary.deliveries import FaultyCourier
+from tests.adversary.settings import KIND, ActiveSwitches, Adversary, adversary_of
+from tests.adversary.streams import FaultyFeed, SocketFaults
+from tests.adversary.tools import adverse_tools
 from toolkit.errors import InputError
 from toolkit.service.accounts.problems import Problem, bad_request
-from toolkit.service.adversary.accidents import Accidents, EmptyPages
-from toolkit.service.adversary.deliveries import FaultyCourier
-from toolkit.service.adversary.settings import ActiveSwitches, Adversary, adversary_of
-from toolkit.service.adversary.streams import FaultyFeed, SocketFaults
-from toolkit.service.adversary.tools import adverse_tools
 from toolkit.service.api.calls import Service
 from toolkit.service.api.registry import TOOLS
+from toolkit.service.server import Application
 from toolkit.service.transports.access import is_loopback
 from toolkit.service.transports.capacity import Gate
 from toolkit.service.transports.rest import application
@@ -54,29 +56,31 @@ def control_route(active: ActiveSwitches) -> Route:
     return Route(PATH, endpoint, methods=["GET", "PUT"])
 
 
-def adverse_application(
-    service: Service,
-    adversary: Adversary,
-    *,
-    gate: Gate | None = None,
-    webhooks: WebhookSettings | None = None,
-    control: bool = False,
-) -> Starlette:
-    """Return the ASGI application of a service that misbehaves by the switches.
+def adverse(
+    adversary: Adversary = KIND, *, events: ArchiveSettings | None = None, control: bool = False
+) -> Application:
+    """Return what makes the application of a service that misbehaves, for its `Config`.
 
-    ``control`` adds the route on which a test sets the switches.
+    ``events`` are the faults of its event logs, and what counts as an event. ``control`` adds a
+    route on which a test sets the switches, for callers on this machine.
     """
-    active = ActiveSwitches(adversary)
-    return application(
-        service,
-        adverse_tools(TOOLS, active),
-        gate=gate,
-        webhooks=Webhooks(service, webhooks, partial(FaultyCourier, active=active)),
-        feed=FaultyFeed(service, active),
-        routes=[control_route(active)] if control else [],
-        middleware=[
-            Middleware(Accidents, active, service.clock),
-            Middleware(EmptyPages, active),
-            Middleware(SocketFaults, active),
-        ],
-    )
+
+    def made(service: Service, gate: Gate, webhooks: WebhookSettings) -> Starlette:
+        active = ActiveSwitches(adversary)
+        if events is not None:
+            service = dataclasses.replace(service, event_logs=FaultyArchive(service.source, events))
+        return application(
+            service,
+            adverse_tools(TOOLS, active),
+            gate=gate,
+            webhooks=Webhooks(service, webhooks, partial(FaultyCourier, active=active)),
+            feed=FaultyFeed(service, active),
+            routes=[control_route(active)] if control else [],
+            middleware=[
+                Middleware(Accidents, active, service.clock),
+                Middleware(EmptyPages, active),
+                Middleware(SocketFaults, active),
+            ],
+        )
+
+    return made

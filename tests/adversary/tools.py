@@ -14,9 +14,9 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
+from tests.adversary.rest import RestSwitches
+from tests.adversary.settings import ActiveSwitches
 from toolkit.market import unit_factor
-from toolkit.service.adversary.rest import RestSwitches
-from toolkit.service.adversary.settings import ActiveSwitches
 from toolkit.service.api.calls import Call
 from toolkit.service.api.queries import EventQuery, PriceQuery, SearchQuery, SpreadQuery
 from toolkit.service.api.records import Record
@@ -30,7 +30,7 @@ def adverse_tools(tools: Sequence[Tool[Any]], active: ActiveSwitches) -> tuple[T
     """Return the tools with their present names. They read the switches at each answer.
 
     >>> from toolkit.service.api.registry import TOOLS
-    >>> from toolkit.service.adversary.settings import Adversary
+    >>> from tests.adversary.settings import Adversary
     >>> named = RestSwitches(renamed_tools={"data.get_schemas": "rail.describe"})
     >>> adverse_tools(TOOLS, ActiveSwitches(Adversary(rest=named)))[0].name
     'rail.describe'

@@ -7,7 +7,7 @@ import random
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from toolkit.service.adversary.settings import ActiveSwitches
+from tests.adversary.settings import ActiveSwitches
 from toolkit.service.api.calls import Service
 from toolkit.service.api.feed import Feed, Listener
 
@@ -20,7 +20,7 @@ class FaultyFeed(Feed):
     def __init__(self, service: Service, active: ActiveSwitches) -> None:
         super().__init__(service)
         self._active = active
-        self._draw = random.Random(active.adversary.seed)  # noqa: S311 - accidents, no secrets
+        self._draw = random.Random(active.adversary.seed)
         self._held_back: dict[Listener, list[bytes]] = {}
 
     def leave(self, listener: Listener) -> None:
@@ -52,7 +52,7 @@ class SocketFaults:
         self.app = app
         self.active = active
         self.muted = 0
-        self.draw = random.Random(active.adversary.seed)  # noqa: S311 - accidents, no secrets
+        self.draw = random.Random(active.adversary.seed)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one connection."""
