@@ -11,7 +11,7 @@ from types import UnionType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from toolkit.analyses.parameters import GIVEN, GROUPS, SHARED, Kind, Parameter
-from toolkit.columns import described, schema_of
+from toolkit.columns import column, described, schema_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -113,10 +113,12 @@ class Analysis:
 
     def columns_in(self, names: Collection[str]) -> list[str | tuple[str, ...]]:
         """Return the columns of a table of a result: what tells rows apart, and the answer."""
-        key = tuple(name for name in self.key if name in names)
         shown = self.answer_in(names)
+        key = [name for name in self.key if name in names and name not in shown]
+        words = tuple(name for name in key if column(name, self.result).type == "String")
         coverage = ["coverage"] if "coverage" in names and "coverage" not in shown else []
-        return [key[0] if len(key) == 1 else key, *shown, *coverage]
+        cell = words[:1] if len(words) < 2 else (words,)  # words share a cell
+        return [*cell, *(name for name in key if name not in words), *shown, *coverage]
 
     def figures_in(self, names: Collection[str]) -> list[str]:
         """Return the columns by which a single row of a result is listed in full."""

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from enum import StrEnum
 from typing import Annotated, Any, Literal
 
+import polars as pl
 import typer
 from typer.core import TyperGroup
 
-from toolkit.analyses import Analysis, Parameter, analyses
+from toolkit.analyses import Analysis, Parameter, analyses, find
 from toolkit.analyses import Family as AnalysisFamily
+from toolkit.analyses.parameters import GROUPS
 from toolkit.cli.fees import NO_COSTS, CostOptions
 from toolkit.cli.held import (
     FundingKeys,
@@ -20,11 +23,31 @@ from toolkit.cli.held import (
     SpreadKeys,
     name_silent,
 )
-from toolkit.cli.options import signed
+from toolkit.cli.options import StoredWindow, signed
 from toolkit.cli.table_options import TableOptions, tabled
 from toolkit.cli.tables import show
-from toolkit.market import Family
+from toolkit.market import EventFamily, Family
+from toolkit.statistics.conditions import Schema
+from toolkit.statistics.event_changes import usual_s
+from toolkit.statistics.fee_table import check_held_style
 from toolkit.workspace.answers import Answer, no_rows
+from toolkit.workspace.event_answers import EventAnswer
+from toolkit.workspace.event_selection import EventSelection
+
+_PARTS = 6
+"""Rows of a study on its longer side."""
+
+OneFamily = Annotated[EventFamily | None, typer.Argument(help="Of this family alone.")]
+_On = Annotated[
+    str | None,
+    typer.Option(
+        "--on",
+        metavar="KEY",
+        help="What this trajectory did around the events of its symbol. Default: what that of each "
+        "event did.",
+    ),
+]
+_Listed = Annotated[bool, typer.Option("--list", help="List the rows that are summed up.")]
 
 _BY_NAME = inspect.Parameter.KEYWORD_ONLY
 _KEYS = {Family.SPREAD: SpreadKeys, Family.FUNDING: FundingKeys, Family.PRICE: PriceKeys}
@@ -38,7 +61,9 @@ def option_of(parameter: Parameter) -> inspect.Parameter:
     0.0
     """
     typed: Any = _TYPES[parameter.kind]
-    if parameter.choices:
+    if parameter.choices and parameter.many:  # typer takes no list of literals
+        typed = type(StrEnum).__call__(StrEnum, parameter.name, list(parameter.choices))
+    elif parameter.choices:
         typed = Literal[parameter.choices]
     if parameter.many:
         typed = list[typed] | None
@@ -52,8 +77,6 @@ def option_of(parameter: Parameter) -> inspect.Parameter:
     if parameter.unit and parameter.kind == "number":
         words = f"{words[:-1]}, in {parameter.unit}."
     named = (parameter.option,) if parameter.option else ()
-    if parameter.kind == "flag" and not named:
-        named = (f"--{parameter.name.replace('_', '-')}",)  # without one that says no
     annotation = Annotated[typed, typer.Option(*named, help=words)]
     return inspect.Parameter(parameter.name, _BY_NAME, default=default, annotation=annotation)
 
@@ -68,6 +91,8 @@ def read_options(analysis: Analysis, typed: Mapping[str, Any]) -> dict[str, Any]
         value = typed.get(parameter.name)
         if value is not None:
             named = parameter.option or f"--{parameter.name.replace('_', '-')}"
+            several = parameter.many and parameter.choices
+            value = [str(each) for each in value] if several else value
             read[parameter.name] = parameter.read(value, named)
     return read
 
@@ -112,15 +137,101 @@ def _of_trajectories(analysis: Analysis) -> Callable[..., None]:
     return signed(run, [keys, *own, *given])
 
 
+def _of_events(analysis: Analysis) -> Callable[..., None]:
+    """Make the function of an analysis of event logs."""
+
+    def run(
+        window: StoredWindow,
+        view: TableOptions,
+        family: EventFamily | None = EventFamily.SPREAD,
+        on: str | None = None,
+        listed: bool = False,
+        net_of: CostOptions | None = None,
+        **typed: Any,
+    ) -> None:
+        options = read_options(analysis, typed)
+        held = view.opened(window)
+        costs = None if net_of is None else net_of.chosen(held)
+        if costs is not None:
+            check_held_style(costs.style)
+        times, names = (window.start, window.end), ("--start", "--end")
+        asked = EventSelection.of(held, family, *times, on=on, names=names)
+        if "every_s" in analysis.takes:
+            options = _of_a_table(asked, options)
+        answer = EventAnswer.of(analysis, asked, costs, **options)
+        show(view, answer.listed if listed else answer.sheet)
+
+    own = [option_of(each) for each in analysis.parameters if each.is_asked]
+    given = [*_families(analysis), *own]
+    groups: dict[str, Any] = {"window": StoredWindow}
+    if "events" in analysis.takes:
+        given.append(inspect.Parameter("on", _BY_NAME, default=None, annotation=_On))
+    if analysis.of:
+        given.append(inspect.Parameter("listed", _BY_NAME, default=False, annotation=_Listed))
+    if "fees" in analysis.takes:
+        groups["net_of"] = CostOptions
+    groups["view"] = TableOptions
+    given += [inspect.Parameter(n, _BY_NAME, annotation=each) for n, each in groups.items()]
+    return signed(run, given)
+
+
+def _families(analysis: Analysis) -> list[inspect.Parameter]:
+    """Return the argument by which an analysis is of one family of events, where it is of any."""
+    if "spreads" in analysis.takes:
+        return []
+    annotation: Any = OneFamily
+    default = None
+    if {"events", "family"} & analysis.takes:
+        annotation = Annotated[EventFamily, typer.Argument(help="The log.")]
+        of_prices = any(each.default == "price" for each in analysis.parameters)
+        default = EventFamily.SPLASH if of_prices else EventFamily.SPREAD
+    return [inspect.Parameter("family", _BY_NAME, default=default, annotation=annotation)]
+
+
+def _of_a_table(asked: EventSelection, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of a study in a few rows, as long after the events as before."""
+    before_s = options.get("before_s", usual_s(asked.column))
+    after_s = options.get("after_s", before_s)
+    every_s = -(-max(before_s, after_s) // _PARTS)
+    return {"before_s": before_s, "after_s": after_s, "every_s": every_s, **options}
+
+
+def _columns_of(analysis: Analysis) -> Schema:
+    """Return the columns that a command's table may have, by any group."""
+    groups = [
+        GROUPS.get(each, each)
+        for parameter in analysis.parameters
+        if parameter.name == "by"
+        for each in parameter.choices
+    ]
+    listed = find(analysis.of).schema() if analysis.of else {}
+    return pl.Schema({**listed, **analysis.schema(*groups)})
+
+
 def _command(analysis: Analysis, group: str) -> Callable[..., None]:
     """Make the function of an analysis' subcommand, with its help."""
-    run = _of_trajectories(analysis)
+    of_events = analysis.family == "events"
+    run = _of_events(analysis) if of_events else _of_trajectories(analysis)
+    return tabled(lambda: _columns_of(analysis))(with_help(run, analysis, group))
+
+
+def with_help(run: Callable[..., None], analysis: Analysis, group: str) -> Callable[..., None]:
+    """Give the function of an analysis' subcommand its help, as declared."""
     name = f"rail {group} {analysis.command}"
     words = [analysis.sentence, analysis.about]
     words += ["Before: rail fees --example > fees.toml"] if analysis.needs_fees else []
     words.append(f"Example: {name} {analysis.example}".rstrip())
     run.__doc__ = "\n\n".join(filter(None, words))
-    return tabled(analysis.schema)(run)
+    return run
+
+
+def _made(analysis: Analysis, name: str, group: str) -> Any:
+    """Make an analysis' subcommand."""
+    single = typer.Typer(add_completion=False, rich_markup_mode=None)
+    single.command(name)(_command(analysis, group))
+    made = typer.main.get_command(single)
+    made.short_help = analysis.sentence
+    return made
 
 
 class _Analyses(TyperGroup):
@@ -133,11 +244,7 @@ class _Analyses(TyperGroup):
         """Return a subcommand, made when it is first asked for."""
         for analysis in self._declared:
             if analysis.command == cmd_name and cmd_name not in self.commands:
-                single = typer.Typer(add_completion=False, rich_markup_mode=None)
-                single.command(cmd_name)(_command(analysis, self.group))
-                made = typer.main.get_command(single)
-                made.short_help = analysis.sentence
-                self.commands[cmd_name] = made
+                self.commands[cmd_name] = _made(analysis, cmd_name, self.group)
         return super().get_command(ctx, cmd_name)
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -152,10 +259,20 @@ class _Analyses(TyperGroup):
 
 
 class Stats(_Analyses):
-    """The subcommands of `rail stats`."""
+    """The subcommands of `rail stats`, among them the counts of events."""
 
     group = "stats"
     families = ("spread", "funding", "price")
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a subcommand."""
+        if cmd_name == "events" and cmd_name not in self.commands:
+            self.commands[cmd_name] = _made(find("events.summary"), cmd_name, self.group)
+        return super().get_command(ctx, cmd_name)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of all subcommands."""
+        return list(dict.fromkeys([*super().list_commands(ctx), "events"]))
 
 
 class Events(_Analyses):
@@ -163,3 +280,10 @@ class Events(_Analyses):
 
     group = "events"
     families = ("events",)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find a subcommand. One of earlier versions is refused by those that do it now."""
+        if args and args[0] == "stats":
+            now = "`rail events rates`, by group `rail events league`"
+            ctx.fail(f"`rail events stats` is now {now}")
+        return super().resolve_command(ctx, args)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import polars as pl
 
+from toolkit.analyses import find
 from toolkit.cards import counted, duration
-from toolkit.cli.event_logs import OneFamily, event_store, families
+from toolkit.cli.analyses import OneFamily
 from toolkit.cli.options import StoredWindow
 from toolkit.cli.table_options import TableOptions
 from toolkit.cli.tables import show
-from toolkit.columns import schema_of
 from toolkit.errors import EmptyWindowError
 from toolkit.market import EventFamily, EventLog
-from toolkit.show.sheet import Name, Sheet
-from toolkit.statistics import events as event_statistics
-from toolkit.statistics.conditions import Schema
+from toolkit.show.sheet import Sheet
 from toolkit.store import (
     ARCHIVE,
     Store,
@@ -23,30 +21,11 @@ from toolkit.store import (
     held_stretches,
     read_deliveries,
 )
+from toolkit.workspace.event_selection import event_window
 
+CHANNELS = find("events.channels")
 _CLOCK_S = 2
 """How far two clocks may seem apart that are read to the second."""
-
-_COLUMNS = (
-    "n",
-    "n_doubled",
-    "n_lost",
-    "lost_share",
-    "lost_share_lower",
-    "lost_share_upper",
-    "latency_median_s",
-    "latency_q95_s",
-    "n_first",
-    "n_compared",
-    "lead_median_s",
-    "n_early",
-    "coverage",
-)
-
-
-def channel_columns() -> Schema:
-    """Return the columns of channels."""
-    return schema_of("events.channels")
 
 
 def channels_command(
@@ -55,33 +34,33 @@ def channels_command(
     within: StoredWindow,
     view: TableOptions,
 ) -> None:
-    """Print what the archive, sockets and webhooks each lost or doubled, and how late they were.
-
-    A store notes by which channels each event document came. So feed it by several: by `rail sync`
-    or `rail follow`, which asks the archive too, and by `rail webhook`. A document counts where
-    both channels were open: where the log of the archive is held, and of others from the first
-    document of a run to its last. Latencies are by this machine's clock. A sync brings a log as
-    late as you call it.
-
-    Example: rail events channels
-    """
-    held, asked = event_store(view, within)
+    """Compare the channels of a store's event documents."""
+    held, wanted = view.opened(within), [family] if family else list(EventFamily)
+    asked = event_window(held, within.start, within.end, names=("--start", "--end"))
     with held.reading():
-        came = pl.concat(held.arrivals(one, asked) for one in families(family))
+        came = pl.concat(held.arrivals(one, asked) for one in wanted)
         opened = _opened(held)
     names = came["channel"].unique().sort().to_list()
     if not names:
         raise EmptyWindowError(f"no event in {asked}")
     notes = _notes(held)
     if len(names) > 1:
-        found = event_statistics.channels(came, *asked, held=opened)
+        found = CHANNELS.function(came, *asked, held=opened)
     else:
-        found = pl.DataFrame(schema=channel_columns())
+        found = pl.DataFrame(schema=CHANNELS.schema())
         others = "rail follow and rail webhook bring events by other channels"
         notes.append(f"all events came by {names[0]}, with nothing to compare; {others}")
-    heading = f"When events came by {' and by '.join(names)} over {asked}"
-    columns: list[Name] = [("family", "channel", "other"), *_COLUMNS]
-    sheet = Sheet(heading, held.source.label, found, columns, window=asked, notes=notes)
+    title = CHANNELS.title_for({"channels": " and by ".join(names)})
+    columns = CHANNELS.columns_in(found.columns)
+    sheet = Sheet(
+        f"{title} over {asked}",
+        held.source.label,
+        found,
+        columns,
+        window=asked,
+        notes=notes,
+        result=CHANNELS.result,
+    )
     show(view, sheet)
 
 

@@ -7,15 +7,10 @@ from collections.abc import Sequence
 import polars as pl
 
 from toolkit.cards import counted
-from toolkit.cli.event_logs import Logs
 from toolkit.cli.held import name_silent
-from toolkit.columns import schema_of
-from toolkit.intervals import Interval
 from toolkit.show.sheet import Sheet
 from toolkit.statistics import spread as spread_statistics
-from toolkit.statistics.event_counts import summary as event_counts
 from toolkit.statistics.plausibility import notes_of
-from toolkit.store import Store
 from toolkit.workspace.selection import Selection
 
 _RATE: tuple[str, ...] = (
@@ -47,24 +42,6 @@ _RATE_COLUMNS = (
     "funding_apr_q95_pct",
     "longest_gap_s",
 )
-_EVENT_COLUMNS = (
-    "family",
-    "n",
-    "closed",
-    "open",
-    "reopened",
-    "orphans",
-    "median_life_s",
-    "cut",
-)
-EVENT_COUNTS = schema_of("events.summary")
-"""The columns of `event_counts`."""
-
-
-def counted_events(store: Store, asked: Interval) -> pl.DataFrame:
-    """Count the events in the store that touch a window. See `event_counts`."""
-    read = Logs.read(store, asked)
-    return event_counts(read.documents, *asked, logs=read.logs, held=read.held)
 
 
 def rate_sheet(asked: Selection) -> Sheet:
@@ -104,22 +81,3 @@ def shown_where_odd(figures: Sequence[str], found: pl.DataFrame) -> Sequence[str
     if notes_of(found):
         return figures
     return [figure for figure in figures if figure != "implausible"]
-
-
-def event_sheet(store: Store, asked: Interval) -> Sheet:
-    """Count the events of a window by family."""
-    found = counted_events(store, asked)
-    unknown = found.filter(pl.col("n_unknown") > 0).iter_rows(named=True)
-    return Sheet(
-        f"Events over {asked}",
-        store.source.label,
-        found,
-        _EVENT_COLUMNS,
-        window=asked,
-        result="events.summary",
-        notes=[
-            f"{row['family']}: {counted(row['n_unknown'], 'document')} of unknown type "
-            f"({row['unknown_types']}), kept and not counted above"
-            for row in unknown
-        ],
-    )

@@ -10,7 +10,6 @@ import polars as pl
 import typer
 
 from toolkit.cards import some
-from toolkit.cli.event_logs import event_window
 from toolkit.cli.exit_codes import ExitCode
 from toolkit.cli.held import selected
 from toolkit.cli.options import (
@@ -38,6 +37,7 @@ from toolkit.reports.plans import (
     watched_streams,
 )
 from toolkit.store import Store, chosen_window, service_clock, sync_advice
+from toolkit.workspace.event_selection import event_window
 from toolkit.workspace.following import wanted_watchlist
 from toolkit.workspace.passes import Passes
 from toolkit.workspace.selection import held_window
@@ -236,7 +236,7 @@ def events_command(
     added = checked_parts("events", parts)
     draft = report.draft("events")
     held = draft.workspace.store
-    span = event_window(held, report.start, report.end)
+    span = event_window(held, report.start, report.end, names=("--start", "--end"))
     named = families or [
         family for family in EventFamily if f"events/{family}" in _held(held)["stream"]
     ]

@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from toolkit.cli.analyses import Stats
-from toolkit.cli.event_logs import event_store
 from toolkit.cli.fees import CostOptions
 from toolkit.cli.funding_sheets import (
     Entered,
@@ -18,11 +17,9 @@ from toolkit.cli.funding_sheets import (
 )
 from toolkit.cli.held import MeasuredWindow
 from toolkit.cli.measured import (
-    EVENT_COUNTS,
-    event_sheet,
     rate_sheet,
 )
-from toolkit.cli.options import FundingOnly, StoredWindow
+from toolkit.cli.options import FundingOnly
 from toolkit.cli.received import funding_columns, funding_sheet
 from toolkit.cli.table_options import TableOptions, tabled
 from toolkit.cli.tables import show
@@ -186,22 +183,3 @@ def dispersion_command(
     held = view.opened(within)
     asked = within.of(held, Family.FUNDING, trajectories)
     show(view, dispersion_sheet(asked, bucket, min_coverage))
-
-
-@app.command("events")
-@tabled(lambda: EVENT_COUNTS)
-def events_command(
-    *,
-    within: StoredWindow,
-    view: TableOptions,
-) -> None:
-    """Print how the events in the store went: how many opened and closed, and how long they took.
-
-    The median life counts an event that is still open as alive so far (Kaplan-Meier). Where half
-    were not seen to end, there is none. Without a window it takes all that is held. How often they
-    open is in `rail events stats`, their lives by group in `rail events survival`.
-
-    Example: rail stats events
-    """
-    held, asked = event_store(view, within)
-    show(view, event_sheet(held, asked))

@@ -51,12 +51,12 @@ def code_of(part: Part, pin: Pin, fees: str = "") -> str:
     elif part.what == "screen":
         asked = f"rail.screen({', '.join([window, *_options(part)])})"
     elif part.stream:
-        series, given = _series(part.stream, window), _options(part)
+        series, taken = _series(part.stream, window), _options(part)
         if part.analysis is not None and part.analysis.takes & AROUND:
             before.append(f"log = {series}")
             on = f", on={_text(part.options['on'])}" if "on" in part.options else ""
-            series, given = "log", [f"rail.around(log{on})", *given]
-        asked = f"{series}.{part.what}({', '.join(given)})"
+            series, taken = "log", [f"rail.around(log{on})", *taken]
+        asked = f"{series}.{part.what}({', '.join(taken)})"
     else:
         lines.append("from toolkit.reports import Part, answered")
         given = f"streams={_text(tuple(part.streams))}, options={_text(part.options)}"

@@ -341,8 +341,8 @@ class EventAnalyses(Series, metaclass=ABCMeta):
 
         Formula, columns, errors and an example: `toolkit.statistics.events.audit`.
 
-        ``enter_bps``: The spread that opens an event, of funding the differential per 8 h, of a splash the move. Default: the smallest size of one.
-        ``leave_bps``: Below which it is over. Default: as --enter-bps.
+        ``enter_bps``: The spread (bps) that opens an event, of funding the differential per 8 h, of a splash the move. Default: the smallest size of one.
+        ``leave_bps``: Below which size (bps) it is over. Default: as --enter-bps.
         ``slack_s``: How far apart an event and its episode may be.
         ``max_stale_s``: How long a value holds without a new one. Default: a step.
         ``move_s``: The time over which a splash moves. Default: 5m.
@@ -363,8 +363,8 @@ class EventAnalyses(Series, metaclass=ABCMeta):
 
         Formula, columns, errors and an example: `toolkit.statistics.events.audited`.
 
-        ``enter_bps``: The spread that opens an event, of funding the differential per 8 h, of a splash the move. Default: the smallest size of one.
-        ``leave_bps``: Below which it is over. Default: as --enter-bps.
+        ``enter_bps``: The spread (bps) that opens an event, of funding the differential per 8 h, of a splash the move. Default: the smallest size of one.
+        ``leave_bps``: Below which size (bps) it is over. Default: as --enter-bps.
         ``slack_s``: How far apart an event and its episode may be.
         ``max_stale_s``: How long a value holds without a new one. Default: a step.
         ``move_s``: The time over which a splash moves. Default: 5m.
@@ -418,7 +418,7 @@ class EventAnalyses(Series, metaclass=ABCMeta):
         Formula, columns, errors and an example: `toolkit.statistics.events.follow_through`.
 
         ``horizons_s``: How long after the start of the path.
-        ``by``: A row for each of these columns of the events: direction, symbol.
+        ``by``: A row for each of these of the events.
         ``column``: The column of the rows that is measured.
         ``before_s``: So long before events. Default: 1h, of funding 1d.
         ``cluster``: Within what events may depend on each other. path: in time.

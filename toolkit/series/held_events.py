@@ -12,7 +12,7 @@ import polars as pl
 from toolkit.analyses import Analysis, find
 from toolkit.errors import EmptyWindowError
 from toolkit.intervals import Interval
-from toolkit.market import Family, Trajectory
+from toolkit.market import EventFamily, Family, Trajectory
 from toolkit.statistics import events as event_statistics
 from toolkit.statistics.event_changes import STUDIED
 from toolkit.statistics.event_groups import group_columns
@@ -25,13 +25,15 @@ class HeldEvents:
     """The documents of event logs, of a window and the time before in which its events opened.
 
     ``logs`` has family and known_until (s), and ``held`` the stretches of time in which the logs
-    are held, as `toolkit.store.event_logs` and `toolkit.store.held_stretches` give both.
+    are held, as `toolkit.store.event_logs` and `toolkit.store.held_stretches` give both. ``family``
+    is that of which an analysis of one log is.
     """
 
     window: Interval
     documents: pl.DataFrame
     logs: pl.DataFrame
     held: pl.DataFrame
+    family: EventFamily | None = None
 
     @cached_property
     def lives(self) -> pl.DataFrame:
@@ -67,6 +69,7 @@ class HeldEvents:
             "end": self.window.end,
             "logs": self.logs,
             "held": self.held,
+            "family": self.family,
         }
         if "lives" in analysis.takes:
             known["lives"] = self.lives
@@ -77,8 +80,7 @@ class HeldEvents:
             columns = asked["values"].lazy().collect_schema().names()
             if STUDIED[Family.FUNDING] in columns:
                 known["known_after_s"] = 0  # a settlement is known at its time
-        named = {name: group_columns(asked[name]) for name in _GROUPED if name in asked}
-        return {name: each for name, each in known.items() if name in analysis.takes} | named
+        return {name: each for name, each in known.items() if name in analysis.takes}
 
     def answer(
         self, analysis: Analysis, *, on: Trajectory | str | None = None, **asked: Any
@@ -86,7 +88,7 @@ class HeldEvents:
         """Compute an analysis of the events. ``asked`` has its options, and the rows it takes."""
         taken = dict(asked) | self.given(analysis, asked, on)
         if not analysis.of:
-            found: pl.DataFrame = analysis.function(**taken)
+            found: pl.DataFrame = analysis.function(**_by_columns(taken))
             return found
         first = find(analysis.of)
         rows = first.function(**{name: taken[name] for name in taken if name in first.takes})
@@ -99,8 +101,14 @@ def summed_up(analysis: Analysis, rows: pl.DataFrame, asked: Mapping[str, Any]) 
     if asked.get("by") and "symbol" not in rows.columns:
         rows = with_places(rows)
     options = {name: asked[name] for name in own if name in asked}
-    found: pl.DataFrame = analysis.function(rows, **options)
+    found: pl.DataFrame = analysis.function(rows, **_by_columns(options))
     return found
+
+
+def _by_columns(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options in which groups are named by their columns."""
+    named = {name: group_columns(options[name]) for name in _GROUPED if name in options}
+    return {**options, **named}
 
 
 def with_places(rows: pl.DataFrame) -> pl.DataFrame:

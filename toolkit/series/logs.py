@@ -96,7 +96,7 @@ class EventSeries(EventAnalyses):
 
     @property
     def _events(self) -> HeldEvents:
-        return HeldEvents(self.window, self.rows, self.logs, self.held)
+        return HeldEvents(self.window, self.rows, self.logs, self.held, self.stream.family)
 
     @checked_options
     def plot(

@@ -76,11 +76,10 @@ def _audit_title(
     title=_audit_title,
     command="",
     enter_bps=Parameter(
-        "The spread that opens an event, of funding the differential per 8 h, of a splash the "
-        "move. Default: the smallest size of one.",
-        "bps",
+        "The spread (bps) that opens an event, of funding the differential per 8 h, of a splash "
+        "the move. Default: the smallest size of one."
     ),
-    leave_bps=Parameter("Below which it is over. Default: as --enter-bps.", "bps"),
+    leave_bps=Parameter("Below which size (bps) it is over. Default: as --enter-bps."),
     slack_s=Parameter("How far apart an event and its episode may be.", "s", advanced=True),
     move_s=Parameter("The time over which a splash moves. Default: 5m.", "s", option="--within"),
 )

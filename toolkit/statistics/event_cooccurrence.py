@@ -54,7 +54,10 @@ Counts = npt.NDArray[np.int64]
         *("ratio", "q_value", "pairs", "pairs_expected", "null_band_upper", "after_ratio"),
         *("after_q_value", "n", "n_other", "coverage"),
     ),
-    order="p_value",
+    key=(
+        *("family", *GROUP_COLUMNS[:-1]),
+        *(f"other_{name}" for name in ("family", *GROUP_COLUMNS[:-1])),
+    ),
     title=lambda within_s, **_: f"Which events come together within {duration(within_s)},",
     about="""
         Two openings are a pair where they are at most --within apart. Expected is what is left

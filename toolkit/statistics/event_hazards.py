@@ -55,8 +55,9 @@ _RATIOS: Schema = {
 @analysis(
     "events.hazard_ratios",
     (
-        *("hazard_ratio", "hazard_ratio_lower", "hazard_ratio_upper", "p_value", "n", "n_ended"),
-        *("n_left_out", "coverage", "cluster", "n_clusters"),
+        *("covariate", "value", "baseline", "hazard_ratio", "hazard_ratio_lower"),
+        *("hazard_ratio_upper", "p_value", "n", "n_ended", "n_left_out", "coverage", "cluster"),
+        "n_clusters",
     ),
     key=("family", "covariate", "value", "baseline"),
     title="What makes events end sooner,",

@@ -70,9 +70,11 @@ _POSITIONS = {
     delays_s=Parameter(
         "How long after its detection an event is taken: 0, 30s, 5m.", "s", option="--delay"
     ),
-    limit_s=Parameter("How long a position is held at most. Default: no limit.", "s"),
+    limit_s=Parameter(
+        "How long a position is held at most. Default: no limit.", "s", option="--limit"
+    ),
     exit_bps=Parameter("Leave also when the log spread is at most this.", "bps"),
-    exit_delay_s=Parameter("How long after its end an event is left.", "s"),
+    exit_delay_s=Parameter("How long after its end an event is left.", "s", option="--exit-delay"),
 )
 def positions(
     lives: pl.DataFrame,

@@ -44,7 +44,9 @@ Counts = npt.NDArray[np.int64]
         give.""",
     example="spread --by symbol",
     by=BY_OPENING,
-    bucket_s=Parameter("How long the buckets are in which openings are counted.", "s"),
+    bucket_s=Parameter(
+        "How long the buckets are in which openings are counted.", "s", option="--bucket"
+    ),
     draws=Parameter("How many draws the factor is compared with.", advanced=True),
 )
 def clustering(

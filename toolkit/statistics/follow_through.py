@@ -18,7 +18,6 @@ from toolkit.statistics.cluster_bootstrap import (
 )
 from toolkit.statistics.contract import Frame, Question, checked_column, whole_number
 from toolkit.statistics.event_changes import Around, Changes, in_bps
-from toolkit.statistics.event_groups import GROUP_COLUMNS
 from toolkit.statistics.event_paths import (
     EVENTS_IN,
     Flags,
@@ -77,11 +76,13 @@ SHOWN = (
 @analysis(
     "events.follow_through",
     SHOWN,
-    key=(*GROUP_COLUMNS[:-1], "direction", "horizon_s"),
+    key=("symbol", "trajectory", "direction", "horizon_s"),
     title="How far {of} went on after {families} events",
     example="splash",
     also=SHOWN,
-    by=Parameter("A row for each of these columns of the events: direction, symbol."),
+    by=Parameter(
+        "A row for each of these of the events.", choices=("direction", "symbol", "trajectory")
+    ),
     cluster=EVENTS_IN,
 )
 def follow_through(

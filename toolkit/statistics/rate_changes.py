@@ -49,7 +49,9 @@ _CHANGES: dict[str, dict[Reason, pl.Expr]] = {
         rows of which one in twenty did.""",
     example="--by symbol",
     by=BY_OPENING,
-    length_s=Parameter("How long the time is that is compared with that before it.", "s"),
+    length_s=Parameter(
+        "How long the time is that is compared with that before it.", "s", option="--length"
+    ),
     cluster=OPENINGS_IN,
 )
 def rate_changes(

@@ -44,7 +44,7 @@ from toolkit.store import Store
 from toolkit.store.publish import Published, is_published, open_published, publish
 from toolkit.store.sql import Parameters
 from toolkit.wire.secrets import Secret
-from toolkit.workspace.event_rows import rows_around
+from toolkit.workspace.event_rows import MARGIN_S, rows_around
 from toolkit.workspace.exchanges import ExchangeChoice, archive_beside
 from toolkit.workspace.holdings import stream_states
 from toolkit.workspace.local import exchanges_service, simulated_service
@@ -245,7 +245,7 @@ class Workspace(Measuring):
         events: EventSeries,
         *,
         on: Trajectory | str | None = None,
-        margin_s: int = 28 * 86_400,
+        margin_s: int = MARGIN_S,
     ) -> pl.LazyFrame:
         """Return the rows of the trajectories in which events opened, and ``margin_s`` either side.
 
@@ -258,7 +258,8 @@ class Workspace(Measuring):
         absent, and their events count as unknown there. Raises `EmptyWindowError` where none is
         held.
         """
-        return rows_around(self.store, events, margin_s, on=on, as_of=self._as_of)
+        keys = events.detections()["trajectory"]
+        return rows_around(self.store, keys, events.window, margin_s, on=on, as_of=self._as_of)
 
     def snapshots(
         self, kind: SnapshotKind | str, start: When | None = None, end: When | None = None

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import polars as pl
 import pytest
 
-from toolkit.cli.event_channels import channel_columns
+from toolkit.cli.event_channels import CHANNELS
 from toolkit.market import EventFamily
 from toolkit.statistics.events import channels
 from toolkit.store import (
@@ -74,7 +74,7 @@ def test_the_command_is_the_statistic_over_the_channels_of_a_store(rail: Rail, f
     expected = channels(fed.arrivals("splash", WINDOW), *WINDOW, held=pl.concat(stretches))
     found = as_rows(rail("events", "channels", "splash", *TIMES, "--format", "json"))
     assert found == expected.to_dicts()
-    assert set(expected.columns) == set(channel_columns())
+    assert set(expected.columns) == set(CHANNELS.schema())
     rows = {(row["channel"], row["other"]): row for row in found}
     assert len(rows) == 6
     heard, asked = rows[SOCKET, ARCHIVE], rows[ARCHIVE, SOCKET]

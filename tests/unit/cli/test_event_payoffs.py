@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from toolkit.cli.event_analyses import payoff_columns
+from toolkit.analyses import find
 from toolkit.client import Client
 from toolkit.market import swapped
 from toolkit.statistics import events as event_statistics
@@ -22,6 +22,7 @@ from toolkit.workspace import Workspace
 from .conftest import WINDOW, refused
 
 Rail = Callable[..., subprocess.CompletedProcess[str]]
+COLUMNS = find("events.payoff").schema("symbol", "legs")
 ASKED = ("--start", str(WINDOW.start), "--end", str(WINDOW.end))
 
 
@@ -39,7 +40,7 @@ def followed(held: Store, service: str) -> tuple[Workspace, list[str]]:
 def rows_of(done: subprocess.CompletedProcess[str]) -> pl.DataFrame:
     assert done.returncode == 0, done.stderr
     rows = [json.loads(line) for line in done.stdout.splitlines()]
-    schema = {"source": pl.String} | dict(payoff_columns())
+    schema = {"source": pl.String} | dict(COLUMNS)
     return pl.DataFrame(rows, schema={name: schema[name] for name in rows[0]})
 
 
@@ -77,7 +78,7 @@ def test_payoffs_are_those_of_the_statistic_by_any_group(
     assert found["n"].sum() > 20
     assert found["net_n"].to_list() == found["n"].to_list()
     assert_frame_equal(found.drop("source"), expected.filter(some))
-    assert set(found.columns) <= {"source", *payoff_columns()}
+    assert set(found.columns) <= {"source", *COLUMNS}
 
 
 def test_a_table_counts_events_whose_pairs_have_no_rows_and_names_what_loads_them(
@@ -119,9 +120,9 @@ def test_a_pair_that_is_held_the_other_way_round_is_turned(
     ("options", "words"),
     [
         (["--delay", "soon"], "--delay: 'soon'"),
-        (["--delay", "0", "--delay", "0s"], "each delay once"),
-        (["--limit", "0"], "--limit: '0'"),
-        (["--exit-bps", "inf"], "--exit-bps: inf"),
+        (["--delay", "0", "--delay", "0s"], "each of them once"),
+        (["--limit", "0"], "limit_s: 0"),
+        (["--exit-bps", "inf"], "exit_bps: inf"),
         (["--exit-delay", "x"], "--exit-delay: 'x'"),
         (["--style", "taker"], "with a fee table"),
         (["--sort", "n_event"], "nearest: n_events"),

@@ -1,15 +1,15 @@
-"""What a command reads of event logs: documents, lifecycles, and when the logs are held."""
+"""What is read of event logs that are asked about: lifecycles, and when the logs are held."""
 
 from __future__ import annotations
 
 from polars.testing import assert_frame_equal
 
-from toolkit.cli.event_logs import Logs, event_window
 from toolkit.intervals import Interval, clip, total_s
 from toolkit.market import EventFamily, EventLog
 from toolkit.statistics import events as event_statistics
 from toolkit.store import Store
 from toolkit.workspace import open_workspace
+from toolkit.workspace.event_selection import EventSelection
 
 from .conftest import NOW, WINDOW
 
@@ -17,8 +17,8 @@ from .conftest import NOW, WINDOW
 def test_what_is_held_is_what_the_ledger_was_answered_for_until_the_log_is_known(
     held: Store,
 ) -> None:
-    read = Logs.read(held, WINDOW)
-    lives, stretches = read.lives(), read.held
+    read = EventSelection.of(held, None, *WINDOW).events
+    lives, stretches = read.lives, read.held
     for family in EventFamily:
         known = held.ledger([EventLog(family)])[EventLog(family)]
         mine = stretches.filter(family=family.value)
@@ -30,17 +30,18 @@ def test_what_is_held_is_what_the_ledger_was_answered_for_until_the_log_is_known
     assert_frame_equal(event_statistics.survival(lives, held=stretches), everything)
 
 
-def test_a_series_asks_what_the_command_asks(held: Store) -> None:
-    read = Logs.read(held, WINDOW, [EventFamily.SPREAD])
+def test_a_series_and_its_log_are_held_for_the_same_time(held: Store) -> None:
+    asked = EventSelection.of(held, EventFamily.SPREAD, *WINDOW)
     events = open_workspace(held.path).events("spread", *WINDOW)
-    by = ["exchange", "size_from"]
-    expected = event_statistics.survival(read.lives(), by, held=read.held)
-    assert_frame_equal(events.survival(by), expected)
-    assert_frame_equal(events.held, read.held)
+    assert_frame_equal(events.held, asked.events.held)
+    assert asked.share == events.coverage()["coverage"].item()
 
 
-def test_without_a_window_it_is_that_of_all_logs(held: Store) -> None:
-    asked = event_window(held, None, None)
+def test_without_a_window_it_is_that_of_the_logs(held: Store) -> None:
+    asked = EventSelection.of(held).window
     ledger = held.ledger([EventLog(family) for family in EventFamily])
     assert asked.start == min(each.answered[0].start for each in ledger.values())
-    assert event_window(held, "2026-11-03", "2026-11-04") == Interval(NOW - 86_400, NOW)
+    alone = EventSelection.of(held, EventFamily.SPREAD).window
+    assert alone == open_workspace(held.path).events("spread").window
+    day = EventSelection.of(held, None, "2026-11-03", "2026-11-04").window
+    assert day == Interval(NOW - 86_400, NOW)

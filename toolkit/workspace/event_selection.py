@@ -1,0 +1,145 @@
+"""Which event logs of a store are asked about: families, window, and the rows around their events.
+
+Commands, pages and assistants ask here. A series of one log knows the same of itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import polars as pl
+
+from toolkit.analyses import Analysis
+from toolkit.errors import EmptyWindowError
+from toolkit.intervals import Interval, intersection, total_s
+from toolkit.market import EventFamily, EventLog, Family, Trajectory, When
+from toolkit.series.held_events import HeldEvents
+from toolkit.statistics import events as event_statistics
+from toolkit.statistics.event_changes import CONTROL_DAYS, STUDIED, usual_s
+from toolkit.store import Store, chosen_window, event_logs, held_stretches, sync_advice
+from toolkit.workspace.event_rows import MARGIN_S, rows_around
+
+OF_FAMILY = {
+    EventFamily.SPLASH: Family.PRICE,
+    EventFamily.SPREAD: Family.SPREAD,
+    EventFamily.FUNDING: Family.FUNDING,
+}
+"""Of which rows the events of a family are."""
+
+_LATE_S = 86_400
+"""Rows further than a path's sides: a path starts, and a value is used, up to three steps late."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventSelection:
+    """Event logs of a store and a window, and what analyses take of them.
+
+    ``on`` is the trajectory that is studied around the events of its symbol, None for each event's
+    own.
+    """
+
+    store: Store
+    families: tuple[EventFamily, ...]
+    events: HeldEvents
+    on: Trajectory | None = None
+
+    @classmethod
+    def of(
+        cls,
+        store: Store,
+        families: EventFamily | Iterable[EventFamily] | None = None,
+        start: When | None = None,
+        end: When | None = None,
+        *,
+        on: Trajectory | str | None = None,
+        names: tuple[str, str] = ("start", "end"),
+    ) -> Self:
+        """Read the logs of some families, or of all, in one state of the store.
+
+        Without a window it is all that is known of them. ``names`` are those of its parameters.
+        Raises `EmptyWindowError` where no such log is held.
+        """
+        wanted = [families] if isinstance(families, EventFamily) else list(families or EventFamily)
+        other = None if on is None else Trajectory.parse(on)
+        window = event_window(store, start, end, wanted, names=names)
+        read = event_statistics.documents_window(window)
+        with store.reading():
+            logs = event_logs(store.catalogue())
+            documents = pl.concat([store.events(each, read, whole=False) for each in wanted])
+            held = held_stretches(store.ledger([EventLog(each) for each in wanted]), logs)
+        return cls(
+            store, tuple(wanted), HeldEvents(window, documents, logs, held, wanted[0]), other
+        )
+
+    @property
+    def window(self) -> Interval:
+        """The window that was asked for."""
+        return self.events.window
+
+    @property
+    def family(self) -> EventFamily:
+        """The first of the families, of analyses that are of one."""
+        return self.families[0]
+
+    @property
+    def column(self) -> str:
+        """The column that is studied around the events."""
+        return STUDIED[OF_FAMILY[self.family] if self.on is None else Family(self.on.kind)]
+
+    @property
+    def share(self) -> float | None:
+        """The part of the window in which the log is held, None where no load asked for it."""
+        log = EventLog(self.family)
+        known = self.store.ledger([log]).get(log)
+        if known is None or not intersection(known.answered, [self.window]):
+            return None
+        states = self.store.coverage(log, self.window).filter(state="held")
+        held = states.select("start_ts", "end_ts").iter_rows()
+        return total_s(Interval(*each) for each in held) / self.window.length_s
+
+    def rows_around(self, analysis: Analysis, options: Mapping[str, Any]) -> pl.LazyFrame:
+        """Return the rows around the events that an analysis with some options looks at."""
+        usual, less = usual_s(self.column), options.get("less")
+        sides = [options.get(name) or usual for name in ("before_s", "after_s")]
+        sides += options.get("horizons_s") or []
+        margin_s = sum(sides) + _LATE_S * (1 + CONTROL_DAYS * (less == "controls"))
+        if "runs" in analysis.takes:  # the events are moved to all other times
+            margin_s = MARGIN_S
+        keys = self.events.openings(self.on)["trajectory"]
+        return rows_around(self.store, keys, self.window, margin_s, on=self.on)
+
+    def answer(self, analysis: Analysis, **options: Any) -> pl.DataFrame:
+        """Compute an analysis of the events, of values around them those that are held."""
+        if "values" in analysis.takes:
+            options["values"] = self.rows_around(analysis, options)
+        return self.events.answer(analysis, on=self.on, **options)
+
+
+def event_window(
+    store: Store,
+    start: When | None,
+    end: When | None,
+    families: Iterable[EventFamily] = EventFamily,
+    *,
+    names: tuple[str, str] = ("start", "end"),
+) -> Interval:
+    """Return the window asked for, without one that of all that is known of some logs.
+
+    Raises `EmptyWindowError` where none of them is held.
+    """
+    wanted = list(families)
+    with store.reading():
+        ledger = store.ledger([EventLog(family) for family in wanted])
+        logs = event_logs(store.catalogue()).drop_nulls("first_ts")
+    logs = logs.filter(pl.col("family").is_in([each.value for each in wanted]))
+    stretches = [stretch for known in ledger.values() for stretch in known.answered]
+    stretches += [Interval(a, b + 1) for a, b in logs.select("first_ts", "last_ts").iter_rows()]
+    if not stretches:
+        which = "*" if len(wanted) > 1 else wanted[0].value
+        what = "no event log" if len(wanted) > 1 else f"no log of {wanted[0]} events"
+        advice = sync_advice(store, f"events/{which}", does="loads them")
+        raise EmptyWindowError(f"{store.name} holds {what} yet; {advice}")
+    everything = Interval(min(s.start for s in stretches), max(s.end for s in stretches))
+    return chosen_window(store, start, end, lambda: everything, names=names)
