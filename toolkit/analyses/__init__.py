@@ -20,7 +20,3 @@ __all__ = [
     "declared_for",
     "find",
 ]
-
-
-def __dir__() -> list[str]:
-    return __all__

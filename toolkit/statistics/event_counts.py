@@ -42,7 +42,22 @@ def summary(
 
     {columns}
 
-    Raises `InputError` as `toolkit.statistics.events.event_lifecycles`.
+    Raises
+    ------
+    InputError
+        As `toolkit.statistics.events.event_lifecycles`.
+
+    Examples
+    --------
+    >>> legs = ("symbol", "buy_exchange", "buy_market", "sell_exchange", "sell_market")
+    >>> log = pl.DataFrame(
+    ...     {"family": ["spread"] * 3, "event_id": ["a", "a", "b"], "lifecycle": None, "arrival": 0,
+    ...      "event_type": ["spread.opened", "spread.closed", "spread.opened"], "ts": [10, 40, 20],
+    ...      "ts_ms": [10_000, 40_000, 20_000], **dict.fromkeys(legs, "X")},
+    ...     schema_overrides={"lifecycle": pl.String, "arrival": pl.Int64})
+    >>> row = summary(log, 0, 100).row(0, named=True)
+    >>> row["n"], row["closed"], row["open"], row["median_life_s"]
+    (2, 1, 1, 30.0)
     """
     known = frame if "event" in frame.columns else identified(frame)
     found = survival(event_lifecycles(known, start, end, logs=logs), held=held)
