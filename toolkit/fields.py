@@ -1,10 +1,35 @@
-"""The fields of a settings file, checked: each fault is one `InputError` that names the field."""
+"""A settings file in TOML, read, and its fields checked: each fault is one `InputError`."""
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
 
 from toolkit.errors import InputError, nearest
+
+
+def read_toml(
+    path: str | Path, parameter: str, allowed: str, *, advice: str = "", text: str | None = None
+) -> tuple[str, dict[str, Any]]:
+    """Read a TOML file in UTF-8, or the ``text`` of it. Return its text and what that says.
+
+    Raises `InputError` about ``parameter``, with the reason, for what is none.
+
+    >>> read_toml("none.toml", "fees", "a fee table")
+    Traceback (most recent call last):
+    toolkit.errors.InputError: fees: 'none.toml' is not allowed; allowed: a fee table; ...
+    """
+    try:
+        found = Path(path).read_text(encoding="utf-8") if text is None else text
+        return found, tomllib.loads(found)
+    except (OSError, AttributeError, TypeError, ValueError) as error:
+        why = " ".join(str(error).split())
+        told = "; ".join(filter(None, (why, advice)))
+        raise InputError(parameter, str(path), allowed, advice=told) from None
 
 
 def check_names(where: str, given: Mapping[str, object], known: Iterable[str]) -> None:
@@ -53,21 +78,34 @@ def among(names: Iterable[str]) -> Callable[[str, object], tuple[str, ...]]:
     return check
 
 
-def switch(parameter: str, value: object) -> bool:
-    """Check a switch: true or false.
+def typed(kind: Any, allowed: str, *, advice: str = "", **bounds: Any) -> Callable[..., Any]:
+    """Make the check of a value that has to be of a type, within bounds that msgspec names.
 
-    >>> switch("net", True)
-    True
+    >>> share = typed(float, "0 to 1", ge=0, le=1)
+    >>> share("share", 1)
+    1.0
+    >>> share("share", True)
+    Traceback (most recent call last):
+    toolkit.errors.InputError: share: True is not allowed; allowed: 0 to 1
     """
-    if not isinstance(value, bool):
-        raise InputError(parameter, value, "true or false")
-    return value
+    wanted: Any = Annotated[kind, msgspec.Meta(**bounds)] if bounds else kind
+
+    def check(parameter: str, value: object) -> Any:
+        try:
+            return msgspec.convert(value, wanted)
+        except msgspec.ValidationError:
+            raise InputError(parameter, value, allowed, advice=advice) from None
+
+    return check
 
 
-def number(value: object) -> float | None:
-    """Return a number as it is, None for anything else. A switch is no number.
+def optional(check: Callable[[str, object], Any]) -> Callable[[str, object], Any]:
+    """Make the check of a value that may be None.
 
-    >>> number(1), number(True)
-    (1, None)
+    >>> optional(switch)("net", None)
     """
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+    return lambda parameter, value: None if value is None else check(parameter, value)
+
+
+switch = typed(bool, "true or false")
+"""The check of a switch."""

@@ -13,7 +13,7 @@ from typing import Any, Self, cast
 
 from toolkit.cards import duration
 from toolkit.errors import InputError
-from toolkit.fields import among, check_names, number, switch, texts
+from toolkit.fields import among, check_names, switch, texts, typed
 from toolkit.market import (
     EventLog,
     Family,
@@ -238,22 +238,15 @@ def _levels(here: str, kind: AlertKind, table: Mapping[str, Any]) -> tuple[float
     if kind in (AlertKind.STALE, AlertKind.LOSS):
         seconds = float(_length(f"{here} {name}", table.get(name)))
         return seconds, seconds
-    level = _above_zero(f"{here} {name}", table.get(name))
+    level: float = _above_zero(f"{here} {name}", table.get(name))
     if kind is AlertKind.EVENT:
         return level, level
     clear_name = others[0]
-    clear = number(table.get(clear_name, CLEAR_SHARE * level))
-    if clear is None or not clear <= level:
-        allowed = f"a number of at most {name} ({level:g})"
-        raise InputError(f"{here} {clear_name}", table[clear_name], allowed)
-    return level, float(clear)
+    at_most = typed(float, f"a number of at most {name} ({level:g})", le=level)
+    return level, at_most(f"{here} {clear_name}", table.get(clear_name, CLEAR_SHARE * level))
 
 
-def _above_zero(parameter: str, value: object) -> float:
-    found = number(value)
-    if found is None or not 0 < found < 1e9:
-        raise InputError(parameter, value, "a number above 0", advice=_PRINTS)
-    return float(found)
+_above_zero = typed(float, "a number above 0", advice=_PRINTS, gt=0, lt=1e9)
 
 
 def _length(parameter: str, value: object) -> int:

@@ -29,13 +29,13 @@ import datetime as dt
 import hashlib
 import json
 import math
-import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 from toolkit.errors import InputError
+from toolkit.fields import read_toml, typed
 from toolkit.market import Leg, Market, Pair, SnapshotTrajectory, Stream, Trajectory, parse_ts
 from toolkit.statistics.contract import real_number
 from toolkit.statistics.fee_example import EXAMPLE_EXCHANGES, example_text
@@ -70,6 +70,7 @@ RATES: dict[str, tuple[str, str]] = {
 _OF_ONE_LEG = ("taker", "maker")
 _NAMES = ("exchange", "market", "valid_from", "valid_to", "tier")
 _AMOUNTS = ("maker_bps", "taker_bps", "slippage_bps", "gas_quote")
+_AN_AMOUNT, _MOST = "a finite number, not negative but for a maker's rebate", 1e300
 _PAIR = "SYMBOL:BUY.market:SELL.market"
 
 
@@ -126,13 +127,8 @@ class FeeModel:
         InputError
             There is no such file, or as `parse`.
         """
-        try:
-            text = Path(path).read_text(encoding="utf-8")
-        except (OSError, TypeError, ValueError):
-            advice = "`rail fees --example` prints one"
-            allowed = "a TOML file in UTF-8 that is there"
-            raise InputError("fees", path, allowed, advice=advice) from None
-        return cls.parse(text)
+        advice = "`rail fees --example` prints one"
+        return cls._of(read_toml(path, "fees", "a TOML file in UTF-8", advice=advice)[1])
 
     @classmethod
     def parse(cls, text: str) -> FeeModel:
@@ -151,12 +147,10 @@ class FeeModel:
         Traceback (most recent call last):
         toolkit.errors.InputError: fee: 'taker' is not allowed; allowed: exchange, market, ...
         """
-        try:
-            given = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as problem:
-            raise InputError("fees", str(problem), "a TOML text") from None
-        except (AttributeError, TypeError):
-            raise InputError("fees", text, "a TOML text") from None
+        return cls._of(read_toml("the text", "fees", "a TOML text", text=text)[1])
+
+    @classmethod
+    def _of(cls, given: dict[str, Any]) -> FeeModel:
         name, entries = given.get("name"), given.get("fee", [])
         if set(given) - {"name", "fee"} or not isinstance(name, str) or not name:
             raise InputError("fees", sorted(given), "a name, and [[fee]] entries")
@@ -388,7 +382,6 @@ def _date(name: str, value: Any) -> int:
 
 
 def _amount(name: str, value: Any) -> float:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if number and math.isfinite(value) and (value >= 0 or name == "maker_bps"):
-        return float(value)
-    raise InputError(name, value, "a finite number, not negative but for a maker's rebate")
+    least = -_MOST if name == "maker_bps" else 0.0
+    found: float = typed(float, _AN_AMOUNT, ge=least, le=_MOST)(name, value)
+    return found

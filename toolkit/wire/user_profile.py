@@ -25,12 +25,12 @@ docs/interface.md has an example of every name, ``built_in.toml`` the value of e
 from __future__ import annotations
 
 import hashlib
-import tomllib
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from toolkit.errors import InputError
+from toolkit.fields import read_toml
 from toolkit.wire.layers import Document, check_layer, located
 from toolkit.wire.limits import Limits
 from toolkit.wire.profile import BUILT_IN, Profile
@@ -53,24 +53,17 @@ class UserProfile:
         Traceback (most recent call last):
         toolkit.errors.InputError: profile: 'none.toml' is not allowed; allowed: a TOML file ...
         """
-        try:
-            text = Path(path).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise _no_file(path, error) from None
-        return cls.parsed(Path(path), text)
+        return cls.parsed(Path(path))
 
     @classmethod
-    def parsed(cls, path: Path, text: str) -> UserProfile:
+    def parsed(cls, path: Path, text: str | None = None) -> UserProfile:
         r"""Read the text of a file, which errors name by ``path`` and line. See `read`.
 
         >>> UserProfile.parsed(Path("my.toml"), "[history.price]\ntimes = 'days'")
         Traceback (most recent call last):
         toolkit.errors.InputError: profile my.toml line 2, history.price.times: 'days' is not ...
         """
-        try:
-            said = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
-            raise _no_file(path, error) from None
+        text, said = read_toml(path, "profile", "a TOML file of the user's", text=text)
         try:
             check_layer(said)
             _check_pairs(said)
@@ -93,8 +86,3 @@ def _check_pairs(said: dict[str, Any]) -> None:
                 raise InputError(f"{kind}.{family}.parameters", "with an ask", allowed)
     if "ok" in said and not (said["ok"].keys() == {"place", "value"} and said["ok"]["place"]):
         raise InputError("ok", said["ok"], 'both, e.g. ok = { place = "code", value = "0" }')
-
-
-def _no_file(path: str | Path, error: Exception) -> InputError:
-    told = " ".join(str(error).split())
-    return InputError("profile", str(path), "a TOML file of the user's", advice=told)

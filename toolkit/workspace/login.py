@@ -8,15 +8,14 @@ from __future__ import annotations
 import os
 import secrets
 import stat
-import tomllib
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 from toolkit.errors import InputError, needs_extra
+from toolkit.fields import read_toml
 from toolkit.wire.secrets import ENVIRONMENT
 from toolkit.workspace.places import config_folder
 
@@ -159,12 +158,9 @@ def read_provider(path: Path) -> ProviderLogin | None:
     Raises `InputError` for a file that is no TOML, for an ``[auth]`` that lacks a value, and where
     ``[rail] allowed`` does not say who may enter: anybody has an account with most providers.
     """
-    try:
-        document: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    if not path.exists():
         return None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InputError("secrets", str(path), "a TOML file that can be read") from error
+    _, document = read_toml(path, "secrets", "a TOML file that can be read")
     auth, rail = document.get("auth"), document.get("rail", {})
     if not isinstance(auth, dict):
         return None

@@ -7,14 +7,13 @@ exchanges, of these families. `EXAMPLE` shows every field.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, cast
 
 from toolkit.errors import InputError
-from toolkit.fields import among, check_names, number, switch, texts
+from toolkit.fields import among, check_names, optional, read_toml, switch, texts, typed
 from toolkit.market import Family, SnapshotKind, parse_length
 from toolkit.store.pages import KEPT_DAYS
 from toolkit.workspace.listed import WATCHLIST, read_keys
@@ -162,11 +161,7 @@ def read_settings(path: str | Path, parameter: str) -> dict[str, Any]:
 
     Raises `InputError` about ``parameter`` for what is no TOML file, and for other names in it.
     """
-    try:
-        document = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        why = f"{' '.join(str(error).split())}; {_PRINTS_ONE}"
-        raise InputError(parameter, str(path), "a TOML file of rules", advice=why) from None
+    _, document = read_toml(path, parameter, "a TOML file of rules", advice=_PRINTS_ONE)
     check_names(str(path), document, _SECTIONS)
     return document
 
@@ -178,14 +173,12 @@ def pages_days(store: Path, given: float | None = None) -> float:
     Raises `InputError` for what is no number from 0 on. 0 keeps none.
 
     >>> pages_days(Path("rail.duckdb"), 7)
-    7
+    7.0
     """
     settings = settings_file(store) if given is None else None
     said = {} if settings is None else read_settings(settings, "settings")
     found = said.get("pages_days", KEPT_DAYS) if given is None else given
-    days = number(found)
-    if days is None or not 0 <= days <= _LONGEST_DAYS:
-        raise InputError("pages_days", found, f"days from 0 to {_LONGEST_DAYS}")
+    days: float = _days("pages_days", found)
     return days
 
 
@@ -199,40 +192,24 @@ def _keys(parameter: str, value: object) -> tuple[str, ...]:
     return given
 
 
-def _count(parameter: str, value: object) -> int | None:
-    if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
-        return value
-    raise InputError(parameter, value, "a whole number of 1 or more")
-
-
-def _percent(parameter: str, value: object) -> float | None:
-    given = number(value)
-    if value is not None and (given is None or not 0 < given <= 1_000):
-        raise InputError(parameter, value, "percent above 0, to 1000", advice="1.0 is one percent")
-    return given
-
-
 def _length(parameter: str, value: object) -> str:
     seconds = parse_length(cast("str", value), parameter=parameter)
     return value if isinstance(value, str) else f"{seconds}s"
 
 
-def _seconds(parameter: str, value: object) -> float:
-    given = number(value)
-    if given is None or not 1 <= given <= 86_400:
-        raise InputError(parameter, value, "seconds from 1 to 86400")
-    return float(given)
-
-
+_days = typed(float, f"days from 0 to {_LONGEST_DAYS}", ge=0, le=_LONGEST_DAYS)
+_seconds = typed(float, "seconds from 1 to 86400", ge=1, le=86_400)
+_count = typed(int, "a whole number of 1 or more", ge=1)
+_percent = typed(float, "percent above 0, to 1000", advice="1.0 is one percent", gt=0, le=1_000)
 _CHECKS: dict[str, Callable[[str, object], object]] = {
     "streams": _keys,
     "symbols": texts,
     "exchanges": texts,
     "families": among(Family),
     "open_now": switch,
-    "top_open": _count,
+    "top_open": optional(_count),
     "widest_funding": switch,
-    "events_above_pct": _percent,
+    "events_above_pct": optional(_percent),
     "events_within": _length,
     "snapshots": among(SnapshotKind),
     "back": _length,
