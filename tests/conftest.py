@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -122,6 +122,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
         if item.get_closest_marker("slow") and not may_be_slow(item.path):
             raise pytest.UsageError(f"{item.nodeid}: its file does not have the word slow")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def empty_stores_made_once() -> Iterator[None]:
+    """An empty store of a source, by the same function, made once instead of for each test."""
+    from tests.empty_store import stores_are_copies  # noqa: PLC0415 - only workers need it
+
+    with stores_are_copies():
+        yield
 
 
 @pytest.fixture(autouse=True)
