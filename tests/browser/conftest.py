@@ -33,10 +33,11 @@ from playwright.sync_api import (
 )
 
 from tests.listening import free_port
+from tests.once import made_once
 from toolkit.client import Client
 from toolkit.intervals import Interval
 from toolkit.service import Clock, Config, Simulated, running
-from toolkit.store import Store
+from toolkit.store import Store, StoreWriter
 from toolkit.workspace import Workspace, front_page, watchlist
 
 NOW = 1_795_132_800
@@ -221,10 +222,18 @@ def service() -> Iterator[str]:
 @pytest.fixture(scope="session")
 def store(service: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three days of two symbols, of what the first page lists, of the event logs and snapshots."""
-    path = tmp_path_factory.mktemp("browser") / "rail.duckdb"
-    with Workspace(Client(service, "demo-pro"), Store(path)) as workspace:
-        workspace.sync(watchlist(workspace.client.symbols(), symbols=2), *WINDOW)
-        workspace.sync(front_page(workspace.store), *WINDOW)
+
+    def load(folder: Path) -> None:
+        store = Store(folder / "rail.duckdb")
+        with Workspace(Client(service, "demo-pro"), store) as workspace:
+            workspace.sync(watchlist(workspace.client.symbols(), symbols=2), *WINDOW)
+            workspace.sync(front_page(workspace.store), *WINDOW)
+
+    made = made_once(tmp_path_factory, "browser", load)
+    folder = shutil.copytree(made, tmp_path_factory.mktemp("browser"), dirs_exist_ok=True)
+    path = Path(folder) / "rail.duckdb"
+    with StoreWriter(Store(path)).writing() as connection:  # another worker's service may have gone
+        connection.execute("UPDATE load SET base_url = ?", [service])
     return path
 
 
