@@ -19,7 +19,7 @@ from toolkit.dashboard.analysis_options import (
     options_in_link,
     taken_options,
 )
-from toolkit.dashboard.answers import show_answer
+from toolkit.dashboard.answers import line_of, show_answer
 from toolkit.dashboard.export import literal
 from toolkit.dashboard.fee_choice import Net, python_costs
 from toolkit.dashboard.link import read_option
@@ -28,33 +28,40 @@ from toolkit.dashboard.reading import KEEP_S
 from toolkit.dashboard.screen import st
 from toolkit.dashboard.shell import PageShell
 from toolkit.errors import InputError, RailError, StoreLockedError
-from toolkit.foreign import LONGEST, Markdown, markdown
+from toolkit.foreign import Markdown
 from toolkit.workspace.answers import Answer, Costs
+from toolkit.workspace.event_answers import EventAnswer, answer_of
+from toolkit.workspace.event_selection import EventSelection
 from toolkit.workspace.selection import Selection
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is asked on a page: of which series, over which window, net of which fees.
+    """What is asked on a page: of which series or logs, over which window, net of which fees.
 
     ``selection`` is made when something is asked. ``versions`` change with its rows. ``opened`` is
-    the Python that gives the same series, ``quote`` the currency of prices. ``shown`` are the names
-    of analyses that the page shows elsewhere.
+    the Python that gives the same series, "" for none, ``quote`` the currency of prices. ``shown``
+    are the names of analyses that the page shows elsewhere. ``one_log`` is whether the events are
+    of one family, whose rows some analyses take.
     """
 
     page: str
     family: Family
-    selection: Callable[[], Selection]
+    selection: Callable[[], Selection | EventSelection]
     versions: tuple[Any, ...]
     opened: str
     net: Net | None = None
     quote: str = ""
     shown: Collection[str] = ()
+    one_log: bool = True
 
     @property
     def analyses(self) -> dict[str, Analysis]:
         """The analyses by name, those that the page shows elsewhere or that lack fees last."""
-        found = [each for each in analyses(self.family) if each.across is None]
+        every = analyses(self.family)
+        alone = [each for each in every if each.across is None and "arrivals" not in each.takes]
+        rows_of = {each.of for each in every}  # a row an event, which others sum up
+        found = [each for each in alone if each.result not in rows_of]
         found.sort(key=lambda each: (each.needs_fees and self.net is None, each.name in self.shown))
         return {each.name: each for each in found}
 
@@ -64,9 +71,12 @@ class Asked:
         net = self.net
         return None if net is None else Costs(net.fees, net.notional, net.style)
 
-    def python(self, place: str, analysis: Analysis, options: Mapping[str, Any]) -> str:
+    def python(self, place: str, analysis: Analysis, options: Mapping[str, Any]) -> str | None:
         """Return the lines of Python that give the same rows from the store at a place."""
-        given = [f"{name}={literal(value)}" for name, value in options.items()]
+        if not self.opened or {"rows", "spreads"} & analysis.takes or analysis.of:
+            return None
+        given = ["rail.around(series)"] if "values" in analysis.takes else []
+        given += [f"{name}={literal(value)}" for name, value in options.items()]
         if self.net is not None and (analysis.net or "fees" in analysis.takes):
             given += python_costs(self.net.fees, self.net.style, self.net.notional)
         lines = ("import toolkit as tk", "", f"rail = tk.open({literal(place)})")
@@ -108,7 +118,7 @@ def show_analyses(shell: PageShell, asked: Asked) -> None:
         try:
             _answer(shell, asked, analysis, taken_options(asked.page, analysis))
         except InputError as error:
-            st.error(markdown(str(error), LONGEST))
+            st.error(line_of(str(error)))
 
 
 def _link(page: str) -> PageLink:
@@ -155,12 +165,15 @@ def _answer(shell: PageShell, asked: Asked, analysis: Analysis, options: Mapping
     if analysis.needs_fees and asked.net is None:
         st.caption(Markdown("Choose a fee table in the bar above, where it says Gross."))
         return
+    if not asked.one_log and {"values", "family"} & analysis.takes:
+        st.caption(Markdown("Choose one family of events at the top: each has rows of its own."))
+        return
     try:
         answer = answered(shell, asked, analysis, options)
     except StoreLockedError:
         raise
     except RailError as error:
-        st.error(markdown(str(error), LONGEST))
+        st.error(line_of(str(error)))
         return
     python = asked.python(shell.held.place, analysis, options)
     show_answer(shell, answer, asked.page, quote=asked.quote, python=python)
@@ -168,7 +181,7 @@ def _answer(shell: PageShell, asked: Asked, analysis: Analysis, options: Mapping
 
 def answered(
     shell: PageShell, asked: Asked, analysis: Analysis, options: Mapping[str, Any] | None = None
-) -> Answer:
+) -> Answer | EventAnswer:
     """Answer an analysis, once for each state of the rows."""
     net = asked.net and (asked.net.fees.hash, asked.net.style, asked.net.notional)
     question = repr((str(shell.held.path), analysis.result, options, net, asked.versions))
@@ -178,6 +191,6 @@ def answered(
 @cache_resource(ttl=KEEP_S, max_entries=32, show_spinner="Measuring")
 def _answered(
     question: str, *, _asked: Asked, _analysis: Analysis, _options: Mapping[str, Any]
-) -> Answer:
+) -> Answer | EventAnswer:
     del question
-    return Answer.of(_analysis, _asked.selection(), _asked.costs, **_options)
+    return answer_of(_analysis, _asked.selection(), _asked.costs, **_options)

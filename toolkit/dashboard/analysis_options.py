@@ -42,7 +42,9 @@ def taken_options(page: str, analysis: Analysis) -> dict[str, Any]:
     state, taken = st.session_state, {}
     for parameter in _asked(analysis):
         value = _taken(parameter, state[_key(page, analysis, parameter)])
-        if parameter.required or value not in (None, parameter.default):
+        usual = parameter.default
+        usual = list(usual) if isinstance(usual, tuple) else usual
+        if parameter.required or value not in (None, usual):
             taken[parameter.name] = value
     return taken
 

@@ -17,9 +17,11 @@ from toolkit.dashboard.export import hand_over
 from toolkit.dashboard.rows import RowColumn, row_column, show_rows, time_column
 from toolkit.dashboard.screen import st
 from toolkit.dashboard.shell import PageShell, draw, show_metric
-from toolkit.foreign import Markdown
+from toolkit.errors import InputError
+from toolkit.foreign import LONGEST, Markdown, markdown
 from toolkit.show.values import figures_text, reason_words
 from toolkit.workspace.answers import Answer
+from toolkit.workspace.event_answers import EventAnswer
 
 _MOST_ROWS, _ROWS_HIGH = 500, 12
 _LEAST_PX = 130
@@ -27,7 +29,9 @@ _NARROW = 4
 """Columns of a table that a phone shows."""
 
 
-def show_answer(shell: PageShell, answer: Answer, part: str, *, quote: str, python: str) -> None:
+def show_answer(
+    shell: PageShell, answer: Answer | EventAnswer, part: str, *, quote: str, python: str | None
+) -> None:
     """Show an answer in a part of the page, as files and as Python too.
 
     ``quote`` is the currency of prices.
@@ -41,29 +45,53 @@ def show_answer(shell: PageShell, answer: Answer, part: str, *, quote: str, pyth
     if rows.is_empty() and not answer.notes:
         st.caption(Markdown("No row."))
     if rows.height and analysis.chart:
-        draw(drawn(shell, answer), key=f"{part}_chart_{analysis.name}", headed=False)
+        _draw_chart(shell, answer, f"{part}_chart_{analysis.name}")
     if rows.height == 1:
         show_figures(shell, answer, quote)
     elif rows.height:
         _show_table(shell, answer, rows, f"{part}_{analysis.name}", quote)
     for note in answer.notes:
-        st.caption(Markdown("{}{}.").format(note[0].upper(), note[1:]))
+        st.caption(line_of(f"{note[0].upper()}{note[1:]}."))
 
 
-def _heading(shell: PageShell, answer: Answer) -> Markdown:
-    title = answer.analysis.title_for(answer.options).rstrip(",")
+def line_of(text: str) -> Markdown:
+    """Return a line in which commands are between backticks.
+
+    >>> line_of("none is held: `rail sync a:* b` loads them")
+    'none is held: `rail sync a:* b` loads them'
+    """
+    made = []
+    for place, part in enumerate(map(str.strip, text.split("`"))):
+        if place % 2:
+            made.append(markdown(part, LONGEST))
+        elif part:
+            end = _ENDS.get(part[-1], Markdown(""))
+            made.append(Markdown("{}{}").format(part.removesuffix(end), end))
+    return Markdown(" ").join(made)
+
+
+_ENDS = {";": Markdown(";"), ":": Markdown(":")}
+
+
+def _heading(shell: PageShell, answer: Answer | EventAnswer) -> Markdown:
+    title = answer.heading.partition(" over ")[0].rstrip(",")
     return Markdown("**{}** · {} to {}").format(title, *map(shell.moment, answer.asked.window))
 
 
-def drawn(shell: PageShell, answer: Answer) -> Any:
-    """Draw the chart of an answer, with what it takes of the page."""
+def _draw_chart(shell: PageShell, answer: Answer | EventAnswer, key: str) -> None:
+    """Draw the chart with what it takes of the page, or say in a line why it cannot be drawn."""
     chart = getattr(charts, answer.analysis.chart)
     known = {"source": shell.held.source, "timezone": shell.timezone}
     takes = inspect.signature(chart).parameters
-    return chart(answer.rows, **{name: known[name] for name in known if name in takes})
+    try:
+        figure = chart(answer.rows, **{name: known[name] for name in known if name in takes})
+    except InputError as error:
+        st.caption(Markdown("No chart of these rows: it takes {}.").format(error.allowed))
+        return
+    draw(figure, key=key, headed=False)
 
 
-def _ordered(answer: Answer) -> pl.DataFrame:
+def _ordered(answer: Answer | EventAnswer) -> pl.DataFrame:
     order = answer.analysis.order
     if not order:
         return answer.rows
@@ -75,7 +103,7 @@ def _ordered(answer: Answer) -> pl.DataFrame:
     )
 
 
-def _columns(answer: Answer) -> list[str]:
+def _columns(answer: Answer | EventAnswer) -> list[str]:
     """Return what is shown: what tells rows apart, unless all have it, and the answer."""
     rows, analysis = answer.rows, answer.analysis
     same = [name for name in analysis.key if name in rows.columns and rows[name].n_unique() < 2]
@@ -84,7 +112,7 @@ def _columns(answer: Answer) -> list[str]:
     return [*dict.fromkeys(name for name in names if name not in same)]
 
 
-def show_figures(shell: PageShell, answer: Answer, quote: str = "") -> None:
+def show_figures(shell: PageShell, answer: Answer | EventAnswer, quote: str = "") -> None:
     """Show the figures of the only row beside each other, each null with its reason."""
     row, result = answer.rows.row(0, named=True), answer.analysis.result
     with st.grid(8, min_column_width=_LEAST_PX):
@@ -98,7 +126,9 @@ def show_figures(shell: PageShell, answer: Answer, quote: str = "") -> None:
             show_metric({"method": result} | row, name, beside, text=text, of=of)
 
 
-def _show_table(shell: PageShell, answer: Answer, rows: pl.DataFrame, key: str, quote: str) -> None:
+def _show_table(
+    shell: PageShell, answer: Answer | EventAnswer, rows: pl.DataFrame, key: str, quote: str
+) -> None:
     """Show the rows. What is null in all of them is named below, with its reason."""
     result, shown = answer.analysis.result, rows.head(_MOST_ROWS)
     columns: list[RowColumn] = []
@@ -120,8 +150,9 @@ def _show_table(shell: PageShell, answer: Answer, rows: pl.DataFrame, key: str, 
     of_all = figures_text(rows.row(0, named=True), rests, result)
     st.caption(Markdown(", ").join(filter(None, [words.format(_MOST_ROWS, rows.height), of_all])))
     for why, names in _unknown(rows, _columns(answer)).items():
-        headings = ", ".join(column(name, result).heading for name in names)
-        st.caption(Markdown("Not known: {}{}.").format(headings, f" ({why})" if why else ""))
+        headings = "; ".join(column(name, result).heading for name in names)
+        known = Markdown("Not known: {} ({}).") if why else Markdown("Not known: {}.")
+        st.caption(known.format(headings, why))
 
 
 def _unknown(rows: pl.DataFrame, names: Iterable[str]) -> dict[str, list[str]]:

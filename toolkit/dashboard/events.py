@@ -9,6 +9,7 @@ import polars as pl
 
 from toolkit.cards import some
 from toolkit.charts import event_lanes
+from toolkit.dashboard.analyses import Asked, show_analyses
 from toolkit.dashboard.event_answers import show_following, show_rates_and_lives
 from toolkit.dashboard.event_choice import (
     ZOOM,
@@ -25,16 +26,20 @@ from toolkit.dashboard.event_reading import (
 from toolkit.dashboard.event_rows import event_columns, kind_columns, kinds_of_events
 from toolkit.dashboard.event_shown import ShownEvent, clicked_event, find_event, show_event
 from toolkit.dashboard.event_tables import logs_that_end
-from toolkit.dashboard.export import hand_over
+from toolkit.dashboard.export import hand_over, literal
 from toolkit.dashboard.link import PRESETS
 from toolkit.dashboard.loads import LOGS, Load, load_button, offer
+from toolkit.dashboard.reading import WAIT_S
 from toolkit.dashboard.rows import opened_key, show_rows
 from toolkit.dashboard.screen import Screen, st
-from toolkit.dashboard.shell import PageShell, draw, page
+from toolkit.dashboard.shell import PageShell, draw, page, show_alone
 from toolkit.dashboard.zoom import ZOOMED_BY_US, listen_to_zoom
 from toolkit.foreign import LONGEST, Markdown, markdown
 from toolkit.market import EventFamily, format_ts
+from toolkit.series.held_events import HeldEvents
 from toolkit.statistics.events import detections
+from toolkit.store import Store
+from toolkit.workspace.event_selection import EventSelection
 
 _SHOWN = 200
 _BARS = 300
@@ -122,6 +127,34 @@ def _show_events(
     else:
         st.caption(Markdown("How often and how long is shown of events in any state."))
     show_following(shell, kept("detections", lambda: _detected(shell, asked)), view)
+    if any_state:
+        show_alone(lambda: show_analyses(shell, _question(shell, asked)))
+
+
+def _question(shell: PageShell, asked: AskedEvents) -> Asked:
+    """Return what analyses are asked of: the events that are shown."""
+    held, chosen, view = shell.held, asked.chosen, asked.view
+    logs = tuple(each for each in EventFamily if each.value in set(held.logs["family"]))
+    families = tuple(each for each in logs if each.value in (chosen.families or logs))
+
+    def selection() -> EventSelection:
+        documents = chosen.documents(shell.kept(read_documents(held, asked.window)))
+        events = HeldEvents(view, documents, held.logs, held.log_stretches)
+        return EventSelection(Store(held.path, wait_s=WAIT_S), families, events)
+
+    every = not (chosen.symbols or chosen.exchanges or shell.symbols) and len(families) == 1
+    start, end = (literal(format_ts(ts)) for ts in view)
+    net = shell.fees.net()
+    return Asked(
+        "events",
+        "events",
+        selection,
+        (held.version, view, chosen, sorted(shell.symbols)),
+        f"rail.events({literal(families[0].value)}, {start}, {end})" if every else "",
+        net,
+        shown=("league", "rates", "rates_by_hour", "survival", "survival_curve"),
+        one_log=len(families) == 1,
+    )
 
 
 def _detected(shell: PageShell, asked: AskedEvents) -> pl.DataFrame:

@@ -60,8 +60,7 @@ def test_what_cannot_be_asked_is_one_line(page, held):
     shown = opened(page, held.path, **link)
     (line,) = [each.value for each in shown.error]
     assert (
-        line
-        == "`Merge gap: 'soon' is not allowed; allowed: a length such as 90s, 5m, 12h, 7d or 2w`"
+        line == "Merge gap: 'soon' is not allowed; allowed: a length such as 90s, 5m, 12h, 7d or 2w"
     )
     assert "`with_enter_bps=nan`" in shown.warning[0].value
 
@@ -73,3 +72,18 @@ def test_every_analysis_of_a_spread_is_answered_before_anything_is_typed(page, h
         assert not shown.exception
         assert not shown.error
         assert f"series.{each.name}(" in "".join(python_lines(shown))
+
+
+def test_an_analysis_of_the_events_shown_gives_the_rows_of_its_python(page_alone, logged):
+    link = {"analysis": "summary", "window": "7 days"}
+    shown = page_alone("events", logged.path, **link)
+    assert rows_of(shown, "events_summary")["family"] == ["splash", "spread"]
+    assert not [each for each in shown.get("code") if "series = " in each.value]  # of two logs
+    shown.selectbox(key="events_analysis").set_value("study").run()
+    assert "Choose one family of events at the top" in shown.caption[-1].value
+    shown = page_alone("events", logged.path, family="spread", **link | {"analysis": "magnitudes"})
+    (found,) = python_of(shown).to_dicts()
+    figures = {each.label: each.value for each in shown.metric}
+    assert figures["largest size (%)"] == f"{found['size_largest_pct']:.3f}"
+    assert figures["events"] == f"{found['n']}"
+    assert not shown.error
