@@ -1,7 +1,7 @@
 """The part of a page that asks what is shown any analysis of its kind: it is closed at first.
 
 Which analyses there are, what each is asked with and what it shows is declared in
-`toolkit.analyses`. Those that compare several series are not here.
+`toolkit.analyses`. Those that compare several series are named alone.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from toolkit.dashboard.analysis_options import (
 from toolkit.dashboard.answers import line_of, show_answer
 from toolkit.dashboard.export import literal
 from toolkit.dashboard.fee_choice import Net, python_costs
+from toolkit.dashboard.formatting import command_words
 from toolkit.dashboard.link import read_option
 from toolkit.dashboard.page_link import OPTION, PageLink
 from toolkit.dashboard.reading import KEEP_S
@@ -119,6 +120,16 @@ def show_analyses(shell: PageShell, asked: Asked) -> None:
             _answer(shell, asked, analysis, taken_options(asked.page, analysis))
         except InputError as error:
             st.error(line_of(str(error)))
+        _name_others(asked, known)
+
+
+def _name_others(asked: Asked, known: Collection[str]) -> None:
+    """Name the analyses that are not offered, and the command that has them."""
+    others = {each.name for each in analyses(asked.family)}.difference(known)
+    if others:
+        command = command_words("events" if asked.family == "events" else "stats")
+        words = Markdown("What compares several series, or lists each event, is in {}: {}.")
+        st.caption(words.format(command, ", ".join(map(_words, sorted(others)))))
 
 
 def _link(page: str) -> PageLink:

@@ -12,6 +12,7 @@ from typing import Any
 import polars as pl
 
 from toolkit import charts
+from toolkit.analyses import Analysis
 from toolkit.columns import column
 from toolkit.dashboard.export import hand_over
 from toolkit.dashboard.rows import RowColumn, row_column, show_rows, time_column
@@ -25,6 +26,7 @@ from toolkit.workspace.event_answers import EventAnswer
 
 _MOST_ROWS, _ROWS_HIGH = 500, 12
 _LEAST_PX = 130
+_MOST_GROUPS = 15
 _NARROW = 4
 """Columns of a table that a phone shows."""
 
@@ -79,16 +81,28 @@ def _heading(shell: PageShell, answer: Answer | EventAnswer) -> Markdown:
 
 
 def _draw_chart(shell: PageShell, answer: Answer | EventAnswer, key: str) -> None:
-    """Draw the chart with what it takes of the page, or say in a line why it cannot be drawn."""
-    chart = getattr(charts, answer.analysis.chart)
-    known = {"source": shell.held.source, "timezone": shell.timezone}
-    takes = inspect.signature(chart).parameters
+    """Draw the chart with what it takes of the page, or say in a line why it cannot be drawn.
+
+    One of other rows than those of the answer, as of prices themselves, is left out.
+    """
     try:
-        figure = chart(answer.rows, **{name: known[name] for name in known if name in takes})
+        figure = drawn(shell, answer.analysis, answer.rows, limit=_MOST_GROUPS)
     except InputError as error:
-        st.caption(Markdown("No chart of these rows: it takes {}.").format(error.allowed))
+        if not str(error.value).startswith("no "):
+            st.caption(Markdown("No chart of these rows: it takes {}.").format(error.allowed))
         return
     draw(figure, key=key, headed=False)
+
+
+def drawn(shell: PageShell, analysis: Analysis, rows: pl.DataFrame, **known: Any) -> Any:
+    """Return the chart that an analysis declares of its rows, with what it takes of what is known.
+
+    Raises `InputError` for rows that it does not take.
+    """
+    chart = getattr(charts, analysis.chart)
+    known |= {"source": shell.held.source, "timezone": shell.timezone}
+    takes = inspect.signature(chart).parameters
+    return chart(rows, **{name: each for name, each in known.items() if name in takes})
 
 
 def _ordered(answer: Answer | EventAnswer) -> pl.DataFrame:

@@ -8,9 +8,11 @@ from typing import Any
 
 import polars as pl
 
+from toolkit.analyses import find
 from toolkit.cards import counted
-from toolkit.charts import event_hours_chart, event_study_chart, league_chart, survival_chart
+from toolkit.charts import event_study_chart
 from toolkit.columns import column
+from toolkit.dashboard.answers import drawn
 from toolkit.dashboard.event_reading import MOVES
 from toolkit.dashboard.lifecycles import Filter
 from toolkit.dashboard.loads import Load, LoadPart, offer
@@ -20,7 +22,6 @@ from toolkit.dashboard.shell import PageShell, draw_titled
 from toolkit.foreign import Markdown
 from toolkit.intervals import Interval
 from toolkit.show.values import figures_text, heading_of, reason_words, value_text
-from toolkit.statistics.events import league, rates_by_hour, survival_curve
 
 KeptAnswer = Callable[[str, Callable[[], pl.DataFrame]], pl.DataFrame]
 """`toolkit.dashboard.event_reading.kept_answer` of what is shown."""
@@ -28,8 +29,15 @@ KeptAnswer = Callable[[str, Callable[[], pl.DataFrame]], pl.DataFrame]
 _MOST_LEGS, _MOST_LOADED = 100, 5
 _BEFORE_S = 3600
 """A move is measured from the price so long before its detection."""
-_LIVES, _HOURS = "How long they live", "Hours of the week"
-_RANKED = {"How often by symbol": ["symbol"], "How often by legs": ["symbol", "legs"]}
+_HOURS = "Hours of the week"
+_MEASURES: dict[str, tuple[str, dict[str, Any]]] = {
+    "How long they live": ("events.survival_curve", {}),
+    "How often by symbol": ("events.league", {"by": ["symbol"]}),
+    "How often by legs": ("events.league", {"by": ["symbol", "legs"]}),
+    _HOURS: ("events.rates_by_hour", {}),
+}
+"""The analysis that each measure is, and its options."""
+
 _MOST_RANKED = 15
 _WEEK_S = 604_800
 _METRIC_PX = 180
@@ -43,7 +51,7 @@ def show_rates_and_lives(
     held, state = shell.held.log_stretches, st.session_state
     moves = [move for move in MOVES if move in lives["move"]]
     start, end = lives.select("window_start", "window_end").row(0)
-    measures = [_LIVES, *_RANKED, *([_HOURS] if end - start >= _WEEK_S else [])]
+    measures = [each for each in _MEASURES if each != _HOURS or end - start >= _WEEK_S]
     # Streamlit has None for a choice that it forgot, as where a run ended before it.
     for key, allowed, usual in (
         ("event_measure", measures, None),
@@ -70,27 +78,12 @@ def show_rates_and_lives(
             persist_state="session",
         )
     mine = lives.filter(move=move)
-    known: dict[str, Any] = {
-        "source": shell.held.source,
-        "subject": replace(chosen, families=(move,)).words,
-        "timezone": shell.timezone,
-    }
-    found = kept(f"{move}, {measure}", lambda: _measured(mine, measure, held))
-    if measure == _LIVES:
-        figure = survival_chart(found, **known)
-    elif measure == _HOURS:
-        figure = event_hours_chart(found, **known)
-    else:
-        figure = league_chart(found, limit=_MOST_RANKED, **known)
+    subject = replace(chosen, families=(move,)).words
+    result, options = _MEASURES[measure]
+    analysis = find(result)
+    found = kept(f"{move}, {measure}", lambda: analysis.function(mine, held=held, **options))
+    figure = drawn(shell, analysis, found, subject=subject, limit=_MOST_RANKED)
     draw_titled(figure, "event_measured")
-
-
-def _measured(lives: pl.DataFrame, measure: str, held: pl.DataFrame) -> pl.DataFrame:
-    if measure == _LIVES:
-        return survival_curve(lives, held=held)
-    if measure == _HOURS:
-        return rates_by_hour(lives, held=held)
-    return league(lives, _RANKED[measure], held=held)
 
 
 def show_following(shell: PageShell, opened: pl.DataFrame, window: Interval) -> None:
