@@ -7,9 +7,11 @@ from typing import Any
 
 import polars as pl
 
+from toolkit.analyses import find
 from toolkit.cards import duration
 from toolkit.columns import column
-from toolkit.dashboard.explorer import Explored
+from toolkit.dashboard.analyses import answered
+from toolkit.dashboard.explorer import Explored, asked_of
 from toolkit.dashboard.explorer_beyond import Beyond
 from toolkit.dashboard.fee_choice import Net
 from toolkit.dashboard.formatting import heading
@@ -23,7 +25,7 @@ from toolkit.show.half_life import NEEDS_NO_MODEL, NOT_BELIEVED, half_life_note
 from toolkit.show.values import NULL, reason_words, value_text
 from toolkit.statistics.contract import column_for
 from toolkit.statistics.screening import spread_figures
-from toolkit.statistics.spread import net_episodes, summary
+from toolkit.statistics.spread import summary
 from toolkit.statistics.spread_notes import spread_notes
 
 BPS = Markdown("bps: 10,000 ln(sell price / buy price), above 0 where the sell leg is dearer.")
@@ -84,7 +86,7 @@ def show_notes(explored: Explored, row: Mapping[str, Any]) -> None:
         st.caption(Markdown("; ").join(notes))
 
 
-def show_kept(explored: Explored, rows: pl.DataFrame) -> None:
+def show_kept(explored: Explored) -> None:
     """Show what one round trip an episode would have kept, by the fees of the bar."""
     st.subheader(Markdown("What would I have kept?"), anchor=False)
     if (net := explored.shell.fees.net()) is None:
@@ -100,12 +102,12 @@ def show_kept(explored: Explored, rows: pl.DataFrame) -> None:
             key="notional",
             persist_state="session",
         )
-        _show_round_trips(explored, rows, net, notional)
+        _show_round_trips(explored, net, notional)
 
 
-def _show_round_trips(explored: Explored, rows: pl.DataFrame, net: Net, notional: float) -> None:
-    asked: dict[str, Any] = {"fees": net.fees, "style": net.style, "notional": notional}
-    found = net_episodes(rows, *explored.asked.view, **asked).row(0, named=True)
+def _show_round_trips(explored: Explored, net: Net, notional: float) -> None:
+    answer = answered(explored.shell, asked_of(explored), find("spread.net_episodes"))
+    found = answer.rows.row(0, named=True)
     count, total = found["net_episodes"], found["net_entry_bps"]
     found["net_entry_mean_bps"] = total / count if count else None
     found["net_entry_quote"] = None if total is None else 1e-4 * notional * total

@@ -57,7 +57,7 @@ def _show(explored: Explored) -> None:
         show_figures(explored, row, beyond)
         show_notes(explored, row)
         if explored.trajectory.family is Family.SPREAD:
-            show_kept(explored, rows)
+            show_kept(explored)
     show_below(explored, rows, row, events)
     if row is not None and explored.trajectory.family is not Family.FUNDING:
         show_analyses(explored.shell, asked_of(explored))
