@@ -22,7 +22,6 @@ from toolkit.dashboard.analysis_options import (
 from toolkit.dashboard.answers import line_of, show_answer
 from toolkit.dashboard.export import literal
 from toolkit.dashboard.fee_choice import Net, python_costs
-from toolkit.dashboard.formatting import command_words
 from toolkit.dashboard.link import read_option
 from toolkit.dashboard.page_link import OPTION, PageLink
 from toolkit.dashboard.reading import KEEP_S
@@ -34,6 +33,9 @@ from toolkit.workspace.answers import Answer, Costs
 from toolkit.workspace.event_answers import EventAnswer, answer_of
 from toolkit.workspace.event_selection import EventSelection
 from toolkit.workspace.selection import Selection
+
+_OTHERS = {"arrivals", "figures"}
+"""What an analysis takes in place of rows: documents as they came, or what another found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,7 @@ class Asked:
     def analyses(self) -> dict[str, Analysis]:
         """The analyses by name, those that the page shows elsewhere or that lack fees last."""
         every = analyses(self.family)
-        alone = [each for each in every if each.across is None and "arrivals" not in each.takes]
+        alone = [each for each in every if each.across is None and not _OTHERS & each.takes]
         rows_of = {each.of for each in every}  # a row an event, which others sum up
         found = [each for each in alone if each.result not in rows_of]
         found.sort(key=lambda each: (each.needs_fees and self.net is None, each.name in self.shown))
@@ -125,11 +127,12 @@ def show_analyses(shell: PageShell, asked: Asked) -> None:
 
 def _name_others(asked: Asked, known: Collection[str]) -> None:
     """Name the analyses that are not offered, and the command that has them."""
-    others = {each.name for each in analyses(asked.family)}.difference(known)
+    others = {each.name for each in analyses(asked.family) if each.command}.difference(known)
     if others:
-        command = command_words("events" if asked.family == "events" else "stats")
-        words = Markdown("What compares several series, or lists each event, is in {}: {}.")
-        st.caption(words.format(command, ", ".join(map(_words, sorted(others)))))
+        words = Markdown("What compares several series is in `rail stats`: {}.")
+        if asked.family == "events":
+            words = Markdown("What lists single events or documents is in `rail events`: {}.")
+        st.caption(words.format(", ".join(map(_words, sorted(others)))))
 
 
 def _link(page: str) -> PageLink:

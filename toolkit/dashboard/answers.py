@@ -121,7 +121,7 @@ def _columns(answer: Answer | EventAnswer) -> list[str]:
     """Return what is shown: what tells rows apart, unless all have it, and the answer."""
     rows, analysis = answer.rows, answer.analysis
     same = [name for name in analysis.key if name in rows.columns and rows[name].n_unique() < 2]
-    cells = analysis.columns_in(rows.columns)
+    cells = answer.sheet.columns
     names = (name for cell in cells for name in ([cell] if isinstance(cell, str) else cell))
     return [*dict.fromkeys(name for name in names if name not in same)]
 

@@ -110,7 +110,7 @@ def _question(shell: PageShell, pair: str, stream: str, window: Interval, net: N
         (pair, window, *(held.versions.get(key, ()) for key in keys)),
         _series_python(pair, window),
         net,
-        shown=("summary", "holdings", "persistence", "heatmap", "carry"),
+        shown=("summary", "holdings", "persistence", "intervals", "heatmap", "carry"),
     )
 
 
