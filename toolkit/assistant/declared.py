@@ -189,12 +189,13 @@ def _of_one(
             raise InputError(f"argument of {stream}", each, method.options or "none")
     options = {each: given.pop(each) for each in (*_COSTS, "on") if each in given}
     options |= {} if analysis is None else _read(analysis, given)
-    for frame in (each for each in AROUND if each in method.options):
+    rows: dict[str, Any] = {}
+    for frame in AROUND & {*method.options}:
         on = {"on": options["on"]} if "on" in options else {}
-        options[frame] = rail.around(cast("Any", series), **on)
+        rows[frame] = rail.around(cast("Any", series), **on)
     if other is not None:
-        options[_OTHER] = rail.series(other, start, end).rows
-    return of_series(rail, series, method(**options), analysis)
+        rows[_OTHER] = rail.series(other, start, end).rows
+    return of_series(rail, series, method(**rows, **options), analysis, options)
 
 
 def _declared(series: Series, name: str) -> Analysis | None:

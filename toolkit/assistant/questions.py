@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
 
@@ -12,8 +13,9 @@ from toolkit.assistant.answers import ToolAnswer
 from toolkit.cards import duration
 from toolkit.errors import InputError, nearest
 from toolkit.intervals import Interval
-from toolkit.market import Family
+from toolkit.market import Family, Trajectory
 from toolkit.series import EventSeries, FundingSeries, Series, SpreadSeries
+from toolkit.series.held_events import HeldEvents
 from toolkit.series.held_prices import HeldPrices
 from toolkit.statistics.carry import HORIZONS
 from toolkit.statistics.event_changes import STUDIED
@@ -21,6 +23,8 @@ from toolkit.statistics.fee_table import Style
 from toolkit.statistics.plausibility import notes_of
 from toolkit.workspace import Workspace
 from toolkit.workspace.answers import Answer
+from toolkit.workspace.event_answers import EventAnswer
+from toolkit.workspace.event_selection import EventSelection
 
 SQL_S = 10.0
 """Seconds that a query may take."""
@@ -33,7 +37,6 @@ _LISTED = ("stream", "kind", "state", "rows", "answered_share", "first_ts", "las
 _MISSING = ("holes", "longest_hole_s", "open_gaps", "unrepairable_gaps")
 _BOUNDS = ("[start, end)", "(start, end]")
 _FUNDING_ONLY = "funding only: what prices brought is left out"
-_UNKNOWN = "n_unknown events are in trajectories that are not held or lack rows then"
 _NO_FEES = (
     "no fee table is set, so figures are gross; `rail fees --example` prints one, and "
     "`rail mcp --fees FILE` takes it"
@@ -175,16 +178,38 @@ def sql(rail: Workspace, *, query: str, limit: int = 20) -> ToolAnswer:
 
 
 def of_series(
-    rail: Workspace, series: Series, found: pl.DataFrame, analysis: Analysis | None = None
+    rail: Workspace,
+    series: Series,
+    found: pl.DataFrame,
+    analysis: Analysis | None,
+    options: Mapping[str, Any],
 ) -> ToolAnswer:
     """Make an answer of what a method of a series found, which an analysis declares."""
     costs = isinstance(series, SpreadSeries | FundingSeries)
     if analysis is not None:
         costs = bool(analysis.net) or "fees" in analysis.takes
     notes = [*notes_of(found), *HeldPrices(rail.store).lacking(found, series.window)]
-    notes += [_UNKNOWN] if "n_unknown" in found.columns and (found["n_unknown"] > 0).any() else []
+    if isinstance(series, EventSeries) and analysis is not None:
+        notes += _notes_of_events(rail, series, found, analysis, options)
     made = _of_series(series, found, costs=costs, notes=notes)
     return made if analysis is None else _declared(made, analysis)
+
+
+def _notes_of_events(
+    rail: Workspace,
+    series: EventSeries,
+    found: pl.DataFrame,
+    analysis: Analysis,
+    options: Mapping[str, Any],
+) -> list[str]:
+    """Return what a reader has to know of an analysis of events, as commands say it."""
+    if analysis.of or rail.known_at is not None:  # these are of what is held now
+        return []
+    log, on = series.stream.family, options.get("on")
+    events = HeldEvents(series.window, series.rows, series.logs, series.held, log)
+    other = None if on is None else Trajectory.parse(on)
+    asked = EventSelection(rail.store, (log,), events, other)
+    return EventAnswer(analysis, asked, found, options=options).notes
 
 
 def of_selection(rail: Workspace, answer: Answer) -> ToolAnswer:
