@@ -16,11 +16,9 @@ import polars as pl
 from toolkit import charts
 from toolkit.charts import Figure
 from toolkit.errors import InputError
-from toolkit.market import Stream
 from toolkit.reports.many import OF_MANY
 from toolkit.reports.recipe import Part, PartResult, Value
 from toolkit.series import EventSeries, Series
-from toolkit.series.reading import SERIES_OF
 from toolkit.workspace import Workspace
 from toolkit.workspace.event_rows import AROUND
 
@@ -65,15 +63,6 @@ def answered(workspace: Workspace, part: Part, read: Read | None = None, **on: A
     found = OF_MANY[part.what](workspace, part, on)
     basis = (found.n, found.coverage, found.data_hash)
     return _answered(part, found.result, found.chart, basis)
-
-
-def class_of(key: str) -> type[Series]:
-    """Return the class of a stream's series.
-
-    >>> class_of("events/spread").__name__
-    'EventSeries'
-    """
-    return SERIES_OF["spread" if key.startswith("pair/") else Stream.parse(key).kind]
 
 
 def method_of(series: Series, name: str, options: Any) -> Callable[..., Any]:

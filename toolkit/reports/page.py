@@ -20,11 +20,10 @@ from toolkit.charts import Figure
 from toolkit.charts.figure import PLOTLY_SETTINGS
 from toolkit.foreign import Html, html
 from toolkit.market import Source
-from toolkit.reports.answering import class_of
 from toolkit.reports.code import code_of, opened
 from toolkit.reports.comparison import changes_html
 from toolkit.reports.many import OF_MANY
-from toolkit.reports.recipe import Part, PartResult, Recipe
+from toolkit.reports.recipe import Part, PartResult, Recipe, class_of
 from toolkit.reports.results import result_html
 from toolkit.show.values import basis_text
 from toolkit.statistics.explanation import documented

@@ -13,7 +13,7 @@ from toolkit.intervals import Interval
 from toolkit.market import Family, Stream, Trajectory
 from toolkit.reports.drafting import Draft
 from toolkit.reports.many import SCREENS
-from toolkit.reports.recipe import Option, Part
+from toolkit.reports.recipe import Option, Part, family_of
 from toolkit.series.bound import bound_to
 from toolkit.store import Store
 from toolkit.workspace.listed import WATCHLIST, read_keys
@@ -68,7 +68,7 @@ def add_trajectories(
     that are added for each that is drawn.
     """
     if len(keys) == 1:
-        _add(draft, keys, (*parts_of(family.value), *parts), window)
+        _add(draft, keys, (*parts_of(family_of(keys[0]) or family.value), *parts), window)
         return
     ranked = draft.add(Part(_SCREEN[family], *window, streams=tuple(keys)))
     shown = [str(row["trajectory"]) for row in ranked.answer.shown]

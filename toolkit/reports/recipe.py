@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -17,6 +17,9 @@ from toolkit.analyses import Analysis, Family, declared_for
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
 from toolkit.market import Stream, format_ts
+from toolkit.series import Series
+from toolkit.series.bound import BOUND
+from toolkit.series.reading import SERIES_OF
 
 FORMAT = 1
 """The version of what is in the file."""
@@ -40,6 +43,24 @@ _TITLES = {
 _LARGEST_BYTES = 64_000_000
 _BLOCK = re.compile(r'<script type="application/json" id="recipe">(.*?)</script>', re.DOTALL)
 _REPORT = "a report that `rail report` or tk.report made"
+
+
+def class_of(key: str) -> type[Series]:
+    """Return the class of a stream's series.
+
+    >>> class_of("events/spread").__name__
+    'EventSeries'
+    """
+    return SERIES_OF["spread" if key.startswith("pair/") else Stream.parse(key).kind]
+
+
+def family_of(key: str) -> Family | None:
+    """Return the family of the analyses of a stream's series, None where none is declared.
+
+    >>> family_of("events/spread"), family_of("snapshot/spread")
+    ('events', None)
+    """
+    return next((of for each, of in BOUND.items() if issubclass(class_of(key), each)), None)
 
 
 class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -68,10 +89,8 @@ class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         >>> Part("tail_index", 0, 60, stream="A_B:X.spot:Y.spot").analysis.result
         'spread.tail_index'
         """
-        if not self.stream:
-            return None
-        kind = "spread" if self.stream.startswith("pair/") else Stream.parse(self.stream).kind
-        return declared_for(cast("Family", kind.removeprefix("snapshot-")), self.what)
+        family = family_of(self.stream) if self.stream else None
+        return None if family is None else declared_for(family, self.what)
 
     @property
     def name(self) -> str:
