@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.listening import free_port
+from toolkit.analyses import analyses
 from toolkit.cli import main
 from toolkit.cli.event_analyses import app as events
 from toolkit.cli.report import app as report
@@ -38,6 +39,7 @@ READING = (
 SHOWN = [*(name for name in COMMANDS if name not in ("events", "stats", "store", "demo")), "demo"]
 SHOWN += [f"stats {each.name}" for each in stats.registered_commands]
 SHOWN += [f"events {each.name}" for each in events.registered_commands]
+SHOWN += [f"events {each.command}" for each in analyses("events") if each.command != "channels"]
 SHOWN += [f"report {each.name}" for each in report.registered_commands]
 SHOWN += [
     f"store {deed}" for deed in ("publish", "publications", "verify", "compact", "backup", "remap")
@@ -46,6 +48,7 @@ SHOWN += [
 
 HELPS = """
 import contextlib, sys
+from toolkit.analyses import analyses
 from toolkit.cli import main
 for command in sys.argv[1:]:
     sys.argv = ["rail", *command.split(), "--help"]

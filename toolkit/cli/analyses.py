@@ -208,19 +208,18 @@ def _columns_of(analysis: Analysis) -> Schema:
     return pl.Schema({**listed, **analysis.schema(*groups)})
 
 
-def _command(analysis: Analysis, group: str) -> Callable[..., None]:
+def _command(analysis: Analysis, typed: str) -> Callable[..., None]:
     """Make the function of an analysis' subcommand, with its help."""
     of_events = analysis.family == "events"
     run = _of_events(analysis) if of_events else _of_trajectories(analysis)
-    return tabled(lambda: _columns_of(analysis))(with_help(run, analysis, group))
+    return tabled(lambda: _columns_of(analysis))(with_help(run, analysis, typed))
 
 
-def with_help(run: Callable[..., None], analysis: Analysis, group: str) -> Callable[..., None]:
-    """Give the function of an analysis' subcommand its help, as declared."""
-    name = f"rail {group} {analysis.command}"
+def with_help(run: Callable[..., None], analysis: Analysis, typed: str) -> Callable[..., None]:
+    """Give the function of a subcommand the help that is declared, under the name typed."""
     words = [analysis.sentence, analysis.about]
     words += ["Before: rail fees --example > fees.toml"] if analysis.needs_fees else []
-    words.append(f"Example: {name} {analysis.example}".rstrip())
+    words.append(f"Example: rail {typed} {analysis.example}".rstrip())
     run.__doc__ = "\n\n".join(filter(None, words))
     return run
 
@@ -228,7 +227,7 @@ def with_help(run: Callable[..., None], analysis: Analysis, group: str) -> Calla
 def _made(analysis: Analysis, name: str, group: str) -> Any:
     """Make an analysis' subcommand."""
     single = typer.Typer(add_completion=False, rich_markup_mode=None)
-    single.command(name)(_command(analysis, group))
+    single.command(name)(_command(analysis, f"{group} {name}"))
     made = typer.main.get_command(single)
     made.short_help = analysis.sentence
     return made

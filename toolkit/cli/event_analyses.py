@@ -17,6 +17,6 @@ def _root() -> None:
     """Print how long events last, how often they open, how large they are, and what followed."""
 
 
-of_channels = with_help(channels_command, CHANNELS, "events")
+of_channels = with_help(channels_command, CHANNELS, "events channels")
 app.command("channels")(tabled(CHANNELS.schema, of_now=True)(of_channels))
 app.command("open")(tabled(open_columns, of_now=True)(open_command))

@@ -47,7 +47,7 @@ COMMANDS = [
     "stats stationarity",
     "stats hour-of-week",
     "events survival",
-    "events stats --by symbol",
+    "events league --by symbol",
     "events magnitudes splash",
     "events together --same symbol --within 10m",
     "events payoff --delay 1m",

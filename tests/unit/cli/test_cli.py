@@ -15,7 +15,7 @@ Rail = Callable[..., subprocess.CompletedProcess[str]]
 COMMANDS = (
     *("serve", "doctor", "symbols", "sync", "follow", "webhook", "status", "app", "open", "demo"),
     *("stats spread", "stats funding", "stats events", "import"),
-    *("events survival", "events stats", "events magnitudes", "events payoff"),
+    *("events survival", "events rates", "events magnitudes", "events payoff"),
     *("events together", "events audit", "events study", "events channels"),
     *("events open", "webhook setup"),
     *("report spread", "report funding", "report events", "report symbol", "report watchlist"),

@@ -26,7 +26,7 @@ COMMANDS = (
     "stats funding",
     "stats events",
     "events survival --by symbol --by legs",
-    "events stats --by symbol",
+    "events league --by symbol",
     "events magnitudes --by symbol --by legs",
     "events together --by symbol",
     *(

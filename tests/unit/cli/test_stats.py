@@ -11,11 +11,14 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from toolkit.cli.measured import EVENT_COUNTS, counted_events
+from toolkit.analyses import find
+from toolkit.columns import schema_of
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, Source, Trajectory, format_ts
 from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
 from toolkit.wire.events import document_frame
+from toolkit.workspace.event_answers import EventAnswer
+from toolkit.workspace.event_selection import EventSelection
 
 from .conftest import BRIEF, LOADED, RATE, SETTLED, STEADY, WINDOW, refused
 
@@ -332,8 +335,8 @@ def test_a_trajectory_without_a_row_in_the_window_is_named(rail: Rail, uneven: P
 
 
 def test_the_columns_of_counted_events_are_those_declared(held: Store) -> None:
-    counted = counted_events(held, WINDOW)
-    assert dict(counted.schema) == dict(EVENT_COUNTS)
+    counted = EventAnswer.of(find("events.summary"), EventSelection.of(held, None, *WINDOW)).rows
+    assert counted.schema == schema_of("events.summary")
 
 
 @pytest.mark.usefixtures("held")
