@@ -6,7 +6,7 @@ import polars as pl
 
 from toolkit.analyses import find
 from toolkit.cards import counted, duration
-from toolkit.cli.analyses import OneFamily
+from toolkit.cli.event_commands import OneFamily
 from toolkit.cli.options import StoredWindow
 from toolkit.cli.table_options import TableOptions
 from toolkit.cli.tables import show

@@ -57,11 +57,10 @@ def fees_file(keys: list[str]) -> Path:
     return path
 
 
-@pytest.mark.parametrize("by", [[], ["symbol"], ["symbol", "legs"]])
-def test_payoffs_are_those_of_the_statistic_by_any_group(
-    rail: Rail, followed: tuple[Workspace, list[str]], by: list[str]
+def test_payoffs_are_those_of_the_statistic_by_groups(
+    rail: Rail, followed: tuple[Workspace, list[str]]
 ) -> None:
-    workspace, keys = followed
+    (workspace, keys), by = followed, ["symbol", "legs"]
     fees = FeeModel.read(fees_file(keys))
     log = workspace.events("spread", *WINDOW)
     rows = log.positions(
@@ -148,3 +147,16 @@ def test_without_a_pair_held_the_error_names_what_loads_one(rail: Rail, held: St
     assert "holds none of the" in why
     assert "loads the first" in why
     assert "makes one" in refused(rail("events", "payoff", store="no.duckdb"))
+
+
+def test_the_positions_that_are_summed_up_can_be_listed(
+    rail: Rail, followed: tuple[Workspace, list[str]]
+) -> None:
+    workspace, _ = followed
+    done = rail("events", "payoff", "--list", "--delay", "1m", *ASKED, "--format", "json")
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    log = workspace.events("spread", *WINDOW)
+    positions = log.positions(workspace.around(log), delays_s=[60])
+    assert len(rows) == positions.height
+    found = sum(row["gross_bps"] or 0 for row in rows)
+    assert found == pytest.approx(positions["gross_bps"].sum())
