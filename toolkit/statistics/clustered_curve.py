@@ -61,7 +61,7 @@ def with_clusters(
     watched = lives.filter(
         pl.col("duration_s").is_not_null()
         & ((pl.col("entry_s") <= 0) | (pl.col("entry_s") < pl.col("duration_s")))
-    ).sort("_number", "duration_s", maintain_order=True)
+    ).sort("_number", "duration_s", "t_open", "entry_s", "observed")
     errors = curve["log_error"].to_numpy().copy()
     numbers, own = curve["_number"].to_numpy(), watched["_number"].to_numpy()
     rows = []

@@ -73,9 +73,7 @@ class Watched:
         rows = with_categories(lives.lazy().select(list(needed)))
         groups, numbers = numbered(rows, names)
         groups = groups.cast({name: schema[name] for name in names}).rename({"_group": "_number"})
-        rows = rows.select(
-            *_TIMES, "kind", *reason, numbers.alias("_number"), **_codes(rows, apart)
-        )
+        rows = rows.select(*_TIMES, "kind", *reason, numbers.alias("_number"), **_codes(apart))
         edges = rows.select("window_start", "window_end")
         least, most = edges.min().row(0), edges.max().row(0)
         if least != most:
@@ -207,13 +205,10 @@ def checked_held(held: pl.DataFrame) -> pl.DataFrame:
     return held
 
 
-def _codes(rows: pl.DataFrame, apart: Sequence[str]) -> dict[str, pl.Expr]:
+def _codes(apart: Sequence[str]) -> dict[str, pl.Expr]:
     """Build numbers that tell the symbols and the trajectories of lives apart, of those known."""
-    codes = {}
-    for name in apart:
-        of_words = rows.schema[name] == pl.Categorical
-        number = pl.col(name).to_physical() if of_words else pl.col(name).rank("dense")
-        codes[name] = number.cast(pl.Int64).fill_null(-1)
+    # ranks, not the codes of words, which follow the order of the rows
+    codes = {name: pl.col(name).rank("dense").cast(pl.Int64).fill_null(-1) for name in apart}
     found = {"_symbol": codes["symbol"]} if "symbol" in codes else {}
     if codes:
         found["_trajectory"] = codes.get("symbol", pl.lit(0)) * 2**32 + codes.get("legs", 0)

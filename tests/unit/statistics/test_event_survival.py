@@ -131,6 +131,15 @@ def test_the_order_of_rows_changes_nothing_and_the_unit_of_time_scales_every_fig
     assert apart == pytest.approx(log_rank(frame, "symbol")["chi_square"].item(), rel=1e-12)
 
 
+def test_the_order_of_rows_changes_no_bit_of_the_band_of_a_curve():
+    durations, observed, entries = some_lives(5, late=True)
+    names = [f"S{(7 * k) % 12}" for k in range(len(durations))]
+    frame = lives(np.ceil(durations), observed, entries, symbol=names)
+    found = survival_curve(frame)
+    for seed in range(5):
+        assert survival_curve(frame.sample(fraction=1, shuffle=True, seed=seed)).equals(found)
+
+
 def test_kinds_are_counted_apart_and_those_without_an_age_are_not_used():
     frame = lives([10.0, 20.0, 30.0, 5.0], [1, 0, 0, 1]).with_columns(
         pl.Series("kind", ["closed", "open", "reopened", "closed"])
