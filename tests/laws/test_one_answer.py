@@ -45,8 +45,8 @@ from toolkit.series import (
     SpreadSeries,
     own_series,
 )
+from toolkit.series.bound import bound_to
 from toolkit.service import Clock, Config, Simulated, running
-from toolkit.statistics import events
 from toolkit.statistics.fee_example import example_text
 from toolkit.statistics.fees import FeeModel
 from toolkit.store import Batch, Edge, LoadOrigin, Snapshot, Store, StoreWriter
@@ -76,6 +76,9 @@ KINDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "price": ((f"{SYMBOL}:{BUY}",),),
 }
 """The keys of each family, by what a command takes at a time."""
+EVENTS = "events/spread"
+AROUND = {"values", "spreads"}
+"""What a method of an event log takes of `rail.around`, and the command reads."""
 DECLARED = [each for each in analyses() if each.family in KINDS and each.across is None]
 QUESTIONS = [
     (analysis, keys, costs)
@@ -97,7 +100,6 @@ class Road:
     method: str
     options: dict[str, Any] = field(default_factory=dict)
     typed: str = ""
-    then: Callable[[pl.DataFrame], pl.DataFrame] = pl.DataFrame.clone
 
     def __str__(self) -> str:
         return f"{self.command} {self.typed}".strip()
@@ -108,13 +110,13 @@ ROADS = (
     Road("stats funding", FundingSeries, "summary", {"fees": FEES}, "--fees fees.toml"),
     Road("stats funding", RateSeries, "summary"),
     Road("stats carry", FundingSeries, "holdings", {"horizons": ["8h"]}, "--horizon 8h"),
-    Road("stats events", EventSeries, "summary"),
-    Road("events survival", EventSeries, "survival", {"by": ["symbol"]}, "spread --by symbol"),
-    Road("events stats", EventSeries, "rates", {}, "spread"),
-    Road("events stats", EventSeries, "league", {"by": ["symbol"]}, "spread --by symbol"),
-    Road("events study", EventSeries, "study", {"every_s": 600}, "spread"),
-    Road("events payoff", EventSeries, "positions", then=events.payoff),
 )
+APART = {
+    "events.audit": "the command judges a log by all trajectories held",
+    "events.cooccurrence": "of several logs, where a series is of one",
+    "events.follow_through": "of prices, which spread events have none of",
+}
+OF_EVENTS = [each for each in bound_to("events") if each.command and each.result not in APART]
 
 _PART = "some columns of `summary`"
 _LISTED = "rows of the series itself, of which no command prints a table"
@@ -131,9 +133,6 @@ ELSEWHERE = {
     "PriceSeries.summary": _PYTHON,
     "SnapshotSeries.items": _LISTED,
     "stats dispersion": "of all venues of a symbol, where a series is of one pair",
-    "events audit": "of all trajectories held, and without the events of others, which it names",
-    "events magnitudes": "no series has it",
-    "events together": "of several logs, where a series is of one",
     "events channels": "of the ways by which a store's documents came",
     "events open": "asks the service, and reads no store",
 }
@@ -328,11 +327,27 @@ def test_rows_of_ones_own_have_the_answer_of_the_same_rows_of_a_store(
     _assert_same(here, there, analysis)
 
 
-KEYS = {
-    FundingSeries: (RATES, SENT),
-    RateSeries: (RATE,),
-    EventSeries: ("events/spread",),
-}
+@pytest.mark.slow
+@pytest.mark.parametrize("analysis", OF_EVENTS, ids=lambda each: each.result)
+def test_a_log_of_events_and_its_command_and_report_give_the_same_rows(
+    analysis: Analysis, store: Store, printed: Printed
+) -> None:
+    own = Workspace(lambda _: None, store)
+    series = own.events("spread", *WINDOW)
+    given = {"length_s": 3_600, "every_s": 600}
+    short = {name: value for name, value in given.items() if name in analysis.takes}
+    around = [own.around(series)] if AROUND & analysis.takes else []
+    found = getattr(series, analysis.name)(*around, **short)
+    assert not found.is_empty()
+    if not around:
+        part = Part(analysis.name, *WINDOW, stream=EVENTS, options=short)
+        assert answered(own, part).answer.result_hash == result_hash(found)
+    typed = " ".join(f"--{name.removesuffix('_s')} {each}" for name, each in short.items())
+    named = [] if analysis.name == "payoff" else ["spread"]
+    _assert_same(printed(f"events {analysis.command}", named, typed, WINDOW), found)
+
+
+KEYS = {FundingSeries: (RATES, SENT), RateSeries: (RATE,)}
 BY_HAND = [(road, key) for road in ROADS for key in KEYS[road.of]]
 
 
@@ -345,18 +360,12 @@ def test_all_roads_that_are_not_declared_give_the_same_rows(
 ) -> None:
     own = Workspace(lambda _: None, store)
     window = SETTLED if key.startswith("funding/") else WINDOW
-    series: Any = own.series(key, *window)
-    rows = [own.around(series)] if road.method in ("study", "positions") else []
-    found = road.then(getattr(series, road.method)(*rows, **road.options))
+    found = getattr(own.series(key, *window), road.method)(**road.options)
     assert not found.is_empty()
-    if not rows and "fees" not in road.options:
+    if "fees" not in road.options:
         part = Part(road.method, *window, stream=key, options=road.options)
         assert answered(own, part).answer.result_hash == result_hash(found)
-    named = [] if isinstance(series, EventSeries) else [key]
-    shown = printed(road.command, named, road.typed, window)
-    if road.command == "stats events":
-        shown = [row for row in shown if row["family"] == "spread"]
-    _assert_same(shown, found)
+    _assert_same(printed(road.command, [key], road.typed, window), found)
 
 
 def _assert_same(
