@@ -2,7 +2,8 @@
 
 The declarations are ``columns.csv``, one line per column of each result, in the result's order. The
 first line of a name has all of it. Further lines of the name have only what differs there. A column
-``@RESULT`` stands for the lines of another result. A line without a column names the module of
+``@RESULT`` stands for the lines of another result, ``@RESULT of COLUMN`` for those that it has of
+another column than the log spread. A line without a column names the module of
 `toolkit.statistics` that computes the result and declares its analysis. Docstrings, documentation,
 tables, reports and answers read the declarations here.
 """
@@ -12,7 +13,7 @@ from __future__ import annotations
 import csv
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice
@@ -117,10 +118,29 @@ def _results() -> Mapping[str, tuple[Column, ...]]:
     for result, lines in _lines().items():
         columns: dict[str, Column] = {}
         for line in lines:
-            taken = _lines()[line] if isinstance(line, str) else (line,)
-            columns |= {each.name: each for each in taken if isinstance(each, Column)}
+            taken = _taken(line) if isinstance(line, str) else (line,)
+            columns |= {each.name: each for each in taken}
         found[result] = tuple(columns.values())
     return found
+
+
+@cache
+def _declared() -> Mapping[str, Column]:
+    """Return each name's first declaration on a line of its own."""
+    found: dict[str, Column] = {}
+    for each in (one for lines in _lines().values() for one in lines):
+        if isinstance(each, Column):
+            found.setdefault(each.name, each)
+    return found
+
+
+def _taken(line: str) -> Iterator[Column]:
+    """Yield the columns of a result that another takes, named for the column that it is of."""
+    result, _, of = line.partition(" of ")
+    for each in (one for one in _lines()[result] if isinstance(one, Column)):
+        own = _named_for(each.name, of) if of else each.name
+        other = _declared().get(own) or replace(each, name=own, unit=_unit(own))
+        yield each if own == each.name else other
 
 
 @cache
@@ -166,10 +186,12 @@ def names_for(result: str, of: str) -> tuple[str, ...]:
     >>> "funding_apr_mean_pct" in names_for("spread.summary", "funding_apr_pct")
     True
     """
+    return tuple(_named_for(each.name, of) for each in columns_of(result))
+
+
+def _named_for(name: str, of: str) -> str:
     end = next((end for end in _OF_UNITS if of.endswith(end)), "")
-    base = of.removesuffix(end)
-    named = (each.name for each in columns_of(result))
-    return tuple(_OF_THE_SPREAD.sub(rf"{base}_\1{end}", name) for name in named)
+    return _OF_THE_SPREAD.sub(rf"{of.removesuffix(end)}_\1{end}", name)
 
 
 def column(name: str, result: str = "") -> Column:

@@ -157,10 +157,10 @@ QUESTIONS = (
     ),
     Asked(
         "What did a funding position in BTC keep in three days, after fees?",
-        "carry",
+        "holdings",
         {
             "stream": FUNDING,
-            "horizon": "3d",
+            "horizons": "3d",
             "columns": "gross_median_bps,cost_mean_bps,net_median_bps,net_median_lower_bps,"
             "net_median_upper_bps,breakeven_share,breakeven_median_h",
         },

@@ -16,10 +16,11 @@ from toolkit.columns import column, described, schema_of
 if TYPE_CHECKING:
     import polars as pl
 
-Family = Literal["price", "spread", "funding", "events"]
-"""The kind of series that an analysis is of."""
+Family = Literal["price", "spread", "funding", "rates", "events"]
+"""The kind of series that an analysis is of. Rates are those of funding in force."""
 
-_NOUNS = {"price": "Prices", "spread": "Spreads", "funding": "Funding", "events": "Events"}
+_NOUNS = {"price": "Prices", "spread": "Spreads", "funding": "Funding"}
+_NOUNS |= {"rates": "Rates in force", "events": "Events"}
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 DECLARED: dict[str, Analysis] = {}
 """Each analysis whose module is imported, by its result."""
@@ -43,6 +44,8 @@ class Analysis:
     rows the function takes: what computes them has parameters of its own, which are asked for too.
     ``report`` is its place among the parts of a report on one series, 0 where it is a part only of
     those that ask for it.
+    ``where_told`` are shown only where one of their rows has more than nothing, as counts of what
+    is unusual.
     """
 
     result: str
@@ -63,6 +66,7 @@ class Analysis:
     also: tuple[str, ...] = ()
     of: str = ""
     report: int = 0
+    where_told: tuple[str, ...] = ()
     own: Mapping[str, Parameter] = field(default_factory=dict)
 
     @property
@@ -106,6 +110,11 @@ class Analysis:
             return self.title.format_map(options)
         return f"{_NOUNS[self.family]}, {self.name.replace('_', ' ')},"
 
+    def across_with(self, options: Mapping[str, Any]) -> Callable[..., Any] | None:
+        """Return what prepares rows to compare series, None where each is by itself."""
+        asked = (each.across for each in self.parameters if options.get(each.name))
+        return next(filter(None, asked), self.across)
+
     def answer_in(self, names: Collection[str]) -> list[str]:
         """Return the columns of the answer that a result has, those net of costs after two."""
         shown = [*self.shown[:2], *self._of_net("shown"), *self.shown[2:]]
@@ -137,7 +146,7 @@ class Analysis:
         results, also = [self.result], [*self.also, *groups]
         if self.net:
             results.append(self.net)
-            also += ["net_method", "net_params_hash"]
+            also += [*DECLARED[self.net].also, "net_method", "net_params_hash"]
         if self.family == "spread":
             also += ["spread_basis", "not_tracked"]
         return schema_of(*results, also=also)
@@ -161,6 +170,11 @@ class Analysis:
         """Whether it is net of fees, so that it has no answer without a fee table."""
         given = self.signature.get("fees")
         return given is not None and given.default is given.empty
+
+    @property
+    def of_figures(self) -> bool:
+        """Whether it adds to the rows of another analysis."""
+        return "figures" in self.signature
 
     @cached_property
     def takes(self) -> frozenset[str]:
@@ -248,6 +262,7 @@ def analysis(
     also: Sequence[str] = (),
     of: str = "",
     report: int = 0,
+    where_told: Sequence[str] = (),
     **own: Parameter,
 ) -> Callable[[_Function], _Function]:
     """Declare the analysis that a function computes, and put its columns into the docstring.
@@ -278,6 +293,7 @@ def analysis(
             tuple(also),
             of,
             report,
+            tuple(where_told),
             own,
         )
         return described(result)(function)

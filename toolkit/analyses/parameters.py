@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -21,7 +22,8 @@ class Parameter:
     ``help`` says in a sentence what it is. ``unit`` is that of a number. ``example`` is a value for
     one without a default, in examples. ``option`` names it on the command line, where that is not
     its name with dashes. One that is ``advanced`` is for Python alone. The rest is read from the
-    function's signature.
+    function's signature. With a flag that has ``across`` the analysis compares series, of which
+    that prepares the rows: see `toolkit.analyses.Analysis`.
 
     >>> Parameter("How near the level it has closed.", "bps", 1.0).unit
     'bps'
@@ -33,6 +35,7 @@ class Parameter:
     option: str = ""
     choices: tuple[str, ...] = ()
     advanced: bool = False
+    across: Callable[..., Any] | None = None
     name: str = ""
     kind: Kind = "python"
     many: bool = False
@@ -74,7 +77,7 @@ GIVEN = frozenset(
     (
         *("frame", "lives", "events", "values", "rows", "start", "end", "figures"),
         *("step_s", "held", "logs", "prices", "fees", "notional", "style", "known_after_s"),
-        *("all_groups", "arrivals", "family", "spreads"),
+        *("all_groups", "arrivals", "family", "spreads", "rates"),
     )
 )
 """What a face knows by itself or asks for in one way for all analyses: rows, window, costs."""
@@ -98,6 +101,7 @@ SHARED = {
     ),
     "horizons_s": Parameter("How long after the start of the path.", "s", option="--horizon"),
     "cluster": Parameter("Within what events may depend on each other."),
+    "of": Parameter("What is compared: the venues of each symbol, or all pairs with each other."),
     "bucket": Parameter("The time that is averaged over: 1h, 8h, 1d."),
     "enter_bps": Parameter("From how far on it is entered.", "bps", 10.0),
     "exit_bps": Parameter("How near the level it has closed.", "bps", 0.0),

@@ -29,6 +29,7 @@ _NOUNS = {
     "price": "a price",
     "spread": "a spread",
     "funding": "a funding pair",
+    "rates": "a funding rate in force",
     "events": "an event log",
 }
 _OF_A_COMMAND = re.compile(r"Without keys|--|`rail")

@@ -17,7 +17,6 @@ from toolkit.market import Family, Trajectory
 from toolkit.series import EventSeries, FundingSeries, Series, SpreadSeries
 from toolkit.series.held_events import HeldEvents
 from toolkit.series.held_prices import HeldPrices
-from toolkit.statistics.carry import HORIZONS
 from toolkit.statistics.event_changes import STUDIED
 from toolkit.statistics.fee_table import Style
 from toolkit.statistics.plausibility import notes_of
@@ -92,27 +91,6 @@ def screen(
     notes += HeldPrices(rail.store).lacking(found, window)
     notes += [_FUNDING_ONLY] if funding_only else []
     return _of_many(rail, found, notes=notes, window=window, costs=True)
-
-
-def carry(
-    rail: Workspace,
-    *,
-    stream: str,
-    horizon: str | None = None,
-    style: Style = "taker",
-    funding_only: bool = False,
-    start: str | None = None,
-    end: str | None = None,
-) -> ToolAnswer:
-    """Compute what a funding position kept, by how long it was held."""
-    series = rail.funding(stream, start, end)
-    if not isinstance(series, FundingSeries):
-        raise InputError("stream", stream, "a funding pair: SYMBOL:BUY.market:SELL.market")
-    horizons = HORIZONS if horizon is None else [horizon]
-    found = series.holdings(horizons=horizons, style=style, funding_only=funding_only)
-    notes = [_FUNDING_ONLY] if funding_only else ["gross is funding and what prices brought"]
-    notes += HeldPrices(rail.store).lacking(found, series.window)
-    return _of_series(series, found, costs=True, notes=notes)
 
 
 def coverage(

@@ -11,26 +11,6 @@ _FUNDING_ONLY = {
     "description": "leave prices out of what a funding position kept: columns are named so",
 }
 
-_UNDECLARED = (
-    StoreTool(
-        "carry",
-        "Compute what a funding position kept, funding and prices, over all times of entry, by how "
-        "long it was held: "
-        "quantiles, mean with a band, and with a fee table net figures and hours to break even.",
-        {
-            "stream": text("a funding pair: SYMBOL:BUY.market:SELL.market"),
-            "horizon": text("how long it is held, such as 7d; several usual ones without it"),
-            "style": STYLE,
-            "funding_only": _FUNDING_ONLY,
-            **WINDOW,
-            **COLUMNS,
-        },
-        questions.carry,
-        ("stream",),
-    ),
-)
-"""Of analyses that have no declaration."""
-
 _OWN = (
     StoreTool(
         "search_streams",
@@ -102,8 +82,7 @@ _OWN = (
     ),
 )
 
-_MADE = {tool.name: tool for tool in (*_UNDECLARED, *declared_tools())}
 _NAMES = {tool.name for tool in _OWN}
 
-TOOLS = (*_OWN, *(tool for name, tool in _MADE.items() if name not in _NAMES))
+TOOLS = (*_OWN, *(tool for tool in declared_tools() if tool.name not in _NAMES))
 """The tools in the order in which an assistant reads them."""

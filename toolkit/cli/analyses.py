@@ -26,9 +26,10 @@ from toolkit.cli.held import (
 from toolkit.cli.options import signed
 from toolkit.cli.table_options import TableOptions, tabled
 from toolkit.cli.tables import show
+from toolkit.errors import InputError
 from toolkit.market import Family
 from toolkit.statistics.conditions import Schema
-from toolkit.workspace.answers import Answer, no_rows
+from toolkit.workspace.answers import OF_SETTLEMENTS, Answer, no_rows
 
 _BY_NAME = inspect.Parameter.KEYWORD_ONLY
 _KEYS = {Family.SPREAD: SpreadKeys, Family.FUNDING: FundingKeys, Family.PRICE: PriceKeys}
@@ -96,10 +97,14 @@ def _of_trajectories(analysis: Analysis) -> Callable[..., None]:
             fees = NO_COSTS.arguments if analysis.needs_fees else {}
             analysis.function(no_rows(family), 0, 1, **fees, **options)  # refuses what it must
         held = view.opened(within)
-        costs = None
-        if net_of is not None:
-            costs = net_of.needed(held) if analysis.needs_fees else net_of.chosen(held)
         asked = within.of(held, family, trajectories, **joined)
+        costs = None
+        in_force = family is Family.FUNDING and asked.polls is not None
+        if net_of is not None and not in_force:
+            costs = net_of.needed(held) if analysis.needs_fees else net_of.chosen(held)
+        elif net_of is not None:
+            for option, given in net_of.given.items():
+                raise InputError(option, str(given), OF_SETTLEMENTS)
         answer = Answer.of(analysis, asked, costs, **options)
         name_silent(asked, answer.present)
         show(view, answer.sheet)

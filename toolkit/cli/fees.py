@@ -16,7 +16,6 @@ from toolkit.columns import schema_of
 from toolkit.errors import EmptyWindowError, InputError
 from toolkit.market import Leg, SnapshotTrajectory, Stream, Trajectory, format_ts
 from toolkit.show.sheet import Sheet
-from toolkit.statistics.carry_marks import FUNDING_ONLY
 from toolkit.statistics.fee_example import EXAMPLE_EXCHANGES, example_text
 from toolkit.statistics.fee_table import NOTIONAL, RATES, FeeModel, Style
 from toolkit.store import Store, service_clock, sync_advice
@@ -184,33 +183,3 @@ NET_SPREAD_COLUMNS = (
     "net_share",
     "net_mean_bps",
 )
-_NET_FUNDING: tuple[str, ...] = (
-    "breakeven_bps",
-    "net_carry_bps",
-    "net_carry_at_half_cost_bps",
-    "net_carry_at_twice_cost_bps",
-    "net_apr_pct",
-    "net_apr_at_half_cost_pct",
-    "net_apr_at_twice_cost_pct",
-)
-
-
-def net_funding(*, funding_only: bool) -> tuple[str, ...]:
-    """Return the figures of `toolkit.statistics.funding.net_summary`.
-
-    >>> net_funding(funding_only=True)[2]
-    'funding_only_net_carry_bps'
-    """
-    only = FUNDING_ONLY if funding_only else ""
-    names = (f"{only}{name}" for name in _NET_FUNDING)
-    return ("cost_bps", *names, f"{FUNDING_ONLY}breakeven_days")
-
-
-def net_funding_columns(*, funding_only: bool) -> tuple[str, ...]:
-    """Return the columns of the same.
-
-    >>> net_funding_columns(funding_only=True)[0]
-    'funding_only_net_apr_pct'
-    """
-    only = FUNDING_ONLY if funding_only else ""
-    return (f"{only}net_apr_pct", f"{only}net_carry_bps", f"{FUNDING_ONLY}breakeven_days")

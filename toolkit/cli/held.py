@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass
-from functools import partial
-from typing import Annotated, Literal
+from typing import Annotated
 
-import polars as pl
 import typer
 
 from toolkit.cards import some
@@ -21,9 +19,7 @@ from toolkit.cli.options import (
 )
 from toolkit.cli.show import errors
 from toolkit.errors import InputError
-from toolkit.intervals import Interval
 from toolkit.market import Family, parse_length
-from toolkit.statistics.passes import Analysis
 from toolkit.store import Store
 from toolkit.workspace.pairs import Joining
 from toolkit.workspace.passes import Passes
@@ -113,19 +109,3 @@ def name_silent(asked: Selection, found: Iterable[str]) -> None:
     """Name on stderr the trajectories without a row. Raises `EmptyWindowError` where none has."""
     if silent := asked.silent(found):
         errors.print(f"nothing in {asked.stretch} of {some(silent)}")
-
-
-def with_rows(asked: Selection, *analyses: Analysis) -> list[pl.DataFrame]:
-    """Apply statistics to the rows of all, and name those without one: see `name_silent`.
-
-    The last frame has the trajectories with a row.
-    """
-    closed: Literal["left", "right"] = "right" if asked.kind == Family.FUNDING else "left"
-    found = asked.in_one_pass(*analyses, partial(_within, window=asked.window, closed=closed))
-    name_silent(asked, found[-1]["trajectory"])
-    return found
-
-
-def _within(rows: pl.DataFrame, window: Interval, closed: Literal["left", "right"]) -> pl.DataFrame:
-    inside = pl.col("ts").is_between(*window, closed=closed)
-    return rows.filter(inside).select(pl.col("trajectory").unique())

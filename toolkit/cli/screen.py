@@ -9,15 +9,11 @@ from typing import Annotated
 import polars as pl
 import typer
 
+from toolkit.analyses import find
 from toolkit.cards import counted, duration
-from toolkit.cli.fees import (
-    NET_SPREAD_COLUMNS,
-    CostOptions,
-    net_funding_columns,
-)
+from toolkit.cli.fees import NET_SPREAD_COLUMNS, CostOptions
 from toolkit.cli.held import MeasuredWindow
 from toolkit.cli.options import FundingOnly
-from toolkit.cli.received import CARRY_COLUMNS, priced_notes
 from toolkit.cli.table_options import TableOptions, tabled
 from toolkit.cli.tables import show
 from toolkit.errors import InputError
@@ -142,9 +138,10 @@ def screen_command(
     notes = [*_joined(pairs), *notes_of(kept), *_left_out(found.height - kept.height)]
     shown = list(family.shown)
     if "carry_bps" in found.columns:
-        shown[3:3] = CARRY_COLUMNS
+        shown[3:3] = ("basis_bps", "carry_bps")
         window = Interval(found["window_start"][0], found["window_end"][0])
-        notes += priced_notes(HeldPrices(held), found, window)
+        lacking = HeldPrices(held).lacking(found, window)
+        notes += [f"{words}, --funding-only leaves prices out" for words in lacking]
     sheet = Sheet(
         _heading(found, family),
         held.source.label,
@@ -197,6 +194,6 @@ def _with_net(sheet: Sheet, costs: Costs, family: Screened) -> Sheet:
     """Put the net columns after the first ones, and name the table by which they are."""
     net: Sequence[str] = (_EDGE, _EDGE_Q, *NET_SPREAD_COLUMNS)
     if family is Screened.FUNDING:
-        net = net_funding_columns(funding_only="carry_bps" not in sheet.rows.columns)
+        net = find("funding.net_summary").answer_in(sheet.rows.columns)
     columns = [*sheet.columns[:3], *net, *sheet.columns[3:]]
     return replace(sheet, columns=columns, notes=[*sheet.notes, *costs.notes(sheet.rows)])

@@ -24,7 +24,6 @@ DRAWN = 3
 
 _SETTLED_S = 8 * 3_600
 _SCREEN = {SCREENS[what].family: what for what in SCREENS}
-_UNDECLARED = {"funding": ("summary", "persistence", "holdings")}
 
 
 def parts_of(family: Analyses) -> tuple[str, ...]:
@@ -35,7 +34,7 @@ def parts_of(family: Analyses) -> tuple[str, ...]:
     """
     chart = "plot_activity" if family == "events" else "plot"
     said = sorted((each.report, each.name) for each in analyses(family) if each.report)
-    return (chart, *([name for _, name in said] or _UNDECLARED[family]))
+    return (chart, *(name for _, name in said))
 
 
 def checked_parts(family: Analyses, names: Sequence[str] | None) -> list[str]:

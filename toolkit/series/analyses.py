@@ -22,6 +22,16 @@ class EventAnalyses(Series, metaclass=ABCMeta):
     """The analyses of an event log."""
 
 
+class RateAnalyses(Series, metaclass=ABCMeta):
+    """The analyses of rates in force."""
+
+
+class PriceAnalyses(Series, metaclass=ABCMeta):
+    """The analyses of prices."""
+
+
 bind(SpreadAnalyses, "spread")
 bind(FundingAnalyses, "funding")
 bind(EventAnalyses, "events")
+bind(RateAnalyses, "rates")
+bind(PriceAnalyses, "price")

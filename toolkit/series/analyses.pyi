@@ -301,6 +301,21 @@ class FundingAnalyses(Series, metaclass=ABCMeta):
         Formula, columns, errors and an example: `toolkit.statistics.funding.by_weekday`.
         """
 
+    def carry(
+        self,
+        *,
+        min_coverage: float = 0.9,
+        funding_only: bool = False,
+        prices: Series | pl.DataFrame | None = None,
+    ) -> Result:
+        """Sum what the position has received and gained after each settlement in ``(start, end]``.
+
+        Formula, columns, errors and an example: `toolkit.statistics.funding.carry`.
+
+        ``min_coverage``: The least part of the window, 0 to 1, that both legs must cover for a figure.
+        ``funding_only``: Leave prices out: what settlements pay alone, named so.
+        """
+
     def heatmap(self, *, bucket: str | int = "8h") -> Result:
         """Average the funding of each trajectory in buckets of time, as a yearly rate.
 
@@ -309,12 +324,72 @@ class FundingAnalyses(Series, metaclass=ABCMeta):
         ``bucket``: The time that is averaged over: 1h, 8h, 1d.
         """
 
+    def holdings(
+        self,
+        *,
+        horizons: Sequence[str | int] | str | int = ("1h", "8h", "1d", "3d", "7d", "30d"),
+        every: str | int = "1h",
+        funding_only: bool = False,
+        step_s: int | None = None,
+        max_stale_s: int | None = None,
+        compound: bool = False,
+        legs: bool = False,
+        prices: Series | pl.DataFrame | None = None,
+        fees: FeeModel | None = None,
+        notional: float = 10000.0,
+        style: Style = "taker",
+    ) -> Result:
+        """Compute the distribution of what a position kept, over all times at which it was entered.
+
+        Formula, columns, errors and an example: `toolkit.statistics.funding.holdings`.
+
+        ``horizons``: How long a position is held: 8h, 7d. May be repeated.
+        ``every``: How far apart positions are entered.
+        ``funding_only``: Leave prices out: what settlements pay alone, named so.
+        ``step_s``: The time between two prices. Default: their commonest.
+        ``max_stale_s``: How long a price is known after its step. Default: three steps.
+        ``compound``: Put what is received into the position at each settlement.
+        ``legs``: Of each leg of the pairs alone, held short.
+        ``fees``: A fee table. Default: that of the workspace.
+        """
+
+    def intervals(self) -> Result:
+        """List every settlement of every leg with the interval it accrued over.
+
+        Formula, columns, errors and an example: `toolkit.statistics.funding.intervals`.
+        """
+
     def persistence(self, *, band_apr_pct: float = 0.0) -> Result:
         """Measure how long the differential in force keeps its sign, and how it resembles itself later.
 
         Formula, columns, errors and an example: `toolkit.statistics.funding.persistence`.
 
         ``band_apr_pct``: Percent a year on either side of 0 in which funding has no sign.
+        """
+
+    def service_differential(self) -> Result:
+        """Average the differential in force that the service sends, over time in ``[start, end)``.
+
+        Formula, columns, errors and an example: `toolkit.statistics.funding.service_differential`.
+        """
+
+    def summary(
+        self,
+        *,
+        min_coverage: float = 0.9,
+        funding_only: bool = False,
+        prices: Series | pl.DataFrame | None = None,
+        fees: FeeModel | None = None,
+        notional: float = 10000.0,
+        style: Style = "taker",
+    ) -> Result:
+        """Sum what the position received and gained over ``(start, end]``, and funding as yearly rate.
+
+        Formula, columns, errors and an example: `toolkit.statistics.funding.summary`.
+
+        ``min_coverage``: The least part of the window, 0 to 1, that both legs must cover for a figure.
+        ``funding_only``: Leave prices out: what settlements pay alone, named so.
+        ``fees``: A fee table. Default: that of the workspace.
         """
 
 class EventAnalyses(Series, metaclass=ABCMeta):
@@ -622,4 +697,26 @@ class EventAnalyses(Series, metaclass=ABCMeta):
 
         ``by``: A row for each of these groups.
         ``cluster``: Within what lives may depend on each other. auto: what widens the intervals most.
+        """
+
+class RateAnalyses(Series, metaclass=ABCMeta):
+    """The analyses of rates in force."""
+
+    def summary(self, *, max_stale_s: int | None = None) -> Result:
+        """Compute level, dispersion and tails of a leg's funding rate in force, in percent a year.
+
+        Formula, columns, errors and an example: `toolkit.statistics.rates.summary`.
+
+        ``max_stale_s``: How long a value holds without a new one. Default: a step.
+        """
+
+class PriceAnalyses(Series, metaclass=ABCMeta):
+    """The analyses of prices."""
+
+    def summary(self, *, max_stale_s: int | None = None) -> Result:
+        """Compute first, last, lowest and highest price, change and realized volatility.
+
+        Formula, columns, errors and an example: `toolkit.statistics.prices.summary`.
+
+        ``max_stale_s``: How long a value holds without a new one. Default: a step.
         """

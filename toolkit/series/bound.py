@@ -32,9 +32,13 @@ def bind(series: type[Series], family: Family) -> None:
 
 
 def bound_to(family: Family) -> list[Analysis]:
-    """Return the analyses of a family that are methods of its series."""
+    """Return the analyses of a family that are methods of its series.
+
+    One of the figures of another is beside them, and one of what came of several logs is of none.
+    """
+    elsewhere = {"figures", "arrivals"}
     own = (each for each in analyses(family) if each.across is None)
-    return [each for each in own if "arrivals" not in each.takes]
+    return [each for each in own if not each.takes & elsewhere]
 
 
 def signature_of(analysis: Analysis) -> inspect.Signature:

@@ -4,30 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import polars as pl
-
+from toolkit.series.analyses import PriceAnalyses
 from toolkit.series.base import checked_options
 from toolkit.series.trajectories import BarTrajectorySeries
-from toolkit.statistics import prices as price_statistics
 
 if TYPE_CHECKING:
     from toolkit.charts import Figure
 
 
-class PriceSeries(BarTrajectorySeries):
+class PriceSeries(BarTrajectorySeries, PriceAnalyses):
     """Prices of one symbol on one leg. A bar's price is its close, and its ``ts`` its start."""
 
     @property
     def _column(self) -> str | None:
         return "price"
-
-    @checked_options
-    def summary(self) -> pl.DataFrame:
-        """Compute first, last, lowest and highest price, change and volatility.
-
-        See `toolkit.statistics.prices.summary`.
-        """
-        return self._measured(price_statistics.summary)
 
     @checked_options
     def plot(

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from toolkit.series.analyses import RateAnalyses
 from toolkit.series.base import checked_options
 from toolkit.series.trajectories import TrajectorySeries
-from toolkit.statistics import spread as spread_statistics
 
 if TYPE_CHECKING:
     from toolkit.charts import Figure
 
 
-class RateSeries(TrajectorySeries):
+class RateSeries(TrajectorySeries, RateAnalyses):
     """The funding rate of one leg in force, kept from snapshots. Positive: longs pay shorts.
 
     Beside the store's columns the rows have ``rate_pct_8h`` and ``funding_apr_pct``, see
@@ -24,14 +24,6 @@ class RateSeries(TrajectorySeries):
     @property
     def _column(self) -> str | None:
         return "funding_apr_pct"
-
-    @checked_options
-    def summary(self) -> pl.DataFrame:
-        """Compute level, dispersion and tails of ``funding_apr_pct`` (percent a year).
-
-        See `toolkit.statistics.spread.summary`, of that column.
-        """
-        return self._measured(spread_statistics.summary, column="funding_apr_pct")
 
     @checked_options
     def quantiles(self) -> pl.DataFrame:

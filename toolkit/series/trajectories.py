@@ -16,11 +16,11 @@ from toolkit.market import Pair, SnapshotTrajectory, Trajectory, parse_length
 from toolkit.series.analyses import FundingAnalyses, SpreadAnalyses
 from toolkit.series.base import Series, checked_options
 from toolkit.series.bound import COSTS
-from toolkit.series.funding_analyses import FundingCarry
 from toolkit.series.logs import EventSeries
 from toolkit.show.values import share_text
 from toolkit.statistics import funding as funding_statistics
 from toolkit.statistics import quality
+from toolkit.statistics.carry_marks import LegPrices, marks_of
 from toolkit.statistics.contract import beside
 from toolkit.statistics.polls import PollCount, by_polls, poll_count
 
@@ -68,7 +68,11 @@ class TrajectorySeries(Series):
         found = self._measured(analysis.function, **asked)
         if not analysis.net or costs["fees"] is None:
             return found
-        return beside(found, self._measured(find(analysis.net).function, **costs), "net")
+        net = find(analysis.net)
+        if net.of_figures:
+            beyond: pl.DataFrame = net.function(found, **costs)
+            return beyond
+        return beside(found, self._measured(net.function, **costs), "net")
 
     def _measured(self, statistic: Callable[..., pl.DataFrame], **options: Any) -> pl.DataFrame:
         """Apply a statistic to the rows, whose step is known. Of snapshots coverage is by polls."""
@@ -232,7 +236,7 @@ class SpreadSeries(BarTrajectorySeries, SpreadAnalyses):
         )
 
 
-class FundingSeries(TrajectorySeries, FundingAnalyses, FundingCarry):
+class FundingSeries(TrajectorySeries, FundingAnalyses):
     """Funding of a pair: positive where long the buy leg, short the sell leg receives it.
 
     Of one leg it is what a position receives that is short that leg, without its prices.
@@ -243,6 +247,43 @@ class FundingSeries(TrajectorySeries, FundingAnalyses, FundingCarry):
 
     def _inside(self) -> pl.Expr:
         return pl.col("ts").is_between(*self.window, closed="right")
+
+    def answer(self, analysis: Analysis, **asked: Any) -> pl.DataFrame:
+        """Compute an analysis of the settlements, with the prices of the legs where it has any.
+
+        ``prices`` is the spread series of the same legs, or a frame, by default what the store
+        holds of them: see `toolkit.series.held_prices`. ``funding_only`` leaves them out. One leg
+        has no spread, and so no basis.
+        """
+        if "funding_only" in asked:
+            only = asked["funding_only"] or bool(asked.get("legs"))
+            ends = analysis.prices == "ends"
+            asked["prices"] = self._leg_prices(asked["prices"], funding_only=only, ends=ends)
+            asked["funding_only"] = asked["funding_only"] or self._alone
+        return super().answer(analysis, **asked)
+
+    def _measured(self, statistic: Callable[..., pl.DataFrame], **options: Any) -> pl.DataFrame:
+        if "start" not in inspect.signature(statistic).parameters:
+            return statistic(self.rows, **options).filter(self._inside())
+        return statistic(self.rows, *self.window, **options)
+
+    def _leg_prices(
+        self, prices: Series | pl.DataFrame | None, *, funding_only: bool, ends: bool = False
+    ) -> LegPrices | pl.DataFrame | None:
+        """Return the prices that are given, else those held: of ``ends`` at the window's alone."""
+        if self._alone:
+            return None
+        if isinstance(prices, Series):
+            return _of_series(prices)
+        held = self.origin.held_prices
+        if prices is not None or funding_only or held is None:
+            return prices
+        return (held.at_ends if ends else held.over)([self.stream.key], self.window)
+
+    @property
+    def _alone(self) -> bool:
+        """Whether it is the funding of one leg."""
+        return self.stream.key.count(":") == 1
 
     @checked_options
     def coverage(self) -> pl.DataFrame:
@@ -280,3 +321,12 @@ class FundingSeries(TrajectorySeries, FundingAnalyses, FundingCarry):
             prices=self._leg_prices(prices, funding_only=funding_only),
             funding_only=funding_only or self._alone,
         )
+
+
+def _of_series(prices: Series) -> LegPrices:
+    """Return the prices of a series of spreads, or of a pair."""
+    if "spread_log_bps" not in prices.rows.columns:
+        raise InputError("prices", prices.stream.key, "the spread of the legs, or their pair")
+    legs: Any = prices.stream
+    key = ":".join(map(str, (legs.symbol, *legs.legs)))
+    return LegPrices({key: marks_of(prices.rows, prices.origin.step_s or 1)})

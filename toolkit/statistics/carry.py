@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from toolkit.columns import described
+from toolkit.analyses import Parameter, analysis
+from toolkit.columns import columns_of
 from toolkit.errors import InputError
 from toolkit.market import When, parse_length
 from toolkit.reasons import Reason
 from toolkit.statistics.accruals import accruals
 from toolkit.statistics.carry_figures import Sample, figures, schema
-from toolkit.statistics.carry_marks import FundedPosition, LegPrices, Prices
+from toolkit.statistics.carry_marks import FUNDING_ONLY, FundedPosition, LegPrices, Prices
 from toolkit.statistics.carry_paths import Numbers, Times, covered, gross_bps, held, merged, sliced
 from toolkit.statistics.contract import Frame, Question, checked_frame
 from toolkit.statistics.fee_table import check_asked, check_held_style
@@ -29,6 +30,7 @@ from toolkit.statistics.funding_memory import funding_memories
 from toolkit.statistics.long_run import Memory
 from toolkit.statistics.net_edge import costs_over_time
 from toolkit.statistics.settlements import LEGS, LegSettlements, settlements
+from toolkit.statistics.venues import legs as legs_of
 from toolkit.statistics.windows import settlements_extent, window_of
 
 HORIZONS = ("1h", "8h", "1d", "3d", "7d", "30d")
@@ -38,7 +40,68 @@ _SETTLED = ("leg_number", "ts", "rate", "interval_hours", "interval_reason")
 _ACCRUES = ("accrues_from", "accrues_until")
 
 
-@described("funding.holdings")
+_OF_COSTS = ("net_median_bps", "net_positive_share", "breakeven_median_h", "net_apr_median_pct")
+_OF_PRICES = ("net_", "breakeven_", "drawdown_")
+_NAMES = [each.name for each in columns_of("funding.holdings")]
+
+
+def _titled(
+    *, every: str | int, compound: bool, funding_only: bool, legs: bool, **_: object
+) -> str:
+    kept = "Funding only, kept" if funding_only or legs else "Kept with prices"
+    compounded = ", compounded," if compound else ""
+    held = "short positions of one leg alone" if legs else "positions"
+    return f"{kept}{compounded} by {held} entered each {every},"
+
+
+@analysis(
+    "funding.holdings",
+    (
+        "horizon_s",
+        "gross_median_bps",
+        "funding_median_bps",
+        *_OF_COSTS,
+        *(f"{FUNDING_ONLY}{name}" for name in _OF_COSTS),
+        "gross_q05_bps",
+        "gross_q95_bps",
+        "basis_mean_bps",
+        "n",
+        "coverage",
+        "gross_mean_bps",
+        "gross_mean_lower_bps",
+        "gross_mean_upper_bps",
+        "drawdown_median_bps",
+        "funding_q05_bps",
+        "funding_q95_bps",
+        "funding_mean_bps",
+        "funding_mean_lower_bps",
+        "funding_mean_upper_bps",
+        "funding_only_drawdown_median_bps",
+    ),
+    title=_titled,
+    about="""
+        It is what settlements paid and what prices brought, by the spread of the legs or both their
+        prices as held. Positive: long the buy leg and short the sell leg received it. With --legs
+        short that leg alone, of which there is funding only. A settlement at the entry is not
+        received, one at the exit is. An entry counts where all legs cover its whole horizon. The
+        range of the mean holds it at 95 %, with overlapping holdings not taken for independent
+        ones, and is absent where funding remembers more than the window. With a fee table net
+        figures and the hours to break even follow. --funding-only leaves prices out.
+
+        Before: rail fees --example > fees.toml""",
+    command="carry",
+    report=3,
+    example="BTC_USDT:* --horizon 1d --fees fees.toml",
+    also=[f"{FUNDING_ONLY}{name}" for name in _NAMES if name.startswith(_OF_PRICES)],
+    horizons=Parameter("How long a position is held: 8h, 7d. May be repeated.", option="--horizon"),
+    every=Parameter("How far apart positions are entered."),
+    compound=Parameter("Put what is received into the position at each settlement."),
+    legs=Parameter("Of each leg of the pairs alone, held short.", across=legs_of),
+    step_s=Parameter("The time between two prices. Default: their commonest.", "s", advanced=True),
+    max_stale_s=Parameter(
+        "How long a price is known after its step. Default: three steps.", "s", advanced=True
+    ),
+)
 def holdings(
     frame: Frame,
     start: When | None = None,
@@ -54,6 +117,7 @@ def holdings(
     notional: float = NOTIONAL,
     style: Style = "taker",
     compound: bool = False,
+    legs: bool = False,
 ) -> pl.DataFrame:
     """Compute the distribution of what a position kept, over all times at which it was entered.
 
@@ -75,6 +139,7 @@ def holdings(
       entry and at the exit: entries that lack one are counted in ``n_unpriced`` and left out of all
       but funding. Where they are more than a tenth, all but funding is null. At a settlement
       between, the last known price counts.
+    - ``legs`` holds each leg of the pairs alone and short, with ``funding_only``.
     - ``funding_only`` leaves prices out. There is no basis and no gross, and what is net of fees,
       falls or breaks even is then of funding, under names that begin with ``funding_only_``.
     - A rate is paid on the notional of one leg at the entry, with and without prices, and the basis
@@ -150,7 +215,8 @@ def holdings(
     if fees is not None:
         check_asked(fees, notional, style)
     check_held_style(style)
-    frame = _of_pairs(frame)
+    frame = _of_pairs(legs_of(frame) if legs else frame)
+    funding_only = funding_only or legs
     options: dict[str, str | float | None] = {
         "horizons": ",".join(str(each) for each in lengths),
         "every": every_s,
@@ -177,13 +243,13 @@ def holdings(
     settled = settlements(frame, *_SETTLED)
     entered = partial(_samples, horizons_s=lengths, every_s=every_s)
     memory = funding_memories(settled, question)
-    for legs in _trajectories(settled, question):
-        marks = None if priced is None else priced[legs.key]
-        position = FundedPosition(legs.ts, legs.buy_rate, legs.sell_rate, marks, compound)
-        costs = costs_over_time([legs.key], fees, notional, style) if fees else None
-        samples = entered(legs, position, question, costs, memory=memory[legs.key])
-        shared = {"trajectory": legs.key, "notional_basis": position.basis}
-        rows += [shared | figures(sample) | _lacks(sample, legs.key, priced) for sample in samples]
+    for pair in _trajectories(settled, question):
+        marks = None if priced is None else priced[pair.key]
+        position = FundedPosition(pair.ts, pair.buy_rate, pair.sell_rate, marks, compound)
+        costs = costs_over_time([pair.key], fees, notional, style) if fees else None
+        samples = entered(pair, position, question, costs, memory=memory[pair.key])
+        shared = {"trajectory": pair.key, "notional_basis": position.basis}
+        rows += [shared | figures(sample) | _lacks(sample, pair.key, priced) for sample in samples]
     table = {"fee_model": fees.name, "fee_model_hash": fees.hash} if fees else {}
     columns = {"trajectory": frame.collect_schema()["trajectory"]}
     columns |= schema(funding_only=funding_only)

@@ -6,6 +6,7 @@ from typing import TypeVar
 
 import polars as pl
 
+from toolkit.analyses import analysis
 from toolkit.columns import described
 from toolkit.intervals import Interval
 from toolkit.market import When
@@ -60,7 +61,20 @@ def with_service_differential(found: pl.DataFrame, frame: Frame, window: Interva
     )
 
 
-@described("funding.service_differential")
+@analysis(
+    "funding.service_differential",
+    (
+        "differential_apr_pct",
+        "differential_pct_8h_time_weighted_mean",
+        "differential_pct_8h_std",
+        "coverage",
+        "n",
+    ),
+    order="-differential_apr_pct",
+    title="The service's own differential in force",
+    about="It is a rate in force, and not what a position received.",
+    example="BTC_USDT:AURORA.futures:EQUINOX.futures",
+)
 def service_differential(
     frame: Frame, start: When | None = None, end: When | None = None
 ) -> pl.DataFrame:

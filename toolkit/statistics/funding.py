@@ -50,7 +50,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from toolkit.columns import described
+from toolkit.analyses import analysis
+from toolkit.columns import names_for
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
 from toolkit.market import When
@@ -100,6 +101,15 @@ def __dir__() -> list[str]:
 
 
 _LONGEST_S = 2 * 86_400
+_UNUSUAL = ("n_early", "n_declared_differs", "n_in_force", "n_duplicates")
+_SENT = (
+    "differential_n",
+    "differential_basis",
+    "differential_coverage",
+    "differential_step_s",
+    "differential_pct_8h_time_weighted_mean",
+    "differential_apr_pct",
+)
 
 
 def rows_window(window: Interval) -> Interval:
@@ -122,17 +132,32 @@ def settled_window(first_ts: int, last_ts: int, step_s: int | None) -> Interval:
     return Interval(first_ts - (step_s or 1), last_ts)
 
 
-@described("funding.intervals")
+@analysis(
+    "funding.intervals",
+    (
+        "leg",
+        "ts",
+        "rate",
+        "interval_hours",
+        "funding_apr_pct",
+        "elapsed_hours",
+        "missed",
+        "changed",
+        "interval_flag",
+    ),
+    title="Settlements and their intervals",
+    example="BTC_USDT:AURORA.futures:EQUINOX.futures",
+)
 def intervals(frame: Frame) -> pl.DataFrame:
-    """List every settlement of every leg with the interval it accrued over. Spot legs have none.
+    """List every settlement of every leg with the interval it accrued over.
 
-    The interval is the time since the settlement before, where that is within a tenth of the
-    declared interval, at this settlement or at the one before. It is also a shorter time of 1, 2,
-    4, 8 or 24 h that lasts for two settlements, as venues shorten their intervals at will. A time
-    longer than declared is no interval: settlements are missing. Otherwise it is the declared one.
-    Where none is declared, any time on the list counts that lasts, else the one last seen. That
-    looks one settlement ahead, so that the interval of the newest may yet change. Rows that are
-    rates in force are left out.
+    Spot legs have none. The interval is the time since the settlement before, where that is within
+    a tenth of the declared interval, at this settlement or at the one before. It is also a shorter
+    time of 1, 2, 4, 8 or 24 h that lasts for two settlements, as venues shorten their intervals at
+    will. A time longer than declared is no interval: settlements are missing. Otherwise it is the
+    declared one. Where none is declared, any time on the list counts that lasts, else the one last
+    seen. That looks one settlement ahead, so that the interval of the newest may yet change. Rows
+    that are rates in force are left out.
 
     {columns}
 
@@ -156,7 +181,21 @@ def intervals(frame: Frame) -> pl.DataFrame:
     return settlements(frame).rows.drop("leg_number")
 
 
-@described("funding.carry")
+@analysis(
+    "funding.carry",
+    ("ts", "carry_bps", "funding_bps", "basis_bps", "payment_bps"),
+    title=lambda *, funding_only, **_: (
+        "Funding only, settlement by settlement,"
+        if funding_only
+        else "Carry with prices, settlement by settlement,"
+    ),
+    about="""
+        Positive: long the buy leg and short the sell leg received it. Carry is what settlements
+        paid and what prices brought, from the start of the window to the settlement.
+        --funding-only leaves prices out.""",
+    command="carry-over-time",
+    example="BTC_USDT:AURORA.futures:EQUINOX.futures",
+)
 def carry(
     frame: Frame,
     start: When | None = None,
@@ -221,7 +260,67 @@ def carry(
     return rows.select(*names, *question.columns)
 
 
-@described("funding.summary")
+@analysis(
+    "funding.summary",
+    (
+        "funding_apr_pct",
+        "funding_bps",
+        "differential_apr_pct",
+        "basis_bps",
+        "carry_bps",
+        "coverage",
+        "n",
+        "n_missed",
+        "buy_funding_bps",
+        "sell_funding_bps",
+        "buy_coverage",
+        "sell_coverage",
+    ),
+    figures=(
+        "n",
+        "n_buy",
+        "n_sell",
+        "n_missed",
+        *_UNUSUAL,
+        "n_changed",
+        "buy_coverage",
+        "sell_coverage",
+        "coverage",
+        "implausible",
+        "buy_funding_bps",
+        "sell_funding_bps",
+        "funding_bps",
+        "funding_apr_pct",
+        *_SENT,
+        "basis_bps",
+        "carry_bps",
+    ),
+    where_told=(*_UNUSUAL, *_SENT),
+    order="-funding_apr_pct",
+    title=lambda *, funding_only, **_: (
+        "Funding only" if funding_only else "Funding received, and carry with prices,"
+    ),
+    about="""
+        Positive: long the buy leg and short the sell leg received it. Carry is what settlements
+        paid and what prices brought, by the spread of the legs or both their prices as held. Only
+        the time that both legs cover counts. A settlement at the start of the window is not
+        received, one at its end is. Without a window it takes all settlements held, and none ends
+        after the last sync. The largest APR is first. One trajectory alone is shown with every
+        figure. Where the service sends no rates of the legs, the mean of its own differential in
+        force follows.
+
+        A rate kept from snapshots is one in force, which pays nothing until it settles. Of such
+        keys the level in percent a year is printed, and coverage is by polls.
+
+        With a fee table the carry net of one round trip follows, and the days in which funding
+        alone breaks even. --funding-only leaves prices out.""",
+    command="funding",
+    example="BTC_USDT:AURORA.futures:EQUINOX.futures",
+    net="funding.net_summary",
+    prices="ends",
+    also=("not_tracked", *names_for("spread.summary", "funding_apr_pct")),
+    report=1,
+)
 def summary(
     frame: Frame,
     start: When | None = None,

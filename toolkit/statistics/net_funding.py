@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from toolkit.columns import described
+from toolkit.analyses import analysis
 from toolkit.errors import InputError
 from toolkit.reasons import Reason
 from toolkit.statistics.carry_marks import FUNDING_ONLY
@@ -26,7 +26,34 @@ _TYPES = {
 _PRICED = {"basis_bps": "Float64", "carry_bps": "Float64", "carry_reason": "String"}
 
 
-@described("funding.net_summary")
+_FIGURES = (
+    "breakeven_bps",
+    "net_carry_bps",
+    "net_carry_at_half_cost_bps",
+    "net_carry_at_twice_cost_bps",
+    "net_apr_pct",
+    "net_apr_at_half_cost_pct",
+    "net_apr_at_twice_cost_pct",
+)
+_ONLY = tuple(f"{FUNDING_ONLY}{name}" for name in _FIGURES)
+
+
+@analysis(
+    "funding.net_summary",
+    (
+        "net_apr_pct",
+        "net_carry_bps",
+        "funding_only_net_apr_pct",
+        "funding_only_net_carry_bps",
+        "funding_only_breakeven_days",
+    ),
+    figures=("cost_bps", *_FIGURES, *_ONLY, "funding_only_breakeven_days"),
+    command="",
+    also=(
+        *_ONLY,
+        *(f"{FUNDING_ONLY}{name}_reason" for name in ("net_carry", "breakeven", "net_apr")),
+    ),
+)
 def net_summary(
     figures: Frame,
     fees: FeeModel,

@@ -78,6 +78,7 @@ def _titled(*, band_apr_pct: float) -> str:
         "sell_at_baseline_share",
     ),
     order="-carry_to_noise",
+    report=2,
     title=_titled,
     about="""
         Positive: long the buy leg and short the sell leg receives it. Shares are of the time in

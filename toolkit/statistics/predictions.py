@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from toolkit.columns import described
+from toolkit.analyses import Parameter, analysis
 from toolkit.market import When, parse_length
 from toolkit.reasons import Reason
 from toolkit.statistics.contract import Frame, Question, checked_types, collected, first_reason
@@ -23,7 +23,26 @@ _TYPES = {
 }
 
 
-@described("funding.prediction_errors")
+@analysis(
+    "funding.prediction_errors",
+    (
+        "error_mean_bps",
+        "error_std_bps",
+        "error_median_bps",
+        "same_sign_share",
+        "n",
+        "coverage",
+        "age_mean_s",
+    ),
+    order="-error_std_bps",
+    title="What was settled, less the rate in force before,",
+    about="""
+        Rates in force are those kept from snapshots, where any of these legs is. Else they are the
+        rows that are no settlements.""",
+    example="BTC_USDT:*",
+    across=legs,
+    max_age=Parameter("How old a prediction may be: 5m, 1h."),
+)
 def prediction_errors(
     frame: Frame,
     rates: Frame | None = None,

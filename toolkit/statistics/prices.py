@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from toolkit.columns import described
+from toolkit.analyses import analysis
 from toolkit.market import Step, When
 from toolkit.reasons import Reason
 from toolkit.statistics.contract import Frame, Question, checked_columns, first_reason
@@ -23,7 +23,40 @@ _YEAR_S = 365 * 86_400
 _VALUE = pl.col("value")
 
 
-@described("prices.summary")
+@analysis(
+    "prices.summary",
+    (
+        "price_last",
+        "change_pct",
+        "realized_volatility_pct",
+        "price_low",
+        "price_high",
+        "price_first",
+        "coverage",
+        "n",
+    ),
+    figures=(
+        "n",
+        "coverage",
+        "observed_share",
+        "step_s",
+        "n_segments",
+        "longest_gap_s",
+        "implausible",
+        "price_first",
+        "price_last",
+        "price_low",
+        "price_high",
+        "change_pct",
+        "n_returns",
+        "realized_volatility_pct",
+    ),
+    family="price",
+    order="-realized_volatility_pct",
+    title="Prices",
+    command="price",
+    example="BTC_USDT:AURORA.spot",
+)
 def summary(
     frame: Frame,
     start: When | None = None,

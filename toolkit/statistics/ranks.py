@@ -9,15 +9,15 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from toolkit.columns import described
+from toolkit.analyses import Parameter, analysis
 from toolkit.errors import InputError
 from toolkit.market import When
 from toolkit.reasons import Reason
 from toolkit.statistics.buckets import mean_rates
-from toolkit.statistics.contract import Frame, Question, first_reason, real_number
+from toolkit.statistics.contract import Frame, Question, collected, first_reason, real_number
 from toolkit.statistics.receipts import MIN_COVERAGE
 from toolkit.statistics.settlements import settlements
-from toolkit.statistics.venues import legs
+from toolkit.statistics.venues import TYPES, legs
 from toolkit.statistics.windows import settlements_extent, window_of
 
 _DAY_S, _WEEK_S = 86_400, 604_800
@@ -28,7 +28,25 @@ _ROUNDING = 1e-12
 _Floats = npt.NDArray[np.float64]
 
 
-@described("funding.rank_persistence")
+def compared(frame: Frame) -> pl.DataFrame:
+    """Return what `rank_persistence` takes of rows, of which it needs those of all trajectories.
+
+    >>> from toolkit.statistics.venues import TYPES
+    >>> compared(pl.DataFrame(schema=dict.fromkeys([*TYPES, "extra"]))).columns == list(TYPES)
+    True
+    """
+    return collected(frame.lazy().select(list(TYPES)))
+
+
+@analysis(
+    "funding.rank_persistence",
+    ("ts", "rank_correlation", "p_value", "n"),
+    key=("symbol",),
+    title=lambda *, of, **_: f"Ranks of the funding of {of} in a week and in the next",
+    about="Near 1, what paid most in a week paid most in the next. The p-value is of one row.",
+    across=compared,
+    min_coverage=Parameter("The least part of both weeks, 0 to 1, that what is ranked must cover."),
+)
 def rank_persistence(
     frame: Frame,
     start: When | None = None,

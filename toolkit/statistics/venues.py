@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from toolkit.columns import described
+from toolkit.analyses import Parameter, analysis
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
 from toolkit.market import When, format_ts
@@ -25,7 +25,7 @@ from toolkit.statistics.settlements import settlements
 from toolkit.statistics.windows import settlements_extent, window_of
 
 _PREFIX = "funding/"
-_TYPES = {
+TYPES = {
     "trajectory": "String",
     "ts": "Int64",
     "buy_rate": "Float64",
@@ -33,6 +33,7 @@ _TYPES = {
     "buy_interval_hours": "number or null",
     "sell_interval_hours": "number or null",
 }
+"""The columns that legs are read of, with their types."""
 _SPREADS = ("range_apr_pct", "iqr_apr_pct", "std_apr_pct")
 
 
@@ -53,8 +54,8 @@ def legs(frame: Frame) -> pl.DataFrame:
     >>> legs(pl.DataFrame(rows | rates | hours)).select("trajectory", "sell_rate").rows()
     [('funding/A:X.futures', 0.0001), ('funding/A:Y.futures', 0.0002)]
     """
-    checked_types(frame, _TYPES)
-    rows = collected(frame.lazy().select(list(_TYPES)))
+    checked_types(frame, TYPES)
+    rows = collected(frame.lazy().select(list(TYPES)))
     names = rows.select(pl.col("trajectory").unique().sort())
     parts = pl.col("trajectory").str.strip_prefix(_PREFIX).str.split(":")
     count = parts.list.len()
@@ -117,7 +118,38 @@ def _once(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-@described("funding.dispersion")
+_LEAST = Parameter("The least part of the buckets, 0 to 1, that a venue must have to be compared.")
+_SAME_VENUES = """
+    The range is the highest less the lowest mean rate of a bucket, in percent a year. It grows with
+    the number of venues, so that the same ones are compared all the time: those that have nearly
+    all buckets."""
+
+
+def _titled(*, bucket: str | int, **_: object) -> str:
+    return f"Funding of the venues of a symbol, highest less lowest, per {bucket}"
+
+
+@analysis(
+    "funding.dispersion",
+    (
+        "ts",
+        "range_apr_pct",
+        "highest",
+        "lowest",
+        "mean_apr_pct",
+        "std_apr_pct",
+        "iqr_apr_pct",
+        "n",
+        "n_venues",
+    ),
+    key=("symbol",),
+    title=_titled,
+    about=_SAME_VENUES,
+    command="dispersion-over-time",
+    example="BTC_USDT:*",
+    across=legs,
+    min_coverage=_LEAST,
+)
 def dispersion(
     frame: Frame,
     start: When | None = None,
@@ -158,7 +190,26 @@ def dispersion(
     return _by_bucket(venues, rates, question, bucket_s).with_columns(*question.columns)
 
 
-@described("funding.dispersion_summary")
+@analysis(
+    "funding.dispersion_summary",
+    (
+        "range_mean_apr_pct",
+        "std_mean_apr_pct",
+        "n_venues",
+        "coverage",
+        "iqr_mean_apr_pct",
+        "range_median_apr_pct",
+        "range_q95_apr_pct",
+        "n",
+    ),
+    key=("symbol",),
+    order="-range_mean_apr_pct",
+    title=_titled,
+    about=f"{_SAME_VENUES} The widest is first.",
+    command="dispersion",
+    across=legs,
+    min_coverage=_LEAST,
+)
 def dispersion_summary(
     frame: Frame,
     start: When | None = None,
@@ -167,7 +218,9 @@ def dispersion_summary(
     bucket: str | int = "8h",
     min_coverage: float = MIN_COVERAGE,
 ) -> pl.DataFrame:
-    """Summarise `dispersion` over the window: one row per symbol, sorted.
+    """Measure how far the funding rates of a symbol's venues are apart, a row per symbol.
+
+    It sums up `dispersion` over the window. Rows are sorted.
 
     {columns}
 

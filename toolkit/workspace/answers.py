@@ -10,11 +10,14 @@ from typing import Any, Self
 
 import polars as pl
 
-from toolkit.analyses import Analysis, find
+from toolkit.analyses import Analysis, declared_for, find
 from toolkit.cards import counted
 from toolkit.errors import InputError
+from toolkit.intervals import Interval
+from toolkit.market import SnapshotTrajectory, parse_length
 from toolkit.reasons import Reason
 from toolkit.show.sheet import Name, Sheet
+from toolkit.statistics.carry_marks import FUNDING_ONLY
 from toolkit.statistics.contract import beside
 from toolkit.statistics.fee_table import NOTIONAL, FeeModel, Style, check_asked
 from toolkit.statistics.plausibility import notes_of
@@ -22,6 +25,9 @@ from toolkit.tables import ROWS
 from toolkit.workspace.selection import Selection
 
 _MOST_NAMED = 5
+_NOTHING = ("", "0", "0.0")
+OF_SETTLEMENTS = "for settlements, not for rates in force"
+"""What rates in force do not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,20 +100,24 @@ class Answer:
         With costs the net figures are beside the gross ones, where the analysis has some. Raises
         `InputError` for rates in force where settlements are asked for.
         """
-        _check(analysis, asked)
+        if asked.polls is not None and analysis.family == "funding":
+            analysis, options = _of_rates(analysis, asked, options), {}
         net = find(analysis.net) if analysis.net and costs else None
         own = dict(options)
         if costs is not None and "fees" in analysis.takes:
             own |= costs.arguments
-        across = analysis.across
+        across = analysis.across_with(options)
         measures = [across or asked.analysis(analysis.function, **own)]
         added = costs.arguments if costs else {}
-        of_rows = net is not None and "figures" not in net.takes
+        of_rows = net is not None and not net.of_figures
         if net is not None and of_rows:
             measures.append(asked.analysis(net.function, **added))
         found, *nets, there = asked.in_one_pass(*measures, asked.present)
         if across is not None:
-            found = analysis.function(across(found), *asked.window, **own)
+            if "rates" in analysis.takes and "rates" not in own:
+                own["rates"] = rates_in_force(asked, own.get("max_age", "1h"))
+            start, end = asked.window
+            found = analysis.function(across(found), start=start, end=end, **own)
         found = asked.by_polls(found)
         if net is not None:
             of_net = asked.by_polls(nets[0]) if of_rows else None
@@ -118,8 +128,8 @@ class Answer:
     def heading(self) -> str:
         """What the rows are, of which window."""
         words = f"{self.analysis.title_for(self.options)} over {self.asked.stretch}"
-        if self.costs and self.analysis.needs_fees:
-            words += f", {self.costs.heading}"
+        if "fees" in self.analysis.takes:
+            words += f", {self.costs.heading if self.costs else 'before fees'}"
         polls = self.asked.polls
         if polls is not None:
             answered = counted(polls.answered, "poll")
@@ -135,25 +145,26 @@ class Answer:
         if self.analysis.family == "funding":
             lacking = asked.prices.lacking(found, asked.window)
             notes += [f"{words}, --funding-only leaves prices out" for words in lacking]
-        if "trajectory" in found.columns:
+        if "trajectory" in found.columns and not self.analysis.across_with(self.options):
             none_of = len(set(self.present) - set(found["trajectory"]))
             of = f"{none_of:,} of {len(self.present):,} series"
             notes += [f"nothing is found in {of}"] if none_of else []
-        if self.costs and (self.analysis.net or "fees" in self.analysis.takes):
+        if self.costs and "fees" in self.analysis.takes:
+            notes += self.costs.notes(found)[1:]  # the heading has the first
+        elif self.costs and self.analysis.net:
             notes += self.costs.notes(found)
         return notes
 
     @property
     def sheet(self) -> Sheet:
         """The answer as a table."""
-        figures: list[str] = [*self.analysis.figures_in(self.rows.columns)]
-        columns: list[Name] = [*self.analysis.columns_in(self.rows.columns)]
+        told = self.told
+        figures: list[str] = [*self.analysis.figures_in(told)] if "trajectory" in told else []
+        columns: list[Name] = [*self.analysis.columns_in(told)]
         if self.asked.polls is not None:
             after = figures.index("coverage") + 1 if "coverage" in figures else 0
             figures.insert(after, "not_tracked")
             columns.append("not_tracked")
-        if not notes_of(self.rows):
-            figures = [name for name in figures if name != "implausible"]
         return Sheet(
             self.heading,
             self.asked.store.source.label,
@@ -164,17 +175,54 @@ class Answer:
             notes=self.notes,
         )
 
+    @property
+    def told(self) -> list[str]:
+        """The columns that say something: of what is unusual where it is so, net where asked."""
+        return [name for name in self.rows.columns if self._tells(name)]
 
-def _check(analysis: Analysis, asked: Selection) -> None:
-    """Raise `InputError` for rates in force where settlements are asked for."""
-    if asked.polls is not None and analysis.family == "funding":
+    def _tells(self, name: str) -> bool:
+        if name == "implausible":
+            return bool(notes_of(self.rows))
+        if name in self.analysis.where_told:
+            nothing = pl.col(name).is_null() | pl.col(name).cast(pl.String).is_in(_NOTHING)
+            return bool(self.rows.select(~nothing.all()).item())
+        of_costs = name.removeprefix(FUNDING_ONLY).startswith(("net_", "cost_", "breakeven_"))
+        return not of_costs or self.costs is not None or "fees" not in self.analysis.takes
+
+
+def _of_rates(analysis: Analysis, asked: Selection, options: Mapping[str, Any]) -> Analysis:
+    """Return what an analysis of settlements is of rates in force.
+
+    Raises `InputError` where it is nothing, and for an option that is other than by default.
+    """
+    found = declared_for("rates", analysis.name)
+    if found is None:
         named = ", ".join(each.key for each in asked.held)
         raise InputError("trajectories", named, "pairs, which settle: a rate in force pays nothing")
+    for name, value in options.items():
+        parameter = analysis.parameter(name)
+        if value != parameter.default:
+            raise InputError(name, value, OF_SETTLEMENTS)
+    return found
+
+
+def rates_in_force(asked: Selection, max_age: str | int) -> pl.DataFrame | None:
+    """Return the rates in force of the legs of pairs, kept from snapshots, None where none is."""
+    store, as_of = asked.store, asked.passes.as_of
+    known = store.catalogue(as_of=as_of).filter(pl.col("rows") > 0, kind="snapshot-funding")
+    legs = {f"{each.symbol}:{leg}" for each in asked.held for leg in each.legs}
+    kept = {key for key in known["stream"] if key.rpartition("/")[2] in legs}
+    if not kept:
+        return None
+    start, end = asked.window
+    read = Interval(start - parse_length(max_age, parameter="max_age"), end)
+    groups = store.groups({SnapshotTrajectory.parse(key) for key in kept}, read, as_of=as_of)
+    return pl.concat(groups)
 
 
 def _uncovered(found: pl.DataFrame) -> list[str]:
     """Say which least coverage would give the funding of all that have some."""
-    if "funding_reason" not in found.columns:
+    if not {"funding_reason", "coverage"} <= set(found.columns):
         return []
     few = {"funding_reason": Reason.LOW_COVERAGE.value}
     low = found.filter(pl.col("coverage") > 0, **few)["coverage"]

@@ -19,6 +19,7 @@ from toolkit.market import Family, Pair, Stream, When
 from toolkit.series.base import MethodCall, Origin, remember
 from toolkit.show.result import Result
 from toolkit.statistics.fee_table import NOTIONAL, FeeModel, Style
+from toolkit.workspace.answers import Answer
 from toolkit.workspace.fee_choice import find_fees
 from toolkit.workspace.loading import Loading
 from toolkit.workspace.passes import Function, Passes, Where
@@ -82,8 +83,10 @@ class Measuring(Loading):
 
         ``function`` is one of `toolkit.statistics` or your own, called with rows, ``start`` and
         ``end`` (s), and the ``parameters``: ``rail.measure(tk.statistics.spread.episodes,
-        enter_bps=50)``. It must not need more than one trajectory, since it is given some of them
-        at a time. Rows are as in `toolkit.store.Store.groups`, of spreads with the columns of
+        enter_bps=50)``. One of your own must not need more than one trajectory, since it is given
+        some of them at a time. Those of the toolkit that compare series are given all:
+        ``rail.measure(tk.statistics.funding.dispersion_summary, family="funding")``. Rows are as in
+        `toolkit.store.Store.groups`, of spreads with the columns of
         `toolkit.statistics.spread.with_spread`. Of funding they begin early enough for the
         settlements of the window, and a statistic that takes ``prices`` is given those held of the
         legs. Of bars one that takes ``step_s`` is given the steps that the store knows of
@@ -111,9 +114,11 @@ class Measuring(Loading):
         asked = Selection.of(passes, of, named, *self._asked(start, end))
         for words in asked.turned:
             warnings.warn(words, stacklevel=2)
-        found = asked.measured(function, **parameters)[0]
         declared = analysis_of(function)
-        return found if declared is None else Result.of(found, declared.columns_in(found.columns))
+        if declared is None:
+            return asked.measured(function, **parameters)[0]
+        answer = Answer.of(declared, asked, **parameters)
+        return Result.of(answer.rows, answer.analysis.columns_in(answer.rows.columns))
 
     @_remembered
     def screen(

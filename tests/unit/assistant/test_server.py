@@ -67,7 +67,7 @@ def test_every_answer_fits_the_schema_that_its_tool_is_listed_with(client: httpx
         ("search_streams", {}),
         ("summary", {"stream": SPREAD}),
         ("screen", {"family": "funding"}),
-        ("carry", {"stream": FUNDING}),
+        ("holdings", {"stream": FUNDING}),
         ("survival", {"stream": "events/spread"}),
         ("coverage", {"stream": PRICE, "start": "2026-11-03", "end": "2026-11-04"}),
         ("chart", {"stream": "events/spread"}),

@@ -46,8 +46,8 @@ def asked(rail: Workspace, name: str, **arguments: Any) -> ToolAnswer:
         ("search_streams", {"limit": True}, "a JSON integer"),
         ("search_streams", {"kind": "prices"}, "nearest: price"),
         ("screen", {"where": "half_lif_s > 1"}, "nearest: half_life_s"),
-        ("carry", {"stream": PRICE}, "SYMBOL:BUY.market:SELL.market"),
-        ("carry", {"stream": FUNDING, "horizon": "long"}, "'long'"),
+        ("holdings", {"stream": PRICE}, "is not held"),
+        ("holdings", {"stream": FUNDING, "horizons": "long"}, "'long'"),
         ("survival", {"stream": "spread", "by": "weather"}, "'weather'"),
         ("study", {"stream": "splash"}, "events/splash"),
         ("chart", {"stream": PRICE, "figure": 1}, "a JSON boolean"),
@@ -129,7 +129,7 @@ def test_a_chart_has_the_extremes_of_the_series_and_the_figure_where_it_is_asked
 def test_figures_without_a_fee_table_say_how_to_set_one(rail: Workspace) -> None:
     for name, arguments in (
         ("summary", {"stream": SPREAD}),
-        ("carry", {"stream": FUNDING}),
+        ("holdings", {"stream": FUNDING}),
         ("screen", {}),
     ):
         found = asked(rail, name, **arguments)

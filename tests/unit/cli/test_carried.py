@@ -27,7 +27,7 @@ def test_holdings_are_printed_and_name_the_prices_that_they_lack(rail: Rail) -> 
     shown = rail(*ASKED, "--horizon", "8h")
     done = rail(*ASKED, "--horizon", "8h", "--format", "json")
     assert (shown.returncode, shown.stderr, done.returncode, done.stderr) == (0, "", 0, "")
-    assert shown.stdout.startswith("Kept with prices by positions entered each 1h of ")
+    assert shown.stdout.startswith("Kept with prices by positions entered each 1h, over ")
     row = json.loads(done.stdout)
     assert row["gross_reason"] == "missing_price"
     assert row["prices_lack"].startswith(f'rail.sync(["{FUNDING.legs_key}"], ')
@@ -69,5 +69,5 @@ def test_with_a_fee_table_net_figures_follow(rail: Rail, workdir: Path) -> None:
     cost = fees.round_trip_bps(FUNDING, at=SETTLED.start)
     assert row["cost_mean_bps"] == cost
     assert row["funding_only_net_mean_bps"] == pytest.approx(row["funding_mean_bps"] - cost)
-    assert rail(*asked).stdout.startswith("Funding only, kept by positions entered each 1h of ")
+    assert rail(*asked).stdout.startswith("Funding only, kept by positions entered each 1h, over ")
     assert row["fee_model_hash"] == fees.hash

@@ -7,9 +7,8 @@ from functools import partial
 import pytest
 
 import toolkit as tk
-from toolkit.assistant import questions
-from toolkit.cli.funding_sheets import Entered, carry_sheet
-from toolkit.cli.received import funding_sheet
+from toolkit.analyses import find
+from toolkit.assistant import TOOLS
 from toolkit.columns import column
 from toolkit.dashboard.fee_choice import Net
 from toolkit.dashboard.funding_league import league_rows
@@ -20,7 +19,7 @@ from toolkit.reports.answering import answered
 from toolkit.reports.recipe import Part
 from toolkit.statistics.fees import FeeModel
 from toolkit.store import Store
-from toolkit.workspace.answers import Costs
+from toolkit.workspace.answers import Answer, Costs
 from toolkit.workspace.passes import Passes
 from toolkit.workspace.selection import Selection
 
@@ -28,6 +27,7 @@ from .funded import EIGHT, PAIR, START, fill
 
 END = START + 29 * EIGHT
 WINDOW = (END - 7 * 86_400, END)
+TOOL = {each.name: each for each in TOOLS}
 FEES = FeeModel.example(["AURORA", "BOREAS", "CORONA"])
 
 
@@ -52,7 +52,7 @@ def test_the_price_leg_is_in_it(week):
 def test_the_command_and_the_screen_give_the_same(path, week):
     store, costs = Store(path), Costs(FEES, 1e4, "taker")
     asked = Selection.of(Passes.of(store), Family.FUNDING, [PAIR.legs_key], *WINDOW)
-    sheet = funding_sheet(asked, 0.9, costs).rows.row(0, named=True)
+    sheet = Answer.of(find("funding.summary"), asked, costs).rows.row(0, named=True)
     with tk.open(path, fees=FEES) as rail:
         screened = rail.screen(*WINDOW, family="funding", symbols=["BTC_USDT"])
     shared = [name for name in week if not name.endswith("params_hash")]
@@ -67,7 +67,8 @@ def test_the_page_the_report_and_the_assistant_give_the_same(path, week):
     assert row["kept_7d"] == pytest.approx(week["net_carry_bps"])
     with tk.open(path, fees=FEES) as rail:
         part = answered(rail, Part("summary", *WINDOW, stream=PAIR.key))
-        told = questions.summary(rail, stream=PAIR.key, start=str(WINDOW[0]), end=str(WINDOW[1]))
+        window = {"start": str(WINDOW[0]), "end": str(WINDOW[1])}
+        told = TOOL["summary"].answer(rail, {"stream": PAIR.key, **window})
     assert part.answer.shown[0]["net_carry_bps"] == week["net_carry_bps"]
     assert told.rows["net_carry_bps"].item() == week["net_carry_bps"]
 
@@ -76,16 +77,17 @@ def test_the_page_the_report_and_the_assistant_give_the_same(path, week):
 def test_what_holding_it_kept_is_the_same_by_command_report_and_assistant(path, only):
     store, costs = Store(path), Costs(FEES, 1e4, "taker")
     asked = Selection.of(Passes.of(store), Family.FUNDING, [PAIR.legs_key], *WINDOW)
-    entered = Entered(["1d"], "1h", compound=False, funding_only=only)
-    sheet = carry_sheet(asked, entered, costs, legs=False)
+    options = {"horizons": ["1d"], "funding_only": only}
+    sheet = Answer.of(find("funding.holdings"), asked, costs, **options).sheet
     with tk.open(path, fees=FEES) as rail:
         ask = partial(rail.funding(PAIR, *WINDOW).holdings, horizons=["1d"])
         found = ask(funding_only=only)
-        options = {"horizons": ["1d"], "funding_only": only}
         part = answered(rail, Part("holdings", *WINDOW, stream=PAIR.key, options=options))
         window = {"start": str(WINDOW[0]), "end": str(WINDOW[1])}
-        told = questions.carry(rail, stream=PAIR.key, horizon="1d", funding_only=only, **window)
-    assert sheet.rows.row(0) == found.row(0) == told.rows.row(0)
+        given = {"stream": PAIR.key, "horizons": "1d", "funding_only": only, **window}
+        told = TOOL["holdings"].answer(rail, given)
+    assert sheet.rows.row(0) == found.row(0)
+    assert told.rows.row(0) == found.select(told.rows.columns).row(0)
     name = "funding_only_net_median_bps" if only else "net_median_bps"
     assert part.answer.shown[0][name] == found[name].item()
     words = sheet.heading + "".join(column(each).heading for each in sheet.columns)

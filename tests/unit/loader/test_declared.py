@@ -13,7 +13,7 @@ import pytest
 
 from tests import miniature
 from tests.adversary import Adversary, RestSwitches, adverse
-from toolkit.cli.received import funding_sheet
+from toolkit.analyses import find
 from toolkit.cli.table_options import Format, TableOptions
 from toolkit.cli.tables import show
 from toolkit.client import Client
@@ -23,8 +23,8 @@ from toolkit.market import Family, Trajectory
 from toolkit.service import Clock, Config, Simulated, running
 from toolkit.statistics import spread
 from toolkit.statistics.differentials import service_differential, without_rates
-from toolkit.statistics.funding import MIN_COVERAGE
 from toolkit.store import Store
+from toolkit.workspace.answers import Answer
 from toolkit.workspace.passes import Passes
 from toolkit.workspace.selection import Selection
 
@@ -132,7 +132,7 @@ def test_where_only_the_services_differential_is_sent_its_mean_is_a_figure(
     assert row["differential_apr_pct"] == pytest.approx(1095 * mean)
     assert rows["differential_pct_8h"].min() <= mean <= rows["differential_pct_8h"].max()
     asked = Selection.of(Passes.of(store), Family.FUNDING, [FUNDING.key], *window)
-    show(TableOptions(Format.TABLE), funding_sheet(asked, MIN_COVERAGE))
+    show(TableOptions(Format.TABLE), Answer.of(find("funding.summary"), asked).sheet)
     assert re.search(r"computed from +service", capsys.readouterr().out)
 
 
