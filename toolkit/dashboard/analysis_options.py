@@ -19,7 +19,7 @@ from toolkit.foreign import Markdown
 
 _MOST = 1e15
 _LENGTHS_S = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
-_WIDTH_PX = 190
+_LEAST_PX = 150
 
 
 def draw_options(page: str, analysis: Analysis) -> None:
@@ -27,7 +27,7 @@ def draw_options(page: str, analysis: Analysis) -> None:
     asked = _asked(analysis)
     if not asked:
         return
-    with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
+    with st.grid(6, min_column_width=_LEAST_PX):
         for parameter in asked:
             key = _key(page, analysis, parameter)
             st.session_state.setdefault(key, _start(parameter))
@@ -128,7 +128,6 @@ def _draw(parameter: Parameter, key: str) -> None:
     if parameter.kind == "flag":
         st.toggle(label, **looks)
         return
-    looks["width"] = _WIDTH_PX
     if parameter.choices and parameter.many:
         st.multiselect(label, parameter.choices, **looks)
     elif parameter.choices:
