@@ -107,9 +107,10 @@ def asked_of(explored: Explored) -> Asked:
     kept = isinstance(explored.trajectory, SnapshotTrajectory)  # with coverage by polls
     start, end = (literal(format_ts(ts)) for ts in explored.asked.view)
     opened = _OPENED.get(explored.trajectory.kind, "series")
+    family = explored.trajectory.family
     return Asked(
         "trajectory",
-        explored.trajectory.family.value,
+        "rates" if family is Family.FUNDING else family.value,
         lambda: explored.selection,
         (held.version if kept else held.versions[key], key, *explored.asked.view),
         f"rail.{opened}({literal(key)}, {start}, {end})",

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 import polars as pl
 
+from toolkit.analyses import find
 from toolkit.columns import column
-from toolkit.dashboard.fee_choice import Net
+from toolkit.dashboard.analyses import Asked, answered
 from toolkit.dashboard.rows import RowColumn, row_column, show_rows
 from toolkit.dashboard.screen import st
+from toolkit.dashboard.shell import PageShell
 from toolkit.foreign import Markdown
-from toolkit.intervals import Interval
 from toolkit.show.values import reason_words, value_text
-from toolkit.statistics.carry_marks import FUNDING_ONLY, LegPrices
-from toolkit.statistics.funding import holdings
+from toolkit.statistics.carry_marks import FUNDING_ONLY
 
-_EVERY_S = 3_600
 _ENOUGH = 24
 """Of fewer entries, those of a day, nothing is said of when they earned the fees back."""
 _HORIZONS = ("8h", "1d", "2d", "3d", "5d", "7d", "14d", "30d")
@@ -38,37 +36,27 @@ _HELP = Markdown(
 )
 
 
-def show_holdings(
-    rows: pl.DataFrame, window: Interval, net: Net | None, prices: LegPrices | None
-) -> bool:
+def show_holdings(shell: PageShell, asked: Asked, *, funding_only: bool) -> bool:
     """Show the distribution of what the position kept over all hours at which to enter it.
 
-    ``prices`` None leaves them out. Returns whether too many entries lack a price for a figure.
+    Returns whether too many entries lack a price for a figure.
     """
-    of = "What holding it kept, funding only" if prices is None else "What holding it kept"
+    of = "What holding it kept, funding only" if funding_only else "What holding it kept"
     st.markdown(Markdown("**{}** · bps of one leg's notional").format(of), help=_HELP)
-    held = partial(
-        holdings,
-        rows,
-        *window,
-        every=_EVERY_S,
-        horizons=_HORIZONS,
-        prices=prices,
-        funding_only=prices is None,
-    )
-    found = held() if net is None else held(fees=net.fees, style=net.style, notional=net.notional)
+    options = {"horizons": _HORIZONS, "funding_only": funding_only}
+    found = answered(shell, asked, find("funding.holdings"), options).rows
     known = found.filter(pl.col("n") > 0)
     if known.is_empty():
         st.caption(Markdown("Nothing of the window is long enough and covered."))
         return False
     enough = known.filter(pl.col("n") >= _ENOUGH)
-    if net is not None and enough.height:
-        share = _SHARE if prices is not None else f"{FUNDING_ONLY}{_SHARE}"
+    if asked.net is not None and enough.height:
+        share = f"{FUNDING_ONLY}{_SHARE}" if funding_only else _SHARE
         earned = enough.drop_nulls(share)
         st.markdown(breakeven_words((earned if earned.height else enough).row(-1, named=True)))
     keys = list(map(str, known["horizon_s"]))
     show_rows(Markdown("{}").format(of), keys, holding_columns(known), "holdings", opens=False)
-    return prices is not None and known["prices_lack"].count() > 0
+    return not funding_only and known["prices_lack"].count() > 0
 
 
 def holding_columns(found: pl.DataFrame) -> list[RowColumn]:

@@ -89,10 +89,10 @@ def show_pair(
         show_countdown(shell, asked.pair, rows, rates)
     _show_figures(row, asked.unit)
     _draw_pair(shell, rows, window, asked, cost_bps=row.get("cost_bps"), prices=prices)
-    lacks = show_holdings(rows, window, net, prices)
+    question = _question(shell, asked.pair, held, window, net)
+    lacks = show_holdings(shell, question, funding_only=asked.funding_only)
     if lacks or row.get("carry_reason") == Reason.MISSING_PRICE:
         _offer_prices(shell, asked.pair, window)
-    question = _question(shell, asked.pair, held, window, net)
     show_steadiness(shell, question, rows, window, asked.unit)
     _show_settlements(shell, asked.pair, window, settlements(rows, window))
     show_analyses(shell, question)

@@ -59,7 +59,7 @@ def _show(explored: Explored) -> None:
         if explored.trajectory.family is Family.SPREAD:
             show_kept(explored)
     show_below(explored, rows, row, events)
-    if row is not None and explored.trajectory.family is not Family.FUNDING:
+    if row is not None:
         show_analyses(explored.shell, asked_of(explored))
 
 
