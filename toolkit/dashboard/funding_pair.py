@@ -7,10 +7,11 @@ from typing import Any
 
 import polars as pl
 
+from toolkit.analyses import find
 from toolkit.cards import duration
 from toolkit.charts import funding_chart
 from toolkit.columns import column
-from toolkit.dashboard.analyses import Asked, show_analyses
+from toolkit.dashboard.analyses import Asked, answered, show_analyses
 from toolkit.dashboard.export import hand_over, literal
 from toolkit.dashboard.fee_choice import Net
 from toolkit.dashboard.funding_choice import FundingChoice
@@ -40,7 +41,6 @@ from toolkit.reasons import Reason
 from toolkit.show.values import heading_of, value_text
 from toolkit.statistics.carry_marks import FUNDING_ONLY, LegPrices
 from toolkit.statistics.definition import turned
-from toolkit.statistics.funding import net_summary, summary
 from toolkit.store import Store, held_key
 from toolkit.workspace.passes import Passes
 from toolkit.workspace.selection import Selection
@@ -83,13 +83,13 @@ def show_pair(
     if rows.is_empty():
         _draw_pair(shell, rows, window, asked)
         return
+    question = _question(shell, asked.pair, held, window, net)
     prices = None if asked.funding_only else _prices(shell, asked.pair, window)
     with st.container(horizontal=True, vertical_alignment="center", key="kept_line"):
-        row = _show_kept(shell, rows, window, asked, net=net, prices=prices)
+        row = _show_kept(shell, question, window, asked)
         show_countdown(shell, asked.pair, rows, rates)
     _show_figures(row, asked.unit)
     _draw_pair(shell, rows, window, asked, cost_bps=row.get("cost_bps"), prices=prices)
-    question = _question(shell, asked.pair, held, window, net)
     lacks = show_holdings(shell, question, funding_only=asked.funding_only)
     if lacks or row.get("carry_reason") == Reason.MISSING_PRICE:
         _offer_prices(shell, asked.pair, window)
@@ -165,19 +165,12 @@ def _draw_pair(
 
 
 def _show_kept(
-    shell: PageShell,
-    rows: pl.DataFrame,
-    window: Interval,
-    asked: FundingChoice,
-    *,
-    net: Net | None,
-    prices: LegPrices | None,
+    shell: PageShell, question: Asked, window: Interval, asked: FundingChoice
 ) -> dict[str, Any]:
     """Say what a position would have kept, and return its row of figures."""
-    figures = summary(rows, *window, prices=prices, funding_only=asked.funding_only)
-    if net is not None:
-        figures = net_summary(figures, net.fees, notional=net.notional, style=net.style)
-    row = figures.row(0, named=True)
+    net, options = question.net, {"funding_only": asked.funding_only}
+    found = answered(shell, question, find("funding.summary"), options)
+    row = found.rows.row(0, named=True)
     quote = Trajectory.parse(str(asked.pair), Family.FUNDING).symbol.quote
     stretch = (duration(window.length_s), shell.moment(window.end))
     about = Markdown("{}{}").format(_CARRY_HELP, _WITHOUT if asked.funding_only else _WITH_PRICES)
