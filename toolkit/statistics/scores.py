@@ -9,7 +9,7 @@ import polars as pl
 
 from toolkit.analyses import Parameter, analysis
 from toolkit.columns import described
-from toolkit.market import When
+from toolkit.market import Step, When
 from toolkit.reasons import Reason
 from toolkit.statistics.contract import (
     Frame,
@@ -103,7 +103,7 @@ def rolling_z_summary(
     end: When | None = None,
     *,
     window_s: int = 86_400,
-    step_s: int = 60,
+    step_s: Step = None,
     min_samples: int | None = None,
     beyond: float = 3.0,
     column: str = "spread_log_bps",
@@ -113,14 +113,15 @@ def rolling_z_summary(
     The scores are those of `rolling_z`, of the observations in ``[start, end)``. Rows of the
     ``window_s`` before ``start`` are history and not scored: give these too. A LazyFrame is read
     chunk by chunk, so that memory does not grow with the number of trajectories. A trajectory
-    without an observation keeps its row, with n = 0.
+    without an observation keeps its row, with n = 0. ``step_s`` is as in `coverage`.
 
     {columns}
 
     Raises
     ------
     InputError
-        As `rolling_z`. ``beyond`` is no number above 0.
+        As `coverage`. ``window_s`` is no whole number from 1, ``min_samples`` none from 2, or
+        ``beyond`` no number above 0.
 
     Examples
     --------
@@ -135,15 +136,20 @@ def rolling_z_summary(
     >>> found.select("n", "n_beyond", pl.col("rolling_z_extreme").round(3), "rolling_z_last").row(0)
     (2, 1, 1.414, 0.0)
     """
-    window_s, least_n = _checked(window_s, step_s, min_samples)
+    window_s = whole_number("window_s", window_s, 1)
+    if min_samples is not None:
+        min_samples = whole_number("min_samples", min_samples, 2)
     limit = real_number("beyond", beyond, "a number above 0", above=0)
-    options = {"window_s": window_s, "min_samples": least_n, "beyond": limit}
+    options = {"window_s": window_s, "min_samples": min_samples, "beyond": limit}
     question = Question(
-        "spread.rolling_z_summary/1",
+        "spread.rolling_z_summary/2",
         *window_of(frame, start, end),
         column,
+        step_s,
         options=tuple(options.items()),
     )
+    half = (window_s / pl.col("step_s") / 2).ceil().clip(2).fill_null(2)
+    least_n = half if min_samples is None else min_samples
     read = replace(question, start=question.start - window_s)
 
     def scored(rows: pl.LazyFrame) -> pl.LazyFrame:
@@ -210,7 +216,7 @@ def _of_windows(value: pl.Expr, key: str, window_s: int) -> list[pl.Expr]:
     return [figure.over(key).alias(name) for name, figure in figures.items()]
 
 
-def _scores(least_n: int) -> list[pl.Expr]:
+def _scores(least_n: int | pl.Expr) -> list[pl.Expr]:
     """Build the score and its reason, from value, n, mean and std."""
     reason = first_reason(
         {

@@ -164,6 +164,28 @@ def test_a_summary_without_a_score_has_its_reason(series, values, start, reason)
     assert (row["beyond_share"] is None) == (reason is not None)
 
 
+def test_a_summary_asks_for_half_of_the_bars_of_each_trajectorys_own_step():
+    hours, days = 3_600, 86_400
+    frame = pl.DataFrame(
+        {
+            "trajectory": ["minutes"] * 2_880 + ["hours"] * 48,
+            "ts": [*range(0, 2 * days, 60), *range(0, 2 * days, hours)],
+            "spread_log_bps": [float(7 * row % 23) for row in range(2_928)],
+        }
+    )
+    found = rolling_z_summary(frame, 0, 2 * days)
+    assert dict(found.select("trajectory", "n_scored").rows()) == {
+        "hours": 48 - 12,
+        "minutes": 2_880 - 720,
+    }
+    known = rolling_z_summary(frame, 0, 2 * days, step_s={"hours": hours, "minutes": 60})
+    assert known.equals(found)
+    asked = rolling_z_summary(frame, 0, 2 * days, step_s=hours)
+    assert dict(asked.select("trajectory", "n_scored").rows())["minutes"] == 2_880 - 12
+    few = rolling_z_summary(frame, 0, 2 * days, min_samples=24)
+    assert dict(few.select("trajectory", "n_scored").rows())["hours"] == 24
+
+
 @pytest.mark.parametrize("beyond", [0, -1, None, "3"])
 def test_a_score_to_count_from_is_above_0(series, beyond):
     with pytest.raises(InputError, match="beyond"):
