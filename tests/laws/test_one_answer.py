@@ -103,6 +103,7 @@ ELSEWHERE = {
     "gaps": _LISTED,
     "lifecycles": _LISTED,
     "detections": _LISTED,
+    "PriceSeries.hayashi_yoshida": "of two prices, of which no command takes the ticks",
     "SnapshotSeries.items": _LISTED,
     "events channels": "of the ways by which a store's documents came",
     "events open": "asks the service, and reads no store",

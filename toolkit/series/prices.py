@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import polars as pl
+
 from toolkit.series.analyses import PriceAnalyses
-from toolkit.series.base import checked_options
+from toolkit.series.base import Series, checked_options
 from toolkit.series.trajectories import BarTrajectorySeries
+from toolkit.show.result import Result
+from toolkit.statistics.hayashi_yoshida import LAGS_S, hayashi_yoshida
 
 if TYPE_CHECKING:
     from toolkit.charts import Figure
@@ -34,3 +39,17 @@ class PriceSeries(BarTrajectorySeries, PriceAnalyses):
             theme=theme,
             points=points,
         )
+
+    @checked_options
+    def hayashi_yoshida(
+        self, other: Series | pl.DataFrame, *, lags_s: Sequence[int] = LAGS_S
+    ) -> pl.DataFrame:
+        """Correlate the returns with those of another price, each at times of its own.
+
+        ``other`` is the sell leg: a series of prices, or a frame with ``ts`` and ``price``. A peak
+        at a positive lag means that this price leads. Formula, columns, errors and an example:
+        `toolkit.statistics.spread.hayashi_yoshida`.
+        """
+        sell = other.df if isinstance(other, Series) else other
+        found = hayashi_yoshida(self.df, sell, *self.window, lags_s=lags_s)
+        return Result.of(found, ["lag_s", "correlation", "covariance", "buy_n", "sell_n"])

@@ -24,6 +24,8 @@ from toolkit.statistics.contract import (
 from toolkit.statistics.lags import Floats, Integers
 from toolkit.statistics.windows import documents_extent, window_of
 
+LAGS_S = (-60, -10, -5, -2, -1, 0, 1, 2, 5, 10, 60)
+"""The lags, in seconds, where none are asked for."""
 _LEAST = 100
 
 
@@ -34,7 +36,7 @@ def hayashi_yoshida(
     start: When | None = None,
     end: When | None = None,
     *,
-    lags_s: Sequence[int] = (-60, -10, -5, -2, -1, 0, 1, 2, 5, 10, 60),
+    lags_s: Sequence[int] = LAGS_S,
 ) -> pl.DataFrame:
     """Correlate the returns of two prices that were seen at times of their own.
 

@@ -199,3 +199,16 @@ def test_the_chart_of_coverage_has_the_states_of_the_ledger_in_the_window(rail: 
     own = tk.series.own_series(rail.prices(PRICE).df.select("ts", "price"), PRICE)
     with pytest.raises(InputError, match="a stream that the service answered for"):
         own.plot_coverage()
+
+
+def test_two_prices_are_compared_at_times_of_their_own(rail: Workspace) -> None:
+    first = rail.prices(PRICE)
+    later = first.df.select(pl.col("ts") + 120, "price")
+    found = first.hayashi_yoshida(later, lags_s=[-120, 0, 120])
+    assert found["correlation"].arg_max() == 2
+    mine = spread.hayashi_yoshida(first.df, later, *first.window, lags_s=[-120, 0, 120])
+    assert found.equals(mine)
+    itself = first.hayashi_yoshida(first, lags_s=[0])
+    assert itself["correlation"].item() == pytest.approx(1)
+    with pytest.raises(InputError, match="sell"):
+        first.hayashi_yoshida(first.df.drop("price"))
