@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import polars as pl
 
+from toolkit.analyses import Family as AnalysisFamily
 from toolkit.charts.marks import events_of
 from toolkit.charts.subject import Subject
 from toolkit.dashboard.analyses import Asked
@@ -107,10 +108,11 @@ def asked_of(explored: Explored) -> Asked:
     kept = isinstance(explored.trajectory, SnapshotTrajectory)  # with coverage by polls
     start, end = (literal(format_ts(ts)) for ts in explored.asked.view)
     opened = _OPENED.get(explored.trajectory.kind, "series")
-    family = explored.trajectory.family
+    of = explored.trajectory.family
+    family: AnalysisFamily = "rates" if of is Family.FUNDING else cast("AnalysisFamily", of.value)
     return Asked(
         "trajectory",
-        "rates" if family is Family.FUNDING else family.value,
+        family,
         lambda: explored.selection,
         (held.version if kept else held.versions[key], key, *explored.asked.view),
         f"rail.{opened}({literal(key)}, {start}, {end})",

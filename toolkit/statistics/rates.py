@@ -12,10 +12,6 @@ from toolkit.statistics.contract import Frame
 __all__ = ["summary"]
 
 
-def __dir__() -> list[str]:
-    return __all__
-
-
 @analysis(
     "rates.summary",
     (
