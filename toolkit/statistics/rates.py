@@ -9,8 +9,6 @@ from toolkit.market import Step, When
 from toolkit.statistics import spread
 from toolkit.statistics.contract import Frame
 
-__all__ = ["summary"]
-
 
 @analysis(
     "rates.summary",
