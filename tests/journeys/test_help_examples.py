@@ -39,7 +39,9 @@ READING = (
 SHOWN = [*(name for name in COMMANDS if name not in ("events", "stats", "store", "demo")), "demo"]
 SHOWN += [f"stats {each.name}" for each in stats.registered_commands]
 SHOWN += [f"events {each.name}" for each in events.registered_commands]
-SHOWN += [f"events {each.command}" for each in analyses("events") if each.command != "channels"]
+SHOWN += [
+    f"events {each.command}" for each in analyses("events") if each.command not in ("", "channels")
+]
 SHOWN += [f"report {each.name}" for each in report.registered_commands]
 SHOWN += [
     f"store {deed}" for deed in ("publish", "publications", "verify", "compact", "backup", "remap")
@@ -48,7 +50,6 @@ SHOWN += [
 
 HELPS = """
 import contextlib, sys
-from toolkit.analyses import analyses
 from toolkit.cli import main
 for command in sys.argv[1:]:
     sys.argv = ["rail", *command.split(), "--help"]

@@ -64,7 +64,7 @@ _RATIOS: Schema = {
     about="""
         A ratio of 2: of events of any age twice as many end in the next moment. Of a column of
         numbers it is for one more of its unit, of text against the value of most events.""",
-    example="spread --covariate size --covariate exchange",
+    example="spread --covariate size",
     covariates=Parameter(
         "What an end is explained by: size, symbol, legs, exchange or hour.", option="--covariate"
     ),

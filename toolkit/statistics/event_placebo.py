@@ -49,8 +49,11 @@ _TOGETHER = 10_000  # events, so that what is made on the way stays in the proce
     (*CHANGES, "placebo_mean", "placebo_std", "p_value", "n", "n_events", "n_overlapping", "runs"),
     key=("horizon_s",),
     title="What {of} did after {families} events and at other times",
-    about="All events are moved by one random time, and keep their distances.",
-    example="splash",
+    about="""
+        All events are moved by one random time, and keep their distances.
+
+        Before: rail sync events/spread""",
+    example="spread",
     also=CHANGES,
     less=Parameter("What is taken from each change. past: its trend before.", choices=_LESS),
     runs=Parameter("How many times the events are moved."),

@@ -78,7 +78,12 @@ SHOWN = (
     SHOWN,
     key=("symbol", "trajectory", "direction", "horizon_s"),
     title="How far {of} went on after {families} events",
-    example="splash",
+    about="""
+        Of a pump a return is that of the price, of a dump its opposite. With --on it is that price
+        around all events of its symbol.
+
+        Before: rail sync LTC_USDT:AURORA.spot""",
+    example="splash --on LTC_USDT:AURORA.spot",
     also=SHOWN,
     by=Parameter(
         "A row for each of these of the events.", choices=("direction", "symbol", "trajectory")

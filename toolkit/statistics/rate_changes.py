@@ -47,7 +47,7 @@ _CHANGES: dict[str, dict[Reason, pl.Expr]] = {
     about="""
         The window has to be twice --length. Of many groups some change by chance: a q of 0.05 is of
         rows of which one in twenty did.""",
-    example="--by symbol",
+    example="--by symbol --length 3d",
     by=BY_OPENING,
     length_s=Parameter(
         "How long the time is that is compared with that before it.", "s", option="--length"
