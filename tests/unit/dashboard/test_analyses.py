@@ -1,9 +1,11 @@
 """The part of a page that asks any analysis of what is shown, and what it is asked with."""
 
+import pytest
+
 from toolkit.analyses import analyses
 from toolkit.workspace.answers import Answer
 
-from .conftest import PAIR
+from .conftest import LEG, PAIR
 from .shown import rows_of
 
 NET = ("net_edge", "net_episodes", "net_summary", "net_time_to_close")
@@ -88,3 +90,17 @@ def test_an_analysis_of_the_events_shown_gives_the_rows_of_its_python(page_alone
     assert figures["largest size (%)"] == f"{found['size_largest_pct']:.3f}"
     assert figures["events"] == f"{found['n']}"
     assert not shown.error
+
+
+@pytest.mark.parametrize(
+    ("key", "heading", "figure"),
+    [
+        (LEG.key, "volatility (%)", "realized_volatility_pct"),
+        ("snapshot-funding/BTC_USD:KRAKEN.futures", "median APR (%)", "funding_apr_median_pct"),
+    ],
+)
+def test_prices_and_rates_in_force_are_asked_as_well(page, full, key, heading, figure):
+    shown = page(full.path, trajectory=key, analysis="summary")
+    assert not shown.error
+    (found,) = python_of(shown).to_dicts()
+    assert {each.label: each.value for each in shown.metric}[heading] == f"{found[figure]:,.2f}"
