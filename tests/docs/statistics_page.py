@@ -9,9 +9,10 @@ from types import ModuleType
 from typing import Any
 
 from toolkit import statistics
-from toolkit.analyses import analyses
+from toolkit.analyses import Analysis, analyses
 from toolkit.columns import own_columns_of
 from toolkit.reasons import Reason
+from toolkit.series.bound import bound_to, signature_of
 from toolkit.statistics.explanation import Documented
 
 PAGE = Path(__file__).parents[2] / "docs" / "statistics.md"
@@ -27,6 +28,22 @@ which two rows share where they were computed in the same way. A figure that can
 The first column to its right that ends in `_reason` says why:
 
 """
+
+_ANALYSES = """
+## The analyses
+
+Each is also a tool of [an assistant](assistant.md), named as its method.
+
+| what it does | command | Python |
+|---|---|---|
+"""
+_SERIES = {
+    "spread": "rail.spread(KEY)",
+    "funding": "rail.funding(KEY)",
+    "price": "rail.prices(KEY)",
+    "rates": "rail.series(KEY)",
+    "events": "rail.events(FAMILY)",
+}
 
 
 def modules() -> Iterator[ModuleType]:
@@ -51,9 +68,24 @@ def functions() -> Iterator[tuple[str, Callable[..., Any]]]:
 
 
 def statistics_page() -> str:
-    """Return the page: the reasons, then each function with its columns, errors and sources."""
+    """Return the page: reasons and analyses, then each function with columns, errors, sources."""
     reasons = "".join(f"- `{reason}`: {reason.words}\n" for reason in Reason)
-    return HEAD + reasons + "".join(_section(name, each) for name, each in functions())
+    names = {function: name for name, function in functions()}
+    table = "".join(_line(each, names[each.function]) for each in analyses())
+    return HEAD + reasons + _ANALYSES + table + "".join(map(_section, names.values(), names))
+
+
+def _line(analysis: Analysis, name: str) -> str:
+    """Return the line of an analysis: what it does, and how a command and a series are asked."""
+    group = "events" if analysis.family == "events" else "stats"
+    command = f"`rail {group} {analysis.command}`" if analysis.command else ""
+    method = ""
+    if analysis in bound_to(analysis.family):
+        _, *taken = signature_of(analysis).parameters.values()
+        more = "..." if any(each.default is each.empty for each in taken) else ""
+        method = f"`{_SERIES[analysis.family]}.{analysis.name}({more})`"
+    sentence = _one_line(analysis.sentence)
+    return f"| [{sentence}](#{name.replace('.', '').lower()}) | {command} | {method} |\n"
 
 
 def _section(name: str, function: Callable[..., Any]) -> str:

@@ -106,13 +106,17 @@ from typer.main import get_command
 import toolkit as tk
 from tests.docs.series_stub import stub
 from tests.docs.statistics_page import statistics_page
+from toolkit.assistant import TOOLS
+from toolkit.reports.answering import answered
+from toolkit.reports.recipe import Part
 from tests.unit.statistics import test_level_crossings
 from toolkit.cli.stats import app
 from toolkit.statistics.level_crossings import level_crossings
 
 test_level_crossings.test_each_change_of_side_is_a_crossing()
 rail = tk.Workspace(lambda _: None, tk.Store(sys.argv[1]))
-found = rail.spread(sys.argv[2]).level_crossings(level_bps=1)
+spread = rail.spread(sys.argv[2])
+window, found = spread.window, spread.level_crossings(level_bps=1)
 print(json.dumps({
     "method": found.to_dicts(),
     "measured": rail.measure(level_crossings, level_bps=1).to_dicts(),
@@ -122,6 +126,8 @@ print(json.dumps({
     "help_of_method": tk.series.SpreadSeries.level_crossings.__doc__,
     "stub": stub(),
     "page": statistics_page(),
+    "tools": [tool.name for tool in TOOLS],
+    "part": answered(rail, Part("level_crossings", *window, stream=sys.argv[2])).answer.n,
 }))
 """
 
@@ -197,5 +203,8 @@ def test_a_statistic_that_is_added_in_four_steps_is_on_every_face(tree: Path, st
     assert "crossings Int64 count changes of side" in _words(faces["help"])
     assert f"level-crossings {sentence}" in _words(faces["help_of_commands"])
     assert "``level_bps``: The level that is crossed." in faces["help_of_method"]
-    assert "def level_crossings( self, *, level_bps: float = 0.0" in _words(faces["stub"])
+    assert "self, *, level_bps: float = 0.0, column: str" in _words(faces["stub"])
+    assert "`rail.spread(KEY).level_crossings()`" in faces["page"]
+    assert "level_crossings" in faces["tools"]
+    assert faces["part"] == 120
     assert "| `crossings` | Int64 | count | changes of side |" in faces["page"]
