@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 import polars as pl
 
@@ -22,6 +22,13 @@ from toolkit.workspace.selection import Selection
 
 _OPENED = {"spread": "spread", "price": "prices"}
 """What Python opens each kind of trajectory by. Others are opened by ``series``."""
+
+_ASKED: dict[Family, AnalysisFamily] = {
+    Family.SPREAD: "spread",
+    Family.PRICE: "price",
+    Family.FUNDING: "rates",
+}
+"""Of which family analyses are asked."""
 
 _SHOWN = ("summary", "half_life", "hour_of_week")
 """The analyses that the page shows elsewhere."""
@@ -108,11 +115,9 @@ def asked_of(explored: Explored) -> Asked:
     kept = isinstance(explored.trajectory, SnapshotTrajectory)  # with coverage by polls
     start, end = (literal(format_ts(ts)) for ts in explored.asked.view)
     opened = _OPENED.get(explored.trajectory.kind, "series")
-    of = explored.trajectory.family
-    family: AnalysisFamily = "rates" if of is Family.FUNDING else cast("AnalysisFamily", of.value)
     return Asked(
         "trajectory",
-        family,
+        _ASKED[explored.trajectory.family],
         lambda: explored.selection,
         (held.version if kept else held.versions[key], key, *explored.asked.view),
         f"rail.{opened}({literal(key)}, {start}, {end})",
