@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import pytest
 
 from tests.listening import free_port
 from toolkit.analyses import analyses
+from tests.once import made_once
 from toolkit.cli import main
 from toolkit.cli.event_analyses import app as events
 from toolkit.cli.report import app as report
@@ -71,7 +73,7 @@ def helps() -> dict[str, str]:
 @pytest.fixture(scope="module")
 def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[str, str]]]:
     """The folder and environment of a reader who has loaded what the README loads."""
-    folder = tmp_path_factory.mktemp("reader")
+    folder = tmp_path_factory.mktemp("r")
     with serving("--seed", "7") as base_url:
         environment = os.environ | {
             "PATH": f"{RAIL.parent}{os.pathsep}{os.environ['PATH']}",
@@ -81,9 +83,13 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dic
             "PYTHONUNBUFFERED": "1",
             "BROWSER": "true",
         }
-        words = "sync --all-spreads --symbol LTC_USDT events/spread events/splash"
-        funding = "funding/BTC_USDT:AURORA.futures:EQUINOX.futures"
-        subprocess.run([RAIL, *words.split(), funding], cwd=folder, env=environment, check=True)
+
+        def load(made: Path) -> None:
+            words = "sync --all-spreads --symbol LTC_USDT events/spread events/splash"
+            funding = "funding/BTC_USDT:AURORA.futures:EQUINOX.futures"
+            subprocess.run([RAIL, *words.split(), funding], cwd=made, env=environment, check=True)
+
+        shutil.copytree(made_once(tmp_path_factory, "reader", load), folder, dirs_exist_ok=True)
         yield folder, environment
 
 

@@ -38,17 +38,28 @@ class Recorded:
         pairs = self.prices | self.funding
         folder = made_once(factory, "recorded", lambda made: kept(pairs, made / "own.duckdb"))
         self.path = folder / "own.duckdb"
+        self._printed: dict[tuple[str, ...], list[Row]] = {}
+        self._hours: dict[tuple[str, int, int], Hours] = {}
+
+    def printed(self, rail: Rail, *asked: str) -> list[Row]:
+        """What `rail stats` prints of them. Several tests hold what one question gives."""
+        if asked not in self._printed:
+            done = rail("stats", *asked, "--store", str(self.path), "--format", "json")
+            assert done.returncode == 0, done.stderr
+            self._printed[asked] = [json.loads(line) for line in done.stdout.splitlines()]
+        return self._printed[asked]
+
+    def hours(self, row: Row) -> Hours:
+        """The hours of a pair of rates in the window that a row is of."""
+        key, start, end = asked = row["trajectory"], row["window_start"], row["window_end"]
+        if asked not in self._hours:
+            self._hours[asked] = Hours(self.funding[key], start, end)
+        return self._hours[asked]
 
 
 @pytest.fixture(scope="module")
 def recorded(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Recorded:
     return Recorded(real_data, tmp_path_factory)
-
-
-def printed(rail: Rail, recorded: Recorded, *asked: str) -> list[Row]:
-    done = rail("stats", *asked, "--store", str(recorded.path), "--format", "json")
-    assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def each_pair(rows: list[Row], pairs: Pairs) -> Iterator[tuple[Row, pl.DataFrame]]:
@@ -83,7 +94,7 @@ def held_s(ts: np.ndarray, step: int, end: int) -> np.ndarray:
 
 
 def test_levels_and_quantiles_of_all_recorded_spreads(rail: Rail, recorded: Recorded) -> None:
-    for row, rows in each_pair(printed(rail, recorded, "spread"), recorded.prices):
+    for row, rows in each_pair(recorded.printed(rail, "spread"), recorded.prices):
         values, start, end = spread_of(rows), row["window_start"], row["window_end"]
         ts, x, step = values.index.to_numpy(), values.to_numpy(), row["step_s"]
         held, phase = held_s(ts, step, end), ts[0] % step
@@ -117,7 +128,7 @@ def decay(values: pd.Series, step: int, lag: int) -> tuple[int, float, float]:
 
 
 def test_half_lives_of_all_recorded_spreads(rail: Rail, recorded: Recorded) -> None:
-    for row, rows in each_pair(printed(rail, recorded, "spread"), recorded.prices):
+    for row, rows in each_pair(recorded.printed(rail, "spread"), recorded.prices):
         values, step = spread_of(rows), row["step_s"]
         pairs = pd.DataFrame({"now": values, "next": later(values, step)}).dropna()
         phi = np.polyfit(pairs.now, pairs.next, 1)[0]
@@ -150,7 +161,7 @@ def longest_run(values: pd.Series, step: int) -> np.ndarray:
 def test_unit_roots_and_correlations_of_all_recorded_spreads(
     rail: Rail, recorded: Recorded
 ) -> None:
-    for row, rows in each_pair(printed(rail, recorded, "stationarity"), recorded.prices):
+    for row, rows in each_pair(recorded.printed(rail, "stationarity"), recorded.prices):
         values, step = spread_of(rows), row["step_s"]
         run = longest_run(values, step)
         lags = int(12 * (len(run) / 100) ** 0.25)
@@ -184,7 +195,7 @@ def variance_ratio(values: pd.Series, step: int, steps: int) -> float | None:
 
 
 def test_variance_ratios_of_all_recorded_spreads(rail: Rail, recorded: Recorded) -> None:
-    for row, rows in each_pair(printed(rail, recorded, "stationarity"), recorded.prices):
+    for row, rows in each_pair(recorded.printed(rail, "stationarity"), recorded.prices):
         for steps in (10, 60, 1440):
             name, values = f"variance_ratio_{steps}", spread_of(rows)
             expected = variance_ratio(values, row["step_s"], steps)
@@ -193,7 +204,7 @@ def test_variance_ratios_of_all_recorded_spreads(rail: Rail, recorded: Recorded)
 
 
 def test_tails_of_all_recorded_spreads(rail: Rail, recorded: Recorded) -> None:
-    for row, rows in each_pair(printed(rail, recorded, "tail-index"), recorded.prices):
+    for row, rows in each_pair(recorded.printed(rail, "tail-index"), recorded.prices):
         values = spread_of(rows).abs().sort_values(ascending=False)
         for percent in (1, 2, 5, 10):
             count = len(values) * percent // 100
@@ -210,7 +221,7 @@ def test_tails_of_all_recorded_spreads(rail: Rail, recorded: Recorded) -> None:
 
 
 def test_hours_of_the_week_of_all_recorded_spreads(rail: Rail, recorded: Recorded) -> None:
-    found = printed(rail, recorded, "hour-of-week")
+    found = recorded.printed(rail, "hour-of-week")
     by_key = {key: [row for row in found if row["trajectory"] == key] for key in recorded.prices}
     for key, rows in by_key.items():
         values = spread_of(recorded.prices[key])
@@ -234,7 +245,7 @@ def test_hours_of_the_week_of_all_recorded_spreads(rail: Rail, recorded: Recorde
 
 
 def test_leads_and_lags_of_all_recorded_spreads(rail: Rail, recorded: Recorded) -> None:
-    for row, rows in each_pair(printed(rail, recorded, "lead-lag"), recorded.prices):
+    for row, rows in each_pair(recorded.printed(rail, "lead-lag"), recorded.prices):
         step, index = row["step_s"], rows["ts"].to_numpy()
         buy, sell = (
             pd.Series(np.log(rows[side].to_numpy()), index=index)
@@ -276,7 +287,7 @@ def stretches(
 
 def test_entries_and_closes_of_all_recorded_spreads(rail: Rail, recorded: Recorded) -> None:
     asked = ("time-to-close", "--enter-bps", "20", "--exit-bps", "5")
-    for row, rows in each_pair(printed(rail, recorded, *asked), recorded.prices):
+    for row, rows in each_pair(recorded.printed(rail, *asked), recorded.prices):
         values = spread_of(rows)
         at_most = np.nextafter(5, 6)  # a close is at 5 bps or less
         lives = stretches(values, row["step_s"], row["window_end"], enter=20, leave=at_most)
@@ -288,8 +299,8 @@ def test_entries_and_closes_of_all_recorded_spreads(rail: Rail, recorded: Record
 
 def test_episodes_of_all_recorded_spreads(rail: Rail, recorded: Recorded) -> None:
     store = Store(recorded.path)
-    found = printed(
-        rail, recorded, "episodes", "--absolute", "--enter-bps", "20", "--leave-bps", "5"
+    found = recorded.printed(
+        rail, "episodes", "--absolute", "--enter-bps", "20", "--leave-bps", "5"
     )
     for key, given in recorded.prices.items():
         assert store.series(Trajectory.parse(key)).select(given.columns).equals(given)
@@ -301,14 +312,10 @@ def test_episodes_of_all_recorded_spreads(rail: Rail, recorded: Recorded) -> Non
         assert [life[2] for life in got] == pytest.approx([life[2] for life in lives], rel=1e-9)
 
 
-def hours_of(row: Row, rows: pl.DataFrame) -> Hours:
-    return Hours(rows, row["window_start"], row["window_end"])
-
-
 def test_carry_and_apr_of_all_recorded_pairs(rail: Rail, recorded: Recorded) -> None:
-    found = printed(rail, recorded, "funding", "--min-coverage", "0")
+    found = recorded.printed(rail, "funding", "--min-coverage", "0")
     for row, rows in each_pair(found, recorded.funding):
-        hours = hours_of(row, rows)
+        hours = recorded.hours(row)
         common = hours.more[hours.covered]
         assert [row["n_buy"], row["n_sell"], row["n"]] == [*hours.n, rows.height]
         assert close(row["coverage"], len(common) / hours.count)
@@ -317,8 +324,8 @@ def test_carry_and_apr_of_all_recorded_pairs(rail: Rail, recorded: Recorded) -> 
 
 
 def test_signs_and_flips_of_all_recorded_pairs(rail: Rail, recorded: Recorded) -> None:
-    for row, rows in each_pair(printed(rail, recorded, "persistence"), recorded.funding):
-        in_force = hours_of(row, rows).in_force
+    for row, _ in each_pair(recorded.printed(rail, "persistence"), recorded.funding):
+        in_force = recorded.hours(row).in_force
         known = in_force[~np.isnan(in_force)]
         flips = 0
         for run in np.split(in_force, np.flatnonzero(np.diff(np.isnan(in_force))) + 1):
@@ -347,11 +354,11 @@ def kept_by_entry(hours: Hours, horizon: int, *, compound: bool) -> tuple[np.nda
 @pytest.mark.parametrize("compound", [False, True])
 def test_holdings_of_all_recorded_pairs(rail: Rail, recorded: Recorded, compound: bool) -> None:
     asked = ["carry", "--funding-only", "--every", "8h", "--horizon", "1d", "--horizon", "7d"]
-    found = printed(rail, recorded, *asked, *(["--compound"] if compound else []))
+    found = recorded.printed(rail, *asked, *(["--compound"] if compound else []))
     for horizon in (24, 168):
         of_horizon = [row for row in found if row["horizon_s"] == horizon * HOUR]
-        for row, rows in each_pair(of_horizon, recorded.funding):
-            counts, gross, falls = kept_by_entry(hours_of(row, rows), horizon, compound=compound)
+        for row, _ in each_pair(of_horizon, recorded.funding):
+            counts, gross, falls = kept_by_entry(recorded.hours(row), horizon, compound=compound)
             assert (row["n_due"], row["n"]) == (len(counts), len(gross))
             assert close(row["funding_mean_bps"], gross.mean(), 1e-7)
             for name, q in (("q05", 5), ("q25", 25), ("median", 50), ("q75", 75), ("q95", 95)):
@@ -363,13 +370,13 @@ def test_holdings_of_all_recorded_pairs(rail: Rail, recorded: Recorded, compound
 
 def test_dispersion_of_all_recorded_venues(rail: Rail, recorded: Recorded) -> None:
     window = ("--start", "2023-01-02", "--end", "2023-12-30")
-    for row in printed(rail, recorded, "dispersion", *window):
+    for row in recorded.printed(rail, "dispersion", *window):
         start, end = row["window_start"], row["window_end"]
         venues: dict[str, np.ndarray] = {}
         for key, rows in recorded.funding.items():
             symbol, *legs = key.removeprefix("funding/").split(":")
             for leg, side in zip(legs, ("buy", "sell"), strict=True):
-                if symbol == row["symbol"]:
+                if symbol == row["symbol"] and leg not in venues:
                     one = rows.select(
                         "ts",
                         buy_rate=f"{side}_rate",

@@ -28,7 +28,7 @@ def seeded() -> Iterator[str]:
         yield base_url
 
 
-def test_one_sync_brings_spreads_funding_events_and_snapshots(
+def test_one_sync_brings_spreads_funding_events_and_snapshots_and_they_are_measured(
     rail: Rail, seeded: str, tmp_path: Path
 ) -> None:
     loading = ("sync", SPREAD, FUNDING, *EVENTS, "snapshot/activity", *WINDOW)
@@ -44,6 +44,17 @@ def test_one_sync_brings_spreads_funding_events_and_snapshots(
     assert (
         store.series(Trajectory.parse(FUNDING, Family.FUNDING)).height == 7
     )  # the one at the end too
+
+    funding = rail("stats", "funding", FUNDING, *WINDOW)
+    events = rail("stats", "events", *WINDOW, "--format", "json")
+
+    assert "SIMULATED" in funding.stdout
+    assert "funding APR (%)" in funding.stdout
+    counted = {row["family"]: row for row in map(json.loads, events.stdout.splitlines())}
+    assert set(counted) == {"spread", "splash", "funding"}
+    for row in counted.values():
+        assert row["n"] == row["closed"] + row["open"] + row["reopened"] + row["orphans"]
+        assert "SIMULATED" in row["source"]
 
 
 def test_two_services_of_one_seed_are_one_source(rail: Rail, seeded: str, tmp_path: Path) -> None:
@@ -61,22 +72,6 @@ def test_two_services_of_one_seed_are_one_source(rail: Rail, seeded: str, tmp_pa
     with serving("--seed", "8", "--now", "2026-11-20") as other:
         refused = rail("sync", SPREAD, *WINDOW, base_url=other)
     assert "never mixes sources" in refused.stderr
-
-
-def test_funding_and_events_are_measured(rail: Rail, seeded: str) -> None:
-    loaded = rail("sync", FUNDING, *EVENTS, *WINDOW, base_url=seeded)
-    assert loaded.returncode == 0, loaded.stderr
-
-    funding = rail("stats", "funding", FUNDING, *WINDOW)
-    events = rail("stats", "events", *WINDOW, "--format", "json")
-
-    assert "SIMULATED" in funding.stdout
-    assert "funding APR (%)" in funding.stdout
-    counted = {row["family"]: row for row in map(json.loads, events.stdout.splitlines())}
-    assert set(counted) == {"spread", "splash", "funding"}
-    for row in counted.values():
-        assert row["n"] == row["closed"] + row["open"] + row["reopened"] + row["orphans"]
-        assert "SIMULATED" in row["source"]
 
 
 def test_a_key_taken_from_the_owners_file_is_refused_at_once(rail: Rail, tmp_path: Path) -> None:

@@ -36,16 +36,23 @@ def keep_own(series: Series, path: Path, name: str | None = None) -> Inserted:
     writer.bind(Source("own", name or path.stem))
     now, by = int(time.time()), version("machine-rail-toolkit")
     origin = LoadOrigin(f"file:{series.source.id}", now, None, by)
-    window = series.window
-    load_id = writer.start_load(origin, [stream], window)
-    batch, edge = Batch(), Edge(now, step_s=series.origin.step_s, tail_ts=window.end)
-    if isinstance(series, EventSeries):
-        batch.add_documents(series.stream, series.rows.drop("arrival"), window, edge)
-    else:
-        table = SERIES[Family(stream.kind)]
-        names = [column.name for column in table.values if column.name != "extra"]
-        rows = series.rows.select("ts", *names, extra=pl.lit(None, pl.String))
-        batch.add(Trajectory.parse(stream), rows, window, edge)
+    load_id = writer.start_load(origin, [stream], series.window)
+    batch = Batch()
+    add_own(batch, series, now)
     done = writer.commit(load_id, batch)
     writer.finish_load(load_id, [])
     return done
+
+
+def add_own(batch: Batch, series: Series, read_at: int) -> None:
+    """Add a series of `toolkit.series.own_series`, read at a time (s), to what a load commits."""
+    window = series.window
+    edge = Edge(read_at, step_s=series.origin.step_s, tail_ts=window.end)
+    if isinstance(series, EventSeries):
+        batch.add_documents(series.stream, series.rows.drop("arrival"), window, edge)
+        return
+    stream = Trajectory.parse(series.stream)
+    table = SERIES[Family(stream.kind)]
+    names = [column.name for column in table.values if column.name != "extra"]
+    rows = series.rows.select("ts", *names, extra=pl.lit(None, pl.String))
+    batch.add(stream, rows, window, edge)
