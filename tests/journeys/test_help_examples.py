@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from tests.listening import free_port
-from toolkit.analyses import analyses
 from tests.once import made_once
+from toolkit.analyses import analyses
 from toolkit.cli import main
 from toolkit.cli.event_analyses import app as events
 from toolkit.cli.report import app as report
