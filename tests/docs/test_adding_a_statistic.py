@@ -107,6 +107,7 @@ import toolkit as tk
 from tests.docs.series_stub import stub
 from tests.docs.statistics_page import statistics_page
 from toolkit.assistant import TOOLS
+from toolkit.dashboard.analyses import Asked
 from toolkit.reports.answering import answered
 from toolkit.reports.recipe import Part
 from tests.unit.statistics import test_level_crossings
@@ -126,6 +127,7 @@ print(json.dumps({
     "help_of_method": tk.series.SpreadSeries.level_crossings.__doc__,
     "stub": stub(),
     "page": statistics_page(),
+    "offered": list(Asked("explorer", "spread", lambda: None, (), "").analyses),
     "tools": [tool.name for tool in TOOLS],
     "part": answered(rail, Part("level_crossings", *window, stream=sys.argv[2])).answer.n,
 }))
@@ -206,5 +208,6 @@ def test_a_statistic_that_is_added_in_four_steps_is_on_every_face(tree: Path, st
     assert "self, *, level_bps: float = 0.0, column: str" in _words(faces["stub"])
     assert "`rail.spread(KEY).level_crossings()`" in faces["page"]
     assert "level_crossings" in faces["tools"]
+    assert "level_crossings" in faces["offered"]
     assert faces["part"] == 120
     assert "| `crossings` | Int64 | count | changes of side |" in faces["page"]
