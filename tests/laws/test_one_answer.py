@@ -302,7 +302,7 @@ def test_a_log_of_events_and_its_command_and_report_give_the_same_rows(
 ) -> None:
     own = Workspace(lambda _: None, store)
     series = own.events("spread", *WINDOW)
-    given = {"length_s": 3_600, "every_s": 600}
+    given = {"length_s": 3_600}
     short = {name: value for name, value in given.items() if name in analysis.takes}
     around = [own.around(series)] if AROUND & analysis.takes else []
     found = getattr(series, analysis.name)(*around, **short)

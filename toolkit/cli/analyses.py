@@ -211,10 +211,3 @@ class Events(_Analyses):
 
     group = "events"
     families = ("events",)
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Find a subcommand. One of earlier versions is refused by those that do it now."""
-        if args and args[0] == "stats":
-            now = "`rail events rates`, by group `rail events league`"
-            ctx.fail(f"`rail events stats` is now {now}")
-        return super().resolve_command(ctx, args)

@@ -15,13 +15,9 @@ from toolkit.cli.options import StoredWindow, signed
 from toolkit.cli.table_options import TableOptions
 from toolkit.cli.tables import show
 from toolkit.market import EventFamily
-from toolkit.statistics.event_changes import usual_s
 from toolkit.statistics.fee_table import check_held_style
 from toolkit.workspace.event_answers import EventAnswer
 from toolkit.workspace.event_selection import EventSelection
-
-_PARTS = 6
-"""Rows of a study on its longer side."""
 
 OneFamily = Annotated[EventFamily | None, typer.Argument(help="Of this family alone.")]
 _On = Annotated[
@@ -56,8 +52,6 @@ def of_events(analysis: Analysis) -> Callable[..., None]:
             check_held_style(costs.style)
         times, names = (window.start, window.end), ("--start", "--end")
         asked = EventSelection.of(held, family, *times, on=on, names=names)
-        if "every_s" in analysis.takes:
-            options = _of_a_table(asked, options)
         answer = EventAnswer.of(analysis, asked, costs, **options)
         show(view, answer.listed if listed else answer.sheet)
 
@@ -86,11 +80,3 @@ def _families(analysis: Analysis) -> list[inspect.Parameter]:
         of_prices = any(each.default == "price" for each in analysis.parameters)
         default = EventFamily.SPLASH if of_prices else EventFamily.SPREAD
     return [inspect.Parameter("family", _BY_NAME, default=default, annotation=annotation)]
-
-
-def _of_a_table(asked: EventSelection, options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options of a study in a few rows, as long after the events as before."""
-    before_s = options.get("before_s", usual_s(asked.column))
-    after_s = options.get("after_s", before_s)
-    every_s = -(-max(before_s, after_s) // _PARTS)
-    return {"before_s": before_s, "after_s": after_s, "every_s": every_s, **options}

@@ -26,6 +26,8 @@ from toolkit.statistics.explanation import explain
 
 _FILE_WIDTH = 200
 """Columns of characters that a table in a file may take."""
+_PATH_ROWS = 16
+"""Rows of a path in a table at most."""
 _LONGEST_LINE = 4_000
 """Characters of a paragraph of an explanation at most."""
 
@@ -70,12 +72,23 @@ def _chosen(view: TableOptions, sheet: Sheet) -> tuple[pl.DataFrame, str]:
         name, first = order.removeprefix("-"), sheet.columns[0]
         key = first if isinstance(first, str) else first[0]
         kept = kept.sort(name, key, descending=[order.startswith("-"), False], nulls_last=True)
-    rows = kept if view.top is None else kept.head(view.top)
+    every = _spacing(view, sheet, kept.height)
+    rows = kept.gather_every(every) if view.top is None else kept.head(view.top)
     failed, beyond = sheet.rows.height - kept.height, kept.height - rows.height
     parts = [f"--where leaves out {failed:,}"] if failed else []
-    parts += [f"--top {view.top:,} leaves out {beyond:,}"] if beyond else []
+    if beyond:
+        parts.append(f"--top {view.top:,} leaves out {beyond:,}" if view.top else f"one in {every}")
     shown = f"{rows.height:,} of {counted(sheet.rows.height, 'row')} shown"
     return rows, f"{shown}: {', '.join(parts)}" if parts else ""
+
+
+def _spacing(view: TableOptions, sheet: Sheet, height: int) -> int:
+    """Return which of a path's rows a table shows: one in so many, the middle one among them."""
+    if not sheet.path or view.form is not Format.TABLE or view.sort or view.where is not None:
+        return 1
+    middle = height // 2
+    least = -(-height // _PATH_ROWS)
+    return next((n for n in range(least, 2 * least + 1) if middle % n == 0), least)
 
 
 def _written(form: Format, sheet: Sheet, rows: pl.DataFrame) -> bytes:

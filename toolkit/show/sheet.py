@@ -41,7 +41,8 @@ class Sheet:
     ``figures`` list the one row of a table in full. ``window`` is what the rows were asked for,
     unless they name it themselves. ``notes`` are lines for a reader, below the rows. ``cells``
     write those of some columns. ``printed`` prints the rows on a terminal in another way than as a
-    table. ``result`` is that of the columns where the rows have no method.
+    table. ``result`` is that of the columns where the rows have no method. Of a ``path`` around a
+    moment a terminal shows some rows, evenly spaced.
     """
 
     heading: str
@@ -56,6 +57,7 @@ class Sheet:
     printed: Callable[[Any, pl.DataFrame], object] | None = None
     as_of: int | None = None
     result: str = ""
+    path: bool = False
 
     @property
     def label(self) -> str:

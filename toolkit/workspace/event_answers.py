@@ -113,6 +113,7 @@ class EventAnswer:
             window=self.asked.window,
             notes=self.notes,
             result=self.analysis.result,
+            path="offset_s" in self.rows.columns,
         )
 
     @property

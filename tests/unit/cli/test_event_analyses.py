@@ -44,6 +44,5 @@ def test_a_store_that_is_not_there_is_refused(rail: Rail) -> None:
 
 
 @pytest.mark.usefixtures("held")
-def test_a_command_of_earlier_versions_names_those_that_do_it_now(rail: Rail) -> None:
-    assert "`rail events rates`, by group `rail events league`" in rail("events", "stats").stderr
+def test_the_counts_of_events_are_asked_as_a_statistic_too(rail: Rail) -> None:
     assert rail("stats", "events").stdout == rail("events", "summary").stdout

@@ -170,7 +170,7 @@ def test_a_study_of_funding_is_of_days_and_of_settlements_known_at_their_time(
 ) -> None:
     events = opened.events("funding", *WINDOW)
     key = hourly(events)
-    expected = events.study(opened.around(events, on=key, margin_s=172_800), on=key, every_s=14_400)
+    expected = events.study(opened.around(events, on=key, margin_s=172_800), on=key)
     found = as_rows(rail("events", "study", "funding", "--on", key, *TIMES, *JSON))
     assert found == expected.to_dicts()
     assert (found[0]["offset_s"], found[-1]["offset_s"]) == (-86_400, 86_400)

@@ -61,7 +61,7 @@ MISTAKES: list[Row] = [
     ("pair.episodes(None)", InputError, ("enter_bps: nothing is given",)),
     ("pair.episodes(float('nan'))", InputError, ("enter_bps: nan",)),
     ("pair.episodes(10, leave_bps=20)", InputError, ("leave_bps: 20", "at most")),
-    ("pair.episodes(10, merge_gap_s='5m')", InputError, ("merge_gap_s: '5m'", "seconds")),
+    ("pair.episodes(10, merge_gap_s='5q')", InputError, ("merge_gap_s: '5q'", "such as")),
     ("pair.episodes(10, min_duration_s=1.5)", InputError, ("min_duration_s: 1.5", "seconds")),
     ("pair.time_above(0)", InputError, ("threshold_bps: 0", "above 0")),
     ("spread.rolling_z(frame, window_s='1d')", InputError, ("window_s: '1d'",)),
