@@ -26,8 +26,12 @@ def read_toml(
     try:
         found = Path(path).read_text(encoding="utf-8") if text is None else text
         return found, tomllib.loads(found)
-    except (OSError, AttributeError, TypeError, ValueError) as error:
-        why = " ".join(str(error).split())
+    except (AttributeError, TypeError):
+        given = path if text is None else text
+        raise InputError(parameter, given, allowed, advice=advice) from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None)
+        why = reason.lower() if reason else " ".join(str(error).split())
         told = "; ".join(filter(None, (why, advice)))
         raise InputError(parameter, str(path), allowed, advice=told) from None
 

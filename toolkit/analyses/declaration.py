@@ -87,7 +87,7 @@ class Analysis:
     def sentence(self) -> str:
         """The first sentence of the function's docstring."""
         text = inspect.getdoc(self.function) or f"Compute {self.name.replace('_', ' ')}."
-        return " ".join(text.partition("\n\n")[0].split())
+        return " ".join(text.partition("\n\n")[0].split()).replace("``", "")
 
     @property
     def is_curve(self) -> bool:

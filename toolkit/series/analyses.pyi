@@ -52,7 +52,7 @@ class SpreadAnalyses(Series, metaclass=ABCMeta):
         notional: float = 10000.0,
         style: Style = "taker",
     ) -> Result:
-        """Add to every row, in the order given, what its spread would leave after costs.
+        """Compute what the spread of each row would leave after the costs of a round trip.
 
         Formula, columns, errors and an example: `toolkit.statistics.fees.net_edge`.
 
@@ -91,7 +91,7 @@ class SpreadAnalyses(Series, metaclass=ABCMeta):
     def cross_correlation(
         self, *, max_lag_steps: int = 10, max_stale_s: int | None = None
     ) -> Result:
-        """Compute the correlation of the returns of two legs at each lag, as `lead_lag` does.
+        """Compute the correlation of the returns of two legs at each lag.
 
         Formula, columns, errors and an example: `toolkit.statistics.spread.cross_correlation`.
 
@@ -308,7 +308,7 @@ class FundingAnalyses(Series, metaclass=ABCMeta):
         funding_only: bool = False,
         prices: Series | pl.DataFrame | None = None,
     ) -> Result:
-        """Sum what the position has received and gained after each settlement in ``(start, end]``.
+        """Sum what the position has received and gained after each settlement in (start, end].
 
         Formula, columns, errors and an example: `toolkit.statistics.funding.carry`.
 
@@ -368,7 +368,7 @@ class FundingAnalyses(Series, metaclass=ABCMeta):
         """
 
     def service_differential(self) -> Result:
-        """Average the differential in force that the service sends, over time in ``[start, end)``.
+        """Average the differential in force that the service sends, over time in [start, end).
 
         Formula, columns, errors and an example: `toolkit.statistics.funding.service_differential`.
         """
@@ -383,7 +383,7 @@ class FundingAnalyses(Series, metaclass=ABCMeta):
         notional: float = 10000.0,
         style: Style = "taker",
     ) -> Result:
-        """Sum what the position received and gained over ``(start, end]``, and funding as yearly rate.
+        """Sum what a position received and gained over (start, end], and its funding as a yearly rate.
 
         Formula, columns, errors and an example: `toolkit.statistics.funding.summary`.
 

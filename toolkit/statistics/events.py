@@ -46,7 +46,12 @@ from toolkit.statistics.event_timing import clustering, rates_by_hour
 from toolkit.statistics.follow_through import follow_through
 from toolkit.statistics.observations import observed
 from toolkit.statistics.rate_changes import rate_changes
-from toolkit.statistics.windows import documents_extent, window_of
+from toolkit.statistics.windows import (
+    LOOK_BACK_S,
+    documents_extent,
+    documents_window,
+    window_of,
+)
 
 __all__ = [
     "LOOK_BACK_S",
@@ -84,13 +89,6 @@ def __dir__() -> list[str]:
     return __all__
 
 
-LOOK_BACK_S = 7 * 86_400
-"""How long before a window documents are used, so that an earlier opening is seen (s).
-
-The longest event of the local service lasts five days: a funding event expires after three, and
-a leg counts as lost after two more.
-"""
-
 STILL_OPEN = ("open", "orphan_update")
 """The kinds of lifecycles without a close."""
 
@@ -102,15 +100,6 @@ _TYPES = {
     "ts_ms": "Int64",
     "arrival": "integer",
 }
-
-
-def documents_window(window: Interval) -> Interval:
-    """Return the window of documents to read, so that events of ``window`` have their opening.
-
-    >>> documents_window(Interval(604_800, 691_200))
-    Interval(start=0, end=691200)
-    """
-    return Interval(window.start - LOOK_BACK_S, window.end)
 
 
 def event_lifecycles(

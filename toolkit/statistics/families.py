@@ -8,9 +8,8 @@ from typing import Any
 
 from toolkit.intervals import Interval
 from toolkit.statistics.definition import with_spread
-from toolkit.statistics.events import documents_window
-from toolkit.statistics.funding import rows_window, settled_window
 from toolkit.statistics.rates_in_force import with_apr
+from toolkit.statistics.windows import documents_window, rows_window, settled_window
 
 
 def _bars_window(first_ts: int, last_ts: int, step_s: int | None) -> Interval:

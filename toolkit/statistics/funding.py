@@ -71,7 +71,12 @@ from toolkit.statistics.ranks import rank_persistence
 from toolkit.statistics.receipts import MIN_COVERAGE, receipts
 from toolkit.statistics.settlements import settlements
 from toolkit.statistics.venues import dispersion, dispersion_summary, legs
-from toolkit.statistics.windows import settlements_extent, window_of
+from toolkit.statistics.windows import (
+    rows_window,
+    settled_window,
+    settlements_extent,
+    window_of,
+)
 
 __all__ = [
     "MIN_COVERAGE",
@@ -100,7 +105,6 @@ def __dir__() -> list[str]:
     return __all__
 
 
-_LONGEST_S = 2 * 86_400
 _UNUSUAL = ("n_early", "n_declared_differs", "n_in_force", "n_duplicates")
 _SENT = (
     "differential_n",
@@ -110,26 +114,6 @@ _SENT = (
     "differential_pct_8h_time_weighted_mean",
     "differential_apr_pct",
 )
-
-
-def rows_window(window: Interval) -> Interval:
-    """Return the window of rows to read for a window: two days more on either side.
-
-    >>> rows_window(Interval(172_800, 180_000))
-    Interval(start=0, end=352800)
-    """
-    return Interval(window.start - _LONGEST_S, window.end + _LONGEST_S)
-
-
-def settled_window(first_ts: int, last_ts: int, step_s: int | None) -> Interval:
-    """Return the window ``(start, end]`` of all settlements, from one step before the first.
-
-    ``step_s`` is the usual time between two settlements, None where there are fewer than two.
-
-    >>> settled_window(28800, 86400, 28800)
-    Interval(start=0, end=86400)
-    """
-    return Interval(first_ts - (step_s or 1), last_ts)
 
 
 @analysis(
@@ -330,7 +314,7 @@ def summary(
     prices: Prices | None = None,
     funding_only: bool = False,
 ) -> pl.DataFrame:
-    """Sum what the position received and gained over ``(start, end]``, and funding as yearly rate.
+    """Sum what a position received and gained over ``(start, end]``, and its funding as a yearly rate.
 
     One row per trajectory of the frame, sorted. Intervals are those of `intervals` over the whole
     frame.

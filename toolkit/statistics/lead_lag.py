@@ -153,7 +153,9 @@ def cross_correlation(
     step_s: Step = None,
     max_stale_s: int | None = None,
 ) -> pl.DataFrame:
-    """Compute the correlation of the returns of two legs at each lag, as `lead_lag` does.
+    """Compute the correlation of the returns of two legs at each lag.
+
+    `lead_lag` looks for the largest of them.
 
     There are 2 L + 1 rows per trajectory, sorted by trajectory and lag, each with the columns of
     `coverage` of its trajectory before these:

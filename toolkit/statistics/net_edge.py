@@ -44,7 +44,7 @@ def net_edge(
     style: Style = "taker",
     exit_bps: float = 0.0,
 ) -> pl.DataFrame:
-    """Add to every row, in the order given, what its spread would leave after costs.
+    """Compute what the spread of each row would leave after the costs of a round trip.
 
     Reads ``trajectory`` (a String, the text key, which names both legs), ``ts`` and ``spread_bps``
     (computed from ``buy_price`` and ``sell_price`` where the frame lacks it). Gross is as of

@@ -61,7 +61,7 @@ def net_summary(
     notional: float = NOTIONAL,
     style: Style = "taker",
 ) -> pl.DataFrame:
-    """Add to rows of `toolkit.statistics.funding.summary` what one round trip leaves of the carry.
+    """Compute what one round trip leaves of the carry, beside the rows of `summary`.
 
     The position is opened at ``window_start`` and closed at ``window_end``, and pays the cost of
     `FeeModel.round_trip_bps` once, by the fees at ``window_start``. The yearly rate is

@@ -11,6 +11,15 @@ from toolkit.intervals import Interval
 from toolkit.market import When, parse_ts
 from toolkit.statistics.contract import Frame, checked_columns, checked_times, checked_types
 
+LOOK_BACK_S = 7 * 86_400
+"""How long before a window documents are used, so that an earlier opening is seen (s).
+
+The longest event of the local service lasts five days: a funding event expires after three, and
+a leg counts as lost after two more.
+"""
+
+_LONGEST_S = 2 * 86_400
+
 
 def window_of(
     frame: Frame,
@@ -88,3 +97,32 @@ def _edges(keys: pl.DataFrame) -> tuple[int, int]:
         raise InputError("start", None, "a time, for the frame has no row to take one from")
     checked_times(keys)
     return keys.select(pl.col("ts").min(), pl.col("ts").max().alias("last")).row(0)
+
+
+def documents_window(window: Interval) -> Interval:
+    """Return the window of documents to read, so that events of ``window`` have their opening.
+
+    >>> documents_window(Interval(604_800, 691_200))
+    Interval(start=0, end=691200)
+    """
+    return Interval(window.start - LOOK_BACK_S, window.end)
+
+
+def rows_window(window: Interval) -> Interval:
+    """Return the window of rows to read for a window: two days more on either side.
+
+    >>> rows_window(Interval(172_800, 180_000))
+    Interval(start=0, end=352800)
+    """
+    return Interval(window.start - _LONGEST_S, window.end + _LONGEST_S)
+
+
+def settled_window(first_ts: int, last_ts: int, step_s: int | None) -> Interval:
+    """Return the window ``(start, end]`` of all settlements, from one step before the first.
+
+    ``step_s`` is the usual time between two settlements, None where there are fewer than two.
+
+    >>> settled_window(28800, 86400, 28800)
+    Interval(start=0, end=86400)
+    """
+    return Interval(first_ts - (step_s or 1), last_ts)

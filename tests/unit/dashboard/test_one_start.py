@@ -19,7 +19,6 @@ import toolkit as tk
 from toolkit.assistant.tools import TOOLS
 from toolkit.cli import main
 from toolkit.columns import column
-from toolkit.errors import InputError
 from toolkit.intervals import Interval
 from toolkit.market import Trajectory
 from toolkit.show.values import figures_text, value_text
@@ -162,10 +161,9 @@ def test_from_the_detection_all_faces_say_so(store, command):
         rows = rail.around(pumps)
         tool = next(tool for tool in TOOLS if tool.name == "study")
         times = {"start": str(WINDOW.start), "end": str(WINDOW.end)}
-        answer = tool.answer(
-            rail, {"family": "splash", "minutes": 120, "from_detection": True, **times}
-        )
-        path = pumps.study(rows, after_s=7_200, every_s=1_200, from_detection=True)
+        asked = {"stream": "splash", "after_s": "2h", "from_detection": True}
+        answer = tool.answer(rail, asked | times)
+        path = pumps.study(rows, after_s=7_200, from_detection=True)
     name = "return_from_detection_mean_log_bps"
     for row in path.iter_rows(named=True):
         expected = returns(row["offset_s"], from_detection=True)
@@ -182,12 +180,3 @@ def test_the_command_says_from_where_paths_start(command):
     assert "from the first price known after each" in shown
     assert "from the first price known after each" in " ".join(shown.split())
     assert "30 s later in the median" in shown
-
-
-def test_a_report_takes_no_study(store, tmp_path):
-    """Its rows are no option of text, so that no report has a path of its own."""
-    with tk.open(store.path) as rail:
-        pumps = rail.events("splash", *WINDOW)
-        followed = pumps.study(rail.around(pumps))
-        with pytest.raises(InputError, match="values"):
-            tk.report(tmp_path / "report.html", followed)

@@ -11,6 +11,7 @@ import pytest
 from toolkit.errors import StoreError
 from toolkit.market import Source
 from toolkit.store import LoadOrigin, Store, StoreWriter
+from toolkit.store.schema import create_store
 
 ORIGIN = LoadOrigin("http://127.0.0.1:8700", 10_000, None, "0.1.0")
 LAST_COMMIT = (
@@ -94,5 +95,6 @@ def test_a_log_that_belongs_to_the_file_is_still_read(store: Store, use: str) ->
 def test_a_store_made_anew_beside_an_old_log_is_refused_with_what_to_do(store: Store) -> None:
     kill_after_a_commit(store.path)
     store.path.unlink()
+    create_store(store.path, Source("replay", "example"))  # no copy: DuckDB knows each by a number
     with pytest.raises(StoreError, match=r"move rail\.duckdb\.wal away"):
         StoreWriter(store).bind(Source("replay", "example"))
