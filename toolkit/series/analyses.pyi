@@ -383,7 +383,7 @@ class FundingAnalyses(Series, metaclass=ABCMeta):
         notional: float = 10000.0,
         style: Style = "taker",
     ) -> Result:
-        """Sum what a position received and gained over (start, end], and its funding as a yearly rate.
+        """Sum the funding and the carry of a position over (start, end], also as a yearly rate.
 
         Formula, columns, errors and an example: `toolkit.statistics.funding.summary`.
 

@@ -314,7 +314,7 @@ def summary(
     prices: Prices | None = None,
     funding_only: bool = False,
 ) -> pl.DataFrame:
-    """Sum what a position received and gained over ``(start, end]``, and its funding as a yearly rate.
+    """Sum the funding and the carry of a position over ``(start, end]``, also as a yearly rate.
 
     One row per trajectory of the frame, sorted. Intervals are those of `intervals` over the whole
     frame.

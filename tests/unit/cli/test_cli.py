@@ -40,7 +40,7 @@ def test_help_names_every_command(rail: Rail) -> None:
 def test_the_help_of_a_group_has_the_whole_line_of_each_of_its_commands(rail: Rail) -> None:
     shown = rail("stats", "--help", columns=60).stdout
     assert "..." not in shown.partition("Commands:")[2]
-    assert "and its funding as a yearly rate" in " ".join(shown.split())
+    assert "of a position over (start, end], also as a yearly rate." in " ".join(shown.split())
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -172,7 +172,7 @@ def test_from_the_detection_all_faces_say_so(store, command):
     assert path.filter(offset_s=1_200)[name].item() > 250
     at = answer.rows.filter(offset_s=3_600)
     assert at[name].item() == path.filter(offset_s=3_600)[name].item()
-    assert any("the move that made the event" in note for note in answer.notes)
+    assert any("the move that made it counts" in note for note in answer.notes)
 
 
 def test_the_command_says_from_where_paths_start(command):
