@@ -329,7 +329,7 @@ def test_a_service_that_is_named_makes_the_store_for_its_source(tmp_path: Path) 
             assert Store(path).source == client.profile().source
 
 
-def test_serve_prints_a_code_that_signs_in_and_delivers_to_this_machine_where_told(
+def test_serve_prints_a_code_that_signs_in_and_delivers_to_this_machine_unusual(
     tmp_path: Path,
 ) -> None:
     command = [RAIL, "serve", "--port", "0", "--webhooks-to-loopback"]

@@ -43,9 +43,7 @@ class Analysis:
     ``also`` are columns that the result has for some questions alone. ``of`` is the result whose
     rows the function takes: what computes them has parameters of its own, which are asked for too.
     ``report`` is its place among the parts of a report on one series, 0 where it is a part only of
-    those that ask for it.
-    ``where_told`` are shown only where one of their rows has more than nothing, as counts of what
-    is unusual.
+    those that ask for it. ``unusual`` are counts that are shown only where one is above 0.
     """
 
     result: str
@@ -66,7 +64,7 @@ class Analysis:
     also: tuple[str, ...] = ()
     of: str = ""
     report: int = 0
-    where_told: tuple[str, ...] = ()
+    unusual: tuple[str, ...] = ()
     own: Mapping[str, Parameter] = field(default_factory=dict)
 
     @property
@@ -262,7 +260,7 @@ def analysis(
     also: Sequence[str] = (),
     of: str = "",
     report: int = 0,
-    where_told: Sequence[str] = (),
+    unusual: Sequence[str] = (),
     **own: Parameter,
 ) -> Callable[[_Function], _Function]:
     """Declare the analysis that a function computes, and put its columns into the docstring.
@@ -280,21 +278,21 @@ def analysis(
             kind,
             tuple(shown),
             tuple(key) or usual,
-            tuple(figures),
-            order,
-            title,
-            inspect.cleandoc(about),
-            function.__name__.replace("_", "-") if command is None else command,
-            example,
-            net,
-            chart,
-            across,
-            prices,
-            tuple(also),
-            of,
-            report,
-            tuple(where_told),
-            own,
+            figures=tuple(figures),
+            order=order,
+            title=title,
+            about=inspect.cleandoc(about),
+            command=function.__name__.replace("_", "-") if command is None else command,
+            example=example,
+            net=net,
+            chart=chart,
+            across=across,
+            prices=prices,
+            also=tuple(also),
+            of=of,
+            report=report,
+            unusual=tuple(unusual),
+            own=own,
         )
         return described(result)(function)
 

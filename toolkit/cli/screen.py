@@ -141,7 +141,7 @@ def screen_command(
         shown[3:3] = ("basis_bps", "carry_bps")
         window = Interval(found["window_start"][0], found["window_end"][0])
         lacking = HeldPrices(held).lacking(found, window)
-        notes += [f"{words}, --funding-only leaves prices out" for words in lacking]
+        notes += [f"{words}; funding alone needs none" for words in lacking]
     sheet = Sheet(
         _heading(found, family),
         held.source.label,

@@ -279,7 +279,7 @@ def carry(
         "basis_bps",
         "carry_bps",
     ),
-    where_told=(*_UNUSUAL, *_SENT),
+    unusual=(*_UNUSUAL, *_SENT),
     order="-funding_apr_pct",
     title=lambda *, funding_only, **_: (
         "Funding only" if funding_only else "Funding received, and carry with prices,"

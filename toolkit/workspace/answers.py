@@ -144,7 +144,7 @@ class Answer:
         notes += [*notes_of(found), *_uncovered(found)]
         if self.analysis.family == "funding":
             lacking = asked.prices.lacking(found, asked.window)
-            notes += [f"{words}, --funding-only leaves prices out" for words in lacking]
+            notes += [f"{words}; funding alone needs none" for words in lacking]
         if "trajectory" in found.columns and not self.analysis.across_with(self.options):
             none_of = len(set(self.present) - set(found["trajectory"]))
             of = f"{none_of:,} of {len(self.present):,} series"
@@ -183,7 +183,7 @@ class Answer:
     def _tells(self, name: str) -> bool:
         if name == "implausible":
             return bool(notes_of(self.rows))
-        if name in self.analysis.where_told:
+        if name in self.analysis.unusual:
             nothing = pl.col(name).is_null() | pl.col(name).cast(pl.String).is_in(_NOTHING)
             return bool(self.rows.select(~nothing.all()).item())
         of_costs = name.removeprefix(FUNDING_ONLY).startswith(("net_", "cost_", "breakeven_"))
@@ -229,4 +229,5 @@ def _uncovered(found: pl.DataFrame) -> list[str]:
     if low.is_empty():
         return []
     share = math.floor(min(low.to_list()) * 100) / 100
-    return [f"a longer window, or --min-coverage {share:g}, gives the funding of {low.len()} more"]
+    more = f"gives the funding of {low.len()} more"
+    return [f"a longer window, or a least coverage of {share:g}, {more}"]

@@ -142,7 +142,7 @@ def test_figures_of_uneven_legs_need_a_lower_coverage_asked_for(rail: Rail, unev
     assert re.search(r"coverage\s+50.41 %", shown)
     assert re.search(r"coverage of the sell leg\s+100.00 %", shown)
     assert "too little of the window is covered" in " ".join(shown.split())
-    assert "or --min-coverage 0.5, gives the funding of 1 more" in " ".join(shown.split())
+    assert "or a least coverage of 0.5, gives the funding of 1 more" in " ".join(shown.split())
     assert row["funding_bps"] == pytest.approx(1 - 31)
     assert "min_coverage: 1.5 is not allowed; allowed: a part of the window, 0 to 1" in wrong
 
