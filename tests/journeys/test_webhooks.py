@@ -141,8 +141,7 @@ def test_every_genuine_delivery_is_stored_once_and_every_other_one_refused(
         market,
         port=0,
         clock=clock,
-        events=settings,
-        application=adverse(Adversary(seed=3, webhooks=switches)),
+        application=adverse(Adversary(seed=3, webhooks=switches), events=settings),
         webhooks=WebhookSettings(loopback=True, in_flight=256, retries_s=(0.2, 1.0, 5.0, 10.0)),
     )
     port, path = free_port(), tmp_path / "rail.duckdb"
@@ -199,7 +198,8 @@ def test_a_receiver_killed_in_mid_delivery_loses_and_doubles_nothing(tmp_path: P
     clock = SetClock(moments=[at])
     waits_s = (0.2, 0.5, 1.0, *[2.0] * 125)  # a busy machine starts a receiver slowly
     delivering = WebhookSettings(loopback=True, in_flight=8, retries_s=waits_s)
-    config = Config(market, port=0, clock=clock, events=settings, webhooks=delivering)
+    faulty = adverse(events=settings)
+    config = Config(market, port=0, clock=clock, application=faulty, webhooks=delivering)
     port, path = free_port(), tmp_path / "rail.duckdb"
     store = Store(path)
     StoreWriter(store).bind(Source(market.kind, market.id))
