@@ -33,9 +33,14 @@ def main() -> None:
             application=adverse(read_adversary(said.file)),
         )
         keys = ", ".join(key for owner in config.owners for key in owner.keys)
-        serve(config, ready=lambda url: print(f"listening at {url}; keys: {keys}", flush=True))  # noqa: T201
+        serve(config, ready=lambda url: _say(f"listening at {url}; keys: {keys}"))
     except RailError as error:
         sys.exit(f"python -m tests.adversary: {error}")
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
+from toolkit.assistant.tools import TOOLS
 from toolkit.workspace import Workspace
 
 pytestmark = pytest.mark.judge
@@ -101,7 +102,7 @@ def test_the_inspector_finds_nothing_wrong_with_rail_mcp_over_stdio(
     listed = inspected(node, environment, *command, *asks, "tools/list", "--strict")
     assert listed.returncode == 0, listed.stderr
     assert listed.stderr == ""
-    assert len(json.loads(listed.stdout)["tools"]) == 9
+    assert len(json.loads(listed.stdout)["tools"]) == len(TOOLS)
     given = ("--tool-name", "sql", "--tool-arg", "query=SELECT count(*) AS n FROM spreads")
     called = inspected(node, environment, *command, *asks, "tools/call", *given)
     assert called.returncode == 0, called.stderr

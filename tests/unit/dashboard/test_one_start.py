@@ -108,18 +108,11 @@ def test_every_face_gives_the_same_figures_of_what_followed(store, command, page
     with tk.open(store.path) as rail:
         pumps = rail.events("splash", *WINDOW)
         rows = rail.around(pumps)
-        by_default = pumps.study(rows, after_s=7_200, every_s=1_200)
+        by_default = pumps.study(rows, after_s=7_200)
         through = event_statistics.follow_through(pumps.detections(), rows)
         tool = next(tool for tool in TOOLS if tool.name == "study")
-        answer = tool.answer(
-            rail,
-            {
-                "family": "splash",
-                "minutes": 120,
-                "start": str(WINDOW.start),
-                "end": str(WINDOW.end),
-            },
-        )
+        times = {"start": str(WINDOW.start), "end": str(WINDOW.end)}
+        answer = tool.answer(rail, {"stream": "splash", "after_s": "2h", **times})
     shown = page_alone("events", store.path, window="7 days")
     (drawn,) = [each for each in figures(shown) if "first value known" in str(each["layout"])]
     line = next(each for each in drawn["data"] if each["name"] == "mean")
