@@ -13,7 +13,9 @@ import sys
 import time
 import webbrowser
 from collections.abc import Iterator, Sequence
+from http.client import HTTPConnection, HTTPException
 from importlib.util import find_spec
+from pathlib import Path
 from threading import Thread
 from typing import Annotated
 from urllib.parse import urlencode
@@ -21,7 +23,6 @@ from urllib.parse import urlencode
 import typer
 
 from toolkit.cli.options import Browser, DashboardPort, Host, Names, Proxies, Share, StorePath
-from toolkit.cli.running_app import answers, noted, running_address
 from toolkit.cli.show import console, errors
 from toolkit.errors import InputError, MissingExtraError, RailError
 from toolkit.interrupts import one_interrupt
@@ -31,6 +32,75 @@ from toolkit.wire.address import is_loopback
 from toolkit.workspace import named_store
 from toolkit.workspace.login import PasswordFile, ProviderLogin, find_login
 from toolkit.workspace.pairs import HeldPairs, Joining
+
+_NOTE = re.compile(r"(?P<pid>\d+) (?P<address>http://[^\s/]+:\d{1,5})\n")
+_HEALTH_S = 2.0
+
+
+def note_path(store: Path) -> Path:
+    """Return the file that names the dashboard over a store.
+
+    >>> note_path(Path("data/rail.duckdb"))
+    PosixPath('data/.rail.duckdb.app')
+    """
+    return store.with_name(f".{store.name}.app")
+
+
+@contextlib.contextmanager
+def noted(store: Path, address: str) -> Iterator[None]:
+    """Keep the note while the block lasts. Where none can be written, the dashboard runs without.
+
+    Of two dashboards over one store the note names the one that began last.
+    """
+    path, text = note_path(store), f"{os.getpid()} {address}\n"
+    with contextlib.suppress(OSError):
+        path.write_text(text, encoding="utf-8")
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            if path.read_text(encoding="utf-8") == text:
+                path.unlink()
+
+
+def running_address(store: Path) -> str | None:
+    """Return the address of the dashboard over a store, None where none runs.
+
+    A note counts while its process lives and its address answers as a dashboard does.
+    """
+    try:
+        note = _NOTE.fullmatch(note_path(store).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError):
+        return None
+    if note is None or not _lives(int(note["pid"])) or not answers(note["address"]):
+        return None
+    return note["address"]
+
+
+def answers(address: str) -> bool:
+    """Return whether a dashboard answers at an address. No proxy is asked on the way."""
+    host, _, port = address.removeprefix("http://").rpartition(":")
+    connection = HTTPConnection(host.strip("[]"), int(port), timeout=_HEALTH_S)
+    try:
+        connection.request("GET", "/_stcore/health")
+        return connection.getresponse().read(2) == b"ok"
+    except (OSError, HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def _lives(pid: int) -> bool:
+    if os.name != "posix":
+        return True  # there a signal that only looks would end the process
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return True
+
 
 _SIGNALS_THAT_END = (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM))
 _LOOK_S = 0.2

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import hashlib
 import logging
+import os
 import re
 import threading
 import time
@@ -16,15 +19,15 @@ from typing import Self, TypedDict
 import polars as pl
 
 from toolkit.cards import Card, Shown, duration
-from toolkit.client.card import client_card
-from toolkit.client.pace import SharedPace
 from toolkit.client.proxy import proxy_for, proxy_variable
 from toolkit.errors import InputError, NotFoundError, ServiceError, WireError
+from toolkit.files import locked, open_own, read_own, write_own
 from toolkit.intervals import Interval
 from toolkit.market import (
     EventFamily,
     EventLog,
     SnapshotKind,
+    Source,
     Trajectory,
     When,
     Window,
@@ -34,6 +37,7 @@ from toolkit.market import (
 from toolkit.wire.address import base_address, sends_key_in_clear
 from toolkit.wire.allowance import Allowance, read_allowance
 from toolkit.wire.doubled import doubled_fields
+from toolkit.wire.event_routes import EventRoute
 from toolkit.wire.exchange import (
     ANSWERED,
     SPENT,
@@ -53,13 +57,142 @@ from toolkit.wire.in_force import assumed_profile, profile_in_force
 from toolkit.wire.limits import LIMITS, Limits
 from toolkit.wire.listing import as_snapshot
 from toolkit.wire.mending import mended_answer
+from toolkit.wire.pace import QuotaLeft
 from toolkit.wire.places import text_at
-from toolkit.wire.profile import BUILT_IN, Profile
+from toolkit.wire.profile import BUILT_IN, HistoryRoute, Profile
 from toolkit.wire.requests import Requests
 from toolkit.wire.rows import column_schema
 from toolkit.wire.secrets import Secret, Secrets
 from toolkit.wire.told import told
 from toolkit.wire.user_profile import UserProfile
+
+_LOOK_S, _LOOKS = 0.005, 100
+_OLD_S = 86_400
+
+
+class SharedPace:
+    """Lets the requests of a key go as its quota allows, over all processes of this user.
+
+    The file is named by a keyed digest and readable by its owner alone. It holds no key. Where it
+    is lost, unreadable or kept locked, requests go as if nothing was known.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     one, other = (SharedPace(Path(folder), "http://h", "key") for _ in range(2))
+    ...     one.learn(Allowance("free", quota=2, window_s=60, left=1, reset_s=60), None)
+    ...     other.wait_s(), one.wait_s() > 59
+    (0.0, True)
+    """
+
+    def __init__(self, folder: Path, base_url: str, api_key: str | Secret) -> None:
+        api_key = Secret(api_key)
+        secret = hashlib.blake2b(api_key.reveal().encode()).digest()
+        name = hashlib.blake2b(base_url.encode(), key=secret, digest_size=16).hexdigest()
+        self.path = folder / f"{name}.quota"
+        self._seen = QuotaLeft()
+        for other in folder.glob("*.quota"):
+            with contextlib.suppress(OSError):
+                if other.stat().st_mtime < time.time() - _OLD_S:
+                    other.unlink()
+
+    def wait_s(self) -> float:
+        """Take the next request's place, and return 0, or the seconds until one may be free."""
+        with self._held() as file:
+            state, wait_s = _read(file).ask(time.time())
+            self._keep(file, state)
+        return wait_s
+
+    def learn(self, told: Allowance | None, wait_s: float | None) -> None:
+        """Note an answer's quota, and what a refusal asks to wait (s)."""
+        if self._seen.learn(told, wait_s, time.time()) == self._seen:
+            return
+        with self._held() as file:
+            self._keep(file, _read(file).learn(told, wait_s, time.time()))
+
+    def _keep(self, file: int | None, state: QuotaLeft) -> None:
+        self._seen = state
+        if file is not None:
+            with contextlib.suppress(OSError):
+                write_own(file, state.written)
+
+    @contextlib.contextmanager
+    def _held(self) -> Iterator[int | None]:
+        """Yield the file, locked, None where it cannot be had."""
+        file = None
+        try:
+            with contextlib.suppress(OSError):
+                file = self._opened()
+            yield file if file is not None and _locked(file) else None
+        finally:
+            if file is not None:
+                os.close(file)
+
+    def _opened(self) -> int:
+        try:
+            return open_own(self.path)
+        except FileNotFoundError:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            return open_own(self.path)
+
+
+def _locked(file: int) -> bool:
+    """Lock a file against other processes and threads. One that is stopped does not stop others."""
+    with contextlib.suppress(OSError):  # where the system has no locks
+        for _ in range(_LOOKS):
+            if locked(file):
+                return True
+            time.sleep(_LOOK_S)
+    return False
+
+
+def _read(file: int | None) -> QuotaLeft:
+    with contextlib.suppress(OSError):
+        if file is not None:
+            return QuotaLeft.read(read_own(file)).believed(time.time())
+    return QuotaLeft()
+
+
+def client_card(base_url: str, profile: Profile | None, allowance: Allowance | None) -> Card:
+    """Return the address, source, plan and reach of a service, without the key.
+
+    >>> print(client_card("https://rail.example", None, Allowance("pro", 600, 60, 594)))
+    Client of https://rail.example
+      source  not asked yet
+      plan    pro: 600 requests in 1 min, 594 left at the last answer
+      reach   not asked yet
+    """
+    source, reach = "not asked yet", "not asked yet"
+    if profile:
+        source = (profile.source or Source("unknown", base_url)).label
+        reach = _reach(profile)
+    facts = [("source", source), ("plan", _plan(allowance)), ("reach", reach)]
+    return Card(f"Client of {base_url}", facts)
+
+
+def _plan(allowance: Allowance | None) -> str:
+    if allowance is None:
+        return "not told yet"
+    quota, window_s, left = allowance.quota, allowance.window_s, allowance.left
+    told = [] if quota is None else [f"{quota:,} requests in {duration(window_s)}"]
+    told += [] if left is None else [f"{left:,} left at the last answer"]
+    return f"{allowance.plan}: {', '.join(told)}" if told else allowance.plan
+
+
+def _reach(profile: Profile) -> str:
+    """Describe how far back and how fresh the routes answer, equal ones together."""
+    routes: dict[str, HistoryRoute | EventRoute] = {
+        **{f"{family} history": route for family, route in profile.histories.items()},
+        **{f"{family} events": route for family, route in profile.events.items()},
+    }
+    alike: dict[str, list[str]] = {}
+    for name, route in routes.items():
+        depth = "everything" if route.retention_s is None else f"{duration(route.retention_s)} back"
+        late = f"{duration(route.delay_s)} late" if route.delay_s else "no delay"
+        alike.setdefault(f"{depth}, {late}", []).append(name)
+    if len(alike) == 1:
+        return next(iter(alike))
+    return "; ".join(f"{', '.join(names)}: {reach}" for reach, names in alike.items())
+
 
 _log = logging.getLogger(__name__)
 _WARN_FROM_S = 5.0

@@ -73,7 +73,7 @@ class Client(ClosingContact):
         What an answer or a stream may cost. None for those of the profile.
     quota_folder
         Where this user's processes share what is left of the key's quota, so that they wait before
-        it is spent instead of after: see `toolkit.client.pace`. None to ask until it is refused.
+        it is spent instead of after: see `toolkit.client.contact`. None to ask until it is refused.
     sleep
         How waiting is done. A test may count instead.
 

@@ -9,6 +9,7 @@ import polars as pl
 
 from toolkit.analyses import Parameter, analysis
 from toolkit.cards import duration
+from toolkit.columns import described
 from toolkit.errors import InputError
 from toolkit.intervals import Ends, Interval
 from toolkit.market import EventFamily, When
@@ -18,7 +19,9 @@ from toolkit.statistics.contract import (
     Frame,
     Question,
     checked_columns,
+    checked_times,
     checked_types,
+    collected,
     first_reason,
     real_number,
     whole_number,
@@ -28,12 +31,151 @@ from toolkit.statistics.episodes import episodes
 from toolkit.statistics.event_detections import trajectory_of
 from toolkit.statistics.event_exposure import checked_held
 from toolkit.statistics.event_groups import BY_OPENING, GROUP_COLUMNS
-from toolkit.statistics.event_judging import judged
-from toolkit.statistics.event_matching import matched_rows
+from toolkit.statistics.event_matching import WHY, matched_rows
 from toolkit.statistics.event_paths import KnownValues
-from toolkit.statistics.price_moves import DUMP, MOVE, PUMP, price_moves
+from toolkit.statistics.observations import observed, ordered
 from toolkit.statistics.tails import share_columns
 from toolkit.statistics.windows import window_of
+
+MOVE = "move_bps"
+"""The column of moves."""
+
+PUMP, DUMP = ":pump", ":dump"
+"""What follows on the trajectory of a price in that of its rises, and of its falls."""
+
+
+@described("price_moves.price_moves")
+def price_moves(prices: Frame, move_s: int) -> pl.DataFrame:
+    """Compute how far each price lies above the lowest, and below the highest, of a time before.
+
+    ``prices`` have ``trajectory`` (String), ``ts`` (Int64, s, Unix UTC) and ``price`` (Float64), in
+    any order. The time is ``[ts - move_s, ts]``, both ends inside. There are two rows per row of
+    prices, sorted by trajectory and time:
+
+    {columns}
+
+    Raises
+    ------
+    InputError
+        A column is missing or of another type. A trajectory or ts is null, or two rows share both.
+        ``move_s`` is no whole number of seconds from 1.
+
+    Examples
+    --------
+    >>> prices = pl.DataFrame({"trajectory": ["A_B:X.spot"] * 3, "ts": [0, 60, 120],
+    ...     "price": [100.0, 103.0, 102.0]})
+    >>> price_moves(prices, 60).select("trajectory", pl.col("move_bps").round(1)).rows()[4:]
+    [('A_B:X.spot:pump', 300.0), ('A_B:X.spot:pump', 0.0)]
+    """
+    move_s = whole_number("move_s", move_s, 1, "seconds, at least 1")
+    checked_columns(prices, "price")
+    price = observed("price")
+    positive = pl.when(price > 0).then(price).alias("price")
+    rows = collected(prices.lazy().select("trajectory", "ts", positive))
+    checked_times(rows)
+    extremes = [
+        rolling("ts", window_size=f"{move_s}i", closed="both", min_samples=2)
+        .over("trajectory")
+        .alias(name)
+        for name, rolling in (
+            ("lowest", pl.col("price").rolling_min_by),
+            ("highest", pl.col("price").rolling_max_by),
+        )
+    ]
+    rows = ordered(rows).with_columns(extremes)
+    kinds = {
+        DUMP: 1e4 * (1 - pl.col("price") / pl.col("highest")),
+        PUMP: 1e4 * (pl.col("price") / pl.col("lowest") - 1),
+    }
+    found = [
+        rows.select(pl.col("trajectory") + kind, "ts", move.alias(MOVE))
+        for kind, move in kinds.items()
+    ]
+    return pl.concat(found).sort("trajectory", "ts")
+
+
+_FIRST, _LAST = -(2**62), 2**62
+
+
+def judged(
+    rows: pl.DataFrame,
+    lives: pl.DataFrame,
+    held: pl.DataFrame | None,
+    window: Interval,
+    slack_s: int,
+) -> pl.DataFrame:
+    """Tell which rows of an audit count, by what is known of the log when their episodes began.
+
+    ``rows`` have the columns of `toolkit.statistics.event_audit.audited`, of which audit_reason,
+    judged and episode_judged are completed. ``lives`` are all events of their family, with their
+    trajectory, and ``held`` the stretches of that family (None: the log is held at all times).
+    """
+    starts, ends = pl.Series([_FIRST], dtype=pl.Int64), pl.Series([_LAST], dtype=pl.Int64)
+    if held is not None:
+        stretches = held.sort("start_ts")
+        starts = pl.concat([starts, stretches["start_ts"]])
+        ends = pl.concat([pl.Series([_FIRST]), stretches["end_ts"].cum_max()])
+    place = starts.search_sorted(rows["episode_start"].fill_null(_FIRST), side="right") - 1
+    late = pl.col("episode_start") >= pl.lit(lives["known_until"].max(), pl.Int64)
+    unknown = {
+        "log_ended": late.fill_null(value=False),
+        "log_gap": pl.lit(rows["episode_start"] >= ends.gather(place)).fill_null(value=False),
+        "still_open": pl.lit(_still_open(rows, _begun(lives, starts, window), slack_s)),
+    }
+    reason = pl.col("audit_reason")
+    why = [
+        pl.when((reason == "missed") & case).then(pl.lit(name, WHY))
+        for name, case in unknown.items()
+    ]
+    return rows.with_columns(
+        pl.coalesce(*why, reason).alias("audit_reason"),
+        pl.col("episode_judged") & ~pl.any_horizontal(unknown.values()),
+    ).with_columns(judged=reason.is_null() | reason.is_in(["below", "missed"]))
+
+
+def _begun(lives: pl.DataFrame, starts: pl.Series, window: Interval) -> pl.DataFrame:
+    """Return when each event came into sight, and until when it may have been open.
+
+    One whose opening was not seen is there from where the log was held again before its close. Of
+    several such, one alone can have been open then: the first to close. One that opened in the
+    window and closed is open for the episodes that it matches alone.
+    """
+    again = starts.gather(
+        starts.search_sorted(lives["t_close"].fill_null(_FIRST), side="right") - 1
+    )
+    opened, closed = pl.col("t_open"), pl.col("t_close")
+    seen = opened >= window.start
+    return lives.select(
+        "trajectory",
+        pl.coalesce(opened, pl.Series(again)).alias("begun"),
+        pl.when(closed.is_null())
+        .then(_LAST)
+        .when(seen)
+        .then(_FIRST)
+        .otherwise(closed)
+        .alias("until"),
+    ).sort(["begun", "until"], descending=[False, True])
+
+
+def _still_open(rows: pl.DataFrame, begun: pl.DataFrame, slack_s: int) -> pl.Series:
+    """Return whether the last event that began before an episode, not of it, may be open then."""
+    asked = rows.select("trajectory", at=pl.col("episode_start") - slack_s)
+    still_open = (pl.col("at") <= pl.col("until")).fill_null(value=False)
+    return (
+        asked.with_row_index()
+        .sort("at")
+        .join_asof(
+            begun,
+            left_on="at",
+            right_on="begun",
+            by="trajectory",
+            allow_exact_matches=False,
+            check_sortedness=False,
+        )
+        .select("index", still_open.alias("still_open"))
+        .sort("index")["still_open"]
+    )
+
 
 MOVE_S = 300
 """The longest time over which a splash moves the price, where nothing else is asked for (s)."""
@@ -113,7 +255,7 @@ def audited(
 
     Of splashes ``lives`` have the column of `with_direction` too, and ``rows`` the prices of legs.
     For spread read how far the price is above the lowest of the last ``move_s`` (None: 300), of a
-    dump below the highest, as in `toolkit.statistics.price_moves`. Trajectories end in :pump or
+    dump below the highest, as in `toolkit.statistics.event_audit`. Trajectories end in :pump or
     :dump. Sizes have no sign. Prices further apart than ``move_s`` show no such move: there is a
     gap. Documents of splashes name the time and the price that a move began at, and not what the
     service asks for: take ``move_s`` and ``leave_bps`` from its description.

@@ -12,7 +12,6 @@ import polars as pl
 
 from toolkit.reasons import Reason
 from toolkit.statistics.contract import first_reason
-from toolkit.statistics.half_lag import half_lags
 from toolkit.statistics.kernel import Statistic
 from toolkit.statistics.lags import (
     MIN_PAIRS,
@@ -25,9 +24,202 @@ from toolkit.statistics.lags import (
     parts,
 )
 from toolkit.statistics.one_speed import LEVEL, misfits
-from toolkit.statistics.reversion import Reversion, reversion
-from toolkit.statistics.spikes import without_spikes
 from toolkit.statistics.unit_root import of_longest_runs
+
+_DEVIATIONS = 6 * 1.482602218505602  # of a normal's standard deviations, as `spread_mad` has them
+
+
+def without_spikes(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Split a chunk's rows by the columns ``number`` and ``value``.
+
+    Returns one row per ``number`` with ``spike_share``: the part of the squared distances from the
+    median that is the spikes', null where nothing varies. And, of those that have spikes, the rows
+    that are none. Where more than half of the values equal the median, the deviation is that of the
+    others.
+
+    >>> rows = pl.DataFrame({"number": [0] * 5, "value": [0.0, 1.0, 2.0, 3.0, 30.0]})
+    >>> share, kept = without_spikes(rows)
+    >>> share["spike_share"].round(3).item(), kept["value"].to_list()
+    (0.992, [0.0, 1.0, 2.0, 3.0])
+    """
+    apart = pl.col("apart")
+    found = rows.with_columns(
+        (pl.col("value") - pl.col("value").median().over("number")).abs().alias("apart")
+    ).with_columns(
+        pl.coalesce(
+            each.median().over("number").replace(0.0, None)
+            for each in (apart, pl.when(apart > 0).then(apart))
+        ).alias("deviation")
+    )
+    spike = (apart > _DEVIATIONS * pl.col("deviation")).fill_null(value=False)
+    squares = apart.pow(2)
+    found = found.with_columns(spike.alias("spike"))
+    shares = found.group_by("number", maintain_order=True).agg(
+        pl.when(squares.sum() > 0)
+        .then(squares.filter(pl.col("spike")).sum() / squares.sum())
+        .alias("spike_share")
+    )
+    kept = found.filter(pl.col("spike").any().over("number") & ~pl.col("spike"))
+    return shares, kept.select(rows.columns)
+
+
+CRITICAL = np.array(
+    [
+        (0.0, -3.127, -1.566, 0.229),
+        (0.5, -3.035, -1.441, 0.387),
+        (1.0, -2.961, -1.333, 0.490),
+        (2.0, -2.858, -1.152, 0.669),
+        (3.0, -2.801, -1.043, 0.784),
+        (5.0, -2.702, -0.868, 0.971),
+        (7.5, -2.578, -0.726, 1.130),
+        (10.0, -2.538, -0.645, 1.241),
+        (15.0, -2.447, -0.538, 1.389),
+        (20.0, -2.384, -0.466, 1.452),
+        (30.0, -2.314, -0.388, 1.556),
+        (50.0, -2.260, -0.296, 1.665),
+        (75.0, -2.187, -0.239, 1.699),
+        (100.0, -2.176, -0.217, 1.731),
+        (150.0, -2.135, -0.166, 1.787),
+        (200.0, -2.110, -0.148, 1.798),
+    ]
+)
+"""c, and the 2.5 %, 50 % and 97.5 % points of the statistic under it.
+
+From 60,000 stationary paths of 4,000 steps each: the t-statistic of a regression with an intercept.
+"""
+
+_NORMAL = np.array([[-1.959964], [0.0], [1.959964]])
+_LEAST_FREEDOM = 4.0
+_NOISE_SHARE = 0.05
+_GRID = np.concatenate([[0.0], np.geomspace(1e-6, 1.0, 120)])
+_HALVINGS = 48
+
+
+class Reversion(NamedTuple):
+    """Of each trajectory, half-lives in steps: 0 for below one step, infinite for no reversion."""
+
+    steps: Floats
+    lower: Floats
+    """NaN, as ``upper``, where the blocks are too few for an interval."""
+    upper: Floats
+
+
+def reversion(decay: Decay, noise_share: Floats) -> Reversion:
+    """Estimate the half-lives, and their 95 % intervals, from the sums over triples.
+
+    The distribution under no reversion assumes that the sum's error comes from the spread itself.
+    Where times without a triple weigh some steps more than others, part of it is normal. Then
+    each point lies between the table's and the normal's, by the share of the error that is the
+    spread's own (`_own_share`). Where more than 5 % of the variance is noise, the estimate and the
+    lower bound are those of the normal, which makes the interval wider.
+    """
+    with np.errstate(all="ignore"):
+        freedom = decay.b**2 / decay.bb
+        own = _own_share(decay)
+        noisy = noise_share > _NOISE_SHARE
+        of_normal = np.where(noisy, 0.0, own)
+        found = decay.span * math.log(2) / _accepted_from(decay, freedom, own, of_normal)
+        upper, steps, lower = np.where(np.isnan(found), 0.0, found)
+        unknown = ~(freedom >= _LEAST_FREEDOM)
+        return Reversion(steps, np.where(unknown, np.nan, lower), np.where(unknown, np.nan, upper))
+
+
+def _own_share(decay: Decay) -> Floats:
+    """Compute the share of the sum's error that is the spread's own, and not from random gaps.
+
+    A step is in the sum once for each triple whose lag covers it, out of k possible ones. With
+    observations missing at random, a share q of them left, p = q^3 of the times have a triple, and
+    two neighbouring triples share an observation. So the squared deviation of that count from its
+    mean k p is k p (1 - p) u on average, with u = 1 + 2 (1 - 1/k) q^2 / (1 + q + q^2). These
+    deviations are drawn apart from the spread. The sum's error is (1 + u (1 - p) / (p k)) times
+    that without gaps, and the share is one over the root of it.
+    """
+    present = np.minimum(decay.triples / decay.span, 1)
+    left = np.cbrt(present)
+    uneven = 1 + 2 * (1 - 1 / decay.lag) * left**2 / (1 + left + left**2)
+    return np.asarray(1 / np.sqrt(1 + uneven * (1 - present) / (present * decay.lag)))
+
+
+def _accepted_from(decay: Decay, freedom: Floats, *own: Floats) -> Floats:
+    """Find the smallest c at which the statistic reaches each quantile: NaN where it is at none.
+
+    The result has a row for each quantile. The largest c asked about is that of a half-life of one
+    step. ``own`` are the shares of the spread's own error: for the lowest, and for the others.
+    """
+    shares = np.stack([own[min(quantile, 1)] for quantile in range(len(_NORMAL))])
+    # Fisher's expansion of Student's 97.5 % point, over the normal's
+    student = 1 + 1.2104 / freedom + 1.44 / freedom**2
+
+    def excess(c: Floats) -> Floats:
+        critical = _critical(c, shares)
+        found = _statistic(decay, student, c) - critical
+        return np.where(np.isnan(found), -critical, found)
+
+    grid = decay.span * math.log(2) * _GRID[:, None]
+    reached = excess(np.stack([grid] * len(_NORMAL), axis=1)) >= 0
+    at = reached.argmax(axis=0)
+    rows = np.arange(len(decay.span))
+    below, above = grid[np.maximum(at - 1, 0), rows], grid[at, rows]
+    for _ in range(_HALVINGS):
+        middle = (below + above) / 2
+        inside = excess(middle) >= 0
+        below, above = np.where(inside, below, middle), np.where(inside, middle, above)
+    return np.where(at > 0, above, np.where(reached[0], 0.0, np.nan))
+
+
+def _statistic(decay: Decay, student: Floats, c: Floats) -> Floats:
+    """Compute the sum over its standard error, brought from Student's scale to the normal's."""
+    left = np.exp(-decay.lag * c / decay.span)
+    variance = decay.aa - 2 * left * decay.ab + left * left * decay.bb
+    error = np.sqrt(np.maximum(variance, 0) / (1 - decay.overlap))
+    return (decay.a - left * decay.b) / (error * student)
+
+
+def _critical(c: Floats, own: Floats) -> Floats:
+    """Interpolate the table between roots of c, and beyond its end towards the normal.
+
+    The last axes of ``c`` are the quantiles and the trajectories, as those of the result.
+    """
+    of_c, ends = CRITICAL[:, 0], CRITICAL[-1, 1:, None]
+    roots, of_roots, near = np.sqrt(c), np.sqrt(of_c), np.empty_like(c)
+    for quantile, points in enumerate(CRITICAL.T[1:]):
+        near[..., quantile, :] = np.interp(roots[..., quantile, :], of_roots, points)
+    far = _NORMAL + (ends - _NORMAL) * np.sqrt(of_c[-1] / np.maximum(c, of_c[-1]))
+    found = np.where(c <= of_c[-1], near, far)
+    return np.asarray(own * found + (1 - own) * _NORMAL)
+
+
+_LOW = 0.125
+
+
+def half_lags(held: Observations, level: Floats) -> Floats:
+    """Find the first lag, in steps, at which each autocorrelation is at or below half of a level.
+
+    Each lag that is looked at is twice the one before. Between the two the logarithm of the
+    autocorrelation is taken to be straight, as that of one speed is, or, where it falls further
+    than that of one speed, the autocorrelation itself. Up to half of the span are looked at, as
+    long as 100 pairs are so far apart. The result is infinite where none of them is low enough,
+    and 0 where the first one is.
+    """
+    found = np.where(level > 0, np.inf, np.nan)
+    before_lag, before = np.zeros(len(level)), level.copy()
+    open_, lag = level > 0, 1
+    spans = held.spans()
+    while (open_ := open_ & (2 * lag <= spans)).any():
+        with np.errstate(all="ignore"):
+            pairs = held.pairs(held.later(lag))
+            here = np.where(pairs.pairs >= MIN_PAIRS, pairs.correlation, np.nan)
+            reached = open_ & (here <= level / 2)
+            straight = np.log(before / (level / 2)) / np.log(before / here)
+            part = np.where(here > _LOW * level, straight, (before - level / 2) / (before - here))
+            at = before_lag + np.clip(part, 0, 1) * (lag - before_lag)
+        found = np.where(reached, 0.0 if lag == 1 else at, found)
+        known = open_ & ~np.isnan(here)
+        before_lag, before = np.where(known, lag, before_lag), np.where(known, here, before)
+        open_ &= ~reached
+        lag *= 2
+    return found
+
 
 _SHORT, _LONG = 1, 9
 """The lags, in steps beyond the first, over which a decay is measured."""

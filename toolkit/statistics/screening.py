@@ -25,7 +25,6 @@ from toolkit.statistics.contract import (
 )
 from toolkit.statistics.definition import holding
 from toolkit.statistics.estimators import MOMENTS, QUANTILES, ROBUST
-from toolkit.statistics.false_discovery import q_values
 from toolkit.statistics.fee_table import NOTIONAL, FeeModel, Style
 from toolkit.statistics.flags import FLAGS, with_flags
 from toolkit.statistics.half_life import HALF_LIFE
@@ -36,6 +35,29 @@ from toolkit.statistics.plausibility import plausibility
 from toolkit.statistics.rates_in_force import with_apr
 from toolkit.statistics.unit_root import unit_root_test, why_no_test
 from toolkit.statistics.windows import window_of
+
+
+def q_values(chances: pl.Series) -> pl.Series:
+    """Return the q-value of each p-value, null of null, over the m that are not null.
+
+    Of the tests with a q-value up to q, at most the share q is expected to be of true null
+    hypotheses: the smallest m p / rank among this and all larger p-values. That holds for tests
+    apart from each other and for those that are alike in one direction, as of pairs that share a
+    leg (Benjamini and Yekutieli 2001).
+
+    >>> q_values(pl.Series([0.01, 0.04, None, 0.02])).to_list()
+    [0.03, 0.04, None, 0.03]
+    """
+    ranked = pl.DataFrame({"place": range(len(chances)), "p": chances.cast(pl.Float64)})
+    tested = ranked.drop_nulls().sort("p", "place", descending=[True, False])
+    m = tested.height
+    found = tested.select(
+        "place",
+        (pl.col("p") * m / (m - pl.int_range(pl.len()))).cum_min().alias("q"),
+    )
+    joined = ranked.join(found, on="place", how="left", maintain_order="left")
+    return joined["q"].rename(chances.name)
+
 
 SPREAD_ORDER = "-spread_last_size_log_bps"
 """The order of a screen of spreads: the widest now is first."""
@@ -92,7 +114,7 @@ def screen(
     to be false discoveries in at most the share q (Benjamini and Hochberg 1995). It is over all m
     trajectories measured that have the p-value, before ``where``, ``exclude_flags`` and ``top``
     choose any: to choose by the q-value changes no other. It holds for spreads apart from each
-    other and for those that move alike (see `toolkit.statistics.false_discovery`). The p-value of
+    other and for those that move alike (see `toolkit.statistics.screening`). The p-value of
     the edge is that of its mean at all times, not of net_edge_bps, which cannot be below 0.
 
     Raises

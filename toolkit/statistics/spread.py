@@ -106,7 +106,7 @@ def half_life(
     taken from how these decay: phi^k = g(1 + k) / g(1), with k = 9 where at least half is left
     after that, else k = 1. Half-life = -ln 2 step / ln phi. The bounds are the half-lives that a
     test at 5 % does not reject, and the estimate is the half-life at which the test's statistic is
-    at its median (see `toolkit.statistics.reversion`). So it is as often too long as too short,
+    at its median (see `toolkit.statistics.half_life`). So it is as often too long as too short,
     and near phi = 1 the interval is honest: 95 % of the intervals hold the true value, and where
     there is no reversion 97.5 % have no upper bound. Of 2,000 weeks of minutes of each of 25
     processes it was 93 to 96 % and 97 to 98 % (docs/calibration.md). With few rows, or noise of

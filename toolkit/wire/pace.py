@@ -1,6 +1,6 @@
 """How the processes that share a key share its quota: when the next request may go.
 
-Without sockets and files. `toolkit.client.pace` keeps the state where all processes see it.
+Without sockets and files. `toolkit.client.contact` keeps the state where all processes see it.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ _OPTIONAL = frozenset(("next_funding_time",))
 class SnapshotItems:
     """The items of a snapshot that are understood, how many are not, and why.
 
-    ``dated`` is whether the service says when each opened: `toolkit.wire.snapshot_shape`.
+    ``dated`` is whether the service says when each opened: `toolkit.wire.profile`.
 
     >>> SnapshotItems([], 2, "no opened_at").nothing
     True

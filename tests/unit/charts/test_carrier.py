@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from jupyter_client.manager import start_new_kernel
 
-from toolkit.charts.carrier import Carriers
+from toolkit.charts.figure import Carriers
 
 RUNS = itertools.count()
 

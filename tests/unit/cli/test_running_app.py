@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 from tests.listening import Handler, listening
-from toolkit.cli.running_app import note_path, noted, running_address
+from toolkit.cli.dashboard import note_path, noted, running_address
 from toolkit.market import Trajectory
 from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
 

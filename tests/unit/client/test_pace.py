@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from tests.listening import Handler, listening
 from toolkit.client import Client
-from toolkit.client.pace import SharedPace
+from toolkit.client.contact import SharedPace
 from toolkit.errors import UnreachableError
 from toolkit.files import locked
 from toolkit.wire.allowance import Allowance

@@ -14,6 +14,7 @@ from toolkit.statistics.clustered_curve import with_clusters
 from toolkit.statistics.clusters import chosen_clusters, clusters_of_lives, design_effect
 from toolkit.statistics.event_dispersion import dispersions
 from toolkit.statistics.event_exposure import Watched
+from toolkit.statistics.event_hazards import Scores, clustered_errors
 from toolkit.statistics.events import (
     hazard_ratios,
     league,
@@ -22,7 +23,6 @@ from toolkit.statistics.events import (
     survival,
     survival_curve,
 )
-from toolkit.statistics.hazard_scores import Scores, clustered_errors
 from toolkit.statistics.life_curve import life_curve
 
 from .event_lives import lives, openings

@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 from statsmodels.stats.multitest import multipletests
 
-from toolkit.statistics.false_discovery import q_values
+from toolkit.statistics.screening import q_values
 
 
 @pytest.mark.parametrize("count", [1, 2, 50])

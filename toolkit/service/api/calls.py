@@ -2,18 +2,121 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Generic, TypeVar
+from functools import cached_property, lru_cache
+from io import BytesIO
+from typing import Generic, NamedTuple, TypeVar
 
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from toolkit.market import Trajectory
 from toolkit.service.accounts.owners import Owner
 from toolkit.service.accounts.policy import Policy
 from toolkit.service.accounts.quotas import Quotas
 from toolkit.service.accounts.sessions import Sessions
-from toolkit.service.api.pages import Pages
 from toolkit.service.events.archive import EventArchive
 from toolkit.service.market.clock import WALL_CLOCK, Clock
+from toolkit.service.market.series import Column, series
 from toolkit.service.market.source import MarketSource
+
+_BLOCKS_KEPT = 64
+
+
+class RowsPage(NamedTuple):
+    """Items as JSON text, comma-separated, and where the next page ends (None: nothing older)."""
+
+    items: bytes
+    next_end_time: int | None
+
+
+class _Block(NamedTuple):
+    """Rendered rows, newest first: times, text with a comma after each row, start of each row."""
+
+    negative_ts: NDArray[np.int64]  # so that they ascend
+    text: bytes
+    begins: NDArray[np.int64]
+
+    def place(self, before: int) -> int:
+        """Return how many rows are not before a time."""
+        return int(np.searchsorted(self.negative_ts, -before, side="right"))
+
+    def rows(self, first: int, end: int) -> bytes:
+        return self.text[self.begins[first] : self.begins[end] - 1]
+
+
+class Pages:
+    """The pages of a source's trajectories. Keeps a bounded number of text blocks."""
+
+    def __init__(self, source: MarketSource) -> None:
+        self._source = source
+        self._block = lru_cache(_BLOCKS_KEPT)(self._render)
+
+    def page(
+        self, trajectory: Trajectory, *, before: int, limit: int, now: int, since: int | None
+    ) -> RowsPage:
+        """Return the newest ``limit`` rows with ``ts < before`` that are over at ``now``.
+
+        They are newest first. Rows before ``since``, the start of the plan's history, are left
+        out. Nothing in range is an empty page with ``next_end_time`` None.
+
+        >>> from toolkit.service import Simulated
+        >>> key = Trajectory.parse("BTC_USDT:AURORA.spot")
+        >>> Pages(Simulated(7)).page(key, before=60, limit=9, now=60, since=None)
+        RowsPage(items=b'', next_end_time=None)
+        """
+        known_until, revision = self._source.known_until, self._source.revision  # before its rows
+        found = series(self._source, trajectory)
+        start, end = found.span
+        before = min(before, now - found.interval_s + 1, end)
+        since = start if since is None else max(start, since)
+        cuts: list[bytes] = []
+        oldest: int | None = None
+        for number in range((before - 1) // found.block_s, since // found.block_s - 1, -1):
+            stretch = number * found.block_s, (number + 1) * found.block_s
+            whole = known_until is None or stretch[1] + found.interval_s <= known_until
+            block = self._block(trajectory, *stretch, revision, None if whole else known_until)
+            first, last = block.place(before), block.place(since)
+            taken = min(first + limit, last)
+            if taken > first:
+                cuts.append(block.rows(first, taken))
+                oldest = -int(block.negative_ts[taken - 1])
+            if taken < last:
+                return RowsPage(b",".join(cuts), oldest)
+            limit -= taken - first
+        return RowsPage(b",".join(cuts), None)
+
+    def fresh(self, trajectory: Trajectory, after: int, now: int) -> list[bytes]:
+        """Return the rows that ended in ``(after, now]``, as JSON, oldest first.
+
+        >>> from toolkit.service import Simulated
+        >>> key = Trajectory.parse("BTC_USDT:AURORA.spot")
+        >>> len(Pages(Simulated(7)).fresh(key, 1_793_491_200, 1_793_491_320))
+        2
+        """
+        found = series(self._source, trajectory)
+        stretch = found.between(after - found.interval_s + 1, now - found.interval_s + 1)
+        return _lines(stretch.ts, stretch.columns).splitlines()
+
+    def _render(
+        self, trajectory: Trajectory, start: int, end: int, _revision: int, _known: int | None
+    ) -> _Block:
+        """Render the rows of ``[start, end)``, newest first, numbers in their shortest form."""
+        stretch = series(self._source, trajectory).between(start, end)
+        columns = {n: None if v is None else v[::-1] for n, v in stretch.columns.items()}
+        text = _lines(stretch.ts[::-1], columns)
+        ends = np.flatnonzero(np.frombuffer(text, dtype=np.uint8) == ord("\n")) + 1
+        return _Block(-stretch.ts[::-1], text.replace(b"\n", b","), np.concatenate([[0], ends]))
+
+
+def _lines(ts: NDArray[np.int64], columns: Mapping[str, Column]) -> bytes:
+    """Render rows as JSON, one row per line."""
+    lines = BytesIO()
+    pl.DataFrame({"ts": ts, **columns}).write_ndjson(lines)
+    return lines.getvalue()
+
 
 Q_co = TypeVar("Q_co", covariant=True)
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import fields
 from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec import UNSET
 
-from toolkit.market import EventFamily, Plan
+from toolkit.errors import InputError
+from toolkit.market import EventFamily, Market, Plan
 from toolkit.service.accounts.owners import Owner
 from toolkit.service.accounts.policy import Limit
-from toolkit.service.accounts.problems import tier_required
+from toolkit.service.accounts.problems import bad_request, tier_required
 from toolkit.service.api.answers import (
     funding_history,
     price_history,
@@ -19,10 +23,9 @@ from toolkit.service.api.answers import (
     spread_history,
 )
 from toolkit.service.api.calls import Call, Service
-from toolkit.service.api.dashboards import event_activity, funding_overview, spread_dashboard
-from toolkit.service.api.event_logs import event_page
 from toolkit.service.api.queries import (
     LONGEST_WINDOW_S,
+    EventQuery,
     FundingEventQuery,
     NoQuery,
     PriceQuery,
@@ -40,7 +43,150 @@ from toolkit.service.api.records import (
     SPREAD_RECORD,
     SYMBOL_RECORD,
 )
+from toolkit.service.api.snapshots import rate_in_force, tracked_spreads
 from toolkit.service.api.tools import Tool
+from toolkit.service.events.archive import EventArchive, EventFilters
+from toolkit.service.events.cursors import Position, open_, seal, secret_of
+from toolkit.service.events.detectors.rows import DAY_S
+from toolkit.service.market.source import before_all
+
+_FILTERS = [field.name for field in fields(EventFilters)]
+
+
+def event_page(family: EventFamily, call: Call[EventQuery]) -> bytes:
+    """Return the newest documents of a window that the plan shows, up to the limit.
+
+    A document is shown when its second is over. An empty or too long window, and a cursor
+    that is invalid or of another query, are a 400.
+    """
+    query = call.query
+    _check_window(query)
+    filters = {
+        name: value for name in _FILTERS if (value := getattr(query, name, UNSET)) is not UNSET
+    }
+    bound = msgspec.json.encode(
+        [family, query.start_time, query.end_time, filters, call.limit], order="sorted"
+    )
+    secret = secret_of(call.service.source.id)
+    start = query.start_time if call.since is None else max(query.start_time, call.since)
+    items, following = call.service.archive.page(
+        family,
+        start,
+        query.end_time,
+        filters=EventFilters(**filters),
+        limit=call.limit,
+        after=_after(query, bound, secret),
+        visible_until=call.now,
+    )
+    page = {
+        "type": f"{family}_events_page",
+        "items": [msgspec.Raw(item) for item in items],
+        "has_more": following is not None,
+    }
+    if lost := before_all(call.service.source, start, query.end_time):
+        page["lost"] = [each._asdict() for each in lost]
+    if following is not None:
+        page["next_cursor"] = seal(following, bound, secret)
+    return msgspec.json.encode(page)
+
+
+def _check_window(query: EventQuery) -> None:
+    length_s = query.end_time - query.start_time
+    if length_s <= 0:
+        raise bad_request([("start_time", "is not before end_time")])
+    if length_s > LONGEST_WINDOW_S:
+        detail = f"the window is {length_s} s long; at most {LONGEST_WINDOW_S} s (7 days)"
+        raise bad_request([("end_time", detail)])
+
+
+def _after(query: EventQuery, bound: bytes, secret: bytes) -> Position | None:
+    if query.cursor is UNSET:
+        return None
+    try:
+        return open_(query.cursor, bound, secret)
+    except InputError as error:
+        refused = f"{error.value!r} is not allowed; allowed: {error.allowed}"
+        raise bad_request([("cursor", refused)]) from None
+
+
+_WINDOWS_S = (3_600, DAY_S, 7 * DAY_S)
+_TOP_SYMBOLS = 10
+
+
+def spread_dashboard(call: Call[NoQuery]) -> bytes:
+    """Return the tracked spreads as the plan sees them, the widest first."""
+    service = call.service
+    spreads = tracked_spreads(
+        service.source,
+        call.now,
+        service.archive.open_at(EventFamily.SPREAD, call.now),
+        service.archive.detectors.spread.close,
+    )
+    items = [
+        {
+            "symbol": each.symbol,
+            "spread_type": f"{each.buy.market}/{each.sell.market}",
+            "buy_exchange": each.buy.exchange,
+            "buy_market": each.buy.market,
+            "buy_price": each.buy_price,
+            "sell_exchange": each.sell.exchange,
+            "sell_market": each.sell.market,
+            "sell_price": each.sell_price,
+            "spread_pct": each.pct,
+            "opened_at": each.opened_at,
+        }
+        for each in sorted(spreads, key=lambda spread: -spread.pct)
+    ]
+    return msgspec.json.encode({"type": "spread_dashboard", "ts": call.now, "items": items})
+
+
+def funding_overview(call: Call[NoQuery]) -> bytes:
+    """Return the rate in force of each futures leg, by symbol and leg."""
+    source = call.service.source
+    items = [
+        {"symbol": symbol, "exchange": leg.exchange, "market": leg.market, **rate._asdict()}
+        for symbol, legs in source.listing.items()
+        for leg in legs
+        if leg.market is Market.FUTURES
+        and (rate := rate_in_force(source, symbol, leg, call.now)) is not None
+    ]
+    return msgspec.json.encode({"type": "funding_overview", "ts": call.now, "items": items})
+
+
+def _counts(archive: EventArchive, start: int, end: int) -> dict[EventFamily, Counter[str]]:
+    """Count the documents of each log by symbol, day by day: a day's logs need the same bars."""
+    found = {family: Counter[str]() for family in EventFamily}
+    for midnight in range(start // DAY_S * DAY_S, end, DAY_S):
+        part = max(start, midnight), min(end, midnight + DAY_S)
+        for family, counted in found.items():
+            counted.update(archive.counts(family, *part))
+    return found
+
+
+def event_activity(call: Call[NoQuery]) -> bytes:
+    """Count the documents of each log in the last hour, day and week, and by symbol.
+
+    The symbols are the ten with the most documents of the last day over all families.
+    """
+    archive, now = call.service.archive, call.now
+    counts = {window_s: _counts(archive, now - window_s, now) for window_s in _WINDOWS_S}
+    windows = [
+        {"window_s": window_s, **{family: sum(of.values()) for family, of in counted.items()}}
+        for window_s, counted in counts.items()
+    ]
+    day = counts[DAY_S]
+    total = Counter[str]()
+    for of_family in day.values():
+        total.update(of_family)
+    busiest = sorted(total, key=lambda symbol: (-total[symbol], symbol))[:_TOP_SYMBOLS]
+    top = [
+        {"symbol": symbol, **{family: day[family].get(symbol, 0) for family in EventFamily}}
+        for symbol in busiest
+    ]
+    return msgspec.json.encode(
+        {"type": "event_activity", "ts": now, "windows": windows, "top_symbols": top}
+    )
+
 
 VERSION = "2026-11-01"
 """The version of the documents that this service sends."""

@@ -11,7 +11,7 @@ import pytest
 
 from toolkit.market import Leg, Trajectory
 from toolkit.service import Bars, Clock, Config, Replay, running
-from toolkit.service.api.pages import Pages
+from toolkit.service.api.calls import Pages
 from toolkit.service.market.source import BLOCK_ROWS, Kind, Whole
 
 NOW = 1_700_000_400

@@ -12,7 +12,7 @@ import pytest
 
 from toolkit.market import Family, Leg, Trajectory
 from toolkit.service import Simulated
-from toolkit.service.api.pages import Pages
+from toolkit.service.api.calls import Pages
 from toolkit.service.market.simulator.timeline import DAY_S, END, EPOCH
 
 DAY = 20_786
@@ -92,7 +92,7 @@ ELSEWHERE = """
 import hashlib
 from toolkit.market import Family, Trajectory
 from toolkit.service import Simulated
-from toolkit.service.api.pages import Pages
+from toolkit.service.api.calls import Pages
 pages, digest = Pages(Simulated(7)), hashlib.sha256()
 for text, family in (
     ("BTC_USDT:AURORA.futures:DRACO.futures", Family.FUNDING),

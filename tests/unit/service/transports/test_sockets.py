@@ -15,8 +15,8 @@ from tests.adversary import Adversary, RestSwitches, adverse
 from toolkit.market import EventFamily, Plan, Trajectory
 from toolkit.service import Config, Owner, Simulated, SpedClock, running
 from toolkit.service.accounts.owners import DEMO_OWNERS
+from toolkit.service.api.calls import Pages
 from toolkit.service.api.feed import KEPT_MESSAGES, Listener
-from toolkit.service.api.pages import Pages
 from toolkit.service.events.archive import EventArchive
 from toolkit.service.transports.sockets import MOST_SUBSCRIPTIONS, STREAMS
 
