@@ -145,7 +145,10 @@ class Answer:
         if self.analysis.family == "funding":
             lacking = asked.prices.lacking(found, asked.window)
             notes += [f"{words}; funding alone needs none" for words in lacking]
-        if "trajectory" in found.columns and not self.analysis.across_with(self.options):
+        if self.analysis.across_with(self.options):
+            lacks = "there is nothing to compare in this window, a longer one may have something"
+            notes += [lacks] if found.is_empty() else []
+        elif "trajectory" in found.columns:
             none_of = len(set(self.present) - set(found["trajectory"]))
             of = f"{none_of:,} of {len(self.present):,} series"
             notes += [f"nothing is found in {of}"] if none_of else []

@@ -82,6 +82,11 @@ def test_predictions_are_the_rates_that_snapshots_kept_or_else_rows_that_settle_
         assert (row["age_mean_s"], row["error_mean_bps"]) == (60, pytest.approx(mean))
 
 
+def test_what_has_nothing_to_compare_says_so(rail: Rail, held: Store) -> None:
+    shown = rail("stats", "rank-persistence", "--store", str(held.path)).stdout
+    assert "nothing to compare in this window, a longer one" in " ".join(shown.split())
+
+
 def test_what_compares_series_is_measured_of_all_of_them(held: Store) -> None:
     rows = held.series(FUNDING)
     with tk.open(held.path) as rail:
