@@ -40,6 +40,7 @@ _HOURS_A_SECOND = 1 / 3600
         "time_abs_above_s",
         "n",
     ),
+    title="Time at which spreads are above a level,",
     order="-time_above_share",
     about="""
         The level is one of the spread with its sign. With --absolute it is one of its size, on

@@ -28,6 +28,7 @@ _SAME = 1e-12
 @analysis(
     "funding.heatmap",
     ("funding_apr_pct", "coverage"),
+    title="Funding in buckets of time,",
     key=("trajectory", "ts"),
     chart="funding_heatmap",
     about="Only buckets that are in the window in whole have a row.",
@@ -90,6 +91,7 @@ _WEEKS = """
 @analysis(
     "funding.by_hour",
     ("hour", *_MEANS),
+    title="Funding by hour of the day,",
     about=_WEEKS,
     example="BTC_USDT:AURORA.futures:EQUINOX.futures",
 )
@@ -124,6 +126,7 @@ def by_hour(frame: Frame, start: When | None = None, end: When | None = None) ->
 @analysis(
     "funding.by_weekday",
     ("weekday", *_MEANS),
+    title="Funding by day of the week,",
     about=_WEEKS,
     example="BTC_USDT:AURORA.futures:EQUINOX.futures",
 )

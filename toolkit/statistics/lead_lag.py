@@ -127,6 +127,7 @@ _TWO_SIDED_95 = 1.959963984540054
         "returns_n",
         "gonzalo_granger_share",
     ),
+    title="Which leg of spreads moves first,",
     order="-peak_lag_s",
     about="""
         A positive lag means that the buy leg leads. A lead of less than a step cannot be seen, and
@@ -206,6 +207,7 @@ def lead_lag(
 @analysis(
     "spread.cross_correlation",
     ("lag_s", "correlation", "null_band", "pairs"),
+    title="Correlation of the legs' returns by lag,",
     about="""
         A positive lag means that the buy leg leads. A correlation within the null band is no larger
         than chance makes it.""",

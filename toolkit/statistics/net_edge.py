@@ -30,6 +30,7 @@ MULTIPLES = {"": 1.0, "_at_half_cost": 0.5, "_at_twice_cost": 2.0}
     ("edge_bps", "cost_bps", "gross_bps", "breakeven_bps", "edge_at_twice_cost_bps"),
     family="spread",
     key=("trajectory", "ts"),
+    title="What spreads leave after costs,",
     about="""
         A row for each observation, with what a round trip on it leaves. For how often and how much
         in all, use `rail stats spread --fees FILE`.""",

@@ -34,6 +34,7 @@ _COUNTS = {"n_lives": "begun", "n_ended": "ended"}
         "cost_highest_bps",
         "truncated",
     ),
+    title="Spreads beyond the cost of a round trip,",
     order="-net_area_bps_h",
     about="""
         An episode begins where a spread is ENTER bps beyond the cost then, and ends where it is
@@ -144,6 +145,7 @@ def net_episodes(
         "cost_highest_bps",
         "truncated",
     ),
+    title="How long spreads beyond their cost take to close,",
     order="close_median_s",
     about="""
         An entry is a spread, on either side of a level, whose distance is ENTER bps above the cost

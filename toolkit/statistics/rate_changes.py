@@ -9,6 +9,7 @@ import numpy.typing as npt
 import polars as pl
 
 from toolkit.analyses import Parameter, analysis
+from toolkit.cards import duration
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
 from toolkit.reasons import Reason
@@ -104,7 +105,8 @@ def rate_changes(
     end = watched.window.end
     weeks = [Interval(end - 2 * length_s, end - length_s), Interval(end - length_s, end)]
     if watched.groups.height and watched.window.start > weeks[0].start:
-        raise InputError("lives", watched.window, f"a window of at least {2 * length_s} s")
+        allowed = f"two times {duration(length_s)} at least, which are compared"
+        raise InputError("window", str(watched.window), allowed)
     parts = [rates_of_groups(watched.during(week), watched.groups, cluster) for week in weeks]
     names = ["n", "held_s", "rate_per_day", *_SPREAD]
     before = parts[0].select(pl.col(names).name.suffix("_before"))

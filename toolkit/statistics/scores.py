@@ -90,6 +90,7 @@ def rolling_z(
         "n_scored",
         "n",
     ),
+    title="Spreads against their own recent mean,",
     order="-rolling_z_last",
     command="rolling-z",
     example="--window 12h --beyond 2.5",

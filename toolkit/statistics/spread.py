@@ -85,6 +85,7 @@ def __dir__() -> list[str]:
 @analysis(
     "spread.half_life",
     ("half_life_s", "half_life_lower_s", "half_life_upper_s", "noise_share", "acf_half_lag_s"),
+    title="Half-life of spreads,",
     order="half_life_s",
     about="""
         Where noise, spikes or several speeds reject the model, there is no half-life, and the

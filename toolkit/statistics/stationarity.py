@@ -45,6 +45,7 @@ _NO_PRODUCT = 1e-13
         "acf_60",
         "acf_1440",
     ),
+    title="Whether spreads return to a level,",
     order="adf_t",
     about="""
         The test of Dickey and Fuller rejects a unit root (no return) where t is below its critical

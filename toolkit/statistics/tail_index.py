@@ -42,6 +42,7 @@ _OF_DAY = ["number", "day"]
         "tail_2pct_index",
         "tail_10pct_index",
     ),
+    title="How fast large spreads become rare,",
     order="tail_5pct_index",
     about="""
         With an index of 3, sizes twice as large are 8 times as rare. The interval of 95 % takes

@@ -31,6 +31,7 @@ _COUNTS = {"n_lives": "entries", "n_ended": "closed"}
         "close_q90_s",
         "truncated",
     ),
+    title="How long spreads take to close,",
     order="close_median_s",
     about="""
         An entry is a spread that comes to ENTER bps from a level, its close the first one within

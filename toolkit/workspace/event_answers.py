@@ -213,12 +213,14 @@ class EventAnswer:
 
     @property
     def sheet(self) -> Sheet:
-        """The answer as a table."""
+        """The answer as a table, without net figures where no costs are given."""
+        net = () if self.costs else ("net_", "cost_")
+        shown = [name for name in self.rows.columns if not name.startswith(net)]
         return Sheet(
             self.heading,
             self.asked.store.source.label,
             self.rows,
-            self.analysis.columns_in(self.rows.columns),
+            self.analysis.columns_in(shown),
             order=self.analysis.order,
             window=self.asked.window,
             notes=self.notes,
