@@ -32,8 +32,8 @@ def read_toml(
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None)
         why = reason.lower() if reason else " ".join(str(error).split())
-        told = "; ".join(filter(None, (why, advice)))
-        raise InputError(parameter, str(path), allowed, advice=told) from None
+        reasons = "; ".join(filter(None, (why, advice)))
+        raise InputError(parameter, str(path), allowed, advice=reasons) from None
 
 
 def check_names(where: str, given: Mapping[str, object], known: Iterable[str]) -> None:

@@ -161,9 +161,9 @@ class Answer:
     @property
     def sheet(self) -> Sheet:
         """The answer as a table."""
-        told = self.told
-        figures: list[str] = [*self.analysis.figures_in(told)] if "trajectory" in told else []
-        columns: list[Name] = [*self.analysis.columns_in(told)]
+        names = self._shown
+        figures: list[str] = [*self.analysis.figures_in(names)] if "trajectory" in names else []
+        columns: list[Name] = [*self.analysis.columns_in(names)]
         if self.asked.polls is not None:
             after = figures.index("coverage") + 1 if "coverage" in figures else 0
             figures.insert(after, "not_tracked")
@@ -179,11 +179,11 @@ class Answer:
         )
 
     @property
-    def told(self) -> list[str]:
-        """The columns that say something: of what is unusual where it is so, net where asked."""
-        return [name for name in self.rows.columns if self._tells(name)]
+    def _shown(self) -> list[str]:
+        """The columns to show: counts of the unusual where there is any, net figures with costs."""
+        return [name for name in self.rows.columns if self._is_shown(name)]
 
-    def _tells(self, name: str) -> bool:
+    def _is_shown(self, name: str) -> bool:
         if name == "implausible":
             return bool(notes_of(self.rows))
         if name in self.analysis.unusual:
