@@ -122,6 +122,9 @@ class SpreadFilters(NamedTuple):
         )
 
 
+_NAMES = ("trajectory", "symbol", "buy", "sell", "type")
+
+
 def spread_names(keys: pl.Series) -> pl.DataFrame:
     """Parse the keys of spreads: trajectory, symbol, buy, sell, type and exchanges (list).
 
@@ -138,7 +141,7 @@ def spread_names(keys: pl.Series) -> pl.DataFrame:
             "type": [markets_of(t) for t in known],
             "exchanges": [[leg.exchange for leg in t.legs] for t in known],
         },
-        schema_overrides={"exchanges": pl.List(pl.String)},
+        schema={**dict.fromkeys(_NAMES, pl.String), "exchanges": pl.List(pl.String)},
     )
 
 

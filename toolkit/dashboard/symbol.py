@@ -219,6 +219,10 @@ def _show_spreads(shell: PageShell, bar: Screen, asked: _SymbolChoice, beside: S
         return
     net = shell.fees.net()
     lines = _spreads(shell, asked, kind, net)
+    if lines.is_empty():
+        words = Markdown("No spread of {} in this time. Choose a longer window above.")
+        st.caption(words.format(markdown(asked.symbol)))
+        return
     _hand_over(shell, bar, asked, kind, lines)
     words = Markdown("**{} spreads, {} (bps)**").format(
         _LEVELS[asked.level], "net" if net else "gross"

@@ -49,6 +49,13 @@ def test_a_zoom_is_what_is_listed_and_measured(page, full):
     assert "zoom" not in shown.query_params
 
 
+@pytest.mark.parametrize("choices", [{}, {"fees": "example"}])
+def test_a_time_without_a_spread_says_so(page, full, choices):
+    shown = page(full.path, "symbol", zoom="2022-03-10T08:00:00Z/2022-03-10T09:00:00Z", **choices)
+    words = "No spread of `BTC_USD` in this time. Choose a longer window above."
+    assert words in texts(shown.caption)
+
+
 def test_net_of_fees_a_pair_has_a_figure_each_way_round(page, full):
     shown = page(full.path, "symbol", fees="example")
     (line,) = values_of(shown, "symbol_spreads")
