@@ -1,8 +1,8 @@
 """How Sphinx builds the site of these pages: `make docs` does, into docs/_build.
 
 The pages are the Markdown files beside this one, as they are read in the repository. Those of
-reference/ show docstrings. The page of the statistics is made from docstrings already, so a link to
-one of those functions leads to its heading there.
+reference/ show docstrings. Those of statistics/ are made from docstrings already, so a link to one of
+those functions leads to its heading there.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ html_theme_options = {  # the colours of the dashboard
 
 def note_statistics(app: Sphinx, doctree: nodes.document) -> None:
     """Let each function of the statistics be found at its heading."""
-    if app.env.current_document.docname != "statistics":
+    if not app.env.current_document.docname.startswith("statistics/"):
         return
     headings = {each[0].astext(): each["ids"][0] for each in doctree.findall(nodes.section)}
     at = {}

@@ -105,7 +105,7 @@ from click.testing import CliRunner
 from typer.main import get_command
 import toolkit as tk
 from tests.docs.series_stub import stub
-from tests.docs.statistics_page import statistics_page
+from tests.docs.statistics_page import statistics_pages
 from toolkit.assistant import TOOLS
 from toolkit.dashboard.analyses import Asked
 from toolkit.reports.answering import answered
@@ -126,7 +126,7 @@ print(json.dumps({
     "help": level_crossings.__doc__,
     "help_of_method": tk.series.SpreadSeries.level_crossings.__doc__,
     "stub": stub(),
-    "page": statistics_page(),
+    "page": "".join(statistics_pages().values()),
     "offered": list(Asked("explorer", "spread", lambda: None, (), "").analyses),
     "tools": [tool.name for tool in TOOLS],
     "part": answered(rail, Part("level_crossings", *window, stream=sys.argv[2])).answer.n,
@@ -210,4 +210,4 @@ def test_a_statistic_that_is_added_in_four_steps_is_on_every_face(tree: Path, st
     assert "level_crossings" in faces["tools"]
     assert "level_crossings" in faces["offered"]
     assert faces["part"] == 120
-    assert "| `crossings` | Int64 | count | changes of side |" in faces["page"]
+    assert "| `crossings` | Int64 count | changes of side |" in faces["page"]

@@ -15,12 +15,12 @@ from toolkit.wire.layers import BUILT_IN_DOCUMENT
 from toolkit.wire.profile import BUILT_IN
 from toolkit.wire.user_profile import UserProfile
 
-from .statistics_page import PAGE as STATISTICS
 from .test_readme import PAGES
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "reference").glob("*.md")])
-MADE_BY_RUNNING = {ROOT / "docs" / "questions.md", ROOT / "docs" / "assistant.md", STATISTICS}
+STATISTICS = sorted((ROOT / "docs" / "statistics").glob("*.md"))  # their examples run as docstrings
+MADE_BY_RUNNING = {ROOT / "docs" / "questions.md", ROOT / "docs" / "assistant.md"}
 SLOW = {"series.md", "workspace.md", "reports.md"}
 CODE = re.compile(
     r"(?ms)(?:^<!-- (?:not run:|run by) (?P<reason>[^\n]+) -->\n\n)?"
@@ -92,7 +92,6 @@ def test_an_absent_document_or_heading_is_found(tmp_path: Path) -> None:
     [
         pytest.param(path, marks=[pytest.mark.slow] if path.name in SLOW else [], id=path.name)
         for path in DOCUMENTS
-        if path != STATISTICS  # whose examples run as docstrings
     ],
 )
 def test_the_examples_of_a_document_run(
@@ -115,7 +114,7 @@ def test_each_block_of_code_is_run_by_some_test_or_says_why_not(document: Path) 
 
 @pytest.mark.parametrize(
     "document",
-    [*DOCUMENTS, ROOT / "README.md", ROOT / "CONTRIBUTING.md"],
+    [*DOCUMENTS, *STATISTICS, ROOT / "README.md", ROOT / "CONTRIBUTING.md"],
     ids=lambda path: path.name,
 )
 def test_every_link_inside_the_repository_leads_somewhere(document: Path) -> None:

@@ -1,7 +1,8 @@
-"""docs/statistics.md has every statistic, as its docstring has it."""
+"""The pages below docs/statistics have every statistic once, as its docstring has it."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -9,13 +10,17 @@ import pytest
 
 from toolkit.statistics.explanation import Documented
 
-from .statistics_page import PAGE, functions, statistics_page
+from .statistics_page import FOLDER, functions, statistics_pages
 
 FUNCTIONS = dict(functions())
 
 
-def test_the_page_of_the_statistics_is_the_one_made_from_their_docstrings() -> None:
-    assert PAGE.read_text(encoding="utf-8") == statistics_page(), "run `make docs`"
+def test_the_pages_are_those_made_from_the_docstrings_and_have_each_function_once() -> None:
+    made = statistics_pages()
+    written = {path.stem: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.md")}
+    assert written == made, "run `make docs`"
+    headings = re.findall(r"(?m)^## (\w+\.\w+)$", "".join(made.values()))
+    assert sorted(headings) == sorted(FUNCTIONS)
 
 
 @pytest.mark.parametrize(("name", "function"), FUNCTIONS.items(), ids=FUNCTIONS)
