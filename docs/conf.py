@@ -1,7 +1,7 @@
 """How Sphinx builds the site of these pages: `make docs` does, into docs/_build.
 
-The pages are the Markdown files beside this one, as they are read in the repository. Those of
-reference/ show docstrings. Those of statistics/ are made from docstrings already, so a link to one of
+The pages are the Markdown files beside this one. Those of reference/ show docstrings. Those of
+statistics/ are made from docstrings already, so a link to one of
 those functions leads to its heading there.
 """
 
