@@ -1,4 +1,4 @@
-"""The table in docs/exchanges.md, made from `facts.toml`: `make docs` writes it."""
+"""The table in docs/exchanges.md, made from `venues.toml`: `make docs` writes it."""
 
 from __future__ import annotations
 

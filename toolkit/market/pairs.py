@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from toolkit.errors import InputError
 from toolkit.market.names import Family, Leg, Symbol
 from toolkit.market.streams import Stream, Trajectory
+from toolkit.market.venues import venue_of
 
 _FORM = "pair/SYMBOL:EXCHANGE.market/SYMBOL:EXCHANGE.market, and the FX leg after a third /"
-_LOTS = re.compile(r"(?P<first>1M|10{2,9})?(?P<coin>.+?)(?P<last>10{2,9})?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,18 +109,23 @@ class Pair(Stream):
     def coins(self, multiplier: float | None = None) -> tuple[float, float]:
         """Return how many coins one unit of each leg has. Prices are divided by them.
 
-        Without ``multiplier`` they are read from names: of PEPE and 1000PEPE, 1 and 1000. Raises
-        `InputError` for two bases that are not the same coin by their names.
+        Without ``multiplier`` they are read from names: of PEPE and 1000PEPE, 1 and 1000, and as
+        `toolkit.market.venues` has those of the leg's exchange. Raises `InputError` for two bases
+        that are not the same coin by their names.
 
         >>> Pair.of("PEPE_USDT:X.spot", "1000PEPE_USDT:Y.futures").coins()
         (1.0, 1000.0)
         """
         if multiplier is not None:
             return 1.0, multiplier
-        bases = [leg.symbol.base for leg in (self.buy, self.sell)]
+        venues = [venue_of(leg.exchange) for leg in self.legs]
+        named = [leg.symbol.base for leg in (self.buy, self.sell)]
+        bases = [each.coins.get(base, base) for each, base in zip(venues, named, strict=True)]
         if bases[0] == bases[1]:
             return 1.0, 1.0
-        (buy_coin, buy), (sell_coin, sell) = (_lot(base) for base in bases)
+        (buy_coin, buy), (sell_coin, sell) = (
+            each.lot(base) for each, base in zip(venues, named, strict=True)
+        )
         if buy_coin == bases[1]:
             return buy, 1.0
         if sell_coin == bases[0]:
@@ -130,12 +134,3 @@ class Pair(Stream):
             return buy, sell
         allowed = f"a number: how many {bases[0]} one {bases[1]} is, 1 where they are the same coin"
         raise InputError("multiplier", None, allowed)
-
-
-def _lot(base: str) -> tuple[str, float]:
-    """Return the coin in a base and how many of it, as the name has it."""
-    found = _LOTS.fullmatch(base)
-    if found is None or (found["first"] and found["last"]):
-        return base, 1.0
-    text = found["first"] or found["last"] or "1"
-    return found["coin"], 1e6 if text == "1M" else float(text)

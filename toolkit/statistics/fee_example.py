@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from toolkit.market.venues import venue_of
+
 EXAMPLE_EXCHANGES = ("BINANCE", "KRAKEN", "DEX-ETHEREUM")
 """The exchanges of the example where none are named."""
 
@@ -42,6 +44,6 @@ def example_text(exchanges: Iterable[str] = EXAMPLE_EXCHANGES) -> str:
     text = _HEAD
     for exchange in exchanges:
         form = _DEX if exchange.startswith("DEX-") else _ENTRY
-        maker, taker, slippage = (10.0, 20.0, 2.0) if exchange == "KRAKEN" else (2.0, 5.0, 1.0)
+        maker, taker, slippage = venue_of(exchange).example_fees_bps
         text += form.format(exchange=exchange, maker=maker, taker=taker, slippage=slippage)
     return text

@@ -37,6 +37,7 @@ from typing import Any, Literal, NamedTuple, get_args
 from toolkit.errors import InputError
 from toolkit.fields import read_toml, typed
 from toolkit.market import Leg, Market, Pair, SnapshotTrajectory, Stream, Trajectory, parse_ts
+from toolkit.market.venues import canonical
 from toolkit.statistics.contract import real_number
 from toolkit.statistics.fee_example import EXAMPLE_EXCHANGES, example_text
 
@@ -157,7 +158,7 @@ class FeeModel:
         if not isinstance(entries, list) or not all(isinstance(one, dict) for one in entries):
             raise InputError("fee", entries, "tables, each headed [[fee]]")
         fees = tuple(_fee(one) for one in entries)
-        keys = [(fee.exchange, fee.market, fee.valid_from) for fee in fees]
+        keys = [(canonical(fee.exchange), fee.market, fee.valid_from) for fee in fees]
         for key in keys:
             if keys.count(key) > 1:
                 raise InputError("fee", key[0], "one entry an exchange, market and date")
@@ -270,10 +271,12 @@ class FeeModel:
     def in_force(self, leg: Leg, at: int) -> Fee | None:
         """Return the newest entry in force for the leg's market, or else for its exchange.
 
-        An exchange's entry without a market is for markets without any entry of their own.
+        An exchange's entry without a market is for markets without any entry of their own. An
+        alias of an exchange is that exchange: `toolkit.market.venues`.
         """
+        exchange = canonical(leg.exchange)
         for market in (leg.market, None):
-            mine = [f for f in self.fees if (f.exchange, f.market) == (leg.exchange, market)]
+            mine = [f for f in self.fees if (canonical(f.exchange), f.market) == (exchange, market)]
             if mine:
                 valid = [fee for fee in mine if fee.in_force(at)]
                 return max(valid, key=lambda fee: fee.valid_from, default=None)

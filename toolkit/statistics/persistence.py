@@ -12,13 +12,19 @@ import polars as pl
 from toolkit.analyses import Parameter, analysis
 from toolkit.errors import InputError
 from toolkit.market import When
+from toolkit.market.venues import stated, venue_of
 from toolkit.reasons import Reason
 from toolkit.statistics.accruals import accruals, covered_stretches, in_force
 from toolkit.statistics.buckets import BUCKET_S, WHOLE, bucket_sums
 from toolkit.statistics.contract import Frame, Question, collected, first_reason, real_number
 from toolkit.statistics.rates_in_force import HOURS_A_YEAR, LEG_KEY
 from toolkit.statistics.receipts import inside
-from toolkit.statistics.settlements import LEGS, LegSettlements, settlements
+from toolkit.statistics.settlements import (
+    LEGS,
+    LegSettlements,
+    exchange_of_leg,
+    settlements,
+)
 from toolkit.statistics.windows import settlements_extent, window_of
 
 MIN_SETTLEMENTS = 60
@@ -27,7 +33,6 @@ MIN_SETTLEMENTS = 60
 MIN_PAIRS = 20
 """With fewer pairs of buckets than this there is no autocorrelation."""
 
-_BASELINE_8H = 1e-4
 _SAME = 1e-9
 _NEWEY_WEST_LAG = 8
 _LAGS_H = (8, 24, 72)
@@ -117,9 +122,10 @@ def persistence(
     - Carry to noise is the mean over the standard deviation, for a year of 1095 buckets. The
       deviation is that of Newey and West (1987) with 8 lags and Bartlett weights: a carry that
       stays as it was brings less certainty than as many independent ones.
-    - A cap is the largest or the smallest rate of a leg at one interval, where it is reached twice
-      or more. The baseline is 0.01 % per 8 h, the interest that most venues start from. A rate that
-      is at either is cut off: the market may have paid more.
+    - A cap is the exchange's, where `toolkit.market.venues` has it. Of others it is the largest or
+      the smallest rate of a leg at one interval, where it is reached twice or more. The baseline is
+      the exchange's there, else 0.01 % per 8 h, the interest that most start from. A rate that is
+      at either is cut off: the market may have paid more.
 
     {columns}
 
@@ -145,7 +151,7 @@ def persistence(
     if band < 0:
         raise InputError("band_apr_pct", band_apr_pct, "percent a year from 0")
     question = Question(
-        "funding.persistence/2",
+        "funding.persistence/3",
         *window_of(frame, start, end, settlements_extent),
         options=(("band_apr_pct", band),),
     )
@@ -278,18 +284,35 @@ def _limits(found: LegSettlements, question: Question) -> pl.DataFrame:
     rate, per_hour = pl.col("rate"), pl.col("rate_per_hour")
     columns = found.rows.select(*LEG_KEY, "leg_number", "ts", "interval_hours", rate, per_hour)
     rows = columns.filter(inside(question) & per_hour.is_not_null())
+    legs = (
+        rows.select(*LEG_KEY, "leg_number")
+        .unique("leg_number")
+        .select(
+            "leg_number",
+            cap=exchange_of_leg().replace_strict(
+                stated("cap_per_hour"), default=None, return_dtype=pl.Float64
+            ),
+            baseline=exchange_of_leg().replace_strict(
+                stated("baseline_8h"), default=venue_of("").baseline_8h, return_dtype=pl.Float64
+            ),
+        )
+    )
+    rows = rows.join(legs, on="leg_number", how="left", maintain_order="left")
     at_one = rows.group_by("leg_number", "interval_hours", maintain_order=True).agg(
         pl.col(*LEG_KEY).first(),
         pl.len().alias("n"),
         (rate == rate.max()).sum().alias("at_highest"),
         (rate == rate.min()).sum().alias("at_lowest"),
         (rate.max() == rate.min()).alias("one_rate"),
-        ((8 * per_hour - _BASELINE_8H).abs() <= _SAME).sum().alias("at_baseline"),
+        ((8 * per_hour - pl.col("baseline")).abs() <= _SAME).sum().alias("at_baseline"),
+        (per_hour.abs() >= pl.col("cap") - _SAME).sum().alias("at_stated_cap"),
+        pl.col("cap").first(),
     )
     highest, lowest = (
         pl.when(pl.col(name) > 1).then(name).otherwise(0) for name in ("at_highest", "at_lowest")
     )
-    at_caps = highest + pl.when("one_rate").then(0).otherwise(lowest)
+    reached = highest + pl.when("one_rate").then(0).otherwise(lowest)
+    at_caps = pl.when(pl.col("cap").is_null()).then(reached).otherwise("at_stated_cap")
     return at_one.group_by("trajectory", maintain_order=True).agg(
         expression
         for leg in LEGS

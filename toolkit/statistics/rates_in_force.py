@@ -12,6 +12,7 @@ from functools import cache
 
 import polars as pl
 
+from toolkit.market.venues import venue_of
 from toolkit.statistics.contract import Frame, checked_columns, collected
 
 HOURS_A_YEAR = 8760
@@ -23,7 +24,6 @@ LEG_KEY = ["trajectory", "leg"]
 TOLERANCE = 0.1
 """How far a time between settlements may be from an interval, as a part of the interval."""
 
-_LONGEST_HOURS = 8
 _SHORTEST_HOURS = 1
 _FEWEST_OFF = 2
 _CHANCE = 0.01
@@ -84,7 +84,7 @@ def settled(rows: pl.DataFrame) -> pl.DataFrame:
         .with_columns(declared.cast(pl.Float64))
         .with_columns(_known(rows).alias("known_hours"))
         .with_columns(
-            pl.col("known_hours").fill_null(_LONGEST_HOURS).alias("hours"),
+            pl.col("known_hours").fill_null(venue_of("").interval_hours).alias("hours"),
             ((pl.col("ts") - before("ts")) / 3600).alias("elapsed"),
         )
         .with_columns(

@@ -8,6 +8,7 @@ from functools import cache
 import polars as pl
 
 from toolkit.errors import InputError
+from toolkit.market.venues import stated
 from toolkit.reasons import Reason
 from toolkit.statistics.contract import Frame, checked_times, checked_types, collected, first_reason
 from toolkit.statistics.duplicate_settlements import GRID_HOURS, without_duplicates
@@ -22,7 +23,7 @@ from toolkit.statistics.rates_in_force import (
 
 LEGS = ("buy", "sell")
 
-_MINUTE_S = 60
+_MINUTE_S, _HOUR_S = 60, 3_600
 _TYPES = {
     "trajectory": "String or integer",
     "ts": "Int64",
@@ -53,7 +54,8 @@ class LegSettlements:
 def settlements(frame: Frame, *columns: str) -> LegSettlements:
     """List every settlement of a funding frame by leg, with the interval that it paid for.
 
-    The rows have only the ``columns`` that are named, if any are: each of them takes its time.
+    The rows have only the ``columns`` that are named, if any are: each of them takes its time. An
+    interval that is not declared is that of the leg's exchange in `toolkit.market.venues`, if any.
 
     >>> frame = pl.DataFrame(
     ...     {
@@ -97,7 +99,8 @@ def settlements(frame: Frame, *columns: str) -> LegSettlements:
         if spot.any():
             paid = paid.filter(~spot.gather(paid["leg_number"] // 2))
         parts.append(paid)
-    kept, duplicates = without_duplicates(pl.concat(parts).sort("leg_number", maintain_order=True))
+    paid = _of_venues(pl.concat(parts).sort("leg_number", maintain_order=True), trajectories)
+    kept, duplicates = without_duplicates(paid)
     key = _key(trajectories)
     if rounded:
         for place in range(len(LEGS)):
@@ -121,6 +124,51 @@ def _key(trajectories: pl.DataFrame) -> list[pl.Expr]:
         pl.lit(keys).gather(number // len(LEGS)).set_sorted().alias("trajectory"),
         pl.lit(pl.Series(LEGS)).gather(number % len(LEGS)).alias("leg"),
     ]
+
+
+def exchange_of_leg() -> pl.Expr:
+    """Build the exchange of a leg from its trajectory, of a key that names none another text.
+
+    >>> rows = pl.DataFrame({"trajectory": ["funding/A_B:X.futures:Y.futures"], "leg": ["buy"]})
+    >>> rows.select(exchange_of_leg()).item()
+    'X'
+    """
+    legs = pl.col("trajectory").cast(pl.String).str.split(":").list.slice(1)
+    bought = (pl.col("leg") == "buy") & (legs.list.len() > 1)
+    leg = pl.when(bought).then(legs.list.first()).otherwise(legs.list.last())
+    return leg.str.split(".").list.first()
+
+
+def _of_venues(paid: pl.DataFrame, trajectories: pl.DataFrame) -> pl.DataFrame:
+    """Put on the hour what an exchange stamps late, and fill in the interval that it is known for.
+
+    A row sooner after another than it may be late stays, as a rate in force that is sent often.
+    """
+    late, hours = stated("stamped_late_s"), stated("interval_hours")
+    legs = (
+        paid.select(pl.col("leg_number").unique(maintain_order=True))
+        .select("leg_number", *_key(trajectories))
+        .select("leg_number", exchange=exchange_of_leg())
+        .filter(pl.col("exchange").is_in([*late, *hours]))
+    )
+    if legs.is_empty():
+        return paid
+    past_s, ts = pl.col("ts") % _HOUR_S, pl.col("ts")
+    most_s = pl.col("exchange").replace_strict(
+        {name: (late_s + _MINUTE_S // 2) // _MINUTE_S * _MINUTE_S for name, late_s in late.items()},
+        default=0,
+    )
+    since_s = (ts - before("ts")).fill_null(_HOUR_S)
+    on_the_hour = (past_s <= most_s) & (since_s > most_s)
+    return paid.join(legs, on="leg_number", how="left", maintain_order="left").select(
+        pl.when(on_the_hour).then(ts - past_s).otherwise(ts).alias("ts"),
+        "rate",
+        pl.coalesce(
+            "declared_hours",
+            pl.col("exchange").replace_strict(hours, default=None, return_dtype=pl.Float64),
+        ),
+        "leg_number",
+    )
 
 
 def _check_hours(leg: str, columns: pl.DataFrame) -> None:

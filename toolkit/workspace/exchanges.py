@@ -14,6 +14,7 @@ from toolkit.cards import counted
 from toolkit.errors import ExchangeError, ExchangeOutageError, InputError, StoppedError, needs_extra
 from toolkit.foreign import plain
 from toolkit.market import Symbol, format_ts
+from toolkit.market.venues import canonical
 
 if TYPE_CHECKING:
     from toolkit.service import MarketSource
@@ -64,7 +65,7 @@ class ExchangeChoice:
                 KNOWN,
             )
 
-        names, renames = _names(exchanges), dict(renames or {})
+        names, renames = tuple(map(canonical, _names(exchanges))), dict(renames or {})
         if names == (USUAL.upper(),):
             names, renames = _USUAL[0], _USUAL[1] | renames
         if unknown := [name for name in names or ("",) if name not in KNOWN]:
@@ -73,7 +74,7 @@ class ExchangeChoice:
         days = _DAYS if days is None else days
         if not 1 <= days <= _MOST_DAYS:
             raise InputError("days", days, f"1 to {_MOST_DAYS}")
-        return cls(names, wanted, renames, days)
+        return cls(tuple(dict.fromkeys(names)), wanted, renames, days)
 
 
 def _names(given: str | Iterable[str]) -> tuple[str, ...]:

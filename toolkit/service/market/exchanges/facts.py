@@ -1,15 +1,15 @@
-"""What ccxt doesn't say of the exchanges that it reads: ``facts.toml``, checked."""
+"""What ccxt doesn't say of the exchanges that it reads, of ``toolkit/market/venues.toml``."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import resources
 from typing import Any
 
 import msgspec
 
 from toolkit.errors import InputError
 from toolkit.market import Market
+from toolkit.market.venues import canonical, venues
 
 
 class Settled(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -53,21 +53,17 @@ class MarketFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     settled: Settled | None = None
 
 
-class _Lots(msgspec.Struct, frozen=True):
-    names: dict[str, float]
-    bases: tuple[str, ...]
-
-
-_tables = msgspec.toml.decode((resources.files(__package__) / "facts.toml").read_bytes())
-_LOTS = msgspec.convert(_tables.pop("lots"), _Lots)
-
 Facts = dict[Market, MarketFacts]
-KNOWN: Mapping[str, Facts] = msgspec.convert(_tables, dict[str, Facts])
+KNOWN: Mapping[str, Facts] = {
+    name: msgspec.convert(told, Facts)
+    for name, one in venues().items()
+    if (told := {market: it for market in Market if (it := getattr(one, market, None))})
+}
 """The markets of each exchange, by the name that the interface has for it."""
 
 
 def named(name: str) -> Facts:
-    """Return the facts of an exchange, whatever the name's case, or raise `InputError`.
+    """Return the facts of an exchange, by any name of it in any case, or raise `InputError`.
 
     >>> named("kraken")[Market.FUTURES].venue
     'krakenfutures'
@@ -75,16 +71,6 @@ def named(name: str) -> Facts:
     Traceback (most recent call last):
     toolkit.errors.InputError: exchange: 'KRAKN' is not allowed; allowed: ...; nearest: KRAKEN
     """
-    if (upper := name.upper()) not in KNOWN:
-        raise InputError("exchange", upper, KNOWN)
-    return KNOWN[upper]
-
-
-def lots_of(base: str) -> Mapping[str, float]:
-    """Return what a coin and lots of it are listed as, each with the coins in one, one coin first.
-
-    >>> list(lots_of("PEPE"))[:3], lots_of("BTC")
-    (['PEPE', '1000PEPE', 'PEPE1000'], {'BTC': 1.0})
-    """
-    lots = _LOTS.names.items() if base in _LOTS.bases else ()
-    return {base: 1.0} | {each: n for lot, n in lots for each in (f"{lot}{base}", f"{base}{lot}")}
+    if (known := canonical(name.upper())) not in KNOWN:
+        raise InputError("exchange", known, KNOWN)
+    return KNOWN[known]

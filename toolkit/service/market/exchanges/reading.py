@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 from toolkit.market import Leg, Market, Symbol
+from toolkit.market.venues import canonical, venue_of
 from toolkit.service.market.exchanges import (
     BarAnswer,
     LegKey,
@@ -24,7 +25,7 @@ from toolkit.service.market.exchanges import (
 )
 from toolkit.service.market.exchanges.acceptance import PUBLISHED_S, accepted, frontier, settled
 from toolkit.service.market.exchanges.connection import Connection, ExchangeTime
-from toolkit.service.market.exchanges.facts import MarketFacts, Settled, lots_of, named
+from toolkit.service.market.exchanges.facts import MarketFacts, Settled, named
 
 _HOUR_S, _DAY_S = 3_600, 86_400
 _LATE_S = 300
@@ -57,8 +58,8 @@ class Exchange:
         sleep: Callable[[float], object] = time.sleep,
         keep: Callable[..., object] = lambda *_: None,
     ) -> None:
-        self.name = name.upper()
-        self._facts, self._clock = named(name), ExchangeTime()
+        self.name = canonical(name.upper())
+        self._facts, self._clock = named(self.name), ExchangeTime()
         self._hooks = {"pause": sleep, "keep": keep}
         self._connections: dict[str, Connection] = {}
         self.left_out: tuple[str, ...] = ()
@@ -98,7 +99,9 @@ class Exchange:
                     else:
                         missing.append(symbol)
                 if missing:
-                    self.left_out += (f"{self.name}.{market} {_without(missing, listing)}",)
+                    self.left_out += (
+                        f"{self.name}.{market} {_without(missing, listing, self.name)}",
+                    )
             connection.ccxt.set_markets(held)
         if not found:
             raise Refused("; ".join(self.left_out) or f"{self.name} has no such market")
@@ -219,7 +222,9 @@ class Exchange:
         several = facts.stated.endswith("s")  # tells of those alone whose interval was changed
         told = connection.ask(facts.stated, [leg.market] if several else leg.market)
         told = told.get(leg.market, {}) if several else told
-        return int((told.get("interval") or "8h").rstrip("h"))
+        return round(
+            float(str(told.get("interval") or venue_of(self.name).interval_hours).rstrip("h"))
+        )
 
     def _connection(self, venue: str) -> Connection:
         """Return the one connection to a venue, made when it is first needed."""
@@ -272,7 +277,7 @@ def _listed(
     renamed = [quote for quote, name in renames.items() if name == symbol.quote]
     factor, funding = None if facts.quote is None else 1.0, facts.settled is not None
     for quote in (symbol.quote, *renamed):
-        for base, coins in lots_of(symbol.base).items():
+        for base, coins in venue_of(key.leg.exchange).listed_as(symbol.base).items():
             if found := listing.get((base, quote)):
                 notes = [f"quoted in {quote}, served as {symbol}"] if quote in renamed else []
                 notes += [f"listed as {base}, prices divided by {coins:.0f}"] if coins > 1 else []
@@ -281,10 +286,11 @@ def _listed(
     return None
 
 
-def _without(missing: Sequence[str], listing: Container[tuple[str, str]]) -> str:
+def _without(missing: Sequence[str], listing: Container[tuple[str, str]], exchange: str) -> str:
     """Return that symbols are not listed, with the rename that would take them."""
     told, quote = f"lists no {', '.join(missing)}", missing[0].rpartition("_")[2]
-    names = [name for symbol in missing for name in lots_of(symbol.partition("_")[0])]
+    coins = [symbol.partition("_")[0] for symbol in missing]
+    names = [name for coin in coins for name in venue_of(exchange).listed_as(coin)]
     for other in ("USDT", "USDC", "USD"):
         if any((name, other) in listing for name in names):
             return f"{told}; --rename {other}={quote} takes it in {other}"
