@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import difflib
 import itertools
+import re
 import string
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -39,7 +40,6 @@ from toolkit.wire.listing_shape import BUILT_IN_LISTING, ListingShape
 from toolkit.wire.mending import read_mended
 from toolkit.wire.places import WHOLE, leaves, upper_levels, values_of
 from toolkit.wire.profile import Finding, Profile
-from toolkit.wire.questions import market_words
 from toolkit.wire.spelling import AS_OURS, Spelling
 
 
@@ -96,6 +96,12 @@ class Listing(Shown):
 
 _BETWEEN = ".:/|@-"
 _LEGS = [f"{{exchange}}{between}{{market}}" for between in _BETWEEN]
+_MARKET_WORDS = {
+    "spot": ("spot", "cash"),
+    "futures": ("futures", "future", "perp", "perpetual", "swap", "linear"),
+    "dex": ("dex", "onchain", "amm"),
+}
+"""The usual words for a market, in any case."""
 _CHARACTERS = string.ascii_uppercase + string.digits
 _PARTITIONS: tuple[tuple[str, Callable[[str, str], bool]], ...] = (
     ("_", str.__contains__),
@@ -252,6 +258,17 @@ def guessed_listing(profile: Profile, answer: Answer) -> tuple[ListingShape, Spe
         if found.legs and not found.findings and all(found.legs.values()):
             return shape, spelling
     return None
+
+
+def market_words(texts: Iterable[str]) -> dict[str, str]:
+    """Find the words for markets in texts of a listing. One market with two words has none.
+
+    >>> market_words(["AURORA:SPOT", "CORONA:PERP"])
+    {'spot': 'SPOT', 'futures': 'PERP'}
+    """
+    parts = sorted({part for text in texts for part in re.split(r"[^A-Za-z]", text)})
+    found = {m: [p for p in parts if p.lower() in words] for m, words in _MARKET_WORDS.items()}
+    return {market: words[0] for market, words in found.items() if len(words) == 1}
 
 
 def _shapes(top: object) -> Iterator[ListingShape]:

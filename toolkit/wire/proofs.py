@@ -1,8 +1,7 @@
-"""Proofs of what a field is, from the rows of several histories, and by nothing else.
+"""Proofs of fields by the rows of several histories: one reading fits every row, and no other does.
 
-A price is proved by the legs of a spread that repeat it at the same times. A spread is proved where
-its legs give it at every time, in one unit and with one sign. A differential is proved where its
-rates give it. What several readings fit is not proved.
+A price is proved by the legs of a spread that repeat it at the same times, a spread by the prices
+of its legs, a differential by its rates. A proof is the field's entry of the profile document.
 """
 
 from __future__ import annotations
@@ -13,28 +12,30 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import msgspec
-import numpy as np
 import polars as pl
 
 from toolkit.market import Family, unit_factor
 from toolkit.wire.agreement import GIVEN, compared
+from toolkit.wire.draft import toml
 from toolkit.wire.exchange import UNREADABLE
 from toolkit.wire.history_route import FieldRule, HistoryRoute
 from toolkit.wire.moments import iso_ms
 
 Rows = Sequence[Mapping[str, Any]]
+Fields = dict[str, dict[str, Any]]
+"""Entries of ``fields`` in a profile document, by column."""
 
 FEWEST = 10
 """So many rows at least have to agree."""
+RATES, HOURS = ("buy_rate", "sell_rate"), ("buy_interval_hours", "sell_interval_hours")
 _YEAR_2001 = 10**9
 _DAY_S = 86_400
 _MOST_PLACES = 30
 _RATIOS = ("percent", "fraction", "bps")
+_TIMES = ("8h", "hour", "day", "year")
 _UNITS = {
     Family.SPREAD: _RATIOS,
-    Family.FUNDING: tuple(
-        f"{r}_per_{each}" for r in _RATIOS for each in ("8h", "hour", "day", "year")
-    ),
+    Family.FUNDING: tuple(f"{ratio}_per_{each}" for ratio in _RATIOS for each in _TIMES),
 }
 _BUY, _SELL = "price of the leg bought", "price of the leg sold"
 
@@ -51,8 +52,7 @@ def time_field(rows: Rows, now: int, *, ties: bool = False) -> tuple[str, str] |
     for place, unit in itertools.product(rows[0] if rows else (), ("s", "ms", "us", "ns", "iso")):
         read = [_second(row.get(place), unit) for row in rows]
         times = [at for at in read if at is not None and _YEAR_2001 <= at <= now + _DAY_S]
-        pairs = [(a, b) for a, b in itertools.pairwise(times) if not ties or a != b]
-        steps = {(a < b) - (a > b) for a, b in pairs}
+        steps = {(a < b) - (a > b) for a, b in itertools.pairwise(times)} - ({0} if ties else set())
         found += [(place, unit)] if len(times) == len(rows) and steps in ({1}, {-1}) else []
     return found[0] if len(found) == 1 else None
 
@@ -63,25 +63,20 @@ def _second(value: object, unit: str) -> float | None:
             return iso_ms(value) / 1000 if isinstance(value, str) else None
         except msgspec.DecodeError:
             return None
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    return value * unit_factor(unit, "s") if whole and isinstance(value, int) else None
+    return value * unit_factor(unit, "s") if type(value) is int else None
 
 
 def numbers_of(rows: Rows, place: str, unit: str) -> pl.DataFrame:
-    """Return ts (s) and the numbers of rows by their places, also those that are text.
-
-    Places beyond the first 30 are not looked at.
+    """Return ts (s) and the numbers of rows by their places (the first 30), also text of numbers.
 
     >>> numbers_of([{"t": 60_000, "px": "97.5", "why": "x"}], "t", "ms").rows(named=True)
     [{'ts': 60, 'px': 97.5}]
     """
+    names = sorted({name for row in rows for name in row} - {place, "ts"})
+    columns = {name: [_number(row.get(name)) for row in rows] for name in names}
+    known = [name for name in names if any(each is not None for each in columns[name])]
     times = [int(_second(row.get(place), unit) or 0) for row in rows]
-    columns = {
-        name: [_number(row.get(name)) for row in rows]
-        for name in sorted({name for row in rows for name in row} - {place, "ts"})
-    }
-    known = [name for name, of in columns.items() if any(each is not None for each in of)]
-    frame = {"ts": times} | {name: columns[name] for name in known[:_MOST_PLACES]}
+    frame = {"ts": times, **{name: columns[name] for name in known[:_MOST_PLACES]}}
     return pl.DataFrame(frame, schema_overrides=dict.fromkeys(known, pl.Float64))
 
 
@@ -109,54 +104,44 @@ def beside_prices(
     return spreads.sort("ts")
 
 
-def _legged(beside: pl.DataFrame, figure: pl.Expr) -> pl.DataFrame:
+def _legged(beside: pl.DataFrame, figure: str) -> pl.DataFrame:
     return beside.select("ts", spread_pct=figure, buy_price=_BUY, sell_price=_SELL).drop_nulls()
-
-
-class SpreadProof(NamedTuple):
-    """What was proved of a spread: the place of the prices, those of its legs, and its figure.
-
-    ``legs`` is empty where its rows do not repeat the prices, ``figure`` (place, unit, and whether
-    it is reversed) where no one reading fits.
-    """
-
-    price: str
-    legs: tuple[str, ...]
-    figure: tuple[str, str, bool] | tuple[()]
 
 
 def prove_spread(
     spreads: pl.DataFrame, buys: pl.DataFrame, sells: pl.DataFrame, prices: Sequence[str]
-) -> SpreadProof | None:
-    """Find the places by which a spread and two prices fit each other, None where not one way does.
+) -> Fields:
+    """Return the fields by which a spread and two prices fit each other, where one way does.
 
-    ``prices`` are the places that the price may be at.
+    ``prices`` are the places that the price may be at. A spread whose rows repeat the prices has
+    ``buy_price`` and ``sell_price``, one of which no one reading fits has no ``spread_pct``.
 
     >>> buys = pl.DataFrame({"ts": range(12), "px": [97.123456 + n for n in range(12)]})
     >>> sells = buys.with_columns(px=99.654321)
     >>> premium = buys.select("ts", d=1e4 * (1 - 99.654321 / pl.col("px")), b="px")
-    >>> prove_spread(premium, buys, sells, ["px"])
-    SpreadProof(price='px', legs=(), figure=('d', 'bps', True))
+    >>> prove_spread(premium, buys, sells, ["px"])["spread_pct"]
+    {'wire': 'd', 'unit': 'bps', 'reversed': True}
     """
-    places = spreads.columns[1:]
     both = [price for price in prices if price in buys.columns and price in sells.columns]
     beside = {price: beside_prices(spreads, buys, sells, price) for price in both}
+    places, proved = spreads.columns[1:], Fields()
     legs = [
-        (price, buy, sell)
+        {"price": price, "buy_price": buy, "sell_price": sell}
         for price, rows in beside.items()
         for buy, sell in itertools.permutations(places, 2)
         if _repeats(rows, buy, _BUY) and _repeats(rows, sell, _SELL)
     ]
-    [(only, *sides)] = legs if len(legs) == 1 else [("",)]
+    if len(legs) == 1:
+        proved = {column: {"wire": place, "unit": "quote"} for column, place in legs[0].items()}
+        beside = {legs[0]["price"]: beside[legs[0]["price"]]}
+        places = [place for place in places if place not in [*legs[0].values()][1:]]
     figures = [
-        (price, (place, *fit))
-        for price, place in itertools.product([only] if only else both, places)
-        if place not in sides
-        for fit in _fitting(Family.SPREAD, _legged(beside[price], pl.col(place)))
+        {"price": {"wire": price, "unit": "quote"}, "spread_pct": {"wire": place} | way}
+        for price, rows in beside.items()
+        for place in places
+        for way in _fitting(Family.SPREAD, _legged(rows, place))
     ]
-    if len(figures) != 1:
-        return SpreadProof(only, tuple(sides), ()) if only else None
-    return SpreadProof(figures[0][0], tuple(sides), figures[0][1])
+    return proved | figures[0] if len(figures) == 1 else proved
 
 
 def _repeats(rows: pl.DataFrame, place: str, price: str) -> bool:
@@ -167,94 +152,89 @@ def _repeats(rows: pl.DataFrame, place: str, price: str) -> bool:
 
 def prove_differential(
     rows: pl.DataFrame, rates: Mapping[str, str], said: Mapping[str, str]
-) -> tuple[tuple[str, str, bool], str] | None:
-    """Find the one place, unit and sign by which a figure is the differential of two rates.
+) -> Fields:
+    """Return the one field by which a figure is the differential of two rates, where one is.
 
-    Returns these three, and the unit of the rates. ``rates`` has the places of buy_rate and
-    sell_rate, and of both intervals where they are sent. ``said`` has the units that the service
-    names, by place. Where it names that of neither the rates nor the figure nothing is proved: all
-    of them could be larger alike.
+    ``rates`` has the places of `RATES`, and of `HOURS` where they are sent. These are proved with
+    it where the rates are of their interval. ``said`` has the units that the service names, by
+    place. Where it names that of neither the rates nor the figure nothing is proved: all of them
+    could be larger alike.
 
     >>> rows = pl.DataFrame([(n, 1e-4, 1e-4 + n * 1e-5, 8.0, n * 1e-3) for n in range(12)],
     ...                     ["ts", "b", "s", "h", "d"], orient="row")
-    >>> places = {"buy_rate": "b", "sell_rate": "s", "buy_interval_hours": "h",
-    ...           "sell_interval_hours": "h"}
-    >>> prove_differential(rows, places, {"d": "percent_per_8h"})
-    (('d', 'percent_per_8h', False), 'fraction_per_interval')
-    >>> prove_differential(rows, places, {}) is None
-    True
+    >>> places = dict(zip((*RATES, *HOURS), "bshh"))
+    >>> found = prove_differential(rows, places, {"d": "percent_per_8h"})
+    >>> found["differential_pct_8h"], found["buy_rate"]["unit"]
+    ({'wire': 'd', 'unit': 'percent_per_8h'}, 'fraction_per_interval')
+    >>> prove_differential(rows, places, {})
+    {}
     """
-    sides, hours = ("buy_rate", "sell_rate"), ("buy_interval_hours", "sell_interval_hours")
-    stated = {said[rates[side]] for side in sides if rates.get(side) in said}
-    needed = {*sides} if stated else {*sides, *hours}
-    if not needed <= rates.keys() or len(stated) > 1:
-        return None
-    free = [place for place in rows.columns[1:] if place not in rates.values()]
-    found = []
-    for place, unit in itertools.product(free, stated or [f"{r}_per_interval" for r in _RATIOS]):
-        if not stated and place not in said:
-            continue
+    stated = {said[rates[side]] for side in RATES if rates.get(side) in said}
+    if not {*RATES, *(() if stated else HOURS)} <= rates.keys() or len(stated) > 1:
+        return {}
+    figures = [p for p in rows.columns[1:] if p not in rates.values() and (stated or p in said)]
+    found: list[Fields] = []
+    for place, unit in itertools.product(figures, stated or [f"{r}_per_interval" for r in _RATIOS]):
         fixed = not unit.endswith("_per_interval")
         factor = unit_factor(unit, "fraction_per_hour" if fixed else "fraction_per_interval")
         frame = rows.sort("ts").select(
             "ts",
-            *(pl.col(rates[side]).forward_fill().alias(side) * factor for side in sides),
-            *((pl.lit(1.0) if fixed else pl.col(rates[each])).alias(each) for each in hours),
+            *(pl.col(rates[side]).forward_fill().alias(side) * factor for side in RATES),
+            *((pl.lit(1.0) if fixed else pl.col(rates[each])).alias(each) for each in HOURS),
             differential_pct_8h=place,
         )
-        fits = _fitting(Family.FUNDING, frame.drop_nulls())
-        found += [((place, *fit), unit) for fit in fits if said.get(place, fit[0]) == fit[0]]
-    return found[0] if len(found) == 1 else None
+        units = dict.fromkeys(RATES, unit) | dict.fromkeys(HOURS, "hours")
+        legs = {c: {"wire": at, "unit": units[c]} for c, at in rates.items() if not fixed}
+        found += [
+            {"differential_pct_8h": {"wire": place} | way} | legs
+            for way in _fitting(Family.FUNDING, frame.drop_nulls())
+            if said.get(place, way["unit"]) == way["unit"]
+        ]
+    return found[0] if len(found) == 1 else {}
 
 
-def _fitting(family: Family, frame: pl.DataFrame) -> list[tuple[str, bool]]:
+def _fitting(family: Family, frame: pl.DataFrame) -> list[dict[str, Any]]:
     """List the units and signs in which a figure as sent is what the legs of all its rows give."""
     as_sent = FieldRule(GIVEN[family], "", _UNITS[family][0], _UNITS[family][0])
-    found = _distances(family, frame.drop_nulls(GIVEN[family]), as_sent)
-    return [(r.unit, r.reversed) for r, (off, _) in found.items() if not off and r.linear]
+    fits = _fits(family, frame.drop_nulls(GIVEN[family]), as_sent)
+    rules = [rule for rule, fit in fits.items() if fit.exact and rule.linear]
+    return [{"unit": r.unit} | ({"reversed": True} if r.reversed else {}) for r in rules]
 
 
-def _distances(
-    family: Family, frame: pl.DataFrame, rule: FieldRule
-) -> dict[FieldRule, tuple[bool, float]]:
-    """Return how well each unit, sign and form fits a figure that was read by a rule.
+class _Fit(NamedTuple):
+    """Whether rounding explains how far each row is off, and how far rows mostly are."""
 
-    Whether any row is off by more than rounding explains, and how far rows mostly are. Nothing for
-    rows that are too few, or vary too little.
+    exact: bool
+    off: float
+
+
+def _fits(family: Family, frame: pl.DataFrame, rule: FieldRule) -> dict[FieldRule, _Fit]:
+    """Return how each unit, sign and form fits a figure that was read by a rule, also the rule's.
+
+    Nothing for rows that are too few, or vary too little.
     """
-    column = pl.col(GIVEN[family])
+    figure, found = pl.col(GIVEN[family]), {}
     if frame.height < FEWEST or frame[GIVEN[family]].n_unique() < FEWEST / 2:
         return {}
-    found = {}
-    for reading in _readings(family, rule):
-        read = frame.with_columns(reading.ours(rule.theirs(column)))
-        found[reading] = _distance(compared(family, read))
+    for reading in (*_readings(family, rule), rule):
+        rows = compared(family, frame.with_columns(reading.ours(rule.theirs(figure))))
+        exact = not (rows["far"] > rows["allowed"]).any()
+        found[reading] = _Fit(exact, _median(rows["far"]))
     return found
 
 
 def _readings(family: Family, rule: FieldRule) -> Iterator[FieldRule]:
     """Yield the ways in which a figure may be sent, first those that differ in unit and sign."""
-    for inverse in (False, True) if family is Family.SPREAD else (False,):
+    spread = family is Family.SPREAD
+    for inverse in (False, True) if spread else (False,):
         for turned, unit in itertools.product((False, True), _UNITS[family]):
             yield replace(rule, unit=unit, reversed=turned, inverse=inverse)
-        if family is Family.SPREAD:
+        if spread:
             yield replace(rule, unit="ratio", reversed=False, inverse=inverse)
 
 
-def _words(rule: FieldRule) -> str:
-    """Return how a figure is sent, in words."""
-    if rule.unit == "ratio":
-        return "buy / sell" if rule.inverse else "sell / buy"
-    other_leg = f"{unit_factor('fraction', rule.unit):g} (buy / sell - 1)" if rule.inverse else ""
-    return (other_leg or rule.unit) + ", of the other sign" * rule.reversed
-
-
-def _distance(rows: pl.DataFrame) -> tuple[bool, float]:
-    return bool((rows["far"] > rows["allowed"]).any()), _median(rows["far"])
-
-
 def _median(values: pl.Series) -> float:
-    return float(np.median(values.to_numpy())) if values.len() else 0.0
+    return values.cast(pl.Float64).median() or 0.0  # type: ignore[return-value]  # it is a float
 
 
 class Verdict(NamedTuple):
@@ -285,27 +265,30 @@ def judged(route: HistoryRoute, beside: pl.DataFrame) -> Verdict:
     """
     family, column = route.family, GIVEN[route.family]
     rule = route.rule(column)
-    rows = _legged(beside, pl.col(column)) if family is Family.SPREAD else beside
+    rows = _legged(beside, column) if family is Family.SPREAD else beside
     read = compared(family, rows)
     if rule is None or read.is_empty():
         return Verdict(None, "nothing beside it shows its unit and sign")
-    far = _distances(family, rows.join(read.select("ts"), on="ts", how="semi"), rule)
-    far |= {rule: _distance(read)} if far else {}
-    exact = [each for each, (off, _) in far.items() if not off and (each.linear or each == rule)]
-    if rule not in far or (rule in exact and len(exact) > 1):
+    fits = _fits(family, rows.join(read.select("ts"), on="ts", how="semi"), rule)
+    exact = [each for each, fit in fits.items() if fit.exact and (each.linear or each == rule)]
+    if not fits or (rule in exact and len(exact) > 1):
         return Verdict(None, f"of {read.height} rows with both its unit and sign cannot be told")
     if rule in exact:
         return Verdict(True, f"{rule.wire} is what the legs give in all of {read.height} rows")
     odd = read.filter(pl.col("far") > pl.col("allowed")).row(0, named=True)
     says = f"{rule.wire} is {odd['given']:.6g} where the legs give {odd['own']:.6g}"
-    best = min(far, key=lambda reading: far[reading])
-    most = _median(read["own"].abs()) / 2
-    if far[best][1] <= min(far[rule][1] / 4, most):
+    best, most = min(fits, key=lambda each: fits[each].off), _median(read["own"].abs()) / 2
+    if fits[best].off <= min(fits[rule].off / 4, most):
         names = ["unit", "reversed"] + ["inverse"] * (best.inverse or rule.inverse)
-        values = (msgspec.json.encode(getattr(best, name)).decode() for name in names)
-        line = ", ".join(f"{name} = {value}" for name, value in zip(names, values, strict=True))
-        line = f"fields.{column} = {{ {line} }}"
+        line = f"fields.{column} = {toml({name: getattr(best, name) for name in names})}"
         return Verdict(False, f"{says}; it is {_words(best)}", line)
-    if far[rule][1] > most:
+    if fits[rule].off > most:
         return Verdict(False, f"{says}; no unit and no sign makes it their figure")
     return Verdict(None, f"{says}; no other reading is nearer")
+
+
+def _words(rule: FieldRule) -> str:
+    if rule.unit == "ratio":
+        return "buy / sell" if rule.inverse else "sell / buy"
+    other_leg = f"{unit_factor('fraction', rule.unit):g} (buy / sell - 1)" if rule.inverse else ""
+    return (other_leg or rule.unit) + ", of the other sign" * rule.reversed

@@ -1,14 +1,14 @@
 """How a service wants to be asked, by its own words: parameters that refusals and documents name.
 
 A refusal such as "the parameter first is missing, such as KRAKEN:spot" names a parameter and shows
-a value. What a value is made of is read from the example alone, or from the name where it is
+a value. A value's template is read from the example alone, or from the name where it is
 a usual one of a symbol. Anything else is not followed.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 
 from toolkit.wire.places import parts_said_of
 from toolkit.wire.templates import placeholders
@@ -17,20 +17,35 @@ _NAME = r"([A-Za-z][\w.-]*\w)"
 _NAMED = re.compile(
     rf"[\"'`]{_NAME}[\"'`]|\bparameters? {_NAME}|\b{_NAME}:? (?:is |field )?(?:missing|required)\b",
 )
+_NO_NAME = frozenset(("is", "are", "the", "has", "must", "missing", "required", "parameter"))
 _SYMBOL = re.compile(r"(?<![A-Za-z0-9])[A-Z0-9]{2,}_[A-Z0-9]{2,}(?![A-Za-z0-9_])")
 _OF_SYMBOL = frozenset(("symbol", "pair", "instrument", "ticker"))
-_SIDES = {
-    **dict.fromkeys(("buy", "first", "long"), "buy."),
-    **dict.fromkeys(("sell", "second", "short"), "sell."),
-}
-_NO_NAME = frozenset(("is", "are", "the", "has", "must", "missing", "required", "parameter"))
+_SIDES = {"buy": "buy.", "first": "buy.", "long": "buy."}
+_SIDES |= {"sell": "sell.", "second": "sell.", "short": "sell."}
 
 
-def _named_parameters(message: str) -> list[str]:
-    """List the parameters that a refusal calls missing or puts in quotes."""
-    said = _NAMED.findall(message.replace("Field", "field"))
-    names = (next(filter(None, match)).rpartition(".")[2] for match in said)
-    return [name for name in dict.fromkeys(names) if name.lower() not in _NO_NAME]
+def question_named(
+    message: str, asked: Mapping[str, str], legs: int, markets: Collection[str]
+) -> dict[str, str] | None:
+    """Return the question with the parameters that a refusal names, None where that is unclear.
+
+    ``asked`` are the templates of the question that was refused, ``legs`` those of its trajectory.
+
+    >>> question_named("sell is missing, such as KRAKEN/spot", {"pair": "{symbol}"}, 2, ["spot"])
+    {'pair': '{symbol}', 'sell': '{sell.exchange}/{sell.market}'}
+    >>> question_named("no such trajectory", {"pair": "{symbol}"}, 2, ["spot"]) is None
+    True
+    """
+    found, example = dict(asked), _example_template(message, markets)
+    for groups in _NAMED.findall(message.replace("Field", "field")):
+        name = next(filter(None, groups)).rpartition(".")[2]
+        if name.lower() in _NO_NAME:
+            continue
+        template = _template(name, example, legs)
+        if template is None or asked.get(name) == template:
+            return None
+        found[name] = template
+    return found if found != asked else None
 
 
 def _example_template(message: str, markets: Collection[str]) -> str | None:
@@ -53,40 +68,16 @@ def _sides(legs: int) -> list[str]:
     return ["buy.", "sell."] if legs == 2 else [""]
 
 
-def question_named(
-    message: str, asked: Mapping[str, str], legs: int, markets: Collection[str]
-) -> dict[str, str] | None:
-    """Return the question with the parameters that a refusal names, None where that is unclear.
-
-    ``asked`` are the templates of the question that was refused, ``legs`` those of its trajectory.
-
-    >>> question_named("sell is missing, such as KRAKEN/spot", {"pair": "{symbol}"}, 2, ["spot"])
-    {'pair': '{symbol}', 'sell': '{sell.exchange}/{sell.market}'}
-    >>> question_named("no such trajectory", {"pair": "{symbol}"}, 2, ["spot"]) is None
-    True
-    """
-    found = dict(asked)
-    example = _example_template(message, markets)
-    for name in _named_parameters(message):
-        template = _template(name, example, legs)
-        if template is None or found.get(name) == template:
-            return None
-        found[name] = template
-    return found if found != asked else None
-
-
 def _template(name: str, example: str | None, legs: int) -> str | None:
     """Return the template of a parameter by the example of its value, else by its name."""
-    words = re.findall(r"[a-z]+", name.lower())
+    words = {*re.findall(r"[a-z]+", name.lower())}
     if example is None:
-        return "{symbol}" if _OF_SYMBOL & {*words} else None
-    sided = "{exchange}" in example
-    if not sided or legs == 1:
-        return example if not sided or "buy." not in example else None
+        return "{symbol}" if _OF_SYMBOL & words else None
+    if legs == 1 or "{exchange}" not in example:
+        return example if legs == 2 or "buy." not in example else None
     sides = {_SIDES[word] for word in words if word in _SIDES}
-    if len(sides) != 1:
-        return None
-    return re.sub(r"\{(exchange|market)\}", rf"{{{sides.pop()}\1}}", example)
+    side = sides.pop() if len(sides) == 1 else None
+    return side and re.sub(r"\{(exchange|market)\}", rf"{{{side}\1}}", example)
 
 
 def names_all(ask: Mapping[str, str], legs: int) -> bool:
@@ -115,13 +106,12 @@ def stated_question(
     """
     found = dict(asked)
     for name, example in _required(said, path):
-        if name in found:
-            continue
-        such_as = f", such as {example}" if example else ""
-        named = question_named(f"parameter {name} is missing{such_as}", found, legs, markets)
-        if named is None:
-            return None
-        found = named
+        if name not in found:
+            such_as = f", such as {example}" if example else ""
+            named = question_named(f"parameter {name} is missing{such_as}", found, legs, markets)
+            if named is None:
+                return None
+            found = named
     return found if names_all(found, legs) else None
 
 
@@ -144,25 +134,3 @@ def _example(facts: object) -> str:
     many = facts.get("examples")
     found = facts.get("example", many[0] if isinstance(many, list) and many else None)
     return found if isinstance(found, str) else ""
-
-
-_MARKET_WORDS: Mapping[str, Sequence[str]] = {
-    "spot": ("spot", "cash"),
-    "futures": ("futures", "future", "perp", "perpetual", "swap", "linear"),
-    "dex": ("dex", "onchain", "amm"),
-}
-"""The usual words for a market, in any case."""
-
-
-def market_words(texts: Collection[str]) -> dict[str, str]:
-    """Find the words for markets in texts of a listing. One market with two words has none.
-
-    >>> market_words(["AURORA:SPOT", "CORONA:PERP"])
-    {'spot': 'SPOT', 'futures': 'PERP'}
-    """
-    parts = {part for text in texts for part in re.split(r"[^A-Za-z]", text)}
-    found = {
-        market: [part for part in sorted(parts) if part.lower() in words]
-        for market, words in _MARKET_WORDS.items()
-    }
-    return {market: words[0] for market, words in found.items() if len(words) == 1}

@@ -1,7 +1,7 @@
-"""What a service shows of its records, laid beside what the profile expects: matches and guesses.
+"""A service's records laid beside the fields that the profile expects: matches and guesses.
 
-A guess is a proposal for a person to judge, with the reason it was made. Nothing is ever read by
-one. Names are compared by their words, units by their dimension.
+A guess is a proposal for a person to judge; nothing is read by one. Names are compared by their
+words, units by their dimension.
 """
 
 from __future__ import annotations
@@ -26,22 +26,28 @@ _ISO = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d")
 _SIDES = {"buy", "sell"}
 _DEEPEST = 6
 _SYNONYMS = {
-    **dict.fromkeys(("bid", "long", "entry"), "buy"),
-    **dict.fromkeys(("ask", "short", "exit"), "sell"),
-    **dict.fromkeys(("t", "time", "timestamp", "at", "date", "epoch", "ts"), "time"),
-    **dict.fromkeys(("px", "last", "close", "quote"), "price"),
-    **dict.fromkeys(("vol", "turnover", "size"), "volume"),
-    **dict.fromkeys(("percent", "percentage", "bp", "bps", "gap", "basis"), "pct"),
-    **dict.fromkeys(("h", "hrs"), "hour"),
-    **dict.fromkeys(("diff", "delta"), "differential"),
+    word: name
+    for name, words in {
+        "buy": "bid long entry",
+        "sell": "ask short exit",
+        "time": "t timestamp at date epoch ts",
+        "price": "px last close quote",
+        "volume": "vol turnover size",
+        "pct": "percent percentage bp bps gap basis",
+        "hour": "h hrs",
+        "differential": "diff delta",
+    }.items()
+    for word in words.split()
 }
+_RATIO_WORDS = {"pct": "percent", "percent": "percent", "bps": "bps", "fraction": "fraction"}
+_PERIOD_WORDS = {"8h": "_per_8h", "h": "_per_hour", "hour": "_per_hour", "day": "_per_day"}
 
 
 @dataclass(frozen=True, slots=True)
 class ShownField:
     """A field that the service shows: its JSON type and unit where they are known, an example.
 
-    ``title`` is what the service calls a field that is read by position.
+    ``title`` is the service's name of a field that is read by position.
     """
 
     name: str
@@ -71,8 +77,8 @@ class FieldSurvey:
     text: bool = False
 
 
-def described_fields(schemas: bytes, route: HistoryRoute) -> dict[str, dict[str, Any]]:
-    """Find what a ``/schemas`` body of any shape says of a route's fields, by their names.
+def described_fields(schemas: bytes, route: HistoryRoute) -> dict[str, dict[str, str]]:
+    """Find the texts that a ``/schemas`` body of any shape has on a route's fields, by their names.
 
     What is said of a route is under its family, its path or the end of its path, or beside a text
     of these. Fields are there by name, each with a unit or an object of facts. A list of pairs
@@ -81,37 +87,33 @@ def described_fields(schemas: bytes, route: HistoryRoute) -> dict[str, dict[str,
     >>> from toolkit.market import Family
     >>> from toolkit.wire.profile import BUILT_IN
     >>> route = BUILT_IN.histories[Family.PRICE]
-    >>> described_fields(b'{"history/price": {"record": {"fields": {"t": {"unit": "s"}}}}}', route)
-    {'t': {'unit': 's'}}
     >>> described_fields(b'[{"of": "history/price", "columns": [["time", "ms"]]}]', route)
     {'[0]': {'title': 'time', 'unit': 'ms'}}
     """
-    said = decoded(schemas)
     words = (route.family.value, f"history/{route.family}", route.path)
-    found = (facts for part in parts_said_of(said, words) for facts in _field_facts(part))
-    return next(found, {})
+    parts = parts_said_of(decoded(schemas), words)
+    found = next((facts for part in parts for facts in _field_facts(part)), {})
+    return {
+        name: {fact: text for fact, text in facts.items() if isinstance(text, str)}
+        for name, facts in found.items()
+    }
 
 
 def _field_facts(part: object, depth: int = 0) -> Iterator[dict[str, dict[str, Any]]]:
     """Yield the facts of fields in a part of a document, the outermost first."""
-    if depth > _DEEPEST or not isinstance(part, dict | list) or not part:
+    values = [*values_of(part).values()]
+    if depth > _DEEPEST or not values:
         return
-    values = list(part.values()) if isinstance(part, dict) else part
     if isinstance(part, dict) and any(isinstance(v, dict) and "unit" in v for v in values):
         yield {name: facts for name, facts in part.items() if isinstance(facts, dict)}
     elif isinstance(part, dict) and all(isinstance(v, str) and v in UNIT_FACTORS for v in values):
         yield {name: {"unit": unit} for name, unit in part.items()}
-    elif isinstance(part, list) and all(
-        isinstance(v, list) and len(v) == 2 and all(isinstance(text, str) for text in v)
-        for v in values
-    ):
-        yield {f"[{at}]": dict(zip(("title", "unit"), v, strict=True)) for at, v in enumerate(part)}
+    elif isinstance(part, list):
+        with suppress(msgspec.ValidationError):
+            pairs = msgspec.convert(part, list[tuple[str, str]])
+            yield {f"[{at}]": {"title": n, "unit": unit} for at, (n, unit) in enumerate(pairs)}
     for value in values:
         yield from _field_facts(value, depth + 1)
-
-
-_RATIO_WORDS = {"pct": "percent", "percent": "percent", "bps": "bps", "fraction": "fraction"}
-_PERIOD_WORDS = {"8h": "_per_8h", "h": "_per_hour", "hour": "_per_hour", "day": "_per_day"}
 
 
 def unit_in_name(name: str) -> str | None:
@@ -123,13 +125,12 @@ def unit_in_name(name: str) -> str | None:
     words = re.split(r"[^a-z0-9]+", name.lower())
     ratios = {_RATIO_WORDS[word] for word in words if word in _RATIO_WORDS}
     periods = {_PERIOD_WORDS[word] for word in words if word in _PERIOD_WORDS}
-    if len(ratios) != 1 or len(periods) > 1:
-        return None
-    return ratios.pop() + (periods.pop() if periods else "")
+    one = len(ratios) == 1 and len(periods) < 2
+    return "".join([*ratios, *periods]) if one else None
 
 
 def shown_fields(
-    described: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]
+    described: Mapping[str, Mapping[str, str]], rows: Sequence[Mapping[str, Any]]
 ) -> list[ShownField]:
     """List the fields that a ``/schemas`` record describes and those in rows of a page.
 
@@ -137,17 +138,14 @@ def shown_fields(
     >>> [str(field) for field in found]
     ['t (s, e.g. 60)', 'mid (unit not stated, e.g. 1.5)']
     """
-    names = list(dict.fromkeys([*described, *(name for row in rows for name in row)]))
     found = []
-    for name in names:
-        about = described.get(name, {})
+    for name in dict.fromkeys([*described, *(name for row in rows for name in row)]):
+        said = described.get(name, {})
         example = next((row[name] for row in rows if row.get(name) is not None), None)
-        kind = about.get("type") if isinstance(about.get("type"), str) else _json_type(example)
-        unit = about.get("unit") if isinstance(about.get("unit"), str) else None
+        kind, unit = said.get("type", _json_type(example)), said.get("unit")
         if isinstance(example, str) and _ISO.match(example):
             kind, unit = "number", "iso"
-        title = about.get("title")
-        found.append(ShownField(name, kind, unit, example, title if isinstance(title, str) else ""))
+        found.append(ShownField(name, kind, unit, example, said.get("title", "")))
     return found
 
 
@@ -175,8 +173,8 @@ def survey_fields(route: HistoryRoute, shown: Iterable[ShownField]) -> FieldSurv
 def guessed(missing: Mapping[str, str], unknown: Iterable[ShownField]) -> dict[str, ShownField]:
     """Guess the field of each column that has a likely one, each field at most once.
 
-    A field of another dimension or of a type that is no number is out of the question. Where the
-    column's unit is "" (a name, a path) only names are compared.
+    A field of another dimension or of a type that is not a number is out of the question. Where
+    the column's unit is "" (a name, a path) only names are compared.
 
     >>> bid, ask = ShownField("bid_px", "number", "quote"), ShownField("ask_px", "number", "quote")
     >>> found = guessed({"buy_price": "quote", "sell_price": "quote"}, [ask, bid])
@@ -188,8 +186,7 @@ def guessed(missing: Mapping[str, str], unknown: Iterable[ShownField]) -> dict[s
         for field in unknown:
             likeness = _likeness(column, field.title or field.name)
             fits = _unit_fits(unit, field)
-            likely = likeness >= _LEAST_LIKENESS or (fits and likeness > 0)
-            if fits is not None and likely:
+            if fits is not None and (likeness >= _LEAST_LIKENESS or (fits and likeness > 0)):
                 scored.append((likeness + 0.5 * fits, column, field))
     found: dict[str, ShownField] = {}
     for _, column, field in sorted(scored, key=lambda each: (-each[0], each[1])):
@@ -199,7 +196,7 @@ def guessed(missing: Mapping[str, str], unknown: Iterable[ShownField]) -> dict[s
 
 
 def decoded(body: bytes) -> object:
-    """Return the value of JSON, None where it is none.
+    """Return the value of JSON, None for what is not JSON.
 
     >>> decoded(b"[3]"), decoded(b"<html>")
     ([3], None)
@@ -215,14 +212,11 @@ def rows_of(body: bytes, items: str) -> tuple[list[dict[str, Any]], str]:
     >>> rows_of(b'{"data": [{"t": 60}], "next": null}', "items"), rows_of(b"[[60, 3]]", "items")
     (([{'t': 60}], 'data'), ([{'[0]': 60, '[1]': 3}], '[]'))
     """
-    page, place = decoded(body), items
+    page = decoded(body)
     levels = upper_levels(page) if isinstance(page, dict) else ()
     arrays = ([n for n, value in level.items() if isinstance(value, list)] for level in levels)
     first: list[str] = next(filter(None, arrays), [])
-    if isinstance(page, list):
-        place = WHOLE
-    elif len(first) == 1:
-        place = first[0]
+    place = WHOLE if isinstance(page, list) else first[0] if len(first) == 1 else items
     rows = value_at(page, place)
     return [row for row in map(values_of, rows) if row] if isinstance(rows, list) else [], place
 
@@ -252,9 +246,8 @@ def _likeness(one: str, other: str) -> float:
 
 
 def _words(name: str) -> set[str]:
-    parts = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+", name)
-    found = (part.lower() for part in parts)
-    return {_SYNONYMS.get(part, part.rstrip("s") or part) for part in found}
+    parts = (part.lower() for part in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+", name))
+    return {_SYNONYMS.get(part, part.rstrip("s") or part) for part in parts}
 
 
 def _json_type(example: object) -> str | None:

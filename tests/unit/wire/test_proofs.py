@@ -11,6 +11,8 @@ import pytest
 from toolkit.market import Family
 from toolkit.wire.profile import BUILT_IN
 from toolkit.wire.proofs import (
+    HOURS,
+    RATES,
     beside_prices,
     judged,
     numbers_of,
@@ -28,12 +30,7 @@ SELLS = pl.DataFrame({"ts": TIMES, "px": [99.654321 - at / 3 for at in AT], "siz
 RATIO = SELLS["px"] / BUYS["px"]
 SPREADS = BUYS.select("ts", d=100 * (RATIO - 1))
 LEGS = BUYS.select("ts", one="px", two=SELLS["px"])
-RATES = {
-    "buy_rate": "b",
-    "sell_rate": "s",
-    "buy_interval_hours": "h",
-    "sell_interval_hours": "h",
-}
+PLACES = dict(zip((*RATES, *HOURS), "bshh", strict=True))
 
 
 @pytest.mark.parametrize(
@@ -73,10 +70,11 @@ def test_numbers_are_read_by_their_second_also_those_that_are_text() -> None:
 def test_a_price_is_what_the_legs_repeat_and_nothing_that_only_comes_near() -> None:
     places = ["px", "size"]
     found = prove_spread(LEGS, BUYS, SELLS, places)
-    assert found == ("px", ("one", "two"), ())
-    assert prove_spread(LEGS.with_columns(pl.col("one") * (1 + 1e-9)), BUYS, SELLS, places) is None
-    assert prove_spread(LEGS[:9], BUYS, SELLS, places) is None
-    assert prove_spread(LEGS.with_columns(copy="one"), BUYS, SELLS, places) is None
+    wires = {"price": "px", "buy_price": "one", "sell_price": "two"}
+    assert found == {column: {"wire": at, "unit": "quote"} for column, at in wires.items()}
+    near = LEGS.with_columns(pl.col("one") * (1 + 1e-9))
+    for rows in (near, LEGS[:9], LEGS.with_columns(copy="one")):
+        assert prove_spread(rows, BUYS, SELLS, places) == {}
 
 
 @pytest.mark.parametrize(("unit", "times"), [("percent", 1), ("fraction", 0.01), ("bps", 100)])
@@ -84,14 +82,16 @@ def test_a_price_is_what_the_legs_repeat_and_nothing_that_only_comes_near() -> N
 def test_a_spread_is_proved_in_its_unit_and_sign(unit: str, times: float, *, turned: bool) -> None:
     sent = SPREADS.with_columns(d=pl.col("d") * times * (-1 if turned else 1))
     found = prove_spread(sent, BUYS, SELLS.drop("size"), ["px", "size"])  # one leg has none
-    assert found == ("px", (), ("d", unit, turned))
+    way = {"reversed": True} if turned else {}
+    figure = {"wire": "d", "unit": unit} | way
+    assert found == {"price": {"wire": "px", "unit": "quote"}, "spread_pct": figure}
 
 
 def test_a_spread_that_one_row_breaks_is_not_proved() -> None:
     odd = SPREADS.with_columns(
         d=pl.col("d") + pl.when(pl.col("ts") == NOW - 60).then(0.1).otherwise(0)
     )
-    assert prove_spread(odd, BUYS, SELLS, ["px"]) is None
+    assert prove_spread(odd, BUYS, SELLS, ["px"]) == {}
 
 
 def settled(times: float = 1.0) -> pl.DataFrame:
@@ -105,8 +105,11 @@ def settled(times: float = 1.0) -> pl.DataFrame:
 
 
 def test_a_differential_is_proved_by_the_rates_in_force() -> None:
-    found = prove_differential(settled(-1.0), RATES, {"d": "percent_per_8h"})
-    assert found == (("d", "percent_per_8h", True), "fraction_per_interval")
+    found = prove_differential(settled(-1.0), PLACES, {"d": "percent_per_8h"})
+    figure = {"wire": "d", "unit": "percent_per_8h", "reversed": True}
+    units = dict.fromkeys(RATES, "fraction_per_interval") | dict.fromkeys(HOURS, "hours")
+    legs = {column: {"wire": at, "unit": units[column]} for column, at in PLACES.items()}
+    assert found == {"differential_pct_8h": figure} | legs
 
 
 @pytest.mark.parametrize(
@@ -115,15 +118,15 @@ def test_a_differential_is_proved_by_the_rates_in_force() -> None:
 def test_rates_prove_nothing_without_a_stated_unit_or_by_one_that_they_do_not_give(
     said: dict[str, str],
 ) -> None:
-    assert prove_differential(settled(), RATES, said) is None
+    assert prove_differential(settled(), PLACES, said) == {}
 
 
 def test_rates_of_an_hour_need_no_interval() -> None:
     rates = [{"ts": n, "b": n * 1e-4, "s": 3e-4, "d": 3e-4 - n * 1e-4} for n in range(12)]
     said, places = dict.fromkeys("bsd", "percent_per_hour"), {"buy_rate": "b", "sell_rate": "s"}
     found = prove_differential(pl.DataFrame(rates), places, said)
-    assert found == (("d", "percent_per_hour", False), "percent_per_hour")
-    assert prove_differential(pl.DataFrame(rates), {"buy_rate": "b"}, said) is None
+    assert found == {"differential_pct_8h": {"wire": "d", "unit": "percent_per_hour"}}
+    assert prove_differential(pl.DataFrame(rates), {"buy_rate": "b"}, said) == {}
 
 
 @pytest.mark.parametrize(
@@ -186,14 +189,8 @@ def test_the_line_of_a_verdict_reads_each_form_of_a_spread_right(
 
 
 def test_a_differential_is_judged_by_its_rates() -> None:
-    rates = {
-        "buy_rate": "b",
-        "sell_rate": "s",
-        "buy_interval_hours": "h",
-        "sell_interval_hours": "h",
-    }
     forward = settled().with_columns(pl.col("b", "s").forward_fill())
-    rows = forward.select("ts", differential_pct_8h="d", **rates)
+    rows = forward.select("ts", differential_pct_8h="d", **PLACES)
     assert judged(FUNDING, rows).right
     hourly = rows.with_columns(pl.col("differential_pct_8h") / 8)
     assert '"percent_per_hour"' in judged(FUNDING, hourly).line

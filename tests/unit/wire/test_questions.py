@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from toolkit.wire.listing import market_words
 from toolkit.wire.questions import (
-    market_words,
     names_all,
     question_named,
     stated_question,
@@ -55,6 +55,11 @@ def test_an_example_is_read_whole_or_not_at_all(example: str, template: str | No
     legs = 2 if template and "{buy." in template else 1
     found = question_named(f"'key' was not sent, {example}", {}, legs, MARKETS)
     assert found == (template and {"key": template})
+
+
+def test_an_example_of_two_legs_is_none_for_a_price() -> None:
+    said = "key is missing, such as KRAKEN.spot,COINBASE.spot"
+    assert question_named(said, {}, 1, MARKETS) is None
 
 
 @pytest.mark.parametrize("name", ["venue", "buy_or_sell_leg"])

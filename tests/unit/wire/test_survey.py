@@ -78,7 +78,8 @@ def test_documents_that_describe_nothing_describe_no_fields(body: bytes) -> None
 
 
 def test_rows_and_descriptions_are_laid_together() -> None:
-    described = {"t": {"type": "integer", "unit": "s"}, "odd": {"unit": 3}}
+    schemas = b'{"funding": {"t": {"type": "integer", "unit": "s"}, "odd": {"unit": 3}}}'
+    described = described_fields(schemas, FUNDING)
     shown = shown_fields(described, [{"t": None, "x": "a"}, {"t": 60, "ok": True}])
     assert [(f.name, f.type, f.unit, f.example) for f in shown] == [
         ("t", "integer", "s", 60),

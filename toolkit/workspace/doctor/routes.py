@@ -7,7 +7,7 @@ A spread and a differential that can be read are computed anew from their legs: 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import islice
 
 import polars as pl
@@ -24,16 +24,17 @@ from toolkit.wire.exchange import Answer, Request, RetryPolicy
 from toolkit.wire.finding_words import advised
 from toolkit.wire.listing import (
     Listing,
-    funding_trajectories,
     guessed_listing,
     price_trajectories,
     spread_trajectories,
 )
+from toolkit.wire.listing_shape import BUILT_IN_LISTING
 from toolkit.wire.pages import Page
 from toolkit.wire.places import leaves
 from toolkit.wire.profile import Finding, HistoryRoute, Profile
 from toolkit.wire.proofs import Verdict, beside_prices, judged
 from toolkit.wire.snapshots import snapshot_items
+from toolkit.wire.spelling import AS_OURS
 from toolkit.wire.survey import described_fields, rows_of, shown_fields, survey_fields
 from toolkit.workspace.doctor.derivation import Derivation
 from toolkit.workspace.doctor.findings import Check, State, refused_words, state_of
@@ -45,8 +46,8 @@ _PAGES = 2
 _DAY_S = 86_400
 _OF_RECORDS = ("field_missing", "field_unknown")
 """Findings of a page that the check of its record says."""
-_SCHEMAS = {family: f"svc.{family}.v1" for family in EventFamily}
 _READ = (State.OK, State.NOTE)
+_TYPED = "rail doctor KEY ... asks for keys that you type"
 _ADVICE = {
     404: "if it is elsewhere, say where in a profile (path)",
     429: "wait until the quota is renewed, then ask again",
@@ -68,11 +69,8 @@ class Routes:
         self.unreadable: list[str] = []
         self.listed = False
         self.draft = ProfileDraft()
-        self._client = client
-        self._profile = profile
-        self._schemas = schemas
-        self._now = now
-        self._streams = streams
+        self._client, self._profile, self._schemas = client, profile, schemas
+        self._now, self._streams = now, streams
         self._listing = Listing({}, truncated=False)
         self._fields: dict[Family, Check] = {}
         self._held: dict[Family, tuple[Trajectory, pl.DataFrame]] = {}
@@ -83,9 +81,9 @@ class Routes:
         kinds = [each.kind for each in self._streams] or list(Family)
         for family in [family for family in Family if family in kinds]:
             yield self._counted(self._history(family), self._fields.get(family))
-        for log in map(EventLog, EventFamily):
-            if not self._streams or log in self._streams:
-                yield self._counted(self._log(log.family))
+        for log in EventFamily:
+            if not self._streams or EventLog(log) in self._streams:
+                yield self._counted(self._log(log))
         for kind in ("activity", "spread", "funding"):
             yield self._snapshot(kind)
         verdicts = [self._verdict(family) for family in GIVEN if family in self._held]
@@ -113,29 +111,27 @@ class Routes:
 
     def _symbols(self) -> Check:
         """Read the listing. One that has no legs is an advice less, and stops nothing."""
-        name, typed = "symbols/search", "rail doctor KEY ... asks for keys that you type"
+        name = "symbols/search"
         try:
             listing = self._client.symbols()
-            legs = sum(map(len, listing.legs.values()))
+            legs, findings = sum(map(len, listing.legs.values())), listing.findings
             says = f"{len(listing.legs)} symbols, {legs} legs"
             says += ", and more than it lists at once" if listing.truncated else ""
-            if listing.findings:
-                first = f"e.g. {listing.findings[0].kind}: {listing.findings[0].says:.80}"
-                says += f"; {counted(len(listing.findings), 'finding')}, {first}"
+            if findings:
+                first = f"e.g. {findings[0].kind}: {findings[0].says:.80}"
+                says += f"; {counted(len(findings), 'finding')}, {first}"
             self.listed = legs > 0
-            check = Check("routes", name, State.NOTE if listing.findings else State.OK, says)
-            if not self.listed:
-                check = replace(check, state=State.FAILED, advice=typed)
+            state = State.FAILED if not legs else State.NOTE if findings else State.OK
+            check = Check("routes", name, state, says)
         except ServiceError as error:
-            failed = self._failed(name, error)
-            check = replace(failed, advice=f"{failed.advice}; {typed}".lstrip("; "))
-        listing = listing if self.listed else self._guessed_listing()
-        legs_typed: dict[Symbol, tuple[Leg, ...]] = {}
-        for stream in self._streams:
-            if isinstance(stream, Trajectory):
-                known = legs_typed.get(stream.symbol, ())
-                legs_typed[stream.symbol] = tuple(dict.fromkeys((*known, *stream.legs)))
-        self._listing = replace(listing, legs=legs_typed or listing.legs)
+            check = self._failed(name, error)
+        if not self.listed:
+            listing = self._guessed_listing()
+            check = replace(check, advice=f"{check.advice}; {_TYPED}".lstrip("; "))
+        typed: dict[Symbol, tuple[Leg, ...]] = {}
+        for each in self._trajectories:
+            typed[each.symbol] = tuple(dict.fromkeys((*typed.get(each.symbol, ()), *each.legs)))
+        self._listing = replace(listing, legs=typed or listing.legs)
         return check
 
     def _guessed_listing(self) -> Listing:
@@ -145,7 +141,9 @@ class Routes:
             answer = self._client.get(Request.get(self._profile.symbols_path, {}))
             if (found := guessed_listing(self._profile, answer)) is None:
                 return nothing
-            self.draft.listing(*found)
+            shape, spelling = found
+            self.draft.prove("listing", asdict(shape), asdict(BUILT_IN_LISTING))
+            self.draft.prove("spelling", asdict(spelling), asdict(AS_OURS))
             self._client.speak(self.draft.applied(self._profile))
             return self._client.symbols()
         except ServiceError:
@@ -153,20 +151,22 @@ class Routes:
         finally:
             self._client.speak(self._profile)
 
+    @property
+    def _trajectories(self) -> list[Trajectory]:
+        return [each for each in self._streams if isinstance(each, Trajectory)]
+
     def _candidates(self, family: Family) -> list[Trajectory]:
         """Return trajectories of a family to ask for: those typed, else of the legs known."""
-        asked = (each for each in self._streams if isinstance(each, Trajectory))
-        found = [each for each in asked if each.family is family]
-        of = {
-            Family.PRICE: price_trajectories,
-            Family.SPREAD: spread_trajectories,
-            Family.FUNDING: funding_trajectories,
-        }
-        found += of[family](self._listing)
-        if family is Family.FUNDING:
-            pairs = spread_trajectories(self._listing)
-            pairs = [p for p in pairs if Market.FUTURES in {leg.market for leg in p.legs}]
-            found += [Trajectory(family, pair.symbol, pair.legs) for pair in pairs]
+        pairs = spread_trajectories(self._listing)
+        found = [each for each in self._trajectories if each.family is family]
+        found += price_trajectories(self._listing) if family is Family.PRICE else []
+        found += pairs if family is Family.SPREAD else []
+        for futures in (2, 1) if family is Family.FUNDING else ():
+            found += [
+                Trajectory(family, pair.symbol, pair.legs)
+                for pair in pairs
+                if sum(leg.market is Market.FUTURES for leg in pair.legs) == futures
+            ]
         return list(dict.fromkeys(found))[:_TRIES]
 
     def _derived(self) -> Check:
@@ -222,9 +222,9 @@ class Routes:
         behind = duration(max(0, self._now - times[-1]))
         says = f"{times.len()} rows of {trajectory.key}{spaced}, the newest {behind} old"
         odd = [advised(f, self._profile) for f in page.findings if f.kind not in _OF_RECORDS]
-        says = "; ".join([says, *(words for words, _ in odd)])
         writes = dict.fromkeys(write for _, write in odd if write)
         advice = f"in the profile: {'; '.join(writes)}" if writes else ""
+        says = "; ".join([says, *(words for words, _ in odd)])
         return Check("routes", name, State.NOTE if odd else State.OK, says, advice)
 
     def _survey(self, route: HistoryRoute, answer: Answer) -> None:
@@ -265,7 +265,7 @@ class Routes:
         ids = sorted(set(page.frame["schema_id"].drop_nulls().to_list()))
         count = f"{page.frame.height}{'' if page.last else ' and more'}"
         says = f"{count} documents of the last day, {', '.join(ids) or 'no schema id'}"
-        known = ids == [_SCHEMAS[family]] and not page.findings
+        known = ids == [f"svc.{family}.v1"] and not page.findings
         if page.findings:
             says += "; " + "; ".join(f"{f.kind}: {f.says}" for f in page.findings[:3])
         elif not known:
@@ -292,11 +292,10 @@ class Routes:
         """Compute the figure of a history anew from the legs, and judge what was read."""
         route = self._profile.histories[family]
         trajectory, frame = self._held[family]
-        rows = frame.sort("ts").tail(_JUDGED_ROWS)
+        figures = self._spreads if family is Family.SPREAD else _in_force
         try:
-            spread = family is Family.SPREAD
-            figures = self._spreads(trajectory, rows) if spread else [_in_force(rows)]
-            verdicts = [judged(route, figure) for figure in figures]
+            rows = frame.sort("ts").tail(_JUDGED_ROWS)
+            verdicts = [judged(route, figure) for figure in figures(trajectory, rows)]
         except ServiceError as error:
             verdicts = [Verdict(None, f"its legs cannot be read ({refused_words(error)})")]
         wrong = [verdict for verdict in verdicts if verdict.right is False]
@@ -321,6 +320,6 @@ class Routes:
         yield beside.with_columns(spread_pct=own)
 
 
-def _in_force(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return funding with both rates in force: a leg's is that of its last settlement."""
-    return rows.with_columns(pl.col("^(buy|sell)_(rate|interval_hours)$").forward_fill())
+def _in_force(_: Trajectory, rows: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """Yield funding with both rates in force: a leg's is that of its last settlement."""
+    yield rows.with_columns(pl.col("^(buy|sell)_(rate|interval_hours)$").forward_fill())
