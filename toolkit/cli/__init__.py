@@ -44,8 +44,7 @@ def main() -> None:
             _leave(str(error), ExitCode.REFUSED)
         kind = type(error).__name__
         _leave(
-            f"a fault of the toolkit ({kind}: {error}); RAIL_DEBUG=1 shows where",
-            ExitCode.FAULT,
+            f"a fault of the toolkit ({kind}: {error}); RAIL_DEBUG=1 shows where", ExitCode.FAULT
         )
 
 

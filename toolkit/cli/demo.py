@@ -62,10 +62,7 @@ _LOGGED_S = 2 * _DAY_S  # Overview compares 24 h with the 24 h before; to detect
 _POLL_S, _SWEEP_S = 20.0, 120.0
 _SERVICE_PORT = 8701  # beside the one where `rail serve` listens
 _HOST = "127.0.0.1"
-_OF_THE_MARKET: tuple[Stream, ...] = (
-    *map(EventLog, EventFamily),
-    *map(SnapshotLog, SnapshotKind),
-)
+_OF_THE_MARKET: tuple[Stream, ...] = (*map(EventLog, EventFamily), *map(SnapshotLog, SnapshotKind))
 
 
 def demo_command(

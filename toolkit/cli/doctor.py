@@ -37,12 +37,7 @@ _HEADINGS = {
 CHECKS = schema_of(also=("base_url", "usable", "group", "check", "state", "says", "advice"))
 """The columns of a check's row. The first two are those of the service."""
 
-_COLUMNS = (
-    "check",
-    "state",
-    "says",
-    "advice",
-)
+_COLUMNS = ("check", "state", "says", "advice")
 _WRONG = ("figures", State.FAILED)
 _NAMES_WIDTH = 27
 """Characters of the longest name, so that the tables line up."""

@@ -31,12 +31,7 @@ _CLOCK_S = 2
 """How far two clocks may seem apart that are read to the second."""
 
 
-def channels_command(
-    family: OneFamily = None,
-    *,
-    within: StoredWindow,
-    view: TableOptions,
-) -> None:
+def channels_command(family: OneFamily = None, *, within: StoredWindow, view: TableOptions) -> None:
     """Compare the channels of a store's event documents."""
     held, wanted = view.opened(within), [family] if family else list(EventFamily)
     asked = event_window(held, within.start, within.end, names=("--start", "--end"))

@@ -17,15 +17,7 @@ from toolkit.statistics.conditions import Schema
 from toolkit.workspace import Settings
 from toolkit.workspace.open_events import open_events
 
-_COLUMNS = (
-    "t_open",
-    "duration_s",
-    "size",
-    "peak",
-    "n",
-    "since",
-    "event",
-)
+_COLUMNS = ("t_open", "duration_s", "size", "peak", "n", "since", "event")
 
 
 def open_columns() -> Schema:

@@ -178,8 +178,4 @@ def _withdrawals(fees: FeeModel, leg: Leg, streams: _Legs, at: int) -> list[str]
     return sorted(lack for lack in lacks if lack.startswith(("withdraw_quote", "a withdrawal")))
 
 
-NET_SPREAD_COLUMNS = (
-    "cost_bps",
-    "net_share",
-    "net_mean_bps",
-)
+NET_SPREAD_COLUMNS = ("cost_bps", "net_share", "net_mean_bps")

@@ -33,11 +33,7 @@ from toolkit.workspace.following import named_streams, since_of, wanted_watchlis
 from toolkit.workspace.rules import EXAMPLE, Watchlist
 
 _LISTED = schema_of(also=("stream", "kind", "rule"))
-_COLUMNS = (
-    "stream",
-    "kind",
-    "rule",
-)
+_COLUMNS = ("stream", "kind", "rule")
 _SECONDS_A_LINE = 60.0
 
 

@@ -9,14 +9,7 @@ from typing import Annotated
 import typer
 
 from toolkit.cards import some
-from toolkit.cli.options import (
-    ClusterName,
-    FxLeg,
-    MaxStale,
-    Multiplier,
-    PlainText,
-    StoredWindow,
-)
+from toolkit.cli.options import ClusterName, FxLeg, MaxStale, Multiplier, PlainText, StoredWindow
 from toolkit.cli.show import errors
 from toolkit.errors import InputError
 from toolkit.market import Family, parse_length
@@ -75,11 +68,7 @@ class MeasuredWindow(StoredWindow):
     plain_text: PlainText = False
 
     def of(
-        self,
-        store: Store,
-        family: Family,
-        keys: Sequence[str] | None,
-        joined: Joining = _AS_NAMED,
+        self, store: Store, family: Family, keys: Sequence[str] | None, joined: Joining = _AS_NAMED
     ) -> Selection:
         """Find what was asked for in a store, and say on stderr which pairs are turned."""
         passes = Passes.of(store, self.cluster, plain_text=self.plain_text)

@@ -152,11 +152,7 @@ Browser = Annotated[bool, typer.Option("--browser/--no-browser", help="Open a br
 
 
 def window(
-    start: str | None,
-    end: str | None,
-    *,
-    now: Callable[[], int],
-    default: Callable[[], Interval],
+    start: str | None, end: str | None, *, now: Callable[[], int], default: Callable[[], Interval]
 ) -> Interval:
     """Return the window asked for, as `toolkit.market.asked_window` reads it."""
     names = ("--start", "--end")

@@ -12,14 +12,7 @@ import typer
 from toolkit.cards import some
 from toolkit.cli.exit_codes import ExitCode
 from toolkit.cli.held import selected
-from toolkit.cli.options import (
-    ClusterName,
-    FeesFile,
-    PlainText,
-    StoredWindow,
-    StorePath,
-    grouped,
-)
+from toolkit.cli.options import ClusterName, FeesFile, PlainText, StoredWindow, StorePath, grouped
 from toolkit.cli.show import console, errors
 from toolkit.cli.table_options import AsOf, store_as_of
 from toolkit.commands import rail
@@ -172,12 +165,7 @@ def report_command(
 
 @app.command("spread")
 @grouped
-def spread_command(
-    trajectories: _Keys = None,
-    *,
-    parts: _Parts = None,
-    report: _Report,
-) -> None:
+def spread_command(trajectories: _Keys = None, *, parts: _Parts = None, report: _Report) -> None:
     """Write a report on spreads: one with its chart, figures and hours, several ranked in a table.
 
     Positive: long the buy leg and short the sell leg earns it. Without keys it takes all that are
@@ -198,12 +186,7 @@ def spread_command(
 
 @app.command("funding")
 @grouped
-def funding_command(
-    trajectories: _Keys = None,
-    *,
-    parts: _Parts = None,
-    report: _Report,
-) -> None:
+def funding_command(trajectories: _Keys = None, *, parts: _Parts = None, report: _Report) -> None:
     """Write a report on funding: one pair with its chart, carry and holdings, several in a table.
 
     Positive: long the buy leg and short the sell leg received it. Without keys it takes all that
@@ -247,9 +230,7 @@ def events_command(
 @app.command("symbol")
 @grouped
 def symbol_command(
-    symbol: Annotated[str, typer.Argument(help="A symbol, BASE_QUOTE.")],
-    *,
-    report: _Report,
+    symbol: Annotated[str, typer.Argument(help="A symbol, BASE_QUOTE.")], *, report: _Report
 ) -> None:
     """Write a report on a symbol: all its legs on one axis of time, its spreads and its funding.
 
@@ -326,11 +307,7 @@ def _held(store: Store) -> pl.DataFrame:
 
 
 def _trajectories(
-    draft: Draft,
-    family: Family,
-    keys: list[str] | None,
-    within: StoredWindow,
-    parts: list[str],
+    draft: Draft, family: Family, keys: list[str] | None, within: StoredWindow, parts: list[str]
 ) -> str:
     """Add trajectories as they are held, and return what the report is called."""
     store = draft.workspace.store

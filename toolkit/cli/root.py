@@ -18,18 +18,9 @@ from toolkit.errors import StoppedError
 from toolkit.foreign import plain
 
 COMMANDS = {
-    "serve": (
-        "serve:serve_command",
-        "Run a local service on a SIMULATED market or a replay.",
-    ),
-    "doctor": (
-        "doctor:doctor_command",
-        "Check a service: what works, what fails, what to do.",
-    ),
-    "symbols": (
-        "symbols:symbols_command",
-        "Show the symbols and legs that the service lists.",
-    ),
+    "serve": ("serve:serve_command", "Run a local service on a SIMULATED market or a replay."),
+    "doctor": ("doctor:doctor_command", "Check a service: what works, what fails, what to do."),
+    "symbols": ("symbols:symbols_command", "Show the symbols and legs that the service lists."),
     "sync": ("sync:sync_command", "Load a window of market data into the store."),
     "follow": ("follow:follow_command", "Keep a watchlist current, by streams and polling."),
     "alerts": ("alerts:alerts_command", "Show the alerts that follow found; check or test rules."),
@@ -49,10 +40,7 @@ COMMANDS = {
     "mcp": ("assistant:mcp_command", "Answer an assistant's questions about the store, by MCP."),
     "notebook": ("notebook:notebook_command", "Write the quickstart notebook here."),
     "open": ("dashboard:open_command", "Open the page of a trajectory or an event log."),
-    "demo": (
-        "demo:demo_command",
-        "Load a SIMULATED market, open a dashboard that follows it.",
-    ),
+    "demo": ("demo:demo_command", "Load a SIMULATED market, open a dashboard that follows it."),
 }
 """Each command: its function or group (module:name below this package) and its line of help."""
 

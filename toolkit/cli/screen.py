@@ -35,8 +35,7 @@ _EDGE_Q = "edge_q_value"
 _Names = list[str] | None
 _Symbols = Annotated[_Names, typer.Option("--symbol", help="Only this symbol. May be repeated.")]
 _Exchanges = Annotated[
-    _Names,
-    typer.Option("--exchange", help="Only pairs with both legs on these. May be repeated."),
+    _Names, typer.Option("--exchange", help="Only pairs with both legs on these. May be repeated.")
 ]
 _Types = Annotated[
     _Names,
@@ -60,8 +59,7 @@ _WithoutFlags = Annotated[
     ),
 ]
 _FamilyName = Annotated[
-    Screened,
-    typer.Argument(help="What is measured: what snapshots kept has its own."),
+    Screened, typer.Argument(help="What is measured: what snapshots kept has its own.")
 ]
 
 
@@ -143,12 +141,7 @@ def screen_command(
         lacking = HeldPrices(held).lacking(found, window)
         notes += [f"{words}; funding alone needs none" for words in lacking]
     sheet = Sheet(
-        _heading(found, family),
-        held.source.label,
-        kept,
-        shown,
-        order=family.order,
-        notes=notes,
+        _heading(found, family), held.source.label, kept, shown, order=family.order, notes=notes
     )
     show(view, sheet if costs is None else _with_net(sheet, costs, family))
 

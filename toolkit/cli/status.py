@@ -16,13 +16,7 @@ from toolkit.columns import schema_of
 from toolkit.errors import EmptyWindowError
 from toolkit.market import SnapshotKind, format_ts
 from toolkit.show.sheet import Cells, Sheet
-from toolkit.store import (
-    Store,
-    never_asked,
-    profile_words,
-    read_deliveries,
-    sync_advice,
-)
+from toolkit.store import Store, never_asked, profile_words, read_deliveries, sync_advice
 from toolkit.store.compaction import scattered
 from toolkit.tables import GapStatus
 from toolkit.wire.finding_words import explained
@@ -49,11 +43,7 @@ _STATUS = schema_of(
 
 
 @tabled(lambda: _STATUS)
-def status_command(
-    store: StorePath = None,
-    *,
-    view: TableOptions,
-) -> None:
+def status_command(store: StorePath = None, *, view: TableOptions) -> None:
     """Show what the store holds: one line per trajectory, event log and kind of snapshot.
 
     held: rows, documents or snapshots, else what came of asking: "nothing there", "no answer" or

@@ -132,8 +132,7 @@ def compact_command(store: StorePath = None) -> None:
 
 @app.command("backup")
 def backup_command(
-    target: Annotated[str, typer.Argument(help="The file to make.")],
-    store: StorePath = None,
+    target: Annotated[str, typer.Argument(help="The file to make.")], store: StorePath = None
 ) -> None:
     """Copy the store to a new file, as it is between two commits.
 
@@ -175,8 +174,7 @@ _Layout = Annotated[
     str | None, typer.Option("--as", help=f"A layout that is known: {', '.join(LAYOUTS)}.")
 ]
 _Map = Annotated[
-    str | None,
-    typer.Option("--map", help="The file's names of our columns: ts=time,price=close."),
+    str | None, typer.Option("--map", help="The file's names of our columns: ts=time,price=close.")
 ]
 _Columns = Annotated[
     str | None,

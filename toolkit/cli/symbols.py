@@ -21,11 +21,7 @@ from toolkit.workspace import Settings
 SYMBOLS = schema_of(also=("symbol", "n_legs", "legs"))
 """The columns of a symbol's row. Its legs are separated by blanks."""
 
-_COLUMNS = (
-    "symbol",
-    "n_legs",
-    "legs",
-)
+_COLUMNS = ("symbol", "n_legs", "legs")
 
 
 @tabled(lambda: SYMBOLS, of_now=True)

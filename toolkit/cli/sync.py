@@ -40,13 +40,7 @@ from toolkit.wire.listing import (
     spread_trajectories,
 )
 from toolkit.wire.profile import Profile
-from toolkit.workspace import (
-    DEFAULT_WINDOW_S,
-    Settings,
-    Workspace,
-    load_progress,
-    store_path,
-)
+from toolkit.workspace import DEFAULT_WINDOW_S, Settings, Workspace, load_progress, store_path
 from toolkit.workspace.listed import WATCHLIST, chosen_streams, read_keys
 from toolkit.workspace.settings import Over
 

@@ -10,12 +10,4 @@ from toolkit.reports.making import report
 from toolkit.reports.recipe import Part, read_recipe
 from toolkit.reports.verification import Verification, verify
 
-__all__ = [
-    "Draft",
-    "Part",
-    "Verification",
-    "answered",
-    "read_recipe",
-    "report",
-    "verify",
-]
+__all__ = ["Draft", "Part", "Verification", "answered", "read_recipe", "report", "verify"]

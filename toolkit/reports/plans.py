@@ -55,11 +55,7 @@ def checked_parts(family: Analyses, names: Sequence[str] | None) -> list[str]:
 
 
 def add_trajectories(
-    draft: Draft,
-    family: Family,
-    keys: Sequence[str],
-    window: Interval,
-    parts: Sequence[str] = (),
+    draft: Draft, family: Family, keys: Sequence[str], window: Interval, parts: Sequence[str] = ()
 ) -> None:
     """Add spreads or funding pairs: one with all its figures, several ranked in a table.
 

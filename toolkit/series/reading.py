@@ -150,11 +150,7 @@ def _log(
 
 
 def _everything(
-    stream: Stream,
-    known: Ledger | None,
-    facts: dict[str, Any],
-    store: Store,
-    as_of: int | None,
+    stream: Stream, known: Ledger | None, facts: dict[str, Any], store: Store, as_of: int | None
 ) -> Interval:
     """Return the window of all that the store knows of a stream."""
     rows = [facts]

@@ -22,10 +22,7 @@ Rail = Callable[..., subprocess.CompletedProcess[str]]
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        (
-            "nothing.duckdb",
-            "nothing.duckdb; `rail sync --watchlist --store ",
-        ),
+        ("nothing.duckdb", "nothing.duckdb; `rail sync --watchlist --store "),
         ("other.duckdb", "other.duckdb is not a store of this toolkit"),
         ("prices.csv", "prices.csv is not a store of this toolkit"),
         (".", "is a directory; name a file"),
@@ -44,10 +41,7 @@ def test_a_store_that_is_none_is_refused(rail: Rail, workdir: Path, name: str, s
 def test_a_port_is_kept_until_it_is_let_go_and_the_next_free_one_is_taken() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with (
-            claim_port("127.0.0.1", port) as claimed,
-            claim_port("127.0.0.1", port) as another,
-        ):
+        with claim_port("127.0.0.1", port) as claimed, claim_port("127.0.0.1", port) as another:
             found = claimed.getsockname()[1]
             assert port < found < another.getsockname()[1] <= port + 19
 

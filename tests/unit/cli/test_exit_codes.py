@@ -14,11 +14,7 @@ Rail = Callable[..., subprocess.CompletedProcess[str]]
 
 def test_the_numbers_never_change() -> None:
     numbers = {"DONE": 0, "REFUSED": 1, "USAGE": 2, "PARTLY": 3, "FAULT": 70}
-    assert {code.name: code.value for code in ExitCode} == {
-        **numbers,
-        "STOPPED": 130,
-        "ENDED": 143,
-    }
+    assert {code.name: code.value for code in ExitCode} == {**numbers, "STOPPED": 130, "ENDED": 143}
 
 
 def test_the_help_lists_each_code_on_a_line_of_its_own(rail: Rail) -> None:

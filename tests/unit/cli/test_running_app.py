@@ -75,10 +75,7 @@ def test_where_no_note_can_be_written_the_dashboard_runs_without(workdir: Path) 
     [
         (PRICE.key, "trajectory?trajectory=BTC_USDT%3AAURORA.spot"),
         (PAIR.key, "trajectory?trajectory=BTC_USDT%3AAURORA.spot%3ACORONA.futures"),
-        (
-            FUNDING.key,
-            "funding?trajectory=funding%2FBTC_USDT%3AAURORA.futures%3ACORONA.futures",
-        ),
+        (FUNDING.key, "funding?trajectory=funding%2FBTC_USDT%3AAURORA.futures%3ACORONA.futures"),
         ("events/splash", "events?family=splash"),
     ],
 )

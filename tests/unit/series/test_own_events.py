@@ -54,9 +54,7 @@ def test_events_of_no_leg_are_studied_on_one() -> None:
     assert last["return_from_detection_mean_log_bps"] == pytest.approx(99.5033, abs=1e-3)
 
 
-def test_a_log_of_ones_own_is_kept_beside_prices_and_studied_from_the_store(
-    tmp_path: Path,
-) -> None:
+def test_a_log_of_ones_own_is_kept_beside_prices_and_studied_from_the_store(tmp_path: Path) -> None:
     path = tmp_path / "own.duckdb"
     log = log_of(kind=["pump", "dump"])
     assert [keep_own(log, path).new, keep_own(log, path).repeated] == [2, 2]

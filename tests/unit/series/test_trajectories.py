@@ -33,10 +33,7 @@ def test_methods_are_the_statistics_of_the_window(rail: Workspace) -> None:
         (pair.cross_correlation(), spread.cross_correlation(pair.df, *WINDOW)),
         (pair.flags(), quality.flags(pair.df, *WINDOW)),
         (pair.time_above(10), spread.time_above(pair.df, *WINDOW, threshold_bps=10)),
-        (
-            rates.carry(prices=pair),
-            funding.carry(rates.rows, *rates.window, prices=pair.rows),
-        ),
+        (rates.carry(prices=pair), funding.carry(rates.rows, *rates.window, prices=pair.rows)),
         (rates.heatmap(), funding.heatmap(rates.rows, *rates.window)),
         (rates.by_hour(), funding.by_hour(rates.rows, *rates.window)),
         (rates.by_weekday(), funding.by_weekday(rates.rows, *rates.window)),
