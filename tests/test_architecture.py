@@ -60,6 +60,7 @@ THIRD_PARTIES = {
         "toolkit.client.webhook_session",
     ),
     "httpx2": ("toolkit.client.mcp",),
+    "jinja2": ("toolkit.reports.page",),
     "mcp": (
         "toolkit.assistant.server",
         "toolkit.client.mcp",

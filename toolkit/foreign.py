@@ -138,6 +138,9 @@ class Html(Written):
         """Return HTML that shows the text and has no tag."""
         return cls(escape(plain(text)))
 
+    def __html__(self) -> Self:
+        return self  # a template takes it as it is
+
 
 class Command(Written):
     """What a reader pastes into a shell, made by `command`."""

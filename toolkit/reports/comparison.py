@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from toolkit.columns import Column, column
 from toolkit.foreign import Html
 from toolkit.reports.recipe import Earlier, Part, PartResult, Recipe, Value
 from toolkit.reports.results import shown_columns, shown_figures
-from toolkit.show.html import lines_html, notes_html
+from toolkit.show.html import lines_html
 from toolkit.show.values import basis_text, reason_words, value_text
 
 _NOT_COMPARED = frozenset(("n", "coverage"))  # they are beside what rests on them
@@ -17,8 +18,24 @@ _NAMES = frozenset(("horizon_s",))  # numbers that tell rows apart
 _HEADS = [("text", "figure"), *(("number", head) for head in ("before", "now", "change"))]
 
 
-def changes_html(recipe: Recipe, earlier: Earlier) -> Html:
-    """Return the section of changes: of each part that both reports have, what differs.
+class Changed(NamedTuple):
+    """What changed of a part: a table and notes, below its name and what both rest on."""
+
+    name: str
+    basis: str
+    table: Html | None
+    notes: list[str]
+
+
+class Changes(NamedTuple):
+    """The parts that changed, and which parts did not, are new, or are gone."""
+
+    parts: list[Changed]
+    notes: list[str]
+
+
+def changes_of(recipe: Recipe, earlier: Earlier) -> Changes:
+    """Return what differs of each part that both reports have.
 
     Parts are the same where they ask for the same of the same, whatever the window and the number
     of streams.
@@ -33,18 +50,14 @@ def changes_html(recipe: Recipe, earlier: Earlier) -> Html:
         if old is None:
             new.append(part.name)
             continue
-        differences = _one(old[1], answer) if _is_one(part, answer) else _many(old[1], answer)
-        if differences:
-            changed.append(_section(part, answer, *old, differences))
+        differs = _one(old[1], answer) if _is_one(part, answer) else _many(old[1], answer)
+        if any(differs):
+            changed.append(Changed(part.name, _basis(part, answer, *old), *differs))
         else:
             same.append(part.name)
     gone = [part.name for part, _ in before.values()]
     lists = (("Without a change", same), ("New in this report", new), ("Not in it any more", gone))
-    notes = [f"{words}: {'; '.join(names)}." for words, names in lists if names]
-    return Html(
-        '<section id="changes"><h2>Changed since the report before</h2>'
-        '<p class="basis">Before: {}. Now: {}.</p>{}{}</section>\n'
-    ).format(earlier.pin.words, recipe.pin.words, Html("").join(changed), notes_html(notes))
+    return Changes(changed, [f"{words}: {'; '.join(names)}." for words, names in lists if names])
 
 
 def _key(part: Part) -> tuple[str, str, str]:
@@ -55,14 +68,12 @@ def _is_one(part: Part, answer: PartResult) -> bool:
     return answer.rows == 1 and not part.streams
 
 
-def _section(part: Part, now: PartResult, was: Part, before: PartResult, differences: Html) -> Html:
-    """Return the changes of a part, below its name and what both rest on."""
+def _basis(part: Part, now: PartResult, was: Part, before: PartResult) -> str:
     then, here = (basis_text(each.n or 0, each.coverage) for each in (before, now))
-    basis = f"Before {was.window}, {then}. Now {part.window}, {here}."
-    return Html('<h3>{}</h3><p class="basis">{}</p>{}').format(part.name, basis, differences)
+    return f"Before {was.window}, {then}. Now {part.window}, {here}."
 
 
-def _one(before: PartResult, now: PartResult) -> Html:
+def _one(before: PartResult, now: PartResult) -> tuple[Html | None, list[str]]:
     """Return the figures of one row that differ, one a line. Nothing where none does."""
     row, old = now.shown[0], before.shown[0]
     lines = []
@@ -73,10 +84,10 @@ def _one(before: PartResult, now: PartResult) -> Html:
             shown = [value_text(each, one, unit=True) for each in (was, value)]
             texts = (one.heading, *shown, why or change_words(was, value, one))
             lines.append([(text,) for text in texts])
-    return lines_html(_HEADS, lines) if lines else Html("")
+    return lines_html(_HEADS, lines) if lines else None, []
 
 
-def _many(before: PartResult, now: PartResult) -> Html:
+def _many(before: PartResult, now: PartResult) -> tuple[Html | None, list[str]]:
     """Return the rows that differ, each figure with its change below it, and which came or went.
 
     Rows are the same where their texts are: trajectory, family, legs. Nothing where none differs.
@@ -104,8 +115,7 @@ def _many(before: PartResult, now: PartResult) -> Html:
         if keys
     ]
     heads = [("text", "of"), *(("number", meanings[name].heading) for name in kept)]
-    table = lines_html(heads, lines) if lines else Html("")
-    return Html("{}{}").format(table, notes_html(notes))
+    return lines_html(heads, lines) if lines else None, notes
 
 
 def _rows(answer: PartResult) -> dict[tuple[str, ...], Mapping[str, Value]]:

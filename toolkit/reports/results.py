@@ -1,12 +1,14 @@
-"""A result as HTML: the figures of one row beside each other, or many rows as a table."""
+"""The result of a part on the page: the figures of one row, or many rows as a table."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from toolkit.analyses import Analysis, find
 from toolkit.columns import computed_in
 from toolkit.foreign import Html
 from toolkit.reports.recipe import Part, PartResult
-from toolkit.show.html import figures_html, notes_html, table_html
+from toolkit.show.html import figures_html, table_html
 from toolkit.show.values import BASIS, figures_of
 
 _SCREENED = {
@@ -27,20 +29,34 @@ _MOST_COLUMNS = 8
 _MOST_FIGURES = 12
 
 
-def result_html(part: Part, answer: PartResult) -> Html:
-    """Return the result of a part, nothing for a chart that has none."""
+@dataclass(frozen=True, slots=True)
+class ShownResult:
+    """What a page shows of a result: ``others`` are figures out of sight, of which it has a few.
+
+    ``rows`` is None for a result without a row.
+    """
+
+    rows: Html | None
+    others: Html | None = None
+    n_others: int = 0
+    notes: tuple[str, ...] = ()
+
+
+def result_of(part: Part, answer: PartResult) -> ShownResult:
+    """Return what a page shows of a part's result: the figures of one row, or a table."""
     if not answer.shown:
-        return Html("") if answer.chart_hash else Html('<p class="faint">No row.</p>')
+        return ShownResult(None)
     if answer.rows == 1 and not part.streams:
-        return _one(answer)
-    columns = shown_columns(answer)
+        row, seen = answer.shown[0], shown_figures(answer)
+        others = [name for name in figures_of(row, answer.method) if name not in seen]
+        folded = figures_html(row, others, answer.method) if others else None
+        return ShownResult(figures_html(row, seen, answer.method), folded, len(others))
+    columns, shown = shown_columns(answer), len(answer.shown)
     if not columns:
-        return Html("")
-    shown, more = len(answer.shown), []
-    if answer.rows > shown:
-        more = [f"The first {shown} of {answer.rows:,} rows. The hash is of all."]
+        return ShownResult(Html(""))
+    more = f"The first {shown} of {answer.rows:,} rows. The hash is of all."
     table = table_html(answer.shown, columns, answer.method)
-    return Html("{}{}").format(table, notes_html(more))
+    return ShownResult(table, notes=(more,) if answer.rows > shown else ())
 
 
 def shown_columns(answer: PartResult) -> list[str]:
@@ -82,14 +98,3 @@ def shown_figures(answer: PartResult) -> list[str]:
 def _analysis(answer: PartResult) -> Analysis | None:
     """Return the analysis that a result is of, None for one without a declaration."""
     return find(answer.method) if answer.method.partition("/")[0] in computed_in() else None
-
-
-def _one(answer: PartResult) -> Html:
-    """Return the figures of one row: some in sight, the others folded."""
-    row, seen = answer.shown[0], shown_figures(answer)
-    others = [name for name in figures_of(row, answer.method) if name not in seen]
-    more = Html("<details><summary>{} more figures</summary>{}</details>").format(
-        len(others), figures_html(row, others, answer.method)
-    )
-    shown = figures_html(row, seen, answer.method)
-    return Html("{}{}").format(shown, more) if others else shown

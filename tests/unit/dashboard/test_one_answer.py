@@ -18,7 +18,7 @@ from toolkit.intervals import Interval
 from toolkit.market import Source, Trajectory, swapped
 from toolkit.reports.answering import answered
 from toolkit.reports.recipe import Part
-from toolkit.reports.results import result_html
+from toolkit.reports.results import result_of
 from toolkit.store import Batch, LoadOrigin, StoreWriter
 from toolkit.workspace import open_workspace
 
@@ -164,7 +164,7 @@ def test_the_commands_python_the_report_and_the_assistant_have_one_answer(both_w
         report = answered(rail, part)
         for row in report.answer.shown:
             assert row["last_percentile"] == screened[str(row["trajectory"])]["last_percentile"]
-        assert "not believed" in result_html(part, report.answer)
+        assert "not believed" in str(result_of(part, report.answer).rows)
         (tool,) = [tool for tool in TOOLS if tool.name == "screen"]
         columns = "half_life_s, last_percentile, spread_last_log_bps"
         answer = tool.answer(rail, {"columns": columns}).document()

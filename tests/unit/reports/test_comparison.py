@@ -10,7 +10,7 @@ import pytest
 import toolkit as tk
 from toolkit.errors import InputError
 from toolkit.reports import read_recipe, verify
-from toolkit.reports.comparison import changes_html
+from toolkit.reports.page import page
 from toolkit.reports.recipe import Earlier, Part, PartResult, Pin, Recipe
 from toolkit.workspace import Workspace
 
@@ -28,8 +28,10 @@ def recipe_of(rows: list[dict[str, float | str]], before: list[dict[str, float |
 
 def text_of(recipe: Recipe) -> str:
     """The section of changes as text."""
-    assert recipe.earlier is not None
-    return " ".join(re.sub("<[^>]+>", " ", changes_html(recipe, recipe.earlier)).split())
+    (section,) = re.findall(
+        '<section id="changes">(.*?)</section>', page(recipe, [None]), re.DOTALL
+    )
+    return " ".join(re.sub("<[^>]+>", " ", section).split())
 
 
 @pytest.mark.slow
