@@ -125,11 +125,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def empty_stores_made_once() -> Iterator[None]:
-    """An empty store of a source, by the same function, made once instead of for each test."""
+def made_once() -> Iterator[None]:
+    """What each test would make anew: the empty store of a source, and what a process imports."""
     from tests.empty_store import stores_are_copies  # noqa: PLC0415 - only workers need it
+    from tests.forked import commands_are_forked  # noqa: PLC0415 - as above
 
-    with stores_are_copies():
+    with stores_are_copies(), commands_are_forked():
         yield
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import polars as pl
 
 from toolkit.analyses import Parameter, analysis
@@ -15,7 +17,6 @@ from toolkit.statistics.survival import life_quantiles
 from toolkit.statistics.windows import window_of
 
 _LIVES = {"duration_s": pl.Float64, "observed": pl.Int64}
-_LIFE_COLUMNS = tuple(life_quantiles(pl.DataFrame(schema=_LIVES)).columns)
 _COUNTS = {"n_lives": "entries", "n_ended": "closed"}
 
 
@@ -127,7 +128,7 @@ def life_columns(name: str, counts: dict[str, str]) -> list[pl.Expr]:
     none = first_reason({Reason.EMPTY: pl.col("n") == 0, Reason.TOO_FEW: pl.col("n") > 0})
     renamed = [
         (column, column.replace("median_life", f"{name}_median").replace("life_", f"{name}_"))
-        for column in _LIFE_COLUMNS
+        for column in _life_columns()
         if column not in counts
     ]
     lives = pl.col("n_lives").fill_null(0)
@@ -141,3 +142,9 @@ def life_columns(name: str, counts: dict[str, str]) -> list[pl.Expr]:
             for column, shown in renamed
         ),
     ]
+
+
+@functools.cache
+def _life_columns() -> tuple[str, ...]:
+    """Return the columns of `life_quantiles`, when asked: an import starts no thread of Polars."""
+    return tuple(life_quantiles(pl.DataFrame(schema=_LIVES)).columns)
