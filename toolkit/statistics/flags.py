@@ -22,9 +22,9 @@ from toolkit.statistics.contract import (
     real_number,
     whole_number,
 )
+from toolkit.statistics.correlated_returns import checked_lag, peaks, why
 from toolkit.statistics.definition import holding
 from toolkit.statistics.kernel import Statistic, measure
-from toolkit.statistics.lead_lag import checked_lag, peaks, why
 from toolkit.statistics.observations import PAIR_HASH
 from toolkit.statistics.plausibility import (
     APART_BPS,
