@@ -16,7 +16,7 @@ from toolkit.columns import schema_of
 from toolkit.errors import EmptyWindowError, InputError
 from toolkit.market import Leg, SnapshotTrajectory, Stream, Trajectory, format_ts
 from toolkit.show.sheet import Sheet
-from toolkit.statistics.fee_example import EXAMPLE_EXCHANGES, example_text
+from toolkit.statistics.fee_table import EXAMPLE_EXCHANGES, example_text
 from toolkit.statistics.fee_table import NOTIONAL, RATES, FeeModel, Style
 from toolkit.store import Store, service_clock, sync_advice
 from toolkit.workspace import find_fees, named_store

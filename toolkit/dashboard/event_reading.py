@@ -14,7 +14,7 @@ from toolkit.dashboard.reading import WAIT_S, Held, StreamVersion
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventRole
 from toolkit.statistics.event_documents import identified
-from toolkit.statistics.event_losses import with_losses
+from toolkit.statistics.event_exposure import with_losses
 from toolkit.statistics.events import documents_window, event_lifecycles
 from toolkit.store import Store
 

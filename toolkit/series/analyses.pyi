@@ -398,7 +398,7 @@ class EventAnalyses(Series, metaclass=ABCMeta):
     def summary(self) -> Result:
         """Count the events that touch a window, by family and kind, with their median life.
 
-        Formula, columns, errors and an example: `toolkit.statistics.event_counts.summary`.
+        Formula, columns, errors and an example: `toolkit.statistics.event_rates.summary`.
         """
 
     def audit(

@@ -28,7 +28,7 @@ from toolkit.statistics.contract import (
 )
 from toolkit.statistics.definition import SPREADS, holding
 from toolkit.statistics.episodes import episodes
-from toolkit.statistics.event_detections import trajectory_of
+from toolkit.statistics.event_documents import trajectory_of
 from toolkit.statistics.event_exposure import checked_held
 from toolkit.statistics.event_groups import BY_OPENING, GROUP_COLUMNS
 from toolkit.statistics.event_matching import WHY, matched_rows

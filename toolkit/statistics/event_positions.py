@@ -22,7 +22,7 @@ from toolkit.statistics.contract import (
     whole_number,
 )
 from toolkit.statistics.definition import holding
-from toolkit.statistics.event_detections import trajectory_of
+from toolkit.statistics.event_documents import trajectory_of
 from toolkit.statistics.event_exposure import Watched
 from toolkit.statistics.event_paths import Floats, Integers, KnownValues
 from toolkit.statistics.fee_table import NOTIONAL, FeeModel, Style, check_asked, check_held_style

@@ -30,8 +30,7 @@ from toolkit.statistics.contract import (
 from toolkit.statistics.event_audit import audit, audited, smallest_size_bps
 from toolkit.statistics.event_channels import channels
 from toolkit.statistics.event_cooccurrence import cooccurrence
-from toolkit.statistics.event_detections import detections, with_direction
-from toolkit.statistics.event_documents import event_role, identified
+from toolkit.statistics.event_documents import detections, event_role, identified, with_direction
 from toolkit.statistics.event_groups import with_groups
 from toolkit.statistics.event_hazards import hazard_ratios
 from toolkit.statistics.event_magnitudes import magnitudes

@@ -37,9 +37,51 @@ from typing import Any, Literal, NamedTuple, get_args
 from toolkit.errors import InputError
 from toolkit.fields import read_toml, typed
 from toolkit.market import Leg, Market, Pair, SnapshotTrajectory, Stream, Trajectory, parse_ts
-from toolkit.market.venues import canonical
+from toolkit.market.venues import canonical, venue_of
 from toolkit.statistics.contract import real_number
-from toolkit.statistics.fee_example import EXAMPLE_EXCHANGES, example_text
+
+EXAMPLE_EXCHANGES = ("BINANCE", "KRAKEN", "DEX-ETHEREUM")
+"""The exchanges of the example where none are named."""
+
+_HEAD = """\
+# A fee table. The numbers are EXAMPLES, no exchange's own: edit them all.
+# What is left out is unknown, never 0: figures that need it are null and name what is missing.
+# More entries of one exchange: by market = "spot" or "futures", by valid_from, valid_to (UTC).
+name = "EXAMPLE VALUES, no exchange's own: edit"
+"""
+_ENTRY = """
+[[fee]]
+exchange = "{exchange}"
+valid_from = 2017-01-01
+tier = "example"
+maker_bps = {maker}      # of the notional, per fill, negative for a rebate
+taker_bps = {taker}      # of the notional, per fill
+slippage_bps = {slippage}   # of the notional, per round trip on this leg
+withdraw_quote = {{BTC = 20.0, ETH = 5.0}}   # to withdraw once, in the quote currency
+"""
+_DEX = """
+[[fee]]
+exchange = "{exchange}"
+valid_from = 2017-01-01
+taker_bps = 30.0     # the pool's fee
+slippage_bps = 10.0
+gas_quote = 5.0      # per fill, in the quote currency
+"""
+
+
+def example_text(exchanges: Iterable[str] = EXAMPLE_EXCHANGES) -> str:
+    """Write the text of a fee table of round numbers, labelled as an example.
+
+    >>> print(example_text(["AURORA"]).splitlines()[3])
+    name = "EXAMPLE VALUES, no exchange's own: edit"
+    """
+    text = _HEAD
+    for exchange in exchanges:
+        form = _DEX if exchange.startswith("DEX-") else _ENTRY
+        maker, taker, slippage = venue_of(exchange).example_fees_bps
+        text += form.format(exchange=exchange, maker=maker, taker=taker, slippage=slippage)
+    return text
+
 
 Style = Literal["taker", "maker", "maker_buy", "maker_sell", "prefunded", "transfer"]
 """How a position is taken: see `FeeModel.round_trip_bps`."""

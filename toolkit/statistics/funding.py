@@ -22,7 +22,7 @@ sell_interval_hours  number   h         likewise
   so are two rates of one leg in one minute. A null, NaN or infinite rate is no settlement.
 - A settlement may be sent again, some seconds or some hours late. Equal rates within half an
   interval are one settlement, and ``n_duplicates`` counts the others:
-  `toolkit.statistics.duplicate_settlements.without_duplicates` has the rule. Where the rates
+  `toolkit.statistics.settlements.without_duplicates` has the rule. Where the rates
   differ, both count, and the later one is flagged ``early``.
 - A leg whose rates are all 0, without a declared interval, is a spot leg.
 - Rows may come more often than a leg settles, with the rate in force. Those are no settlements and

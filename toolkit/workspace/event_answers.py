@@ -22,7 +22,7 @@ from toolkit.show.values import share_text
 from toolkit.statistics import events as event_statistics
 from toolkit.statistics.definition import with_spread
 from toolkit.statistics.event_changes import STUDIED, name_of_change
-from toolkit.statistics.event_detections import trajectory_of
+from toolkit.statistics.event_documents import trajectory_of
 from toolkit.statistics.event_groups import group_columns
 from toolkit.statistics.event_survival import MOST_GROUPS
 from toolkit.statistics.passes import in_one_pass

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from toolkit.reasons import Reason
-from toolkit.statistics.carry_bands import (
+from toolkit.statistics.carry_figures import (
     Ranked,
     at_places,
     band,

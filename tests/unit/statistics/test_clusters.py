@@ -10,7 +10,7 @@ from statsmodels.duration.hazard_regression import PHReg
 
 from toolkit.errors import InputError
 from toolkit.statistics.cluster_bootstrap import cluster_share_interval
-from toolkit.statistics.clustered_curve import with_clusters
+from toolkit.statistics.event_survival import with_clusters
 from toolkit.statistics.clusters import chosen_clusters, clusters_of_lives, design_effect
 from toolkit.statistics.event_dispersion import dispersions
 from toolkit.statistics.event_exposure import Watched

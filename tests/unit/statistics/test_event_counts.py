@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from toolkit.statistics.event_counts import summary
+from toolkit.statistics.event_rates import summary
 from toolkit.statistics.events import event_lifecycles, survival
 
 

@@ -12,7 +12,7 @@ from toolkit.client import Client
 from toolkit.errors import EmptyWindowError, InputError
 from toolkit.market import Trajectory
 from toolkit.statistics import spread
-from toolkit.statistics.fee_example import example_text
+from toolkit.statistics.fee_table import example_text
 from toolkit.statistics.fees import FeeModel
 from toolkit.store import Store
 from toolkit.workspace import Workspace
