@@ -186,7 +186,7 @@ def channels(folder: Path, _end: int) -> list[pl.DataFrame]:
 
 def intervals(folder: Path, _end: int) -> list[pl.DataFrame]:
     """The exact intervals of a million counts."""
-    from toolkit.statistics.tails import (  # noqa: PLC0415 - as above
+    from toolkit.statistics.numeric.tails import (  # noqa: PLC0415 - as above
         poisson_interval,
         share_interval,
     )

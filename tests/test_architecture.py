@@ -81,7 +81,7 @@ THIRD_PARTIES = {
         *("toolkit.assistant.server", "toolkit.dashboard.door", "toolkit.dashboard.shared"),
         *("toolkit.loader.webhooks", "toolkit.service", "toolkit.serving"),
     ),
-    "statsmodels": ("toolkit.statistics.event_hazards",),
+    "statsmodels": ("toolkit.statistics.events.hazards",),
     "streamlit": ("toolkit.dashboard", "app"),
     "tomlkit": ("toolkit.workspace.alert_file", "toolkit.workspace.fee_file"),
     "toolz": ("toolkit.cluster.dask",),

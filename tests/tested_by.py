@@ -60,13 +60,16 @@ def table(root: Path) -> dict[tuple[str, str], list[str]]:
 def holders(root: Path, module: Path, named: dict[tuple[str, str], list[str]]) -> list[Path]:
     """Return the files that test a module.
 
-    They are ``test_<module>.py`` anywhere below tests/unit/<package>/, and those of its row in the
+    They are ``test_<module>.py`` anywhere below tests/unit/<package>/, where a sub-package may
+    stand before the module's name (``test_event_audit.py``), and those of its row in the
     table. A name with a slash there is a path below tests/, another is looked for in the package's
     unit tests.
     """
     tests, own = root / "tests", package(module)
     folder = tests / "unit" / ("" if own == "toolkit" else own)
-    found = set(folder.rglob(f"test_{stem(module)}.py")) if own != "toolkit" else set()
+    inner = module.parent.name.removesuffix("s")  # events/audit.py: test_event_audit.py
+    names = (f"test_{stem(module)}.py", f"test_{inner}_{stem(module)}.py")
+    found = {path for name in names for path in folder.rglob(name) if own != "toolkit"}
     found |= set((tests / "unit").glob(f"test_{stem(module)}.py")) if own == "toolkit" else set()
     for name in named.get((own, stem(module)), []):
         found |= {tests / name} if "/" in name else set(folder.rglob(name))

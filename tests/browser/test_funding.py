@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from toolkit.client import Client
-from toolkit.statistics.fee_table import example_text
+from toolkit.statistics.fees.fee_table import example_text
 from toolkit.store import Store
 from toolkit.workspace import Workspace
 

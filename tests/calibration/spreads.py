@@ -11,7 +11,8 @@ from scipy.signal import lfilter
 from scipy.special import ndtr
 
 from toolkit.statistics.fees import Fee, FeeModel
-from toolkit.statistics.long_run import WAVES
+from toolkit.statistics.numeric.long_run import WAVES
+from toolkit.statistics.numeric.student import two_sided_95
 from toolkit.statistics.spread import (
     cross_correlation,
     half_life,
@@ -21,7 +22,6 @@ from toolkit.statistics.spread import (
     tail_index,
     time_to_close,
 )
-from toolkit.statistics.student import two_sided_95
 from toolkit.statistics.survival import life_quantiles
 
 from .form import FEWER_RUNS, Ends, Process, Rng, cells_of, ends_of, frame_of

@@ -22,7 +22,7 @@ import toolkit as tk
 from toolkit.assistant import TOOLS
 from toolkit.client import Client
 from toolkit.service import Clock, Config, Simulated, running
-from toolkit.statistics.fee_table import example_text
+from toolkit.statistics.fees.fee_table import example_text
 from toolkit.store import Store
 from toolkit.workspace import Workspace
 

@@ -24,8 +24,8 @@ import polars as pl
 from toolkit.market import Trajectory
 from toolkit.series.base import Series
 from toolkit.show.result import Result
-from toolkit.statistics.contract import Frame
-from toolkit.statistics.fee_table import FeeModel, Style
+from toolkit.statistics.core.contract import Frame
+from toolkit.statistics.fees.fee_table import FeeModel, Style
 '''
 
 

@@ -36,9 +36,9 @@ import polars as pl
 
 from toolkit.analyses import Parameter, analysis
 from toolkit.market import Step, When
-from toolkit.statistics.contract import Frame, Question, real_number
-from toolkit.statistics.kernel import Statistic, measure
-from toolkit.statistics.windows import window_of
+from toolkit.statistics.core.contract import Frame, Question, real_number
+from toolkit.statistics.core.kernel import Statistic, measure
+from toolkit.statistics.core.windows import window_of
 
 
 @analysis(

@@ -33,7 +33,7 @@ import polars as pl
 from toolkit.market import Pair
 from toolkit.service.market.exchanges.reading import Exchange
 from toolkit.statistics import funding
-from toolkit.statistics.fee_table import FeeModel
+from toolkit.statistics.fees.fee_table import FeeModel
 from toolkit.workspace.exchanges import ExchangeChoice
 
 hour, n = 14_400, 6

@@ -14,7 +14,7 @@ import pytest
 
 from toolkit.client import Client
 from toolkit.service import Clock, Config, Replay, Simulated, running
-from toolkit.statistics.fee_table import example_text
+from toolkit.statistics.fees.fee_table import example_text
 from toolkit.store import Store
 from toolkit.workspace import Workspace
 

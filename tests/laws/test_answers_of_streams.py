@@ -15,8 +15,8 @@ from toolkit.dashboard.event_tables import count_events, open_events
 from toolkit.dashboard.open_now import open_now
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, Source
-from toolkit.statistics.event_documents import identified
 from toolkit.statistics.events import documents_window, event_lifecycles
+from toolkit.statistics.events.documents import identified
 from toolkit.store import Batch, Edge, LoadOrigin, StoreWriter, event_logs
 from toolkit.store.ledger import SETTLE_S
 from toolkit.wire.events import document_frame

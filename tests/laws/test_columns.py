@@ -29,9 +29,10 @@ UNTRIED = {"level.measure"}
 COPIES = 40
 """How many times the rows of an example make the large frames."""
 
+FOLDER = Path(toolkit.statistics.__file__).parent
 MODULES = [
-    importlib.import_module(f"toolkit.statistics.{path.stem}")
-    for path in sorted(Path(toolkit.statistics.__file__).parent.glob("[!_]*.py"))
+    importlib.import_module(".".join(path.relative_to(FOLDER.parents[1]).with_suffix("").parts))
+    for path in sorted(FOLDER.rglob("[!_]*.py"))
 ]
 DESCRIBED = {
     function: result

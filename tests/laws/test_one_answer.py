@@ -45,8 +45,8 @@ from toolkit.series import (
 )
 from toolkit.series.bound import bound_to
 from toolkit.service import Clock, Config, Simulated, running
-from toolkit.statistics.fee_table import example_text
 from toolkit.statistics.fees import FeeModel
+from toolkit.statistics.fees.fee_table import example_text
 from toolkit.store import Batch, Edge, LoadOrigin, Snapshot, Store, StoreWriter
 from toolkit.tables import ROWS
 from toolkit.workspace import Workspace

@@ -14,8 +14,8 @@ from toolkit.client import Client
 from toolkit.errors import RailError
 from toolkit.series.bound import bound_to
 from toolkit.service import Clock, Config, Simulated, running
-from toolkit.statistics.fee_table import example_text
 from toolkit.statistics.fees import FeeModel
+from toolkit.statistics.fees.fee_table import example_text
 from toolkit.store import Store
 from toolkit.workspace import Workspace
 

@@ -11,8 +11,8 @@ from toolkit.market.venues import canonical, stated, venue_of, venues
 from toolkit.service.market.exchanges.facts import KNOWN
 from toolkit.service.market.exchanges.reading import Exchange
 from toolkit.statistics import funding
-from toolkit.statistics.fee_table import FeeModel
-from toolkit.statistics.settlements import settlements
+from toolkit.statistics.fees.fee_table import FeeModel
+from toolkit.statistics.funding.settlements import settlements
 from toolkit.workspace.exchanges import ExchangeChoice
 
 OTHER = "AURORA"  # has no table

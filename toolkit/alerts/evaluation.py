@@ -15,8 +15,8 @@ import polars as pl
 from toolkit.alerts.rules import AlertKind, AlertRule
 from toolkit.market import TYPE_ROLES, EventRole, Family
 from toolkit.statistics.fees import FeeModel
-from toolkit.statistics.net_edge import costs_over_time, gross_bps
-from toolkit.statistics.rates_in_force import HOURS_A_YEAR
+from toolkit.statistics.fees.net_edge import costs_over_time, gross_bps
+from toolkit.statistics.funding.rates_in_force import HOURS_A_YEAR
 from toolkit.tables import AlertChange
 
 MARKS = pl.Schema(
@@ -56,8 +56,8 @@ def spread_values(rows: pl.DataFrame, rule: AlertRule, fees: FeeModel | None) ->
 
     Reads trajectory, ts, spread_log_bps and spread_bps. Columns of what is returned: stream, ts,
     value. Gross it is the size of ``spread_log_bps``. Of a net rule it is
-    `toolkit.statistics.net_edge.gross_bps` less the cost of a round trip at the row's time, null
-    where the fee table has no cost of the pair.
+    `toolkit.statistics.fees.net_edge.gross_bps` less the cost of a round trip at the row's time,
+    null where the fee table has no cost of the pair.
 
     >>> rows = pl.DataFrame({"trajectory": ["A_B:X.spot:Y.spot"], "ts": [0],
     ...     "spread_log_bps": [-99.5]})

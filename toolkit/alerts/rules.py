@@ -24,8 +24,8 @@ from toolkit.market import (
     Trajectory,
     parse_length,
 )
-from toolkit.statistics.fee_table import NOTIONAL, Style, check_asked
 from toolkit.statistics.fees import FeeModel
+from toolkit.statistics.fees.fee_table import NOTIONAL, Style, check_asked
 
 EXAMPLE = """\
 # Alerts of `rail follow`. As many tables as there are rules, each with a name of its own.

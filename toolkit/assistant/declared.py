@@ -17,7 +17,7 @@ from toolkit.errors import InputError
 from toolkit.market import Family as Kind
 from toolkit.series import Series
 from toolkit.series.bound import BOUND, bound_to
-from toolkit.statistics.fee_table import NOTIONAL
+from toolkit.statistics.fees.fee_table import NOTIONAL
 from toolkit.workspace import Workspace
 from toolkit.workspace.answers import Answer, Costs
 from toolkit.workspace.event_rows import AROUND

@@ -17,9 +17,9 @@ from toolkit.market import Family, Trajectory
 from toolkit.series import EventSeries, FundingSeries, Series, SpreadSeries
 from toolkit.series.held_events import HeldEvents
 from toolkit.series.held_prices import HeldPrices
-from toolkit.statistics.event_changes import STUDIED
-from toolkit.statistics.fee_table import Style
-from toolkit.statistics.plausibility import notes_of
+from toolkit.statistics.events.changes import STUDIED
+from toolkit.statistics.fees.fee_table import Style
+from toolkit.statistics.quality.plausibility import notes_of
 from toolkit.workspace import Workspace
 from toolkit.workspace.answers import Answer
 from toolkit.workspace.event_answers import EventAnswer

@@ -10,7 +10,7 @@ from typing import Any, get_args
 from toolkit.assistant.answers import MOST_ROWS, ToolAnswer
 from toolkit.errors import InputError
 from toolkit.market import parse_ts
-from toolkit.statistics.fee_table import Style
+from toolkit.statistics.fees.fee_table import Style
 from toolkit.workspace import Workspace
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from toolkit.errors import InputError
-from toolkit.statistics.contract import checked_column, checked_types, whole_number
+from toolkit.statistics.core.contract import checked_column, checked_types, whole_number
 
 _ROW, _BUCKET = "__row", "__bucket"
 

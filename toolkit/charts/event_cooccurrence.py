@@ -16,7 +16,7 @@ from toolkit.errors import InputError
 from toolkit.foreign import html
 from toolkit.market import Source
 from toolkit.show.values import share_text
-from toolkit.statistics.contract import whole_number
+from toolkit.statistics.core.contract import whole_number
 
 _FIGURES = ("pairs", "pairs_expected", "ratio", "null_band_lower", "null_band_upper", "q_value")
 _SHARED = ("n", "n_other", "coverage", "season_s", "window_start", "window_end")

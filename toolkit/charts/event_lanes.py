@@ -17,7 +17,7 @@ from toolkit.foreign import html
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Source
 from toolkit.show.events import size_text
-from toolkit.statistics.contract import checked_frame, whole_number
+from toolkit.statistics.core.contract import checked_frame, whole_number
 
 _BUCKETS_S = (1, 10, 60, 300, 900, 3_600, 21_600, 86_400, 604_800)
 _MOST_BUCKETS = 200

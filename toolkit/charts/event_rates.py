@@ -19,7 +19,7 @@ from toolkit.errors import InputError
 from toolkit.foreign import html
 from toolkit.market import Source
 from toolkit.show.values import share_text
-from toolkit.statistics.contract import whole_number
+from toolkit.statistics.core.contract import whole_number
 
 _BAR = ("n", "coverage", "rate_per_day", "rate_lower_per_day", "rate_upper_per_day", "rank")
 _HOURS = ("weekday", "hour", "weeks", "events_per_h_mean", "n", "coverage")

@@ -17,8 +17,8 @@ from toolkit.foreign import html
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Source
 from toolkit.show.events import lasted_text, size_text
-from toolkit.statistics.contract import checked_frame, whole_number
-from toolkit.statistics.event_documents import opens
+from toolkit.statistics.core.contract import checked_frame, whole_number
+from toolkit.statistics.events.documents import opens
 
 EVENT_LOGS = " ".join(f"events/{family}" for family in EventFamily)
 _BUCKETS_S = {"hour": 3600, "6 hours": 21_600, "day": 86_400, "week": 604_800}
@@ -127,7 +127,7 @@ def activity_chart(
     events
         Documents as `Store.events` gives them, of any families and in any order: ``family``,
         ``event_type`` and ``ts`` (s, Unix UTC). Documents that open an event count, by
-        `toolkit.statistics.event_documents.opens`.
+        `toolkit.statistics.events.documents.opens`.
     start, end
         The window ``[start, end)`` in Unix seconds. Of more than 400 hours, 6 hours, a day or a
         week are counted together.

@@ -21,11 +21,11 @@ from toolkit.errors import InputError
 from toolkit.intervals import Interval
 from toolkit.market import Family, Source, When
 from toolkit.show.values import figures_text, reason_words
-from toolkit.statistics.carry_marks import Prices
-from toolkit.statistics.contract import Frame, real_number
-from toolkit.statistics.differentials import without_rates
+from toolkit.statistics.core.contract import Frame, real_number
+from toolkit.statistics.core.windows import settlements_extent, window_of
 from toolkit.statistics.funding import carry, differential, summary
-from toolkit.statistics.windows import settlements_extent, window_of
+from toolkit.statistics.funding.carry_marks import Prices
+from toolkit.statistics.funding.differentials import without_rates
 
 _SIGN_WORDS = "+: long buy, short sell receives"
 _ZERO_LINE = {"zeroline": True, "zerolinecolor": MARK_COLOUR}
@@ -279,9 +279,9 @@ def rate_chart(
     """Draw the funding rate in force of one leg, as a year at that rate.
 
     ``frame`` has ``ts`` (s, Unix UTC) and ``funding_apr_pct`` (percent a year, simple, nullable),
-    one row a time, as `toolkit.statistics.rates_in_force.with_apr` adds it. Positive: longs pay
-    shorts. The other parameters are those of `toolkit.charts.spread_chart`, and so are the errors.
-    Without rows in the window: a figure with a sentence on what to do.
+    one row a time, as `toolkit.statistics.funding.rates_in_force.with_apr` adds it. Positive: longs
+    pay shorts. The other parameters are those of `toolkit.charts.spread_chart`, and so are the
+    errors. Without rows in the window: a figure with a sentence on what to do.
 
     >>> frame = pl.DataFrame({"ts": [0, 60], "funding_apr_pct": [10.0, 11.0]})
     >>> figure = rate_chart(frame, trajectory="snapshot-funding/BTC_USD:X.futures",

@@ -18,7 +18,7 @@ from toolkit.charts.view import Heading
 from toolkit.errors import InputError
 from toolkit.foreign import html
 from toolkit.market import Source
-from toolkit.statistics.rates_in_force import HOURS_A_YEAR
+from toolkit.statistics.funding.rates_in_force import HOURS_A_YEAR
 
 MOST_CELLS = 50_000
 """A heat map of more cells is refused."""

@@ -14,9 +14,9 @@ from toolkit.charts.downsampling import downsample, require_columns
 from toolkit.charts.time_axis import clock_text, utc_offset_s
 from toolkit.intervals import Interval
 from toolkit.show.values import basis_text
-from toolkit.statistics.contract import checked_times, whole_number
-from toolkit.statistics.polls import by_polls, poll_count
+from toolkit.statistics.core.contract import checked_times, whole_number
 from toolkit.statistics.quality import coverage
+from toolkit.statistics.quality.polls import by_polls, poll_count
 
 _SEGMENT = "__segment_"
 _GAP_STEPS = 1.5

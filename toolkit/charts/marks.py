@@ -17,9 +17,9 @@ from toolkit.errors import InputError
 from toolkit.foreign import html
 from toolkit.intervals import Interval, clip, union
 from toolkit.market import EventFamily, Pair
-from toolkit.statistics.contract import checked_frame, real_number
-from toolkit.statistics.event_documents import opens
+from toolkit.statistics.core.contract import checked_frame, real_number
 from toolkit.statistics.events import event_lifecycles
+from toolkit.statistics.events.documents import opens
 from toolkit.statistics.spread import with_spread
 
 _THRESHOLDS = "a list of finite numbers (log bps), e.g. [25]"

@@ -15,7 +15,7 @@ from toolkit.errors import InputError
 from toolkit.foreign import html
 from toolkit.market import Market, Source, When, parse_ts
 from toolkit.show.values import value_text
-from toolkit.statistics.rates_in_force import HOURS_A_YEAR
+from toolkit.statistics.funding.rates_in_force import HOURS_A_YEAR
 
 FUNDING_UNITS = {
     "% per 1 h": 1,

@@ -16,7 +16,7 @@ from toolkit.errors import InputError
 from toolkit.foreign import Html, html
 from toolkit.market import Source
 from toolkit.show.values import share_text
-from toolkit.statistics.contract import checked_types
+from toolkit.statistics.core.contract import checked_types
 
 _COUNTS = ("delay_s", "n", "n_events", "net_n", "coverage", "taken_share", "gross_per_event_bps")
 _FIGURES = ("mean", "q05", "q25", "median", "q75", "q95", "mean_lower", "mean_upper")

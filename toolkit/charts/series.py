@@ -27,8 +27,8 @@ from toolkit.errors import InputError
 from toolkit.foreign import html
 from toolkit.intervals import Interval
 from toolkit.market import Family, SnapshotTrajectory, Source, When
-from toolkit.statistics.contract import Frame
-from toolkit.statistics.windows import window_of
+from toolkit.statistics.core.contract import Frame
+from toolkit.statistics.core.windows import window_of
 
 LEGS = ("above", "below", "from_mean", "none")
 """What `spread_chart` draws of the two legs."""
@@ -78,7 +78,7 @@ def spread_chart(
         the commonest distance in the window.
     polls
         Of a series kept from snapshots the polls that were answered, as `Store.polls` gives them:
-        coverage is then by polls, see `toolkit.statistics.polls.poll_count`.
+        coverage is then by polls, see `toolkit.statistics.quality.polls.poll_count`.
     thresholds_bps
         Values (log bps, with their sign) at which the spread's plot has a dashed line.
     episodes

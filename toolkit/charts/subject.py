@@ -6,7 +6,7 @@ import polars as pl
 
 from toolkit.errors import InputError
 from toolkit.market import Family, Pair, SnapshotTrajectory, Trajectory
-from toolkit.statistics.contract import Frame, checked_frame
+from toolkit.statistics.core.contract import Frame, checked_frame
 
 Subject = Trajectory | SnapshotTrajectory | Pair
 """What a chart of rows is of."""

@@ -18,7 +18,7 @@ from toolkit.errors import InputError
 from toolkit.foreign import html
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Source
-from toolkit.statistics.contract import whole_number
+from toolkit.statistics.core.contract import whole_number
 
 _COLOURS = len(COLOURS["light"])
 _DASHES = ("solid", "dot", "dash", "dashdot")

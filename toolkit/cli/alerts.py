@@ -19,7 +19,7 @@ from toolkit.errors import InputError, RailError
 from toolkit.intervals import Interval
 from toolkit.market import Stream
 from toolkit.show.sheet import Sheet
-from toolkit.statistics.conditions import Schema
+from toolkit.statistics.core.conditions import Schema
 from toolkit.statistics.fees import FeeModel
 from toolkit.store import Store, service_clock
 from toolkit.store.alerts import read_alerts

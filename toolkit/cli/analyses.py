@@ -28,7 +28,7 @@ from toolkit.cli.table_options import TableOptions, tabled
 from toolkit.cli.tables import show
 from toolkit.errors import InputError
 from toolkit.market import Family
-from toolkit.statistics.conditions import Schema
+from toolkit.statistics.core.conditions import Schema
 from toolkit.workspace.answers import OF_SETTLEMENTS, Answer, no_rows
 
 _BY_NAME = inspect.Parameter.KEYWORD_ONLY

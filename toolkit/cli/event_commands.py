@@ -15,7 +15,7 @@ from toolkit.cli.options import StoredWindow, signed
 from toolkit.cli.table_options import TableOptions
 from toolkit.cli.tables import show
 from toolkit.market import EventFamily
-from toolkit.statistics.fee_table import check_held_style
+from toolkit.statistics.fees.fee_table import check_held_style
 from toolkit.workspace.event_answers import EventAnswer
 from toolkit.workspace.event_selection import EventSelection
 

@@ -13,7 +13,7 @@ from toolkit.cli.tables import show
 from toolkit.columns import schema_of
 from toolkit.market import EventFamily
 from toolkit.show.sheet import Name, Sheet
-from toolkit.statistics.conditions import Schema
+from toolkit.statistics.core.conditions import Schema
 from toolkit.workspace import Settings
 from toolkit.workspace.open_events import open_events
 

@@ -16,8 +16,14 @@ from toolkit.columns import schema_of
 from toolkit.errors import EmptyWindowError, InputError
 from toolkit.market import Leg, SnapshotTrajectory, Stream, Trajectory, format_ts
 from toolkit.show.sheet import Sheet
-from toolkit.statistics.fee_table import EXAMPLE_EXCHANGES, example_text
-from toolkit.statistics.fee_table import NOTIONAL, RATES, FeeModel, Style
+from toolkit.statistics.fees.fee_table import (
+    EXAMPLE_EXCHANGES,
+    NOTIONAL,
+    RATES,
+    FeeModel,
+    Style,
+    example_text,
+)
 from toolkit.store import Store, service_clock, sync_advice
 from toolkit.workspace import find_fees, named_store
 from toolkit.workspace.answers import Costs

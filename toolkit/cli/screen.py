@@ -22,9 +22,9 @@ from toolkit.market import Pair, format_ts
 from toolkit.series.held_prices import HeldPrices
 from toolkit.series.pairing import joined_notes
 from toolkit.show.sheet import Sheet
-from toolkit.statistics.conditions import Schema
-from toolkit.statistics.flags import FLAGS
-from toolkit.statistics.plausibility import notes_of
+from toolkit.statistics.core.conditions import Schema
+from toolkit.statistics.quality.flags import FLAGS
+from toolkit.statistics.quality.plausibility import notes_of
 from toolkit.statistics.screening import without_flags
 from toolkit.workspace.answers import Costs
 from toolkit.workspace.passes import Passes

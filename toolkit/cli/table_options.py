@@ -16,7 +16,7 @@ import typer
 from toolkit.cli.options import StoredWindow, grouped, signed
 from toolkit.errors import InputError
 from toolkit.market import parse_ts
-from toolkit.statistics.conditions import Schema, column, condition
+from toolkit.statistics.core.conditions import Schema, column, condition
 from toolkit.store import Store
 from toolkit.workspace import named_store
 

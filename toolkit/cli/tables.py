@@ -21,7 +21,7 @@ from toolkit.market import parse_ts
 from toolkit.show.printed import print_sheet
 from toolkit.show.sheet import Sheet, csv_of, json_of, markdown_of, parquet_of
 from toolkit.show.terminal import Terminal
-from toolkit.statistics.conditions import column
+from toolkit.statistics.core.conditions import column
 from toolkit.statistics.explanation import explain
 
 _FILE_WIDTH = 200

@@ -13,9 +13,9 @@ from toolkit.dashboard.formatting import NULL
 from toolkit.dashboard.reading import WAIT_S, Held, StreamVersion
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventRole
-from toolkit.statistics.event_documents import identified
-from toolkit.statistics.event_exposure import with_losses
 from toolkit.statistics.events import documents_window, event_lifecycles
+from toolkit.statistics.events.documents import identified
+from toolkit.statistics.events.exposure import with_losses
 from toolkit.store import Store
 
 MOVES = ("spread", "pump", "dump", "splash", "funding")

@@ -11,8 +11,8 @@ from toolkit.dashboard.lifecycles import SEEN
 from toolkit.dashboard.rows import RowColumn, row_column, time_column
 from toolkit.show.events import lasted_text
 from toolkit.show.values import reason_words
-from toolkit.statistics.clusters import clusters_text
 from toolkit.statistics.events import rates, survival
+from toolkit.statistics.events.clusters import clusters_text
 
 
 def event_columns(lives: pl.DataFrame, timezone: str) -> list[RowColumn]:

@@ -74,7 +74,7 @@ def logs_that_end(logs: pl.DataFrame, end: int, timezone: str) -> Markdown:
 def newest_events(events: pl.DataFrame, limit: int) -> pl.DataFrame:
     """Return the newest document of each of the newest events, newest first.
 
-    ``events`` are documents with the columns of `toolkit.statistics.event_documents.identified`.
+    ``events`` are documents with the columns of `toolkit.statistics.events.documents.identified`.
     """
     return (
         events.sort("ts_ms", "family", "arrival", descending=True)

@@ -23,8 +23,8 @@ from toolkit.dashboard.shell import draw, show_table
 from toolkit.dashboard.tables import gap_table, row_table, rows_csv
 from toolkit.foreign import Markdown, file_name
 from toolkit.market import Family, Pair, format_ts
-from toolkit.statistics.event_documents import identified
 from toolkit.statistics.events import event_lifecycles
+from toolkit.statistics.events.documents import identified
 
 _ROWS_SHOWN = 1000
 _EVENTS_SHOWN = 10

@@ -11,7 +11,7 @@ import polars as pl
 from toolkit.dashboard.explorer import Explored
 from toolkit.dashboard.fee_choice import level_of
 from toolkit.market import Family
-from toolkit.statistics.level import Level
+from toolkit.statistics.spread.level import Level
 
 
 @dataclass(frozen=True, slots=True)

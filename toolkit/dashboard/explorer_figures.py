@@ -23,10 +23,10 @@ from toolkit.foreign import Markdown, markdown
 from toolkit.market import Family
 from toolkit.show.half_life import NEEDS_NO_MODEL, NOT_BELIEVED, half_life_note
 from toolkit.show.values import NULL, reason_words, value_text
-from toolkit.statistics.contract import column_for
+from toolkit.statistics.core.contract import column_for
 from toolkit.statistics.screening import spread_figures
 from toolkit.statistics.spread import summary
-from toolkit.statistics.spread_notes import spread_notes
+from toolkit.statistics.spread.notes import spread_notes
 
 BPS = Markdown("bps: 10,000 ln(sell price / buy price), above 0 where the sell leg is dearer.")
 COLUMNS = {

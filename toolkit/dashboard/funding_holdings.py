@@ -15,7 +15,7 @@ from toolkit.dashboard.screen import st
 from toolkit.dashboard.shell import PageShell
 from toolkit.foreign import Markdown
 from toolkit.show.values import reason_words, value_text
-from toolkit.statistics.carry_marks import FUNDING_ONLY
+from toolkit.statistics.funding.carry_marks import FUNDING_ONLY
 
 _ENOUGH = 24
 """Of fewer entries, those of a day, nothing is said of when they earned the fees back."""

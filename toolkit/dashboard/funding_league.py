@@ -29,9 +29,9 @@ from toolkit.intervals import Interval
 from toolkit.market import Family, Trajectory, swapped
 from toolkit.reasons import Reason
 from toolkit.show.values import NULL, figures_text
-from toolkit.statistics.carry_marks import FUNDING_ONLY
 from toolkit.statistics.funding import net_summary
-from toolkit.statistics.plausibility import notes_of
+from toolkit.statistics.funding.carry_marks import FUNDING_ONLY
+from toolkit.statistics.quality.plausibility import notes_of
 
 _ROWS: dict[str, Any] = (
     dict.fromkeys(("trajectory", "stream", "symbol", "buy", "sell"), pl.String)

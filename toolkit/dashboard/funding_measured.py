@@ -8,10 +8,10 @@ from toolkit.dashboard.reading import Held, StreamVersion, measure_each
 from toolkit.intervals import Interval
 from toolkit.market import Family
 from toolkit.series.held_prices import HeldPrices
-from toolkit.statistics.carry_marks import BASIS
 from toolkit.statistics.families import FAMILIES
 from toolkit.statistics.funding import carry, heatmap, summary
-from toolkit.statistics.settlements import LEGS
+from toolkit.statistics.funding.carry_marks import BASIS
+from toolkit.statistics.funding.settlements import LEGS
 
 LENGTHS_D = (1, 7, 30)
 """How far back pairs are measured (days)."""

@@ -39,8 +39,8 @@ from toolkit.intervals import Interval
 from toolkit.market import Family, Trajectory, format_ts
 from toolkit.reasons import Reason
 from toolkit.show.values import heading_of, value_text
-from toolkit.statistics.carry_marks import FUNDING_ONLY, LegPrices
-from toolkit.statistics.definition import turned
+from toolkit.statistics.core.definition import turned
+from toolkit.statistics.funding.carry_marks import FUNDING_ONLY, LegPrices
 from toolkit.store import Store, held_key
 from toolkit.workspace.passes import Passes
 from toolkit.workspace.selection import Selection

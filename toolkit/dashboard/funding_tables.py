@@ -17,8 +17,8 @@ from toolkit.intervals import Interval
 from toolkit.market import Family, Trajectory
 from toolkit.reasons import Reason
 from toolkit.show.values import heading_of, null_text, reason_of, reason_words, value_text
-from toolkit.statistics.carry_marks import FUNDING_ONLY
 from toolkit.statistics.funding import intervals
+from toolkit.statistics.funding.carry_marks import FUNDING_ONLY
 from toolkit.store import held_key
 
 _APR = list(FUNDING_UNITS)[-1]

@@ -9,11 +9,11 @@ import polars as pl
 
 from toolkit.dashboard.screen import st
 from toolkit.foreign import Markdown
-from toolkit.statistics.plausibility import HIGH_RATE, high_rate, notes_of
+from toolkit.statistics.quality.plausibility import HIGH_RATE, high_rate, notes_of
 
 
 def show_implausible(notes: Sequence[str]) -> None:
-    """Show the lines of `toolkit.statistics.plausibility.notes_of`, nothing where there is none."""
+    """Show the lines of `plausibility.notes_of`, if there are any."""
     for note in notes:
         st.warning(Markdown("{}{}.").format(note[0].upper(), note[1:]))
 

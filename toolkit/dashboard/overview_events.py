@@ -16,7 +16,7 @@ from toolkit.errors import StoreError, StoreLockedError
 from toolkit.foreign import Markdown
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog
-from toolkit.statistics.event_documents import opens
+from toolkit.statistics.events.documents import opens
 from toolkit.tables import LedgerState
 from toolkit.wire.snapshots import activity_of_day
 

@@ -23,7 +23,7 @@ from toolkit.dashboard.spread_table import spread_names
 from toolkit.foreign import Markdown
 from toolkit.show.values import value_text
 from toolkit.statistics.fees import NOTIONAL
-from toolkit.statistics.net_edge import net_now_bps
+from toolkit.statistics.fees.net_edge import net_now_bps
 from toolkit.workspace.orientation import each_pair_once, shown_as_held
 
 _SHOWN = 50

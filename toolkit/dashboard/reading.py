@@ -32,9 +32,9 @@ from toolkit.market import (
     Trajectory,
 )
 from toolkit.series.held_prices import HeldPrices
-from toolkit.statistics.carry_marks import LegPrices
 from toolkit.statistics.events import follow_through, study
 from toolkit.statistics.families import FAMILIES
+from toolkit.statistics.funding.carry_marks import LegPrices
 from toolkit.store import (
     Store,
     clock_stands,

@@ -14,7 +14,7 @@ from toolkit.dashboard.fee_choice import python_costs
 from toolkit.dashboard.reading import SPREADS
 from toolkit.statistics.fees import FeeModel, Style
 from toolkit.statistics.screening import SPREAD_ORDER, Ranking
-from toolkit.statistics.spread_notes import spread_notes
+from toolkit.statistics.spread.notes import spread_notes
 from toolkit.workspace.screening import Screening, markets_of
 
 FIGURES = (

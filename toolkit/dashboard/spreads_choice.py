@@ -15,8 +15,8 @@ from toolkit.dashboard.spread_table import SpreadFilters
 from toolkit.dashboard.spreads_columns import COLUMNS, NET_COLUMNS, NET_ORDER, SORTS, USUAL
 from toolkit.foreign import Markdown
 from toolkit.market import Family
-from toolkit.statistics.level import LEVEL_BPS, Level
 from toolkit.statistics.screening import SPREAD_ORDER
+from toolkit.statistics.spread.level import LEVEL_BPS, Level
 
 _MOST_BPS = 10_000.0
 _DEFAULT_WINDOW = "7 days"

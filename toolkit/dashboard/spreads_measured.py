@@ -9,9 +9,9 @@ import polars as pl
 from toolkit.dashboard.reading import Held, StreamVersion, measure_each
 from toolkit.intervals import Interval
 from toolkit.statistics.fees import FeeModel, Style
-from toolkit.statistics.level import Level
 from toolkit.statistics.screening import spread_figures, with_q_values
 from toolkit.statistics.spread import net_summary
+from toolkit.statistics.spread.level import Level
 
 _Versions = dict[str, StreamVersion] | None
 
@@ -31,7 +31,7 @@ def measure_figures(
 
 
 def measure_level(held: Held, kind: str, window: Interval, level: Level) -> pl.DataFrame:
-    """Measure `toolkit.statistics.level.Level.measure` of every spread."""
+    """Measure `toolkit.statistics.spread.level.Level.measure` of every spread."""
     fees = level.fees and level.fees.hash
     question = f"beyond {level.bps} {level.absolute} {fees} {level.style} {level.notional}"
     return measure_each(held, kind, window, question, level.measure)

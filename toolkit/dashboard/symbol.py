@@ -41,7 +41,7 @@ from toolkit.dashboard.zoom import ZOOMED_BY_US, listen_to_zoom
 from toolkit.foreign import Markdown, markdown
 from toolkit.intervals import Interval
 from toolkit.market import format_ts
-from toolkit.statistics.net_edge import net_now_bps
+from toolkit.statistics.fees.net_edge import net_now_bps
 from toolkit.workspace.orientation import each_pair_once
 
 _ZOOM = "symbol_zoom"

@@ -12,7 +12,7 @@ from toolkit.dashboard.reading import SPREADS, WAIT_S, Held, StreamVersion
 from toolkit.intervals import Interval
 from toolkit.market import Family, SnapshotTrajectory, Stream, Trajectory
 from toolkit.statistics.funding import differential
-from toolkit.statistics.rates_in_force import HOURS_A_YEAR
+from toolkit.statistics.funding.rates_in_force import HOURS_A_YEAR
 from toolkit.store import Store
 from toolkit.workspace.passes import Passes
 from toolkit.workspace.selection import Selection

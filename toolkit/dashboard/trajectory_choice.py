@@ -31,7 +31,7 @@ from toolkit.foreign import Markdown
 from toolkit.intervals import Interval
 from toolkit.market import Family, format_ts
 from toolkit.statistics.fees import NOTIONAL
-from toolkit.statistics.level import LEVEL_BPS
+from toolkit.statistics.spread.level import LEVEL_BPS
 from toolkit.workspace.orientation import held_stream
 
 LEGS = {"none": "Legs: off", "below": "Legs: prices", "from_mean": "Legs: bps from mean"}

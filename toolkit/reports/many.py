@@ -15,7 +15,7 @@ from toolkit.market import Family, Market, Trajectory
 from toolkit.reports.recipe import Part
 from toolkit.series import EventSeries, FundingSeries, PriceSeries, Series
 from toolkit.statistics.funding import differential
-from toolkit.statistics.rates_in_force import HOURS_A_YEAR
+from toolkit.statistics.funding.rates_in_force import HOURS_A_YEAR
 from toolkit.statistics.screening import (
     FUNDING_ORDER,
     SPREAD_ORDER,

@@ -12,7 +12,7 @@ from toolkit.reports.answering import MeasuredPart, answered, reader
 from toolkit.reports.drafting import reading_workspace
 from toolkit.reports.page import page
 from toolkit.reports.recipe import TOOLKIT, PartResult, Pin, Recipe, read_recipe
-from toolkit.statistics.fee_table import FeeModel
+from toolkit.statistics.fees.fee_table import FeeModel
 from toolkit.store import Store
 from toolkit.workspace import Workspace, named_store
 from toolkit.workspace.passes import Where

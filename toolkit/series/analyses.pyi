@@ -9,8 +9,8 @@ import polars as pl
 from toolkit.market import Trajectory
 from toolkit.series.base import Series
 from toolkit.show.result import Result
-from toolkit.statistics.contract import Frame
-from toolkit.statistics.fee_table import FeeModel, Style
+from toolkit.statistics.core.contract import Frame
+from toolkit.statistics.fees.fee_table import FeeModel, Style
 
 class SpreadAnalyses(Series, metaclass=ABCMeta):
     """The analyses of a spread."""
@@ -398,7 +398,7 @@ class EventAnalyses(Series, metaclass=ABCMeta):
     def summary(self) -> Result:
         """Count the events that touch a window, by family and kind, with their median life.
 
-        Formula, columns, errors and an example: `toolkit.statistics.event_rates.summary`.
+        Formula, columns, errors and an example: `toolkit.statistics.events.rates.summary`.
         """
 
     def audit(
@@ -705,7 +705,7 @@ class RateAnalyses(Series, metaclass=ABCMeta):
     def summary(self, *, max_stale_s: int | None = None) -> Result:
         """Compute level, dispersion and tails of a leg's funding rate in force, in percent a year.
 
-        Formula, columns, errors and an example: `toolkit.statistics.rates.summary`.
+        Formula, columns, errors and an example: `toolkit.statistics.funding.leg_rates.summary`.
 
         ``max_stale_s``: How long a value holds without a new one. Default: a step.
         """

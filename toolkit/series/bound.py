@@ -12,7 +12,7 @@ from toolkit.analyses import Analysis, Family, analyses
 from toolkit.market import parse_length
 from toolkit.series.base import Series, checked_options
 from toolkit.show.result import Result
-from toolkit.statistics.fee_table import NOTIONAL
+from toolkit.statistics.fees.fee_table import NOTIONAL
 
 COSTS = {"fees": None, "notional": NOTIONAL, "style": "taker"}
 """What net figures are computed by, each with its default."""

@@ -14,8 +14,8 @@ from toolkit.errors import EmptyWindowError
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Family, Trajectory
 from toolkit.statistics import events as event_statistics
-from toolkit.statistics.event_changes import STUDIED
-from toolkit.statistics.event_groups import group_columns
+from toolkit.statistics.events.changes import STUDIED
+from toolkit.statistics.events.groups import group_columns
 
 _GROUPED = ("by", "same")
 

@@ -16,8 +16,14 @@ import polars as pl
 
 from toolkit.intervals import Interval
 from toolkit.market import Family, Trajectory, format_ts, swapped
-from toolkit.statistics.carry_marks import OPENS_WITHIN_S, STALE_STEPS, LegPrices, Marks, marks_of
 from toolkit.statistics.families import FAMILIES
+from toolkit.statistics.funding.carry_marks import (
+    OPENS_WITHIN_S,
+    STALE_STEPS,
+    LegPrices,
+    Marks,
+    marks_of,
+)
 from toolkit.statistics.spread import pair
 from toolkit.store import Store, held_key, sync_advice
 

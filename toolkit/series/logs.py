@@ -17,7 +17,7 @@ from toolkit.series.base import Series, checked_options
 from toolkit.series.held_events import HeldEvents
 from toolkit.show.values import share_text
 from toolkit.statistics import events as event_statistics
-from toolkit.statistics.event_exposure import with_losses
+from toolkit.statistics.events.exposure import with_losses
 from toolkit.wire.snapshots import snapshot_items
 
 if TYPE_CHECKING:

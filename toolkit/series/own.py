@@ -32,7 +32,7 @@ from toolkit.series.own_layouts import LAYOUTS, Layout
 from toolkit.series.own_times import Stamp, Unit, bar_starts, commonest_step, moments
 from toolkit.series.prices import PriceSeries
 from toolkit.series.trajectories import FundingSeries, SpreadSeries
-from toolkit.statistics.contract import whole_number
+from toolkit.statistics.core.contract import whole_number
 from toolkit.statistics.families import FAMILIES
 from toolkit.tables import BROUGHT, EVENT, SERIES
 

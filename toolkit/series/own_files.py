@@ -19,7 +19,7 @@ from polars.exceptions import PolarsError
 
 from toolkit.errors import InputError
 from toolkit.market import Source
-from toolkit.statistics.contract import checked_frame
+from toolkit.statistics.core.contract import checked_frame
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]  # it ships no types

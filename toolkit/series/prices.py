@@ -11,7 +11,7 @@ from toolkit.series.analyses import PriceAnalyses
 from toolkit.series.base import Series, checked_options
 from toolkit.series.trajectories import BarTrajectorySeries
 from toolkit.show.result import Result
-from toolkit.statistics.hayashi_yoshida import LAGS_S, hayashi_yoshida
+from toolkit.statistics.spread.hayashi_yoshida import LAGS_S, hayashi_yoshida
 
 if TYPE_CHECKING:
     from toolkit.charts import Figure

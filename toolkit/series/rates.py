@@ -18,7 +18,8 @@ class RateSeries(TrajectorySeries, RateAnalyses):
     """The funding rate of one leg in force, kept from snapshots. Positive: longs pay shorts.
 
     Beside the store's columns the rows have ``rate_pct_8h`` and ``funding_apr_pct``, see
-    `toolkit.statistics.rates_in_force.with_apr`. A rate in force pays nothing until it settles.
+    `toolkit.statistics.funding.rates_in_force.with_apr`. A rate in force pays nothing until it
+    settles.
     """
 
     @property

@@ -29,7 +29,7 @@ from toolkit.series.logs import EventSeries, SnapshotSeries
 from toolkit.series.prices import PriceSeries
 from toolkit.series.rates import RateSeries
 from toolkit.series.trajectories import FundingSeries, SpreadSeries
-from toolkit.statistics.definition import turned
+from toolkit.statistics.core.definition import turned
 from toolkit.statistics.families import FAMILIES, extent_of
 from toolkit.statistics.fees import FeeModel
 from toolkit.store import (

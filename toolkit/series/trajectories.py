@@ -20,9 +20,9 @@ from toolkit.series.logs import EventSeries
 from toolkit.show.values import share_text
 from toolkit.statistics import funding as funding_statistics
 from toolkit.statistics import quality
-from toolkit.statistics.carry_marks import LegPrices, marks_of
-from toolkit.statistics.contract import beside
-from toolkit.statistics.polls import PollCount, by_polls, poll_count
+from toolkit.statistics.core.contract import beside
+from toolkit.statistics.funding.carry_marks import LegPrices, marks_of
+from toolkit.statistics.quality.polls import PollCount, by_polls, poll_count
 
 if TYPE_CHECKING:
     from toolkit.charts import Figure
@@ -32,7 +32,7 @@ class TrajectorySeries(Series):
     """A series of bars or of settlements, or of what snapshots showed.
 
     What is kept from snapshots has its coverage by polls wherever it is measured: see
-    `toolkit.statistics.polls.by_polls`. Its card and figures are marked.
+    `toolkit.statistics.quality.polls.by_polls`. Its card and figures are marked.
     """
 
     stream: Trajectory | SnapshotTrajectory | Pair

@@ -1,11 +1,11 @@
 """Statistics: frame in, frame out, many trajectories at once, no input or output of files.
 
 `quality` measures how much of a window was observed, `prices` how a price moved, `spread` how a
-spread lies and moves, `fees` what it leaves after costs, `funding` what a position in two legs
-receives, `events` how long detected events lasted, `survival` their median life. `passes` applies
-several of them to rows that come some trajectories at a time. `explain` says in words how a figure
-came about. The conventions they share (observations, steps, gaps, weights, reasons) are in
-`contract` and `kernel`.
+spread lies and moves, `fees` what it leaves after costs, `funding`
+what a position in two legs receives, `events` how long detected events lasted, `survival` their
+median life. `passes` applies several of them to rows that come some trajectories at a time.
+`explain` says in words how a figure came about. The conventions they share (observations, steps,
+gaps, weights, reasons) are in `core.contract` and `core.kernel`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from toolkit.reasons import Reason
-    from toolkit.statistics import events, fees, funding, passes, prices, quality, spread, survival
+    from toolkit.statistics import (
+        events,
+        fees,
+        funding,
+        passes,
+        prices,
+        quality,
+        spread,
+        survival,
+    )
     from toolkit.statistics.explanation import explain
 
 __all__ = [
@@ -31,7 +40,7 @@ __all__ = [
     "survival",
 ]
 
-_NAMES = {"Reason": "contract", "explain": "explanation"}
+_NAMES = {"Reason": "core.contract", "explain": "explanation"}
 
 
 if not TYPE_CHECKING:  # as in the toolkit's own: a misspelt name is to be an error of types

@@ -21,7 +21,7 @@ from toolkit.columns import column, computed_in, computes
 from toolkit.errors import InputError, nearest
 from toolkit.intervals import Interval
 from toolkit.show.values import basis_text, figures_of, reason_words, value_text
-from toolkit.statistics.contract import checked_frame
+from toolkit.statistics.core.contract import checked_frame
 
 _SECTION = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)
 _TABLE = re.compile(r"=[= ]+\ncolumn ")

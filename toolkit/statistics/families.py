@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolkit.intervals import Interval
-from toolkit.statistics.definition import with_spread
-from toolkit.statistics.rates_in_force import with_apr
-from toolkit.statistics.windows import documents_window, rows_window, settled_window
+from toolkit.statistics.core.definition import with_spread
+from toolkit.statistics.core.windows import documents_window, rows_window, settled_window
+from toolkit.statistics.funding.rates_in_force import with_apr
 
 
 def _bars_window(first_ts: int, last_ts: int, step_s: int | None) -> Interval:

@@ -13,8 +13,8 @@ from contextlib import nullcontext
 import polars as pl
 
 from toolkit.errors import InputError
-from toolkit.statistics.contract import checked_frame
-from toolkit.statistics.observations import shared
+from toolkit.statistics.core.contract import checked_frame
+from toolkit.statistics.core.observations import shared
 
 Analysis = Callable[[pl.DataFrame], pl.DataFrame]
 """A statistic of rows with everything else that it takes: rows of trajectories to its own rows."""

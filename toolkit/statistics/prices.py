@@ -7,10 +7,10 @@ import polars as pl
 from toolkit.analyses import analysis
 from toolkit.market import Step, When
 from toolkit.reasons import Reason
-from toolkit.statistics.contract import Frame, Question, checked_columns, first_reason
-from toolkit.statistics.kernel import Statistic, measure
-from toolkit.statistics.plausibility import plausibility
-from toolkit.statistics.windows import window_of
+from toolkit.statistics.core.contract import Frame, Question, checked_columns, first_reason
+from toolkit.statistics.core.kernel import Statistic, measure
+from toolkit.statistics.core.windows import window_of
+from toolkit.statistics.quality.plausibility import plausibility
 
 __all__ = ["summary"]
 
@@ -73,10 +73,10 @@ def summary(
     {columns}
 
     The window, the method and its hash are last. ``implausible`` is that of
-    `toolkit.statistics.plausibility`, and nothing is left out for it: a price that falls by 60 %
-    has no name there, one that falls to a tenth or a thousandth from one row to the next has. Noise
-    in the prices of short steps makes the volatility larger than that of longer ones: compare it at
-    equal steps. Source of the formula: Andersen and Bollerslev, "Answering the Skeptics",
+    `toolkit.statistics.quality.plausibility`, and nothing is left out for it: a price that falls by
+    60 % has no name there, one that falls to a tenth or a thousandth from one row to the next has.
+    Noise in the prices of short steps makes the volatility larger than that of longer ones: compare
+    it at equal steps. Source of the formula: Andersen and Bollerslev, "Answering the Skeptics",
     International Economic Review 39 (1998).
 
     Raises

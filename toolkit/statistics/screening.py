@@ -12,10 +12,8 @@ from toolkit.columns import described
 from toolkit.errors import InputError
 from toolkit.market import Step, When
 from toolkit.reasons import Reason
-from toolkit.statistics import funding as funding_statistics
-from toolkit.statistics.carry_marks import Prices
-from toolkit.statistics.conditions import Schema, column, condition
-from toolkit.statistics.contract import (
+from toolkit.statistics.core.conditions import Schema, column, condition
+from toolkit.statistics.core.contract import (
     Frame,
     Question,
     beside,
@@ -23,18 +21,21 @@ from toolkit.statistics.contract import (
     first_reason,
     whole_number,
 )
-from toolkit.statistics.definition import holding
-from toolkit.statistics.estimators import MOMENTS, QUANTILES, ROBUST
-from toolkit.statistics.fee_table import NOTIONAL, FeeModel, Style
-from toolkit.statistics.flags import FLAGS, with_flags
-from toolkit.statistics.half_life import HALF_LIFE
-from toolkit.statistics.kernel import Statistic, measure
-from toolkit.statistics.net_spread import net_summary
-from toolkit.statistics.persistence import persistence
-from toolkit.statistics.plausibility import plausibility
-from toolkit.statistics.rates_in_force import with_apr
-from toolkit.statistics.unit_root import unit_root_test, why_no_test
-from toolkit.statistics.windows import window_of
+from toolkit.statistics.core.definition import holding
+from toolkit.statistics.core.estimators import MOMENTS, QUANTILES, ROBUST
+from toolkit.statistics.core.kernel import Statistic, measure
+from toolkit.statistics.core.windows import window_of
+from toolkit.statistics.fees.fee_table import NOTIONAL, FeeModel, Style
+from toolkit.statistics.funding.carry_marks import Prices
+from toolkit.statistics.funding.net_funding import net_summary as net_funding_summary
+from toolkit.statistics.funding.persistence import persistence
+from toolkit.statistics.funding.position import summary as funding_summary
+from toolkit.statistics.funding.rates_in_force import with_apr
+from toolkit.statistics.numeric.unit_root import unit_root_test, why_no_test
+from toolkit.statistics.quality.flags import FLAGS, with_flags
+from toolkit.statistics.quality.plausibility import plausibility
+from toolkit.statistics.spread.half_life import HALF_LIFE
+from toolkit.statistics.spread.net_spread import net_summary
 
 
 def q_values(chances: pl.Series) -> pl.Series:
@@ -245,9 +246,9 @@ def funding_figures(
     >>> funding_figures(pl.DataFrame(rows), 0, 57600)["funding_bps"].to_list()
     [2.0]
     """
-    found = funding_statistics.summary(frame, start, end, prices=prices, funding_only=funding_only)
+    found = funding_summary(frame, start, end, prices=prices, funding_only=funding_only)
     if fees is not None:
-        found = funding_statistics.net_summary(found, fees, notional=notional, style=style)
+        found = net_funding_summary(found, fees, notional=notional, style=style)
     return beside(found, persistence(frame, start, end), "persistence")
 
 

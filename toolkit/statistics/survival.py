@@ -8,8 +8,13 @@ import polars as pl
 
 from toolkit.columns import described
 from toolkit.errors import InputError
-from toolkit.statistics.contract import checked_types
-from toolkit.statistics.life_curve import MIN_ENDED, life_interval, life_until, times_of_groups
+from toolkit.statistics.core.contract import checked_types
+from toolkit.statistics.numeric.life_curve import (
+    MIN_ENDED,
+    life_interval,
+    life_until,
+    times_of_groups,
+)
 
 __all__ = ["MIN_ENDED", "life_quantiles", "median_life"]
 
@@ -32,7 +37,7 @@ def median_life(lives: pl.DataFrame, by: Sequence[str] = ()) -> pl.DataFrame:
     the first time at which the share is one half or less.
 
     Where ``lives`` has ``entry_s`` (Float64), an event is watched from that age on. See
-    `toolkit.statistics.life_curve.life_curve`.
+    `toolkit.statistics.numeric.life_curve.life_curve`.
 
     There is one row per group of the columns ``by``, sorted by them, or one row:
 

@@ -17,10 +17,10 @@ from toolkit.intervals import Interval
 from toolkit.market import SnapshotTrajectory, parse_length
 from toolkit.reasons import Reason
 from toolkit.show.sheet import Name, Sheet
-from toolkit.statistics.carry_marks import FUNDING_ONLY
-from toolkit.statistics.contract import beside
-from toolkit.statistics.fee_table import NOTIONAL, FeeModel, Style, check_asked
-from toolkit.statistics.plausibility import notes_of
+from toolkit.statistics.core.contract import beside
+from toolkit.statistics.fees.fee_table import NOTIONAL, FeeModel, Style, check_asked
+from toolkit.statistics.funding.carry_marks import FUNDING_ONLY
+from toolkit.statistics.quality.plausibility import notes_of
 from toolkit.tables import ROWS
 from toolkit.workspace.selection import Selection
 

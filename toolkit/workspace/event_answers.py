@@ -20,11 +20,11 @@ from toolkit.series.held_events import summed_up, with_places
 from toolkit.show.sheet import Sheet
 from toolkit.show.values import share_text
 from toolkit.statistics import events as event_statistics
-from toolkit.statistics.definition import with_spread
-from toolkit.statistics.event_changes import STUDIED, name_of_change
-from toolkit.statistics.event_documents import trajectory_of
-from toolkit.statistics.event_groups import group_columns
-from toolkit.statistics.event_survival import MOST_GROUPS
+from toolkit.statistics.core.definition import with_spread
+from toolkit.statistics.events.changes import STUDIED, name_of_change
+from toolkit.statistics.events.documents import trajectory_of
+from toolkit.statistics.events.groups import group_columns
+from toolkit.statistics.events.survival import MOST_GROUPS
 from toolkit.statistics.passes import in_one_pass
 from toolkit.store import held_key, sync_advice
 from toolkit.workspace.answers import Answer, Costs, no_rows

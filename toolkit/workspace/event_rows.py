@@ -9,7 +9,7 @@ import polars as pl
 from toolkit.errors import EmptyWindowError
 from toolkit.intervals import Interval
 from toolkit.market import Trajectory
-from toolkit.statistics.contract import whole_number
+from toolkit.statistics.core.contract import whole_number
 from toolkit.store import Store, held_key, sync_advice
 from toolkit.workspace.passes import Passes
 from toolkit.workspace.selection import OfLegs, Selection

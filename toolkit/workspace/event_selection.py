@@ -17,7 +17,7 @@ from toolkit.intervals import Interval, intersection, total_s
 from toolkit.market import EventFamily, EventLog, Family, Trajectory, When
 from toolkit.series.held_events import HeldEvents
 from toolkit.statistics import events as event_statistics
-from toolkit.statistics.event_changes import CONTROL_DAYS, STUDIED, usual_s
+from toolkit.statistics.events.changes import CONTROL_DAYS, STUDIED, usual_s
 from toolkit.store import Store, chosen_window, event_logs, held_stretches, sync_advice
 from toolkit.workspace.event_rows import MARGIN_S, rows_around
 

@@ -18,7 +18,7 @@ from toolkit.intervals import Interval
 from toolkit.market import Family, Pair, Stream, When
 from toolkit.series.base import MethodCall, Origin, remember
 from toolkit.show.result import Result
-from toolkit.statistics.fee_table import NOTIONAL, FeeModel, Style
+from toolkit.statistics.fees.fee_table import NOTIONAL, FeeModel, Style
 from toolkit.workspace.answers import Answer
 from toolkit.workspace.fee_choice import find_fees
 from toolkit.workspace.loading import Loading
@@ -149,14 +149,15 @@ class Measuring(Loading):
         `toolkit.statistics.spread.screen`: without a ``sort`` the widest now is first. With
         ``family`` funding they are those of `toolkit.statistics.screening.funding_figures`, and the
         largest APR is first. ``funding_only`` leaves prices out of them. Those kept from snapshots
-        have coverage by polls, as in `toolkit.statistics.polls.by_polls`: ``snapshot-spread`` as
-        spreads, ``snapshot-funding`` as `toolkit.statistics.screening.rate_figures`, without fees.
-        ``symbols``, ``exchanges`` and ``types`` take some pairs alone: those with both legs on one
-        of the exchanges, and of the markets ``spot/futures``. ``exclude_symbols`` leaves some out.
-        ``pairs`` are keys ``pair/BUY/SELL`` of any two prices held, and ``/FX``: they take the
-        place of the spreads held, and are joined as `pairs` does. ``fees`` is a fee table or its
-        file, without it that of the workspace. Without a window it is the last 7 days that are
-        held, of pairs those that their legs share, and of funding all that is held.
+        have coverage by polls, as in `toolkit.statistics.quality.polls.by_polls`:
+        ``snapshot-spread`` as spreads, ``snapshot-funding`` as
+        `toolkit.statistics.screening.rate_figures`, without fees. ``symbols``, ``exchanges`` and
+        ``types`` take some pairs alone: those with both legs on one of the exchanges, and of the
+        markets ``spot/futures``. ``exclude_symbols`` leaves some out. ``pairs`` are keys
+        ``pair/BUY/SELL`` of any two prices held, and ``/FX``: they take the place of the spreads
+        held, and are joined as `pairs` does. ``fees`` is a fee table or its file, without it that
+        of the workspace. Without a window it is the last 7 days that are held, of pairs those that
+        their legs share, and of funding all that is held.
 
         ``cluster`` and ``plain_text`` are as in `measure`.
 

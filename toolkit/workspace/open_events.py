@@ -12,8 +12,8 @@ from toolkit.client import Client
 from toolkit.errors import BadRequestError, InputError
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, EventRole, parse_length
-from toolkit.statistics.event_documents import event_role
 from toolkit.statistics.events import STILL_OPEN, event_lifecycles
+from toolkit.statistics.events.documents import event_role
 from toolkit.wire.events import EventPage, document_frame
 from toolkit.wire.findings import Finding
 

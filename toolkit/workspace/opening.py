@@ -39,7 +39,7 @@ from toolkit.series import (
     pair_series,
     read_series,
 )
-from toolkit.statistics.fee_table import FeeModel
+from toolkit.statistics.fees.fee_table import FeeModel
 from toolkit.store import Store
 from toolkit.store.publish import Published, is_published, open_published, publish
 from toolkit.store.sql import Parameters

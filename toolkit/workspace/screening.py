@@ -18,9 +18,9 @@ from toolkit.market import (
     Trajectory,
     When,
 )
-from toolkit.statistics.carry_marks import FUNDING_ONLY
-from toolkit.statistics.conditions import Schema
-from toolkit.statistics.fee_table import NOTIONAL, FeeModel, Style, check_asked
+from toolkit.statistics.core.conditions import Schema
+from toolkit.statistics.fees.fee_table import NOTIONAL, FeeModel, Style, check_asked
+from toolkit.statistics.funding.carry_marks import FUNDING_ONLY
 from toolkit.statistics.screening import (
     FUNDING_ORDER,
     RATE_ORDER,
@@ -243,9 +243,9 @@ class Screening:
 
         That is how long the newest value is compared with the others. Of funding, which has no such
         comparison, it is all that is held. Of those kept from snapshots the coverage is by polls,
-        see `toolkit.statistics.polls.by_polls`. ``names`` are those of the window's parameters.
-        Raises `EmptyWindowError` where nothing is held, or nothing in the window, and `InputError`
-        for a symbol or an exchange of no pair.
+        see `toolkit.statistics.quality.polls.by_polls`. ``names`` are those of the window's
+        parameters. Raises `EmptyWindowError` where nothing is held, or nothing in the window, and
+        `InputError` for a symbol or an exchange of no pair.
         """
         asked = self._selected(passes, start, end, names)
         known = self._costs(self.fees)

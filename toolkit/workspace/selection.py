@@ -19,11 +19,11 @@ from toolkit.errors import EmptyWindowError, InputError
 from toolkit.intervals import Interval
 from toolkit.market import Family, Pair, SnapshotTrajectory, Stream, Trajectory, When, format_ts
 from toolkit.series.held_prices import HeldPrices
-from toolkit.statistics.carry_marks import LegPrices
-from toolkit.statistics.definition import SameFrame, turned
+from toolkit.statistics.core.definition import SameFrame, turned
 from toolkit.statistics.families import FAMILIES, extent_of
+from toolkit.statistics.funding.carry_marks import LegPrices
 from toolkit.statistics.passes import Analysis, in_one_pass
-from toolkit.statistics.polls import PollCount, by_polls, poll_count
+from toolkit.statistics.quality.polls import PollCount, by_polls, poll_count
 from toolkit.store import (
     Store,
     check_known,

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from toolkit.statistics.venues import highest_leg, lowest_leg
-from toolkit.statistics.rates_in_force import with_apr
+from toolkit.statistics.funding.dispersion import highest_leg, lowest_leg
+from toolkit.statistics.funding.rates_in_force import with_apr
 from toolkit.wire.snapshots import ITEM_FIELDS, snapshot_items
 
 _TYPES: dict[type, type[pl.DataType]] = {str: pl.String, float: pl.Float64, int: pl.Int64}
@@ -66,7 +66,7 @@ def widest_differentials(rates: pl.DataFrame) -> pl.DataFrame:
 
     Columns: symbol, buy (the leg of the lowest rate), sell (of the highest), differential_pct_8h
     (percent per 8 h, sell - buy) and differential_apr_pct (percent a year), legs (count),
-    trajectory (key). Of equal rates `toolkit.statistics.venues` says which leg it is.
+    trajectory (key). Of equal rates `toolkit.statistics.funding.dispersion` says which leg it is.
 
     >>> rates = pl.DataFrame({"symbol": ["A_B", "A_B"], "leg": ["X.futures", "Y.futures"],
     ...                       "rate_pct_8h": [0.5, 0.25], "apr_pct": [30.0, 10.0]})

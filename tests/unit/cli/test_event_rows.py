@@ -14,7 +14,7 @@ from toolkit.client import Client
 from toolkit.market import swapped
 from toolkit.series import EventSeries
 from toolkit.statistics import events as event_statistics
-from toolkit.statistics.definition import turned, with_spread
+from toolkit.statistics.core.definition import turned, with_spread
 from toolkit.store import Store
 from toolkit.workspace import Workspace, open_workspace
 

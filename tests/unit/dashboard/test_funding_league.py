@@ -18,7 +18,7 @@ from toolkit.dashboard.funding_time import heat_rows
 from toolkit.dashboard.reading import read_held, store_version
 from toolkit.intervals import Interval
 from toolkit.market import Family, Source, Trajectory
-from toolkit.statistics.definition import turned
+from toolkit.statistics.core.definition import turned
 from toolkit.statistics.fees import FeeModel
 from toolkit.statistics.funding import carry, heatmap, holdings, legs
 from toolkit.store import Batch, Edge, LoadOrigin, StoreWriter

@@ -9,7 +9,7 @@ from tests.empty_store import empty_store
 from toolkit.dashboard.implausible import high_rate_notes, row_notes
 from toolkit.intervals import Interval
 from toolkit.market import Family, Source, Trajectory
-from toolkit.statistics.plausibility import SERIES_FLAGS, words_of
+from toolkit.statistics.quality.plausibility import SERIES_FLAGS, words_of
 from toolkit.store import Batch, Edge, LoadOrigin, StoreWriter
 from toolkit.workspace.snapshot_tables import funding_rates
 

@@ -20,8 +20,8 @@ from toolkit.errors import StoreError
 from toolkit.intervals import Interval
 from toolkit.market import Trajectory
 from toolkit.statistics.fees import FeeModel
-from toolkit.statistics.level import Level
 from toolkit.statistics.spread import episodes, time_above
+from toolkit.statistics.spread.level import Level
 from toolkit.store import Batch, LoadOrigin, Store, StoreWriter
 from toolkit.workspace import open_workspace
 

@@ -21,10 +21,10 @@ from toolkit.dashboard.spread_table import SpreadFilters, spread_lines
 from toolkit.dashboard.spreads_columns import shown_columns
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily
-from toolkit.statistics.event_documents import identified
 from toolkit.statistics.events import event_lifecycles
-from toolkit.statistics.level import Level
+from toolkit.statistics.events.documents import identified
 from toolkit.statistics.screening import spread_figures, with_q_values
+from toolkit.statistics.spread.level import Level
 
 A, B, C = (f"{symbol}:X.spot:Y.futures" for symbol in ("A_U", "B_U", "C_U"))
 

@@ -22,7 +22,7 @@ from toolkit.loader import LoadResult, sync
 from toolkit.market import Family, Trajectory
 from toolkit.service import Clock, Config, Simulated, running
 from toolkit.statistics import spread
-from toolkit.statistics.differentials import service_differential, without_rates
+from toolkit.statistics.funding.differentials import service_differential, without_rates
 from toolkit.store import Store
 from toolkit.workspace.answers import Answer
 from toolkit.workspace.passes import Passes

@@ -16,7 +16,7 @@ from toolkit.foreign import html
 from toolkit.reports import read_recipe, verify
 from toolkit.service import running
 from toolkit.show.values import basis_text
-from toolkit.statistics.fee_table import example_text
+from toolkit.statistics.fees.fee_table import example_text
 from toolkit.store import Store
 from toolkit.store.publish import publish
 from toolkit.workspace import Workspace

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from toolkit.reasons import Reason
-from toolkit.statistics.carry_figures import (
+from toolkit.statistics.funding.carry_figures import (
     Ranked,
     at_places,
     band,
@@ -14,7 +14,7 @@ from toolkit.statistics.carry_figures import (
     quantiles,
     skewness_of_sum,
 )
-from toolkit.statistics.long_run import Memory
+from toolkit.statistics.numeric.long_run import Memory
 
 HOUR = 3600
 SHORT = Memory(None, 1.0)

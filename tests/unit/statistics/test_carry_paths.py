@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from toolkit.statistics.carry_paths import (
+from toolkit.statistics.funding.carry_paths import (
     Moments,
     Path,
     Stretches,

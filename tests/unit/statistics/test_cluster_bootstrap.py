@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from toolkit.statistics.cluster_bootstrap import cluster_band
-from toolkit.statistics.student import two_sided_95
+from toolkit.statistics.events.cluster_bootstrap import cluster_band
+from toolkit.statistics.numeric.student import two_sided_95
 
 
 def drawn_one_by_one(clusters, values, figure):

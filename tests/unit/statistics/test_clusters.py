@@ -9,12 +9,6 @@ from scipy import stats
 from statsmodels.duration.hazard_regression import PHReg
 
 from toolkit.errors import InputError
-from toolkit.statistics.cluster_bootstrap import cluster_share_interval
-from toolkit.statistics.event_survival import with_clusters
-from toolkit.statistics.clusters import chosen_clusters, clusters_of_lives, design_effect
-from toolkit.statistics.event_dispersion import dispersions
-from toolkit.statistics.event_exposure import Watched
-from toolkit.statistics.event_hazards import Scores, clustered_errors
 from toolkit.statistics.events import (
     hazard_ratios,
     league,
@@ -23,7 +17,13 @@ from toolkit.statistics.events import (
     survival,
     survival_curve,
 )
-from toolkit.statistics.life_curve import life_curve
+from toolkit.statistics.events.cluster_bootstrap import cluster_share_interval
+from toolkit.statistics.events.clusters import chosen_clusters, clusters_of_lives, design_effect
+from toolkit.statistics.events.exposure import Watched
+from toolkit.statistics.events.hazards import Scores, clustered_errors
+from toolkit.statistics.events.overdispersion import dispersions
+from toolkit.statistics.events.survival import with_clusters
+from toolkit.statistics.numeric.life_curve import life_curve
 
 from .event_lives import lives, openings
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.errors import InputError
-from toolkit.statistics.conditions import column, condition
+from toolkit.statistics.core.conditions import column, condition
 
 ROWS = pl.DataFrame(
     {

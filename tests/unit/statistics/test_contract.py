@@ -8,8 +8,8 @@ import pytest
 
 from toolkit.errors import InputError
 from toolkit.reasons import Reason
-from toolkit.statistics import contract
-from toolkit.statistics.contract import Question, checked_columns, column_for
+from toolkit.statistics.core import contract
+from toolkit.statistics.core.contract import Question, checked_columns, column_for
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from toolkit.statistics.differentials import service_differential, without_rates
+from toolkit.statistics.funding.differentials import service_differential, without_rates
 
 
 def hours(values: list[float | None], trajectory: str = "a", step_s: int = 3600) -> pl.DataFrame:

@@ -10,7 +10,7 @@ import pytest
 
 from toolkit.errors import InputError
 from toolkit.statistics import funding
-from toolkit.statistics.settlements import settlements
+from toolkit.statistics.funding.settlements import settlements
 
 HOUR, DAY = 3600, 86400
 START = 1_700_006_400  # a midnight, UTC

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from toolkit.errors import InputError
-from toolkit.statistics.event_audit import audit, audited
+from toolkit.statistics.events.audit import audit, audited
 
 STEP, BARS = 60, 20_000
 END = STEP * BARS

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from toolkit.statistics.event_timing import drawn_squares, pairs_chance
+from toolkit.statistics.events.timing import drawn_squares, pairs_chance
 
 
 @pytest.mark.parametrize(("count", "places"), [(2, 2), (5, 3), (7, 3), (4, 8)])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from toolkit.statistics.event_rates import summary
 from toolkit.statistics.events import event_lifecycles, survival
+from toolkit.statistics.events.rates import summary
 
 
 def documents(*rows: tuple[str, str, int]) -> pl.DataFrame:

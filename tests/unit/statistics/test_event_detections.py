@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from toolkit.errors import InputError
-from toolkit.statistics.event_documents import detections
+from toolkit.statistics.events.documents import detections
 
 BUY, SELL = ("X", "spot"), ("Y", "futures")
 

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from toolkit.errors import InputError
-from toolkit.statistics.event_groups import with_groups
+from toolkit.statistics.events.groups import with_groups
 
 
 def lives(sizes, legs="X.spot → Y.spot", opened=0):

@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from toolkit.statistics.event_exposure import BEFORE_S, with_losses
+from toolkit.statistics.events.exposure import BEFORE_S, with_losses
 
 OPENED, CLOSED, KNOWN = 100_000, 100_600, 200_000
 SPREAD = {

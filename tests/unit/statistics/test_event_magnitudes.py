@@ -8,7 +8,7 @@ import pytest
 
 from toolkit.errors import InputError
 from toolkit.statistics.events import magnitudes
-from toolkit.statistics.tail_index import tail_index
+from toolkit.statistics.spread.tail_index import tail_index
 
 from .event_lives import END, START, lives
 

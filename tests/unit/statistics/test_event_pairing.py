@@ -7,8 +7,8 @@ import polars as pl
 from polars.testing import assert_frame_equal
 
 from toolkit.statistics import events
-from toolkit.statistics.categories import in_order
-from toolkit.statistics.event_pairing import whole_events
+from toolkit.statistics.core.categories import in_order
+from toolkit.statistics.events.pairing import whole_events
 
 
 def _documents(count: int) -> pl.DataFrame:

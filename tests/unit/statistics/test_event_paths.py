@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from toolkit.errors import InputError
-from toolkit.statistics.event_paths import KnownValues, checked_events, without_overlaps
+from toolkit.statistics.events.paths import KnownValues, checked_events, without_overlaps
 
 
 def known_of(frame, column="price", step_s=None, known_after_s=None, max_stale_s=None):

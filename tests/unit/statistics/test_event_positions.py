@@ -10,7 +10,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from toolkit.errors import InputError
-from toolkit.statistics.event_positions import positions
+from toolkit.statistics.events.positions import positions
 from toolkit.statistics.fees import FeeModel
 from toolkit.statistics.spread import turned, with_spread
 

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from toolkit.errors import InputError
-from toolkit.statistics.event_study import study
+from toolkit.statistics.events.study import study
 
 DAY = 86_400
 

@@ -11,8 +11,8 @@ from scipy import stats
 
 from toolkit.errors import InputError
 from toolkit.statistics.events import clustering, rates_by_hour
+from toolkit.statistics.events.triggering import triggering
 from toolkit.statistics.spread import hour_of_week
-from toolkit.statistics.triggering import triggering
 
 from .event_lives import openings
 

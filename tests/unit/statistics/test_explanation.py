@@ -24,7 +24,7 @@ MINUTES = pl.DataFrame(
 
 def test_every_method_that_a_result_may_name_is_explained() -> None:
     folder = Path(toolkit.statistics.__file__).parent
-    source = "".join(path.read_text(encoding="utf-8") for path in folder.glob("*.py"))
+    source = "".join(path.read_text(encoding="utf-8") for path in folder.rglob("*.py"))
     methods = set(re.findall(r'Question\(\s*"(\w+\.\w+/\d+)"', source))
     assert len(methods) > 15
     for method in methods:

@@ -15,8 +15,8 @@ from tests.conftest import examples
 from toolkit.errors import InputError
 from toolkit.service import Simulated
 from toolkit.statistics.explanation import explain
-from toolkit.statistics.flags import FLAGS
 from toolkit.statistics.quality import flags
+from toolkit.statistics.quality.flags import FLAGS
 
 START = 1_700_000_040
 DAY = 1_440

@@ -10,7 +10,7 @@ import pytest
 from statsmodels.stats.proportion import proportion_confint
 
 from toolkit.errors import InputError
-from toolkit.statistics.follow_through import follow_through
+from toolkit.statistics.events.follow_through import follow_through
 
 HOUR = 3_600
 

@@ -7,10 +7,10 @@ import polars as pl
 import pytest
 
 from toolkit.reasons import Reason
-from toolkit.statistics.contract import Question
-from toolkit.statistics.funding_memory import funding_memories
-from toolkit.statistics.long_run import memories
-from toolkit.statistics.settlements import settlements
+from toolkit.statistics.core.contract import Question
+from toolkit.statistics.funding.memory import funding_memories
+from toolkit.statistics.funding.settlements import settlements
+from toolkit.statistics.numeric.long_run import memories
 
 HOUR = 3_600
 RATES = np.random.default_rng(1).standard_normal(300) * 1e-4

@@ -24,8 +24,8 @@ import pytest
 from statsmodels.tsa.stattools import acf
 
 from toolkit.statistics import funding
-from toolkit.statistics.pairs import pair
 from toolkit.statistics.spread import half_life, hayashi_yoshida, hour_of_week
+from toolkit.statistics.spread.pairs import pair
 from toolkit.statistics.survival import median_life
 
 HOUR, DAY = 3600, 86400

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.statistics.lags import Observations
+from toolkit.statistics.numeric.lags import Observations
 
 from ...conftest import examples
 

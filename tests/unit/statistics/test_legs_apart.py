@@ -5,7 +5,7 @@ import random
 import polars as pl
 import pytest
 
-from toolkit.statistics.venues import highest_leg, lowest_leg
+from toolkit.statistics.funding.dispersion import highest_leg, lowest_leg
 
 LEG, VALUE = pl.col("leg"), pl.col("value")
 

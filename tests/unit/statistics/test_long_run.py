@@ -11,7 +11,7 @@ from scipy import fft, optimize, stats
 from scipy.signal import lfilter
 
 from toolkit.reasons import Reason
-from toolkit.statistics.long_run import WAVES, memories, moments_of, slow_variance, unskewed
+from toolkit.statistics.numeric.long_run import WAVES, memories, moments_of, slow_variance, unskewed
 
 SETTLEMENTS = 270  # 90 days of 8 h
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from toolkit.errors import InputError
 from toolkit.statistics import funding, prices, spread
-from toolkit.statistics.differentials import service_differential
-from toolkit.statistics.flags import flags
+from toolkit.statistics.funding.differentials import service_differential
 from toolkit.statistics.passes import in_one_pass
+from toolkit.statistics.quality.flags import flags
 
 from ...conftest import examples
 

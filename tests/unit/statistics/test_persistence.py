@@ -13,7 +13,7 @@ from statsmodels.tsa.stattools import acf
 
 from toolkit.errors import InputError
 from toolkit.statistics import funding
-from toolkit.statistics.definition import turned
+from toolkit.statistics.core.definition import turned
 
 HOUR, DAY = 3600, 86400
 START = 1_700_006_400  # a midnight, UTC

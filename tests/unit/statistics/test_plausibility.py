@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 from toolkit.statistics import funding, prices, quality, spread
-from toolkit.statistics.plausibility import notes_of, sentinel_marks
-from toolkit.statistics.rates_in_force import with_apr
+from toolkit.statistics.funding.rates_in_force import with_apr
+from toolkit.statistics.quality.plausibility import notes_of, sentinel_marks
 from toolkit.statistics.screening import funding_figures, rate_figures, spread_figures
 
 START = 1_700_006_400

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from toolkit.errors import InputError
-from toolkit.statistics.event_audit import price_moves
+from toolkit.statistics.events.audit import price_moves
 
 
 def test_a_move_is_from_the_lowest_or_the_highest_price_of_the_time_before() -> None:

@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from toolkit.statistics.half_life import CRITICAL, reversion
-from toolkit.statistics.lags import Observations
+from toolkit.statistics.numeric.lags import Observations
+from toolkit.statistics.spread.half_life import CRITICAL, reversion
 
 
 def rows_of(parts: list[tuple[list[int], list[float]]], step_s: int = 60) -> pl.DataFrame:

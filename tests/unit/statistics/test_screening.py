@@ -11,13 +11,13 @@ from statsmodels.stats.multitest import multipletests
 
 from toolkit.errors import InputError
 from toolkit.statistics import funding, spread
-from toolkit.statistics.contract import beside
+from toolkit.statistics.core.contract import beside
 from toolkit.statistics.fees import Fee, FeeModel
-from toolkit.statistics.long_run import memories
+from toolkit.statistics.funding.persistence import persistence
+from toolkit.statistics.funding.rates_in_force import with_apr
+from toolkit.statistics.numeric.long_run import memories
 from toolkit.statistics.passes import in_one_pass
-from toolkit.statistics.persistence import persistence
 from toolkit.statistics.quality import flags
-from toolkit.statistics.rates_in_force import with_apr
 from toolkit.statistics.screening import funding_figures, rate_figures, spread_figures
 
 from ...conftest import every_example

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from toolkit.statistics.season_shifts import SeasonShifts
+from toolkit.statistics.numeric.season_shifts import SeasonShifts
 
 Stretches = list[tuple[int, int]]
 

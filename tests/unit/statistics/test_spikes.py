@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 from scipy.stats import median_abs_deviation
 
-from toolkit.statistics.half_life import without_spikes
+from toolkit.statistics.spread.half_life import without_spikes
 
 
 def rows_of(*paths) -> pl.DataFrame:

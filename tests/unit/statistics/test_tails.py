@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from toolkit.statistics.tails import (
+from toolkit.statistics.numeric.tails import (
     beta_tails,
     gamma_quantile,
     gamma_tails,

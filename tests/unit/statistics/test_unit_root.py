@@ -7,8 +7,8 @@ import pytest
 from statsmodels.tsa.adfvalues import mackinnonp
 from statsmodels.tsa.stattools import adfuller
 
+from toolkit.statistics.numeric.unit_root import chance_below, unit_root
 from toolkit.statistics.spread import stationarity
-from toolkit.statistics.unit_root import chance_below, unit_root
 
 
 @pytest.mark.parametrize("phi", [-0.4, 0.5, 0.97, 1.0])

@@ -12,7 +12,7 @@ import pytest
 from toolkit.errors import InputError
 from toolkit.market import When
 from toolkit.statistics import events, funding, spread
-from toolkit.statistics.differentials import service_differential
+from toolkit.statistics.funding.differentials import service_differential
 
 MARCH = 1_677_628_800
 HOUR = [MARCH + 60 * minute for minute in range(60)]

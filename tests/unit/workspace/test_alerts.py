@@ -13,7 +13,7 @@ from toolkit.alerts import AlertRule
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
 from toolkit.market import Source, Trajectory
-from toolkit.statistics.fee_table import example_text
+from toolkit.statistics.fees.fee_table import example_text
 from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
 from toolkit.store.alerts import AlertRecord
 from toolkit.workspace import Workspace

@@ -8,8 +8,8 @@ import pytest
 
 import toolkit as tk
 from toolkit.errors import InputError
-from toolkit.statistics.fee_table import example_text
 from toolkit.statistics.fees import FeeModel
+from toolkit.statistics.fees.fee_table import example_text
 from toolkit.workspace import fees_file, find_fees
 from toolkit.workspace.rules import find_watchlist
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from toolkit.errors import InputError
-from toolkit.statistics.fee_table import example_text
+from toolkit.statistics.fees.fee_table import example_text
 from toolkit.workspace import find_fees
 from toolkit.workspace.fee_file import fee_file, keep_fees, keep_table
 

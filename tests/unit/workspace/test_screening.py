@@ -12,8 +12,8 @@ from toolkit.client import Client
 from toolkit.errors import EmptyWindowError, InputError
 from toolkit.market import Trajectory
 from toolkit.statistics import spread
-from toolkit.statistics.fee_table import example_text
 from toolkit.statistics.fees import FeeModel
+from toolkit.statistics.fees.fee_table import example_text
 from toolkit.store import Store
 from toolkit.workspace import Workspace
 from toolkit.workspace.screening import Screening

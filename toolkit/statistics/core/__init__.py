@@ -1,0 +1,1 @@
+"""Contracts that every statistic shares: questions, observations, windows, one pass over rows."""

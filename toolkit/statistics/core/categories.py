@@ -1,0 +1,127 @@
+"""Rows read and sorted with words as categories, and without two copies of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import combinations
+
+import polars as pl
+from polars import selectors
+
+from toolkit.statistics.core.contract import Frame, collected, collected_batches
+
+_AT_ONCE = 32_768
+
+
+def with_categories(rows: Frame, but: Sequence[str] = ()) -> pl.DataFrame:
+    """Read rows into memory in their order, with words as categories: a quarter of the memory.
+
+    Categories are compared as numbers. Columns ``but`` keep their words, as those of which most
+    come once or twice do. The streaming engine casts some rows at a time, where the other one would
+    first hold all of them as words.
+
+    >>> with_categories(pl.LazyFrame({"symbol": ["A_B"]})).schema["symbol"] == pl.Categorical
+    True
+    """
+    found = collected(_with_categories(rows, but), streaming=True)
+    # column by column, so that no two copies of all of them are there at once
+    return pl.DataFrame([found.drop_in_place(name).rechunk() for name in found.columns])
+
+
+def batches_with_categories(rows: Frame, but: Sequence[str] = ()) -> Iterator[pl.DataFrame]:
+    """Yield the rows of `with_categories` some at a time, where not all are needed at once.
+
+    First comes a frame without a row, so that one without any has its columns.
+
+    >>> [batch.height for batch in batches_with_categories(pl.LazyFrame({"symbol": ["A_B"]}))]
+    [0, 1]
+    """
+    found = _with_categories(rows, but)
+    yield pl.DataFrame(schema=found.collect_schema())
+    yield from collected_batches(found)
+
+
+def _with_categories(rows: Frame, but: Sequence[str]) -> pl.LazyFrame:
+    words = selectors.string() - selectors.by_name(*but, require_all=False)
+    return rows.lazy().with_columns(words.cast(pl.Categorical))
+
+
+def in_order(
+    rows: pl.DataFrame, descending: Mapping[str, bool], *, as_words: bool = False
+) -> pl.DataFrame:
+    """Sort rows by columns, those alike as they were, and empty the frame given.
+
+    Column by column, so that no two copies of all of them are there at once. What all rows have
+    alike is kept once, but for fractions. With ``as_words`` categories become words, each of which
+    is kept once, and so are columns of the same words.
+
+    >>> in_order(pl.DataFrame({"ts": [60, 0]}), {"ts": False})["ts"].to_list()
+    [0, 60]
+    """
+    down, names = list(descending.values()), rows.columns
+    copies = _drop_copies(rows, descending) if as_words else {}
+    alike = [
+        rows.drop_in_place(name).head(1)
+        for name in rows.columns
+        if name not in descending and _is_alike(rows[name])
+    ]
+    order = pl.arg_sort_by(*descending, descending=down, maintain_order=True).alias("")
+    found, place = (ordered := rows.select(order)), ordered.to_series()
+    # words last, as they take four times the memory of their categories
+    for name in sorted(rows.columns, key=lambda each: rows[each].dtype == pl.Categorical):
+        column = rows.drop_in_place(name).rechunk()
+        found = found.with_columns(_worded(column, place) if as_words else column.gather(place))
+    found = found.with_columns(pl.lit(one.first(), one.dtype).alias(one.name) for one in alike)
+    found = found.with_columns(found[one].alias(name) for name, one in copies.items()).select(names)
+    return found.with_columns(pl.col(pl.Categorical).cast(pl.String)) if as_words else found
+
+
+def _is_alike(column: pl.Series) -> bool:
+    """Return whether all have one value. Of fractions 0 and -0 are equal, and yet not alike."""
+    return not column.dtype.is_float() and bool(column.eq_missing(column.head(1)).all())
+
+
+def _drop_copies(rows: pl.DataFrame, but: Collection[str]) -> dict[str, str]:
+    """Drop columns of the same words as an earlier one, and return which one that is.
+
+    Some rows at a time, as a comparison takes more memory than what it compares.
+    """
+    words = [name for name, kind in rows.schema.items() if kind == pl.String]
+    found = {
+        name: one
+        for one, name in reversed([*combinations(words, 2)])
+        if name not in but
+        and all(part[one].equals(part[name]) for part in rows.iter_slices(_AT_ONCE))
+    }
+    for name in found:
+        rows.drop_in_place(name)
+    return found
+
+
+def in_words(column: pl.Series) -> pl.Series:
+    """Make categories words, each of which is kept once.
+
+    >>> in_words(pl.Series(["A_B", None, "A_B"], dtype=pl.Categorical)).to_list()
+    ['A_B', None, 'A_B']
+    """
+    return _by_code(column).gather(column.to_physical())
+
+
+def _by_code(column: pl.Series) -> pl.Series:
+    """Return the words of categories, each at the place of its number."""
+    words = column.unique().drop_nulls()
+    codes, none = words.to_physical(), pl.Series(column.name, [None], pl.String)
+    return none.new_from_index(0, 1 + max(codes, default=0)).scatter(codes, words.cast(pl.String))
+
+
+def _worded(column: pl.Series, place: pl.Series) -> pl.Series:
+    """Put a column in order, categories as words, each of which is kept once.
+
+    Some rows at a time, which find room in memory where those of earlier columns were.
+    """
+    starts = range(0, max(1, place.len()), _AT_ONCE)
+    parts = (column.gather(place.slice(at, _AT_ONCE)) for at in starts)
+    if column.dtype != pl.Categorical:
+        return pl.concat(parts)
+    by_code = _by_code(column)
+    return pl.concat(by_code.gather(part.to_physical()) for part in parts)

@@ -1,0 +1,213 @@
+"""The one pass behind every statistic: chunks of trajectories, time conventions, aggregation.
+
+Conventions, per trajectory and inside the window ``[start, end)``:
+
+- An *observation* is a row with a finite value (below 1e150, so that its square is finite).
+  Other rows are counted in ``n_null`` and otherwise as good as absent.
+- The *step* is as asked or known of the trajectory, else the mode of the differences between
+  neighbouring rows, with a value or without, the smallest of them on a tie. A *gap* is a difference
+  of observations above 1.5 steps. A *segment* is a run of observations without a gap. Pairs for lag
+  statistics are observations exactly so many steps apart.
+- *Bars* begin a step apart, at the commonest remainder of the observations' times by the step, the
+  smallest on a tie. An observation that is not at the beginning of a bar counts for the bar it
+  falls in, and several in one bar count once. The bars with an observation over all those that
+  begin in the window are the *coverage*. Where there are more observations than bars, the step is
+  not theirs or some are doubled, and the coverage is not known.
+- An observation holds until the next one, at most ``max_stale_s``. The last holds until the end
+  of the window, at most ``max_stale_s``. These are the weights of time-weighted statistics, and
+  their sum over the length of the window is the *observed share*.
+
+Chunks go through the in-memory engine in a fixed order, as the streaming engine's sums differ from
+run to run in their last bits. A chunk is sorted by time, so the order of the rows given changes
+nothing, not even a bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import polars as pl
+
+from toolkit.reasons import Reason
+from toolkit.statistics.core.contract import Frame, Question, checked_frame, collected, first_reason
+from toolkit.statistics.core.observations import observed_chunks
+
+
+@dataclass(frozen=True, slots=True)
+class Statistic:
+    """A group of result columns: how rows are aggregated, and how results are made from that.
+
+    ``aggregate`` gets the name of the value column and may use, of each observation: ``value``,
+    ``weight_s`` and ``gap`` (whether one follows). ``finish`` sees one row per trajectory. What
+    expressions cannot do is in ``fit``: it gets the observations of a chunk and returns one row
+    for each ``number`` in them, with the columns that ``finish`` uses. ``prepare`` adds columns to
+    the observations of a chunk, and gets beside them one row per trajectory with its ``number``.
+    Of the frame's columns the observations have also those ``carried``, and of those
+    ``carried_where_held`` what the frame has.
+    """
+
+    aggregate: Callable[[str], list[pl.Expr]]
+    finish: Callable[[str], list[pl.Expr]]
+    fit: Callable[[pl.DataFrame], pl.DataFrame] | None = None
+    prepare: Callable[[pl.LazyFrame, pl.DataFrame], pl.LazyFrame] | None = None
+    carried: tuple[str, ...] = ()
+    carried_where_held: tuple[str, ...] = ()
+
+
+def measure(frame: Frame, question: Question, *statistics: Statistic) -> pl.DataFrame:
+    """Compute one row per trajectory: the data it rests on, then the statistics asked for.
+
+    A trajectory without an observation in the window keeps its row, with n = 0. The rows are sorted
+    by trajectory. A LazyFrame is read once for its trajectories and then chunk by chunk, so that
+    memory does not grow with their number. Sorted by trajectory, a file is decoded once. A chunk is
+    half a million rows, or one trajectory where that is longer.
+
+    Raises
+    ------
+    InputError
+        The frame lacks a column or has it in another type. A key is null. Two rows of the window
+        share a trajectory and a time.
+
+    Examples
+    --------
+    >>> frame = pl.DataFrame({"trajectory": ["a", "a", "a"], "ts": [0, 60, 120]})
+    >>> measure(frame, Question("rows/1", 0, 180)).select("trajectory", "n", "coverage").rows()
+    [('a', 3, 1.0)]
+    """
+    carried = dict.fromkeys(name for each in statistics for name in each.carried)
+    if asked := [name for each in statistics for name in each.carried_where_held]:
+        checked_frame(frame)
+        held = frame.collect_schema()
+        carried |= dict.fromkeys(name for name in asked if name in held)
+    results = [
+        _measured(part, observations, question, statistics)
+        for part, observations in observed_chunks(frame, question, *carried)
+    ]
+    return pl.concat(results).sort("trajectory")
+
+
+def asked_columns(question: Question) -> list[pl.Expr]:
+    """Build the last columns of a result: those of the question, the hash of each trajectory's own.
+
+    >>> frame = pl.DataFrame({"trajectory": ["a"], "ts": [0], "pair_hash": ["a1"]})
+    >>> question = Question("rows/1", 0, 180)
+    >>> [(part, _)] = observed_chunks(frame, question)
+    >>> part.select(asked_columns(question))["params_hash"].item() == question.hash_of("a1")
+    True
+    """
+    return [*question.columns[:-1], pl.col("params_hash")]
+
+
+def presence(question: Question) -> list[pl.Expr]:
+    """Build the sums over a trajectory's observations that `shares` divides.
+
+    They are ``n_rows``, ``n_present`` and ``n_expected`` (bars), ``observed_s`` and ``window_s``.
+
+    >>> frame = pl.DataFrame({"trajectory": ["a"] * 4, "ts": [0, 60, 90, 240]})
+    >>> question = Question("rows/1", 0, 300, step_s=60)
+    >>> [(_, rows)] = observed_chunks(frame, question)
+    >>> rows.select(presence(question)).collect().row(0)
+    (4, 3, 5, 300, 300)
+    """
+    bar, phase = pl.col("bar"), pl.col("phase_s").first() + question.start
+    first = (bar.first() >= 0).fill_null(value=False)
+    return [
+        pl.len().cast(pl.Int64).alias("n_rows"),
+        # the observations are sorted by time, so those of one bar are neighbours
+        ((bar.diff() != 0).sum() + first).cast(pl.Int64).alias("n_present"),
+        (-((phase - question.end) // pl.col("step_s").first())).alias("n_expected"),
+        pl.col("weight_s").sum().alias("observed_s"),
+        # a column, as polars divides one by a single number through its rounded reciprocal
+        (pl.len().cast(pl.Int64) * 0 + (question.end - question.start)).alias("window_s"),
+    ]
+
+
+def shares() -> list[pl.Expr]:
+    """Build ``coverage`` and ``observed_share`` from the sums of `presence`, null without a step.
+
+    The coverage is null where there are more rows than bars.
+
+    >>> sums = {"n_rows": [4], "n_present": [3], "n_expected": [5],
+    ...         "observed_s": [300], "window_s": [400]}
+    >>> pl.DataFrame(sums | {"max_stale_s": [180]}).select(shares()).row(0)
+    (0.6, 0.75)
+    """
+    held = pl.col("max_stale_s").is_not_null()
+    return [
+        pl.when(pl.col("n_rows") <= pl.col("n_expected"))
+        .then(pl.col("n_present") / pl.col("n_expected"))
+        .alias("coverage"),
+        pl.when(held).then(pl.col("observed_s") / pl.col("window_s")).alias("observed_share"),
+    ]
+
+
+def why_uncovered() -> dict[Reason, pl.Expr]:
+    """Build the reasons for which `shares` are null.
+
+    >>> sums = pl.DataFrame({"n_rows": [4], "n_expected": [3], "step_s": [60]})
+    >>> sums.select(first_reason(why_uncovered())).item()
+    'more_than_expected'
+    """
+    return {
+        Reason.TOO_FEW: pl.col("step_s").is_null(),
+        Reason.MORE_THAN_EXPECTED: pl.col("n_rows") > pl.col("n_expected"),
+    }
+
+
+def _measured(
+    part: pl.DataFrame,
+    observations: pl.LazyFrame,
+    question: Question,
+    statistics: tuple[Statistic, ...],
+) -> pl.DataFrame:
+    """Compute the result rows of one chunk."""
+    column = question.column or ""
+    for prepare in [each.prepare for each in statistics if each.prepare]:
+        observations = prepare(observations, part)
+    fits = [each.fit for each in statistics if each.fit]
+    held = collected(observations).lazy() if fits else observations
+    aggregated = collected(
+        held.group_by("number", maintain_order=True).agg(
+            pl.len().cast(pl.Int64).alias("n"),
+            *presence(question),
+            pl.col("step_s", "max_stale_s").first(),
+            pl.col("ts").first().alias("t_first"),
+            pl.col("ts").last().alias("t_last"),
+            pl.col("gap").sum().cast(pl.Int64).alias("gaps"),
+            pl.col("until_next_s").filter(pl.col("gap")).max().alias("longest_gap_s"),
+            *(expression for each in statistics for expression in each.aggregate(column)),
+        )
+    )
+    for fit in fits:
+        aggregated = aggregated.join(fit(held.collect()), on="number", maintain_order="left")
+    return (
+        part.join(aggregated, on="number", how="left", maintain_order="left")
+        .with_columns(pl.col("n").fill_null(0))
+        .select(
+            "trajectory",
+            *_contract()[:-1],
+            pl.col("^spread_basis$"),
+            _contract()[-1],
+            *(expression for each in statistics for expression in each.finish(column)),
+            *asked_columns(question),
+        )
+    )
+
+
+def _contract() -> list[pl.Expr]:
+    """Build the columns of the data that a row rests on."""
+    n, some = pl.col("n"), pl.col("n") > 0
+    return [
+        n,
+        (pl.col("rows") - n).alias("n_null"),
+        pl.col("n_expected"),
+        *(pl.when(some).then(share).otherwise(0.0) for share in shares()),
+        pl.col("step_s"),
+        pl.col("max_stale_s"),
+        pl.col("t_first"),
+        pl.col("t_last"),
+        pl.when(some).then(pl.col("gaps") + 1).otherwise(0).cast(pl.Int64).alias("n_segments"),
+        pl.when(some).then(pl.col("longest_gap_s").fill_null(0)).alias("longest_gap_s"),
+        first_reason({Reason.EMPTY: ~some} | why_uncovered()).alias("coverage_reason"),
+    ]

@@ -1,0 +1,186 @@
+"""Which events depend on each other: their clusters, and which of several kinds of them is used.
+
+Events of one cluster may depend on each other in any way, and clusters are taken to be independent.
+How much an interval of independent events is too narrow is measured by the design effect: the
+variance of what the clusters add to an estimate, over that of the same events were they independent
+(Kish 1965). Of counts in stretches of time this is the Fano factor.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from toolkit.analyses import Parameter
+from toolkit.errors import InputError
+from toolkit.statistics.events.paths import CLUSTERS, clusters_of
+from toolkit.statistics.numeric.tails import gamma_tails
+
+AUTO, NONE = "auto", "none"
+KINDS = (AUTO, NONE, "symbol", *CLUSTERS)
+LIVES_IN = Parameter(
+    "Within what lives may depend on each other. auto: what widens the intervals most.",
+    choices=KINDS,
+)
+"""What ``cluster`` may be of lives."""
+FEWEST_CLUSTERS = 10
+"""Fewer clusters than this, and there is no interval."""
+LEAST_FREEDOM = 3.0
+"""Fewer degrees of freedom than this, as where few clusters have most events: no interval."""
+MOST_CLUSTERS = 100
+"""Of more clusters neighbouring ones are joined, which keeps them independent."""
+
+_FROM_DATA = ("path", "day", "symbol", "trajectory")
+_SURE = 0.01
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Clusters:
+    """The clusters of events. ``of`` has the number of each event's, from 0 to ``count`` - 1.
+
+    ``few`` says that an interval needs more of them.
+    """
+
+    kind: str
+    of: Integers
+    count: int
+    few: bool
+
+    @property
+    def joined(self) -> tuple[Integers, int]:
+        """The numbers and the count with neighbours joined, so that there are at most 100."""
+        return joined(self.of, self.count, MOST_CLUSTERS)
+
+
+def joined(of: Integers, count: int, most: int) -> tuple[Integers, int]:
+    """Join neighbouring clusters where there are more than ``most``.
+
+    >>> [each if type(each) is int else each.tolist() for each in joined(np.arange(4), 4, 2)]
+    [[0, 0, 1, 1], 2]
+    """
+    return (of * most // count, most) if count > most else (of, count)
+
+
+def checked_cluster_kind(cluster: str, allowed: Sequence[str] = KINDS) -> str:
+    """Return what ``cluster`` is, or raise `InputError`.
+
+    >>> checked_cluster_kind("day")
+    'day'
+    """
+    if cluster not in allowed:
+        raise InputError("cluster", cluster, allowed)
+    return cluster
+
+
+def clusters_text(kind: str, count: int) -> str:
+    """Return in words which clusters an interval allows for.
+
+    >>> clusters_text("symbol", 12), clusters_text("none", 40)
+    ('12 clusters, by symbol', 'events apart')
+    """
+    if kind == NONE:
+        return "events apart"
+    return f"{count:,} clusters, by {kind.replace('_', ' and ')}"
+
+
+def effective_freedom(of: Integers) -> float:
+    """Return the degrees of freedom of clusters: (sum of sizes)^2 / sum of squares, less 1.
+
+    Of clusters of one size it is one less than there are.
+
+    >>> effective_freedom(np.array([0, 0, 1, 1, 2, 2]))
+    2.0
+    """
+    sizes = np.bincount(of).astype(np.float64)
+    return float(sizes.sum() ** 2 / np.square(sizes).sum() - 1)
+
+
+def clusters_of_lives(lives: pl.DataFrame, asked: str) -> dict[str, Integers]:
+    """Return the number of each life's cluster, from 0, by kind: that asked for, else those known.
+
+    ``lives`` have t_open (Int64, s) and duration_s (Float64), with ``_symbol`` and ``_trajectory``
+    (Int64) where they are known. A path is as long as 95 % of the lives. Raises `InputError` for a
+    kind that needs a column that is not there.
+
+    >>> lives = pl.DataFrame({"t_open": [0, 50, 120], "duration_s": [60.0] * 3})
+    >>> {kind: of.tolist() for kind, of in clusters_of_lives(lives, "auto").items()}
+    {'path': [0, 0, 1], 'day': [0, 0, 0]}
+    """
+    if asked == NONE:
+        return {}
+    known = [name for name in ("symbol", "trajectory") if f"_{name}" in lives.columns]
+    if asked != AUTO and asked not in (*known, "path", "day"):
+        needs = "symbol" if asked == "symbol" else "trajectory"
+        if needs not in known:
+            raise InputError("cluster", asked, "path or day: the lives have no symbol and legs")
+    kinds = [each for each in _FROM_DATA if each in (*known, "path", "day")]
+    lasted = lives["duration_s"].to_numpy()
+    path_s = max(1, math.ceil(np.quantile(lasted, 0.95, method="higher"))) if lasted.size else 1
+    found = {}
+    for kind in kinds if asked == AUTO else [asked]:
+        name = "_symbol" if kind == "symbol" else "_trajectory"
+        trajectory = pl.col(name) if name in lives.columns else pl.lit(0)
+        events = lives.select(trajectory.alias("trajectory"), ts="t_open")
+        own = "trajectory" if kind == "symbol" else kind
+        found[kind] = clusters_of(events, own, path_s) - 1
+    return found
+
+
+def chosen_clusters(asked: str, kinds: Mapping[str, Integers], influence: Floats) -> Clusters:
+    """Choose the clusters that widen the intervals of an estimate most.
+
+    ``influence`` has what each event adds to the error of the estimate, a row an event and a column
+    an estimate. With ``asked`` auto these are the clusters of the largest design effect above 1, of
+    those of which there are 10 or more. Where the events of fewer clusters depend on each other for
+    sure (a chance below 0.01 given the design effect of the others) it is those, of which there
+    are too ``few``. Where no effect is above 1 each event is its own.
+
+    >>> pulled = np.repeat([1.0, -1.0], 20)[:, None]
+    >>> kinds = {"day": np.repeat(np.arange(10), 4), "symbol": np.arange(40) % 20}
+    >>> chosen_clusters("auto", kinds, pulled).kind
+    'day'
+    """
+    apart = Clusters(NONE, np.arange(len(influence)), len(influence), few=False)
+    counts = {kind: int(of.max(initial=-1)) + 1 for kind, of in kinds.items()}
+    if asked != AUTO:
+        for kind, of in kinds.items():
+            few = counts[kind] < FEWEST_CLUSTERS or effective_freedom(of) < LEAST_FREEDOM
+            return Clusters(kind, of, counts[kind], few)
+        return apart
+    best, widest = apart, 1.0
+    effects = {
+        kind: design_effect(of, influence)
+        for kind, of in kinds.items()
+        if 1 < counts[kind] < len(influence)
+    }
+    for kind, effect in effects.items():
+        if counts[kind] >= FEWEST_CLUSTERS and effect > widest:
+            few = effective_freedom(kinds[kind]) < LEAST_FREEDOM
+            best, widest = Clusters(kind, kinds[kind], counts[kind], few), effect
+    for kind, effect in effects.items():
+        if counts[kind] < FEWEST_CLUSTERS and effect > widest:
+            half = (counts[kind] - 1) / 2
+            if gamma_tails(np.array([half]), np.array([half * effect / widest]))[1][0] < _SURE:
+                return Clusters(kind, kinds[kind], counts[kind], few=True)
+    return best
+
+
+def design_effect(of: Integers, influence: Floats) -> float:
+    """Return the largest design effect of clusters on some estimates, 0 where nothing varies.
+
+    >>> design_effect(np.array([0, 0, 1, 1]), np.array([[1.0], [1.0], [-1.0], [-1.0]]))
+    4.0
+    """
+    count = int(of.max(initial=0)) + 1
+    squares = np.square(influence).sum(axis=0)
+    sums = np.stack([np.bincount(of, weights=each, minlength=count) for each in influence.T])
+    between = np.square(sums).sum(axis=1) * count / max(count - 1, 1)
+    return float(np.divide(between, squares, out=np.zeros(squares.shape), where=squares > 0).max())

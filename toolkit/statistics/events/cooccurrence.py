@@ -1,0 +1,353 @@
+"""Which events come together: pairs of openings near in time, against shifts of one log."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from toolkit.analyses import Parameter, analysis
+from toolkit.cards import duration
+from toolkit.errors import InputError
+from toolkit.intervals import Interval, intersection, total_s
+from toolkit.reasons import Reason
+from toolkit.statistics.core.conditions import Schema
+from toolkit.statistics.core.contract import Frame, collected, first_reason, whole_number
+from toolkit.statistics.events.exposure import Watched
+from toolkit.statistics.events.groups import BY_OPENING, GROUP_COLUMNS
+from toolkit.statistics.events.rate_changes import false_discoveries
+from toolkit.statistics.numeric.life_curve import numbered
+from toolkit.statistics.numeric.season_shifts import SeasonShifts
+
+MIN_EVENTS = 10
+"""A pair with fewer events than this on either side is counted and not compared."""
+MIN_SHIFTS = 19
+"""Of fewer shifts than this no p-value can be 0.05."""
+MOST_PAIRS = 100_000
+"""The most pairs of groups that are compared at once, each counted in both orders."""
+
+_MOST_AT_ONCE = 64
+_CELLS = 1_000_000
+_SEASONS_S = (86_400, 3_600)
+_BEYOND_BAND = 0.025
+_COUNTED = ("group", "other_group", "n", "n_other", "held_s", "season_s", "n_shifts")
+_COMPARED = ("pairs_expected", "null_band_lower", "null_band_upper", "p_value")
+_FIGURES: Schema = {"pairs": pl.Int64(), **dict.fromkeys(_COMPARED, pl.Float64())}
+_ROWS: Schema = {
+    **dict.fromkeys(_COUNTED, pl.Int64()),
+    **_FIGURES,
+    **{f"after_{name}": kind for name, kind in _FIGURES.items()},
+}
+
+Counts = npt.NDArray[np.int64]
+
+
+@analysis(
+    "events.cooccurrence",
+    (
+        *(f"other_{name}" for name in ("family", *GROUP_COLUMNS[:-1])),
+        *("ratio", "q_value", "pairs", "pairs_expected", "null_band_upper", "after_ratio"),
+        *("after_q_value", "n", "n_other", "coverage"),
+    ),
+    key=(
+        *("family", *GROUP_COLUMNS[:-1]),
+        *(f"other_{name}" for name in ("family", *GROUP_COLUMNS[:-1])),
+    ),
+    title=lambda within_s, **_: f"Which events come together within {duration(within_s)},",
+    about="""
+        Two openings are a pair where they are at most --within apart. Expected is what is left
+        where one log is shifted by whole days, within the time that is held of both: each log keeps
+        its hours and its bursts. A q of 0.05: one in twenty of the rows up to here is by chance.
+        The surest are on top, and each pair is there in both orders.""",
+    command="together",
+    example="--same symbol --within 10m",
+    chart="cooccurrence_chart",
+    also=tuple(f"other_{name}" for name in GROUP_COLUMNS[:-1]),
+    by=replace(BY_OPENING, help="Compare each of these with each other."),
+    same=Parameter(
+        "Count pairs of one symbol, or of the same legs, alone.", choices=BY_OPENING.choices
+    ),
+    within_s=Parameter("How far apart openings are at most.", "s", option="--within"),
+    season_s=Parameter("By what a log is shifted. Default: a day, or an hour.", "s", advanced=True),
+)
+def cooccurrence(
+    lives: Frame,
+    by: Sequence[str] = (),
+    *,
+    same: Sequence[str] = (),
+    held: pl.DataFrame | None = None,
+    within_s: int = 300,
+    season_s: int | None = None,
+) -> pl.DataFrame:
+    """Measure which events open near others in time, more often than their own hours explain.
+
+    ``lives``, ``by`` and ``held`` are those of `survival`. Each family, or group of a family, is
+    held against each other. Two openings are a pair where they are at most ``within_s`` (s) apart,
+    and one is after the other where it is at least 1 s later. An event can be in many pairs. With
+    ``same`` only events that are equal in these columns can be a pair: ``same=["symbol"]`` asks
+    which families come together on one symbol. An event with a null there is left out.
+
+    Only time that is held of both logs counts. What is expected is the mean over shifts of one log
+    by whole seasons within that time, from the end on to the beginning
+    (`toolkit.statistics.numeric.season_shifts`). A shifted log has its own bursts, its hours of the
+    day, and no event in a gap. All shifts but that by 0 are tried. ``season_s`` (s) is by default a
+    day where at least 20 days are held, else an hour, and then hours that are busy in both logs
+    raise the ratio. A week (604,800) keeps the hours of the week, in windows of 20 weeks. Days that
+    are busy in both logs raise the ratio in any case: they are what comes together. So does time in
+    which neither group could have an event, as before a listing: ask for a window after it.
+
+    The p-value is one plus the shifts with as many pairs or more, over one plus all shifts, so that
+    it is at least 1 / (1 + n_shifts). The q-value is that of Benjamini and Hochberg over all rows
+    with a p-value: of m pairs, a single one that comes together has one of at least m / (1 +
+    n_shifts), so that many groups need a long window. The band has 95 % of the ratios of the
+    shifts, and of less than 39 shifts all.
+
+    There are two rows per pair of groups, one in each order, sorted. With ``same`` only groups that
+    have a value of it in common are a pair:
+
+    {columns}
+
+    Raises
+    ------
+    InputError
+        As `survival`. ``same`` names no column. ``within_s`` is no whole number from 1.
+        ``season_s`` is less than ``within_s``. There are more than 100,000 pairs of groups.
+
+    References
+    ----------
+    Phipson, B. and Smyth, G. K. (2010), Permutation p-values should never be zero, Statistical
+    Applications in Genetics and Molecular Biology 9. Benjamini, Y. and Hochberg, Y. (1995), Journal
+    of the Royal Statistical Society B 57.
+
+    Examples
+    --------
+    A splash on each of 30 days, at an hour of its own, and a spread a minute after it.
+
+    >>> opened = [86_400 * day + day * day % 24 * 3_600 for day in range(30)]
+    >>> lives = pl.DataFrame({"family": ["splash"] * 30 + ["spread"] * 30,
+    ...     "t_open": opened + [each + 60 for each in opened], "duration_s": [30.0] * 60,
+    ...     "entry_s": [0.0] * 60, "observed": [1] * 60, "kind": ["closed"] * 60,
+    ...     "known_until": [2_592_000] * 60, "window_start": [0] * 60,
+    ...     "window_end": [2_592_000] * 60})
+    >>> row = cooccurrence(lives).row(0, named=True)
+    >>> row["pairs"], round(row["pairs_expected"], 2), row["after_pairs"], row["p_value"]
+    (30, 5.45, 30, 0.03333333333333333)
+    """
+    within_s = whole_number("within_s", within_s, 1, "seconds, at least 1")
+    if season_s is not None:
+        season_s = whole_number("season_s", season_s, within_s, "seconds, at least within_s")
+    elif within_s > _SEASONS_S[0]:
+        raise InputError("within_s", within_s, f"at most {_SEASONS_S[0]}, or as long a season_s")
+    logs = _Openings.of(Watched.of(lives, by, held), lives, same)
+    asked = {**{f"same_{name}": 1 for name in logs.same}, "within_s": within_s}
+    question = logs.watched.question("events.cooccurrence/1", **asked, season_s=season_s)
+    rows = pl.concat([pl.DataFrame(schema=_ROWS), *logs.compared(within_s, season_s)])
+    return logs.named(_judged(rows, logs.watched.window)).with_columns(question.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class _Openings:
+    """Openings by group, and by the part of the log in which an event can be in a pair.
+
+    ``groups`` has a row per group, in order. Groups and parts are numbers. ``members`` says which
+    groups have an event in which part. ``times`` (s) are in the order of ``code``, which is that of
+    the part and then of the group.
+    """
+
+    watched: Watched
+    same: list[str]
+    groups: pl.DataFrame
+    members: pl.DataFrame
+    times: Counts
+    code: Counts
+
+    @classmethod
+    def of(cls, watched: Watched, lives: Frame, same: Sequence[str]) -> _Openings:
+        """Give groups and parts numbers. It raises `InputError` as `cooccurrence` does."""
+        same = [same] if isinstance(same, str) else list(same)
+        schema = lives.collect_schema()
+        for name in same:
+            if name not in schema:
+                raise InputError("same", name, list(schema))
+        groups = watched.groups.select(watched.names)
+        keyed = watched.lives.select("t_open", pl.col("_number").cast(pl.Int64).alias("group"))
+        watched = watched.without_lives()
+        part = pl.lit(0, pl.Int64)
+        if same:
+            shared = collected(lives.lazy().select(same))
+            known = shared.select(pl.all_horizontal(pl.all().is_not_null())).to_series()
+            part = pl.lit(numbered(shared, same)[1].cast(pl.Int64).set(~known, None))
+        keyed = keyed.with_columns(part.alias("part")).drop_nulls("part")
+        members = keyed.select("part", "group").unique()
+        sizes = members.group_by("part").len()["len"].cast(pl.Int64)
+        if (pairs := (sizes * (sizes - 1) // 2).sum()) > MOST_PAIRS:
+            raise InputError("by", f"{pairs:,} pairs of groups", f"at most {MOST_PAIRS:,}")
+        code = pl.col("part") * groups.height + pl.col("group")
+        opened = keyed.drop_nulls("t_open").select("t_open", code.alias("code")).sort("code")
+        return cls(
+            watched,
+            same,
+            groups,
+            members,
+            *(opened[each].to_numpy() for each in ("t_open", "code")),
+        )
+
+    def compared(self, within_s: int, season_s: int | None) -> Iterator[pl.DataFrame]:
+        """Yield the rows of each group with the groups after it, family by family."""
+        held: dict[str, list[tuple[int, int]]] = {name: [] for name in self.groups["family"]}
+        for family, start, end in self.watched.inside().iter_rows():
+            held[family].append((start, end))
+        family_of = self.groups["family"].to_numpy()
+        for first, other in itertools.combinations_with_replacement(sorted(held), 2):
+            both = intersection(held[first], held[other])
+            shifts = _shifts(both, within_s, season_s)
+            logs = self.during(both)
+            n = np.bincount(logs.code % family_of.size, minlength=family_of.size)
+            theirs = np.flatnonzero(family_of == other)
+            known = {
+                "held_s": total_s(both),
+                "season_s": shifts.season_s,
+                "n_shifts": shifts.shifts - 1,
+            }
+            shared = [pl.lit(each, pl.Int64).alias(name) for name, each in known.items()]
+            ones = np.flatnonzero(family_of == first)
+            for pairs, counts in logs.pair_counts(ones, theirs, shifts, within_s):
+                found = _both_orders(pairs, n, counts)
+                yield found.with_columns(shared).select(*_ROWS)
+
+    def during(self, held: list[Interval]) -> _Openings:
+        """Return the openings of which the second is held."""
+        edges = np.array(held, np.int64).ravel()
+        inside = np.searchsorted(edges, self.times, "right") % 2 == 1
+        return replace(self, times=self.times[inside], code=self.code[inside])
+
+    def pair_counts(
+        self, ones: Counts, among: Counts, shifts: SeasonShifts, within_s: int
+    ) -> Iterator[tuple[Counts, Counts]]:
+        """Yield pairs of groups that share a part, the lower one first, and their pairs of events.
+
+        Pairs of groups have two rows: one of ``ones``, and one ``among`` the others. Their events
+        are counted as `SeasonShifts.pair_counts` does, over all parts.
+        """
+        most = max(1, min(_MOST_AT_ONCE, int((_CELLS / shifts.shifts) ** 0.5)))
+        for some in _cut(ones, most):
+            mine = self.members.filter(pl.col("group").is_in(some.tolist()))
+            both = mine.join(self.members, on="part", suffix="_other")
+            both = both.filter(pl.col("group") < pl.col("group_other"))
+            both = both.select("group", "group_other").unique().sort("group", "group_other")
+            pairs = both.to_numpy().T
+            parts = mine["part"].unique().sort().to_numpy()
+            theirs = np.intersect1d(pairs[1], among)
+            within = [some] if np.isin(some, theirs).any() else []
+            for others in [*within, *_cut(np.setdiff1d(theirs, some), most)]:
+                table = self._table(parts, some, others, shifts, within_s)
+                found = pairs[:, np.isin(pairs[1], others)]
+                row, column = np.searchsorted(some, found[0]), np.searchsorted(others, found[1])
+                yield found, table[:, row, column]
+
+    def _table(
+        self, parts: Counts, ones: Counts, others: Counts, shifts: SeasonShifts, within_s: int
+    ) -> Counts:
+        """Count the pairs of each of some groups with each of others, within each of the parts."""
+        shape = ones.size, others.size
+        found = np.zeros((3, *shape, shifts.shifts), np.int64)
+        for part in parts.tolist():
+            moved = self._log(part, ones)
+            near = moved if others is ones else self._log(part, others)
+            if moved[0].size and near[0].size:
+                found += shifts.pair_counts(moved, near, shape, within_s)
+        return found
+
+    def _log(self, part: int, groups: Counts) -> tuple[Counts, Counts]:
+        """Return times and places among the groups of the events that these have in a part."""
+        codes = part * self.groups.height + groups
+        low, high = np.searchsorted(self.code, [codes[0], codes[-1] + 1])
+        place = np.searchsorted(codes, self.code[low:high])
+        own = codes[place] == self.code[low:high]
+        return self.times[low:high][own], place[own]
+
+    def named(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Put the columns of the groups in the place of their numbers."""
+        rows = rows.sort("group", "other_group")
+        first, other = (self.groups[rows[name]] for name in ("group", "other_group"))
+        others = other.rename({name: f"other_{name}" for name in other.columns})
+        return pl.concat([first, others, rows.drop("group", "other_group")], how="horizontal")
+
+
+def _cut(groups: Counts, most: int) -> list[Counts]:
+    """Cut groups into pieces of about one size, of at most so many."""
+    return np.array_split(groups, -(-groups.size // most)) if groups.size else []
+
+
+def _shifts(held: list[Interval], within_s: int, season_s: int | None) -> SeasonShifts:
+    """Choose the season: a day where enough of them are held, else an hour where that helps."""
+    wanted = [each for each in _SEASONS_S if each >= within_s] if season_s is None else [season_s]
+    found = [SeasonShifts.of(held, each) for each in wanted]
+    return next((each for each in found if each.shifts > MIN_SHIFTS), found[0])
+
+
+def _both_orders(pairs: Counts, n: Counts, counts: Counts) -> pl.DataFrame:
+    """Make two rows of each pair of groups: one in each order."""
+    before, _, after = counts
+    either = _figures(counts.sum(axis=0))
+    orders = []
+    for (first, other), later in ((pairs, after), (pairs[::-1], before)):
+        columns = {"group": first, "other_group": other, "n": n[first], "n_other": n[other]}
+        following = {f"after_{name}": each for name, each in _figures(later).items()}
+        orders.append(pl.DataFrame({**columns, **either, **following}))
+    return pl.concat(orders)
+
+
+def _figures(counts: Counts) -> dict[str, npt.NDArray[Any]]:
+    """Compare the counts without a shift, in the first column, with those of the shifts."""
+    pairs, drawn = counts[:, 0], np.sort(counts[:, 1:], axis=1)
+    shifts = drawn.shape[1]
+    if not shifts:
+        return {"pairs": pairs} | dict.fromkeys(_COMPARED, np.full(pairs.size, np.nan))
+    beyond = max(1, int(_BEYOND_BAND * (1 + shifts)))
+    expected = drawn.mean(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        band = [drawn[:, place] / expected for place in (beyond - 1, -beyond)]
+    p_value = (1 + (drawn >= pairs[:, None]).sum(axis=1)) / (1 + shifts)
+    return {"pairs": pairs, **dict(zip(_COMPARED, (expected, *band, p_value), strict=True))}
+
+
+def _judged(rows: pl.DataFrame, window: Interval) -> pl.DataFrame:
+    """Add coverage, ratios, q-values and reasons, in the order of the columns."""
+    reason = first_reason(
+        {
+            Reason.EMPTY: pl.col("held_s") == 0,
+            Reason.TOO_SHORT: pl.col("n_shifts") < MIN_SHIFTS,
+            Reason.TOO_FEW: pl.min_horizontal("n", "n_other") < MIN_EVENTS,
+        }
+    )
+    figures = [each for name in ("", "after_") for each in _judged_figures(name, reason)]
+    return rows.select(
+        *_COUNTED[:5],
+        (pl.col("held_s") / pl.lit(window.length_s, pl.Int64)).alias("coverage"),
+        *_COUNTED[5:],
+        *figures,
+    )
+
+
+def _judged_figures(name: str, reason: pl.Expr) -> Iterator[pl.Expr]:
+    """Yield the columns of pairs in either order, or of those in one."""
+    expected, lower, upper, p_value = (pl.col(f"{name}{each}") for each in _COMPARED)
+    never = {Reason.TOO_FEW: expected == 0}
+    of_ratio = pl.coalesce(reason, first_reason(never))
+    known = reason.is_null()
+    yield pl.col(f"{name}pairs")
+    yield pl.when(known).then(expected)
+    ratio = (pl.col(f"{name}pairs") / expected).alias(f"{name}ratio")
+    for figure in (ratio, lower, upper):
+        yield pl.when(of_ratio.is_null()).then(figure)
+    yield of_ratio.alias(f"{name}ratio_reason")
+    sure = pl.when(known).then(p_value)
+    yield sure.alias(f"{name}p_value")
+    yield false_discoveries(sure).alias(f"{name}q_value")
+    yield reason.alias(f"{name}p_value_reason")

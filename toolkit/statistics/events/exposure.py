@@ -1,0 +1,273 @@
+"""Which events were watched, and for how long: lifecycles beside what is held of their logs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+from polars import selectors
+
+from toolkit.errors import InputError
+from toolkit.intervals import Interval
+from toolkit.market import Family, Stream, Trajectory
+from toolkit.statistics.core.categories import with_categories
+from toolkit.statistics.core.contract import Frame, Question, checked_types
+from toolkit.statistics.numeric.life_curve import numbered, some_rows
+
+BEFORE_S = 3_600
+"""How long before an event a loss may be that is near it (s)."""
+
+_LOST = {"symbol": pl.String(), "lost_legs": pl.List(pl.String), "of_funding": pl.Boolean()}
+
+
+def with_losses(lives: pl.DataFrame, gaps: pl.DataFrame) -> pl.DataFrame:
+    """Add to rows of `event_lifecycles` why rows of their legs are lost at the source near them.
+
+    ``gaps`` are of `toolkit.store.Store.gaps`, of which those with the status lost count. Of the
+    first that touches an event, or the `BEFORE_S` before it, ``near_lost`` (String) has the reason.
+    Without one it is null, also where nothing was loaded of these legs. Funding counts for funding
+    events, prices and spreads for others, and a pair where the event has both of its legs.
+
+    >>> lives = pl.DataFrame({"family": ["splash"], "symbol": ["A_B"], "legs": ["X.spot"],
+    ...     "since": [9_000], "t_close": [9_060], "known_until": [9_900]})
+    >>> gaps = pl.DataFrame({"stream": ["A_B:X.spot"], "start_ts": [7_200], "end_ts": [7_800],
+    ...     "cause": ["no answer for 90 s"], "status": ["lost"]})
+    >>> with_losses(lives, gaps)["near_lost"].to_list()
+    ['no answer for 90 s']
+    """
+    lost = gaps.filter(status="lost").select("stream", "start_ts", "end_ts", "cause")
+    of = [
+        (str(s.symbol), [*map(str, s.legs)], s.family is Family.FUNDING)
+        if isinstance(s, Trajectory)
+        else (None, None, None)  # a log has no legs
+        for s in map(Stream.parse, lost["stream"])
+    ]
+    told = lost.hstack(pl.DataFrame(of, _LOST, orient="row"))
+    numbered = lives.with_row_index("life")
+    near = numbered.join(told, on="symbol").filter(
+        pl.col("lost_legs").list.set_difference(pl.col("legs").str.split(" → ")).list.len() == 0,
+        pl.col("of_funding") == (pl.col("family") == Family.FUNDING.value),
+        pl.col("start_ts") <= pl.coalesce("t_close", "known_until"),
+        pl.col("end_ts") >= pl.col("since") - BEFORE_S,
+    )
+    first = near.sort("start_ts", "cause").group_by("life").agg(near_lost=pl.col("cause").first())
+    return numbered.join(first, on="life", how="left", maintain_order="left").drop("life")
+
+
+_LIVES = {
+    "family": "String",
+    "t_open": "Int64",
+    "duration_s": "Float64",
+    "entry_s": "Float64",
+    "observed": "Int64",
+    "kind": "String",
+    "known_until": "Int64",
+    "window_start": "Int64",
+    "window_end": "Int64",
+}
+_TIMES = [name for name, kind in _LIVES.items() if kind != "String"]
+_OPTIONAL = ("_symbol", "_trajectory", "lifecycle_reason")
+_HELD = {"family": "String", "start_ts": "Int64", "end_ts": "Int64"}
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """Lifecycles of one window, and the stretches of time in which their logs are held.
+
+    ``names`` are the columns that tell groups apart, the family first. ``groups`` has these columns
+    and ``_number`` (UInt32), the number of each group, sorted. ``lives`` has that number in their
+    place, since a number is compared faster and takes less memory, and where the lifecycles have a
+    symbol or legs ``_symbol`` and ``_trajectory`` (Int64), which tell these apart. ``stretches``
+    have ``family``, ``start_ts`` and ``end_ts`` (s), in order and apart.
+    """
+
+    lives: pl.DataFrame
+    groups: pl.DataFrame
+    stretches: pl.DataFrame
+    window: Interval
+
+    @classmethod
+    def of(cls, lives: Frame, by: Sequence[str], held: pl.DataFrame | None) -> Watched:
+        """Check lifecycles and what is held of their logs, by default all that is known.
+
+        Raises `InputError` for a missing column, lifecycles of several windows, and for groups by
+        no column.
+
+        >>> lives = pl.DataFrame(schema={"family": pl.String, "t_open": pl.Int64,
+        ...     "duration_s": pl.Float64, "entry_s": pl.Float64, "observed": pl.Int64,
+        ...     "kind": pl.String, "known_until": pl.Int64, "window_start": pl.Int64,
+        ...     "window_end": pl.Int64, "symbol": pl.String})
+        >>> Watched.of(lives, ["symbol"], None).names
+        ['family', 'symbol']
+        """
+        checked_types(lives, _LIVES, parameter="lives")
+        names = list(dict.fromkeys(["family", *([by] if isinstance(by, str) else by)]))
+        schema = lives.collect_schema()
+        for name in names:
+            if name not in schema:
+                raise InputError("by", name, list(schema))
+        apart = [name for name in ("symbol", "legs") if name in schema]
+        reason = [name for name in ("lifecycle_reason",) if name in schema]
+        needed = dict.fromkeys([*_LIVES, *names, *apart, *reason])
+        rows = with_categories(lives.lazy().select(list(needed)))
+        groups, numbers = numbered(rows, names)
+        groups = groups.cast({name: schema[name] for name in names}).rename({"_group": "_number"})
+        rows = rows.select(*_TIMES, "kind", *reason, numbers.alias("_number"), **_codes(apart))
+        edges = rows.select("window_start", "window_end")
+        least, most = edges.min().row(0), edges.max().row(0)
+        if least != most:
+            raise InputError("lives", f"{edges.n_unique()} windows", "lifecycles of one window")
+        window = Interval(*least) if rows.height else Interval(0, 1)
+        known_until = rows.group_by("_number").agg(pl.col("known_until").max())
+        known = groups.join(known_until, on="_number").group_by("family")
+        known_of_family = known.agg(pl.col("known_until").max()).sort("family")
+        stretches = known_of_family.select(
+            "family", pl.lit(-(2**40), pl.Int64).alias("start_ts"), end_ts="known_until"
+        )
+        if held is not None:
+            stretches = _merged(checked_held(held).join(known_of_family, on="family"))
+        lives = rows.drop("known_until", "window_start", "window_end")
+        return cls(lives, groups, stretches, window)
+
+    @property
+    def names(self) -> list[str]:
+        """The columns that tell groups apart."""
+        return self.groups.columns[1:]
+
+    def during(self, window: Interval) -> Watched:
+        """Return the same lifecycles and stretches, of a part of the window."""
+        return replace(self, window=window)
+
+    def without_lives(self) -> Watched:
+        """Return the same groups and stretches, so that the lifecycles leave the memory."""
+        return replace(self, lives=self.lives.clear())
+
+    def inside(self) -> pl.DataFrame:
+        """Return the stretches within the window."""
+        start, end = self.window
+        return self.stretches.with_columns(
+            pl.col("start_ts").clip(lower_bound=start), pl.col("end_ts").clip(upper_bound=end)
+        ).filter(pl.col("start_ts") < pl.col("end_ts"))
+
+    def held_s(self) -> pl.DataFrame:
+        """Return one row per family: ``held_s`` and ``coverage``."""
+        held = (
+            self.inside()
+            .group_by("family")
+            .agg((pl.col("end_ts") - pl.col("start_ts")).sum().alias("held_s"))
+        )
+        share = pl.col("held_s") / pl.lit(self.window.length_s, pl.Int64)
+        return (
+            self.groups.select(pl.col("family").unique().sort())
+            .join(held, on="family", how="left", maintain_order="left")
+            .with_columns(pl.col("held_s").fill_null(0))
+            .with_columns(share.alias("coverage"))
+        )
+
+    def openings(self) -> pl.DataFrame:
+        """Return the events that opened in the window while their log was held, in order of time.
+
+        The columns are ``_number``, ``t_open`` and ``stretch``, the number of the stretch that each
+        is in.
+        """
+        inside = self.inside()
+        opened = pl.col("t_open").is_between(*self.window, closed="left")
+        found = [
+            self._placed(part.filter(opened), inside)
+            .filter(pl.col("t_open") < pl.col("until"))
+            .drop("until")
+            for part in some_rows(self.lives.select("_number", "t_open"))
+        ]
+        return pl.concat(found).sort("t_open")
+
+    def cut(self) -> pl.DataFrame:
+        """Return the lifecycles, each watched no longer than to the next gap of its log.
+
+        A close inside a gap would not have been seen, so nothing is known of an event from the
+        first gap after its opening on. ``cut`` is true of an event that a gap ended or left out.
+        """
+        opened, duration_s = pl.col("t_open").is_not_null(), pl.col("duration_s")
+        seen_s = (pl.col("until") - pl.col("t_open")).fill_null(0).clip(lower_bound=0)
+        watched_s = pl.when(pl.col("seen_s") > 0).then(pl.col("seen_s").cast(pl.Float64))
+        found = [
+            self._placed(part, self.stretches)
+            .with_columns(seen_s.alias("seen_s"))
+            .with_columns(
+                (opened & duration_s.is_not_null() & (pl.col("seen_s") < duration_s)).alias("cut")
+            )
+            .select(
+                *(
+                    "_number",
+                    "kind",
+                    "t_open",
+                    "entry_s",
+                    "cut",
+                    selectors.by_name(*_OPTIONAL, require_all=False),
+                ),
+                pl.when("cut").then(watched_s).otherwise(duration_s).alias("duration_s"),
+                pl.when("cut").then(0).otherwise("observed").alias("observed"),
+            )
+            for part in some_rows(self.lives)
+        ]
+        return pl.concat(found)
+
+    def _placed(self, lives: pl.DataFrame, stretches: pl.DataFrame) -> pl.DataFrame:
+        """Add number and end of the ``stretch`` that began last before each event opened, or null.
+
+        The end is ``until`` (s).
+        """
+        times = lives["t_open"].fill_null(-(2**62)).to_numpy()
+        groups = lives["_number"].to_numpy()
+        found = np.full(times.size, -1, np.int32)
+        rows = stretches.select("family", "start_ts").with_row_index("stretch")
+        of_family = pl.col("_number").min().alias("first"), pl.col("_number").max().alias("last")
+        ranges = self.groups.group_by("family").agg(of_family)
+        for family, first, last in ranges.iter_rows():
+            starts = rows.filter(family=family)
+            if starts.height:
+                own = (groups >= first) & (groups <= last)
+                place = np.searchsorted(starts["start_ts"].to_numpy(), times[own], side="right") - 1
+                found[own] = np.where(place >= 0, place + starts["stretch"][0], -1)
+        stretch = pl.Series("stretch", found, pl.Int32)
+        stretch = stretch.set(stretch < 0, None)
+        return lives.with_columns(stretch, stretches["end_ts"].gather(stretch).alias("until"))
+
+    def question(self, method: str, **options: str | float | None) -> Question:
+        """Return what was asked of these lifecycles, for the last columns of a result."""
+        by = tuple(("by", name) for name in self.names)
+        return Question(method, *self.window, options=(*by, *options.items()))
+
+
+def checked_held(held: pl.DataFrame) -> pl.DataFrame:
+    """Return stretches of logs, or raise `InputError` for a column that is missing or of a type."""
+    checked_types(held, _HELD, parameter="held")
+    return held
+
+
+def _codes(apart: Sequence[str]) -> dict[str, pl.Expr]:
+    """Build numbers that tell the symbols and the trajectories of lives apart, of those known."""
+    # ranks, not the codes of words, which follow the order of the rows
+    codes = {name: pl.col(name).rank("dense").cast(pl.Int64).fill_null(-1) for name in apart}
+    found = {"_symbol": codes["symbol"]} if "symbol" in codes else {}
+    if codes:
+        found["_trajectory"] = codes.get("symbol", pl.lit(0)) * 2**32 + codes.get("legs", 0)
+    return found
+
+
+def _merged(stretches: pl.DataFrame) -> pl.DataFrame:
+    """Join stretches that overlap or touch, and end them where knowledge of their log does."""
+    start, end = pl.col("start_ts"), pl.col("end_ts")
+    before = end.cum_max().shift(1).over("family")
+    return (
+        stretches.select(
+            "family", "start_ts", pl.min_horizontal("end_ts", "known_until").alias("end_ts")
+        )
+        .filter(start < end)
+        .sort("family", "start_ts", "end_ts")
+        .with_columns((start > before).fill_null(value=True).cum_sum().over("family").alias("part"))
+        .group_by("family", "part", maintain_order=True)
+        .agg(start.min(), end.max())
+        .drop("part")
+    )

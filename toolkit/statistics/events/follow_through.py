@@ -1,0 +1,283 @@
+"""What a price does after events: how far it goes on, and how much of the move it gives back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+
+from toolkit.analyses import Parameter, analysis
+from toolkit.errors import InputError
+from toolkit.reasons import Reason
+from toolkit.statistics.core.contract import Frame, Question, checked_column, whole_number
+from toolkit.statistics.core.windows import documents_extent
+from toolkit.statistics.events.changes import Around, Changes, in_bps
+from toolkit.statistics.events.cluster_bootstrap import (
+    cluster_band,
+    cluster_share_interval,
+    no_band_reason,
+)
+from toolkit.statistics.events.paths import (
+    EVENTS_IN,
+    Flags,
+    Floats,
+    Integers,
+    KnownValues,
+    checked_cluster,
+    checked_events,
+    clusters_of,
+    without_overlaps,
+)
+
+_FIGURES = {
+    "n": pl.Int64,
+    "n_events": pl.Int64,
+    "n_overlapping": pl.Int64,
+    "n_clusters": pl.Int64,
+    "run_up_median_log_bps": pl.Float64,
+    "return_median_log_bps": pl.Float64,
+    "return_q25_log_bps": pl.Float64,
+    "return_q75_log_bps": pl.Float64,
+    "highest_median_log_bps": pl.Float64,
+    "lowest_median_log_bps": pl.Float64,
+    "went_on_share": pl.Float64,
+    "path_reason": pl.String,
+    "return_median_lower_log_bps": pl.Float64,
+    "return_median_upper_log_bps": pl.Float64,
+    "went_on_lower": pl.Float64,
+    "went_on_upper": pl.Float64,
+    "band_reason": pl.String,
+    "n_retraced": pl.Int64,
+    "retraced_median": pl.Float64,
+    "retraced_q25": pl.Float64,
+    "retraced_q75": pl.Float64,
+    "retraced_reason": pl.String,
+}
+_STEM = re.compile("^(return|highest|lowest|went_on|retraced)_(?!reason)")
+_FROM_DETECTION = {
+    name: _STEM.sub(r"\1_from_detection_", name).replace("run_up_", "run_up_to_detection_")
+    for name in _FIGURES
+}
+"""The names of the figures of paths that start at the event."""
+_FIRST = (
+    *("return_median_log_bps", "return_median_lower_log_bps", "return_median_upper_log_bps"),
+    *("went_on_share", "retraced_median", "run_up_median_log_bps", "highest_median_log_bps"),
+    "lowest_median_log_bps",
+)
+SHOWN = (
+    *(name for each in _FIRST for name in dict.fromkeys((each, _FROM_DETECTION[each]))),
+    *("n", "n_events", "n_overlapping", "cluster", "n_clusters"),
+)
+"""The columns that are shown first, of either way in which paths start."""
+
+
+@analysis(
+    "events.follow_through",
+    SHOWN,
+    key=("symbol", "trajectory", "direction", "horizon_s"),
+    title="How far {of} went on after {families} events",
+    about="""
+        Of a pump a return is that of the price, of a dump its opposite. With --on it is that price
+        around all events of its symbol.
+
+        Before: rail sync LTC_USDT:AURORA.spot""",
+    example="splash --on LTC_USDT:AURORA.spot",
+    also=SHOWN,
+    by=Parameter(
+        "A row for each of these of the events.", choices=("direction", "symbol", "trajectory")
+    ),
+    cluster=EVENTS_IN,
+)
+def follow_through(
+    events: Frame,
+    values: Frame,
+    *,
+    horizons_s: Sequence[int] = (300, 1_800, 7_200),
+    by: Sequence[str] = (),
+    column: str = "price",
+    before_s: int = 3_600,
+    cluster: str = "path",
+    from_detection: bool = False,
+    step_s: int | None = None,
+    known_after_s: int | None = None,
+    max_stale_s: int | None = None,
+) -> pl.DataFrame:
+    """Compute how far prices went on after pumps and dumps, and which share they gave back.
+
+    ``events`` and ``values`` are those of `study`. A pump has the ``direction`` 1 and a dump -1,
+    so that a positive return went on the event's way. An event that follows another of its
+    trajectory by less than the longest horizon is left out. All returns are 1e4 ln(P(t) / P(start))
+    times the direction, from the first price known after the event on, as in `study`. A size that
+    was known only after the event is no fair group: take the magnitude at detection.
+
+    With ``from_detection`` paths start at the price known at the event, so that the move that made
+    it counts as what followed. The columns say so: return_from_detection_median_log_bps,
+    went_on_from_detection_share, retraced_from_detection_median, run_up_to_detection_median_log_bps
+    and so on.
+
+    The move is from ``before_s`` before the start to the furthest price since. The share that was
+    retraced is (furthest - now) / (furthest - before): 0 at the furthest, 1 back where it began,
+    null where the furthest is not beyond the beginning.
+
+    Events of one ``cluster``, as in `study`, may depend on each other in the band of the median and
+    in the interval of the share.
+
+    One row per group of the events' columns ``by`` and horizon, sorted:
+
+    {columns}
+
+    ``window_start``, ``window_end`` (of the events given), ``method`` and ``params_hash`` are last.
+
+    Raises
+    ------
+    InputError
+        As `study`. ``by`` names no column of the events.
+
+    References
+    ----------
+    Clopper, C. J. and Pearson, E. S. (1934), The use of confidence or fiducial limits, Biometrika
+    26.
+
+    Examples
+    --------
+    A pump from 100 to 110, first seen at 105 in the bar of its detection, that gives back half
+    within five minutes.
+
+    >>> prices = [100.0] * 10 + [105.0, 110.0] + [105.0] * 10
+    >>> ts = [60 * k for k in range(22)]
+    >>> bars = pl.DataFrame({"trajectory": ["a"] * 22, "ts": ts, "price": prices})
+    >>> pump = pl.DataFrame({"trajectory": ["a"], "ts": [630], "direction": [1]})
+    >>> found = follow_through(pump, bars, horizons_s=[60, 300], before_s=300)
+    >>> found.select("horizon_s", pl.col("return_median_log_bps").round(1)).rows()
+    [(60, 465.2), (300, 0.0)]
+    >>> found["retraced_median"].round(2).to_list()
+    [0.0, 0.49]
+    """
+    if not horizons_s:
+        raise InputError("horizons_s", horizons_s, "one or more whole numbers of seconds")
+    horizons = sorted({whole_number("horizons_s", each, 1, "seconds") for each in horizons_s})
+    checked_column(values, column)
+    known = KnownValues.of(
+        values, column, step_s=step_s, known_after_s=known_after_s, max_stale_s=max_stale_s
+    )
+    given = checked_events(events)
+    by = [by] if isinstance(by, str) else list(by)
+    for name in by:
+        if name not in given.columns:
+            raise InputError("by", name, given.columns)
+    options = (
+        ("horizons_s", str(horizons)),
+        ("by", str(by)),
+        ("known_after_s", known_after_s),
+        ("from_detection", from_detection),
+        ("cluster", checked_cluster(cluster)),
+    )
+    question = Question(
+        "events.follow_through/2",
+        *documents_extent(given),
+        column,
+        step_s,
+        max_stale_s,
+        (*options, ("before_s", before_s)),
+    )
+    kept = without_overlaps(given, horizons[-1])
+    around = Around(before_s, horizons[-1], from_detection=from_detection)
+    measured = _measured(kept, known, around, horizons)
+    schema = {name: given.schema[name] for name in by} | {"horizon_s": pl.Int64} | _FIGURES
+    keys = given.select(by).unique().sort(by).rows() if by else [()]
+    clusters = clusters_of(kept, cluster, before_s + horizons[-1])
+    rows = []
+    for key in keys:
+        own = dict(zip(by, key, strict=True))
+        count, mine = _of_group(given, own).sum(), _of_group(kept, own)
+        counts = {"n_events": int(count), "n_overlapping": int(count - mine.sum())}
+        for horizon, figures in measured.items():
+            of_group = _figures(figures[:, mine], clusters[mine])
+            rows.append(own | {"horizon_s": horizon} | of_group | counts)
+    found = pl.DataFrame(rows, schema=schema)
+    before = found.columns.index("n_clusters")
+    found.insert_column(before, pl.repeat(cluster, found.height, eager=True).alias("cluster"))
+    found = found.with_columns(*question.columns)
+    return found.rename(_FROM_DETECTION) if from_detection else found
+
+
+def _of_group(events: pl.DataFrame, own: dict[str, object]) -> Flags:
+    """Return which events have the values of a group, all where there are no groups."""
+    found = np.ones(events.height, dtype=bool)
+    for name, value in own.items():
+        same = events.select(pl.col(name).eq_missing(pl.lit(value)))
+        found &= same.to_series().to_numpy()
+    return found
+
+
+def _measured(
+    events: pl.DataFrame, known: KnownValues, around: Around, horizons: Sequence[int]
+) -> dict[int, Floats]:
+    """Return run-up, return, highest, lowest and share retraced of each event, by horizon."""
+    numbers, times = known.numbered(events["trajectory"]), events["ts"].to_numpy()
+    changes = Changes(in_bps(known), numbers, times, around, is_price=True)
+    way = events["direction"].to_numpy()
+    before = way * changes.at(-around.before_s)
+    highest, lowest = way * changes.at(0), way * changes.at(0)
+    found = {}
+    at = 0
+    for horizon in horizons:
+        for offset in (*range(at + known.step_s, horizon, known.step_s), horizon):
+            path = way * changes.at(offset)
+            highest, lowest = np.fmax(highest, path), np.fmin(lowest, path)
+        at = horizon
+        move = highest - before
+        with np.errstate(divide="ignore", invalid="ignore"):
+            retraced = np.where(move > 0, (highest - path) / move, np.nan)
+        found[horizon] = np.stack([-before, path, highest, lowest, retraced])
+    return found
+
+
+def _figures(measured: Floats, clusters: Integers) -> dict[str, float | int | str | None]:
+    """Compute the figures of a group at one horizon."""
+    there = np.isfinite(measured[1])
+    measured, clusters = measured[:, there], clusters[there]
+    run_up, path, highest, lowest, retraced = measured
+    found: dict[str, float | int | str | None] = {"n": path.size, "n_retraced": 0}
+    found |= {"n_clusters": np.unique(clusters).size}
+    if not path.size:
+        reasons = ("path_reason", "band_reason", "retraced_reason")
+        return found | dict.fromkeys(reasons, Reason.EMPTY)
+    went_on = int((path > 0).sum())
+    found |= {
+        "run_up_median_log_bps": _median(run_up),
+        **_quartiles(path, "return_{}_log_bps"),
+        "highest_median_log_bps": np.median(highest),
+        "lowest_median_log_bps": np.median(lowest),
+        "went_on_share": went_on / path.size,
+    }
+    band = cluster_band(clusters, path)
+    if band is None:
+        found |= {"band_reason": no_band_reason(path.size)}
+    else:
+        low, high = cluster_share_interval(clusters, path > 0)
+        found |= {
+            "return_median_lower_log_bps": band.median[0],
+            "return_median_upper_log_bps": band.median[1],
+            "went_on_lower": low,
+            "went_on_upper": high,
+        }
+    retraced = retraced[np.isfinite(retraced)]
+    if not retraced.size:
+        return found | {"retraced_reason": Reason.EMPTY}
+    return found | {"n_retraced": retraced.size, **_quartiles(retraced, "retraced_{}")}
+
+
+def _median(values: Floats) -> float | None:
+    values = values[np.isfinite(values)]
+    return float(np.median(values)) if values.size else None
+
+
+def _quartiles(values: Floats, name: str) -> dict[str, float]:
+    found = np.quantile(values, [0.25, 0.5, 0.75])
+    return {
+        name.format(part): float(value)
+        for part, value in zip(("q25", "median", "q75"), found, strict=True)
+    }

@@ -1,0 +1,363 @@
+"""What makes events last: the regression of Cox on their sizes, venues and hours."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from toolkit.analyses import Parameter, analysis
+from toolkit.errors import InputError, needs_extra
+from toolkit.reasons import Reason
+from toolkit.statistics.core.conditions import Schema
+from toolkit.statistics.core.contract import Frame
+from toolkit.statistics.events.clusters import (
+    AUTO,
+    LIVES_IN,
+    NONE,
+    Floats,
+    Integers,
+    checked_cluster_kind,
+    chosen_clusters,
+    clusters_of_lives,
+    joined,
+)
+from toolkit.statistics.events.exposure import Watched
+from toolkit.statistics.numeric.life_curve import MIN_ENDED, TWO_SIDED_95
+from toolkit.statistics.numeric.student import two_sided_95_between, two_sided_chance
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What each life adds to the score and to the information of a fitted regression.
+
+    ``design`` has a row per life and a column per slope. A life is watched after its entry, to its
+    duration. Ties are taken as by Breslow: of slopes that were fitted with another rule the scores
+    sum up to nearly 0.
+
+    >>> durations = np.array([1.0, 2.0, 3.0])
+    >>> fitted = Scores(durations, np.zeros(3), np.ones(3, bool), np.eye(3)[:, :1], np.zeros(1))
+    >>> fitted.of_lives.ravel().round(3).tolist()
+    [0.444, 0.111, 0.111]
+    """
+
+    durations: Floats
+    entries: Floats
+    ended: np.ndarray
+    design: Floats
+    slopes: Floats
+
+    @cached_property
+    def _ages(self) -> Floats:
+        return np.unique(self.durations[self.ended])
+
+    @cached_property
+    def _places(self) -> tuple[Integers, Integers]:
+        """The first age at which each life is watched, and the first after it."""
+        begun = np.searchsorted(self._ages, self.entries, side="right")
+        over = np.searchsorted(self._ages, self.durations, side="right")
+        return np.minimum(np.where(self.entries > 0, begun, 0), over), over
+
+    @cached_property
+    def _risk(self) -> Floats:
+        return np.exp(self.design @ self.slopes)
+
+    def _watched(self, each: Floats) -> Floats:
+        """Sum over those watched at each age, of values or of rows of values."""
+        begun, over = self._places
+        change = np.zeros((self._ages.size + 1, *each.shape[1:]))
+        np.add.at(change, begun, each)
+        np.add.at(change, over, -each)
+        return np.cumsum(change, axis=0)[:-1]
+
+    @cached_property
+    def _at_ages(self) -> tuple[Floats, Floats]:
+        """The hazard at each age, and the mean of the design among those watched."""
+        total = self._watched(self._risk)
+        mean = self._watched(self._risk[:, None] * self.design) / total[:, None]
+        ends = np.bincount(self._places[1][self.ended] - 1, minlength=self._ages.size)
+        return ends / total, mean
+
+    @cached_property
+    def _expected(self) -> tuple[Floats, Floats]:
+        """The sums of the hazard, and of hazard times mean, over the ages of each life."""
+        hazard, mean = self._at_ages
+        begun, over = self._places
+        sums = np.cumsum(np.column_stack([hazard, hazard[:, None] * mean]), axis=0)
+        sums = np.vstack([np.zeros(sums.shape[1]), sums])
+        own = self._risk[:, None] * (sums[over] - sums[begun])
+        return own[:, :1], own[:, 1:]
+
+    @cached_property
+    def of_lives(self) -> Floats:
+        """The score of each life: a row per life, a column per slope."""
+        hazards, means = self._expected
+        own = np.zeros(self.design.shape)
+        at = self._places[1][self.ended] - 1
+        own[self.ended] = self.design[self.ended] - self._at_ages[1][at]
+        return own - (self.design * hazards - means)
+
+    def information(self, some: np.ndarray) -> Floats:
+        """Return what some lives add to the information: all lives add up to all of it."""
+        hazard, mean = self._at_ages
+        hazards, means = self._expected
+        design = self.design[some]
+        risk = np.where(some, self._risk, 0.0)
+        cross = design.T @ means[some]
+        found: Floats = (
+            (design * hazards[some]).T @ design
+            - (cross + cross.T)
+            + (mean * (hazard * self._watched(risk))[:, None]).T @ mean
+        )
+        return found
+
+
+def clustered_errors(scores: Scores, of: Integers, count: int) -> tuple[Floats, Floats]:
+    """Return the errors of slopes whose lives come in clusters, and their degrees of freedom.
+
+    The sandwich of Lin and Wei (1989), with the jackknife's correction for few clusters: the change
+    of the slopes without a cluster, by one step of Newton among the lives of the others (Lipsitz
+    and Parzen 1996, CR3 of Bell and McCaffrey 2002). The freedom is Satterthwaite's of what each
+    cluster adds to the information, less 1: few where few clusters tell most about a slope.
+    """
+    whole = scores.of_lives.sum(axis=0)  # nearly 0
+    moved, parts = [], []
+    for each in range(count):
+        others = of != each
+        left = Scores(
+            scores.durations[others],
+            scores.entries[others],
+            scores.ended[others],
+            scores.design[others],
+            scores.slopes,
+        )
+        kept = left.information(np.ones(others.sum(), dtype=bool))
+        change = left.of_lives.sum(axis=0) - whole
+        moved.append(np.linalg.pinv(kept, hermitian=True) @ change)
+        parts.append(scores.information(~others))
+    errors = np.sqrt((count - 1) / count * np.square(moved).sum(axis=0))
+    inverse = np.linalg.pinv(np.sum(parts, axis=0), hermitian=True)
+    added = np.einsum("ij,cjk,ki->ci", inverse, np.array(parts), inverse)
+    return errors, np.square(added.sum(axis=0)) / np.square(added).sum(axis=0) - 1
+
+
+MOST_RATIOS = 50
+"""The most ratios of a family that one regression estimates."""
+
+_MOST_LEFT_OUT = 50
+"""Of more clusters neighbouring ones are joined: for each the regression is looked at once more."""
+_LEAST_FREEDOM = 2.0
+"""Fewer degrees of freedom of a slope than this, as where few clusters tell it: no bounds."""
+
+Numbers = npt.NDArray[np.float64]
+
+_RATIOS: Schema = {
+    "family": pl.String(),
+    **dict.fromkeys(("covariate", "value", "baseline"), pl.String()),
+    **dict.fromkeys(("n", "n_ended", "n_left_out"), pl.Int64()),
+    "cluster": pl.String(),
+    "n_clusters": pl.Int64(),
+    **dict.fromkeys(
+        ("hazard_ratio", "hazard_ratio_lower", "hazard_ratio_upper", "p_value"), pl.Float64()
+    ),
+    "hazard_ratio_reason": pl.String(),
+}
+
+
+@analysis(
+    "events.hazard_ratios",
+    (
+        *("covariate", "value", "baseline", "hazard_ratio", "hazard_ratio_lower"),
+        *("hazard_ratio_upper", "p_value", "n", "n_ended", "n_left_out", "coverage", "cluster"),
+        "n_clusters",
+    ),
+    key=("family", "covariate", "value", "baseline"),
+    title="What makes events end sooner,",
+    about="""
+        A ratio of 2: of events of any age twice as many end in the next moment. Of a column of
+        numbers it is for one more of its unit, of text against the value of most events.""",
+    example="spread --covariate size",
+    covariates=Parameter(
+        "What an end is explained by: size, symbol, legs, exchange or hour.", option="--covariate"
+    ),
+    cluster=LIVES_IN,
+)
+def hazard_ratios(
+    lives: Frame,
+    covariates: Sequence[str] = ("size",),
+    *,
+    held: pl.DataFrame | None = None,
+    cluster: str = AUTO,
+) -> pl.DataFrame:
+    """Estimate what makes events end sooner or later, by the regression of Cox.
+
+    ``lives`` and ``held``, and what counts, are those of `survival`. A hazard ratio of 2 says that
+    of events of any age twice as many end in the next moment, where all other covariates are equal.
+    Of a column of numbers it is the ratio for one more of its unit. Of a column of text there is
+    one for each value, against the value that most events have. Ties are taken as by Efron.
+
+    The ratio is taken to be the same at every age: `survival_curve` by the same groups shows
+    whether it is. Lives of one ``cluster`` may depend on each other, as in `survival`: the bounds
+    and p-values are then those of `toolkit.statistics.events.hazards.clustered_errors`. Lives with
+    a null among the covariates are left out, and those of a value of which none ended, which has
+    no ratio. An event that ended at the moment it opened was not watched, as in `log_rank`.
+    One row per family, covariate and value but the baseline, in the order of ``covariates``:
+
+    {columns}
+
+    Raises
+    ------
+    InputError
+        As `survival`. ``covariates`` is empty, or has a column of neither text nor numbers. A
+        family has more than 50 ratios.
+    MissingExtraError
+        statsmodels is not installed: the extra ``survival`` has it.
+
+    References
+    ----------
+    Cox, D. R. (1972), Regression models and life-tables, Journal of the Royal Statistical Society B
+    34. Lin, D. Y. and Wei, L. J. (1989), The robust inference for the Cox proportional hazards
+    model, Journal of the American Statistical Association 84. Efron, B. (1977), Journal of the
+    American Statistical Association 72. Ten for each ratio: Peduzzi, P. et al. (1995), Journal of
+    Clinical Epidemiology 48.
+
+    Examples
+    --------
+    >>> count = 40
+    >>> lives = pl.DataFrame({"family": ["spread"] * count, "t_open": [0] * count,
+    ...     "duration_s": [1.0 + k * (1 + k % 2) for k in range(count)],
+    ...     "entry_s": [0.0] * count, "observed": [1] * count, "kind": ["closed"] * count,
+    ...     "known_until": [100] * count, "window_start": [0] * count, "window_end": [100] * count,
+    ...     "symbol": ["A_B", "C_D"] * (count // 2)})
+    >>> found = hazard_ratios(lives, ["symbol"])
+    >>> found.select("value", "baseline", "n", pl.col("hazard_ratio").round(2)).row(0)
+    ('C_D', 'A_B', 40, 0.25)
+    """
+    checked_cluster_kind(cluster)
+    watched = Watched.of(lives, covariates, held)
+    names = watched.names[1:]
+    if not names:
+        raise InputError("covariates", covariates, "columns of the lives, e.g. size")
+    for name in names:
+        kind = watched.groups.schema[name]
+        if not (kind == pl.String or kind.is_numeric()):
+            raise InputError("covariates", f"{name} ({kind})", "columns of text or numbers")
+    cut = watched.cut().filter(pl.col("duration_s") > pl.col("entry_s"))
+    known = cut.drop("kind", "cut").join(watched.groups, on="_number", maintain_order="left")
+    found = [
+        {"family": family} | row
+        for (family,), of_family in known.partition_by("family", as_dict=True).items()
+        for row in _ratios(of_family, names, cluster)
+    ]
+    rows = pl.DataFrame(found, schema=_RATIOS)
+    return (
+        rows.join(watched.held_s(), on="family", how="left", maintain_order="left")
+        .select(*rows.columns[:9], "coverage", *rows.columns[9:])
+        .sort("family", maintain_order=True)
+        .with_columns(watched.question("events.hazard_ratios/2", cluster=cluster).columns)
+    )
+
+
+def _ratios(lives: pl.DataFrame, names: list[str], cluster: str) -> list[dict[str, object]]:
+    """Estimate the ratios of one family."""
+    known = lives.drop_nulls(names)
+    used = _comparable(known, [name for name in names if known.schema[name] == pl.String])
+    rows: list[dict[str, object]] = []
+    columns: dict[int, pl.Expr] = {}  # of the design, by the number of the row
+    for name in names:
+        if known.schema[name] != pl.String:
+            columns[len(rows)] = pl.col(name).cast(pl.Float64)
+            rows.append({"covariate": name})
+            continue
+        most, all_values = _values(used, name), _values(known, name)
+        against: dict[str, object] = {"covariate": name, "baseline": most[0] if most else None}
+        for value in (value for value in all_values if value not in most[:1]):
+            if value in most:
+                columns[len(rows)] = (pl.col(name) == value).cast(pl.Float64)
+            rows.append(against | {"value": value, "hazard_ratio_reason": Reason.DEGENERATE.value})
+        if len(all_values) < 2:
+            rows.append(against | {"hazard_ratio_reason": Reason.TOO_FEW.value})
+    if len(rows) > MOST_RATIOS:
+        raise InputError("covariates", f"{len(rows)} ratios", f"at most {MOST_RATIOS} of a family")
+    ended = int(used["observed"].sum())
+    design = used.select(each.alias(str(at)) for at, each in columns.items()).to_numpy()
+    too_few: dict[str, object] = {"hazard_ratio_reason": Reason.TOO_FEW.value}
+    found = [too_few] * len(columns)
+    if columns and ended >= MIN_ENDED * len(columns):
+        found = _fitted(used, design, cluster)
+    for at, figures in zip(columns, found, strict=True):
+        rows[at] |= figures
+    counts = {"n": used.height, "n_ended": ended, "n_left_out": lives.height - used.height}
+    return [row | counts for row in rows]
+
+
+def _values(lives: pl.DataFrame, name: str) -> list[str]:
+    """Return the values of a column, the one that most lives have first."""
+    counted = lives.group_by(name).len().sort("len", name, descending=[True, False])
+    return counted[name].to_list()
+
+
+def _comparable(lives: pl.DataFrame, texts: list[str]) -> pl.DataFrame:
+    """Leave out the lives of values of which none ended, until each value has one that did."""
+    some_ended = [(pl.col("observed").sum() > 0).over(name) for name in texts]
+    kept = lives.filter(some_ended) if texts else lives
+    return kept if kept.height == lives.height else _comparable(kept, texts)
+
+
+def _fitted(lives: pl.DataFrame, design: Numbers, cluster: str) -> list[dict[str, object]]:
+    """Fit the regression: the ratio of each column of the design, with its bounds."""
+    with needs_extra("survival"):
+        from statsmodels.duration.hazard_regression import PHReg  # noqa: PLC0415 - of an extra
+
+    degenerate: dict[str, object] = {"hazard_ratio_reason": Reason.DEGENERATE.value}
+    centred = design - design.mean(axis=0)
+    if np.linalg.matrix_rank(centred) < design.shape[1]:
+        return [degenerate] * design.shape[1]
+    spread = centred.std(axis=0)  # a step of the fit is of one size for all columns
+    entries = lives["entry_s"].to_numpy()  # statsmodels watches from that age on, not after it
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            fit = PHReg(
+                lives["duration_s"].to_numpy(),
+                centred / spread,
+                status=lives["observed"].to_numpy(),
+                entry=np.nextafter(entries, np.inf) if entries.any() else None,
+                ties="efron",
+            ).fit(disp=0)
+        except (Warning, np.linalg.LinAlgError):  # it does not end at finite ratios
+            return [degenerate] * design.shape[1]
+    slopes, apart = fit.params / spread, fit.bse / spread
+    return _bounded(lives, centred, slopes, apart, cluster)
+
+
+def _bounded(
+    lives: pl.DataFrame, design: Numbers, slopes: Numbers, apart: Numbers, asked: str
+) -> list[dict[str, object]]:
+    """Return the ratios of slopes with their bounds, from the errors of lives apart or clusters."""
+    durations, entries = lives["duration_s"].to_numpy(), lives["entry_s"].to_numpy()
+    scores = Scores(durations, entries, lives["observed"].to_numpy() == 1, design, slopes)
+    clusters = chosen_clusters(asked, clusters_of_lives(lives, asked), scores.of_lives)
+    errors, reach = apart, np.full(slopes.shape, TWO_SIDED_95)
+    few = np.full(slopes.shape, clusters.few)
+    p_values = np.array([math.erfc(each / math.sqrt(2)) for each in np.abs(slopes / apart)])
+    if clusters.kind != NONE and not clusters.few:
+        of_lives = joined(clusters.of, clusters.count, _MOST_LEFT_OUT)
+        errors, freedom = clustered_errors(scores, *of_lives)
+        few, freedom = freedom < _LEAST_FREEDOM, np.maximum(freedom, _LEAST_FREEDOM)
+        reach, p_values = two_sided_95_between(freedom), two_sided_chance(slopes / errors, freedom)
+    figures = np.exp([slopes, slopes - reach * errors, slopes + reach * errors]), p_values
+    rows: list[dict[str, object]] = []
+    for ratio, lower, upper, p_value, none in np.vstack([*figures, few]).T.tolist():
+        own: dict[str, object] = {"cluster": clusters.kind, "n_clusters": clusters.count}
+        own |= {"hazard_ratio": ratio, "hazard_ratio_reason": None}
+        bounds = {"hazard_ratio_lower": lower, "hazard_ratio_upper": upper, "p_value": p_value}
+        own |= {"hazard_ratio_reason": Reason.FEW_CLUSTERS.value} if none else bounds
+        rows.append(own)
+    return rows

@@ -1,0 +1,323 @@
+"""The position that each spread event would have been: its entry, its exit and what it kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from toolkit.analyses import Parameter, analysis
+from toolkit.errors import InputError
+from toolkit.market import EventFamily, Step
+from toolkit.reasons import Reason
+from toolkit.statistics.core.contract import (
+    Frame,
+    Question,
+    checked_types,
+    first_reason,
+    real_number,
+    whole_number,
+)
+from toolkit.statistics.core.definition import holding
+from toolkit.statistics.events.documents import trajectory_of
+from toolkit.statistics.events.exposure import Watched
+from toolkit.statistics.events.paths import Floats, Integers, KnownValues
+from toolkit.statistics.fees.fee_table import (
+    NOTIONAL,
+    FeeModel,
+    Style,
+    check_asked,
+    check_held_style,
+)
+from toolkit.statistics.fees.net_edge import costs_over_time, named_by
+
+DELAYS_S = (0, 60, 300, 900)
+"""How long after its detection an event is taken (s), where nothing else is asked."""
+
+_COLUMN = "spread_log_bps"
+_NEVER = 2**60
+_ENDS = ("close", "return", "limit")
+_AFTER_ENTRY = ("returned_before", "open", "log_gap", "no_exit")
+_TABLE = {
+    "style": pl.String,
+    "notional": pl.Float64,
+    "fee_model": pl.String,
+    "fee_model_hash": pl.String,
+}
+_LIVES = {"event": "String", "symbol": "String", "legs": "String", "t_close": "Int64"}
+_POSITIONS = {
+    "family": pl.String,
+    "trajectory": pl.String,
+    "symbol": pl.String,
+    "legs": pl.String,
+    "event": pl.String,
+    "t_open": pl.Int64,
+    "t_close": pl.Int64,
+    "delay_s": pl.Int64,
+    "entry_ts": pl.Int64,
+    "entry_spread_log_bps": pl.Float64,
+    "exit_ts": pl.Int64,
+    "exit_spread_log_bps": pl.Float64,
+    "held_s": pl.Int64,
+    "ended_by": pl.String,
+    "gross_bps": pl.Float64,
+    "position_reason": pl.String,
+}
+
+
+@analysis(
+    "events.positions",
+    ("t_open", "delay_s", "gross_bps", "net_bps", "held_s", "ended_by", "position_reason"),
+    key=("trajectory",),
+    command="",
+    delays_s=Parameter(
+        "How long after its detection an event is taken: 0, 30s, 5m.", "s", option="--delay"
+    ),
+    limit_s=Parameter(
+        "How long a position is held at most. Default: no limit.", "s", option="--limit"
+    ),
+    exit_bps=Parameter("Leave also when the log spread is at most this.", "bps"),
+    exit_delay_s=Parameter("How long after its end an event is left.", "s", option="--exit-delay"),
+)
+def positions(
+    lives: pl.DataFrame,
+    spreads: Frame,
+    *,
+    delays_s: Sequence[int] = DELAYS_S,
+    limit_s: int | None = None,
+    exit_bps: float | None = None,
+    exit_delay_s: int = 0,
+    held: pl.DataFrame | None = None,
+    fees: FeeModel | None = None,
+    notional: float = NOTIONAL,
+    style: Style = "taker",
+    step_s: Step = None,
+    known_after_s: int | None = None,
+    max_stale_s: int | None = None,
+) -> pl.DataFrame:
+    """Compute what each spread event would have paid, taken so long after it was detected.
+
+    ``lives`` are rows of `event_lifecycles`, of which those of spreads with two legs are used.
+    ``spreads`` has ``trajectory``, ``ts`` and the prices of both legs, or ``spread_log_bps``. They
+    should reach past the window, to the exits. `toolkit.statistics.events.payoff` sums up the rows.
+
+    The position is long the buy leg and short the sell leg. It is entered at the first spread that
+    became known later than ``delay_s`` after the opening, where paths of `study` start too. It ends
+    by what comes first:
+
+    - close: the event closed, and ``exit_delay_s`` has passed,
+    - return: a spread known after the entry was at most ``exit_bps``, and ``exit_delay_s`` has
+      passed. None: a position does not wait for a level,
+    - limit: ``limit_s`` have passed since the entry. None: there is no limit.
+
+    A close is no proof that the spread fell: a service may also close events that grow old.
+
+    The position is left at the first spread known then or later, after a close at the first known
+    later: a spread of the very second of a document may be of before it. A row is known
+    ``known_after_s`` after its ``ts``, by default a step: at a bar's end. A spread that is known
+    more than ``max_stale_s`` (by default three steps) after it was wanted is none. Nothing later
+    than a decision enters it: an event that is over when the entry's spread is known is not taken.
+    Over a gap of the rows no return is seen, so that the position ends at the first row after it
+    that shows one.
+
+    Gross is the log spread at the entry less that at the exit: positive where the spread fell. Net
+    is gross less `FeeModel.round_trip_bps` at the entry. Both are of prices that were seen, not a
+    promise of fills. When the service shows an opening depends on the plan: that is part of a
+    delay.
+
+    ``held`` are the stretches in which the event log is held: ``family``, ``start_ts``, ``end_ts``
+    (s). A close in a gap of the log would not have been seen. By default the log is held until it
+    is known.
+
+    One row per event and delay, sorted by trajectory, opening and delay:
+
+    {columns}
+
+    Raises
+    ------
+    InputError
+        A column is missing or of another type. Lifecycles are of several windows. A number is out
+        of range, or a delay is there twice. ``style`` opens no position. No step is known.
+
+    Examples
+    --------
+    A spread of 80 bps is seen a minute after the event, and 20 bps after its close.
+
+    >>> spreads = pl.DataFrame({"trajectory": ["A_B:X.spot:Y.spot"] * 4, "ts": [0, 60, 120, 180],
+    ...     "spread_log_bps": [90.0, 80.0, 50.0, 20.0]})
+    >>> lives = pl.DataFrame({"family": ["spread"], "event": ["s1"], "symbol": ["A_B"],
+    ...     "legs": ["X.spot → Y.spot"], "kind": ["closed"], "t_open": [50], "t_close": [190],
+    ...     "duration_s": [140.0], "entry_s": [0.0], "observed": [1], "known_until": [300],
+    ...     "window_start": [0], "window_end": [300]})
+    >>> found = positions(lives, spreads, delays_s=[60, 300])
+    >>> found.select("delay_s", "gross_bps", "held_s", "ended_by", "position_reason").rows()
+    [(60, 60.0, 120, 'close', None), (300, None, None, None, 'closed_before')]
+    """
+    delays = _delays(delays_s)
+    limit = None if limit_s is None else whole_number("limit_s", limit_s, 1)
+    level = None if exit_bps is None else real_number("exit_bps", exit_bps, "basis points")
+    late_s = whole_number("exit_delay_s", exit_delay_s, 0)
+    real_number("notional", notional, "an amount above 0 in the quote currency", above=0)
+    if fees is not None:
+        check_asked(fees, notional, style)
+    check_held_style(style)
+    checked_types(lives, _LIVES, parameter="lives")
+    watched = Watched.of(lives, (), held)
+    known = KnownValues.of(
+        holding(spreads, _COLUMN),
+        _COLUMN,
+        step_s=step_s,
+        known_after_s=known_after_s,
+        max_stale_s=max_stale_s,
+    )
+    options = {"delays_s": str(delays), "limit_s": limit, "exit_bps": level, "late_s": late_s}
+    costs = {"fees": fees.hash if fees else None, "notional": float(notional), "style": style}
+    question = Question(
+        "events.positions/2",
+        *watched.window,
+        _COLUMN,
+        step_s,
+        max_stale_s,
+        (*options.items(), *costs.items(), ("known_after_s", known_after_s)),
+    )
+    events = _events(lives, watched)
+    by = _Exit(limit, level, late_s)
+    found = [_taken(events, known, each, by) for each in delays]
+    rows = pl.concat(found).sort("trajectory", "t_open", "event", "delay_s")
+    return _with_costs(rows, fees, notional, style).with_columns(*question.columns)
+
+
+def _delays(given: Sequence[int]) -> list[int]:
+    if isinstance(given, str | int) or not given or len(set(given)) < len(given):
+        raise InputError("delays_s", given, "numbers of seconds such as [0, 60], each of them once")
+    return sorted(whole_number("delays_s", each, 0) for each in given)
+
+
+def _events(lives: pl.DataFrame, watched: Watched) -> pl.DataFrame:
+    """Return the spread events with two legs: until when each is known to go on, and why not.
+
+    ``over_ts`` is the close, or else the last time at which it is known to be open.
+    """
+    seen_s = pl.col("duration_s").fill_null(0).floor().cast(pl.Int64)
+    never_seen = pl.col("t_open").is_null() | (pl.col("t_open") < watched.window.start)
+    closed = pl.col("t_close").is_not_null()
+    made = pl.lit(value=False)
+    if "lifecycle_reason" in lives.columns:
+        made = pl.col("lifecycle_reason") == Reason.MADE_ID
+    return (
+        lives.with_columns(watched.cut().select("duration_s", "cut"))
+        .filter(family=EventFamily.SPREAD.value)
+        .with_columns(trajectory_of())
+        .drop_nulls("trajectory")
+        .select(
+            *list(_POSITIONS)[:7],
+            pl.coalesce("t_close", pl.col("t_open") + seen_s).fill_null(0).alias("over_ts"),
+            closed.alias("closed"),
+            pl.when("cut").then(pl.lit("log_gap")).otherwise(pl.lit("open")).alias("still"),
+            pl.when(never_seen)
+            .then(pl.lit("opened_before"))
+            .when(kind="reopened")
+            .then(pl.lit("close_lost"))
+            .when(made)
+            .then(pl.lit(Reason.MADE_ID.value))
+            .alias("left_out"),
+        )
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Exit:
+    """What ends a position: so long after its entry, or a spread, or the close, and how late."""
+
+    limit_s: int | None
+    level: float | None
+    late_s: int
+
+
+def _taken(events: pl.DataFrame, known: KnownValues, delay_s: int, by: _Exit) -> pl.DataFrame:
+    """Take each event after one delay, and leave it by what comes first."""
+    numbers = known.numbered(events["trajectory"])
+    closed = events["closed"].to_numpy()
+    asked = events["t_open"].fill_null(0).to_numpy() + delay_s
+    over = events["over_ts"].to_numpy() + by.late_s
+    entry = known.first_after(numbers, asked)
+    entered = np.where(entry < 0, asked, _at(known.known_ts, entry))
+    limit = np.full(asked.shape, _NEVER) if by.limit_s is None else entered + by.limit_s
+    back, returned = np.full(asked.shape, _NEVER), np.zeros(asked.shape, dtype=bool)
+    if by.level is not None:
+        low = known.next_at_most(numbers, entry, by.level)
+        back = np.where(low < 0, _NEVER, _at(known.known_ts, low) + by.late_s)
+        returned = _at(known.values, entry) <= by.level
+    first = np.minimum(back, limit)
+    by_close = closed & (over <= first)
+    leave = np.where(by_close, known.first_after(numbers, over), known.following(numbers, first))
+    reasons = {
+        "no_rows": numbers < 0,
+        "closed_before": closed & (over <= entered),
+        "no_entry": entry < 0,
+        "returned_before": returned,
+        "still_open": ~closed & (over < first),
+        "no_exit": leave < 0,
+    }
+    place = np.where(by_close, 0, np.where(back <= limit, 1, 2))
+    return events.with_columns(
+        pl.lit(delay_s, pl.Int64).alias("delay_s"),
+        pl.Series("entry_ts", entered),
+        pl.Series("entry_spread_log_bps", _at(known.values, entry)),
+        pl.Series("exit_ts", _at(known.known_ts, leave)),
+        pl.Series("exit_spread_log_bps", _at(known.values, leave)),
+        pl.Series("ended_by", np.array(_ENDS)[place], dtype=pl.String),
+        *(pl.Series(name, found) for name, found in reasons.items()),
+    ).select(_row(list(reasons)))
+
+
+def _at(values: Integers | Floats, places: Integers) -> Any:
+    """Return the values at places, 0 at -1."""
+    return values[places] * (places >= 0) if values.size else np.zeros(places.shape, values.dtype)
+
+
+def _row(reasons: list[str]) -> list[pl.Expr]:
+    """Build the columns of a row: none of an exit where there is a reason, nor of an entry."""
+    words = {name: pl.lit(name) for name in reasons} | {"still_open": pl.col("still")}
+    reason = pl.coalesce("left_out", *(pl.when(name).then(word) for name, word in words.items()))
+    entered = reason.is_null() | reason.is_in(_AFTER_ENTRY)
+    kept = pl.col("entry_spread_log_bps") - pl.col("exit_spread_log_bps")
+    columns = {name: pl.col(name) for name in list(_POSITIONS)[:8]}
+    columns |= {
+        name: pl.when(entered if name.startswith("entry") else reason.is_null()).then(name)
+        for name in [*list(_POSITIONS)[8:12], "ended_by"]
+    }
+    columns["held_s"] = pl.when(reason.is_null()).then(pl.col("exit_ts") - pl.col("entry_ts"))
+    columns |= {"gross_bps": pl.when(reason.is_null()).then(kept), "position_reason": reason}
+    return [columns[name].cast(kind).alias(name) for name, kind in _POSITIONS.items()]
+
+
+def _with_costs(
+    rows: pl.DataFrame, fees: FeeModel | None, notional: float, style: Style
+) -> pl.DataFrame:
+    """Add the cost at each entry, and what is left."""
+    gross, cost = pl.col("gross_bps"), pl.col("cost_bps")
+    named = [pl.lit(None, kind).alias(name) for name, kind in _TABLE.items()]
+    found = rows.with_columns(cost_bps=pl.lit(None, pl.Float64))
+    if fees is not None:
+        named = named_by(fees, notional, style)
+        keys = rows.drop_nulls("gross_bps")["trajectory"].unique(maintain_order=True)
+        costs = costs_over_time(keys, fees, notional, style)
+        found = (
+            rows.with_row_index("row")
+            .with_columns(pl.col("entry_ts").fill_null(0).alias("ts"))
+            .sort("ts")
+            .join_asof(costs, on="ts", by="trajectory", check_sortedness=False)
+            .sort("row")
+            .drop("row", "ts")
+            .with_columns(pl.when(gross.is_not_null()).then(cost).alias("cost_bps"))
+        )
+    unknown = first_reason({Reason.UNKNOWN_FEE: cost.is_null()})
+    return found.with_columns(
+        (gross - cost).alias("net_bps"),
+        pl.coalesce("position_reason", unknown).alias("net_reason"),
+        *named,
+    )

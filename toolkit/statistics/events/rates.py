@@ -1,0 +1,396 @@
+"""How often events open: rates with exact intervals, and league tables with chance taken out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from toolkit.analyses import analysis
+from toolkit.errors import InputError
+from toolkit.reasons import Reason
+from toolkit.statistics.core.contract import Frame, checked_types, first_reason
+from toolkit.statistics.events.clusters import AUTO, NONE, checked_cluster_kind
+from toolkit.statistics.events.documents import identified
+from toolkit.statistics.events.exposure import Watched
+from toolkit.statistics.events.groups import BY_OPENING
+from toolkit.statistics.events.lifecycles import event_lifecycles
+from toolkit.statistics.events.overdispersion import (
+    OPENINGS_IN,
+    RATE_CLUSTERS,
+    dispersions,
+    divisor_of,
+)
+from toolkit.statistics.events.survival import survival
+from toolkit.statistics.numeric.tails import gamma_quantile, poisson_interval
+
+_COUNTED = (
+    *("family", "n", "closed", "open", "reopened", "orphans", "cut", "coverage"),
+    *("n_lives", "n_ended", "median_life_s", "median_life_reason"),
+)
+
+
+@analysis(
+    "events.summary",
+    ("n", "closed", "open", "reopened", "orphans", "median_life_s", "cut"),
+    title="Events",
+    about="""
+        The median life counts an event that is still open as alive so far (Kaplan-Meier). Where
+        half were not seen to end, there is none. How often they open is in `rail events rates`,
+        their lives by group in `rail events survival`.""",
+    report=1,
+)
+def summary(
+    frame: pl.DataFrame,
+    start: int,
+    end: int,
+    *,
+    logs: pl.DataFrame | None = None,
+    held: pl.DataFrame | None = None,
+) -> pl.DataFrame:
+    """Count the events that touch a window, by family and kind, with their median life.
+
+    ``frame`` has the documents and ``logs`` until when they are known, as
+    `toolkit.statistics.events.event_lifecycles` takes both. ``held`` and
+    what counts as a life are those of `toolkit.statistics.events.survival`: nothing is known of an
+    event beyond a gap of its log. One row per family, sorted:
+
+    {columns}
+
+    Raises
+    ------
+    InputError
+        As `toolkit.statistics.events.event_lifecycles`.
+
+    Examples
+    --------
+    >>> legs = ("symbol", "buy_exchange", "buy_market", "sell_exchange", "sell_market")
+    >>> log = pl.DataFrame(
+    ...     {"family": ["spread"] * 3, "event_id": ["a", "a", "b"], "lifecycle": None, "arrival": 0,
+    ...      "event_type": ["spread.opened", "spread.closed", "spread.opened"], "ts": [10, 40, 20],
+    ...      "ts_ms": [10_000, 40_000, 20_000], **dict.fromkeys(legs, "X")},
+    ...     schema_overrides={"lifecycle": pl.String, "arrival": pl.Int64})
+    >>> row = summary(log, 0, 100).row(0, named=True)
+    >>> row["n"], row["closed"], row["open"], row["median_life_s"]
+    (2, 1, 1, 30.0)
+    """
+    known = frame if "event" in frame.columns else identified(frame)
+    found = survival(event_lifecycles(known, start, end, logs=logs), held=held)
+    inside = pl.col("ts").is_between(start, end, closed="left")
+    unknown = (
+        known.filter(pl.col("role").is_null() & inside)
+        .group_by("family")
+        .agg(
+            n_unknown=pl.len(),
+            unknown_types=pl.col("event_type").fill_null("none").unique().sort().str.join(", "),
+        )
+    )
+    return (
+        found.select(_COUNTED)
+        .join(unknown, on="family", how="full", coalesce=True)
+        .with_columns(pl.col("n_unknown").fill_null(0))
+        .sort("family")
+    )
+
+
+MIN_GROUPS = 10
+"""Fewer groups of a family than this, and their rates are not shrunk."""
+
+RATES = (
+    *("rate_per_day", "rate_lower_per_day", "rate_upper_per_day", "n", "coverage"),
+    *("between_median_s", "rate_per_h", "n_not_held", "fano", "cluster", "n_clusters"),
+)
+"""The columns of rates that are shown first."""
+
+_UNITS = {"per_h": 3_600, "per_day": 86_400}
+_QUANTILES = {"between_q25_s": 0.25, "between_median_s": 0.5, "between_q75_s": 0.75}
+_ENDS = ("rate", "rate_lower", "rate_upper")
+_SPREAD = ("fano", "freedom", "long_bursts")
+_INNER = ("freedom", "long_bursts", "pooled")
+_SHRUNK = tuple(f"rate_shrunk{end}_per_day" for end in ("", "_lower", "_upper"))
+
+Numbers = npt.NDArray[np.float64]
+
+
+@analysis(
+    "events.rates",
+    RATES,
+    title="How often events open,",
+    about="""
+        It is a day of the time in which their log is held: a gap of the log is no quiet time. Where
+        openings come in bursts, the Fano factor is above 1 and the intervals are wider.
+        `rail events league` ranks groups. What became of the events is in `rail stats events`.""",
+    by=BY_OPENING,
+    cluster=OPENINGS_IN,
+)
+def rates(
+    lives: Frame,
+    by: Sequence[str] = (),
+    *,
+    held: pl.DataFrame | None = None,
+    cluster: str = AUTO,
+) -> pl.DataFrame:
+    """Compute how often events open, per hour and per day of time in which their log is held.
+
+    ``lives``, ``by`` and ``held`` are those of `survival`. An event counts where it opened in the
+    window and in a held stretch of its log. Time that is not held counts neither for events nor for
+    hours: a gap of the log is no quiet time.
+
+    The interval is the exact one of events that open apart from each other (Poisson), of the count
+    and its bounds over the Fano factor: that of the counts of 16 stretches of the time held
+    (`toolkit.statistics.events.overdispersion.dispersions`), with Student's quantile as they are
+    few. ``cluster`` is what may hold bursts of events: a stretch, a UTC day, or none. By default
+    (auto) it is a stretch where the factor is above 1, else none. Of events so few that less than 2
+    would be left of them, the factor has to be one that events apart have in 1 of 20 windows at
+    most. Of a window of less than 2 days the factor has the season of a day in it, and the interval
+    is wider than it has to be.
+
+    Times between openings are those of neighbours in one held stretch. There is one row per family
+    and group that has an event, also one that opened before the window, sorted:
+
+    {columns}
+
+    Raises
+    ------
+    InputError
+        As `survival`. ``cluster`` is no kind of these.
+
+    References
+    ----------
+    Garwood, F. (1936), Fiducial limits for the Poisson distribution, Biometrika 28.
+
+    Examples
+    --------
+    Five openings in six hours, of which the log is held for four.
+
+    >>> lives = pl.DataFrame({"family": ["spread"] * 5, "t_open": [0, 600, 1200, 16_000, 20_000],
+    ...     "duration_s": [30.0] * 5, "entry_s": [0.0] * 5, "observed": [1] * 5,
+    ...     "kind": ["closed"] * 5, "known_until": [21_600] * 5, "window_start": [0] * 5,
+    ...     "window_end": [21_600] * 5})
+    >>> held = pl.DataFrame({"family": ["spread"] * 2, "start_ts": [0, 14_400],
+    ...                      "end_ts": [7_200, 21_600]})
+    >>> rates(lives, held=held).select("n", "rate_per_h", "between_median_s").row(0)
+    (5, 1.25, 600.0)
+    """
+    checked_cluster_kind(cluster, RATE_CLUSTERS)
+    watched = Watched.of(lives, by, held)
+    found = rates_of_groups(watched, watched.groups, cluster).drop(_INNER)
+    return found.with_columns(watched.question("events.rates/2", cluster=cluster).columns)
+
+
+def _counted(watched: Watched, cluster: str) -> pl.DataFrame:
+    """Count the openings of each group, with the times between them and their dispersion."""
+    opened, (start, end) = watched.openings(), watched.window
+    between = pl.col("t_open").diff().over("_number", "stretch").cast(pl.Float64)
+    found = (
+        opened.select("_number", between.alias("between"))
+        .group_by("_number")
+        .agg(
+            pl.len().cast(pl.Int64).alias("n"),
+            pl.col("between").count().cast(pl.Int64).alias("n_between"),
+            *(
+                pl.col("between").quantile(share, "linear").alias(name)
+                for name, share in _QUANTILES.items()
+            ),
+        )
+    )
+    inside = pl.col("t_open").is_between(start, end, closed="left")
+    counted = watched.lives.group_by("_number").agg(inside.sum().cast(pl.Int64).alias("opened"))
+    return (
+        watched.groups.join(counted, on="_number")
+        .join(found, on="_number", how="left")
+        .join(dispersions(watched, opened, cluster), on="_number", how="left")
+        .drop("_number")
+    )
+
+
+def rates_of_groups(watched: Watched, groups: pl.DataFrame, cluster: str) -> pl.DataFrame:
+    """Compute the columns of `rates` of the groups given, without those of the question.
+
+    Before the rates are also ``freedom``, ``long_bursts`` and ``pooled`` of `dispersions`.
+    """
+    names, figures = watched.names, _counted(watched, cluster)
+    none = {"cluster": NONE, "n_clusters": 0, "fano": 1.0, "long_bursts": False, "pooled": 1.0}
+    rows = (
+        groups.select(names)
+        .sort(names)
+        .join(figures, on=names, how="left", nulls_equal=True, maintain_order="left")
+        .join(watched.held_s(), on="family", how="left", maintain_order="left")
+        .with_columns(pl.col("n", "n_between", "opened", "held_s").fill_null(0))
+        .with_columns(n_not_held=pl.col("opened") - pl.col("n"))
+        .with_columns(pl.col(name).fill_null(value) for name, value in none.items())
+    )
+    counts = rows["n"].to_numpy().astype(np.float64)
+    given = (rows[name].to_numpy() for name in _SPREAD)
+    divisor, few = divisor_of(counts, *given)
+    lower, upper = (each * divisor for each in poisson_interval(counts / divisor))
+    ends = zip(
+        _ENDS, (counts, *(np.where(few, np.nan, end) for end in (lower, upper))), strict=True
+    )
+    some = pl.col("held_s") > 0
+    bounds = {name: pl.Series(name, values).fill_nan(None) for name, values in ends}
+    per_unit = [
+        pl.when(some).then(pl.col(name) / (pl.col("held_s") / unit_s)).alias(f"{name}_{unit}")
+        for unit, unit_s in _UNITS.items()
+        for name in _ENDS
+    ]
+    return rows.with_columns(**bounds).select(
+        *names,
+        *("n", "n_not_held", "held_s", "coverage", "cluster", "n_clusters", "fano", *_INNER),
+        *per_unit,
+        first_reason({Reason.EMPTY: ~some, Reason.FEW_CLUSTERS: pl.lit(pl.Series(few))}).alias(
+            "rate_reason"
+        ),
+        "n_between",
+        *_QUANTILES,
+        first_reason({Reason.TOO_FEW: pl.col("n_between") == 0}).alias("between_reason"),
+    )
+
+
+@analysis(
+    "events.league",
+    ("rank", *RATES[:3], "rate_shrunk_per_day", "share", *RATES[3:]),
+    order="rank",
+    title="How often events open, by group,",
+    about="""
+        The first is on top, and each rate is also shrunk toward the mean of its family: of many
+        groups with few events the first are those with luck. Rates are of a day of the time in
+        which the log is held.""",
+    example="--by symbol --top 20",
+    chart="league_chart",
+    by=BY_OPENING,
+    cluster=OPENINGS_IN,
+    report=3,
+)
+def league(
+    lives: Frame,
+    by: Sequence[str] = ("legs",),
+    *,
+    held: pl.DataFrame | None = None,
+    all_groups: pl.DataFrame | None = None,
+    cluster: str = AUTO,
+) -> pl.DataFrame:
+    """Rank the groups of each family by how often their events open, with chance taken out.
+
+    The parameters and the columns are those of `rates`, with the columns below before
+    ``window_start``. Of many groups with few events the first are mostly those with luck. So each
+    rate is shrunk toward the mean of its family, the more the fewer events it has (empirical
+    Bayes): the rates of groups are taken to be gamma distributed, and the distribution that makes
+    the counts most likely is the prior. The bounds take it for known, and are a little too narrow.
+    Where events come in bursts counts are first divided by the Fano factor of the family, which is
+    the mean of those of its groups, by their openings: the luck of one burst is no rate.
+
+    ``all_groups`` has the family and the columns ``by`` of all groups that could have had an
+    event, so that those without one are ranked as well. Without it the prior is that of the groups
+    that have one. Rows are sorted by family and rank:
+
+    {columns}
+
+    Raises
+    ------
+    InputError
+        As `survival`. ``by`` names no column. ``all_groups`` lacks a column, or has one of another
+        type than the lifecycles.
+
+    References
+    ----------
+    Robbins, H. (1956), An empirical Bayes approach to statistics. Greenwood, M. and Yule, G. U.
+    (1920), Journal of the Royal Statistical Society 83: counts of gamma distributed rates.
+
+    Examples
+    --------
+    >>> opened = [1_440 * k for k in range(60)]
+    >>> names = [f"S{k // 2 % 12}" if k % 2 else "S3" for k in range(60)]
+    >>> lives = pl.DataFrame({"family": ["spread"] * 60, "t_open": opened, "symbol": names,
+    ...     "duration_s": [30.0] * 60, "entry_s": [0.0] * 60, "observed": [1] * 60,
+    ...     "kind": ["closed"] * 60, "known_until": [86_400] * 60, "window_start": [0] * 60,
+    ...     "window_end": [86_400] * 60})
+    >>> first = league(lives, ["symbol"]).row(0, named=True)
+    >>> first["symbol"], first["rate_per_day"], round(first["rate_shrunk_per_day"], 1)
+    ('S3', 33.0, 27.7)
+    """
+    checked_cluster_kind(cluster, RATE_CLUSTERS)
+    watched = Watched.of(lives, by, held)
+    names = watched.names
+    if names == ["family"]:
+        raise InputError("by", by, "the columns that tell groups apart, e.g. symbol")
+    groups = watched.groups.select(names)
+    if all_groups is not None:
+        checked_types(
+            all_groups, {name: str(groups.schema[name]) for name in names}, parameter="all_groups"
+        )
+        groups = pl.concat([groups, all_groups.select(names)]).unique()
+    found = rates_of_groups(watched, groups, cluster)
+    parts = [_shrunk(part) for part in found.partition_by("family", maintain_order=True)]
+    order = pl.coalesce(_SHRUNK[0], "rate_per_day")
+    share = pl.col("n") / pl.col("n").sum().over("family")
+    return (
+        pl.concat(parts or [_shrunk(found)])
+        .with_columns(
+            order.rank("min", descending=True).over("family").cast(pl.Int64).alias("rank")
+        )
+        .with_columns(pl.when(share.is_finite()).then(share).alias("share"))
+        .sort("family", "rank", *names[1:], nulls_last=True)
+        .select(
+            *(name for name in found.columns if name not in _INNER),
+            "rank",
+            "share",
+            first_reason({Reason.EMPTY: pl.col("share").is_null()}).alias("share_reason"),
+            *_SHRUNK,
+            "shrunk_reason",
+            *watched.question("events.league/2", cluster=cluster).columns,
+        )
+    )
+
+
+def _shrunk(found: pl.DataFrame) -> pl.DataFrame:
+    """Add the shrunk rates of the groups of one family, which share the time that is held."""
+    counts = found["n"].to_numpy().astype(np.float64)
+    total = counts.sum()
+    factor = max(1.0, float(counts @ found["pooled"].to_numpy()) / total) if total else 1.0
+    counts = counts / factor
+    days = float(found["held_s"][0]) / 86_400 / factor if found.height else 0.0
+    reason = None
+    if days == 0 or counts.sum() == 0:
+        reason = Reason.EMPTY
+    elif counts.size < MIN_GROUPS:
+        reason = Reason.TOO_FEW
+    elif counts.var() <= counts.mean():  # the likelihood then rises to the end (Levin, Reeds 1977)
+        reason = Reason.DEGENERATE
+    if reason is not None:
+        none = [pl.lit(None, pl.Float64).alias(name) for name in _SHRUNK]
+        return found.with_columns(*none, pl.lit(reason.value).alias("shrunk_reason"))
+    shape = _gamma_shape(counts)
+    scale = days + shape * days / counts.mean()
+    ends = (counts + shape, *(gamma_quantile(counts + shape, at) for at in (0.025, 0.975)))
+    return found.with_columns(
+        *(pl.Series(name, end / scale) for name, end in zip(_SHRUNK, ends, strict=True)),
+        pl.lit(None, pl.String).alias("shrunk_reason"),
+    )
+
+
+def _gamma_shape(counts: Numbers) -> float:
+    """Find the shape of the gamma distributed means that makes counts most likely."""
+    values, times = np.unique(counts, return_counts=True)
+    total, mean = float(counts.sum()), float(counts.mean())
+
+    def likelihood(log_shape: float) -> float:
+        shape = math.exp(log_shape)
+        # what does not depend on the counts is left out
+        logs = np.array([math.lgamma(each + shape) for each in values.tolist()])
+        rises = float(logs @ times) - counts.size * math.lgamma(shape)
+        return (
+            rises - total * math.log(shape + mean) - counts.size * shape * math.log1p(mean / shape)
+        )
+
+    low, high, golden = math.log(1e-6), math.log(1e7), (math.sqrt(5) - 1) / 2
+    for _ in range(100):
+        first, second = high - golden * (high - low), low + golden * (high - low)
+        if likelihood(first) >= likelihood(second):
+            high = second
+        else:
+            low = first
+    return math.exp((low + high) / 2)

@@ -1,0 +1,386 @@
+"""When events open: in bursts or apart, and at which hours of the week."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from toolkit.analyses import Parameter, analysis
+from toolkit.errors import InputError
+from toolkit.reasons import Reason
+from toolkit.statistics.core.contract import Frame, first_reason, whole_number
+from toolkit.statistics.events.exposure import Watched
+from toolkit.statistics.events.groups import BY_OPENING, GROUP_COLUMNS
+from toolkit.statistics.events.triggering import FINEST_S, triggering
+from toolkit.statistics.numeric.tails import poisson_interval
+from toolkit.statistics.spread.hour_of_week import hour_of_week
+
+_SEED = 20_261_123
+_CELLS = 1_000_000
+_MOST_TABLED = 256
+_MOST_A_BUCKET = 8  # of more events a bucket it is sooner done to draw the count of each bucket
+_ROWS = 16
+
+Floats = npt.NDArray[np.float64]
+Waves = npt.NDArray[np.complex128]
+
+
+def drawn_squares(events: Counts, places: Counts, draws: int) -> Counts:
+    """Put the events of each hour into its buckets at random, and sum the squares of their counts.
+
+    ``events`` are the events of each hour, and ``places`` its buckets, each of which has an equal
+    chance. There is one sum per draw. An hour of at most 256 events and at most eight a bucket is
+    drawn from the chances of its sums, by one random number. Elsewhere each event is put into a
+    bucket. The seed is of the events, so that groups are drawn apart from each other.
+
+    >>> drawn_squares(np.array([3, 1]), np.array([1, 5]), 2).tolist()
+    [10, 10]
+    """
+    rng = np.random.default_rng([_SEED, *events.tolist()])
+    alone = (events < 2) | (places < 2)
+    drawn = np.full(draws, (events[alone] ** 2).sum())
+    tabled = ~alone & (events <= np.minimum(_MOST_TABLED, _MOST_A_BUCKET * places))
+    hours = np.stack([events[tabled], places[tabled]])
+    hours, times = np.unique(hours, axis=1, return_counts=True)
+    for count, each, like in zip(*hours.tolist(), times.tolist(), strict=True):
+        chance = pairs_chance(count // _ROWS, each)[count % _ROWS]
+        pairs = np.searchsorted(chance, rng.random((like, draws)), side="right")
+        drawn += like * count + 2 * pairs.sum(axis=0)
+    others = ~alone & ~tabled
+    for count, each in zip(events[others].tolist(), places[others].tolist(), strict=True):
+        drawn += _squares(rng, count, each, draws)
+    return drawn
+
+
+@lru_cache(maxsize=32)
+def pairs_chance(sixteen: int, places: int) -> Floats:
+    """Return the chance that at most so many pairs of events are in one bucket together.
+
+    There is a row for each of 16 numbers of events, from 16 times ``sixteen`` on, and a column for
+    each number of pairs. The chances are right to 1e-12. The last column is 1 as far as a random
+    number can tell.
+
+    Where the number of events is random, Poisson and near to those of the rows, the buckets do not
+    depend on each other. So the generating function of events and pairs is that of one bucket to
+    the power of their number. Its value on a circle gives the characteristic function of the pairs
+    for each number of events, and that their chances (Flajolet and Sedgewick, Analytic
+    Combinatorics, VIII).
+
+    >>> pairs_chance(0, 4)[2, :2].round(12).tolist()
+    [0.75, 1.0]
+    """
+    number = np.arange(sixteen * _ROWS, (sixteen + 1) * _ROWS)
+    rate, most = float(number[0] + _ROWS / 2), int(number[-1])
+    mean = most * (most - 1) / 2 / places
+    size = 64 + 64 * round((mean + 20 * mean**0.5 + 64) / 64)
+    held = np.arange(most + 1)
+    logarithms = np.cumsum(np.log(np.maximum(held, 1)))  # of factorials
+    chance = np.exp(held * np.log(rate / places) - rate / places - logarithms)
+    held, chance = held[chance > 1e-20], chance[chance > 1e-20]
+    events = _waves(held, 2 * most + 64)
+    pairs = _waves(held * (held - 1) // 2, size)[: size // 2 + 1]
+    found = np.fft.ifft(((events * chance) @ pairs.T) ** places, axis=0)[number]
+    found /= np.exp(number * np.log(rate) - rate - logarithms[number])[:, None]
+    return np.asarray(np.fft.irfft(found, size, axis=1).cumsum(axis=1))
+
+
+def _waves(number: Counts, size: int) -> Waves:
+    """Return the powers of each root of unity."""
+    turns = np.outer(np.arange(size), number) % size
+    return np.asarray(np.exp(-2j * np.pi * turns / size))
+
+
+def _squares(rng: np.random.Generator, count: int, places: int, draws: int) -> Counts:
+    """Put events into buckets of equal chance, and sum the squares of the counts of each draw."""
+    # an event takes about an eighth of the time of a bucket
+    if count > min(8 * places, max(places, _CELLS // draws)):
+        held = rng.multinomial(count, np.full(places, 1 / places), size=draws)
+    else:
+        at = rng.integers(0, places, (draws, count)) + places * np.arange(draws)[:, None]
+        held = np.bincount(at.ravel(), minlength=places * draws).reshape(draws, places)
+    return np.asarray((held * held).sum(axis=1), np.int64)
+
+
+MIN_EVENTS = 20
+"""Fewer events than this, and nothing is computed about their bursts."""
+
+_HOUR_S, _WEEK_HOURS = 3_600, 168
+_FEW = 10
+"""Of an hour with fewer events than this the weeks alone say too little."""
+
+_FIGURES = ("fano", "fano_apart", "p_value")
+_TRIGGERED = ("triggered_share", "burst_s")
+
+Counts = npt.NDArray[np.int64]
+
+
+@analysis(
+    "events.clustering",
+    (
+        *("fano", "fano_apart", "p_value", "triggered_share", "burst_s", "n", "n_buckets"),
+        "coverage",
+    ),
+    title="Whether events open in bursts,",
+    about="""
+        Draws of the same events, each in its own hour of the week, show what busy hours alone would
+        give.""",
+    example="spread --by symbol",
+    by=BY_OPENING,
+    bucket_s=Parameter(
+        "How long the buckets are in which openings are counted.", "s", option="--bucket"
+    ),
+    draws=Parameter("How many draws the factor is compared with.", advanced=True),
+)
+def clustering(
+    lives: Frame,
+    by: Sequence[str] = (),
+    *,
+    held: pl.DataFrame | None = None,
+    bucket_s: int = 300,
+    draws: int = 499,
+) -> pl.DataFrame:
+    """Measure whether events open in bursts, beyond what the hours of the week explain.
+
+    ``lives``, ``by`` and ``held`` are those of `survival`. Openings are counted in buckets of
+    ``bucket_s`` (s, a part of an hour) that are held from end to end. The Fano factor is the
+    variance of these counts over their mean. Of events that open apart from each other at a
+    constant rate it is 1, and hours that are busier than others raise it as bursts do.
+
+    So it is compared with ``draws`` of the same events: each keeps its hour of the week, and its
+    bucket is drawn anew among all buckets of that hour, of all weeks. Of a window of one week these
+    are the buckets of the same hour, and only bursts within an hour are seen. The squares of an
+    hour of at most 256 events are drawn from their chances, which are computed, so that not each
+    event has to be placed. Draws are by a fixed seed, and one with an equal factor counts as one
+    with a larger.
+
+    The triggered share is that of a process in which each event triggers others, which come sooner
+    or later by an exponential distribution: see `toolkit.statistics.events.triggering`. It does not
+    depend on ``bucket_s``. There is one row per family and group that has an event, sorted:
+
+    {columns}
+
+    Raises
+    ------
+    InputError
+        As `survival`. ``bucket_s`` does not divide an hour. ``draws`` is no whole number from 99.
+
+    References
+    ----------
+    Hardiman, S. J. and Bouchaud, J.-P. (2014), Branching-ratio approximation for the self-exciting
+    Hawkes process, Physical Review E 90: the triggered share.
+
+    Examples
+    --------
+    Thirty events at the beginning of hours, three at a time.
+
+    >>> opened = [3_600 * (k // 3) + k % 3 for k in range(30)]
+    >>> lives = pl.DataFrame({"family": ["spread"] * 30, "t_open": opened,
+    ...     "duration_s": [30.0] * 30, "entry_s": [0.0] * 30, "observed": [1] * 30,
+    ...     "kind": ["closed"] * 30, "known_until": [36_000] * 30, "window_start": [0] * 30,
+    ...     "window_end": [36_000] * 30})
+    >>> row = clustering(lives).row(0, named=True)
+    >>> row["n_buckets"], round(row["fano"], 2), row["p_value"]
+    (120, 2.77, 0.002)
+    """
+    bucket_s = whole_number("bucket_s", bucket_s, 1, "seconds that divide an hour")
+    if _HOUR_S % bucket_s:
+        raise InputError("bucket_s", bucket_s, "seconds that divide an hour: 60, 300, 900")
+    draws = whole_number("draws", draws, 99)
+    watched = Watched.of(lives, by, held)
+    names = watched.names
+    whole = {
+        family: _whole(part, bucket_s)
+        for (family,), part in watched.inside().partition_by("family", as_dict=True).items()
+    }
+    opened = watched.openings().group_by("_number", maintain_order=True).agg(pl.col("t_open"))
+    rows = watched.groups.join(opened, on="_number", how="left", maintain_order="left")
+    none = np.empty(0, np.int64)
+    opened_at = [none if times is None else times.to_numpy() for times in rows["t_open"]]
+    minutes = {
+        family: _whole(part, FINEST_S)
+        for (family,), part in watched.inside().partition_by("family", as_dict=True).items()
+    }
+    found = []
+    for family, times in zip(rows["family"], opened_at, strict=True):
+        own = _bursts(times, whole.get(family, none), bucket_s, draws)
+        share = None if own[-1] is None else triggering(times, minutes.get(family, none))
+        found.append((*own, *(share or (None, None))))
+    fractions = dict.fromkeys((*_FIGURES, *_TRIGGERED), pl.Float64())
+    schema = {"n": pl.Int64(), "n_buckets": pl.Int64(), **fractions}
+    figures = pl.DataFrame(found, schema=schema, orient="row").with_columns(
+        pl.col("burst_s").fill_nan(None)
+    )
+    why: dict[Reason, pl.Expr] = {
+        Reason.EMPTY: pl.col("n") == 0,
+        Reason.TOO_FEW: pl.col("n") < MIN_EVENTS,
+        Reason.DEGENERATE: pl.col("fano").is_null(),
+    }
+    unknown = {Reason.TOO_SHORT: pl.col("triggered_share").is_null()}
+    no_burst = {Reason.DEGENERATE: pl.col("burst_s").is_null()}
+    return (
+        pl.concat([rows.select(names), figures], how="horizontal")
+        .join(watched.held_s(), on="family", how="left", maintain_order="left")
+        .select(
+            *names,
+            *("n", "n_buckets", "coverage", *_FIGURES),
+            first_reason(why).alias("clustering_reason"),
+            *_TRIGGERED,
+            pl.coalesce(*(first_reason(each) for each in (why, unknown, no_burst))).alias(
+                "triggered_reason"
+            ),
+            *watched.question("events.clustering/4", bucket_s=bucket_s, draws=draws).columns,
+        )
+    )
+
+
+def _whole(stretches: pl.DataFrame, length_s: int) -> Counts:
+    """Return the numbers of the buckets since 1970 that lie within the stretches."""
+    parts = [
+        np.arange(-(-start // length_s), end // length_s, dtype=np.int64)
+        for start, end in stretches.select("start_ts", "end_ts").iter_rows()
+    ]
+    return np.concatenate([np.empty(0, np.int64), *parts])
+
+
+def _bursts(
+    times: Counts, whole: Counts, bucket_s: int, draws: int
+) -> tuple[int, int, float | None, float | None, float | None]:
+    """Compute n, n_buckets and the figures of one group."""
+    bucket = times // bucket_s
+    bucket = bucket[np.isin(bucket, whole)]
+    at = np.searchsorted(whole, bucket)
+    nothing = (at.size, whole.size, None, None, None)
+    if at.size < MIN_EVENTS:
+        return nothing
+    hour = whole * bucket_s // _HOUR_S % _WEEK_HOURS
+    events, buckets = (np.bincount(each, minlength=_WEEK_HOURS) for each in (hour[at], hour))
+    if not ((events > 0) & (buckets > 1)).any():
+        return nothing
+    drawn = drawn_squares(events, buckets, draws)
+    squares = int((np.bincount(at, minlength=whole.size) ** 2).sum())
+    fano, apart = (_fano(each, at.size, whole.size) for each in (squares, float(drawn.mean())))
+    p_value = (1 + int((drawn >= squares).sum())) / (1 + draws)
+    return at.size, whole.size, fano, apart, p_value
+
+
+def _fano(squares: float, count: int, buckets: int) -> float:
+    """Compute variance (ddof 1) over mean from the sum of squares of counts."""
+    return float((squares - count * count / buckets) / (buckets - 1) * buckets / count)
+
+
+@analysis(
+    "events.rates_by_hour",
+    (
+        *("events_per_h_mean", "events_per_h_mean_lower", "events_per_h_mean_upper", "differs"),
+        *("events_per_h_deviation", "weeks", "n", "coverage"),
+    ),
+    key=("family", *GROUP_COLUMNS[:-1], "weekday", "hour"),
+    title="How many events open by the hour of the week, UTC,",
+    example="spread --sort -events_per_h_mean --top 10",
+    chart="event_hours_chart",
+    by=BY_OPENING,
+)
+def rates_by_hour(
+    lives: Frame, by: Sequence[str] = (), *, held: pl.DataFrame | None = None
+) -> pl.DataFrame:
+    """Compute how many events open in each hour of the week, in UTC, with errors between weeks.
+
+    ``lives``, ``by`` and ``held`` are those of `survival`. Only hours that are held from end to end
+    count, and one without an opening counts as 0. The hours are compared from week to week as in
+    `toolkit.statistics.spread.hour_of_week`: the errors allow for bursts, and one hour in twenty
+    ``differs`` where there is no season. Of an hour with less than 10 openings, over their Fano
+    factor in such an hour, the weeks say too little. Its bounds reach at least as far as the exact
+    ones of so few: they hold the true mean in more than 95 of 100 cases, and fewer such hours
+    differ. The factor is the variance between weeks of all hours over their mean. So the clusters
+    are weeks, and ``weeks`` their number.
+
+    There are 168 rows per family and group that has an event, sorted by group and hour:
+
+    {columns}
+
+    Raises
+    ------
+    InputError
+        As `survival`.
+
+    Examples
+    --------
+    Five weeks with two events at noon on each Monday.
+
+    >>> noon = [604_800 * week + 4 * 86_400 + 43_200 + k for week in range(5) for k in range(2)]
+    >>> lives = pl.DataFrame({"family": ["spread"] * 10, "t_open": noon,
+    ...     "duration_s": [30.0] * 10, "entry_s": [0.0] * 10, "observed": [1] * 10,
+    ...     "kind": ["closed"] * 10, "known_until": [3_024_000] * 10, "window_start": [0] * 10,
+    ...     "window_end": [3_024_000] * 10})
+    >>> found = rates_by_hour(lives)
+    >>> found.height, found.filter(weekday=1, hour=12)["events_per_h_mean"].item()
+    (168, 2.0)
+    """
+    watched = Watched.of(lives, by, held)
+    names, keys = watched.names, ["trajectory", "ts"]
+    groups = watched.groups.rename({"_number": "trajectory"})
+    hours = [
+        pl.DataFrame({"ts": _whole(part, _HOUR_S) * _HOUR_S}).with_columns(family=pl.lit(family))
+        for (family,), part in watched.inside().partition_by("family", as_dict=True).items()
+    ]
+    grid = pl.concat([pl.DataFrame(schema={"ts": pl.Int64, "family": pl.String}), *hours])
+    opened = (
+        watched.openings()
+        .group_by(trajectory="_number", ts=pl.col("t_open") // _HOUR_S * _HOUR_S)
+        .agg(pl.len().cast(pl.Float64).alias("events_per_h"))
+    )
+    some = pl.col("ts").is_not_null()  # a group whose log is never held has its rows as well
+    counted = (
+        groups.join(grid, on="family", how="left", maintain_order="left_right")
+        .join(opened, on=keys, how="left", maintain_order="left")
+        .select(
+            "trajectory",
+            pl.col("ts").fill_null(watched.window.start),
+            pl.when(some).then(pl.col("events_per_h").fill_null(0.0)).alias("events_per_h"),
+        )
+    )
+    found = hour_of_week(counted, *watched.window, column="events_per_h", step_s=_HOUR_S)
+    first, last = found.columns.index("weekday"), found.columns.index("window_start")
+    return (
+        groups.join(_wide_enough(found), on="trajectory", maintain_order="left_right")
+        .select(
+            *names, "n", "coverage", pl.lit("week").alias("cluster"), *found.columns[first:last]
+        )
+        .drop("hour_n")
+        .with_columns(watched.question("events.rates_by_hour/3").columns)
+    )
+
+
+def _wide_enough(found: pl.DataFrame) -> pl.DataFrame:
+    """Let the bounds of hours with few events reach those of a count that is nearly Poisson."""
+    mean, weeks = pl.col("events_per_h_mean"), pl.col("weeks")
+    counts = found.select((mean * weeks).fill_null(0.0).round()).to_series().to_numpy()
+    squares = pl.col("events_per_h_std").pow(2).sum() / mean.filter(weeks > 1).sum()
+    fano = squares.over("trajectory").fill_nan(1.0).fill_null(1.0).clip(1.0)
+    factor = found.select(fano).to_series().to_numpy()
+    ends = (end * factor for end in poisson_interval(counts / factor))
+    least, most = (pl.lit(pl.Series(end)) / weeks for end in ends)
+    of_all = mean - pl.col("events_per_h_deviation")
+    bounds = []
+    for name, low, high in (
+        ("events_per_h_mean", least, most),
+        ("events_per_h_deviation", least - of_all, most - of_all),
+    ):
+        lower, upper = pl.col(f"{name}_lower"), pl.col(f"{name}_upper")
+        few = lower.is_not_null() & pl.lit(pl.Series(counts / factor < _FEW))
+        bounds += [
+            pl.when(few)
+            .then(pl.min_horizontal(lower, low))
+            .otherwise(lower)
+            .alias(f"{name}_lower"),
+            pl.when(few)
+            .then(pl.max_horizontal(upper, high))
+            .otherwise(upper)
+            .alias(f"{name}_upper"),
+        ]
+    lower, upper = (pl.col(f"events_per_h_deviation_{end}") for end in ("lower", "upper"))
+    return found.with_columns(bounds).with_columns(((lower > 0) | (upper < 0)).alias("differs"))

@@ -1,0 +1,184 @@
+"""What each row of a spread leaves after costs, and which costs apply when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import polars as pl
+
+from toolkit.analyses import Parameter, analysis
+from toolkit.errors import InputError
+from toolkit.reasons import Reason
+from toolkit.statistics.core.contract import (
+    Frame,
+    checked_columns,
+    checked_types,
+    collected,
+    first_reason,
+    real_number,
+)
+from toolkit.statistics.core.definition import holding
+from toolkit.statistics.core.observations import checked_keys, observed
+from toolkit.statistics.fees.fee_table import FILLS, NOTIONAL, FeeModel, Style, check_asked
+
+MULTIPLES = {"": 1.0, "_at_half_cost": 0.5, "_at_twice_cost": 2.0}
+"""How much of the cost is taken off, by what the name of a figure has for it."""
+
+
+@analysis(
+    "fees.net_edge",
+    ("edge_bps", "cost_bps", "gross_bps", "breakeven_bps", "edge_at_twice_cost_bps"),
+    family="spread",
+    key=("trajectory", "ts"),
+    title="What spreads leave after costs,",
+    about="""
+        A row for each observation, with what a round trip on it leaves. For how often and how much
+        in all, use `rail stats spread --fees FILE`.""",
+    example="BTC_USDT:AURORA.spot:BOREAS.spot --fees fees.toml",
+    exit_bps=Parameter("The spread at which it is left.", "bps"),
+)
+def net_edge(
+    frame: Frame,
+    fees: FeeModel,
+    *,
+    notional: float = NOTIONAL,
+    style: Style = "taker",
+    exit_bps: float = 0.0,
+) -> pl.DataFrame:
+    """Compute what the spread of each row would leave after the costs of a round trip.
+
+    Reads ``trajectory`` (a String, the text key, which names both legs), ``ts`` and ``spread_bps``
+    (computed from ``buy_price`` and ``sell_price`` where the frame lacks it). Gross is as of
+    `gross_bps`, the cost as of `FeeModel.round_trip_bps`, at the row's time. A LazyFrame is
+    collected. This is arithmetic on a price that was seen, not a promise of a fill.
+
+    {columns}
+
+    Raises
+    ------
+    InputError
+        A column is missing or of another type. A key is null, doubled or no key of two legs.
+        ``notional`` or ``exit_bps`` is no number, or ``style`` none of `Style`. The table has
+        entries and the cost of no row: the message names what it lacks.
+
+    Examples
+    --------
+    >>> frame = pl.DataFrame(
+    ...     {
+    ...         "trajectory": ["BTC_USDT:BINANCE.spot:KRAKEN.spot"] * 2,
+    ...         "ts": [1700000000, 1700000060],
+    ...         "spread_bps": [80.0, -20.0],
+    ...     }
+    ... )
+    >>> net = net_edge(frame, FeeModel.example(), notional=10_000)
+    >>> net.select("gross_bps", "cost_bps", "edge_bps", "breakeven_bps").rows()
+    [(80.0, 53.0, 27.0, 20.0), (20.0, 53.0, -33.0, 5.0)]
+    """
+    check_asked(fees, notional, style)
+    real_number("exit_bps", exit_bps, "a finite number")
+    frame = holding(frame, "spread_bps")
+    checked_columns(frame, "spread_bps")
+    checked_types(frame, {"trajectory": "String"})
+    rows = collected(frame)
+    checked_keys(rows)
+    gross = gross_bps(observed("spread_bps"), style, exit_bps)
+    keys = rows["trajectory"].unique(maintain_order=True)
+    check_pairs(keys)
+    costs = costs_over_time(keys, fees, notional, style)
+    found = (
+        rows.select("trajectory", "ts", gross.alias("gross_bps"))
+        .with_row_index("row")
+        .sort("ts")
+        .join_asof(costs, on="ts", by="trajectory", check_sortedness=False)
+        .sort("row")
+    )
+    gross, cost = pl.col("gross_bps"), pl.col("cost_bps")
+    empty, unknown = {Reason.EMPTY: gross.is_null()}, {Reason.UNKNOWN_FEE: cost.is_null()}
+    figures = found.select(
+        gross,
+        (gross * (1 / FILLS[style])).alias("breakeven_bps"),
+        first_reason(empty).alias("gross_reason"),
+        cost,
+        first_reason(unknown).alias("cost_reason"),
+        (gross - cost).alias("edge_bps"),
+        (gross - 0.5 * cost).alias("edge_at_half_cost_bps"),
+        (gross - 2 * cost).alias("edge_at_twice_cost_bps"),
+        first_reason({**empty, **unknown}).alias("edge_reason"),
+        pl.lit(fees.name).alias("fee_model"),
+        pl.lit(fees.hash).alias("fee_model_hash"),
+    )
+    if fees.fees and rows.height and figures["cost_bps"].null_count() == rows.height:
+        last = rows.sort("ts").row(-1, named=True)
+        if lacks := ", ".join(fees.lacking(last["trajectory"], style, at=last["ts"])):
+            advice = "add it under [[fee]], valid from before the rows"
+            raise InputError("fees", fees.name, f"a table with {lacks}", advice=advice)
+    return pl.concat([rows, figures], how="horizontal")
+
+
+def check_pairs(keys: Iterable[str]) -> None:
+    """Raise an `InputError` for a key that does not name two legs.
+
+    >>> check_pairs(["BTC_USDT:KRAKEN.spot"])
+    Traceback (most recent call last):
+    toolkit.errors.InputError: trajectory: ... allowed: SYMBOL:BUY.market:SELL.market
+    """
+    for key in keys:
+        if str(key).count(":") != 2:
+            raise InputError("trajectory", key, "SYMBOL:BUY.market:SELL.market")
+
+
+def gross_bps(spread: pl.Expr, style: Style, exit_bps: float = 0.0) -> pl.Expr:
+    """Build the expression of what a spread (bps) pays before costs, taken in a style.
+
+    Where a position is opened and closed it is abs(spread - exit_bps), with ``exit_bps`` the level
+    at which the spread is assumed to be closed. ``prefunded`` trades once, in either direction:
+    abs(spread). ``transfer`` takes only what the sell leg pays more: the spread itself.
+
+    >>> frame = pl.DataFrame({"x": [30.0, -30.0]})
+    >>> [frame.select(gross_bps(pl.col("x"), style, 10))["x"].to_list()
+    ...  for style in ("maker", "prefunded", "transfer")]
+    [[20.0, 40.0], [30.0, 30.0], [30.0, -30.0]]
+    """
+    if style == "transfer":
+        return spread
+    return spread.abs() if style == "prefunded" else (spread - exit_bps).abs()
+
+
+def net_now_bps(log_bps: pl.Expr, cost_bps: pl.Expr, style: Style) -> pl.Expr:
+    """Build the expression of what a log spread (bps) leaves of a round trip's cost (bps).
+
+    >>> frame = pl.DataFrame({"x": [100.0], "cost": [30.0]})
+    >>> frame.select(net_now_bps(pl.col("x"), pl.col("cost"), "taker").round(2)).item()
+    70.5
+    """
+    return gross_bps(1e4 * ((log_bps / 1e4).exp() - 1), style) - cost_bps
+
+
+def named_by(fees: FeeModel, notional: float, style: Style) -> list[pl.Expr]:
+    """Build the columns that show what net figures were computed by."""
+    return [
+        pl.lit(style).alias("style"),
+        pl.lit(float(notional)).alias("notional"),
+        pl.lit(fees.name).alias("fee_model"),
+        pl.lit(fees.hash).alias("fee_model_hash"),
+    ]
+
+
+def costs_over_time(
+    keys: Iterable[str], fees: FeeModel, notional: float, style: Style
+) -> pl.DataFrame:
+    """Return the cost of each trajectory from each time on at which the table changes, by time.
+
+    Columns: trajectory, ts (s, from when it applies) and cost_bps, null where it is not known.
+
+    >>> key = "BTC_USDT:BINANCE.spot:KRAKEN.spot"
+    >>> costs_over_time([key], FeeModel.example(), 1e4, "taker").rows()
+    [('BTC_USDT:BINANCE.spot:KRAKEN.spot', 1483228800, 53.0)]
+    """
+    given = [
+        (key, at, fees.round_trip_bps(key, notional, style, at=at))
+        for key in keys
+        for at in fees.changes
+    ]
+    schema = {"trajectory": pl.String, "ts": pl.Int64, "cost_bps": pl.Float64}
+    return pl.DataFrame(given, schema=schema, orient="row").sort("ts")

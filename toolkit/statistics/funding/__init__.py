@@ -1,0 +1,85 @@
+"""What funding pays a position that is long the buy leg and short the sell leg.
+
+A funding rate is a fraction per its interval, positive where longs pay shorts. So the position
+receives the sell leg's rate and pays the buy leg's. A spot leg pays and receives nothing.
+
+Every function reads one row per settlement of either leg:
+
+===================  =======  ========  ========================================================
+column               type     unit      meaning
+===================  =======  ========  ========================================================
+trajectory           given    none      String or integer
+ts                   Int64    s         the settlement, Unix UTC
+buy_rate             Float64  fraction  settled at ts for the interval before it, null where that
+                                        leg does not settle then
+sell_rate            Float64  fraction  likewise
+buy_interval_hours   number   h         as the service declares it, null where it does not
+sell_interval_hours  number   h         likewise
+===================  =======  ========  ========================================================
+
+- Rows may come in any order. A LazyFrame is collected. Times are rounded to the whole minute, as
+  venues stamp a settlement some seconds late. Two rows of a trajectory at one time are refused, and
+  so are two rates of one leg in one minute. A null, NaN or infinite rate is no settlement.
+- A settlement may be sent again, some seconds or some hours late. Equal rates within half an
+  interval are one settlement, and ``n_duplicates`` counts the others:
+  `toolkit.statistics.funding.settlements.without_duplicates` has the rule. Where the rates
+  differ, both count, and the later one is flagged ``early``.
+- A leg whose rates are all 0, without a declared interval, is a spot leg.
+- Rows may come more often than a leg settles, with the rate in force. Those are no settlements and
+  pay nothing: `toolkit.statistics.funding.rates_in_force.settled` has the rule. Where they cannot
+  be distinguished, figures are null for the reason ``dense_rows``.
+- A differential as the service sent it is not read.
+- Funding is what settlements paid. Basis is what prices brought: the log spread, in bps
+  1e4 ln(sell / buy), at the opening less that at the close, as known then. Carry is both. All are
+  in bps of the notional of one leg at the opening, which stays constant: a rate is paid on it
+  whatever the price is later.
+  A spot leg pays no funding, and its price counts.
+- ``prices`` are rows of the same pairs, held either way round: ``trajectory`` (with or without
+  ``funding/``), ``ts`` and ``buy_price`` with ``sell_price``, or ``spread_log_bps``. A row is known
+  at its ts plus the commonest step, for three steps more. Where they lack, basis and carry are null
+  for the reason ``missing_price``, and funding is given. ``funding_only`` leaves prices out, with
+  every figure that they would enter, or under a name that begins with ``funding_only_``.
+- Windows are ``(start, end]``: a settlement at the opening is not received, one at the close is.
+- Rows outside a window show intervals and cover its ends: read them over `rows_window`.
+
+They raise `InputError` where a column is missing or of another type, a key is null, a row is
+doubled, an interval is not above 0, the window is empty, or ``min_coverage`` is no part of 1.
+"""
+
+from toolkit.statistics.core.windows import rows_window, settled_window
+from toolkit.statistics.funding.calendar import by_hour, by_weekday, heatmap
+from toolkit.statistics.funding.carry import holdings
+from toolkit.statistics.funding.differentials import differential, service_differential
+from toolkit.statistics.funding.dispersion import dispersion, dispersion_summary, legs
+from toolkit.statistics.funding.net_funding import net_summary
+from toolkit.statistics.funding.persistence import persistence
+from toolkit.statistics.funding.position import carry, intervals, summary
+from toolkit.statistics.funding.predictions import prediction_errors
+from toolkit.statistics.funding.ranks import rank_persistence
+from toolkit.statistics.funding.receipts import MIN_COVERAGE
+
+__all__ = [
+    "MIN_COVERAGE",
+    "by_hour",
+    "by_weekday",
+    "carry",
+    "differential",
+    "dispersion",
+    "dispersion_summary",
+    "heatmap",
+    "holdings",
+    "intervals",
+    "legs",
+    "net_summary",
+    "persistence",
+    "prediction_errors",
+    "rank_persistence",
+    "rows_window",
+    "service_differential",
+    "settled_window",
+    "summary",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,406 @@
+"""The figures of a sample of holdings: how much they kept, how often, and how soon."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from toolkit.reasons import Reason
+from toolkit.statistics.funding.carry_marks import FUNDING_ONLY
+from toolkit.statistics.funding.carry_paths import TIE_BPS, Flags, Holding, Numbers, Times
+from toolkit.statistics.funding.rates_in_force import HOURS_A_YEAR
+from toolkit.statistics.numeric.long_run import WAVES, Memory, ends_of, slow_variance
+from toolkit.statistics.numeric.student import freedom_of, two_sided_95, two_sided_95_between
+
+FEWEST_HORIZONS = 12
+"""The fewest horizons, one after the other, that the entries must span for a band."""
+
+_FEWEST_ENTRIES = 24
+_CELLS = 120
+_CELLS_A_BLOCK = 12
+_NORMAL = 1.959964
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """The 95 % bands of the mean and of the median, each the lower and the upper end."""
+
+    mean: tuple[float, float]
+    median: tuple[float, float]
+
+    def moved(self, by: float) -> Band:
+        """Return the bands of the values with ``by`` added to each.
+
+        >>> Band((0.0, 2.0), (1.0, 2.0)).moved(-1).mean
+        (-1.0, 1.0)
+        """
+        (low, high), (below, above) = self.mean, self.median
+        return Band((low + by, high + by), (below + by, above + by))
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """Values in the order of their times, and the same from the least to the largest."""
+
+    values: Numbers
+    rising: Numbers
+
+    @cached_property
+    def mean(self) -> float:
+        """The mean of the values."""
+        return float(self.values.mean())
+
+    @classmethod
+    def of(cls, values: Numbers) -> Ranked:
+        """Rank values, none of which is NaN."""
+        return cls(values, np.sort(values))
+
+    def moved(self, by: float) -> Ranked:
+        """Return the values with ``by`` added to each."""
+        return Ranked(self.values + by, self.rising + by)
+
+    def quantile(self, share: float) -> float:
+        """Return a quantile, on the line between the two values about it.
+
+        >>> Ranked.of(np.array([4.0, 1.0, 2.0])).quantile(0.75)
+        3.0
+        """
+        below, above, part = _about(share, self.rising.size)
+        return _between(float(self.rising[below]), float(self.rising[above]), part)
+
+
+def quantiles(values: Numbers, *shares: float) -> list[float]:
+    """Return a few quantiles of values that are in no order, as `Ranked` does.
+
+    >>> quantiles(np.array([4.0, 1.0, 2.0]), 0.5, 0.75)
+    [2.0, 3.0]
+    """
+    about = [_about(share, values.size) for share in shares]
+    places = sorted({place for *both, _ in about for place in both})
+    found = dict(zip(places, at_places(values, places), strict=True))
+    return [_between(found[below], found[above], part) for below, above, part in about]
+
+
+def at_places(values: Numbers, places: Iterable[int]) -> list[float]:
+    """Return what sorting would bring to some rising places: it sorts no more than that takes.
+
+    >>> at_places(np.array([4.0, 1.0, 2.0]), [1, 2])
+    [2.0, 4.0]
+    """
+    left, since, found = values.copy(), 0, []
+    for place in places:
+        left.partition(place - since)
+        left, since = left[place - since :], place
+        found.append(float(left[0]))
+    return found
+
+
+def _about(share: float, size: int) -> tuple[int, int, float]:
+    """Return the places about a quantile, and its part of the way from the one to the other."""
+    at = share * (size - 1)
+    below = math.floor(at)
+    return below, min(below + 1, size - 1), at - below
+
+
+def _between(low: float, high: float, part: float) -> float:
+    """Return the point on the line, from the nearer end, as numpy goes."""
+    return low + part * (high - low) if part < 0.5 else high - (1 - part) * (high - low)
+
+
+def band(ts: Times, kept: Ranked, horizon_s: int, every_s: int, memory: Memory) -> Band | Reason:
+    """Return the bands of values of windows that begin at ``ts`` (s, rising), or why there is none.
+
+    ``every_s`` is the time between two windows where none is missing, and ``memory`` that of what
+    the windows sum. There are too few where the windows span fewer than twelve horizons, where more
+    than half of that time is without a window, or where there are fewer than 24.
+
+    >>> ts, short = np.arange(2400) * 3600, Memory(None, 1.0)
+    >>> found = band(ts, Ranked.of(np.sin(ts / 7200)), 28800, 3600, short)
+    >>> [round(end, 4) for end in found.mean]
+    [-0.0038, 0.0038]
+    >>> band(ts[:90], Ranked.of(np.ones(90)), 28800, 3600, short)
+    <Reason.TOO_FEW: 'too_few'>
+    """
+    if ts.size < _FEWEST_ENTRIES:
+        return Reason.TOO_FEW
+    span_s = int(ts[-1] - ts[0]) + every_s
+    observed_s = ts.size * every_s
+    if observed_s < FEWEST_HORIZONS * horizon_s or 2 * observed_s < span_s:
+        return Reason.TOO_FEW
+    if memory.reason is not None:
+        return memory.reason
+    begins = np.searchsorted(ts, ts[0] - np.arange(_CELLS) * -span_s // _CELLS)
+    mean, at_most = kept.mean, kept.values <= kept.quantile(0.5)
+    # differences from the mean keep the digits of what varies
+    apart = np.empty((2, ts.size + 1))
+    np.subtract(kept.values, mean, out=apart[0, :-1])
+    np.subtract(at_most, np.count_nonzero(at_most) / ts.size, out=apart[1, :-1])
+    apart[:, -1] = 0.0
+    of_cells = cell_sums(apart, begins)
+    variance = memory.excess * slow_variance(of_cells, horizon_s / span_s)
+    error, share_error = np.sqrt(variance) / ts.size
+    skewness = skewness_of_sum(of_cells[0], _CELLS_A_BLOCK)
+    far = two_sided_95(WAVES) * _few_cells(of_cells[0])
+    lower, upper = ends_of(*(np.array([float(each)]) for each in (error, skewness, far)))
+    reach = min(two_sided_95(WAVES) * float(share_error), 0.5)
+    return Band(
+        mean=(mean + float(lower[0]), mean + float(upper[0])),
+        median=(kept.quantile(0.5 - reach), kept.quantile(0.5 + reach)),
+    )
+
+
+def cell_sums(values: Numbers, begins: Times) -> Numbers:
+    """Sum each row over each cell.
+
+    ``begins`` has the column at which each cell begins, and the last column is in none.
+
+    >>> cell_sums(np.array([[1.0, 2.0, 4.0, 0.0]]), np.array([0, 2])).tolist()
+    [[3.0, 4.0]]
+    """
+    sums: Numbers = np.add.reduceat(values, begins, axis=1)
+    empty = begins == np.append(begins[1:], values.shape[1] - 1)
+    if empty.any():
+        sums[:, empty] = 0.0
+    return sums
+
+
+def _few_cells(sums: Numbers) -> float:
+    """Return how much further a band reaches where few cells make up most of the variance."""
+    freedom = freedom_of(np.square(sums))
+    if math.isinf(freedom):
+        return 1.0
+    return float(two_sided_95_between(np.array([freedom]))[0]) / _NORMAL
+
+
+def skewness_of_sum(of_cells: Numbers, cells: int) -> float:
+    """Compute the skewness of the sum over all cells, of which blocks of ``cells`` are independent.
+
+    Blocks begin at each cell, and after the last cell comes the first.
+
+    >>> round(skewness_of_sum(np.array([2.0, -1.0, -1.0]), 1), 3)
+    0.408
+    """
+    around = np.concatenate([[0.0], of_cells, of_cells[:cells]]).cumsum()
+    sums = around[cells : cells + of_cells.size] - around[: of_cells.size]
+    sums -= sums.mean()
+    blocks = of_cells.size / cells
+    second, third = (float((sums**power).mean()) * blocks for power in (2, 3))
+    return third / second**1.5 if second > 0 else 0.0
+
+
+QUANTILES = {"q05": 0.05, "q25": 0.25, "median": 0.5, "q75": 0.75, "q95": 0.95}
+"""The quantiles of what positions kept, by what the names of columns have for them."""
+ENDS = ("mean_lower", "mean_upper", "median_lower", "median_upper")
+"""The ends of their bands."""
+FORMS = ("mean", *QUANTILES)
+"""The mean, and those quantiles."""
+
+LEAST_PRICED = 0.9
+"""The least part of the covered entries that have every price, for a figure with prices."""
+
+_BREAKEVEN = ("q25", "median", "q75")
+_FALLS = {"drawdown_median_bps": 0.5, "drawdown_q95_bps": 0.95}
+_SHARE_SLACK = 1e-12  # a count over a count misses a share by a few bits
+
+
+def schema(*, funding_only: bool) -> dict[str, Any]:
+    """Return the columns that `figures` fills, the basis of the notional, and what lacks.
+
+    >>> "gross_mean_bps" in schema(funding_only=True)
+    False
+    """
+    of, only = ("funding", FUNDING_ONLY) if funding_only else ("gross", "")
+    numbers = dict.fromkeys(_shape_names("funding"), pl.Float64)
+    falls = dict.fromkeys((f"{only}{name}" for name in _FALLS), pl.Float64)
+    counts = ("n_uncovered", *(() if funding_only else ("n_unpriced",)), "n_unknown_fee")
+    found: dict[str, Any] = dict.fromkeys(("horizon_s", "n_due", "n", *counts), pl.Int64)
+    found |= dict.fromkeys(("n_apart", "coverage"), pl.Float64)
+    found |= dict.fromkeys(("t_first", "t_last"), pl.Int64) | {"entries_reason": pl.String}
+    found |= numbers | (falls if funding_only else {})
+    found |= {"funding_reason": pl.String} | _band("funding")
+    if not funding_only:
+        found |= dict.fromkeys(("basis_mean_bps", *_shape_names(of)), pl.Float64) | falls
+        found |= {"gross_reason": pl.String} | _band(of)
+    net = f"{only}net"
+    found |= dict.fromkeys(("cost_mean_bps", *_shape_names(net)), pl.Float64)
+    found |= dict.fromkeys((f"{net}_apr_{form}_pct" for form in FORMS), pl.Float64)
+    found |= dict.fromkeys((f"{net}_positive_share", f"{only}breakeven_share"), pl.Float64)
+    found |= {f"{net}_reason": pl.String} | _band(net)
+    found |= {
+        f"{only}breakeven_{name}_{part}": kind
+        for name in _BREAKEVEN
+        for part, kind in (("h", pl.Float64), ("reason", pl.String))
+    }
+    found |= {"notional_basis": pl.String}
+    return found if funding_only else found | {"prices_lack": pl.String}
+
+
+def _shape_names(name: str) -> list[str]:
+    return [f"{name}_{form}_bps" for form in FORMS]
+
+
+def _band(name: str) -> dict[str, Any]:
+    ends = dict.fromkeys((f"{name}_{end}_bps" for end in ENDS), pl.Float64)
+    return ends | {f"{name}_band_reason": pl.String}
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The entries of one trajectory and horizon that count, and how many do not.
+
+    ``ts`` and ``funding_bps`` are of those that are covered, ``priced`` marks those of which every
+    price is known, and ``holding`` is of these. ``priced`` None leaves prices out: ``holding`` is
+    of all. ``why`` is the reason where none counts, ``memory`` that of what the
+    position is paid. A cost that is not known is NaN.
+    """
+
+    horizon_s: int
+    every_s: int
+    n_due: int
+    n_uncovered: int
+    ts: Times
+    funding_bps: Numbers
+    cost_bps: Numbers
+    priced: Flags | None
+    holding: Holding
+    why: Reason
+    memory: Memory
+
+    @property
+    def lacks_prices(self) -> bool:
+        """Whether too few of the entries have every price, where prices are asked for."""
+        if self.priced is None:
+            return False
+        return bool(np.count_nonzero(self.priced) < LEAST_PRICED * self.ts.size)
+
+
+def figures(sample: Sample) -> dict[str, Any]:
+    """Return the figures of a sample by the names of their columns: those left out are null.
+
+    >>> kept, ts = np.array([1.0, 3.0]), np.array([0, 3600])
+    >>> holding = Holding(kept, kept, np.zeros(2), np.array([np.inf, 1.0]))
+    >>> asked = (3600, 3600, 4, 1, ts, kept, kept - 1, None, holding, Reason.LOW_COVERAGE)
+    >>> found = figures(Sample(*asked, Memory(None, 1.0)))
+    >>> found["funding_mean_bps"], found["funding_only_net_mean_bps"]
+    (2.0, 1.0)
+    """
+    n = sample.ts.size
+    why = None if n else (sample.why if sample.n_due else Reason.TOO_SHORT)
+    unknown = int(np.count_nonzero(np.isnan(sample.cost_bps)))
+    found: dict[str, Any] = {
+        "horizon_s": sample.horizon_s,
+        "n_due": sample.n_due,
+        "n": n,
+        "n_uncovered": sample.n_uncovered,
+        "n_unknown_fee": unknown,
+        "n_apart": n * min(1.0, sample.every_s / sample.horizon_s),
+        "coverage": n / sample.n_due if sample.n_due else None,
+        "entries_reason": why,
+        "funding_reason": why,
+        "funding_band_reason": why,
+    }
+    funding = None
+    if why is None:
+        found |= {"t_first": int(sample.ts[0]), "t_last": int(sample.ts[-1])}
+        funding = _ranked("funding", sample.funding_bps, sample)
+        found |= funding.found
+    if sample.priced is None:
+        return found | _kept(sample, why, unknown, funding, FUNDING_ONLY)
+    found["n_unpriced"] = n - int(np.count_nonzero(sample.priced))
+    kept_why = why or (Reason.MISSING_PRICE if sample.lacks_prices else None)
+    found |= {"gross_reason": kept_why, "gross_band_reason": kept_why}
+    gross = None
+    if kept_why is None:
+        gross = _ranked("gross", sample.holding.gross_bps, sample)
+        held = sample.holding
+        found |= gross.found
+        found["basis_mean_bps"] = float((held.gross_bps - held.funding_bps).mean())
+    return found | _kept(sample, kept_why, unknown, gross, "")
+
+
+@dataclass(frozen=True, slots=True)
+class _Of:
+    """What was kept, its band, and both as columns."""
+
+    kept: Ranked
+    band: Band | Reason
+    found: dict[str, Any]
+
+
+def _ranked(name: str, values: Numbers, sample: Sample) -> _Of:
+    kept = Ranked.of(values)
+    ts = sample.ts if values.size == sample.ts.size else sample.ts[sample.priced]
+    of = band(ts, kept, sample.horizon_s, sample.every_s, sample.memory)
+    return _Of(kept, of, _shape(name, kept, of))
+
+
+def _kept(
+    sample: Sample, why: Reason | None, unknown: int, gross: _Of | None, only: str
+) -> dict[str, Any]:
+    """Return what is kept after the cost, and how far it fell on the way."""
+    net_why = why or (Reason.UNKNOWN_FEE if unknown else None)
+    found: dict[str, Any] = {f"{only}net_reason": net_why, f"{only}net_band_reason": net_why}
+    held = sample.holding
+    found |= _breakeven(held.breakeven_h, net_why, only)
+    if gross is None:
+        return found
+    falls = quantiles(held.drawdown_bps, *_FALLS.values())
+    found |= {f"{only}{name}": fall for name, fall in zip(_FALLS, falls, strict=True)}
+    if net_why is not None:
+        return found
+    costs = sample.cost_bps if sample.priced is None else sample.cost_bps[sample.priced]
+    cost, name = float(costs[0]), f"{only}net"
+    if np.all(costs == cost):
+        net, net_band = gross.kept.moved(-cost), gross.band
+        if isinstance(net_band, Band):
+            net_band = net_band.moved(-cost)
+        found |= _shape(name, net, net_band)
+    else:
+        of = _ranked(name, held.gross_bps - costs, sample)
+        net, found = of.kept, found | of.found
+    found |= {
+        "cost_mean_bps": float(costs.mean()),
+        f"{name}_positive_share": float((net.values > TIE_BPS).mean()),
+        f"{only}breakeven_share": float(np.isfinite(held.breakeven_h).mean()),
+    }
+    yearly = 100 * HOURS_A_YEAR * 3600 / sample.horizon_s / 1e4
+    return found | {
+        f"{name}_apr_{form}_pct": yearly * found[f"{name}_{form}_bps"] for form in FORMS
+    }
+
+
+def _shape(name: str, kept: Ranked, of: Band | Reason) -> dict[str, Any]:
+    """Return the mean and the quantiles of what was kept, with their bands."""
+    figures = [kept.mean, *(kept.quantile(share) for share in QUANTILES.values())]
+    found: dict[str, Any] = {
+        f"{name}_{form}_bps": figure for form, figure in zip(FORMS, figures, strict=True)
+    }
+    if isinstance(of, Reason):
+        return found | {f"{name}_band_reason": of}
+    ends = zip(ENDS, (*of.mean, *of.median), strict=True)
+    return found | {f"{name}_{end}_bps": value for end, value in ends}
+
+
+def _breakeven(hours: Numbers, why: Reason | None, only: str) -> dict[str, Any]:
+    """Return by when a share of the entries had earned the cost, from the hours that each took.
+
+    All of them are watched for one horizon, so that the estimate of Kaplan and Meier is one less
+    the share that had.
+    """
+    if why is not None:
+        return dict.fromkeys((f"{only}breakeven_{name}_reason" for name in _BREAKEVEN), why)
+    ranks = (math.ceil((QUANTILES[name] - _SHARE_SLACK) * hours.size) for name in _BREAKEVEN)
+    found: dict[str, Any] = {}
+    earned = at_places(hours, [max(rank - 1, 0) for rank in ranks])
+    for name, by_h in zip(_BREAKEVEN, earned, strict=True):
+        if math.isfinite(by_h):
+            found[f"{only}breakeven_{name}_h"] = by_h
+        else:
+            found[f"{only}breakeven_{name}_reason"] = Reason.CENSORED
+    return found

@@ -1,0 +1,385 @@
+"""How far the funding of one symbol is apart between venues."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from toolkit.analyses import Parameter, analysis
+from toolkit.errors import InputError
+from toolkit.intervals import Interval
+from toolkit.market import When, format_ts
+from toolkit.reasons import Reason
+from toolkit.statistics.core.contract import (
+    Frame,
+    Question,
+    checked_types,
+    collected,
+    first_reason,
+    real_number,
+)
+from toolkit.statistics.core.observations import observed
+from toolkit.statistics.core.windows import settlements_extent, window_of
+from toolkit.statistics.funding.buckets import WHOLE, bucket_length, mean_rates, whole_buckets
+from toolkit.statistics.funding.receipts import MIN_COVERAGE
+from toolkit.statistics.funding.settlements import settlements
+
+
+def lowest_leg(leg: pl.Expr, value: pl.Expr) -> pl.Expr:
+    """Build the expression of the leg with the lowest value of a group, the one to be long.
+
+    Of equal values it is that of the first leg by name, in whatever order the rows come.
+
+    >>> rows = pl.DataFrame({"leg": ["Z.futures", "X.futures"], "apr_pct": [5.0, 5.0]})
+    >>> rows.select(lowest_leg(pl.col("leg"), pl.col("apr_pct"))).item()
+    'X.futures'
+    """
+    return leg.sort_by(value, leg).first()
+
+
+def highest_leg(leg: pl.Expr, value: pl.Expr) -> pl.Expr:
+    """Build the expression of the leg with the highest value of a group, the one to be short.
+
+    Of equal values it is that of the first leg by name, of all legs equal the second, so that it is
+    never that of `lowest_leg`. A group of one leg has that leg.
+
+    >>> rows = pl.DataFrame({"leg": ["Z.futures", "X.futures"], "apr_pct": [5.0, 5.0]})
+    >>> rows.select(highest_leg(pl.col("leg"), pl.col("apr_pct"))).item()
+    'Z.futures'
+    """
+    falling = leg.sort_by(value, leg, descending=[True, False])
+    second = falling.get(1, null_on_oob=True)
+    return (
+        pl.when(falling.first() != lowest_leg(leg, value))
+        .then(falling.first())
+        .otherwise(pl.coalesce(second, falling.first()))
+    )
+
+
+_PREFIX = "funding/"
+TYPES = {
+    "trajectory": "String",
+    "ts": "Int64",
+    "buy_rate": "Float64",
+    "sell_rate": "Float64",
+    "buy_interval_hours": "number or null",
+    "sell_interval_hours": "number or null",
+}
+"""The columns that legs are read of, with their types."""
+_SPREADS = ("range_apr_pct", "iqr_apr_pct", "std_apr_pct")
+
+
+def legs(frame: Frame) -> pl.DataFrame:
+    """Return the settlements of each leg once, as those of a position that is short that leg alone.
+
+    The rows are as `toolkit.statistics.funding` reads them, so that its functions take them.
+    ``trajectory`` is ``funding/SYMBOL:EXCHANGE.market``, and the buy leg is spot. Legs that settle
+    nothing, as spot does, are left out. A leg that is part of several pairs comes once. Times are
+    whole minutes. A frame of legs gives the same again.
+
+    It raises `InputError` for a key without a symbol and legs, and where two pairs have different
+    rates of one leg at one time.
+
+    >>> rows = {"trajectory": ["funding/A:X.futures:Y.futures"], "ts": [28800]}
+    >>> rates = {"buy_rate": [1e-4], "sell_rate": [2e-4]}
+    >>> hours = {"buy_interval_hours": [8.0], "sell_interval_hours": [8.0]}
+    >>> legs(pl.DataFrame(rows | rates | hours)).select("trajectory", "sell_rate").rows()
+    [('funding/A:X.futures', 0.0001), ('funding/A:Y.futures', 0.0002)]
+    """
+    checked_types(frame, TYPES)
+    rows = collected(frame.lazy().select(list(TYPES)))
+    names = rows.select(pl.col("trajectory").unique().sort())
+    parts = pl.col("trajectory").str.strip_prefix(_PREFIX).str.split(":")
+    count = parts.list.len()
+    wrong = names.filter(~count.is_between(2, 3).fill_null(value=False))["trajectory"]
+    if wrong.len():
+        raise InputError("trajectory", wrong[0], "funding/SYMBOL:BUY.market:SELL.market")
+    # the only leg of a key of one is the one sold
+    named = {"buy": pl.when(count == 3).then(parts.list.get(1)), "sell": parts.list.last()}
+    keys = names.select(
+        "trajectory",
+        *(
+            pl.concat_str(pl.lit(_PREFIX), parts.list.first(), pl.lit(":"), leg).alias(side)
+            for side, leg in named.items()
+        ),
+    )
+    # as numbers in the order of the names, which rows are sorted and joined by faster
+    every = pl.Enum(pl.concat([keys["buy"], keys["sell"]]).drop_nulls().unique().sort())
+    found = []
+    for side in named:
+        of_side = keys.select("trajectory", pl.col(side).cast(every).alias("key")).drop_nulls()
+        found.append(
+            rows.join(of_side, on="trajectory", maintain_order="left").select(
+                pl.col("key").alias("trajectory"),
+                ((pl.col("ts") + 30) // 60 * 60).alias("ts"),
+                observed(f"{side}_rate").alias("sell_rate"),
+                pl.col(f"{side}_interval_hours").cast(pl.Float64).alias("sell_interval_hours"),
+            )
+        )
+    return _once(pl.concat(found))
+
+
+def _once(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return one row per leg and time, of the legs that settle."""
+    rate, hours = pl.col("sell_rate"), pl.col("sell_interval_hours")
+    settles = hours.is_not_null().any() | (rate.fill_null(0) != 0).any()
+    kinds = rows.group_by("trajectory").agg(settles.alias("settles")).filter("settles")
+    found = (
+        rows.filter(rate.is_not_null() | hours.is_not_null())
+        .join(kinds, on="trajectory", how="semi", maintain_order="left")
+        .group_by("trajectory", "ts")
+        .agg(
+            rate.min(),
+            (rate.min() != rate.max()).alias("differ"),
+            hours.drop_nulls().first(),
+        )
+        .sort("trajectory", "ts")
+    )
+    if found["differ"].any():
+        key, ts = found.filter("differ").select("trajectory", "ts").row(0)
+        raise InputError(
+            "frame", f"two rates of {key} at {format_ts(ts)}", "one rate per leg and time"
+        )
+    return found.select(
+        pl.col("trajectory").cast(pl.String),
+        "ts",
+        pl.lit(0.0).alias("buy_rate"),
+        "sell_rate",
+        pl.lit(None, pl.Float64).alias("buy_interval_hours"),
+        "sell_interval_hours",
+    )
+
+
+_LEAST = Parameter("The least part of the buckets, 0 to 1, that a venue must have to be compared.")
+_SAME_VENUES = """
+    The range is the highest less the lowest mean rate of a bucket, in percent a year. It grows with
+    the number of venues, so that the same ones are compared all the time: those that have nearly
+    all buckets."""
+
+
+def _titled(*, bucket: str | int, **_: object) -> str:
+    return f"Funding of the venues of a symbol, highest less lowest, per {bucket}"
+
+
+@analysis(
+    "funding.dispersion",
+    (
+        "ts",
+        "range_apr_pct",
+        "highest",
+        "lowest",
+        "mean_apr_pct",
+        "std_apr_pct",
+        "iqr_apr_pct",
+        "n",
+        "n_venues",
+    ),
+    key=("symbol",),
+    title=_titled,
+    about=_SAME_VENUES,
+    command="dispersion-over-time",
+    example="BTC_USDT:*",
+    across=legs,
+    min_coverage=_LEAST,
+)
+def dispersion(
+    frame: Frame,
+    start: When | None = None,
+    end: When | None = None,
+    *,
+    bucket: str | int = "8h",
+    min_coverage: float = MIN_COVERAGE,
+) -> pl.DataFrame:
+    """Measure how far the venues of each symbol are apart, in buckets of time.
+
+    One row per symbol and bucket that is in the window in whole, sorted. A venue is an exchange and
+    its market. Its rate is the mean over the bucket of its settled rates, by `legs` of the frame.
+    The venues of a symbol are those with ``min_coverage`` of the buckets or more, and stay the same
+    over the window: with each venue more the range grows, also where nothing is apart. So a bucket
+    that lacks one of them has no figures.
+
+    {columns}
+
+    It raises as `legs`, and for a bucket that neither divides a day nor is a number of days.
+
+    >>> frame = pl.DataFrame(
+    ...     {
+    ...         "trajectory": ["funding/A:X.futures:Y.futures"] * 2,
+    ...         "ts": [28800, 57600],
+    ...         "buy_rate": [1e-4, 1e-4],
+    ...         "sell_rate": [2e-4, -1e-4],
+    ...         "buy_interval_hours": [8] * 2,
+    ...         "sell_interval_hours": [8] * 2,
+    ...     }
+    ... )
+    >>> found = dispersion(frame, 0, 57600)
+    >>> found.select("ts", "n", pl.col("range_apr_pct").round(6), "highest").rows()
+    [(0, 2, 10.95, 'Y.futures'), (28800, 2, 21.9, 'X.futures')]
+    """
+    window = window_of(frame, start, end, settlements_extent)
+    question, bucket_s = _question("funding.dispersion/2", window, bucket, min_coverage)
+    venues, rates = _of_venues(frame, question, bucket_s, min_coverage)
+    return _by_bucket(venues, rates, question, bucket_s).with_columns(*question.columns)
+
+
+@analysis(
+    "funding.dispersion_summary",
+    (
+        "range_mean_apr_pct",
+        "std_mean_apr_pct",
+        "n_venues",
+        "coverage",
+        "iqr_mean_apr_pct",
+        "range_median_apr_pct",
+        "range_q95_apr_pct",
+        "n",
+    ),
+    key=("symbol",),
+    order="-range_mean_apr_pct",
+    title=_titled,
+    about=f"{_SAME_VENUES} The widest is first.",
+    command="dispersion",
+    across=legs,
+    min_coverage=_LEAST,
+)
+def dispersion_summary(
+    frame: Frame,
+    start: When | None = None,
+    end: When | None = None,
+    *,
+    bucket: str | int = "8h",
+    min_coverage: float = MIN_COVERAGE,
+) -> pl.DataFrame:
+    """Measure how far the funding rates of a symbol's venues are apart, a row per symbol.
+
+    It sums up `dispersion` over the window. Rows are sorted.
+
+    {columns}
+
+    >>> frame = pl.DataFrame(
+    ...     {
+    ...         "trajectory": ["funding/A:X.futures:Y.futures"] * 2,
+    ...         "ts": [28800, 57600],
+    ...         "buy_rate": [1e-4, 1e-4],
+    ...         "sell_rate": [2e-4, -1e-4],
+    ...         "buy_interval_hours": [8] * 2,
+    ...         "sell_interval_hours": [8] * 2,
+    ...     }
+    ... )
+    >>> found = dispersion_summary(frame, 0, 57600)
+    >>> found.select("symbol", "n", "n_venues", pl.col("range_mean_apr_pct").round(6)).row(0)
+    ('A', 2, 2, 16.425)
+    """
+    window = window_of(frame, start, end, settlements_extent)
+    question, bucket_s = _question("funding.dispersion_summary/2", window, bucket, min_coverage)
+    venues, rates = _of_venues(frame, question, bucket_s, min_coverage)
+    rows = _by_bucket(venues, rates, question, bucket_s)
+    has = pl.col("range_apr_pct").is_not_null()
+    expected = whole_buckets(Interval(question.start, question.end), bucket_s).len()
+    found = rows.group_by("symbol", maintain_order=True).agg(
+        has.sum().cast(pl.Int64).alias("n"),
+        pl.col("range_apr_pct").mean().alias("range_mean_apr_pct"),
+        pl.col("range_apr_pct").median().alias("range_median_apr_pct"),
+        pl.col("range_apr_pct").quantile(0.95, "linear").alias("range_q95_apr_pct"),
+        pl.col("iqr_apr_pct").mean().alias("iqr_mean_apr_pct"),
+        pl.col("std_apr_pct").mean().alias("std_mean_apr_pct"),
+    )
+    n = pl.col("n").fill_null(0)
+    reasons = {Reason.TOO_FEW: pl.col("n_venues") < 2, Reason.EMPTY: n == 0}
+    names = ("range_mean", "range_median", "range_q95", "iqr_mean", "std_mean")
+    return (
+        _sets(venues)
+        .join(found, on="symbol", how="left", maintain_order="left")
+        .select(
+            "symbol",
+            n,
+            # a column, as polars divides one by a single number through its rounded reciprocal
+            pl.when(expected > 0).then(n / (n * 0 + expected)).otherwise(0.0).alias("coverage"),
+            "n_venues",
+            "venues",
+            *(pl.col(f"{name}_apr_pct") for name in names),
+            first_reason(reasons).alias("dispersion_reason"),
+            *question.columns,
+        )
+    )
+
+
+def _question(
+    method: str, window: Interval, bucket: str | int, min_coverage: float
+) -> tuple[Question, int]:
+    """Check what is asked, and return it with the length of a bucket (s)."""
+    bucket_s, allowed = bucket_length(bucket), "a part of the window, 0 to 1"
+    share = real_number("min_coverage", min_coverage, allowed)
+    if not 0 <= share <= 1:
+        raise InputError("min_coverage", min_coverage, allowed)
+    options = (("bucket_s", bucket_s), ("min_coverage", share))
+    return Question(method, *window, options=options), bucket_s
+
+
+def _of_venues(
+    frame: Frame, question: Question, bucket_s: int, min_coverage: float
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return all venues with ``in_set``, and the whole buckets of those in the set."""
+    singles = legs(frame)
+    buckets = whole_buckets(Interval(question.start, question.end), bucket_s)
+    parts = pl.col("trajectory").str.strip_prefix(_PREFIX).str.split(":")
+    names = [parts.list.first().alias("symbol"), parts.list.last().alias("venue")]
+    rates = mean_rates(settlements(singles), question, bucket_s).filter(
+        pl.col("coverage") >= WHOLE, pl.col("ts").is_in(buckets.implode())
+    )
+    counts = rates.group_by("trajectory").agg(pl.len().alias("buckets"))
+    enough = pl.col("buckets").fill_null(0) >= max(min_coverage * buckets.len(), 1)
+    venues = (
+        singles.select(pl.col("trajectory").unique().sort())
+        .join(counts, on="trajectory", how="left", maintain_order="left")
+        .select("trajectory", *names, enough.alias("in_set"))
+    )
+    in_set = venues.filter("in_set").select("trajectory", "symbol", "venue")
+    return venues, rates.join(in_set, on="trajectory", maintain_order="left")
+
+
+def _sets(venues: pl.DataFrame) -> pl.DataFrame:
+    """Return the venues of the set of each symbol: n_venues and their names."""
+    named = pl.col("venue").filter(pl.col("in_set"))
+    return (
+        venues.group_by("symbol")
+        .agg(named.len().cast(pl.Int64).alias("n_venues"), named.str.join(" ").alias("venues"))
+        .sort("symbol")
+    )
+
+
+def _by_bucket(
+    venues: pl.DataFrame, rates: pl.DataFrame, question: Question, bucket_s: int
+) -> pl.DataFrame:
+    """Measure each bucket of each symbol."""
+    apr, venue = pl.col("apr_pct"), pl.col("venue")
+    buckets = whole_buckets(Interval(question.start, question.end), bucket_s).to_frame()
+    found = (
+        rates.sort("symbol", "ts", "venue")
+        .group_by("symbol", "ts", maintain_order=True)
+        .agg(
+            pl.len().cast(pl.Int64).alias("n"),
+            apr.mean().alias("mean_apr_pct"),
+            (apr.max() - apr.min()).alias("range_apr_pct"),
+            (apr.quantile(0.75, "linear") - apr.quantile(0.25, "linear")).alias("iqr_apr_pct"),
+            apr.std().alias("std_apr_pct"),
+            highest_leg(venue, apr).alias("highest"),
+            lowest_leg(venue, apr).alias("lowest"),
+        )
+    )
+    n, all_there = pl.col("n").fill_null(0), pl.col("n") == pl.col("n_venues")
+    reasons = {Reason.TOO_FEW: pl.col("n_venues") < 2, Reason.LOW_COVERAGE: n < pl.col("n_venues")}
+    known = all_there & (pl.col("n_venues") > 1)
+    return (
+        _sets(venues)
+        .join(buckets, how="cross", maintain_order="left_right")
+        .join(found, on=["symbol", "ts"], how="left", maintain_order="left")
+        .select(
+            "symbol",
+            "ts",
+            n,
+            "n_venues",
+            *(pl.when(known).then(name) for name in ("mean_apr_pct", *_SPREADS)),
+            *(pl.when(known).then(name) for name in ("highest", "lowest")),
+            first_reason(reasons).alias("dispersion_reason"),
+        )
+    )

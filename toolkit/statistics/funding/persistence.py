@@ -1,0 +1,385 @@
+"""How long a funding differential keeps its sign, and how much it resembles itself later."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from toolkit.analyses import Parameter, analysis
+from toolkit.errors import InputError
+from toolkit.market import When
+from toolkit.market.venues import stated, venue_of
+from toolkit.reasons import Reason
+from toolkit.statistics.core.contract import Frame, Question, collected, first_reason, real_number
+from toolkit.statistics.core.windows import settlements_extent, window_of
+from toolkit.statistics.funding.accruals import accruals, covered_stretches, in_force
+from toolkit.statistics.funding.buckets import BUCKET_S, WHOLE, bucket_sums
+from toolkit.statistics.funding.rates_in_force import HOURS_A_YEAR, LEG_KEY
+from toolkit.statistics.funding.receipts import inside
+from toolkit.statistics.funding.settlements import (
+    LEGS,
+    LegSettlements,
+    exchange_of_leg,
+    settlements,
+)
+
+MIN_SETTLEMENTS = 60
+"""With fewer buckets of 8 h than this there is no carry to noise."""
+
+MIN_PAIRS = 20
+"""With fewer pairs of buckets than this there is no autocorrelation."""
+
+_SAME = 1e-9
+_NEWEY_WEST_LAG = 8
+_LAGS_H = (8, 24, 72)
+_PCT = 100
+_Floats = npt.NDArray[np.float64]
+
+
+def _titled(*, band_apr_pct: float) -> str:
+    beyond = f" beyond {band_apr_pct:g} % a year," if band_apr_pct else ""
+    return f"Signs of the funding in force, sell less buy,{beyond}"
+
+
+@analysis(
+    "funding.persistence",
+    (
+        "carry_to_noise",
+        "positive_share",
+        "flips_per_day",
+        "longest_run_s",
+        "coverage",
+        "same_sign_share",
+        "acf_8h",
+        "acf_24h",
+        "acf_72h",
+        "at_cap_share",
+        "at_baseline_share",
+        "n",
+    ),
+    figures=(
+        "n",
+        "coverage",
+        "positive_share",
+        "negative_share",
+        "within_band_share",
+        "flips",
+        "flips_per_day",
+        "longest_run_s",
+        "longest_run_censored",
+        "same_sign_share",
+        "n_8h",
+        "acf_8h",
+        "acf_24h",
+        "acf_72h",
+        "carry_to_noise",
+        "buy_at_cap_share",
+        "sell_at_cap_share",
+        "buy_at_baseline_share",
+        "sell_at_baseline_share",
+    ),
+    order="-carry_to_noise",
+    report=2,
+    title=_titled,
+    about="""
+        Positive: long the buy leg and short the sell leg receives it. Shares are of the time in
+        which both legs have a rate in force. The autocorrelation and carry to noise are of what
+        accrued in buckets of 8 h. The largest carry to noise is first. One trajectory alone is
+        shown with every figure.""",
+    example="BTC_USDT:AURORA.futures:EQUINOX.futures",
+    band_apr_pct=Parameter(
+        "Percent a year on either side of 0 in which funding has no sign.", option="--band"
+    ),
+)
+def persistence(
+    frame: Frame,
+    start: When | None = None,
+    end: When | None = None,
+    *,
+    band_apr_pct: float = 0.0,
+) -> pl.DataFrame:
+    """Measure how long the differential in force keeps its sign, and how it resembles itself later.
+
+    One row per trajectory of the frame, sorted. A row of ``frame`` is as in
+    `toolkit.statistics.funding`. The differential in force is the sell leg's rate per hour less the
+    buy leg's, where both have one: see `toolkit.statistics.funding.differential`. It is positive
+    where long buy, short sell receives. Of a leg against spot it is the rate of that leg. Shares
+    are of the time in which it is known, in the window ``[start, end)``.
+
+    - The band is ``band_apr_pct`` on either side of 0, its edges included. There the differential
+      has no sign. By default it is 0, so that only a differential of exactly 0 has none. What a
+      round trip costs, over the days it is held, is a band that matters to a trader.
+    - A flip is a change from one sign to the other, whether or not it stays in the band between. A
+      run of one sign ends at the band. Neither goes over a time that is not known.
+    - What a settlement shows of the next is counted at the times at which a leg settles.
+    - The autocorrelation and carry to noise are of what accrued in buckets of 8 h from 00:00 UTC
+      that both legs cover in whole, so that legs of different intervals add up to the same times.
+      Where every interval is 8 h, a bucket is a settlement. Pairs are exactly the lag apart.
+    - Carry to noise is the mean over the standard deviation, for a year of 1095 buckets. The
+      deviation is that of Newey and West (1987) with 8 lags and Bartlett weights: a carry that
+      stays as it was brings less certainty than as many independent ones.
+    - A cap is the exchange's, where `toolkit.market.venues` has it. Of others it is the largest or
+      the smallest rate of a leg at one interval, where it is reached twice or more. The baseline is
+      the exchange's there, else 0.01 % per 8 h, the interest that most start from. A rate that is
+      at either is cut off: the market may have paid more.
+
+    {columns}
+
+    It raises as the other functions of `toolkit.statistics.funding`, and where ``band_apr_pct`` is
+    no number from 0.
+
+    >>> rates = [1e-4, 1e-4, -1e-4, -1e-4, -1e-4, 1e-4]
+    >>> frame = pl.DataFrame(
+    ...     {
+    ...         "trajectory": ["a"] * 6,
+    ...         "ts": [28800 * k for k in range(6)],
+    ...         "buy_rate": [0.0] * 6,
+    ...         "sell_rate": rates,
+    ...         "buy_interval_hours": [None] * 6,
+    ...         "sell_interval_hours": [8] * 6,
+    ...     }
+    ... )
+    >>> row = persistence(frame, 0, 172800).row(0, named=True)
+    >>> row["positive_share"], row["flips"], row["longest_run_s"] / 3600, row["same_sign_share"]
+    (0.5, 2, 24.0, 0.6)
+    """
+    band = real_number("band_apr_pct", band_apr_pct, "percent a year from 0")
+    if band < 0:
+        raise InputError("band_apr_pct", band_apr_pct, "percent a year from 0")
+    question = Question(
+        "funding.persistence/3",
+        *window_of(frame, start, end, settlements_extent),
+        options=(("band_apr_pct", band),),
+    )
+    found = settlements(frame)
+    rows = found.trajectories.select("trajectory")
+    known = covered_stretches(found, in_force(found, question))
+    sums = bucket_sums(covered_stretches(found, accruals(found, question)))
+    for part in (_signs(known, band), _later(sums), _limits(found, question)):
+        rows = rows.join(part, on="trajectory", how="left", maintain_order="left")
+    return rows.select(
+        "trajectory", *_sign_figures(question), *_later_figures(), *_limit_figures()
+    ).with_columns(*question.columns)
+
+
+def _signs(known: pl.DataFrame, band_apr_pct: float) -> pl.DataFrame:
+    """Sum the times of each sign, and count the changes, by trajectory."""
+    band, sign = band_apr_pct / (_PCT * HOURS_A_YEAR), pl.col("sign")
+    hourly = pl.col("sell_rate_per_hour") - pl.col("buy_rate_per_hour")
+    before = pl.col("trajectory") == pl.col("trajectory").shift(1)
+    follows = (before & (pl.col("begins") == pl.col("ends").shift(1))).fill_null(value=False)
+    rows = collected(
+        known.lazy()
+        .select(
+            "trajectory",
+            "begins",
+            "ends",
+            "length_s",
+            (pl.when(hourly > band).then(1).when(hourly < -band).then(-1).otherwise(0)).alias(
+                "sign"
+            ),
+            follows.alias("follows"),
+        )
+        .with_columns(
+            (~pl.col("follows")).cum_sum().alias("segment"),
+            (~pl.col("follows") | (sign != sign.shift(1))).cum_sum().alias("run"),
+            (pl.col("follows") & (sign.shift(1) != 0)).alias("next"),
+            (sign == sign.shift(1)).alias("same"),
+            ~pl.col("follows").shift(-1, fill_value=False).alias("cut"),
+        )
+    )
+    signed = rows.filter(sign != 0)
+    flips = signed.filter(
+        (sign != sign.shift(1)) & (pl.col("segment") == pl.col("segment").shift(1))
+    )
+    length_s = pl.col("length_s")
+    found = rows.group_by("trajectory", maintain_order=True).agg(
+        pl.len().cast(pl.Int64).alias("n"),
+        pl.col("begins").first().cast(pl.Int64).alias("t_first"),
+        pl.col("ends").last().cast(pl.Int64).alias("t_last"),
+        length_s.sum().alias("known_s"),
+        length_s.filter(sign > 0).sum().alias("positive_s"),
+        length_s.filter(sign < 0).sum().alias("negative_s"),
+        length_s.filter(sign == 0).sum().alias("within_s"),
+        pl.col("next").sum().cast(pl.Int64).alias("n_next"),
+        (pl.col("next") & pl.col("same")).sum().alias("n_same"),
+    )
+    counted = flips.group_by("trajectory").agg(pl.len().cast(pl.Int64).alias("flips"))
+    for part in (counted, _longest(signed)):
+        found = found.join(part, on="trajectory", how="left", maintain_order="left")
+    return found
+
+
+def _longest(signed: pl.DataFrame) -> pl.DataFrame:
+    """Find the longest run of one sign, and whether it was seen from its beginning to its end."""
+    # runs of two trajectories have two numbers, and sorted ones are taken as slices
+    runs = signed.group_by(pl.col("run").set_sorted(), maintain_order=True).agg(
+        pl.col("trajectory").first(),
+        (pl.col("ends").last() - pl.col("begins").first()).alias("longest_run_s"),
+        (~pl.col("follows").first() | pl.col("cut").last()).alias("longest_run_censored"),
+    )
+    longest = pl.col("longest_run_s").arg_max()
+    return runs.group_by("trajectory").agg(
+        pl.col("longest_run_s", "longest_run_censored").get(longest)
+    )
+
+
+def _later(sums: pl.DataFrame) -> pl.DataFrame:
+    """Compute of each trajectory what its whole buckets show of later ones."""
+    whole = sums.filter(pl.col("covered_s") >= BUCKET_S * WHOLE)
+    names = [f"acf_{lag}h" for lag in _LAGS_H]
+    columns = ["n_8h", *names, "n_pairs", "carry_to_noise", "varies"]
+    types = [pl.Int64, *[pl.Float64] * len(names), pl.Int64, pl.Float64, pl.Boolean]
+    rows = [_of_buckets(*bucket) for bucket in _buckets(whole)]
+    found = pl.DataFrame(rows, schema=dict(zip(columns, types, strict=True)), orient="row")
+    keys = whole.select(pl.col("trajectory").unique(maintain_order=True))
+    return pl.concat([keys, found], how="horizontal")
+
+
+def _buckets(whole: pl.DataFrame) -> Iterator[tuple[npt.NDArray[np.int64], _Floats]]:
+    """Yield of each trajectory the numbers of its buckets and what accrued in them."""
+    number, accrued = (whole["ts"] // BUCKET_S).to_numpy(), whole["accrued"].to_numpy()
+    lengths = whole["trajectory"].rle().struct.field("len").to_list() if whole.height else []
+    at = 0
+    for length in lengths:
+        yield number[at : at + length], accrued[at : at + length]
+        at += length
+
+
+def _of_buckets(
+    number: npt.NDArray[np.int64], accrued: _Floats
+) -> tuple[int | float | bool | None, ...]:
+    """Return the number of buckets, the autocorrelations with their pairs, and carry to noise."""
+    count, mean = accrued.size, math.fsum(accrued) / accrued.size
+    varies = bool(np.ptp(accrued) > _SAME * np.abs(accrued).max())
+    dense = np.full(number[-1] - number[0] + 1, np.nan)
+    dense[number - number[0]] = accrued - mean
+    variance = float(np.nanmean(dense**2))
+
+    def products(lag: int) -> _Floats:
+        found = dense[lag:] * dense[:-lag]
+        kept: _Floats = found[~np.isnan(found)]
+        return kept
+
+    if not varies:
+        return (count, *[None] * len(_LAGS_H), 0, None, varies)
+    paired = [products(lag * 3600 // BUCKET_S) for lag in _LAGS_H]
+    acf = [float(each.mean()) / variance if each.size >= MIN_PAIRS else None for each in paired]
+    noise = variance
+    for lag in range(1, _NEWEY_WEST_LAG + 1):
+        weight = 1 - lag / (1 + _NEWEY_WEST_LAG)
+        noise += 2 * weight * float(products(lag).sum()) / count
+    enough = count >= MIN_SETTLEMENTS and noise > 0
+    a_year = 3600 * HOURS_A_YEAR / BUCKET_S
+    to_noise = mean / math.sqrt(noise) * math.sqrt(a_year) if enough else None
+    return (count, *acf, paired[-1].size, to_noise, varies)
+
+
+def _limits(found: LegSettlements, question: Question) -> pl.DataFrame:
+    """Count of each leg the settlements at its caps and at the baseline."""
+    rate, per_hour = pl.col("rate"), pl.col("rate_per_hour")
+    columns = found.rows.select(*LEG_KEY, "leg_number", "ts", "interval_hours", rate, per_hour)
+    rows = columns.filter(inside(question) & per_hour.is_not_null())
+    legs = (
+        rows.select(*LEG_KEY, "leg_number")
+        .unique("leg_number")
+        .select(
+            "leg_number",
+            cap=exchange_of_leg().replace_strict(
+                stated("cap_per_hour"), default=None, return_dtype=pl.Float64
+            ),
+            baseline=exchange_of_leg().replace_strict(
+                stated("baseline_8h"), default=venue_of("").baseline_8h, return_dtype=pl.Float64
+            ),
+        )
+    )
+    rows = rows.join(legs, on="leg_number", how="left", maintain_order="left")
+    at_one = rows.group_by("leg_number", "interval_hours", maintain_order=True).agg(
+        pl.col(*LEG_KEY).first(),
+        pl.len().alias("n"),
+        (rate == rate.max()).sum().alias("at_highest"),
+        (rate == rate.min()).sum().alias("at_lowest"),
+        (rate.max() == rate.min()).alias("one_rate"),
+        ((8 * per_hour - pl.col("baseline")).abs() <= _SAME).sum().alias("at_baseline"),
+        (per_hour.abs() >= pl.col("cap") - _SAME).sum().alias("at_stated_cap"),
+        pl.col("cap").first(),
+    )
+    highest, lowest = (
+        pl.when(pl.col(name) > 1).then(name).otherwise(0) for name in ("at_highest", "at_lowest")
+    )
+    reached = highest + pl.when("one_rate").then(0).otherwise(lowest)
+    at_caps = pl.when(pl.col("cap").is_null()).then(reached).otherwise("at_stated_cap")
+    return at_one.group_by("trajectory", maintain_order=True).agg(
+        expression
+        for leg in LEGS
+        for expression in (
+            pl.col("n").filter(leg=leg).sum().alias(f"{leg}_n"),
+            at_caps.filter(leg=leg).sum().alias(f"{leg}_at_cap"),
+            pl.col("at_baseline").filter(leg=leg).sum().alias(f"{leg}_at_baseline"),
+        )
+    )
+
+
+def _sign_figures(question: Question) -> list[pl.Expr]:
+    known_s, n = pl.col("known_s"), pl.col("n").fill_null(0)
+    # a column, as polars divides one by a single number through its rounded reciprocal
+    window_s = pl.col("n").fill_null(0) * 0 + (question.end - question.start)
+    some = n > 0
+    shares = {"positive": "positive_s", "negative": "negative_s", "within_band": "within_s"}
+    days = known_s / (known_s * 0 + 86_400)
+    flips = pl.when(some).then(pl.col("flips").fill_null(0))
+    return [
+        n,
+        (known_s.fill_null(0.0) / window_s).alias("coverage"),
+        pl.col("t_first", "t_last"),
+        *((pl.col(sum_s) / known_s).alias(f"{name}_share") for name, sum_s in shares.items()),
+        flips.alias("flips"),
+        (flips / days).alias("flips_per_day"),
+        pl.when(some).then(pl.col("longest_run_s").fill_null(0.0)).alias("longest_run_s"),
+        pl.when(some)
+        .then(pl.col("longest_run_censored").fill_null(value=False))
+        .alias("longest_run_censored"),
+        first_reason({Reason.EMPTY: ~some}).alias("sign_reason"),
+        pl.col("n_next").fill_null(0),
+        pl.when(pl.col("n_next") > 0)
+        .then(pl.col("n_same") / pl.col("n_next"))
+        .alias("same_sign_share"),
+        first_reason({Reason.TOO_FEW: pl.col("n_next").fill_null(0) == 0}).alias(
+            "same_sign_reason"
+        ),
+    ]
+
+
+def _later_figures() -> list[pl.Expr]:
+    n, still = pl.col("n_8h").fill_null(0), ~pl.col("varies").fill_null(value=True)
+    few = pl.col(f"acf_{_LAGS_H[-1]}h").is_null()
+    acf = {Reason.DEGENERATE: still & (n > _LAGS_H[-1] // 8 + MIN_PAIRS), Reason.TOO_FEW: few}
+    noise = {
+        Reason.TOO_FEW: n < MIN_SETTLEMENTS,
+        Reason.DEGENERATE: pl.col("carry_to_noise").is_null(),
+    }
+    return [
+        n,
+        *(pl.col(f"acf_{lag}h") for lag in _LAGS_H),
+        first_reason(acf).alias("acf_reason"),
+        pl.col("carry_to_noise"),
+        first_reason(noise).alias("carry_to_noise_reason"),
+    ]
+
+
+def _limit_figures() -> list[pl.Expr]:
+    both = pl.sum_horizontal(f"{leg}_n" for leg in LEGS)
+    shares = []
+    for what in ("at_cap", "at_baseline"):
+        for leg in LEGS:
+            n = pl.col(f"{leg}_n")
+            share = pl.when(n > 0).then(pl.col(f"{leg}_{what}") / n)
+            shares.append(share.alias(f"{leg}_{what}_share"))
+        total = pl.sum_horizontal(f"{leg}_{what}" for leg in LEGS)
+        shares.append(pl.when(both > 0).then(total / both).alias(f"{what}_share"))
+    none = pl.any_horizontal(pl.col(f"{leg}_n").fill_null(0) == 0 for leg in LEGS)
+    return [*shares, first_reason({Reason.EMPTY: none}).alias("settled_reason")]

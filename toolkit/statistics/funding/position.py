@@ -1,0 +1,297 @@
+"""Funding and carry of a position in two legs, settlement by settlement and over a window."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from toolkit.analyses import analysis
+from toolkit.columns import names_for
+from toolkit.errors import InputError
+from toolkit.intervals import Interval
+from toolkit.market import When
+from toolkit.statistics.core.contract import Frame, Question, real_number
+from toolkit.statistics.core.windows import (
+    settlements_extent,
+    window_of,
+)
+from toolkit.statistics.funding.carry_marks import BASIS, LegPrices, Prices, with_basis
+from toolkit.statistics.funding.differentials import (
+    with_service_differential,
+)
+from toolkit.statistics.funding.receipts import MIN_COVERAGE, receipts
+from toolkit.statistics.funding.settlements import settlements
+
+_UNUSUAL = ("n_early", "n_declared_differs", "n_in_force", "n_duplicates")
+_SENT = (
+    "differential_n",
+    "differential_basis",
+    "differential_coverage",
+    "differential_step_s",
+    "differential_pct_8h_time_weighted_mean",
+    "differential_apr_pct",
+)
+
+
+@analysis(
+    "funding.intervals",
+    (
+        "leg",
+        "ts",
+        "rate",
+        "interval_hours",
+        "funding_apr_pct",
+        "elapsed_hours",
+        "missed",
+        "changed",
+        "interval_flag",
+    ),
+    title="Settlements and their intervals",
+    example="BTC_USDT:AURORA.futures:EQUINOX.futures",
+)
+def intervals(frame: Frame) -> pl.DataFrame:
+    """List every settlement of every leg with the interval it accrued over.
+
+    Spot legs have none. The interval is the time since the settlement before, where that is within
+    a tenth of the declared interval, at this settlement or at the one before. It is also a shorter
+    time of 1, 2, 4, 8 or 24 h that lasts for two settlements, as venues shorten their intervals at
+    will. A time longer than declared is no interval: settlements are missing. Otherwise it is the
+    declared one. Where none is declared, any time on the list counts that lasts, else the one last
+    seen. That looks one settlement ahead, so that the interval of the newest may yet change. Rows
+    that are rates in force are left out.
+
+    {columns}
+
+    >>> hours = [0, 8, 16, 20, 24, 25, 26, 28]
+    >>> frame = pl.DataFrame(
+    ...     {
+    ...         "trajectory": ["a"] * 8,
+    ...         "ts": [3600 * hour for hour in hours],
+    ...         "buy_rate": [0.0] * 8,
+    ...         "sell_rate": [1e-4] * 8,
+    ...         "buy_interval_hours": [None] * 8,
+    ...         "sell_interval_hours": [8, 8, 8, 4, 4, 1, 1, 1],
+    ...     }
+    ... )
+    >>> found = intervals(frame)
+    >>> found["interval_hours"].to_list()
+    [8.0, 8.0, 8.0, 4.0, 4.0, 1.0, 1.0, 1.0]
+    >>> found.row(-1, named=True)["interval_flag"], found["changed"].sum()
+    ('missed', 2)
+    """
+    return settlements(frame).rows.drop("leg_number")
+
+
+@analysis(
+    "funding.carry",
+    ("ts", "carry_bps", "funding_bps", "basis_bps", "payment_bps"),
+    title=lambda *, funding_only, **_: (
+        "Funding only, settlement by settlement,"
+        if funding_only
+        else "Carry with prices, settlement by settlement,"
+    ),
+    about="""
+        Positive: long the buy leg and short the sell leg received it. Carry is what settlements
+        paid and what prices brought, from the start of the window to the settlement.
+        --funding-only leaves prices out.""",
+    command="carry-over-time",
+    example="BTC_USDT:AURORA.futures:EQUINOX.futures",
+)
+def carry(
+    frame: Frame,
+    start: When | None = None,
+    end: When | None = None,
+    *,
+    min_coverage: float = MIN_COVERAGE,
+    prices: Prices | None = None,
+    funding_only: bool = False,
+) -> pl.DataFrame:
+    """Sum what the position has received and gained after each settlement in ``(start, end]``.
+
+    One row per time at which a leg settles. A settlement pays its whole rate to whoever holds the
+    position at that time, and nothing is accrued between settlements. Where the other leg does not
+    cover all the time in the window that a settlement pays for, only the covered part of the rate
+    counts: see `summary`, whose ``funding_bps`` is the last of this one. Basis is as there, up to
+    the row's time. With ``funding_only`` there is no column from basis_bps to prices_lack.
+
+    {columns}
+
+    >>> key = "A_B:X.spot:Y.futures"
+    >>> frame = pl.DataFrame(
+    ...     {
+    ...         "trajectory": [key] * 3,
+    ...         "ts": [0, 28800, 57600],
+    ...         "buy_rate": [0.0] * 3,
+    ...         "sell_rate": [5e-4, 1e-4, 2e-4],
+    ...         "buy_interval_hours": [None] * 3,
+    ...         "sell_interval_hours": [8] * 3,
+    ...     }
+    ... )
+    >>> spread = {"trajectory": key, "ts": [-28800, 0, 28800], "spread_log_bps": [9.0, 4.0, 6.0]}
+    >>> found = carry(frame, 0, 57600, prices=pl.DataFrame(spread))
+    >>> found.select("ts", "payment_bps", "funding_bps", "basis_bps", "carry_bps").rows()
+    [(28800, 1.0, 1.0, 5.0, 6.0), (57600, 2.0, 3.0, 3.0, 6.0)]
+    """
+    window = window_of(frame, start, end, settlements_extent)
+    question = _question("funding.carry/4", window, min_coverage, funding_only)
+    priced = LegPrices.of(prices, funding_only=funding_only)
+    found = receipts(settlements(frame), question, min_coverage=min_coverage)
+    known = pl.col("funding_reason").is_null()
+    rows = (
+        found.payments.group_by("trajectory", "ts", maintain_order=True)
+        .agg(pl.col("payment_bps").sum())
+        .sort("trajectory", "ts")
+        .join(
+            found.figures.select("trajectory", "t_first", "funding_reason"),
+            on="trajectory",
+            how="left",
+            maintain_order="left",
+        )
+        .with_columns(
+            pl.when(known).then("payment_bps"),
+            pl.when(known)
+            .then(pl.col("payment_bps").cum_sum().over("trajectory"))
+            .alias("funding_bps"),
+        )
+    )
+    names = ["trajectory", "ts", "payment_bps", "funding_bps", "funding_reason"]
+    if priced is not None:
+        rows = with_basis(rows.with_columns(question.columns[0], window_end="ts"), priced)
+        names += BASIS
+    return rows.select(*names, *question.columns)
+
+
+@analysis(
+    "funding.summary",
+    (
+        "funding_apr_pct",
+        "funding_bps",
+        "differential_apr_pct",
+        "basis_bps",
+        "carry_bps",
+        "coverage",
+        "n",
+        "n_missed",
+        "buy_funding_bps",
+        "sell_funding_bps",
+        "buy_coverage",
+        "sell_coverage",
+    ),
+    figures=(
+        "n",
+        "n_buy",
+        "n_sell",
+        "n_missed",
+        *_UNUSUAL,
+        "n_changed",
+        "buy_coverage",
+        "sell_coverage",
+        "coverage",
+        "implausible",
+        "buy_funding_bps",
+        "sell_funding_bps",
+        "funding_bps",
+        "funding_apr_pct",
+        *_SENT,
+        "basis_bps",
+        "carry_bps",
+    ),
+    unusual=(*_UNUSUAL, *_SENT),
+    order="-funding_apr_pct",
+    title=lambda *, funding_only, **_: (
+        "Funding only" if funding_only else "Funding received, and carry with prices,"
+    ),
+    about="""
+        Positive: long the buy leg and short the sell leg received it. Carry is what settlements
+        paid and what prices brought, by the spread of the legs or both their prices as held. Only
+        the time that both legs cover counts. A settlement at the start of the window is not
+        received, one at its end is. Without a window it takes all settlements held, and none ends
+        after the last sync. The largest APR is first. One trajectory alone is shown with every
+        figure. Where the service sends no rates of the legs, the mean of its own differential in
+        force follows.
+
+        A rate kept from snapshots is one in force, which pays nothing until it settles. Of such
+        keys the level in percent a year is printed, and coverage is by polls.
+
+        With a fee table the carry net of one round trip follows, and the days in which funding
+        alone breaks even. --funding-only leaves prices out.""",
+    command="funding",
+    example="BTC_USDT:AURORA.futures:EQUINOX.futures",
+    net="funding.net_summary",
+    prices="ends",
+    also=("not_tracked", *names_for("spread.summary", "funding_apr_pct")),
+    report=1,
+)
+def summary(
+    frame: Frame,
+    start: When | None = None,
+    end: When | None = None,
+    *,
+    min_coverage: float = MIN_COVERAGE,
+    prices: Prices | None = None,
+    funding_only: bool = False,
+) -> pl.DataFrame:
+    """Sum the funding and the carry of a position over ``(start, end]``, also as a yearly rate.
+
+    One row per trajectory of the frame, sorted. Intervals are those of `intervals` over the whole
+    frame.
+
+    - A leg covers the part of the window that its settlements paid for, inside the window or after
+      it: the time from a settlement back over its interval. A spot leg covers everything.
+    - Coverage is settlements present over settlements expected. One is expected per interval, and
+      each counts by the part of its interval inside the window. So it is also a share of time.
+    - Only time that both legs cover counts, in the funding and in the yearly rate. Where it is less
+      of the window than ``min_coverage``, 0 to 1, the figures are null.
+    - Funding is what was received in cash, as in `carry`: a settlement in ``(start, end]`` counts
+      whole, also for an interval that began before ``start``. Of a settlement whose time in the
+      window the other leg covers in part, that part counts.
+    - Basis is of the spread last known at ``start`` and at ``end``. Where none is known at
+      ``start``, the position is opened at the first that is known within 8 h and before the first
+      settlement, so that it receives the same.
+    - The yearly rate is the mean over the covered time of the sell leg's rate per hour less the buy
+      leg's, times 8760 h, of funding alone. Where the window cuts an interval, only the time inside
+      counts. So funding over the hours of the window is this rate where the window begins and ends
+      at a settlement of both legs.
+    - All of it is what was settled, and has no error. How near the yearly rate may be to that of
+      other times is another question: `holdings` and `by_hour` have intervals for that.
+    - With ``funding_only`` there is no column from basis_bps to prices_lack.
+
+    {columns}
+
+    >>> frame = pl.DataFrame(
+    ...     {
+    ...         "trajectory": ["BTC_USDT:BINANCE.spot:BINANCE.futures"] * 3,
+    ...         "ts": [28800, 57600, 86400],
+    ...         "buy_rate": [0.0] * 3,
+    ...         "sell_rate": [3e-4] * 3,
+    ...         "buy_interval_hours": [None] * 3,
+    ...         "sell_interval_hours": [8] * 3,
+    ...     }
+    ... )
+    >>> row = summary(frame, 0, 86400).row(0, named=True)
+    >>> row["n"], row["coverage"], round(row["funding_bps"], 9), round(row["funding_apr_pct"], 9)
+    (3, 1.0, 9.0, 32.85)
+    >>> row["carry_bps"], row["carry_reason"]
+    (None, 'missing_price')
+    """
+    window = window_of(frame, start, end, settlements_extent)
+    question = _question("funding.summary/4", window, min_coverage, funding_only)
+    priced = LegPrices.of(prices, funding_only=funding_only)
+    found = receipts(settlements(frame), question, min_coverage=min_coverage)
+    figures = with_service_differential(found.figures, frame, window)
+    figures = figures.with_columns(*question.columns)
+    if priced is None:
+        return figures
+    kept = with_basis(figures, priced)
+    return kept.select(pl.exclude(*BASIS, *_ASKED), *BASIS, *_ASKED)
+
+
+_ASKED = ("window_start", "window_end", "method", "params_hash")
+
+
+def _question(method: str, window: Interval, min_coverage: float, funding_only: bool) -> Question:
+    allowed = "a part of the window, 0 to 1"
+    share = real_number("min_coverage", min_coverage, allowed)
+    if not 0 <= share <= 1:
+        raise InputError("min_coverage", min_coverage, allowed)
+    options = (("min_coverage", share), ("funding_only", funding_only))
+    return Question(method, *window, options=options)

@@ -1,0 +1,183 @@
+"""Which rows of a leg are settlements, where rows come more often than the leg settles.
+
+A service may send a leg's rate in force each hour or each minute. Such a row pays nothing, unless
+its leg settles then. Three facts tell the two apart: the declared interval, the calendar
+(settlements at multiples of the interval from 00:00 UTC), and whether the rate changes between two
+calendar times. Without a declared interval the calendar is that of 8 h, the longest usual one.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import polars as pl
+
+from toolkit.market.venues import venue_of
+from toolkit.statistics.core.contract import Frame, checked_columns, collected
+
+HOURS_A_YEAR = 8760
+"""365 days of 24 hours: a simple annual rate, never 252 days."""
+
+LEG_KEY = ["trajectory", "leg"]
+"""What identifies a leg in rows of both."""
+
+TOLERANCE = 0.1
+"""How far a time between settlements may be from an interval, as a part of the interval."""
+
+_SHORTEST_HOURS = 1
+_FEWEST_OFF = 2
+_CHANCE = 0.01
+
+
+def with_apr(frame: Frame) -> pl.DataFrame:
+    """Add what a year at each row's rate comes to, and 8 hours of it: simple, 8760 h a year.
+
+    ``frame`` has rate (fraction per its interval, positive where longs pay shorts) and
+    interval_hours (h). Added are rate_pct_8h (percent per 8 h) and funding_apr_pct (percent a
+    year), null where the rate is null or the interval is not above 0.
+
+    >>> frame = pl.DataFrame({"rate": [0.125, 1.0], "interval_hours": [4.0, None]})
+    >>> with_apr(frame).select("rate_pct_8h", "funding_apr_pct").rows()
+    [(25.0, 27375.0), (None, None)]
+    """
+    checked_columns(frame, "rate", "interval_hours", keyed=False)
+    hours = pl.col("interval_hours")
+    per_hour = pl.when(hours > 0).then(pl.col("rate") / hours)
+    added = {"rate_pct_8h": 100 * 8 * per_hour, "funding_apr_pct": 100 * HOURS_A_YEAR * per_hour}
+    return frame.lazy().with_columns(**added).collect()
+
+
+def settled(rows: pl.DataFrame) -> pl.DataFrame:
+    """Mark each row of a leg that is a rate in force, and each that could be one.
+
+    ``rows`` are leg_number (one of each leg of a trajectory), ts (s), rate and declared_hours (h or
+    null), sorted by leg_number and ts. Returned are the same rows with two Boolean columns:
+    ``in_force`` (the row is no settlement) and ``undecided`` (nothing shows whether it is one).
+
+    A run is rows that follow each other sooner than the declared interval. It is judged where two
+    or more of its rows are off the calendar:
+
+    - Sooner than hourly no leg settles: rates in force.
+    - The rate changes between two calendar times: settlements, where the leg kept the longer
+      interval before, or has none declared. Otherwise undecided.
+    - The rate changes at calendar times alone, more often than chance allows: rates in force.
+    - The rate hardly changes: settlements, where the leg kept the longer interval before. Otherwise
+      rates in force.
+
+    What would be rates in force is undecided where the leg has no declared interval.
+
+    Of rates in force, the first row within a tenth of an interval after a calendar time is the
+    settlement. The first row of a leg is one where the next row comes later than it came after the
+    calendar time. Else a row before it was cut off, and it settles nothing.
+
+    >>> rows = pl.DataFrame({"leg_number": [0] * 17, "rate": [2e-4] * 17,
+    ...                      "ts": [3600 * hour for hour in range(17)],
+    ...                      "declared_hours": [8.0] * 17})
+    >>> settled(rows).filter(~pl.col("in_force"))["ts"].to_list()
+    [0, 28800, 57600]
+    >>> settled(rows.with_columns(declared_hours=None))["undecided"].all()
+    True
+    """
+    declared, interval_s = pl.col("declared_hours"), 3600 * pl.col("hours")
+    marked = collected(
+        rows.lazy()
+        .with_columns(declared.cast(pl.Float64))
+        .with_columns(_known(rows).alias("known_hours"))
+        .with_columns(
+            pl.col("known_hours").fill_null(venue_of("").interval_hours).alias("hours"),
+            ((pl.col("ts") - before("ts")) / 3600).alias("elapsed"),
+        )
+        .with_columns(
+            _sooner().alias("sooner"),
+            (pl.col("ts") / interval_s).floor().mul(interval_s).alias("due"),
+        )
+        .with_columns(
+            # the first row of a leg follows none, so that no two legs share a run
+            (~pl.col("sooner")).cum_sum().alias("run"),
+            (~pl.col("sooner") | (pl.col("due") != pl.col("due").shift(1))).alias("after_due"),
+            (pl.col("sooner") & (pl.col("rate") != pl.col("rate").shift(1))).alias("changes"),
+        )
+        .with_columns(_off_calendar().alias("off"))
+    )
+    # most rows follow at their interval: each is a run of its own, which is not judged
+    dense = marked.filter("sooner").select(pl.col("run").unique())
+    if dense.is_empty():
+        return rows.with_columns(in_force=pl.lit(value=False), undecided=pl.lit(value=False))
+    marked = marked.with_columns(_kept_before().alias("shortened"))
+    runs = marked.join(dense, on="run", how="semi", maintain_order="left").group_by("run")
+    return marked.join(runs.agg(*_judged()), on="run", how="left", maintain_order="left").select(
+        *rows.columns,
+        (pl.col("paid_later").fill_null(value=False) & pl.col("off")).alias("in_force"),
+        pl.col("unclear").fill_null(value=False).alias("undecided"),
+    )
+
+
+@cache
+def before(name: str) -> pl.Expr:
+    """Build a column's value in the row before, null in the first row of a `leg_number`.
+
+    >>> rows = pl.DataFrame({"leg_number": [0, 0, 1], "ts": [1, 2, 3]})
+    >>> rows.select(before("ts"))["ts"].to_list()
+    [None, 1, None]
+    """
+    number = pl.col("leg_number")
+    return pl.when(number == number.shift(1)).then(pl.col(name).shift(1)).alias(name)
+
+
+def _known(rows: pl.DataFrame) -> pl.Expr:
+    """Build the declared interval, else that of the leg's last row that has one, else the next."""
+    declared = pl.col("declared_hours")
+    if not rows["declared_hours"].null_count():
+        return declared
+    known = pl.coalesce(declared, declared.forward_fill(), declared.backward_fill())
+    return known.over("leg_number")
+
+
+def _near(hours: pl.Expr) -> pl.Expr:
+    return (pl.col("elapsed") - hours).abs() <= TOLERANCE * hours
+
+
+@cache
+def _sooner() -> pl.Expr:
+    """Build the condition of a row sooner than declared, by it and by the row before."""
+    hours = pl.col("hours")
+    as_before = _near(before("hours")).fill_null(value=False)
+    early = pl.col("elapsed") < (1 - TOLERANCE) * hours
+    return early.fill_null(value=False) & ~as_before
+
+
+def _kept_before() -> pl.Expr:
+    """Build the condition that the leg kept its interval twice in a row, here or before."""
+    kept = _near(pl.col("hours")).fill_null(value=False)
+    twice = kept & kept.shift(1, fill_value=False)
+    return twice.cast(pl.Int8).cum_max().cast(pl.Boolean).over("leg_number")
+
+
+@cache
+def _off_calendar() -> pl.Expr:
+    """Build the condition that a row is not the first one after a calendar time."""
+    since_due_s = pl.col("ts") - pl.col("due")
+    near = since_due_s <= TOLERANCE * 3600 * pl.col("hours")
+    # of the first row of a leg only the next one shows whether one more would precede it
+    follows = since_due_s >= pl.col("elapsed").shift(-1) * 3600
+    cut = pl.col("elapsed").is_null() & follows.fill_null(value=False)
+    return ~(pl.col("after_due") & near) | cut
+
+
+def _judged() -> list[pl.Expr]:
+    """Judge each run: ``paid_later`` (its rows are rates in force), ``unclear`` (nobody knows)."""
+    declared = pl.col("known_hours").is_not_null().all()
+    shortened, judged = pl.col("shortened").first(), pl.col("off").sum() >= _FEWEST_OFF
+    changes, after_due = pl.col("changes"), pl.col("after_due")
+    gap = pl.col("elapsed").filter("sooner")
+    by_minutes = gap.min() < (1 - TOLERANCE) * _SHORTEST_HOURS
+    moves = (changes & ~after_due).any()
+    chance = (gap.median() / pl.col("hours").first()).pow((changes & after_due).sum())
+    settles = ~by_minutes & (
+        (moves & (shortened | ~declared)) | (~moves & shortened & (chance >= _CHANCE))
+    )
+    in_force = ~settles & declared & (by_minutes | ~moves)
+    return [
+        (judged & in_force).alias("paid_later"),
+        (judged & ~settles & ~in_force).alias("unclear"),
+    ]

@@ -1,0 +1,321 @@
+"""How far the mean of values over time may be from their long-run mean: one error for all of them.
+
+The error of a mean is that of the slow part of the values: the mean square of their sums with
+cosines of 1 to B half waves over the time. These sums vary as the mean itself does where values
+remember less than the time of the last wave, and B of them give Student's t with B degrees of
+freedom, whatever the memory is below that (Lazarus and others 2018, `moments_of`,
+`slow_variance`).
+
+Where values remember longer than that, as funding often does, the mean varies more than any wave
+that fits into the time, and no error from the same values says by how much. So the memory itself is
+judged first, over all frequencies (`memories`): the squares of the cosine sums of a series are
+exponential draws about its spectrum (Whittle 1953). The spectra compared are those of a decay of
+any length (an AR(1) with noise of its own) and of a memory without length (a fractional difference
+of order d, Granger and Joyeux 1980). Both kinds are equally likely beforehand. The mean has an
+interval where the chance that d is above 0.2, or that the decay takes more than a sixth of the
+time, is below 0.3, after the values were seen.
+
+Where most is earned in a few times, the mean is mostly below the true one, and the less certain the
+higher it is. So the ends of an interval are moved by the skewness of the sum (Hall 1992, see
+`ends_of`).
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from toolkit.reasons import Reason
+from toolkit.statistics.numeric.products import product
+from toolkit.statistics.numeric.student import two_sided_95_between
+
+WAVES = 8
+"""How many cosines the error of a mean is from, where the time is cut into many cells."""
+FEWEST_VALUES = 4
+"""Of fewer numbers, one a week, a mean has no error."""
+FEWEST_POINTS = 24
+"""Of a shorter series the memory is not judged."""
+MOST_POINTS = 1_100
+"""Of a longer series neighbouring values are averaged."""
+
+_CHANCE = 0.3
+_TAIL = 0.025
+_SAME = 1e-12
+_MOMENTS = ("second", "third")
+_ORDERS = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.44, 0.47, 0.49)
+_LONG_ORDER = 0.22
+_LONGEST_DECAY, _LONG_DECAY = 1 / 2, 1 / 6.5
+_FIRST_DECAY, _DECAY_RATIO = 0.7, 1.5
+_DECAY_NOISE = (0.0, 0.15, 0.35, 0.6, 0.8)
+_ORDER_NOISE = (0.0, 0.2)
+_MOST_SKEWED = 0.3
+"""The skewness of a mean from which on Hall's cubic turns: its ends would be at many errors."""
+_STRAIGHT = 1e-6  # a skewness below this moves nothing, and would be divided by
+
+Numbers = npt.NDArray[np.float64]
+Steps = npt.NDArray[np.int64]
+
+
+class Memory(NamedTuple):
+    """What is known of how long a series remembers.
+
+    ``reason`` says why its mean has no interval, None where it has one. ``excess`` is how many
+    times larger the variance of the mean is than that of the slowest waves, 1 where it has none.
+    """
+
+    reason: Reason | None
+    excess: float
+
+
+class _Spectra(NamedTuple):
+    """Spectra of a series of some length, a row per frequency and a column per process.
+
+    ``long`` marks those that remember too long, ``excess`` is that of each.
+    """
+
+    inverse: Numbers
+    prior: Numbers
+    long: npt.NDArray[np.bool_]
+    excess: Numbers
+
+
+def waves_of(weeks: int) -> int:
+    """Return how many cosines the error of a mean of so many numbers is from.
+
+    >>> waves_of(4), waves_of(13)
+    (3, 6)
+    """
+    return round(math.pow(weeks, 2 / 3))
+
+
+def moments_of(name: str, values: pl.Expr, most: int) -> list[pl.Expr]:
+    """Build what `with_ends` needs of the mean of values in the order of their times.
+
+    These are the error, and the second and third moment of the values. ``most`` is how many values
+    a mean is of at most. With fewer than four the error is null.
+
+    >>> frame = pl.DataFrame({"value": [1.0, 2.0, 1.0, 2.0]})
+    >>> frame.select(moments_of("mean", pl.col("value"), 4)).row(0)
+    (0.288675..., 0.333333..., 0.0)
+    """
+    count, apart = pl.len().cast(pl.Float64), values - values.mean()
+    error = pl.lit(None, pl.Float64)
+    if most >= FEWEST_VALUES:
+        waves = count.pow(2 / 3).round()
+        phase = math.pi * (pl.int_range(pl.len()) + 0.5) / count
+        squares = (
+            pl.when(wave <= waves)
+            .then(2 * (apart * (wave * phase).cos()).sum().pow(2))
+            .otherwise(0.0)
+            for wave in range(1, waves_of(most) + 1)
+        )
+        error = (pl.sum_horizontal(squares) / waves).sqrt() / count
+    return [
+        error.alias(f"{name}_error"),
+        (apart.pow(2).sum() / (count - 1)).alias(f"{name}_second"),
+        (apart.pow(3).sum() * count / ((count - 1) * (count - 2))).alias(f"{name}_third"),
+    ]
+
+
+def with_ends(found: pl.DataFrame, key: str, count: str, *names: str) -> pl.DataFrame:
+    """Add where 95 % intervals end, less their mean: ``NAME_lower`` and ``NAME_upper``.
+
+    ``count`` is the column of how many values a mean is of. Of fewer than four the ends are null.
+    A few values say little of how skewed they are: it is taken from all rows of a ``key``.
+
+    >>> frame = pl.DataFrame({"key": ["a"] * 4, "value": [1.0, 2.0, 1.0, 2.0]})
+    >>> moments = moments_of("mean", pl.col("value"), 4)
+    >>> found = frame.group_by("key").agg(pl.len().alias("n"), *moments)
+    >>> with_ends(found, "key", "n", "mean").select("mean_lower", "mean_upper").row(0)
+    (-0.918..., 0.918...)
+    """
+    counts = found[count].cast(pl.Float64).fill_null(0.0).to_numpy()
+    enough = counts >= FEWEST_VALUES
+    kept = np.maximum(counts, FEWEST_VALUES)
+    far = two_sided_95_between(np.round(kept ** (2 / 3)))
+    ends = {}
+    for name in names:
+        second, third = (
+            pl.when(pl.col(count) >= FEWEST_VALUES).then(f"{name}_{moment}").mean().over(key)
+            for moment in _MOMENTS
+        )
+        columns = found.select(pl.col(f"{name}_error"), third / second.pow(1.5))
+        error, skewness = (
+            each.cast(pl.Float64).fill_null(np.nan).to_numpy() for each in columns.iter_columns()
+        )
+        of_mean = np.clip(skewness / np.sqrt(kept), -_MOST_SKEWED, _MOST_SKEWED)
+        both = ends_of(error, of_mean, far)
+        for end, values in zip(("lower", "upper"), both, strict=True):
+            ends[f"{name}_{end}"] = pl.Series(np.where(enough, values, np.nan))
+    return found.with_columns(**ends).with_columns(pl.col(*ends).fill_nan(None))
+
+
+def ends_of(error: Numbers, skewness: Numbers, far: Numbers) -> tuple[Numbers, Numbers]:
+    """Compute where 95 % intervals end, less their mean: NaN where the error is.
+
+    ``far`` is by how many errors they reach to each side where nothing is skewed.
+
+    >>> one = np.ones(1)
+    >>> [end.round(2).tolist() for end in ends_of(one, 0.2 * one, 2.3 * one)]
+    [[-1.99], [2.84]]
+    """
+    return -error * unskewed(far, skewness), -error * unskewed(-far, skewness)
+
+
+def unskewed(quantile: Numbers, skewness: Numbers) -> Numbers:
+    """Return the quantile of a skewed error over its deviation, from that of a symmetric one.
+
+    It is the inverse of Hall's cubic transformation t + a t^2 / 3 + a^2 t^3 / 27 + a / 6.
+
+    >>> unskewed(np.array([-2.0, 0.0, 2.0]), np.array([0.3, 0.3, 0.0])).round(2).tolist()
+    [-2.73, -0.05, 2.0]
+    """
+    straight = ~(np.abs(skewness) >= _STRAIGHT) | np.isinf(skewness)
+    a = np.where(straight, 1.0, skewness)
+    turned = 3 / a * (np.cbrt(1 + a * (quantile - a / 6)) - 1)
+    return np.where(straight, quantile, turned)
+
+
+def slow_variance(of_cells: Numbers, length: float = 0.0) -> Numbers:
+    """Compute the variance of each row's sum over all cells, from its slowest waves.
+
+    A row has the sums over cells of equal time of values less their mean. Where each value is
+    itself a mean over a part ``length`` of the whole time, what that takes from the waves is put
+    back.
+
+    >>> slow_variance(np.array([[1.0, -1.0] * 8])).round(2).tolist()
+    [1.27]
+    """
+    found = product(of_cells, _cosines(of_cells.shape[1]))
+    taken = np.sinc(np.arange(1, WAVES + 1) * length / 2) ** 2
+    return np.asarray((found**2).mean(axis=1) * of_cells.shape[1] / taken.mean())
+
+
+def evenly(at: Steps, values: Numbers, step: int) -> Numbers:
+    """Lay values of rising times at equal steps from the first: NaN where there is none.
+
+    >>> evenly(np.array([60, 120, 240]), np.array([1.0, 2.0, 4.0]), 60).tolist()
+    [1.0, 2.0, nan, 4.0]
+    """
+    place = (at - at[0]) // step
+    series = np.full(int(place[-1]) + 1, np.nan)
+    series[place] = values
+    return series
+
+
+def memories(series: list[Numbers]) -> list[Memory]:
+    """Judge how long each series remembers: values at equal steps, NaN where none is known.
+
+    It is judged from the first to the last known value. Values beyond the outer 2.5 % count as
+    those at 2.5 %, so that a few spikes do not decide.
+
+    >>> rng = np.random.default_rng(1)
+    >>> shocks = rng.standard_normal(400)
+    >>> [found.reason for found in memories([shocks, np.cumsum(shocks), shocks[:9]])]
+    [None, <Reason.LONG_MEMORY: 'long_memory'>, <Reason.TOO_FEW: 'too_few'>]
+    """
+    return [_memory(values) for values in series]
+
+
+def _memory(values: Numbers) -> Memory:
+    known = np.flatnonzero(~np.isnan(values))
+    if known.size < FEWEST_POINTS:
+        return Memory(Reason.TOO_FEW, 1.0)
+    inside = _shortened(values[known[0] : known[-1] + 1])
+    seen = ~np.isnan(inside)
+    if 2 * np.count_nonzero(seen) < inside.size:
+        return Memory(Reason.TOO_FEW, 1.0)
+    apart = _without_spikes(inside[seen])
+    least, most = float(apart.min()), float(apart.max())
+    if most - least <= _SAME * max(abs(least), abs(most)):
+        return Memory(None, 1.0)
+    # a step without a value counts as the mean
+    inside[seen], inside[~seen] = apart - apart.mean(), 0.0
+    squares, spectra = _cosine_squares(inside), _spectra(inside.size)
+    likely = spectra.prior - 0.5 * squares.size * np.log(squares @ spectra.inverse)
+    weights = np.exp(likely - likely.max())
+    short = np.where(spectra.long, 0.0, weights)
+    of_short = float(short.sum())
+    if of_short <= (1 - _CHANCE) * float(weights.sum()):
+        return Memory(Reason.LONG_MEMORY, 1.0)
+    return Memory(None, max(float((short * spectra.excess).sum()) / of_short, 1.0))
+
+
+def _shortened(values: Numbers) -> Numbers:
+    """Average neighbouring values, so that there are not too many: those that are known."""
+    together = -(-values.size // MOST_POINTS)
+    if together == 1:
+        return values.copy()
+    parts = values[: values.size // together * together].reshape(-1, together)
+    known = ~np.isnan(parts)
+    count = known.sum(axis=1)
+    sums = np.where(known, parts, 0.0).sum(axis=1)
+    return np.where(2 * count >= together, sums / np.maximum(count, 1), np.nan)
+
+
+def _without_spikes(values: Numbers) -> Numbers:
+    """Bring the outer values to the ends of the others, where these are not all the same."""
+    least, most = np.quantile(values, [_TAIL, 1 - _TAIL])
+    return (
+        values if most - least <= _SAME * max(abs(least), abs(most)) else values.clip(least, most)
+    )
+
+
+def _cosine_squares(values: Numbers) -> Numbers:
+    """Compute the squares of the sums with cosines of 1, 2 and more half waves."""
+    count = values.size
+    turned = np.exp(-0.5j * np.pi * np.arange(count) / count)
+    sums = (np.fft.rfft(np.concatenate([values, values[::-1]]))[:count] * turned).real[1:]
+    return np.asarray(sums**2 / (2 * count))
+
+
+@lru_cache(maxsize=64)
+def _spectra(count: int) -> _Spectra:
+    """Compute the spectra of all processes that a series of so many values is compared with."""
+    angle = np.pi * np.arange(1, count) / count
+    columns, long, excess = [np.ones(count - 1)], [False], [1.0]
+
+    def add(spectrum: Numbers, of_mean: float, noises: tuple[float, ...], is_long: bool) -> None:
+        for noise in noises:
+            column = (1 - noise) * spectrum + noise
+            columns.append(column)
+            long.append(is_long)
+            excess.append(((1 - noise) * of_mean + noise) / column[:WAVES].mean())
+
+    decay = _FIRST_DECAY
+    while decay < _LONGEST_DECAY * count:
+        left = math.exp(-1 / decay)
+        spectrum = (1 - left**2) / (1 + left**2 - 2 * left * np.cos(angle))
+        ends = 2 * left * (1 - left**count) / (count * (1 - left**2))
+        of_mean = (1 + left) / (1 - left) - ends
+        add(spectrum, of_mean, _DECAY_NOISE, decay > _LONG_DECAY * count)
+        decay *= _DECAY_RATIO
+    for order in _ORDERS:
+        scale = math.gamma(1 - order) ** 2 / math.gamma(1 - 2 * order)
+        spectrum = scale * (2 * np.sin(angle / 2)) ** (-2 * order)
+        add(spectrum, _of_mean(order, count), _ORDER_NOISE, order > _LONG_ORDER)
+    table, marks = np.stack(columns, axis=1), np.array(long)
+    shares = np.where(marks, marks.sum(), (~marks).sum())
+    prior = -np.log(shares) - 0.5 * np.log(table).sum(axis=0)
+    return _Spectra(1 / table, prior, marks, np.array(excess))
+
+
+def _of_mean(order: float, count: int) -> float:
+    """Return the variance of the sum of ``count`` values of a fractional difference, over theirs.
+
+    It is what the sum of its autocorrelations tends to (Hosking 1996).
+    """
+    shape = math.gamma(1 - order) / (math.gamma(1 + order) * (1 + 2 * order))
+    return float(shape * count ** (2 * order))
+
+
+@lru_cache(maxsize=16)
+def _cosines(cells: int) -> Numbers:
+    """Return the cosines of 1 to B half waves over so many cells, one a column, of length 1."""
+    half_waves = np.outer(np.arange(cells) + 0.5, np.arange(1, WAVES + 1))
+    return np.asarray(math.sqrt(2 / cells) * np.cos(np.pi / cells * half_waves))

@@ -1,0 +1,293 @@
+"""Tails of the gamma and beta distributions, of which exact intervals of counts are made.
+
+The number of events of a Poisson process has a gamma distribution for its twin, and the number of
+successes in trials a beta distribution. Shapes are numbers above 0, whole or not. Each function
+takes arrays of one length, and gives floats that are right to about 12 digits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from toolkit.reasons import Reason
+from toolkit.statistics.core.contract import first_reason
+
+Numbers = npt.NDArray[np.float64]
+
+_EXACT_BELOW = 15.0
+_SMALL = 0.1
+_TERMS = 22
+_MOST_STEPS = 20_000
+_MOST_HALVINGS = 100
+_LEAST = 1e-300
+_DIGITS = 2e-15
+
+
+def gamma_tails(shape: Numbers, x: Numbers) -> tuple[Numbers, Numbers]:
+    """Compute the chances that a gamma variable of scale 1 is below and above x.
+
+    >>> below, above = gamma_tails(np.array([1.0]), np.array([2.0]))
+    >>> round(float(above[0]), 12) == round(math.exp(-2), 12)
+    True
+    """
+    shape, x = np.broadcast_arrays(np.asarray(shape, float), np.asarray(x, float))
+    some = x > 0
+    low = some & (x < shape + 1)
+    high = some & ~low
+    below = np.zeros(x.shape)
+    above = np.ones(x.shape)
+    below[low] = _poisson(shape[low], x[low]) * _series(shape[low], x[low])
+    above[low] = 1 - below[low]
+    above[high] = _poisson(shape[high], x[high]) * shape[high] * _fraction(shape[high], x[high])
+    below[high] = 1 - above[high]
+    return below, above
+
+
+def gamma_quantile(shape: Numbers, below: float) -> Numbers:
+    """Compute the point of a gamma variable of scale 1 with a given chance below it.
+
+    >>> [round(each, 6) for each in gamma_quantile(np.array([1.0, 10.0]), 0.5).tolist()]
+    [0.693147, 9.668715]
+    """
+    shape = np.asarray(shape, float)
+    normal = _normal_quantile(below)
+    # Wilson and Hilferty, and for small shapes the first term of the series
+    root = 1 - 1 / (9 * shape) + normal / (3 * np.sqrt(shape))
+    logs = np.array([math.lgamma(each + 1) for each in shape.tolist()])
+    first = (math.log(below) + logs) / shape
+    start = np.where(root > 0.2, np.log(shape) + 3 * np.log(np.maximum(root, 0.2)), first)
+
+    def excess(at: Numbers) -> tuple[Numbers, Numbers]:
+        x = np.exp(at)
+        low, high = gamma_tails(shape, x)
+        slope = _poisson(shape, x) * shape
+        if below <= 0.5:
+            return np.log(low / below), slope / low
+        return np.log((1 - below) / high), slope / high
+
+    return np.exp(_solved(excess, start, np.full(shape.shape, -700.0), np.full(shape.shape, 60.0)))
+
+
+def poisson_interval(counts: Numbers) -> tuple[Numbers, Numbers]:
+    """Compute the exact 95 % interval of the mean of Poisson counts (Garwood 1936).
+
+    >>> [each.round(4).tolist() for each in poisson_interval(np.array([0.0, 10.0]))]
+    [[0.0, 4.7954], [3.6889, 18.3904]]
+    """
+    counts, place = np.unique(np.asarray(counts, float), return_inverse=True)
+    lower = np.zeros(counts.shape)
+    some = counts > 0
+    lower[some] = gamma_quantile(counts[some], 0.025)
+    return lower[place], gamma_quantile(counts + 1, 0.975)[place]
+
+
+def beta_tails(first: Numbers, second: Numbers, x: Numbers) -> tuple[Numbers, Numbers]:
+    """Compute the chances that a beta variable is below and above x, from 0 to 1.
+
+    >>> below, above = beta_tails(np.array([2.0]), np.array([1.0]), np.array([0.5]))
+    >>> round(float(below[0]), 12), round(float(above[0]), 12)
+    (0.25, 0.75)
+    """
+    first, second, x = np.broadcast_arrays(
+        *(np.asarray(each, float) for each in (first, second, x))
+    )
+    turned = x > (first + 1) / (first + second + 2)
+    a, b = np.where(turned, second, first), np.where(turned, first, second)
+    at = np.where(turned, 1 - x, x)
+    near = np.zeros(x.shape)
+    some = at > 0
+    part = _beta_slope(a[some], b[some], at[some], 1 - at[some]) / a[some]
+    near[some] = part * _beta_fraction(a[some], b[some], at[some])
+    return np.where(turned, 1 - near, near), np.where(turned, near, 1 - near)
+
+
+def share_interval(part: Numbers, whole: Numbers) -> tuple[Numbers, Numbers]:
+    """Compute the exact 95 % interval of a share, of which ``part`` of ``whole`` was seen.
+
+    Of Clopper and Pearson (1934).
+
+    >>> [each.round(4).tolist() for each in share_interval(np.array([3.0]), np.array([10.0]))]
+    [[0.0667], [0.6525]]
+    """
+    # each pair of counts once, as one number
+    pairs, place = np.unique(np.asarray(part) + 1j * np.asarray(whole), return_inverse=True)
+    part, whole = pairs.real, pairs.imag
+    lower, upper = np.zeros(part.shape), np.ones(part.shape)
+    some, more = part > 0, part < whole
+    lower[some] = _beta_quantile(part[some], (whole - part)[some] + 1, 0.025)
+    upper[more] = 1 - _beta_quantile((whole - part)[more], part[more] + 1, 0.025)
+    return lower[place], upper[place]
+
+
+def share_columns(count: str, of: str, name: str) -> list[pl.Expr]:
+    """Build a count, its share of another with the exact interval, and the reason for none.
+
+    >>> frame = pl.DataFrame({"seen": [3], "n": [10]})
+    >>> frame.select(share_columns("seen", "n", "part")).columns
+    ['seen', 'part', 'part_lower', 'part_upper', 'part_reason']
+    """
+
+    def end(place: int) -> pl.Expr:
+        def interval(both: Sequence[pl.Series]) -> pl.Series:
+            found = share_interval(*(each.to_numpy() for each in both))[place]
+            return pl.Series(found, dtype=pl.Float64)
+
+        exact = pl.map_batches([count, of], interval, return_dtype=pl.Float64)
+        return pl.when(pl.col(of) > 0).then(exact)
+
+    return [
+        pl.col(count),
+        pl.when(pl.col(of) > 0).then(pl.col(count) / pl.col(of)).alias(name),
+        end(0).alias(f"{name}_lower"),
+        end(1).alias(f"{name}_upper"),
+        first_reason({Reason.EMPTY: pl.col(of) == 0}).alias(f"{name}_reason"),
+    ]
+
+
+def _beta_quantile(first: Numbers, second: Numbers, below: float) -> Numbers:
+    mean = first / (first + second)
+    start = np.log(mean / (1 - mean)) - 2 / np.sqrt(first * (1 - mean) + 0.5)
+
+    def excess(at: Numbers) -> tuple[Numbers, Numbers]:
+        x, rest = 1 / (1 + np.exp(-at)), 1 / (1 + np.exp(at))
+        low = beta_tails(first, second, x)[0]
+        return np.log(low / below), _beta_slope(first, second, x, rest) / low
+
+    far = np.full(mean.shape, 700.0)
+    return 1 / (1 + np.exp(-_solved(excess, start, -far, far)))
+
+
+def _solved(
+    excess: Callable[[Numbers], tuple[Numbers, Numbers]], at: Numbers, low: Numbers, high: Numbers
+) -> Numbers:
+    """Find where a rising function is 0, by Newton's steps that stay between the bounds.
+
+    The logarithm of a small tail is nearly straight, so that few steps are enough.
+    """
+    at = np.clip(at, low, high)
+    for _ in range(_MOST_HALVINGS if at.size else 0):
+        with np.errstate(all="ignore"):
+            missing, slope = excess(at)
+            step = at - missing / slope
+        low, high = np.where(missing < 0, at, low), np.where(missing > 0, at, high)
+        inside = (step >= low) & (step <= high)
+        moved = np.where(missing == 0, at, np.where(inside, step, (low + high) / 2))
+        # a step of Newton's leaves an error of its square
+        enough = np.where(inside, 1e-9, 1e-14)
+        done = np.abs(moved - at) <= enough * np.maximum(np.abs(at), 1)
+        at = moved
+        if done.all():
+            break
+    return at
+
+
+def _poisson(count: Numbers, mean: Numbers) -> Numbers:
+    """Compute the Poisson density of a count above 0, whole or not, without loss (Loader 2000)."""
+    density = np.exp(-_stirling(count) - _deviance(count, mean)) / np.sqrt(2 * np.pi * count)
+    return np.asarray(density, np.float64)
+
+
+def _beta_slope(first: Numbers, second: Numbers, x: Numbers, rest: Numbers) -> Numbers:
+    """Compute x^a (1 - x)^b / B(a, b): how fast the chance rises with the logit of x."""
+    whole = first + second
+    logs = _stirling(whole) - _stirling(first) - _stirling(second)
+    logs -= _deviance(first, whole * x) + _deviance(second, whole * rest)
+    slope = np.exp(logs) * np.sqrt(first * second / (2 * np.pi * whole))
+    return np.asarray(slope, np.float64)
+
+
+def _stirling(count: Numbers) -> Numbers:
+    """Compute by how much log(count!) exceeds Stirling's formula."""
+    inverse = 1 / count
+    square = inverse * inverse
+    far = inverse * (
+        1 / 12 - square * (1 / 360 - square * (1 / 1260 - square * (1 / 1680 - square / 1188)))
+    )
+    near = count < _EXACT_BELOW
+    exact = [
+        math.lgamma(each + 1) - (each + 0.5) * math.log(each) + each - 0.5 * math.log(2 * math.pi)
+        for each in count[near].tolist()
+    ]
+    far[near] = exact
+    return far
+
+
+def _deviance(count: Numbers, mean: Numbers) -> Numbers:
+    """Compute count log(count / mean) + mean - count, also where the two are close."""
+    apart = (mean - count) / count
+    with np.errstate(all="ignore"):
+        wide = apart - np.log(mean / count)
+    near = np.where(np.abs(apart) < _SMALL, apart, 0.0)
+    close = np.zeros(count.shape)
+    for power in range(_TERMS, 1, -1):
+        close = (-1) ** power / power + near * close
+    found = np.where(np.abs(apart) < _SMALL, near * near * close, wide)
+    return np.asarray(count * found, np.float64)
+
+
+def _series(shape: Numbers, x: Numbers) -> Numbers:
+    """Sum 1 + x / (a + 1) + x^2 / ((a + 1)(a + 2)) + ... to its last digit."""
+    total, term, at = np.ones(x.shape), np.ones(x.shape), shape.copy()
+    for _ in range(_MOST_STEPS if x.size else 0):
+        at += 1
+        term *= x / at
+        total += term
+        if (term <= _DIGITS * total).all():
+            break
+    return total
+
+
+def _fraction(shape: Numbers, x: Numbers) -> Numbers:
+    """Evaluate the continued fraction of the upper gamma integral, by the way of Lentz."""
+    below = x + 1 - shape
+    other = np.full(x.shape, 1 / _LEAST)
+    inverse = 1 / _off_zero(below)
+    found = inverse.copy()
+    for step in range(1, _MOST_STEPS if x.size else 1):
+        part = -step * (step - shape)
+        below = below + 2
+        inverse = 1 / _off_zero(part * inverse + below)
+        other = _off_zero(below + part / other)
+        change = inverse * other
+        found *= change
+        if (np.abs(change - 1) <= _DIGITS).all():
+            break
+    return found
+
+
+def _beta_fraction(first: Numbers, second: Numbers, x: Numbers) -> Numbers:
+    """Evaluate the continued fraction of the lower beta integral, by the way of Lentz."""
+    other = np.ones(x.shape)
+    inverse = 1 / _off_zero(1 - (first + second) * x / (first + 1))
+    found = inverse.copy()
+    for step in range(1, _MOST_STEPS if x.size else 1):
+        at = first + 2 * step
+        even = step * (second - step) * x / ((at - 1) * at)
+        odd = -(first + step) * (first + second + step) * x / (at * (at + 1))
+        for part in (even, odd):
+            inverse = 1 / _off_zero(1 + part * inverse)
+            other = _off_zero(1 + part / other)
+            change = inverse * other
+            found *= change
+        if (np.abs(change - 1) <= _DIGITS).all():
+            break
+    return found
+
+
+def _off_zero(values: Numbers) -> Numbers:
+    return np.where(np.abs(values) < _LEAST, _LEAST, values)
+
+
+def _normal_quantile(below: float) -> float:
+    """Return about where a standard normal variable has a chance below it: a start, no more."""
+    low, high = -9.0, 9.0
+    for _ in range(50):
+        middle = (low + high) / 2
+        small = 0.5 * math.erfc(-middle / math.sqrt(2)) < below
+        low, high = (middle, high) if small else (low, middle)
+    return low

@@ -1,0 +1,13 @@
+"""What belongs beside every other figure: how many rows are there, and signs of bad prices."""
+
+from toolkit.statistics.quality.coverage import coverage
+from toolkit.statistics.quality.flags import flags
+
+__all__ = [
+    "coverage",
+    "flags",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,250 @@
+"""What a figure rests on and cannot be so: a break of level, a sentinel, too many rows, a rate.
+
+Nothing is refused or left out for it. The names stand at the figure, in ``implausible``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import cache
+
+import polars as pl
+
+from toolkit.columns import described
+from toolkit.statistics.core.kernel import Statistic
+
+MOST_RATE = 0.05
+"""The largest rate per interval, as a fraction and on either side of 0, that is plausible."""
+
+APART_BPS = 1_000.0
+"""How far from a power of ten a ratio still is one (log bps)."""
+
+LEVEL_BREAK, SENTINEL, MANY_ROWS, HIGH_RATE = (
+    "level_break",
+    "sentinel_price",
+    "more_than_expected",
+    "rate_above_5_pct",
+)
+SERIES_FLAGS = (LEVEL_BREAK, SENTINEL, MANY_ROWS)
+"""The names that a series of prices or spreads may have."""
+
+_WORDS = {
+    LEVEL_BREAK: "from one row to the next a price changes tenfold or by more than that, as where "
+    "a coin is redenominated",
+    SENTINEL: "a price is a number that programs put where they have none, such as 2^63 - 1",
+    MANY_ROWS: "there are more rows than their step lets expect",
+    HIGH_RATE: "a rate is above 5 % per interval, as one in the quote per contract is",
+}
+_TENFOLD = math.log(10)
+_TWOFOLD = math.log(2)
+_SAME_DIGITS = 5e-12  # of a power of ten: eleven digits
+_INTEGER_LIMITS = (2**31 - 1, 2**32 - 1, 2**53 - 1, 2**53, 2**63 - 1, 2**64 - 1)
+_NINES = range(6, 16)
+_SURE, _OF_NINES = 2, 1
+_RATE = "rate"
+
+
+def words_of(names: str) -> list[str]:
+    """Return what each name of ``implausible`` says, in words.
+
+    >>> words_of("rate_above_5_pct")
+    ['a rate is above 5 % per interval, as one in the quote per contract is']
+    >>> words_of("")
+    []
+    """
+    return [_WORDS[name] for name in names.split(", ") if name]
+
+
+def notes_of(found: pl.DataFrame) -> list[str]:
+    """Say in a line each what is not plausible in a table of figures, and of what first.
+
+    ``found`` has trajectory, and implausible where that was looked for.
+
+    >>> names = ["", "rate_above_5_pct", "rate_above_5_pct"]
+    >>> notes_of(pl.DataFrame({"trajectory": ["a", "b", "c"], "implausible": names}))
+    ['not plausible, b and 1 more: a rate is above 5 % per interval, as one in the quote per ...']
+    """
+    if "implausible" not in found.columns:
+        return []
+    odd = found.filter(pl.col("implausible") != "")
+    notes = []
+    for name, words in _WORDS.items():
+        of_name = odd.filter(pl.col("implausible").str.split(", ").list.contains(name))
+        if of_name.is_empty():
+            continue
+        first = of_name["trajectory"][0]
+        more = f" and {of_name.height - 1:,} more" if of_name.height > 1 else ""
+        notes.append(f"not plausible, {first}{more}: {words}")
+    return notes
+
+
+def named(names: Mapping[str, pl.Expr]) -> pl.Expr:
+    """Build the names whose conditions are true, "" for none.
+
+    >>> pl.select(named({"a": pl.lit(True), "b": pl.lit(False)})).item()
+    'a'
+    """
+    true = [pl.when(condition).then(pl.lit(name)) for name, condition in names.items()]
+    return pl.concat_str(true, separator=", ", ignore_nulls=True)
+
+
+def high_rate(rate: str = "rate") -> pl.Expr:
+    """Build the condition of a rate per interval that is not plausible.
+
+    >>> pl.DataFrame({"rate": [0.05, -0.0501, None]}).select(high_rate()).to_series().to_list()
+    [False, True, None]
+    """
+    return pl.col(rate).abs() > MOST_RATE
+
+
+def level_breaks(level: pl.Expr, apart_bps: float = APART_BPS) -> pl.Expr:
+    """Build the condition that the level changes by a power of ten since the observation before.
+
+    ``level`` is a natural logarithm. A change is one where its ratio is within ``apart_bps`` of 10
+    or of a tenth, or beyond 100-fold less that, whatever its ratio. So a fall by 60 % is none, nor
+    is one to a fifth, and a return to the level before is a second change.
+
+    >>> prices = pl.DataFrame({"price": [100.0, 40.0, 0.04, 0.041]})
+    >>> prices.select(level_breaks(pl.col("price").log())).to_series().to_list()
+    [None, False, True, False]
+    """
+    size, near = (level - level.shift(1)).abs(), apart_bps / 1e4
+    return ((size - _TENFOLD).abs() <= near) | (size >= 2 * _TENFOLD - near)
+
+
+def sentinel_marks(price: pl.Expr) -> pl.Expr:
+    """Mark the prices that programs write where they have none: 2, or 1 for nines.
+
+    2 are the largest numbers of 31, 32, 53, 63 and 64 bits and 2^53, at any power of ten, to 11
+    digits. 1 are six nines or more, from 1,000 on: a real price may be one too, beside others that
+    are near. Other prices are 0. What is not above 0, such as -1, is no observation.
+
+    >>> prices = pl.DataFrame({"price": [92233720368.54776, 21.47483647, 9999.99, 9999.9, 1.0]})
+    >>> prices.select(sentinel_marks(pl.col("price"))).to_series().to_list()
+    [2, 2, 1, 0, 0]
+    """
+    decades = price.log10()
+    digits = decades - decades.floor()
+    limits = [math.log10(limit) % 1 for limit in _INTEGER_LIMITS]
+    sure = pl.any_horizontal((digits - limit).abs() <= _SAME_DIGITS for limit in limits)
+    nines = price.is_in(_nines().implode())
+    return (
+        pl.when(sure)
+        .then(pl.lit(_SURE, pl.Int8))
+        .when(nines)
+        .then(pl.lit(_OF_NINES, pl.Int8))
+        .otherwise(pl.lit(0, pl.Int8))
+    )
+
+
+@cache
+def _nines() -> pl.Series:
+    # of 16 nines and more a float is a power of ten, which a price may be
+    return pl.Series(
+        [float(f"{10**count - 1}e{-scale}") for count in _NINES for scale in range(count - 3)]
+    )
+
+
+def conditions() -> dict[str, pl.Expr]:
+    """Build the condition of each name of a group's observations, as `prepared` has them.
+
+    >>> rows = pl.LazyFrame({"number": [0, 0], "value": [0.0, 1e4 * math.log(1000)]})
+    >>> prepared(rows, "spread_log_bps").select(**conditions()).collect().row(1)
+    (True, False, False)
+    """
+    level, mark = pl.col("level"), pl.col("sentinel_mark")
+    far = ((level - level.median()).abs() > _TWOFOLD).fill_null(value=False)
+    of_nines = (mark == _OF_NINES) & (far | (mark.min() == _OF_NINES))
+    return {
+        LEVEL_BREAK: pl.col("level_breaks"),
+        SENTINEL: (mark == _SURE) | of_nines,
+        HIGH_RATE: pl.col("high_rate"),
+    }
+
+
+def level_of(column: str) -> pl.Expr | None:
+    """Build the natural logarithm of what an observation is a ratio or a price of, if of any.
+
+    >>> level_of("funding_apr_pct") is None
+    True
+    """
+    value = pl.col("value")
+    if column == "spread_log_bps":
+        return value / 1e4
+    if column in ("spread_bps", "spread_pct"):
+        return (value / (1e4 if column == "spread_bps" else 100)).log1p()
+    return value.log() if column.endswith("price") else None
+
+
+def prepared(rows: pl.LazyFrame, column: str, apart_bps: float = APART_BPS) -> pl.LazyFrame:
+    """Add to observations what `conditions` read, in columns that no statistic has.
+
+    They are level (natural logarithm, null where the column has none), level_breaks (Boolean),
+    sentinel_mark (Int8) and high_rate (Boolean). The observations are sorted by number and time.
+
+    >>> rows = pl.LazyFrame({"number": [0], "value": [1.0], "rate": [0.06]})
+    >>> prepared(rows, "funding_apr_pct").select("sentinel_mark", "high_rate").collect().row(0)
+    (0, True)
+    """
+    names = rows.collect_schema().names()
+    read = [name for name in _read(column) if name in names]
+    prices = ["value"] if column.endswith("price") else [name for name in read if name != _RATE]
+    marks = [
+        sentinel_marks(pl.col(name).cast(pl.Float64, strict=False)).fill_null(0) for name in prices
+    ]
+    number, level = pl.col("number"), level_of(column)
+    breaks = level_breaks(pl.col("level"), apart_bps) & (number == number.shift(1))
+    high = high_rate() if _RATE in read else pl.lit(value=False)
+    return rows.with_columns(
+        (pl.lit(None, pl.Float64) if level is None else level).alias("level"),
+        pl.max_horizontal(pl.lit(0, pl.Int8), *marks).alias("sentinel_mark"),
+        high.fill_null(value=False).alias("high_rate"),
+    ).with_columns(breaks.fill_null(value=False).alias("level_breaks"))
+
+
+def _read(column: str) -> tuple[str, ...]:
+    """Name what is read beside a column, where the frame has it."""
+    if column == "funding_apr_pct":
+        return (_RATE,)
+    return ("buy_price", "sell_price") if column.startswith("spread_") else ()
+
+
+@described("plausibility.plausibility")
+@cache
+def plausibility(column: str) -> Statistic:
+    """Make the statistic of what cannot be so about a column.
+
+    {columns}
+
+    >>> from toolkit.statistics.core.contract import Question
+    >>> from toolkit.statistics.core.kernel import measure
+    >>> ts = [0, 60, 120]
+    >>> frame = pl.DataFrame({"trajectory": ["a"] * 3, "ts": ts, "price": [1e3, 1.0, 1.0]})
+    >>> question = Question("rows/1", 0, 180, "price")
+    >>> measure(frame, question, plausibility("price")).select("^implausible.*$").row(0)
+    ('level_break', 1)
+    """
+    found = conditions()
+
+    def aggregate(_column: str) -> list[pl.Expr]:
+        odd = pl.any_horizontal(found.values())
+        return [
+            *(each.any().alias(f"any_{name}") for name, each in found.items()),
+            odd.sum().cast(pl.Int64).alias("implausible_n"),
+        ]
+
+    def finish(_column: str) -> list[pl.Expr]:
+        names = {name: pl.col(f"any_{name}") for name in found}
+        names[MANY_ROWS] = pl.col("n") > pl.col("n_expected")
+        return [
+            named(names).alias("implausible"),
+            pl.col("implausible_n").fill_null(0),
+        ]
+
+    return Statistic(
+        aggregate,
+        finish,
+        prepare=lambda rows, _part: prepared(rows, column),
+        carried_where_held=_read(column),
+    )

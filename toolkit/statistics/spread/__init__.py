@@ -1,0 +1,87 @@
+"""How a spread lies and moves: its distribution, and how fast it returns to its mean.
+
+Sign: positive is what a position that is long the buy leg and short the sell leg earns. Legs stay
+ordered as asked.
+
+Every function but `with_spread`, `pair`, `rolling_z`, `rolling_z_summary`, `episodes`,
+`hour_of_week`, `cross_correlation` and `hayashi_yoshida`, which say what their rows are, reads
+``trajectory`` (String or integer), ``ts`` (Int64, Unix seconds UTC) and ``column`` (Float64), and
+gives one row per trajectory, sorted by it: the columns of `coverage`, and before ``window_start``
+those in its own table. Where ``column`` is a spread that the frame does not hold, it is computed by
+`with_spread`. Then ``spread_basis`` (String) precedes ``coverage_reason``: legs (computed from both
+prices), service (the service's own ``spread_pct``) or legs and service. In detail:
+
+- The window is ``[start, end)``. Rows outside are not used, and a trajectory that has none inside
+  keeps its row with n = 0.
+- A value that is null, NaN or beyond 1e150 is no observation. It is counted in ``n_null``.
+- Rows may come in any order. Two rows of the window with the same trajectory and ts are refused.
+- A null has its reason in the first ``*_reason`` column to its right: ``empty`` (no observation),
+  ``too_few``, ``degenerate`` (the values do not vary), ``no_reversion``,
+  ``below_step``, or the model that the data reject: ``several_speeds``, ``spikes_dominate``.
+- A statistic's name carries the unit of ``column``: of ``spread_log_bps`` the mean is
+  ``spread_mean_log_bps``, of ``buy_price`` it is ``buy_price_mean``.
+- ``step_s`` and ``max_stale_s`` are as in `coverage`.
+- Equal rows give equal results to the last bit, whatever else is in the frame.
+
+They raise `InputError` as `coverage` does.
+"""
+
+from typing import TYPE_CHECKING
+
+from toolkit.statistics.core.definition import turned, with_spread
+from toolkit.statistics.quality import coverage
+from toolkit.statistics.spread.distribution import half_life, summary
+from toolkit.statistics.spread.episodes import episodes, time_above
+from toolkit.statistics.spread.hayashi_yoshida import hayashi_yoshida
+from toolkit.statistics.spread.hour_of_week import hour_of_week
+from toolkit.statistics.spread.lead_lag import cross_correlation, lead_lag
+from toolkit.statistics.spread.net_episodes import net_episodes, net_time_to_close
+from toolkit.statistics.spread.net_spread import net_summary
+from toolkit.statistics.spread.pairs import pair
+from toolkit.statistics.spread.scores import rolling_z, rolling_z_summary
+from toolkit.statistics.spread.stationarity import stationarity
+from toolkit.statistics.spread.tail_index import tail_index
+from toolkit.statistics.spread.time_to_close import time_to_close
+
+if TYPE_CHECKING:
+    from toolkit.statistics.screening import screen
+
+
+__all__ = [
+    "coverage",
+    "cross_correlation",
+    "episodes",
+    "half_life",
+    "hayashi_yoshida",
+    "hour_of_week",
+    "lead_lag",
+    "net_episodes",
+    "net_summary",
+    "net_time_to_close",
+    "pair",
+    "rolling_z",
+    "rolling_z_summary",
+    "screen",
+    "stationarity",
+    "summary",
+    "tail_index",
+    "time_above",
+    "time_to_close",
+    "turned",
+    "with_spread",
+]
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        """Import `screen` when it is asked for: it ranks by figures of funding too."""
+        if name != "screen":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from toolkit.statistics.screening import screen  # noqa: PLC0415 - it imports this package
+
+        return screen
+
+
+def __dir__() -> list[str]:
+    return __all__

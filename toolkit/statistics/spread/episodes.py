@@ -1,0 +1,392 @@
+"""When and for how long a spread is at or above a level: time above a threshold, and episodes."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from toolkit.analyses import Parameter, analysis
+from toolkit.errors import InputError
+from toolkit.market import Step, When
+from toolkit.reasons import Reason
+from toolkit.statistics.core.contract import (
+    Frame,
+    Question,
+    collected,
+    first_reason,
+    real_number,
+    whole_number,
+)
+from toolkit.statistics.core.kernel import (
+    Statistic,
+    asked_columns,
+    measure,
+    presence,
+    shares,
+    why_uncovered,
+)
+from toolkit.statistics.core.observations import observed_chunks
+from toolkit.statistics.core.windows import window_of
+
+_HOURS_A_SECOND = 1 / 3600
+
+
+@analysis(
+    "spread.time_above",
+    (
+        "threshold_bps",
+        "time_above_share",
+        "time_abs_above_share",
+        "time_above_s",
+        "time_abs_above_s",
+        "n",
+    ),
+    title="Time at which spreads are above a level,",
+    order="-time_above_share",
+    about="""
+        The level is one of the spread with its sign. With --absolute it is one of its size, on
+        either side of zero.""",
+    example="--threshold-bps 20",
+    threshold_bps=Parameter("The level.", "bps", 10.0),
+)
+def time_above(
+    frame: Frame,
+    start: When | None = None,
+    end: When | None = None,
+    *,
+    threshold_bps: float,
+    absolute: bool = False,
+    column: str = "spread_log_bps",
+    step_s: Step = None,
+    max_stale_s: int | None = None,
+) -> pl.DataFrame:
+    """Measure the share of observed time at which a spread is at or above a threshold.
+
+    That is with its sign: a spread of -30 bps is not above 20. With ``absolute`` it is the size on
+    either side of zero, and the columns say so: ``time_abs_above_s``, ``time_abs_above_share`` and
+    ``time_abs_above_reason`` are in the place of the last three.
+
+    Each observation counts with the seconds that it holds (see `coverage`), and time without one
+    counts neither way. One row per trajectory, with the columns of `coverage` before these:
+
+    {columns}
+
+    Raises
+    ------
+    InputError
+        As `coverage`. ``threshold_bps`` is no number above 0. ``column`` is not in bps.
+        ``absolute`` is neither True nor False.
+
+    Examples
+    --------
+    Two blocks of ten minutes, an hour apart: the first counts for 12 of 22 observed minutes, the
+    second, on the other side of zero, with ``absolute`` alone.
+
+    >>> ts = [60 * minute for minute in [*range(10), *range(70, 80)]]
+    >>> values = [50.0] * 10 + [-50.0] * 10
+    >>> frame = pl.DataFrame({"trajectory": ["a"] * 20, "ts": ts, "spread_log_bps": values})
+    >>> row = time_above(frame, 0, 4800, threshold_bps=40).row(0, named=True)
+    >>> row["time_above_s"], round(row["time_above_share"], 3)
+    (720.0, 0.545)
+    >>> time_above(frame, 0, 4800, threshold_bps=40, absolute=True)["time_abs_above_share"].item()
+    1.0
+    """
+    limit = checked_bps("threshold_bps", threshold_bps, column)
+    question = Question(
+        "spread.time_above/3",
+        *window_of(frame, start, end),
+        column,
+        step_s,
+        max_stale_s,
+        (("threshold_bps", limit), ("absolute", checked_absolute(absolute))),
+    )
+    return measure(frame, question, _above(limit, absolute=absolute))
+
+
+def _above(limit: float, *, absolute: bool) -> Statistic:
+    name = "time_abs_above" if absolute else "time_above"
+
+    def aggregate(_column: str) -> list[pl.Expr]:
+        weight = pl.col("weight_s").cast(pl.Float64)
+        known = weight.null_count() == 0
+        return [
+            pl.when(known)
+            .then(weight.filter(sized(absolute=absolute) >= limit).sum())
+            .alias(f"{name}_s")
+        ]
+
+    def finish(_column: str) -> list[pl.Expr]:
+        time = pl.col(f"{name}_s")
+        return [
+            pl.lit(limit).alias("threshold_bps"),
+            time,
+            (time / pl.col("observed_s")).alias(f"{name}_share"),
+            first_reason({Reason.EMPTY: pl.col("n") == 0, Reason.TOO_FEW: time.is_null()}).alias(
+                f"{name}_reason"
+            ),
+        ]
+
+    return Statistic(aggregate, finish)
+
+
+def checked_bps(name: str, value: float, column: str) -> float:
+    """Return a threshold above 0, or raise `InputError` for it or for a column not in bps.
+
+    >>> checked_bps("enter_bps", 25, "spread_bps")
+    25.0
+    """
+    if not isinstance(column, str) or not column.endswith("_bps"):
+        raise InputError("column", column, "a column in bps, e.g. spread_log_bps or spread_bps")
+    return real_number(name, value, "basis points above 0", above=0)
+
+
+def checked_absolute(absolute: bool) -> bool:
+    """Return whether sizes on either side of zero are meant, or raise `InputError`.
+
+    >>> checked_absolute(False)
+    False
+    """
+    if not isinstance(absolute, bool):
+        raise InputError("absolute", absolute, "True or False")
+    return absolute
+
+
+def sized(*, absolute: bool) -> pl.Expr:
+    """Build the expression of what a level in bps is compared with: x, or with ``absolute`` abs(x).
+
+    >>> pl.DataFrame({"value": [-3.0]}).select(sized(absolute=True)).item()
+    3.0
+    """
+    return pl.col("value").abs() if absolute else pl.col("value")
+
+
+def level_words(level_bps: float, *, absolute: bool) -> str:
+    """Put into words what counts at a level, as headings have it.
+
+    >>> level_words(20, absolute=False), level_words(20, absolute=True)
+    ('≥ 20 bps', '|spread| ≥ 20 bps')
+    """
+    return f"{'|spread| ' if absolute else ''}≥ {level_bps:g} bps"
+
+
+def _title(enter_bps: float, *, absolute: bool, **_: object) -> str:
+    return f"Spreads, episodes {level_words(enter_bps, absolute=absolute)},"
+
+
+@analysis(
+    "spread.episodes",
+    (
+        "start_ts",
+        "duration_s",
+        "peak_bps",
+        "area_bps_h",
+        "end_ts",
+        "peak_ts",
+        "censored_left",
+        "censored_right",
+        "n",
+    ),
+    title=_title,
+    about="""
+        An episode begins where the spread is ENTER bps or more, and ends where it is less than
+        LEAVE bps. It is the spread with its sign: with --absolute its size, on either side of zero.
+        One that a gap or the end cuts off lasted longer than seen. Those beyond a round trip's cost
+        are counted by `rail stats net-episodes --fees FILE`.""",
+    example="--enter-bps 20 --leave-bps 5 --sort -duration_s",
+    enter_bps=Parameter("From which spread on an episode begins.", "bps", 10.0),
+    merge_gap_s=Parameter("Two that are at most so far apart are one.", "s"),
+    min_duration_s=Parameter("Leave out those that are shorter.", "s"),
+)
+def episodes(
+    frame: Frame,
+    start: When | None = None,
+    end: When | None = None,
+    *,
+    enter_bps: float,
+    absolute: bool = False,
+    leave_bps: float | None = None,
+    merge_gap_s: int = 0,
+    min_duration_s: int = 0,
+    column: str = "spread_log_bps",
+    step_s: Step = None,
+    max_stale_s: int | None = None,
+) -> pl.DataFrame:
+    """Find every stretch of time in which a spread is at or above a level.
+
+    An episode begins with an observation of x >= ``enter_bps`` and ends with the first of
+    x < ``leave_bps`` (None: the same). With ``absolute`` it is abs(x) in both, so that an episode
+    may be on either side of zero, and ``side`` says on which. Two that are at most ``merge_gap_s``
+    apart, with no gap in the observations between, are one. Those shorter than ``min_duration_s``
+    are then left out, censored ones by what was observed of them. One row per episode, sorted by
+    trajectory and start. A trajectory without one has no row.
+
+    An episode that runs into a gap or the end of the window is censored on the right: it ends where
+    the last observation ceases to hold. One at the first observation after a gap, or of the
+    window, is censored on the left. A spread between the thresholds after a gap is in no episode.
+
+    {columns}
+
+    Where ``column`` was computed, ``spread_basis`` follows on observed_share, as in `summary`.
+    A single observation without ``step_s`` holds for no known time: such an episode has a duration
+    of 0, and both shares are null for coverage_reason too_few.
+
+    Raises
+    ------
+    InputError
+        As `coverage`. A threshold is no number above 0, or ``leave_bps`` is above ``enter_bps``.
+        A time is no whole number of seconds from 0. ``column`` is not in bps. ``absolute`` is
+        neither True nor False.
+
+    Examples
+    --------
+    >>> values = [1.0, 30.0, 60.0, 25.0, 5.0, 0.0, -40.0]
+    >>> frame = pl.DataFrame(
+    ...     {
+    ...         "trajectory": ["a"] * 7,
+    ...         "ts": [60 * k for k in range(7)],
+    ...         "spread_log_bps": values,
+    ...     }
+    ... )
+    >>> found = episodes(frame, 0, 420, enter_bps=30, leave_bps=20)
+    >>> found.select("start_ts", "duration_s", "peak_bps", "censored_right").rows()
+    [(60, 180, 60.0, False)]
+    >>> found = episodes(frame, 0, 420, enter_bps=30, leave_bps=20, absolute=True)
+    >>> found.select("side", "start_ts", "duration_s", "peak_bps", "censored_right").rows()
+    [('positive', 60, 180, 60.0, False), ('negative', 360, 60, -40.0, True)]
+    """
+    enter = checked_bps("enter_bps", enter_bps, column)
+    leave = enter if leave_bps is None else checked_bps("leave_bps", leave_bps, column)
+    if leave > enter:
+        raise InputError("leave_bps", leave_bps, f"at most enter_bps, {enter:g}")
+    least = "seconds, at least 0"
+    merge_gap_s = whole_number("merge_gap_s", merge_gap_s, 0, least)
+    min_duration_s = whole_number("min_duration_s", min_duration_s, 0, least)
+    options = {
+        "enter_bps": enter,
+        "absolute": checked_absolute(absolute),
+        "leave_bps": leave,
+        "merge_gap_s": merge_gap_s,
+        "min_duration_s": min_duration_s,
+    }
+    question = Question(
+        "spread.episodes/3",
+        *window_of(frame, start, end),
+        column,
+        step_s,
+        max_stale_s,
+        tuple(options.items()),
+    )
+    size = sized(absolute=absolute)
+    found = []
+    for part, chunk in observed_chunks(frame, question):
+        rows = collected(chunk).lazy()
+        beyond = stretches(rows, size, size >= enter, size < leave, merge_gap_s)
+        present = _presence(rows, question)
+        found.append(
+            part.join(beyond, on="number").join(present, on="number", maintain_order="left")
+        )
+    lasting = pl.concat(found).filter(pl.col("duration_s") >= min_duration_s)
+    return lasting.sort("trajectory", "start_ts").select(*_columns(question))
+
+
+def _presence(rows: pl.LazyFrame, question: Question) -> pl.DataFrame:
+    sums = (*presence(question), pl.col("step_s", "max_stale_s").first())
+    return collected(rows.group_by("number").agg(sums))
+
+
+def stretches(
+    rows: pl.LazyFrame,
+    size: pl.Expr,
+    enters: pl.Expr,
+    leaves: pl.Expr,
+    merge_gap_s: int = 0,
+) -> pl.DataFrame:
+    """Find from where observations enter to where they leave, in each run without a gap.
+
+    ``rows`` are the observations of a chunk, as `observed_chunks` yields them. The columns are
+    number, start_ts, end_ts, duration_s, first_bps, peak_bps, peak_ts, area_bps_h, censored_left,
+    censored_right and n, as in `episodes`. ``size`` is what the peak and the area are of.
+
+    >>> from toolkit.statistics.core.contract import Question
+    >>> frame = pl.DataFrame(
+    ...     {"trajectory": ["a"] * 3, "ts": [0, 60, 120], "x_bps": [1.0, 9.0, 2.0]}
+    ... )
+    >>> [(_, rows)] = observed_chunks(frame, Question("stretches/1", 0, 180, "x_bps"))
+    >>> value = pl.col("value")
+    >>> stretches(rows, value, value >= 5, value < 5)["duration_s"].to_list()
+    [60]
+    """
+    number, ts = pl.col("number"), pl.col("ts")
+    first, above, inside = pl.col("first"), pl.col("above"), pl.col("inside")
+    begins_segment = ((number != number.shift(1)) | pl.col("gap").shift(1)).fill_null(value=True)
+    state = (
+        pl.when(enters)
+        .then(statement=True)
+        .when(leaves | first)
+        .then(statement=False)
+        .forward_fill()
+    )
+    episodes = (
+        rows.with_columns(begins_segment.alias("first"))
+        .with_columns(state.alias("above"), first.cum_sum().alias("segment"))
+        .with_columns((first | (above != above.shift(1))).cum_sum().alias("run"))
+    )
+    bridged = above
+    if merge_gap_s:
+        bridges = _bridges(episodes, merge_gap_s)
+        episodes = episodes.join(bridges, on="run", how="left", maintain_order="left")
+        bridged = above | pl.col("bridge")
+    return collected(
+        episodes.with_columns(bridged.alias("inside"))
+        .with_columns((inside & (first | ~inside.shift(1))).cum_sum().alias("episode"))
+        .filter(inside)
+        .group_by("episode", maintain_order=True)
+        .agg(
+            number.first(),
+            ts.first().alias("start_ts"),
+            ts.last().alias("last_ts"),
+            pl.col("value").first().alias("first_bps"),
+            pl.col("value").get(size.arg_max()).alias("peak_bps"),
+            ts.get(size.arg_max()).alias("peak_ts"),
+            ((size * pl.col("weight_s").fill_null(0)).sum() * _HOURS_A_SECOND).alias("area_bps_h"),
+            first.first().alias("censored_left"),
+            pl.col("gap").last().fill_null(value=True).alias("censored_right"),
+            pl.col("until_next_s").last(),
+            pl.col("weight_s").last().fill_null(0),
+            pl.len().cast(pl.Int64).alias("n"),
+        )
+        .with_columns(
+            (
+                pl.col("last_ts")
+                + pl.when("censored_right").then("weight_s").otherwise("until_next_s")
+            ).alias("end_ts")
+        )
+        .with_columns((pl.col("end_ts") - pl.col("start_ts")).alias("duration_s"))
+    )
+
+
+def _bridges(episodes: pl.LazyFrame, merge_gap_s: int) -> pl.LazyFrame:
+    """Find the short runs below that lie between two runs above in one segment."""
+    segment, begins = pl.col("segment"), pl.col("begins")
+    between = (segment == segment.shift(1)) & (segment == segment.shift(-1))
+    short = begins.shift(-1) - begins <= merge_gap_s
+    return (
+        episodes.group_by("run", maintain_order=True)
+        .agg(segment.first(), pl.col("above").first(), pl.col("ts").first().alias("begins"))
+        .select("run", (~pl.col("above") & between & short).fill_null(value=False).alias("bridge"))
+    )
+
+
+def _columns(question: Question) -> list[pl.Expr]:
+    return [
+        pl.col("trajectory"),
+        pl.when(pl.col("peak_bps") > 0)
+        .then(pl.lit("positive"))
+        .otherwise(pl.lit("negative"))
+        .alias("side"),
+        pl.col("start_ts", "end_ts", "duration_s", "peak_bps", "peak_ts", "area_bps_h"),
+        pl.col("censored_left", "censored_right", "n"),
+        *shares(),
+        pl.col("^spread_basis$"),
+        first_reason(why_uncovered()).alias("coverage_reason"),
+        *asked_columns(question),
+    ]

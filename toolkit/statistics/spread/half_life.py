@@ -1,0 +1,483 @@
+"""The half-life of a spread: by the decay of its correlation, beside an AR(1), with their fit."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from toolkit.reasons import Reason
+from toolkit.statistics.core.contract import first_reason
+from toolkit.statistics.core.kernel import Statistic
+from toolkit.statistics.numeric.lags import (
+    MIN_PAIRS,
+    Decay,
+    Floats,
+    Integers,
+    Observations,
+    Pairs,
+    joined,
+    parts,
+)
+from toolkit.statistics.numeric.unit_root import of_longest_runs
+from toolkit.statistics.spread.one_speed import LEVEL, misfits
+
+_DEVIATIONS = 6 * 1.482602218505602  # of a normal's standard deviations, as `spread_mad` has them
+
+
+def without_spikes(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Split a chunk's rows by the columns ``number`` and ``value``.
+
+    Returns one row per ``number`` with ``spike_share``: the part of the squared distances from the
+    median that is the spikes', null where nothing varies. And, of those that have spikes, the rows
+    that are none. Where more than half of the values equal the median, the deviation is that of the
+    others.
+
+    >>> rows = pl.DataFrame({"number": [0] * 5, "value": [0.0, 1.0, 2.0, 3.0, 30.0]})
+    >>> share, kept = without_spikes(rows)
+    >>> share["spike_share"].round(3).item(), kept["value"].to_list()
+    (0.992, [0.0, 1.0, 2.0, 3.0])
+    """
+    apart = pl.col("apart")
+    found = rows.with_columns(
+        (pl.col("value") - pl.col("value").median().over("number")).abs().alias("apart")
+    ).with_columns(
+        pl.coalesce(
+            each.median().over("number").replace(0.0, None)
+            for each in (apart, pl.when(apart > 0).then(apart))
+        ).alias("deviation")
+    )
+    spike = (apart > _DEVIATIONS * pl.col("deviation")).fill_null(value=False)
+    squares = apart.pow(2)
+    found = found.with_columns(spike.alias("spike"))
+    shares = found.group_by("number", maintain_order=True).agg(
+        pl.when(squares.sum() > 0)
+        .then(squares.filter(pl.col("spike")).sum() / squares.sum())
+        .alias("spike_share")
+    )
+    kept = found.filter(pl.col("spike").any().over("number") & ~pl.col("spike"))
+    return shares, kept.select(rows.columns)
+
+
+CRITICAL = np.array(
+    [
+        (0.0, -3.127, -1.566, 0.229),
+        (0.5, -3.035, -1.441, 0.387),
+        (1.0, -2.961, -1.333, 0.490),
+        (2.0, -2.858, -1.152, 0.669),
+        (3.0, -2.801, -1.043, 0.784),
+        (5.0, -2.702, -0.868, 0.971),
+        (7.5, -2.578, -0.726, 1.130),
+        (10.0, -2.538, -0.645, 1.241),
+        (15.0, -2.447, -0.538, 1.389),
+        (20.0, -2.384, -0.466, 1.452),
+        (30.0, -2.314, -0.388, 1.556),
+        (50.0, -2.260, -0.296, 1.665),
+        (75.0, -2.187, -0.239, 1.699),
+        (100.0, -2.176, -0.217, 1.731),
+        (150.0, -2.135, -0.166, 1.787),
+        (200.0, -2.110, -0.148, 1.798),
+    ]
+)
+"""c, and the 2.5 %, 50 % and 97.5 % points of the statistic under it.
+
+From 60,000 stationary paths of 4,000 steps each: the t-statistic of a regression with an intercept.
+"""
+
+_NORMAL = np.array([[-1.959964], [0.0], [1.959964]])
+_LEAST_FREEDOM = 4.0
+_NOISE_SHARE = 0.05
+_GRID = np.concatenate([[0.0], np.geomspace(1e-6, 1.0, 120)])
+_HALVINGS = 48
+
+
+class Reversion(NamedTuple):
+    """Of each trajectory, half-lives in steps: 0 for below one step, infinite for no reversion."""
+
+    steps: Floats
+    lower: Floats
+    """NaN, as ``upper``, where the blocks are too few for an interval."""
+    upper: Floats
+
+
+def reversion(decay: Decay, noise_share: Floats) -> Reversion:
+    """Estimate the half-lives, and their 95 % intervals, from the sums over triples.
+
+    The distribution under no reversion assumes that the sum's error comes from the spread itself.
+    Where times without a triple weigh some steps more than others, part of it is normal. Then
+    each point lies between the table's and the normal's, by the share of the error that is the
+    spread's own (`_own_share`). Where more than 5 % of the variance is noise, the estimate and the
+    lower bound are those of the normal, which makes the interval wider.
+    """
+    with np.errstate(all="ignore"):
+        freedom = decay.b**2 / decay.bb
+        own = _own_share(decay)
+        noisy = noise_share > _NOISE_SHARE
+        of_normal = np.where(noisy, 0.0, own)
+        found = decay.span * math.log(2) / _accepted_from(decay, freedom, own, of_normal)
+        upper, steps, lower = np.where(np.isnan(found), 0.0, found)
+        unknown = ~(freedom >= _LEAST_FREEDOM)
+        return Reversion(steps, np.where(unknown, np.nan, lower), np.where(unknown, np.nan, upper))
+
+
+def _own_share(decay: Decay) -> Floats:
+    """Compute the share of the sum's error that is the spread's own, and not from random gaps.
+
+    A step is in the sum once for each triple whose lag covers it, out of k possible ones. With
+    observations missing at random, a share q of them left, p = q^3 of the times have a triple, and
+    two neighbouring triples share an observation. So the squared deviation of that count from its
+    mean k p is k p (1 - p) u on average, with u = 1 + 2 (1 - 1/k) q^2 / (1 + q + q^2). These
+    deviations are drawn apart from the spread. The sum's error is (1 + u (1 - p) / (p k)) times
+    that without gaps, and the share is one over the root of it.
+    """
+    present = np.minimum(decay.triples / decay.span, 1)
+    left = np.cbrt(present)
+    uneven = 1 + 2 * (1 - 1 / decay.lag) * left**2 / (1 + left + left**2)
+    return np.asarray(1 / np.sqrt(1 + uneven * (1 - present) / (present * decay.lag)))
+
+
+def _accepted_from(decay: Decay, freedom: Floats, *own: Floats) -> Floats:
+    """Find the smallest c at which the statistic reaches each quantile: NaN where it is at none.
+
+    The result has a row for each quantile. The largest c asked about is that of a half-life of one
+    step. ``own`` are the shares of the spread's own error: for the lowest, and for the others.
+    """
+    shares = np.stack([own[min(quantile, 1)] for quantile in range(len(_NORMAL))])
+    # Fisher's expansion of Student's 97.5 % point, over the normal's
+    student = 1 + 1.2104 / freedom + 1.44 / freedom**2
+
+    def excess(c: Floats) -> Floats:
+        critical = _critical(c, shares)
+        found = _statistic(decay, student, c) - critical
+        return np.where(np.isnan(found), -critical, found)
+
+    grid = decay.span * math.log(2) * _GRID[:, None]
+    reached = excess(np.stack([grid] * len(_NORMAL), axis=1)) >= 0
+    at = reached.argmax(axis=0)
+    rows = np.arange(len(decay.span))
+    below, above = grid[np.maximum(at - 1, 0), rows], grid[at, rows]
+    for _ in range(_HALVINGS):
+        middle = (below + above) / 2
+        inside = excess(middle) >= 0
+        below, above = np.where(inside, below, middle), np.where(inside, middle, above)
+    return np.where(at > 0, above, np.where(reached[0], 0.0, np.nan))
+
+
+def _statistic(decay: Decay, student: Floats, c: Floats) -> Floats:
+    """Compute the sum over its standard error, brought from Student's scale to the normal's."""
+    left = np.exp(-decay.lag * c / decay.span)
+    variance = decay.aa - 2 * left * decay.ab + left * left * decay.bb
+    error = np.sqrt(np.maximum(variance, 0) / (1 - decay.overlap))
+    return (decay.a - left * decay.b) / (error * student)
+
+
+def _critical(c: Floats, own: Floats) -> Floats:
+    """Interpolate the table between roots of c, and beyond its end towards the normal.
+
+    The last axes of ``c`` are the quantiles and the trajectories, as those of the result.
+    """
+    of_c, ends = CRITICAL[:, 0], CRITICAL[-1, 1:, None]
+    roots, of_roots, near = np.sqrt(c), np.sqrt(of_c), np.empty_like(c)
+    for quantile, points in enumerate(CRITICAL.T[1:]):
+        near[..., quantile, :] = np.interp(roots[..., quantile, :], of_roots, points)
+    far = _NORMAL + (ends - _NORMAL) * np.sqrt(of_c[-1] / np.maximum(c, of_c[-1]))
+    found = np.where(c <= of_c[-1], near, far)
+    return np.asarray(own * found + (1 - own) * _NORMAL)
+
+
+_LOW = 0.125
+
+
+def half_lags(held: Observations, level: Floats) -> Floats:
+    """Find the first lag, in steps, at which each autocorrelation is at or below half of a level.
+
+    Each lag that is looked at is twice the one before. Between the two the logarithm of the
+    autocorrelation is taken to be straight, as that of one speed is, or, where it falls further
+    than that of one speed, the autocorrelation itself. Up to half of the span are looked at, as
+    long as 100 pairs are so far apart. The result is infinite where none of them is low enough,
+    and 0 where the first one is.
+    """
+    found = np.where(level > 0, np.inf, np.nan)
+    before_lag, before = np.zeros(len(level)), level.copy()
+    open_, lag = level > 0, 1
+    spans = held.spans()
+    while (open_ := open_ & (2 * lag <= spans)).any():
+        with np.errstate(all="ignore"):
+            pairs = held.pairs(held.later(lag))
+            here = np.where(pairs.pairs >= MIN_PAIRS, pairs.correlation, np.nan)
+            reached = open_ & (here <= level / 2)
+            straight = np.log(before / (level / 2)) / np.log(before / here)
+            part = np.where(here > _LOW * level, straight, (before - level / 2) / (before - here))
+            at = before_lag + np.clip(part, 0, 1) * (lag - before_lag)
+        found = np.where(reached, 0.0 if lag == 1 else at, found)
+        known = open_ & ~np.isnan(here)
+        before_lag, before = np.where(known, lag, before_lag), np.where(known, here, before)
+        open_ &= ~reached
+        lag *= 2
+    return found
+
+
+_SHORT, _LONG = 1, 9
+"""The lags, in steps beyond the first, over which a decay is measured."""
+_LEFT = 0.5
+"""The long lag is used where this much of the correlation is left over it."""
+_ACF_LAGS = (1, 10, 30)
+"""Where the fits are compared with the autocorrelation, in steps."""
+_TWO_SIDED_95 = 1.96
+_SPIKES_DOMINATE = 0.5
+"""Spikes dominate where more than this of the variance is theirs."""
+_HALF_LIFE, _AR1, _ACF = "half_life", "half_life_ar1", "acf"
+_EMPTY = pl.col("n") == 0
+
+
+class _Estimate(NamedTuple):
+    """Of each trajectory, its pairs by lag, the sums of its decay and what follows from them."""
+
+    numbers: Integers
+    apart: dict[int, Pairs]
+    correlation: dict[int, Floats]
+    decay: Decay
+    noise_share: Floats
+    found: Reversion
+
+    @property
+    def memory(self) -> npt.NDArray[np.bool_]:
+        """Whether any correlation is left after a step."""
+        near = self.apart[1].pairs
+        with np.errstate(all="ignore"):
+            return np.asarray(self.correlation[1] > _TWO_SIDED_95 / np.sqrt(near), np.bool_)
+
+    @property
+    def level(self) -> Floats:
+        """The autocorrelation at lag 0 beneath the noise, that at lag 1 where it is not known."""
+        level = np.where(np.isnan(self.noise_share), self.correlation[1], 1 - self.noise_share)
+        return np.minimum(level, 1)
+
+
+def _summed(rows: pl.DataFrame) -> tuple[Integers, Pairs, Pairs, Pairs, Decay]:
+    """Sum over the pairs of the lags `_ACF_LAGS`, and over the triples of the long lag."""
+    held = Observations.of(rows)
+    next_one, far = held.later(1), held.later(1 + _LONG)
+    pairs = (held.pairs(next_one), held.pairs(far), held.pairs(held.later(30)))
+    return (held.numbers, *pairs, held.decay(next_one, far, _LONG))
+
+
+def _short(rows: pl.DataFrame) -> Decay:
+    """Sum over the triples of the short lag."""
+    held = Observations.of(rows)
+    return held.decay(held.later(1), held.later(1 + _SHORT), _SHORT)
+
+
+def _estimated(rows: pl.DataFrame) -> _Estimate:
+    """Estimate the half-lives of the trajectories of a chunk."""
+    found, *of_pairs, triples = zip(*map(_summed, parts(rows)), strict=True)
+    numbers = np.concatenate(found)
+    apart = {lag: joined(Pairs, each) for lag, each in zip(_ACF_LAGS, of_pairs, strict=True)}
+    decay = joined(Decay, triples)
+    fast = ~((decay.triples >= MIN_PAIRS) & (decay.a >= _LEFT * decay.b))
+    fast_rows = rows.filter(pl.col("number").is_in(numbers[fast]))
+    for long, short in zip(decay, joined(Decay, map(_short, parts(fast_rows))), strict=True):
+        long[fast] = short
+    with np.errstate(all="ignore"):
+        correlation = {lag: pairs.correlation for lag, pairs in apart.items()}
+        share = 1 - correlation[1] / (decay.a / decay.b) ** (1 / decay.lag)
+    return _Estimate(numbers, apart, correlation, decay, share, reversion(decay, share))
+
+
+def _measured(rows: pl.DataFrame) -> pl.DataFrame:
+    """Fit each trajectory of a chunk: half-lives in steps, 0 for below one, infinite for none."""
+    estimate = _estimated(rows)
+    (steps, lower, upper), near = estimate.found, estimate.apart[1]
+    with np.errstate(all="ignore"):
+        ar1_phi = near.products / near.earlier_squares
+    ar1_steps = _steps(ar1_phi)
+    phi = np.exp2(-1 / np.where(steps > 0, steps, np.nan))
+    apart, correlation = estimate.apart, estimate.correlation
+    found = pl.DataFrame(
+        {
+            "number": estimate.numbers,
+            "pairs": near.pairs,
+            "triples": estimate.decay.triples,
+            "lag": estimate.decay.lag,
+            "still": near.constant | (near.earlier_squares == 0),
+            "memory": estimate.memory,
+            "share": estimate.noise_share,
+            "phi": phi,
+            "steps": steps,
+            "lower": lower,
+            "upper": upper,
+            "slope": ar1_phi,
+            "ar1_steps": ar1_steps,
+            "fit": _misfit(apart, correlation, phi, correlation[1] / phi),
+            "ar1_fit": _misfit(apart, correlation, ar1_phi, np.ones(len(phi))),
+            "outside": (ar1_steps < lower) | (ar1_steps > upper),
+        }
+    )
+    return found.join(_beside(rows, estimate), on="number", maintain_order="left")
+
+
+def _beside(rows: pl.DataFrame, estimate: _Estimate) -> pl.DataFrame:
+    """Compute of each trajectory what its half-life is judged by, and what needs no model."""
+    (steps, lower, upper), memory = estimate.found, estimate.memory
+    tested = np.where(memory & (steps > 0), lower, np.nan), upper
+    spikes, calm_steps = _calm(rows, estimate)
+    endless = np.isinf(steps) | np.isinf(upper) | np.isinf(calm_steps)
+    found, at = [], 0
+    for part in parts(rows):
+        held = Observations.of(part)
+        here = slice(at, at := at + len(held.numbers))
+        unit_roots = of_longest_runs(held, endless[here])
+        found.append(
+            pl.DataFrame(
+                {
+                    "number": held.numbers,
+                    "fit_p_value": misfits(held, *(each[here] for each in tested)),
+                    "half_lag": half_lags(held, estimate.level[here]),
+                    "returns": [test is not None and test.rejected for test in unit_roots],
+                    "calm_steps": calm_steps[here],
+                }
+            )
+        )
+    return pl.concat(found).join(spikes, on="number")
+
+
+def _calm(rows: pl.DataFrame, estimate: _Estimate) -> tuple[pl.DataFrame, Floats]:
+    """Measure the spikes of each trajectory, and its half-life in steps without them."""
+    spikes, kept = without_spikes(rows)
+    steps = estimate.found.steps.copy()
+    if kept.height:
+        calm = _estimated(kept)
+        found = np.where(calm.memory, calm.found.steps, 0.0)
+        enough = calm.decay.triples >= MIN_PAIRS
+        steps[np.searchsorted(estimate.numbers, calm.numbers)] = np.where(enough, found, np.nan)
+    return spikes, steps
+
+
+def _steps(phi: Floats) -> Floats:
+    """Turn a decay per step into a half-life in steps, 0 below one and infinite for none."""
+    inside = np.where((phi >= 0.5) & (phi < 1), phi, 0.5)
+    return np.where(
+        np.abs(phi) >= 1, np.inf, np.where(phi >= 0.5, -math.log(2) / np.log(inside), 0.0)
+    )
+
+
+def _misfit(
+    apart: dict[int, Pairs], correlation: dict[int, Floats], phi: Floats, scale: Floats
+) -> Floats:
+    """Find the largest distance of scale phi^lag from the autocorrelation; NaN without lag 10."""
+    worst = np.where(apart[10].pairs >= MIN_PAIRS, 0.0, np.nan)
+    for lag in _ACF_LAGS:
+        off = np.abs(correlation[lag] - scale * phi**lag)
+        worst = np.maximum(worst, np.where(apart[lag].pairs >= MIN_PAIRS, off, 0.0))
+    return worst
+
+
+@cache
+def _results(_column: str) -> list[pl.Expr]:
+    pairs, triples = pl.col("pairs").fill_null(0), pl.col("triples").fill_null(0)
+    still = {Reason.DEGENERATE: pl.col("still")}
+    reason = first_reason(
+        {
+            Reason.EMPTY: _EMPTY,
+            Reason.TOO_FEW: triples < MIN_PAIRS,
+            **still,
+            Reason.NO_REVERSION: pl.col("slope") <= -1,
+            Reason.BELOW_STEP: ~pl.col("memory"),
+        }
+    )
+    ar1_reason = first_reason({Reason.EMPTY: _EMPTY, Reason.TOO_FEW: pairs < MIN_PAIRS, **still})
+    fitted = pl.coalesce(reason, _outside("steps"))
+    misfit = [
+        pl.when(other.is_null()).then(pl.col(fit).fill_nan(None)).alias(f"{name}_acf_error")
+        for name, fit, other in ((_HALF_LIFE, "fit", fitted), (_AR1, "ar1_fit", ar1_reason))
+    ]
+    compared = reason.is_null() & ar1_reason.is_null()
+    return [
+        triples.alias("half_life_triples"),
+        pl.when(triples > 0).then("lag").otherwise(_SHORT).alias("half_life_lag_steps"),
+        *(
+            pl.when(fitted.is_null()).then(pl.col(column).fill_nan(None)).alias(name)
+            for name, column in (("half_life_phi", "phi"), ("noise_share", "share"))
+        ),
+        *_seconds(_HALF_LIFE, "steps", reason),
+        *(
+            each
+            for end in ("lower", "upper")
+            for each in _seconds(f"{_HALF_LIFE}_{end}", end, pl.coalesce(reason, _doubt()))
+        ),
+        *_judged(reason),
+        pairs.alias("ar1_pairs"),
+        pl.when(ar1_reason.is_null()).then("slope").alias("ar1_phi"),
+        ar1_reason.alias("ar1_reason"),
+        *_seconds(_AR1, "ar1_steps", ar1_reason),
+        (compared & pl.col("outside")).fill_null(value=False).alias("half_lives_differ"),
+        *misfit,
+        pl.coalesce(
+            fitted, ar1_reason, first_reason({Reason.TOO_FEW: pl.col("fit").is_nan()})
+        ).alias(f"{_ACF}_reason"),
+    ]
+
+
+def _doubt() -> pl.Expr:
+    """Name the reason for which the model beneath an interval is rejected."""
+    return first_reason(
+        {
+            Reason.SPIKES_DOMINATE: pl.col("spike_share") > _SPIKES_DOMINATE,
+            Reason.SEVERAL_SPEEDS: pl.col("fit_p_value") < LEVEL,
+        }
+    )
+
+
+def _judged(reason: pl.Expr) -> list[pl.Expr]:
+    """Build the figures beside a half-life: what the model is judged by, and what needs none."""
+    chance, share = pl.col("fit_p_value"), pl.col("spike_share")
+    untested = pl.coalesce(reason, first_reason({Reason.TOO_FEW: chance.is_nan()}))
+    calm = pl.coalesce(reason, _outside("calm_steps"))
+    return [
+        pl.when(untested.is_null()).then(chance).alias("fit_p_value"),
+        untested.alias("fit_reason"),
+        share,
+        first_reason({Reason.EMPTY: _EMPTY, Reason.DEGENERATE: share.is_null()}).alias(
+            "spike_share_reason"
+        ),
+        *_seconds("acf_half_lag", "half_lag", reason, Reason.TOO_SHORT),
+        pl.when(calm.is_null())
+        .then(pl.col("calm_steps") * pl.col("step_s"))
+        .alias(f"{_HALF_LIFE}_without_spikes_s"),
+        calm.alias(f"{_HALF_LIFE}_without_spikes_reason"),
+    ]
+
+
+def _outside(steps: str, endless: Reason = Reason.NO_REVERSION) -> pl.Expr:
+    """Name the reason for which a number of steps is none."""
+    found = pl.col(steps)
+    disagree = found.is_infinite() & pl.col("returns") & (endless is Reason.NO_REVERSION)
+    return first_reason(
+        {
+            Reason.TOO_FEW: found.is_nan(),
+            Reason.SPIKES_DOMINATE: disagree & (_doubt() == Reason.SPIKES_DOMINATE.value),
+            Reason.SEVERAL_SPEEDS: disagree & (_doubt() == Reason.SEVERAL_SPEEDS.value),
+            Reason.TESTS_DISAGREE: disagree,
+            endless: found.is_infinite(),
+            Reason.BELOW_STEP: found == 0,
+        }
+    )
+
+
+def _seconds(
+    name: str, steps: str, reason: pl.Expr, endless: Reason = Reason.NO_REVERSION
+) -> list[pl.Expr]:
+    """Turn steps into seconds, null with its reason where they are none."""
+    missing = pl.coalesce(reason, _outside(steps, endless))
+    return [
+        pl.when(missing.is_null()).then(pl.col(steps) * pl.col("step_s")).alias(f"{name}_s"),
+        missing.alias(f"{name}_reason"),
+    ]
+
+
+HALF_LIFE = Statistic(lambda _column: [], _results, _measured)
+"""The half-life of the autocorrelation with its interval, and that of an AR(1)."""

@@ -1,0 +1,321 @@
+"""Which of two legs moves first: cross-correlation of their returns, and the share of discovery.
+
+A lag k is that of the sell leg: the correlation of the buy leg's return over a step with the sell
+leg's return k steps later. A peak at a positive lag means that the buy leg leads. A clock that runs
+late on one venue looks just like a lead of the other.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import polars as pl
+
+from toolkit.analyses import analysis
+from toolkit.market import Step, When
+from toolkit.reasons import Reason
+from toolkit.statistics.core.contract import (
+    Frame,
+    Question,
+    checked_columns,
+    first_reason,
+    unfolded,
+)
+from toolkit.statistics.core.kernel import Statistic, measure
+from toolkit.statistics.core.windows import window_of
+from toolkit.statistics.numeric.correlated_returns import (
+    SELL,
+    checked_lag,
+    numbers_of,
+    peaks,
+    related,
+    why,
+)
+from toolkit.statistics.numeric.lags import (
+    Floats,
+)
+
+MOST_STEP_S = 2
+"""The longest step for which shares are computed."""
+SHARES = ("gonzalo_granger_share", "hasbrouck_lower_share", "hasbrouck_upper_share")
+"""The columns of the shares, all of the buy leg."""
+
+_LAGS = 10
+_LEAST_ROWS = 300
+
+
+def discovery_shares(rows: pl.DataFrame, sell: str) -> pl.DataFrame:
+    """Compute the shares of the buy leg over each trajectory's longest run one step apart.
+
+    ``rows`` are observations of the buy leg's log price as ``value`` with ``number``, ``ts`` and
+    ``step_s``, and the sell leg's in the column ``sell``. A run has at least 300 of them. The
+    columns are number and `SHARES` (null for a short run, NaN where there is no correction).
+
+    References
+    ----------
+    Gonzalo, J. and Granger, C. (1995), Estimation of common long-memory components in cointegrated
+    systems, Journal of Business and Economic Statistics 13.
+    Hasbrouck, J. (1995), One security, many markets: determining the contributions to price
+    discovery, Journal of Finance 50.
+
+    >>> rows = pl.DataFrame({"number": [0], "ts": [0], "step_s": [60], "value": [1.0], "s": [1.0]})
+    >>> discovery_shares(rows, "s").is_empty()
+    True
+    """
+    found = []
+    fine = rows.filter(pl.col("step_s") <= MOST_STEP_S)
+    for part in fine.partition_by("number", maintain_order=True):
+        apart = np.diff(part["ts"].to_numpy()) != part["step_s"][0]
+        edges = np.concatenate([[0], np.flatnonzero(apart) + 1, [part.height]])
+        longest = int(np.diff(edges).argmax())
+        run = part[int(edges[longest]) : int(edges[longest + 1])]
+        if run.height >= _LEAST_ROWS:
+            legs = np.column_stack([run["value"].to_numpy(), run[sell].to_numpy()])
+            found.append((part["number"][0], *_shares(legs)))
+    schema = {"number": pl.UInt32, **dict.fromkeys(SHARES, pl.Float64)}
+    return pl.DataFrame(found, schema=schema, orient="row")
+
+
+def _shares(legs: Floats) -> tuple[float, float, float]:
+    """Fit the error correction to log prices, a column a leg, and compute the three shares."""
+    legs = legs - legs[0]
+    change = np.diff(legs, axis=0)
+    count = len(change) - _LAGS
+    gap = (legs[:, 0] - legs[:, 1])[_LAGS:-1]
+    lagged = [change[_LAGS - lag : _LAGS - lag + count] for lag in range(1, _LAGS + 1)]
+    known = np.column_stack([np.ones(count), gap, *lagged])
+    fit, _, rank, _ = np.linalg.lstsq(known, change[_LAGS:], rcond=None)
+    none = (math.nan, math.nan, math.nan)
+    if rank < known.shape[1]:
+        return none
+    error = change[_LAGS:] - known @ fit
+    covariance = error.T @ error / (count - known.shape[1])
+    to_buy, to_sell = fit[1]
+    if to_sell == to_buy:
+        return none
+    weight = np.array([to_sell, -to_buy])
+    total = float(weight @ covariance @ weight)
+    if total <= 0:
+        return none
+    # what the shocks of one leg make, with those at the same time counted as its own
+    first = (weight @ covariance) ** 2 / np.diag(covariance) / total
+    bounds = sorted((float(first[0]), float(1 - first[1])))
+    return float(to_sell / (to_sell - to_buy)), bounds[0], bounds[1]
+
+
+_BUY = "buy_log_price"
+_LISTS = ("pairs", "correlation", "null_band")
+_TWO_SIDED_95 = 1.959963984540054
+
+
+@analysis(
+    "spread.lead_lag",
+    (
+        "peak_lag_s",
+        "peak_correlation",
+        "null_band",
+        "beyond_band",
+        "correlation_at_0",
+        "lead_lag_ratio",
+        "returns_n",
+        "gonzalo_granger_share",
+    ),
+    title="Which leg of spreads moves first,",
+    order="-peak_lag_s",
+    about="""
+        A positive lag means that the buy leg leads. A lead of less than a step cannot be seen, and
+        a clock that runs late looks like one. Shares of discovery need steps of 2 s or less.""",
+    example='--where "beyond_band and peak_lag_s != 0"',
+)
+def lead_lag(
+    frame: Frame,
+    start: When | None = None,
+    end: When | None = None,
+    *,
+    max_lag_steps: int = 10,
+    step_s: Step = None,
+    max_stale_s: int | None = None,
+) -> pl.DataFrame:
+    """Find the lag at which the returns of two legs agree most, and which leg finds the price.
+
+    Reads ``buy_price`` and ``sell_price``. Returns are differences of log prices of observations
+    exactly one step apart, so that none spans a gap. The correlation at a lag of k steps is that
+    of the buy leg's return at t and the sell leg's at t + k (Pearson, over the pairs where both
+    are there, at least 100). The peak is the largest of the correlations from -L to L steps, the
+    nearest to 0 of two. Without any relation the largest of the 2 L + 1, with either sign, is
+    within the null band at 95 %, also where volatility comes in bursts, and where the prices of
+    both legs bounce between bid and ask: products of returns one step apart count for the error.
+
+    A lead of less than a step cannot be seen: at minutes nearly all venues peak at 0. The ratio is
+    the sum of squared correlations at k = 1 to L over that at k = -1 to -L: above 1 the buy leg
+    leads (Huth and Abergel). Where returns are related at lag 0 alone both are noise.
+
+    The shares of discovery need steps of 2 s or less, since at minutes their bounds are nearly 0
+    and 1. They are those of the buy leg: see `toolkit.statistics.spread.lead_lag`.
+
+    One row per trajectory, with the columns of `coverage` before these. An observation is a row in
+    which both prices are finite and above 0:
+
+    {columns}
+
+    Raises
+    ------
+    InputError
+        As `coverage`. ``max_lag_steps`` is no whole number from 1 to 720.
+
+    References
+    ----------
+    Huth, N. and Abergel, F. (2014), High frequency lead/lag relationships: empirical facts, Journal
+    of Empirical Finance 26.
+
+    Examples
+    --------
+    A sell leg that repeats the buy leg's price a minute later.
+
+    >>> import random
+    >>> draw, level, prices = random.Random(1), 100.0, []
+    >>> for _ in range(500):
+    ...     level *= 1 + draw.gauss(0, 1e-3)
+    ...     prices.append(level)
+    >>> frame = pl.DataFrame(
+    ...     {
+    ...         "trajectory": ["a"] * 500,
+    ...         "ts": [60 * minute for minute in range(500)],
+    ...         "buy_price": prices,
+    ...         "sell_price": prices[:1] + prices[:-1],
+    ...     }
+    ... )
+    >>> row = lead_lag(frame).row(0, named=True)
+    >>> row["peak_lag_s"], round(row["peak_correlation"], 3), row["discovery_reason"]
+    (60, 1.0, 'step_too_coarse')
+    """
+    most = checked_lag(max_lag_steps)
+    window = window_of(frame, start, end)
+    asked = (("max_lag_steps", most),)
+    question = Question("spread.lead_lag/3", *window, _BUY, step_s, max_stale_s, asked)
+    legs = Statistic(_none, _results, lambda rows: _fitted(rows, most), carried=(SELL,))
+    return measure(_prices(frame), question, legs)
+
+
+@analysis(
+    "spread.cross_correlation",
+    ("lag_s", "correlation", "null_band", "pairs"),
+    title="Correlation of the legs' returns by lag,",
+    about="""
+        A positive lag means that the buy leg leads. A correlation within the null band is no larger
+        than chance makes it.""",
+    example="LTC_USDT:AURORA.spot:BOREAS.spot",
+)
+def cross_correlation(
+    frame: Frame,
+    start: When | None = None,
+    end: When | None = None,
+    *,
+    max_lag_steps: int = 10,
+    step_s: Step = None,
+    max_stale_s: int | None = None,
+) -> pl.DataFrame:
+    """Compute the correlation of the returns of two legs at each lag.
+
+    `lead_lag` looks for the largest of them.
+
+    There are 2 L + 1 rows per trajectory, sorted by trajectory and lag, each with the columns of
+    `coverage` of its trajectory before these:
+
+    {columns}
+
+    Raises
+    ------
+    InputError
+        As `lead_lag`.
+
+    Examples
+    --------
+    >>> row = {"trajectory": "a", "ts": 0, "buy_price": 1.0, "sell_price": 1.0}
+    >>> frame = pl.DataFrame([row])
+    >>> cross_correlation(frame, 0, 60, max_lag_steps=1)["correlation_reason"].to_list()
+    ['too_few', 'too_few', 'too_few']
+    """
+    most = checked_lag(max_lag_steps)
+    window = window_of(frame, start, end)
+    asked = (("max_lag_steps", most),)
+    question = Question("spread.cross_correlation/2", *window, _BUY, step_s, max_stale_s, asked)
+    legs = Statistic(
+        _none, lambda _column: [pl.col(*_LISTS)], lambda rows: _by_lag(rows, most), carried=(SELL,)
+    )
+    found = measure(_prices(frame), question, legs)
+    contract = [name for name in found.columns if name not in _LISTS]
+    before = contract.index("window_start")
+    pairs, reason = pl.col("pairs"), first_reason(why(pl.col("correlation")))
+    return unfolded(found, _LISTS, 2 * most + 1, "place").select(
+        *contract[:before],
+        ((pl.col("place") - most) * pl.col("step_s")).alias("lag_s"),
+        pairs.fill_null(0),
+        *(pl.when(reason.is_null()).then(name).alias(name) for name in _LISTS[1:]),
+        reason.alias("correlation_reason"),
+        *contract[before:],
+    )
+
+
+def _none(_column: str) -> list[pl.Expr]:
+    return []
+
+
+def _prices(frame: Frame) -> Frame:
+    """Add the logs of both prices, null in rows in which one of them is no price."""
+    checked_columns(frame, "buy_price", "sell_price")
+    buy, sell = pl.col("buy_price"), pl.col("sell_price")
+    both = buy.is_finite() & sell.is_finite() & (buy > 0) & (sell > 0)
+    return frame.with_columns(
+        pl.when(both).then(buy.log()).alias(_BUY), pl.when(both).then(sell.log()).alias(SELL)
+    )
+
+
+def _by_lag(rows: pl.DataFrame, most: int) -> pl.DataFrame:
+    numbers, found = related(rows, most)
+    bands = _TWO_SIDED_95 * found.error
+    lists = zip(_LISTS, (found.pairs, found.correlation, bands), strict=True)
+    own = pl.DataFrame(
+        {"number": numbers, **{name: list(by_lag.T) for name, by_lag in lists}},
+        schema={
+            "number": pl.UInt32,
+            "pairs": pl.List(pl.Int64),
+            "correlation": pl.List(pl.Float64),
+            "null_band": pl.List(pl.Float64),
+        },
+    )
+    return numbers_of(rows).join(own, on="number", how="left")
+
+
+def _fitted(rows: pl.DataFrame, most: int) -> pl.DataFrame:
+    """Find the peak of each trajectory of a chunk, and the shares of discovery."""
+    shares = discovery_shares(rows, SELL)
+    return peaks(rows, most).join(shares, on="number", how="left", maintain_order="left")
+
+
+def _results(_column: str) -> list[pl.Expr]:
+    reason, share = first_reason(why(pl.col("at_zero"))), pl.col(SHARES[0])
+    found = {
+        "peak_lag_s": pl.col("peak_lag") * pl.col("step_s"),
+        "peak_correlation": pl.col("peak"),
+        "null_band": pl.col("band"),
+        "beyond_band": pl.col("peak") > pl.col("band"),
+        "correlation_at_0": pl.col("at_zero"),
+        "lead_lag_ratio": pl.col("ratio").fill_nan(None),
+    }
+    missing = {
+        Reason.EMPTY: pl.col("n") == 0,
+        Reason.STEP_TOO_COARSE: pl.col("step_s") > MOST_STEP_S,
+        Reason.TOO_FEW: share.is_null(),
+        Reason.DEGENERATE: share.is_nan(),
+    }
+    return [
+        pl.col("returns").fill_null(0).alias("returns_n"),
+        *(pl.when(reason.is_null()).then(each).alias(name) for name, each in found.items()),
+        pl.coalesce(
+            reason, first_reason({Reason.TOO_FEW: pl.col("ratio").fill_nan(None).is_null()})
+        ).alias("lead_lag_reason"),
+        *(pl.col(name).fill_nan(None) for name in SHARES),
+        first_reason(missing).alias("discovery_reason"),
+    ]

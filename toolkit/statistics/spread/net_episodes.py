@@ -1,0 +1,323 @@
+"""The stretches in which a spread pays more than it costs, how long they last, and its return."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from toolkit.analyses import Parameter, analysis
+from toolkit.errors import InputError
+from toolkit.market import Step, When
+from toolkit.reasons import Reason
+from toolkit.statistics.core.contract import (
+    Frame,
+    Question,
+    checked_types,
+    first_reason,
+    real_number,
+)
+from toolkit.statistics.core.definition import holding
+from toolkit.statistics.core.kernel import Statistic, measure
+from toolkit.statistics.core.windows import window_of
+from toolkit.statistics.fees.fee_table import (
+    NOTIONAL,
+    FeeModel,
+    Style,
+    check_asked,
+    check_held_style,
+)
+from toolkit.statistics.fees.net_edge import check_pairs, costs_over_time, gross_bps
+from toolkit.statistics.spread.episodes import stretches
+from toolkit.statistics.spread.time_to_close import life_columns, lives_of
+
+_COUNTS = {"n_lives": "begun", "n_ended": "ended"}
+
+
+@analysis(
+    "spread.net_episodes",
+    (
+        "net_episodes",
+        "net_duration_s",
+        "net_area_bps_h",
+        "net_peak_bps",
+        "life_median_s",
+        "life_lower_s",
+        "life_upper_s",
+        "cost_lowest_bps",
+        "cost_highest_bps",
+        "truncated",
+    ),
+    title="Spreads beyond the cost of a round trip,",
+    order="-net_area_bps_h",
+    about="""
+        An episode begins where a spread is ENTER bps beyond the cost then, and ends where it is
+        less than LEAVE bps beyond it. One that a gap or the end cuts off lasted longer than
+        seen.""",
+    example="--fees fees.toml",
+    enter_bps=Parameter("How far beyond the cost an episode begins.", "bps"),
+    leave_bps=Parameter("How far beyond the cost it ends. Default: as far as it begins.", "bps"),
+)
+def net_episodes(
+    frame: Frame,
+    start: When | None = None,
+    end: When | None = None,
+    *,
+    fees: FeeModel,
+    notional: float = NOTIONAL,
+    style: Style = "taker",
+    enter_bps: float = 0.0,
+    leave_bps: float | None = None,
+    step_s: Step = None,
+    max_stale_s: int | None = None,
+) -> pl.DataFrame:
+    """Count the episodes in which a spread pays more than a round trip costs, and their lengths.
+
+    Reads ``spread_bps`` (computed from the prices where the frame lacks it) of trajectories whose
+    keys name two legs. The net of an observation is its gross (abs(spread_bps), of a transfer
+    spread_bps) less the cost in force at its time, `FeeModel.round_trip_bps`. An episode begins
+    with an observation of net >= ``enter_bps`` and ends with the first of net < ``leave_bps``
+    (None: the same). Both are bps beyond the cost. An observation whose cost is not known is in no
+    episode. Of an episode that runs into a gap or the end of the window the length is what was
+    seen of it, and its life is longer than that (Kaplan and Meier). One at the first observation
+    of the window or after a gap is counted, and its life is not used.
+
+    One row per trajectory, with the columns of `coverage` before these:
+
+    {columns}
+
+    Raises
+    ------
+    InputError
+        As `coverage` and `toolkit.statistics.fees.net_edge`. ``enter_bps`` is no number from 0, or
+        ``leave_bps`` is above it.
+
+    Examples
+    --------
+    A cost of 53 bps, and two episodes beyond it.
+
+    >>> frame = pl.DataFrame(
+    ...     {
+    ...         "trajectory": ["BTC_USDT:BINANCE.spot:KRAKEN.spot"] * 6,
+    ...         "ts": [1700000000 + 60 * k for k in range(6)],
+    ...         "spread_bps": [10.0, 83.0, 63.0, 10.0, -113.0, 10.0],
+    ...     }
+    ... )
+    >>> row = net_episodes(frame, fees=FeeModel.example()).row(0, named=True)
+    >>> row["net_episodes"], row["net_duration_s"], round(row["net_area_bps_h"], 3)
+    (2, 180, 1.667)
+    >>> row["net_entry_bps"]  # 83 - 53 and 113 - 53
+    90.0
+    """
+    check_asked(fees, notional, style)
+    enter = real_number("enter_bps", enter_bps, "basis points from 0")
+    leave = enter if leave_bps is None else real_number("leave_bps", leave_bps, "a number")
+    if enter < 0 or leave > enter:
+        name, value = ("enter_bps", enter) if enter < 0 else ("leave_bps", leave)
+        raise InputError(name, value, "enter_bps from 0, and leave_bps at most enter_bps")
+    frame = holding(frame, "spread_bps")
+    checked_types(frame, {"trajectory": "String"})
+    by = (("fees", fees.hash), ("notional", float(notional)), ("style", style))
+    question = Question(
+        "spread.net_episodes/2",
+        *window_of(frame, start, end),
+        "spread_bps",
+        step_s,
+        max_stale_s,
+        (*by, ("enter_bps", enter), ("leave_bps", leave)),
+    )
+    net = gross_bps(pl.col("value"), style) - pl.col("cost_bps")
+
+    def prepare(rows: pl.LazyFrame, part: pl.DataFrame) -> pl.LazyFrame:
+        priced = _with_costs(rows, part, fees, notional, style)
+        return priced.with_columns(net.alias("net"))
+
+    def fit(rows: pl.DataFrame) -> pl.DataFrame:
+        known = pl.col("net")
+        enters = (known >= enter).fill_null(value=False)
+        leaves = (known < leave).fill_null(value=True)
+        signed = rows.with_columns(value=known).lazy()
+        found = stretches(signed, known, enters, leaves)
+        return lives_of(found, rows).join(_sums(found), on="number", how="left")
+
+    lives = life_columns("life", _COUNTS)
+    episodes = Statistic(
+        _costs, lambda _column: [*_costs_known(), *_results(), *lives, *_table(fees)], fit, prepare
+    )
+    return measure(frame, question, episodes)
+
+
+@analysis(
+    "spread.net_time_to_close",
+    (
+        "close_median_s",
+        "close_lower_s",
+        "close_upper_s",
+        "entries",
+        "closed",
+        "cost_lowest_bps",
+        "cost_highest_bps",
+        "truncated",
+    ),
+    title="How long spreads beyond their cost take to close,",
+    order="close_median_s",
+    about="""
+        An entry is a spread, on either side of a level, whose distance is ENTER bps above the cost
+        then. Its close is the first one within EXIT bps of the level, before costs. Where a gap or
+        the end comes first, it counts as longer than seen.""",
+    example="--exit-bps 5 --fees fees.toml",
+    enter_bps=Parameter("How far beyond the cost a spread is entered.", "bps"),
+)
+def net_time_to_close(
+    frame: Frame,
+    start: When | None = None,
+    end: When | None = None,
+    *,
+    fees: FeeModel,
+    exit_bps: float,
+    toward: float = 0.0,
+    notional: float = NOTIONAL,
+    style: Style = "taker",
+    enter_bps: float = 0.0,
+    step_s: Step = None,
+    max_stale_s: int | None = None,
+) -> pl.DataFrame:
+    """Measure the time from where a spread is beyond a round trip's cost to where it is near again.
+
+    Reads the rows as `net_episodes`. The distance of an observation is abs(spread_bps - toward). An
+    entry is the first observation at which the distance less the cost in force is at least
+    ``enter_bps``, and the distance is above ``exit_bps``. It closes at the first observation of a
+    distance of at most ``exit_bps``, before costs. So a position that closes has earned the cost,
+    less ``exit_bps``. Where the cost is not known there is no entry. Gaps, the window's end and
+    entries that were not seen count as in `time_to_close`.
+
+    One row per trajectory, with the columns of `time_to_close`. Before ``truncated`` come
+    ``net_n``, ``cost_lowest_bps``, ``cost_highest_bps`` and ``cost_reason``, and after the times
+    ``fee_model`` and ``fee_model_hash``, each as in `net_episodes`. The reason of a time is
+    unknown_fee where no cost is known.
+
+    Raises
+    ------
+    InputError
+        As `net_episodes`. ``exit_bps`` is no number from 0, ``toward`` no number, or ``style`` is
+        one that opens no position.
+
+    Examples
+    --------
+    A cost of 53 bps, and an entry that closes after two minutes.
+
+    >>> frame = pl.DataFrame(
+    ...     {
+    ...         "trajectory": ["BTC_USDT:BINANCE.spot:KRAKEN.spot"] * 5,
+    ...         "ts": [1700000000 + 60 * k for k in range(5)],
+    ...         "spread_bps": [10.0, 60.0, 40.0, 4.0, 30.0],
+    ...     }
+    ... )
+    >>> found = net_time_to_close(frame, fees=FeeModel.example(), exit_bps=5)
+    >>> found.select("entries", "closed", "close_median_s").row(0)
+    (1, 1, 120.0)
+    """
+    check_asked(fees, notional, style)
+    check_held_style(style)
+    enter = real_number("enter_bps", enter_bps, "basis points from 0")
+    leave = real_number("exit_bps", exit_bps, "basis points from 0")
+    level = real_number("toward", toward, "a level in basis points")
+    for name, value in (("enter_bps", enter), ("exit_bps", leave)):
+        if value < 0:
+            raise InputError(name, value, "basis points from 0")
+    frame = holding(frame, "spread_bps")
+    checked_types(frame, {"trajectory": "String"})
+    by = (("fees", fees.hash), ("notional", float(notional)), ("style", style))
+    question = Question(
+        "spread.net_time_to_close/1",
+        *window_of(frame, start, end),
+        "spread_bps",
+        step_s,
+        max_stale_s,
+        (*by, ("enter_bps", enter), ("exit_bps", leave), ("toward", level)),
+    )
+    size = gross_bps(pl.col("value"), style, level)
+    beyond = (size - pl.col("cost_bps") >= enter) & (size > leave)
+
+    def fit(rows: pl.DataFrame) -> pl.DataFrame:
+        return lives_of(
+            stretches(rows.lazy(), size, beyond.fill_null(value=False), size <= leave), rows
+        )
+
+    closing = Statistic(
+        _costs,
+        lambda _column: [*_costs_known(), *_closed(), *_table(fees)],
+        fit,
+        lambda rows, part: _with_costs(rows, part, fees, notional, style),
+    )
+    return measure(frame, question, closing)
+
+
+def _closed() -> list[pl.Expr]:
+    """Build the columns of times to close, whose reason is the fee where no cost is known."""
+    unknown = (pl.col("n") > 0) & (pl.col("net_n").fill_null(0) == 0)
+    return [
+        pl.when(unknown)
+        .then(pl.lit(Reason.UNKNOWN_FEE.value))
+        .otherwise(column)
+        .alias(column.meta.output_name())
+        if column.meta.output_name().endswith("_reason")
+        else column
+        for column in life_columns("close", {"n_lives": "entries", "n_ended": "closed"})
+    ]
+
+
+def _with_costs(
+    rows: pl.LazyFrame, part: pl.DataFrame, fees: FeeModel, notional: float, style: Style
+) -> pl.LazyFrame:
+    """Add ``cost_bps``, the cost of a round trip in force at each observation."""
+    check_pairs(part["trajectory"])
+    costs = costs_over_time(part["trajectory"], fees, notional, style)
+    numbered = costs.join(part.select("trajectory", "number").drop_nulls(), on="trajectory")
+    by_time = numbered.select("number", "ts", "cost_bps").sort("number", "ts").lazy()
+    return rows.join_asof(by_time, on="ts", by="number", check_sortedness=False)
+
+
+def _table(fees: FeeModel) -> list[pl.Expr]:
+    return [pl.lit(fees.name).alias("fee_model"), pl.lit(fees.hash).alias("fee_model_hash")]
+
+
+def _costs(_column: str) -> list[pl.Expr]:
+    cost = pl.col("cost_bps")
+    return [
+        cost.count().cast(pl.Int64).alias("net_n"),
+        cost.min().alias("cost_lowest_bps"),
+        cost.max().alias("cost_highest_bps"),
+    ]
+
+
+def _sums(found: pl.DataFrame) -> pl.DataFrame:
+    return found.group_by("number", maintain_order=True).agg(
+        pl.len().cast(pl.Int64).alias("net_episodes"),
+        pl.col("duration_s").sum().alias("net_duration_s"),
+        pl.col("area_bps_h").sum().alias("net_area_bps_h"),
+        pl.col("first_bps").sum().alias("net_entry_bps"),
+        pl.col("peak_bps").max().alias("net_peak_bps"),
+    )
+
+
+def _costs_known() -> list[pl.Expr]:
+    known = pl.col("net_n").fill_null(0)
+    return [
+        known.alias("net_n"),
+        pl.col("cost_lowest_bps", "cost_highest_bps"),
+        first_reason(_unknown(known)).alias("cost_reason"),
+    ]
+
+
+def _unknown(known: pl.Expr) -> dict[Reason, pl.Expr]:
+    return {Reason.EMPTY: pl.col("n") == 0, Reason.UNKNOWN_FEE: known == 0}
+
+
+def _results() -> list[pl.Expr]:
+    known = pl.col("net_n").fill_null(0)
+    sums = ("net_episodes", "net_duration_s", "net_area_bps_h", "net_entry_bps")
+    none = {**_unknown(known), Reason.TOO_FEW: pl.col("net_peak_bps").is_null()}
+    return [
+        *(pl.when(known > 0).then(pl.col(name).fill_null(0)).alias(name) for name in sums),
+        pl.col("net_peak_bps"),
+        first_reason(none).alias("net_episodes_reason"),
+    ]
