@@ -1,4 +1,4 @@
-"""The table of limits in docs/design.md, made from `toolkit.wire.limits`: `make docs` writes it."""
+"""The table of limits in docs/interface.md, made from `toolkit.wire.limits`: `make docs` writes it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from toolkit.wire.limits import LIMITS, Limits
 
-PAGE = Path(__file__).parents[2] / "docs" / "design.md"
+PAGE = Path(__file__).parents[2] / "docs" / "interface.md"
 HEAD = "| limit | value | of what, and why |\n|---|---|---|\n"
 TABLE = re.compile(re.escape(HEAD) + r"(?:\|.*\n)*")
 

@@ -16,7 +16,7 @@ from toolkit.errors import InputError
 class Limits:
     """The limits of a client, a capture and a webhook receiver. Each is above 0.
 
-    docs/design.md, "Limits", has what happens beyond each of them.
+    docs/interface.md, "Limits", has what happens beyond each of them.
 
     Parameters
     ----------

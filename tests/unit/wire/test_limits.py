@@ -1,4 +1,4 @@
-"""The limits: checked, set in one place, read from the profile, and shown in docs/design.md."""
+"""The limits: checked, set in one place, read from the profile, and shown in docs/interface.md."""
 
 from __future__ import annotations
 
@@ -73,6 +73,6 @@ def test_a_profile_with_another_limit_is_refused(tmp_path: Path, text: str, wron
         profile(tmp_path, text)
 
 
-def test_the_design_shows_every_limit_with_its_value_and_its_reason() -> None:
+def test_the_interface_page_shows_every_limit_with_its_value_and_its_reason() -> None:
     (shown,) = TABLE.findall(PAGE.read_text(encoding="utf-8"))
     assert shown == limits_table(), "`make docs` writes the table"
