@@ -18,31 +18,31 @@ from .spreads import PROCESSES as OF_SPREADS
 PAGE = Path(__file__).parents[2] / "docs" / "calibration.md"
 PROCESSES: list[Process] = [*OF_SPREADS, *OF_RATES, *OF_EVENTS, *OF_DEPENDENT]
 HEAD = """\
-# How often the intervals hold the truth
+# Calibration of the intervals
 
-Each interval that the statistics give has to hold the true value in 95 of 100 cases. Here each is
-measured on processes whose true values are known, over {runs:,} runs with fixed seeds, or {fewer}
-where one takes more than 5 ms. By chance such a share is off by up to 0.01, or 0.025. `make
-calibration` draws them again and writes this page, in less than an hour, and `python -m
-tests.calibration.page WORDS` those processes alone whose words these are part of.
+A 95 % interval should cover the true value in 95 of 100 samples. Here each interval is measured on
+processes with known true values, over {runs:,} runs with fixed seeds, or {fewer} if one takes more
+than 5 ms. By chance a share is off by up to 0.01, or 0.025. `make calibration` draws all runs and
+writes this page in less than an hour; `python -m tests.calibration.page WORDS` draws the processes
+whose description contains the words.
 
-No constant of an interval was tuned on these processes, but for the critical values of
-`half_life`, which are of an AR(1) with normal shocks. What decides on `long_memory`, that skewness
-moves the ends of means over time, into how many stretches `rates` cuts the time, the freedom of
-clusters, and the level and windows of the test beneath the interval of `half_life` were chosen on
-other runs of the same kinds of process.
-Processes with bursts have shocks of Student's t with 5 degrees of freedom, and hours that are
-louder than others. A share outside {least} to {most} is in bold. Given is the share of runs that
-had an interval: the others had a reason in its place, and held counts none of them. The last table
-has processes that fail what an interval assumes: there {reasoned:.0f} % of the runs or more have to
-give the reason, but for chance.
+No constant of an interval was tuned on these processes, except the critical values of `half_life`,
+which come from an AR(1) with normal shocks. The threshold of `long_memory`, the correction for
+skewness, the stretches of `rates`, the degrees of freedom of clusters, and the level and windows
+of the test behind the interval of `half_life` were chosen on other runs of the same kinds of
+process.
 
-An error is taken 1.96 times to each side. A null band has to hold what is found where there is no
-relation. The share of an hour or a weekday is that over all of them and all runs. The upper bound
-of a half-life where there is no reversion is one end alone, and has to be absent in 97.5 of 100.
-The bounds of `spread.net_episodes` are those of `survival.life_quantiles`. Those of net figures of
-`funding.holdings` and `events.payoff` are those of the gross ones less the cost. Shares of
-`events.audit` have the exact interval of `went_on_lower`.
+*given* is the share of runs with an interval; the others had a reason. *held* is the share of
+given intervals that cover the true value, in bold outside {least} to {most}. The last table has
+processes that violate an interval's assumption: at least {reasoned:.0f} % of the runs have to give
+the reason. Processes with bursts have shocks of Student's t with 5 degrees of freedom, and louder
+hours.
+
+Standard errors are taken 1.96 times to each side. A null band has to cover the result where there
+is no relation. Hours and weekdays are counted over all of them. The upper bound of a half-life
+without reversion has to be absent in 97.5 of 100. `spread.net_episodes` has the bounds of
+`survival.life_quantiles`, net figures of `funding.holdings` and `events.payoff` those of the gross
+ones less the cost, and `events.audit` the exact interval of `went_on_lower`.
 """
 _UNITS = {
     "_bps": "bps",

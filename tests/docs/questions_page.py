@@ -38,16 +38,15 @@ pumps = rail.events("splash")
 _INTRODUCTION = """\
 # Ten questions, one call each
 
-This page is made by `make docs`, which runs each call, and a test keeps it equal to what the calls
-return. The market is **SIMULATED**: no number below was ever traded. The answers are those of a
-store with a week of some streams, and with a fee table that is made up:
+`make docs` runs each call and writes this page. The market is **SIMULATED**, the store has a week
+of some streams, and the fee table is invented:
 
 ```python
 {setup}```
 
-Windows are `[start, end)`, times are UTC. A call returns more columns than are shown: n, coverage,
-the window, intervals, and a reason for each null. `tk.statistics.explain(row, column)` says in
-words how a figure came about.
+Windows are `[start, end)` in UTC. Calls return more columns than are shown: n, coverage, the
+window, intervals, and a reason for each null. `tk.statistics.explain(row, column)` describes how a
+figure was computed.
 
 """
 _ROWS = 6

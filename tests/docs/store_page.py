@@ -17,57 +17,49 @@ PAGE = Path(__file__).parents[2] / "docs" / "store.md"
 HEAD = f"""\
 # The tables of a store
 
-A store is one DuckDB file. Any program with DuckDB {STORAGE_VERSION[1:4]} or newer can read it,
-and none with an older one: 1.4 says that it can't read a file of "version number 68".
-This page is made from `toolkit/tables.py` by `make docs`, and a test keeps the two equal. Its
+A store is one DuckDB file. Programs with DuckDB {STORAGE_VERSION[1:4]} or newer can read it; 1.4
+refuses a file of "version number 68". `make docs` writes this page from `toolkit/tables.py`. The
 format is {FORMAT_VERSION}.
 
-Times are UTC. A time in seconds is a Unix time. An interval contains its start and not its end.
-A column is never null unless its line says so. No two rows of a table share its key. The key is not
-declared in the file: see [design.md](design.md#no-primary-key).
+Times are UTC, and a time in seconds is a Unix time. Intervals include their start and exclude their
+end. A column is never null unless its line says so. No two rows of a table share its key, although
+the file [declares none](design.md#no-primary-key).
 
-Tables have the stream's number, times as numbers, and every revision of a row. To read a store with
-SQL, take the [views](#views) instead.
-
-Open a store read-only and close it after each query. A program that keeps the file open locks every
-other program out. The words used here are explained in [concepts.md](concepts.md).
+Tables have the stream's number, times as numbers, and every revision of a row. For SQL, use the
+[views](#views) instead. Open a store read-only and close it after each query, because a program
+that keeps it open locks out all others. [concepts.md](concepts.md) explains the terms.
 """
 
 PAGES = f"""\
 ## Pages
 
-Beside a store lies what its rows were read from: the service's answers with rows of trajectories,
-in a file of SQLite such as `rail.duckdb.pages`. `rail store remap` reads them again under a
-corrected wire profile. Event documents are in the store itself, byte for byte.
+The answers from which rows of trajectories were read are in an SQLite file beside the store, such
+as `rail.duckdb.pages`. `rail store remap` reads them again under a corrected wire profile. Event
+documents are in the store itself, byte for byte.
 
-They are kept for {KEPT_DAYS} days after they came. `pages_days` in `rail.toml`, or of `rail.sync`
-in Python, sets another number, 0 for none. They take at most {MOST_BYTES // 2**30} GiB: the
-oldest go first. What is too old goes with the next commit. `rail store backup` copies the file,
-`rail store compact` leaves it as it is, `rail store verify` reads it, and a publication has none.
-Move the store and its pages together. Without them the store is whole, and only a remap refuses.
+Pages are kept for {KEPT_DAYS} days, or for `pages_days` in `rail.toml` or of `rail.sync` in Python
+(0 for none), and for at most {MOST_BYTES // 2**30} GiB, the oldest removed first, at the next
+commit. `rail store backup` copies the file, `rail store compact` leaves it unchanged, `rail store
+verify` reads it, and a publication has none. Move the store and its pages together. Without pages
+the store is complete, and only a remap is refused.
 
-Measured on the simulated market, 20 trajectories over 25 days in pages of 5,000 rows: 13 bytes a
-row of prices, 21 of spreads, whose figure alone has 17 digits, and 17 of funding. Packing and
-writing them adds 7.5 % to the CPU time of a load of 600,000 prices in pages of 5,000 rows, 6 % in
-pages of 1,000, and 30 to 50 MB of memory. With `pages_days` 0 nothing is packed. A follow keeps
-about 50 bytes of each question, also where it asks for the same youngest rows again: of 500
-trajectories every minute 36 MB a day. A remap of 1.4 million rows took 4.3 s of CPU time and 460
-MB of memory.
+On the simulated market (20 trajectories, 25 days, pages of 5,000 rows) a row takes 13 bytes for a
+price, 21 for a spread and 17 for funding. Pages add 6 to 7.5 % to the CPU time of a load, and 30 to
+50 MB of memory. A follow keeps about 50 bytes per request: 36 MB per day for 500 trajectories every
+minute. A remap of 1.4 million rows took 4.3 s of CPU time and 460 MB of memory.
 
 """
 
 VIEWS_HEAD = """\
 ## Views
 
-The views are in the file, so that any program that reads DuckDB sees them. They have the stream's
-key, times as TIMESTAMP in UTC, and of each row the newest revision alone. A TIMESTAMP has no zone:
-a session's zone does not change it. `ts` is the start of the row's interval, and its price is that
-at the end. So an event at `ts` + 10 s came before that price: to join events with what was known,
-add the interval to `ts`. Rows come in no order but that of an ORDER BY.
+The views are in the file, so any program that reads DuckDB sees them. They have the stream's key,
+times as TIMESTAMP in UTC (without a zone, so a session's zone does not change them), and only the
+newest revision of each row. `ts` is the start of a bar and its price is the close: to join events
+with what was known, add the step to `ts`. The order of rows is undefined without ORDER BY.
 
-A store that was made before there were views gets them when it is next written to. Each process
-makes them anew at its first write. A view of such a name that somebody put there is replaced, and a
-table of such a name is left.
+Each process renews the views at its first write. It replaces other views of these names and leaves
+tables.
 
 In Python `Store.sql` runs one SELECT over them:
 
@@ -78,16 +70,15 @@ SELECT trajectory, count(*) AS n, quantile_cont(spread_log_bps, 0.95) AS q95_log
 FROM spreads WHERE time >= '2023-03-10' AND time < '2023-03-13' GROUP BY trajectory
 ```
 
-`Store.sql` can write nothing and reads no other file. Another process runs the query, in a quarter
-of the memory and for `within_s` seconds at most. It makes the views for each query itself, and
-looks up no name in the file. So what somebody may have put into a file does not run. A program of
-yours that opens a stranger's file runs the views of that file.
+`Store.sql` writes nothing and reads no other file. A child process runs the query, with a quarter
+of the memory and for at most `within_s` seconds. It defines the views itself, so nothing that
+somebody put into a file is executed. A program of yours that opens a stranger's file does execute
+its views.
 
-`held_coverage` has what the ledger records: asked, provisional, settled, lost. The states of a
-window (held, empty, not yet known, missing, unrecoverable, lost at the source) are computed from
-that, from the rows and their step, and from the plan's reach and delay. They have one place, in
-Python: `Store.coverage(key, (start, end))` gives the stretches of a window with their states, as a
-frame that DuckDB can query:
+`held_coverage` has the ledger's records: asked, provisional, settled, lost. The states of a window
+(held, empty, not yet known, missing, unrecoverable, lost at the source) are computed from them,
+the rows and the plan. `Store.coverage(key, (start, end))` returns a window's stretches with their
+states, as a frame that DuckDB can query:
 
 <!-- run by tests/unit/store/test_views.py -->
 

@@ -26,10 +26,8 @@ def number(value: float) -> str:
 HEAD = """\
 # The simulated market beside real ones
 
-This page is made by `make docs`, and a test keeps it equal to what the code finds. The market of a
-seed is made up. What it has in common with real markets is measured here, with one code for both.
-
-A cell has the median, and the lowest and highest in brackets. A test holds the simulated median and
+`make docs` writes this page. The same code measures the simulated market and real ones. A cell has
+the median, with the lowest and highest value in brackets. A test keeps the simulated median and
 all simulated values within the last two columns.
 
 """
@@ -39,33 +37,32 @@ TAIL = """
 BTC_USDT on Binance.US, Coinbase and Kraken: six legs, and six pairs of one quote currency. The
 stale leg is BTC_USDC on Binance.US. Settlements are those of BTC_USDT every eight hours, 2020 to
 2023, on Binance, Bybit, Gate, HTX and KuCoin. Pumps are three lists of announcements, 2017 to 2022.
-A test computes all of it anew where the data is present. It was published by others and is not part
-of this repository.
+A test computes all of it again if the data is present, which was published by others and is not in
+this repository.
 
 **Simulated**: 21 days of BTC_USDT and ETH_USDT on their legs off the DEXs, under the seeds 1 to 5.
-Settlements are those of 720 days of BTC_USDT, on the four legs that settle every eight hours. Pumps
-are those of 3 % or more of one coin alone, in 21 days of all symbols. A half-life is planted where
-both legs revert at one speed: at 1, the estimate is what was planted.
+Settlements are those of 720 days of BTC_USDT, on the four legs that settle every eight hours.
+Pumps are those of 3 % or more of a single coin, in 21 days of all symbols. A half-life is planted
+where both legs revert at one speed; a ratio of 1 means that the estimate equals the planted value.
 
-What to know about the rest of the simulated market:
+The rest of the simulated market:
 
 - Most legs revert at **two speeds**, in minutes or hours and in two days, and all but the reference
   have noise. BOREAS.spot, CORONA.spot, CORONA.futures and DEX-SOLARIS revert at one.
 - **AURORA.spot leads**: between nothing and 30 % of its moves reach another leg a minute later. It
   is the reference: it moves as its asset does, and never alone.
-- How often a leg is pumped, dumped or leaves its level, how far and how long, follows from its
-  **illiquidity**: 1 for an asset that trades up to 20,000 USDT per minute on a leg, less as the
-  root of that grows. BTC has 0.15. On a DEX it is 0.5 at least.
-- Symbols such as PEPE and ARB, and legs on DEXs, are therefore where most events are. Nothing real
-  is held against them, but for the minute in which their pumps begin.
-- **Something is open at any time**: twelve thin legs take turns in being 2 to 4 % away from their
-  symbol's others, more than an hour each, so that a spread event is open in every minute.
-- **SUN_USDT on FORNAX.spot is another coin** of the same name. That is one pair, and no other pair
-  of legs is of two coins.
-- **FORNAX.spot** repeats its last close in four minutes of ten, with a volume of 0. That is a
-  switch of the catalogue, `stale_share`. A spread against such a close is not a real one.
-- Events are found by minutes. Each is stamped with the second at which its value crossed, prices
-  taken to run straight from one close to the next.
+- The rate, size and duration of pumps, dumps and dislocations of a leg follow from its
+  **illiquidity**: 1 for an asset that trades up to 20,000 USDT per minute on a leg, less with the
+  root of that volume. BTC has 0.15, a DEX at least 0.5.
+- Most events are therefore on symbols such as PEPE and ARB, and on legs on DEXs. They are not
+  compared with real ones, except for the minute in which their pumps begin.
+- **Some spread event is open at any time**: twelve thin legs take turns, for more than an hour
+  each, at 2 to 4 % from their symbol's other legs.
+- **SUN_USDT on FORNAX.spot is another coin** of the same name, the only such leg.
+- **FORNAX.spot** repeats its last close in four minutes of ten, with a volume of 0 (`stale_share`
+  of the catalogue). A spread against such a close is not real.
+- Events are detected by minute, and stamped with the second at which the value crossed if prices
+  ran straight from one close to the next.
 """
 
 
