@@ -16,12 +16,12 @@
 # %% [markdown]
 # # Quickstart
 #
-# Which spread of bitcoin moves most, what does funding pay, and how long do events last? Nothing is
-# needed beforehand: without an address the first load starts a local service on an endless
-# **SIMULATED** market. No number below was ever traded.
+# Which spread of bitcoin moves most, what does funding pay, and how long do events last? Without an
+# address the first load starts a local service with an endless **SIMULATED** market: no number
+# below was ever traded.
 #
-# Times are UTC, windows are `[start, end)`, a unit is part of each column's name. A spread is
-# 10⁴ ln(sell / buy), in bps: positive where long the buy leg and short the sell leg earns it.
+# Times are UTC, windows are `[start, end)`, and column names include their unit. A spread is 10⁴
+# ln(sell / buy), in bps: positive when a position long the buy leg and short the sell leg earns it.
 
 # %%
 import polars as pl
@@ -35,14 +35,14 @@ rail.sync(["BTC_USDT:AURORA.spot:*.futures", "funding/BTC_USDT:AURORA.futures:*"
 rail
 
 # %% [markdown]
-# A symbol trades on legs `EXCHANGE.market`. Two legs make a spread, buy first, two futures legs
-# funding. A `*` stands for whatever the service lists there. Run again, the cell asks only for what
-# is missing since. Every call below is about the window that was given, the last seven days.
+# A symbol trades on legs, written `EXCHANGE.market`. Two legs make a spread, buy first; two futures
+# legs make a funding pair. `*` matches whatever the service lists. Run again, the cell fetches only
+# what is new. Every call below covers the window given here, the last seven days.
 #
 # ## Spreads
 #
-# Half-life: the time in which half of a deviation is gone, with its 95 % interval. A null has its
-# reason in a column of its own, such as `half_life_reason`.
+# The half-life is the time in which half of a deviation is gone, with its 95 % interval. If it is
+# null, `half_life_reason` says why.
 
 # %%
 spreads = rail.screen(sort="-spread_std_log_bps")
@@ -60,8 +60,8 @@ spreads.select(
 # %% [markdown]
 # ## Funding
 #
-# What a position in two futures legs received at the settlements, in bps of one leg's notional, and
-# the mean difference of the two rates as a simple rate per year.
+# This is what a position in two futures legs received at settlements, in bps of one leg's notional,
+# and the mean difference of the two rates as a simple annual rate.
 
 # %%
 rail.screen(family="funding").select(
@@ -75,8 +75,8 @@ rail.screen(family="funding").select(
 # %% [markdown]
 # ## Events
 #
-# The service detects spreads that are far from zero. How many there were of any symbol, and how
-# long they lasted. An event that is still open counts as alive so far.
+# The service detects spreads far from zero. The table shows how many there were and how long they
+# lasted. Events that are still open count as censored.
 
 # %%
 rail.events("spread").survival().select(
@@ -91,7 +91,7 @@ rail.events("spread").survival().select(
 # %% [markdown]
 # ## A finding
 #
-# The spread that varied most: both prices above, the spread below, dashed 10 bps either way.
+# The spread that varied most, with both prices above and dashed lines at 10 bps on either side.
 
 # %%
 widest = rail.spread(spreads["trajectory"][0])
@@ -104,9 +104,9 @@ print(
 )
 
 # %% [markdown]
-# ## Go on
+# ## Next
 #
-# `widest.df` has the rows, also `.pandas()`, `widest.gaps()` what is not there and why, and
-# `rail.sql(...)` asks the store in SQL. `RAIL_BASE_URL` and `RAIL_API_KEY`, set before Jupyter
-# starts, lead the same cells to your own service. Take another file name then: a store has one
-# source and refuses a second one.
+# `widest.df` and `.pandas()` return the rows, `widest.gaps()` the gaps with their causes, and
+# `rail.sql(...)` queries the store. Set `RAIL_BASE_URL` and `RAIL_API_KEY` before Jupyter starts to
+# run the same cells against your own service. Use another file name then, since a store belongs to
+# one source.

@@ -16,10 +16,9 @@
 # %% [markdown]
 # # What is missing in my data, why, and how do I get the rest?
 #
-# You learn what a load would ask for before it does, what the service is about to drop, that a
-# second load asks only for what lacks, and why a minute without a row need not be a hole. Nothing
-# is needed beforehand: without an address the first load starts a local service on a **SIMULATED**
-# market. No price below was ever paid.
+# You learn what a load would request, what the service is about to drop, that a second load fetches
+# only what is missing, and why a minute without a row may be complete. Without an address the first
+# load starts a local service with a **SIMULATED** market: no price below was ever paid.
 #
 # Times are UTC, windows are `[start, end)`.
 
@@ -34,19 +33,19 @@ rail = tk.open("loading.duckdb", window="30d")
 streams = ["BTC_USDT:BOREAS.spot", "BTC_USDT:CORONA.futures"]
 
 # %% [markdown]
-# ## A part first
+# ## Load a part first
 #
-# A load can be stopped at any moment: rows and the stretch of time that they answer for are kept
-# together, and the next load asks for what lacks. So a part can be loaded first.
+# A load can be stopped at any moment: rows are committed together with the stretch of time they
+# cover, and the next load fetches the rest.
 
 # %%
 rail.sync(streams, "3d")
 
 # %% [markdown]
-# ## What the rest would take
+# ## Plan the rest
 #
-# Nothing is loaded here. The last line is what the archive drops within a day if nothing is done.
-# A load begins with that.
+# Nothing is loaded here. The last line shows what the archive drops within a day. A load starts
+# with that.
 
 # %%
 rail.plan(streams)
@@ -55,17 +54,17 @@ rail.plan(streams)
 rail.sync(streams)
 
 # %% [markdown]
-# The same once more brings nothing new, and asks for no history.
+# Repeating the load brings nothing new and requests no history.
 
 # %%
 again = rail.sync(streams, progress=False)
 again
 
 # %% [markdown]
-# ## What is held
+# ## Look at the status
 #
-# One line per stream. `answered_pct` is the part of the time between its first and its last row for
-# which the service answered. `holes` are stretches in that without a row.
+# The table has one line per stream. `answered_pct` is the share of time between its first and last
+# row for which the service answered. `holes` are stretches without a row in that time.
 
 # %%
 rail.status().select(
@@ -82,9 +81,9 @@ rail.status().select(
 # %% [markdown]
 # ## Why a minute has no row
 #
-# `empty`: the service was asked and has nothing there, as when nobody traded or an exchange was
-# out. `not yet known`: too young to be final. `missing`: nobody asked. `unrecoverable`: the plan no
-# longer reaches it. Only `missing` can be repaired, by a load.
+# `empty`: the service was asked and has no row there, because nobody traded or an exchange was
+# down. `not yet known`: too young to be final. `missing`: never requested. `unrecoverable`: beyond
+# the retention of the plan. A load repairs only `missing`.
 
 # %%
 series = {key: rail.prices(key) for key in streams}
@@ -96,8 +95,8 @@ gaps.group_by("trajectory", "state").agg(
 ).sort("trajectory", "state")
 
 # %% [markdown]
-# One leg lacks single minutes all the time, the other was out for hours, a few times. Statistics
-# use no return over a gap, and count a gap in no average.
+# One leg is missing single minutes all the time, the other was down for hours a few times.
+# Statistics use no return across a gap and no average includes one.
 
 # %%
 gaps.sort("length_s", descending=True).select("trajectory", "start", "end", "state").head(5)
@@ -105,8 +104,8 @@ gaps.sort("length_s", descending=True).select("trajectory", "start", "end", "sta
 # %% [markdown]
 # ## A finding
 #
-# The leg that was out, second by second. `rail.as_of("2026-11-01")` reads all of this as it was
-# known then, gaps and rows.
+# This is the leg that was down, second by second. `rail.as_of("2026-11-01")` reads gaps and rows as
+# they were known then.
 
 # %%
 out = series["BTC_USDT:CORONA.futures"]

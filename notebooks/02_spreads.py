@@ -14,14 +14,14 @@
 # ---
 
 # %% [markdown]
-# # How fast does a spread return, and can its half-life be believed?
+# # How fast does a spread return, and can its half-life be trusted?
 #
-# You learn where spreads lie, how unusual the newest one is, in what time half of a deviation is
-# gone, and three ways to doubt that number. Nothing is needed beforehand: without an address the
-# first load starts a local service on a **SIMULATED** market. No price below was ever paid.
+# You learn the level of spreads, how unusual the newest value is, in what time half of a deviation
+# is gone, and three ways to doubt that number. Without an address the first load starts a local
+# service with a **SIMULATED** market: no price below was ever paid.
 #
-# Times are UTC, windows are `[start, end)`. A spread is 10⁴ ln(sell / buy), in bps. Intervals hold
-# the true value in 95 of 100 cases.
+# Times are UTC, windows are `[start, end)`. A spread is 10⁴ ln(sell / buy), in bps. Intervals are
+# 95 % confidence intervals.
 
 # %%
 from datetime import timedelta
@@ -38,10 +38,11 @@ rail.sync("BTC_USDT:AURORA.spot:*")
 sell_leg = pl.col("trajectory").str.strip_prefix("BTC_USDT:AURORA.spot:").alias("sell_leg")
 
 # %% [markdown]
-# ## Where they lie, and which is widest now
+# ## Levels, and the widest spread now
 #
-# One pass over all spreads that are held, the widest now first. `z` is how many standard deviations
-# the newest one is from its own mean, `percentile` the share of the week in which it was lower.
+# One pass covers all stored spreads, the widest first. `z` is the distance of the newest value from
+# its own mean in standard deviations, `percentile` the share of the week in which the spread was
+# lower.
 
 # %%
 spreads = rail.screen()
@@ -57,12 +58,12 @@ spreads.select(
 )
 
 # %% [markdown]
-# ## How fast they return
+# ## Half-lives
 #
-# The half-life is that of the autocorrelation. The usual one, of an AR(1) fitted by least squares,
-# is beside it: noise of the quotes alone makes that too short. Where both differ by more than
-# chance, `noise_share` says how much of the variance is gone a minute later. An interval needs one
-# speed beneath noise. Where the data reject that, the reason stands in its place.
+# The half-life comes from the autocorrelation. Beside it is the usual one, from an AR(1) fitted by
+# least squares, which noise in the quotes alone makes too short. If both differ by more than
+# chance, `noise_share` is the share of the variance that is gone a minute later. The interval
+# assumes one speed beneath noise; if the data reject that, it is null with a reason.
 
 # %%
 spreads.sort("half_life_s").select(
@@ -79,7 +80,7 @@ spreads.sort("half_life_s").select(
 # %% [markdown]
 # ## Is it the same on each day?
 #
-# The spread whose interval is the narrowest, one day at a time. A half-life to be believed is in
+# Here is the spread with the narrowest interval, one day at a time. A reliable half-life is inside
 # nearly all of the intervals.
 
 # %%
@@ -101,13 +102,12 @@ days.select(
 )
 
 # %% [markdown]
-# ## Is it the true one?
+# ## Is it correct?
 #
-# No real market says what its half-life is, so that this cell is for the simulated one alone.
-# There each leg leaves the reference, AURORA.spot, and returns at a speed that was drawn
-# beforehand. Below that lies a slow part that lasts for days, as real legs have one. Where the
-# test sees that part there is no interval: `several_speeds` above. Where it does not, more than
-# one interval in twenty misses the planted half-life.
+# Only a simulated market has a known half-life. There each leg leaves the reference, AURORA.spot,
+# and returns at a speed that was drawn beforehand, on top of a slow component that lasts for days,
+# as on real legs. If the test detects that component there is no interval (`several_speeds` above).
+# If it does not, more than one interval in twenty misses the planted half-life.
 
 # %%
 planted = {
@@ -127,8 +127,8 @@ checked.sort("holds", "planted_min")
 # %% [markdown]
 # ## A finding
 #
-# The spread with the surest half-life over its last day, dashed at its 5 % and 95 % quantiles,
-# and how its values are distributed.
+# The chart shows the spread with the narrowest interval over its last day, with dashed lines at its
+# 5 % and 95 % quantiles, and its distribution.
 
 # %%
 last_day = rail.spread(spread.stream, "1d")

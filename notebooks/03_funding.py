@@ -16,14 +16,13 @@
 # %% [markdown]
 # # What would holding a funding pair have earned, after fees?
 #
-# You learn which pairs paid most, how steady that was, what every time of entry would have kept,
-# and whether the best pair of two weeks was still good in the next two. Nothing is needed
-# beforehand: without an address the first load starts a local service on a **SIMULATED** market. No
-# rate below was ever paid.
+# You learn which pairs paid most, how steady that was, what each entry time would have earned, and
+# whether the best pair of two weeks was still good in the next two. Without an address the first
+# load starts a local service with a **SIMULATED** market: no rate below was ever paid.
 #
 # A position is long the buy leg and short the sell leg of two futures. It receives the sell leg's
-# rate and pays the buy leg's. Times are UTC, settlements are those of `(start, end]`, bps are of
-# one leg's notional.
+# rate and pays the buy leg's. Times are UTC, settlements are those in `(start, end]`, and bps are
+# of one leg's notional.
 
 # %%
 import polars as pl
@@ -40,13 +39,13 @@ rail.sync([f"BTC_USDT:{exchange}.futures" for exchange in exchanges])  # the pri
 legs = pl.col("trajectory").str.strip_prefix("funding/BTC_USDT:").alias("legs")
 
 # %% [markdown]
-# ## Which paid most
+# ## The pairs that paid most
 #
-# Funding is what was received in all, basis what the prices of both legs brought, carry both. Cost
-# is that of one round trip by the fee table: opening and closing both legs. That table is made up,
-# the same for each exchange. Yours is a file: `rail fees --example > fees.toml` prints one to edit.
-# The APR is simple, of one leg's notional. A pair that lost would have earned as much the other way
-# round, before costs.
+# Carry is funding received plus basis, the gain from the prices of both legs. Cost is one round
+# trip (opening and closing both legs) by the fee table, which is invented here and the same for
+# each exchange. `rail fees --example > fees.toml` prints one to edit. The APR is simple, of one
+# leg's notional. A pair with a loss would have earned as much in the opposite orientation, before
+# costs.
 
 # %%
 pairs = rail.screen(family="funding", sort="-net_carry_bps")
@@ -63,11 +62,11 @@ pairs.head(6).select(
 )
 
 # %% [markdown]
-# ## How steady that was
+# ## Persistence
 #
-# `positive_pct` is the part of the time in which the position received, `flips` how often that
-# changed. The last two are the autocorrelation of the differential: near 0 after three days means
-# that what was high then says nothing about today.
+# `positive_pct` is the share of time in which the position received funding, `flips` how often the
+# sign changed. The last two columns are the autocorrelation of the differential: near 0 after three
+# days, the level three days ago says nothing about today.
 
 # %%
 pairs.head(6).select(
@@ -80,10 +79,10 @@ pairs.head(6).select(
 )
 
 # %% [markdown]
-# ## How far the exchanges lie apart
+# ## Dispersion between exchanges
 #
-# Of each eight hours: the highest yearly rate less the lowest, and which exchange had which. A wide
-# range for a few hours is no carry.
+# For each eight hours, this is the highest annual rate minus the lowest, with their exchanges. A
+# wide range for a few hours does not make a carry.
 
 # %%
 settled = rail.store.scan("funding").collect()
@@ -98,8 +97,8 @@ known.group_by("highest", "lowest").agg(
 # %% [markdown]
 # ## The best of many looks better than it is
 #
-# Choose the best pair of the first two weeks, and hold it for the next two. A rank in the middle
-# there means that it was luck.
+# Choose the best pair of the first two weeks and hold it for the next two. A middling rank there
+# means that the first one was luck.
 
 # %%
 start, end = rail.funding(pairs["trajectory"][0]).window
@@ -125,13 +124,13 @@ pl.concat(
 )
 
 # %% [markdown]
-# ## Every time of entry
+# ## All entry times
 #
-# That pair entered at each full hour, held for so long, less one round trip. `coverage` is the part
-# of the entries for which all settlements are known. `breakeven_pct` is the share of them that
-# earned the round trip back in that time, `half_h` after how long half of them had. Funding is not
-# all: the legs' prices need not be as far apart at the exit as at the entry. `basis_mean_bps` is
-# what that added or took on average, and gross and net have it in them.
+# Enter that pair at each full hour, hold it for the given time, and subtract one round trip.
+# `coverage` is the share of entries with all settlements known. `breakeven_pct` is the share that
+# earned back the round trip in that time, `half_h` the time after which half of them had. Prices
+# matter too: `basis_mean_bps` is the average gain from the change of the spread between entry and
+# exit, and is included in gross and net.
 
 # %%
 pair = rail.funding(best)
@@ -150,8 +149,8 @@ kept = [
 held.select(*kept, breakeven_pct=100 * pl.col("breakeven_share"), half_h="breakeven_median_h")
 
 # %% [markdown]
-# Without prices the range is narrower than what a position would have kept. `funding_only=True`
-# leaves them out, and the columns say so.
+# Without prices the range is narrower than a real position's. `funding_only=True` leaves them out,
+# and the columns are named so.
 
 # %%
 only = pair.holdings(horizons=["1d", "3d"], funding_only=True)
@@ -160,8 +159,8 @@ only.select(kept[0], "n", "funding_q05_bps", "funding_q95_bps", "funding_only_ne
 # %% [markdown]
 # ## A finding
 #
-# That pair's differential, and below it what had been received since the start, and the carry with
-# prices, before and after one round trip.
+# The chart shows that pair's differential, and below it the funding received since the start and
+# the carry with prices, before and after one round trip.
 
 # %%
 cost_bps = held["cost_mean_bps"][0]

@@ -14,14 +14,13 @@
 # ---
 
 # %% [markdown]
-# # What do prices do after a pump or a dump, and how true is the log?
+# # What do prices do after a pump or a dump, and how accurate is the log?
 #
-# You learn what prices do after a pump or a dump, whether any other time would have shown the same,
-# and whether a log of spread events has all that it should have and nothing else. Nothing is needed
-# beforehand: without an address the first load starts a local service on a **SIMULATED** market. No
-# price below was ever paid.
+# You learn what prices do after a pump or a dump, whether other times would have shown the same,
+# and whether a log of spread events is complete and correct. Without an address the first load
+# starts a local service with a **SIMULATED** market: no price below was ever paid.
 #
-# Times are UTC, windows are `[start, end)`. Bands hold the true value in 95 of 100 cases.
+# Times are UTC, windows are `[start, end)`. Bands are 95 % confidence bands.
 
 # %%
 import polars as pl
@@ -41,8 +40,8 @@ splash
 # %% [markdown]
 # ## Prices around pumps and dumps
 #
-# A detection has its leg, its time and its direction: 1 of a pump, -1 of a dump. The prices of all
-# legs that had one are loaded.
+# A detection has a leg, a time and a direction: 1 for a pump, -1 for a dump. Load the prices of all
+# legs with a detection.
 
 # %%
 detected = splash.detections()
@@ -51,13 +50,14 @@ prices = rail.around(splash).collect()
 detected.tail(3).select("trajectory", "direction", "size", time=pl.from_epoch("ts"))
 
 # %% [markdown]
-# The mean path, in the direction of the event, in bps of the first price known after it. A bar's
-# close is known at its end, so nothing later than a moment is in the path at that moment. An event
-# that follows another of its leg within two hours is left out. The band draws clusters of events
-# again, since those that happen together are not apart.
+# This is the mean path in the direction of the event, in bps of the first price known after it.
+# There is no lookahead: a bar's close counts as known at its end. Events that follow another on the
+# same leg within two hours are left out. The band is a bootstrap over clusters of events, since
+# events that happen together are not independent.
 #
-# Here `less="controls"` also takes from each path the mean of five times without an event: of the
-# same leg and time of day, and as volatile before. What is left is not the hour's.
+# `less="controls"` also subtracts the mean of five control times without an event, on the same leg,
+# at the same time of day and after similar volatility. So the remainder is not an effect of the
+# hour.
 
 # %%
 before_s, after_s = 3_600, 7_200
@@ -67,9 +67,9 @@ event_study_chart(left, source=splash.source, subject="pumps and dumps, from the
 # %% [markdown]
 # ## The trap
 #
-# The price known at a detection is the close of the minute before, and the move that made the event
-# came after that close. A path from there begins with a jump that nobody could have had. So it has
-# to be asked for, and its columns are named `return_from_detection_...`.
+# The price known at a detection is the close of the minute before, and the move that triggered the
+# event came after that close. A path from there begins with a jump that nobody could have earned.
+# It is available on request only, in columns named `return_from_detection_...`.
 
 # %%
 path = events.study(detected, prices, before_s=before_s, after_s=after_s, from_detection=True)
@@ -78,8 +78,8 @@ event_study_chart(path, source=splash.source, subject="pumps and dumps, from the
 # %% [markdown]
 # ## Would other times have shown the same?
 #
-# The placebo moves all events by one random time, 999 times. `p_value` is the share of such runs
-# with a mean at least as far from 0, the true one counted: 0.001 is the least there can be.
+# The placebo shifts all events by one random time, 999 times. `p_value` is the share of runs, the
+# actual one included, with a mean at least as far from 0, so 0.001 is the minimum.
 
 # %%
 events.placebo(detected, prices).select(
@@ -93,9 +93,9 @@ events.placebo(detected, prices).select(
 # %% [markdown]
 # ## How much is given back?
 #
-# `retraced_pct` is 0 at the furthest price since, and 100 where the move began an hour before.
-# `went_on_pct` is the share of events whose price was further than at the start. The last two
-# columns are of the trap: from the price at the detection.
+# `retraced_pct` is 0 at the most extreme price since the event, and 100 at the price an hour before
+# it. `went_on_pct` is the share of events whose price continued in the same direction. The last two
+# columns show the trap: they start at the price at the detection.
 
 # %%
 through = events.follow_through(detected, prices)
@@ -113,12 +113,12 @@ through.hstack(trap.select(pl.col("^.*_from_detection_.*$"))).select(
 ).rename({"horizon_s": "horizon_min"})
 
 # %% [markdown]
-# ## How true is the log of spreads?
+# ## How accurate is the log of spreads?
 #
-# Each event of one symbol is held against the spreads of its legs, and each episode in them against
-# the events. An event opens at 1 % here and closes below 0.5 %: so does an episode. A spread is of
-# the end of a minute and an event of any second, so that with a negative delay the event was there
-# before its minute was over.
+# Each event of one symbol is compared with the spreads of its legs, and each episode of the spreads
+# with the events. Events open at 1 % here and close below 0.5 %, and episodes likewise. A spread is
+# known at the end of a minute and an event at any second, so a negative delay means that the event
+# came before its minute was over.
 
 # %%
 of_symbol = spread.detections().filter(symbol="PEPE_USDT")
@@ -137,9 +137,9 @@ audit.select(
 )
 
 # %% [markdown]
-# Would it have found a fault? Leave one event in ten out of the log, and turn the legs of one in
-# nine of the others. Then 89 % of the events are true and 80 % of the episodes are seen, and a few
-# more by a neighbour within a minute.
+# Would the audit detect faults? Drop one event in ten from the log and swap the legs of one in nine
+# of the others. Then 89 % of the events are correct, and the log covers 80 % of the episodes, plus
+# a few through a neighbour within a minute.
 
 # %%
 number = pl.int_range(pl.len())

@@ -17,11 +17,10 @@
 # # How long do events last, and how often do they open?
 #
 # You learn how long spreads, pumps and funding dislocations last, where and at which hours they
-# open, and whether last week differed from the one before. Nothing is needed beforehand: without an
-# address the first load starts a local service on a **SIMULATED** market. No event below ever
-# happened.
+# open, and whether last week differed from the one before. Without an address the first load starts
+# a local service with a **SIMULATED** market: no event below ever happened.
 #
-# Times are UTC, windows are `[start, end)`. Intervals hold the true value in 95 of 100 cases.
+# Times are UTC, windows are `[start, end)`. Intervals are 95 % confidence intervals.
 
 # %%
 import polars as pl
@@ -40,20 +39,20 @@ spread = logs["spread"]
 spread
 
 # %% [markdown]
-# ## Is the log whole?
+# ## Is the log complete?
 #
-# What a log does not hold is no quiet time: rates are over the time held, and an event is watched
-# no further than to the next gap.
+# A gap of the log is not a quiet time: rates are per time of log coverage, and an event is observed
+# only up to the next gap.
 
 # %%
 pl.concat(log.coverage() for log in logs.values())
 
 # %% [markdown]
-# ## How long they last
+# ## Survival
 #
-# `half_min` is the time by which half of the events are over. An event that is still open lived at
-# least so long, and one that opened before the window is watched from the window on (Kaplan and
-# Meier). Leaving either out makes lives too short or too long.
+# `half_min` is the median lifetime. Events that are still open are censored, and events that opened
+# before the window are observed from its start (Kaplan and Meier). Leaving either out would bias
+# lifetimes.
 
 # %%
 lives = pl.concat(log.survival() for log in logs.values())
@@ -70,8 +69,8 @@ lives.select(
 )
 
 # %% [markdown]
-# Do spreads with a leg on a DEX last as long as others? Below the lines: how many events are still
-# watched at each age. Where few are left, a line means little.
+# Do spreads with a leg on a DEX last as long as others? Below the lines is the number of events
+# still observed at each age. With few left, a line means little.
 
 # %%
 dex = pl.col("legs").str.count_matches(".dex", literal=True)
@@ -93,10 +92,10 @@ print(
 )
 
 # %% [markdown]
-# ## How often they open
+# ## Rates
 #
-# Per hour and per day of time held. `fano` is 1 where events open apart from each other, and more
-# where they come in bursts, which the interval allows for.
+# Rates are per hour and per day of log coverage. `fano` is 1 if events open independently, and
+# larger if they come in bursts. The interval allows for bursts.
 
 # %%
 pl.concat(log.rates() for log in logs.values()).select(
@@ -111,9 +110,9 @@ pl.concat(log.rates() for log in logs.values()).select(
 )
 
 # %% [markdown]
-# Do they open apart from each other? Here `fano` is that of buckets of 5 minutes. Much larger than
-# `fano_apart`, which has the same hours of the week without bursts: they come in bursts, which last
-# for about `burst_s`, and others would have triggered `triggered_share` of them.
+# Do events open independently? Here `fano` is that of 5-minute buckets. It is much larger than
+# `fano_apart`, which has the same hours of the week without bursts: events come in bursts of about
+# `burst_s`, and others triggered a share of `triggered_share`.
 
 # %%
 bursts = pl.concat(events.clustering(log.lifecycles(), held=log.held) for log in logs.values())
@@ -130,8 +129,8 @@ bursts.select(
 # %% [markdown]
 # ## Where
 #
-# Of many pairs with few events the first are mostly those with luck. A diamond is the rate with
-# that luck taken out, and the ranks are by it.
+# Among many pairs with few events, chance alone puts some first. A diamond is the rate after
+# shrinkage, and pairs are ranked by it.
 
 # %%
 league_chart(spread.league(["symbol", "legs"]), source=spread.source, limit=12)
@@ -139,8 +138,8 @@ league_chart(spread.league(["symbol", "legs"]), source=spread.source, limit=12)
 # %% [markdown]
 # ## When
 #
-# The mean of each hour of the week over the weeks. One hour in twenty differs from the mean of all
-# by chance alone.
+# Each hour of the week has its mean over the weeks. One hour in twenty differs from the overall
+# mean by chance alone.
 
 # %%
 hours = events.rates_by_hour(spread.lifecycles(), held=spread.held)
@@ -156,8 +155,8 @@ hours.select(
 # %% [markdown]
 # ## Against the week before
 #
-# `q_value` is the share of false alarms among the symbols that changed at least so surely. Bursts
-# make changes less sure, which it allows for.
+# `q_value` is the expected share of false discoveries among the symbols with at least this evidence
+# of a change. It allows for bursts.
 
 # %%
 changes = pl.concat(
@@ -171,7 +170,7 @@ changes.sort("q_value", nulls_last=True).head(8).select(
 # %% [markdown]
 # ## A finding
 #
-# Which change of a symbol's spread events is the surest?
+# Which symbol's spread events changed most clearly?
 
 # %%
 row = changes.filter(family="spread").sort("q_value", nulls_last=True).row(0, named=True)

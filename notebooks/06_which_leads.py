@@ -16,13 +16,13 @@
 # %% [markdown]
 # # Which exchange moves first?
 #
-# You learn how to find a lead by the correlation of returns at each lag, how an exchange that
-# repeats old closes looks like one that lags, and what share of the price each of two exchanges
-# finds. Nothing is needed beforehand: without an address the first load starts a local service on a
-# **SIMULATED** market. No price below was ever paid.
+# You learn to detect a lead from the correlation of returns at each lag, how an exchange that
+# repeats old closes resembles one that lags, and how to measure the share of price discovery.
+# Without an address the first load starts a local service with a **SIMULATED** market: no price
+# below was ever paid.
 #
-# Times are UTC, windows are `[start, end)`. A lag is that of the sell leg: where the correlation is
-# high at a positive one, the buy leg leads.
+# Times are UTC, windows are `[start, end)`. A lag is that of the sell leg: a high correlation at a
+# positive lag means that the buy leg leads.
 
 # %%
 import numpy as np
@@ -37,12 +37,12 @@ rail = tk.open("leads.duckdb", window="3d")
 rail.sync(["BTC_USDT:AURORA.spot:*", "BTC_USDT:AURORA.spot", "BTC_USDT:FORNAX.spot"])
 
 # %% [markdown]
-# ## On the clock of minutes
+# ## Minute returns
 #
-# Returns of minutes of AURORA.spot against those of each other leg, up to ten minutes earlier and
-# later. A peak beyond `null_band` is no chance. `ratio` is how much correlation there is after 0
-# over that before 0: far above 1 AURORA.spot leads. It is noise where all correlation is at 0, as
-# where a leg takes over each move within the minute.
+# Compare minute returns of AURORA.spot with those of each other leg, up to ten minutes earlier and
+# later. A peak beyond `null_band` is significant. `ratio` is the correlation after lag 0 over that
+# before it: far above 1, AURORA.spot leads. It is noise if all correlation is at lag 0, as when a
+# leg follows each move within the minute.
 
 # %%
 leads = rail.measure(tk.statistics.spread.lead_lag).sort("lead_lag_ratio", descending=True)
@@ -56,8 +56,9 @@ leads.select(
 )
 
 # %% [markdown]
-# Several legs follow: part of each move reaches them a minute later. The first row has the highest
-# ratio. At each lag, a minute later is far beyond chance, and a minute earlier is nothing.
+# Several legs follow: part of each move reaches them a minute later. For the first row, which has
+# the highest ratio, the correlation a minute later is far outside the band, and a minute earlier
+# inside.
 
 # %%
 spread = rail.spread(leads["trajectory"][0])
@@ -65,14 +66,14 @@ by_minute = spread.cross_correlation(max_lag_steps=4)
 by_minute.select("lag_s", "pairs", "correlation", "null_band")
 
 # %% [markdown]
-# ## On the clock of trades
+# ## Returns between trades
 #
-# Does it lag, or is it seen late? FORNAX.spot repeats its last close where nobody traded: volume 0.
-# Such a row has no news, and the return that follows it has that of several minutes. Hayashi and
-# Yoshida's correlation needs no common clock: without those rows each return counts with all that
-# overlap it. Returns of several minutes overlap their neighbours, so that both sides of 0 are high.
-# A leg that lags is still higher on one of them. FORNAX.spot does both: the minute after is higher
-# than the minute before, by much less than it seemed on the clock of minutes.
+# Does the leg lag, or are its prices stale? FORNAX.spot repeats its last close when nobody traded
+# (volume 0). Such rows have no news, and the next return covers several minutes. The correlation of
+# Hayashi and Yoshida needs no common clock: without those rows, each return counts with all returns
+# that overlap it. Both sides of lag 0 are then high, and higher on one side for a leg that lags.
+# FORNAX.spot is both stale and late: the minute after is higher than the minute before, by much
+# less than minute returns suggest.
 
 # %%
 buy, sell = rail.prices("BTC_USDT:AURORA.spot"), rail.prices("BTC_USDT:FORNAX.spot")
@@ -83,12 +84,12 @@ by_trade = tk.statistics.spread.hayashi_yoshida(
 by_trade.select("lag_s", "buy_n", "sell_n", "correlation")
 
 # %% [markdown]
-# ## Who finds the price
+# ## Price discovery
 #
-# The share of discovery says whose news the common price is made of. It needs steps of two seconds
-# or less: at minutes each leg knows all by the end of the step, and the share is null for
-# `step_too_coarse`. So here are made up seconds in which the truth is known. SLOW takes over the
-# news of FAST three seconds later, and both have noise of their own.
+# The share of discovery is the part of the common price that originates on a leg. It needs steps of
+# two seconds or less: within a minute each leg has caught up, and the share is null
+# (`step_too_coarse`). So these are simulated seconds with a known truth: SLOW repeats the news of
+# FAST three seconds later, and both have their own noise.
 
 # %%
 random, seconds, late_s = np.random.default_rng(7), 20_000, 3
@@ -116,8 +117,8 @@ tk.series.pair_series(made_up["FAST"], made_up["SLOW"]).lead_lag().select(
 )
 
 # %% [markdown]
-# Both shares are those of the buy leg, FAST: near 1, it finds the price alone. A clock that is late
-# looks just the same. `rail.screen()` flags one that is late by whole steps as `clock_shift`.
+# Both shares are those of the buy leg, FAST: near 1, discovery happens there alone. A delayed clock
+# looks the same. `rail.screen()` flags one that is late by whole steps as `clock_shift`.
 #
 # ## A finding
 

@@ -14,13 +14,12 @@
 # ---
 
 # %% [markdown]
-# # What do I miss of a live market when connections break and I go away?
+# # What do I miss of a live market when connections break?
 #
-# Events come by three channels: the archive, which is asked, a socket, which sends at once, and
-# webhooks, which the service delivers to an address. Below all three fill one store. The sockets
-# break every few seconds, some deliveries come twice or changed on the way, and for a while nobody
-# follows. The service is the local one, on a **SIMULATED** market whose clock runs 900 times as
-# fast as yours, so that an hour takes 4 seconds.
+# Events arrive over three channels: the archive, a socket, and webhooks delivered to an address.
+# Here all three fill one store. Sockets break every few seconds, some deliveries are duplicated or
+# altered on the way, and for a while nothing follows. The local service runs a **SIMULATED** market
+# with a clock 900 times as fast as yours, so an hour takes 4 seconds.
 #
 # Times are UTC, windows are `[start, end)`. A spread is 10⁴ ln(sell / buy), in bps.
 
@@ -57,8 +56,8 @@ streams = [pair, "events/spread"]
 # %% [markdown]
 # ## Receive webhooks
 #
-# On the command line `rail webhook setup` and `rail webhook` do this. The service answers the first
-# address with the secret that it signs by. What is signed right is stored, once.
+# On the command line, use `rail webhook setup` and `rail webhook`. The service returns a secret for
+# the address and signs deliveries with it. Correctly signed deliveries are stored once.
 
 # %%
 rail.sync(streams, "1h")
@@ -70,10 +69,10 @@ listening = run_in_thread(ServerSettings(receiver, grace_s=2), "127.0.0.1", 0)
 done = setup.set(services.enter_context(listening) + "/", ["spread"])
 
 # %% [markdown]
-# ## Follow, go away, come back
+# ## Follow, stop, resume
 #
-# `rail follow` does it for weeks. Here it is an hour of the market and a quarter, then half an hour
-# and more in which only webhooks come.
+# `rail follow` runs for weeks. Here it runs for an hour and a quarter of market time, followed by
+# at least half an hour with webhooks only.
 
 # %%
 first = rail.follow(streams, since=began, duration_s=5)
@@ -83,16 +82,16 @@ rail.client.discover()
 back = rail.client.served_at()
 
 # %% [markdown]
-# What does the store know of the spread now? A socket that broke left a gap, which the archive
-# filled: `repaired`. The time of the absence is not known yet.
+# What does the store know about the spread now? A broken socket left an outage, which the archive
+# filled: `repaired`. The time without a follow is still missing.
 
 # %%
 stretches = rail.store.coverage(tk.Trajectory.parse(pair), (began, back))
 tk.charts.coverage_chart(stretches, trajectory=pair, start=began, end=back, source=first.source)
 
 # %% [markdown]
-# Whoever follows again asks the archive for it. A load brings the last minutes, which were too
-# young to be final when the follow ended.
+# The next follow backfills it from the archive. A load adds the last minutes, which were too young
+# to be final when the follow ended.
 
 # %%
 again = rail.follow(streams, since=began, duration_s=5)
@@ -103,11 +102,11 @@ window = began, again.window.end
 rail.sync(streams, *window)
 
 # %% [markdown]
-# ## What did each channel bring?
+# ## What did each channel deliver?
 #
-# Each counts from its first document to its last, and so with the absence. `n_lost` of the `n` that
-# the archive has did not come by it, with a 95 % interval of the share. Deliveries that were signed
-# wrong were refused, and came again.
+# Each channel counts from its first document to its last, including the time without a follow.
+# `n_lost` of the archive's `n` documents did not arrive over it, with a 95 % interval for the
+# share. Deliveries with a wrong signature were refused and sent again.
 
 # %%
 spread, log = rail.spread(pair, *window), rail.events("spread", *window)
@@ -125,7 +124,7 @@ channels.select(
 )
 
 # %% [markdown]
-# Prices above, the spread below. Shaded: an event of these two legs was open.
+# Prices are above, the spread is below. Shading marks open events of these two legs.
 
 # %%
 spread.plot(events=log)
@@ -133,7 +132,7 @@ spread.plot(events=log)
 # %% [markdown]
 # ## A finding
 #
-# In the end the archive is asked once more for every document of the window, beside the store.
+# Finally, the archive's documents of the whole window are compared with the store.
 
 # %%
 pages = rail.client.event_pages("spread", log.window)

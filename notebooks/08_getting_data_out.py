@@ -16,10 +16,9 @@
 # %% [markdown]
 # # How do I get my data out?
 #
-# By SQL, as a lazy polars frame, in pandas, as a file of one series, and as Parquet that other
-# programs read without the toolkit. In the end five ways give one sum. Nothing is needed
-# beforehand: without an address the first load starts a local service on a **SIMULATED** market. No
-# price below was ever paid.
+# Use SQL, a lazy polars frame, pandas, a file of one series, or Parquet that other programs read
+# without the toolkit. Five ways give one sum. Without an address the first load starts a local
+# service with a **SIMULATED** market: no price below was ever paid.
 #
 # Times are UTC, windows are `[start, end)`. A spread is 10⁴ ln(sell / buy), in bps.
 
@@ -41,8 +40,8 @@ rail.sync("LTC_USDT:AURORA.spot:*", "7d")
 # %% [markdown]
 # ## SQL
 #
-# One SELECT over the views `prices`, `spreads`, `funding_rates`, `event_documents` and others. It
-# cannot write. `docs/store.md` has their columns.
+# Run one SELECT over the views `prices`, `spreads`, `funding_rates`, `event_documents` and others.
+# It cannot write. `docs/store.md` lists their columns.
 
 # %%
 rail.sql(
@@ -58,7 +57,7 @@ rail.sql(
 # %% [markdown]
 # ## polars
 #
-# `scan` reads nothing before it is collected, and then only the columns that are used.
+# `scan` reads nothing until it is collected, and then only the columns in use.
 
 # %%
 rows = rail.store.scan("spread")
@@ -71,8 +70,8 @@ hourly.sort(pl.col("mean_log_bps").abs(), descending=True).head(5).collect()
 # %% [markdown]
 # ## pandas
 #
-# One series with `time` as its index, in any zone. Its column `known_at` is when a row could first
-# be known: join other data by that.
+# One series has `time` as its index, in any zone. `known_at` is the first moment at which a row was
+# known: join other data by it.
 
 # %%
 one = rail.spread("LTC_USDT:AURORA.spot:BOREAS.spot")
@@ -82,24 +81,24 @@ daily.agg(n="count", mean_log_bps="mean", min_log_bps="min", max_log_bps="max").
 # %% [markdown]
 # ## A file of one series
 #
-# The metadata in the file say what the series is.
+# The file's metadata describe the series.
 
 # %%
 json.loads(pl.read_parquet_metadata(one.save("ltc.parquet"))["machine_rail"])
 
 # %% [markdown]
-# ## All of it, for programs that do not know the toolkit
+# ## Everything, for other programs
 #
-# One Parquet file per stream and month. Publishing again writes only what has changed. Each
-# publication has an address of its own, so that the same rows can be read later.
+# A publication has one Parquet file per stream and month. Publishing again writes only changes.
+# Each publication has its own address, so the same rows can be read later.
 
 # %%
 published = rail.publish("archive")
 print(f"{published.rows:,} rows in {published.files} files")
 
 # %% [markdown]
-# How many spreads are there, and what is their sum? The file of a stream has every revision of a
-# row. Nothing was revised here, so that each row counts once.
+# How many spreads are there, and what is their sum? A stream's file has every revision of a row.
+# Nothing was revised here, so each row counts once.
 
 # %%
 asked = "SELECT count(*) AS n, sum(1e4 * ln(sell_price / buy_price)) AS sum_log_bps FROM"

@@ -16,11 +16,10 @@
 # %% [markdown]
 # # Can I trust what I load from a service that the toolkit has never met?
 #
-# It may name its fields otherwise, count in other units, page in another way, and document none of
-# it. The service below does: it is the local one, on a **SIMULATED** market, with switches from
-# `docs/adversary.md`, so this runs in a checkout. `rail doctor` drafts a profile of it, and the
-# profile loads it. Then the rows are checked against each other and, as this market is known,
-# against the truth.
+# It may use other field names, units and paging, and document none of it. The service below does:
+# it is the local one with a **SIMULATED** market and switches from `docs/adversary.md`, so this
+# runs in a checkout. `rail doctor` drafts a profile, and the profile loads the data. Then the rows
+# are checked against each other and, since this market is simulated, against the truth.
 #
 # Times are UTC, windows are `[start, end)`. A spread is 10⁴ ln(sell / buy), in bps.
 
@@ -54,7 +53,7 @@ otherwise = adverse(adversary_of({"rest": switches}))
 odd = services.enter_context(running(Config(market, port=0, clock=clock, application=otherwise)))
 
 # %% [markdown]
-# With a service of your own, begin here: its address and key in place of these two.
+# For your own service, start here with its address and key.
 
 # %%
 address, key = odd.base_url, "demo-pro"
@@ -66,11 +65,11 @@ except tk.RailError as error:
     print(error)
 
 # %% [markdown]
-# Refused: no row is stored whose time is not certain.
+# The load is refused: no row is stored without a certain time.
 #
 # ## What is different?
 #
-# `examine` is `rail doctor` as a frame. It asks about 60 questions and stores nothing.
+# `examine` is `rail doctor` as a frame. It sends about 60 requests and stores nothing.
 
 # %%
 met = examine(Settings.read(base_url=address, api_key=key))
@@ -80,8 +79,8 @@ different.select("check", "state", "says")
 # %% [markdown]
 # ## A profile, drafted from the answers
 #
-# In force is what the answers prove. `gap` is in bps, for in row after row it is what the two
-# prices make. What is not proved would be a comment, for you to judge.
+# Lines that the answers prove are active. `gap` is in bps, because it equals the spread of the two
+# prices in every row. Unproven lines would be comments for you to judge.
 
 # %%
 Path("profile.toml").write_text(met.draft)
@@ -93,9 +92,9 @@ print("can be loaded now:", *again.readable)
 print("cannot:", *again.unreadable or ["none"])
 
 # %% [markdown]
-# ## Load by the profile
+# ## Load with the profile
 #
-# On the command line `RAIL_PROFILE` names the file.
+# On the command line, `RAIL_PROFILE` names the file.
 
 # %%
 rail = tk.open("met.duckdb", base_url=address, api_key=key, profile="profile.toml")
@@ -107,10 +106,10 @@ spread
 # %% [markdown]
 # ## Do the rows agree with each other?
 #
-# The service states a spread three times: as two prices in the row, as a number beside them, and as
-# the prices of its legs, which are pages of their own. Where it is wide, the log of events has it
-# as well: `n` counts the events and episodes that the other side can judge. And of this market the
-# truth is known: the same history from a service without switches.
+# The service states a spread three times: as two prices in a row, as a number beside them, and as
+# the separately paged prices of its legs. Wide spreads are in the log of events too: `n` counts the
+# events and episodes that can be compared. The truth is the same history from a service without
+# switches.
 
 # %%
 with (
@@ -135,8 +134,8 @@ checked = pl.DataFrame(checks, schema=["compared", "n", "n_agree"], orient="row"
 checked
 
 # %% [markdown]
-# Prices above, the spread below, dashed at the size from which the log has events. Shaded: an event
-# of these two legs was open.
+# Prices are above, the spread is below, with dashed lines at the smallest size in the log. Shading
+# marks open events of these two legs.
 
 # %%
 enter_bps = round(judged["enter_bps"])

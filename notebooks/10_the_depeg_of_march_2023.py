@@ -16,13 +16,13 @@
 # %% [markdown]
 # # How wide did bitcoin go between exchanges when USDC lost its peg in March 2023?
 #
-# Minutes of **real** trades: BTC_USD on COINBASE and KRAKEN, and the stablecoins that stood in for
-# dollars, 1 to 21 March 2023. They may not be handed on, so `prices.parquet` is not part of the
-# toolkit: `RAIL_REAL_DATA` names the folder that has it. Without it the cells below do nothing, and
-# the last one says so.
+# These are minutes of **real** trades: BTC_USD on COINBASE and KRAKEN, and the stablecoins used as
+# dollars, 1 to 21 March 2023. The data may not be redistributed, so `prices.parquet` is not part of
+# the toolkit: `RAIL_REAL_DATA` names its folder. Without it the cells below do nothing, and the
+# last one says so.
 #
-# Times are UTC, windows are `[start, end)`. A spread is 10⁴ ln(sell / buy), in bps: positive where
-# long the buy leg and short the sell leg earns it.
+# Times are UTC, windows are `[start, end)`. A spread is 10⁴ ln(sell / buy), in bps: positive when a
+# position long the buy leg and short the sell leg earns it.
 
 # %%
 import os
@@ -55,7 +55,8 @@ if here:
 # %% [markdown]
 # ## How wide, and when
 #
-# On 10 March the bank that held a part of USDC's reserves was closed. Dashed: 40 bps either way.
+# On 10 March the bank with part of USDC's reserves was closed. Dashed lines mark 40 bps on either
+# side.
 
 # %%
 if here:
@@ -64,7 +65,7 @@ if here:
 # %% [markdown]
 # ## For how long
 #
-# Each stretch of time in which the spread was 40 bps or more from zero.
+# The table lists each episode in which the spread was 40 bps or more from zero.
 
 # %%
 if here:
@@ -81,8 +82,8 @@ if here:
 # %% [markdown]
 # ## What was left after fees
 #
-# A position is opened and closed on both exchanges: four fills, here of 10 bps each. `min` is for
-# how many minutes the spread was beyond that, `left_bps` what was left on average then. The last
+# A position is opened and closed on both exchanges: four fills, here of 10 bps each. `min` is the
+# number of minutes in which the spread exceeded that, `left_bps` the average remainder. The last
 # two columns are the same at half the fee.
 
 # %%
@@ -104,9 +105,9 @@ if here:
 # %% [markdown]
 # ## Was a bitcoin for USDC cheaper?
 #
-# On one exchange, KRAKEN: a bitcoin bought for dollars and sold for a stablecoin, whose own price
-# in dollars is the third leg. So both are in one currency. A row needs all three prices of a
-# minute: `coverage_pct` is how often all three traded.
+# On one exchange, KRAKEN, a bitcoin is bought for dollars and sold for a stablecoin, whose own
+# price in dollars is the third leg that converts both to one currency. A row needs all three prices
+# of a minute: `coverage_pct` is the share of minutes in which all three traded.
 
 # %%
 if here:
