@@ -79,6 +79,8 @@ def test_every_answer_fits_the_schema_that_its_tool_is_listed_with(client: httpx
         assert not found["isError"], found["content"]
         assert json.loads(found["content"][0]["text"]) == found["structuredContent"]
         jsonschema.validate(found["structuredContent"], schemas[name])
+        assert found["structuredContent"].keys() == schemas[name]["properties"].keys()
+        assert len(json.dumps(schemas[name])) < 700  # it is listed once per tool
         assert found["structuredContent"]["simulated"]
 
 
