@@ -75,6 +75,7 @@ class _FaultySocket:
         self._send = send
         self._sending = asyncio.Lock()
         self._closed = self._mute = False
+        self._left: int | None = None
         self._drop: asyncio.Task[None] | None = None
 
     async def receive(self) -> Message:
@@ -89,7 +90,13 @@ class _FaultySocket:
         async with self._sending:
             if self._closed or (self._mute and message["type"] == "websocket.send"):
                 return
-            await self._send(message)
+            drops = message["type"] == "websocket.send" and self._left == 0
+            if self._left and message["type"] == "websocket.send":
+                self._left -= 1
+            if not drops:
+                await self._send(message)
+        if drops:
+            await self._close(_FAILED)
         if message["type"] == "websocket.accept":
             await self._begin()
 
@@ -106,6 +113,8 @@ class _FaultySocket:
         if faults.muted < adversary.mute_sockets:
             faults.muted += 1
             self._mute = True
+        if adversary.drop_at_message is not None:
+            self._left = faults.draw.randint(*adversary.drop_at_message) - 1
         if adversary.drop_after_s is not None:
             after_s = faults.draw.uniform(*adversary.drop_after_s)
             self._drop = asyncio.create_task(self._close(_FAILED, after_s))

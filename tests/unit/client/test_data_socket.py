@@ -83,7 +83,7 @@ def assert_same(one: Store, other: Store) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("faults", [{}, {"drop_after_s": (0.05, 0.4)}])
+@pytest.mark.parametrize("faults", [{}, {"drop_at_message": (2, 9)}])
 def test_a_load_over_the_socket_is_that_of_http(
     base_url: str, tmp_path: Path, faults: dict[str, Any]
 ) -> None:
