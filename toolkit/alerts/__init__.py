@@ -1,4 +1,4 @@
-"""What somebody wants to be told of while rows come in: rules, their evaluation, delivery."""
+"""Alerts while rows come in: rules, their evaluation, delivery."""
 
 from toolkit.alerts.rules import CHANNELS, AlertKind, AlertRule, read_alerts
 

@@ -1,4 +1,4 @@
-"""Where alerts are sent besides the log: a signed webhook, and chat or mail.
+"""Channels that alerts are sent to besides the log: a signed webhook, and chat or mail.
 
 Addresses and secrets come from the environment, or from files that it names, and show nowhere:
 
@@ -44,8 +44,6 @@ _Result = TypeVar("_Result")
 class Chat:
     """Some addresses of apprise. They hold secrets, so no error and no log shows them.
 
-    The library is loaded here and nowhere else.
-
     >>> Chat("nothing://like/that")
     Traceback (most recent call last):
     toolkit.errors.InputError: RAIL_ALERT_CHAT: '***' is not allowed; allowed: addresses of ...
@@ -86,8 +84,8 @@ class Sent:
 class Channel(Protocol):
     """A place that alerts are sent to.
 
-    ``waits_s`` are the waits before each further attempt, the last of them before all others. They
-    are for a receiver that knows a repeat. ``kept_s`` is how long an alert may wait to be sent (s).
+    ``waits_s`` are the waits before each further attempt, the last of them before all others, for a
+    receiver that recognises a repeat. ``kept_s`` is how long an alert may wait to be sent (s).
     """
 
     @property
@@ -109,9 +107,9 @@ class Channel(Protocol):
 class Webhook:
     """An address that takes POST, signed as Standard Webhooks has it.
 
-    Each attempt has the alert's own id as ``webhook-id``, by which a receiver knows a repeat. A
-    delivery is taken with an answer of 2xx. It is tried again where no answer came, and after 408,
-    425, 429 and 5xx, for a day. Its repr shows neither the address nor the secret.
+    Each attempt has the alert's own id as ``webhook-id``, by which a receiver recognises a repeat.
+    An answer of 2xx takes it. It is tried again where no answer came, and after 408, 425, 429 and
+    5xx, for a day. Its repr shows neither the address nor the secret.
 
     >>> Webhook("https://example.org/secret", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
     Webhook()
@@ -153,11 +151,7 @@ class Webhook:
 
 
 class ChatChannel:
-    """Chat and mail, by the addresses of apprise. It is tried once: a repeat would be seen twice.
-
-    >>> ChatChannel("json://localhost/secret")
-    ChatChannel()
-    """
+    """Chat and mail, by addresses of apprise. It is tried once: a repeat would be seen twice."""
 
     name = "chat"
     waits_s: tuple[float, ...] = ()
@@ -224,9 +218,9 @@ class AlertSender:
     """Sends what waits in the store for one channel, the oldest first.
 
     Each delivery is claimed in the store first, and its outcome recorded after. By a channel with
-    ``waits_s`` it is made at least once: what the receiver did not take waits in the store and is
-    tried again with the same id, for ``kept_s`` at most, and so is what was being sent when the
-    process ended. By one without it is made at most once.
+    ``waits_s`` it is made at least once: what the receiver did not take is tried again with the
+    same id, for ``kept_s`` at most, and so is what was being sent when the process ended. By one
+    without it is made at most once.
     """
 
     def __init__(

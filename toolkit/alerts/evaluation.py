@@ -1,9 +1,8 @@
-"""When an alert opens and when it is over: pure functions of rows, in frames.
+"""Opening and clearing of alerts: pure functions of rows, in frames.
 
 Marks are rows (rule, subject, ts, value) at which an alert would open (``opens``) or be over
-(``clears``). `transitions` are those at which it does: an alert that is open does not open again
-before it was over. Between the two levels of a rule neither is the case, so that a value that
-trembles at a level is one alert.
+(``clears``), `transitions` those at which it does: an open alert does not open again. Between the
+two levels of a rule neither is the case, so that a value that trembles at a level is one alert.
 """
 
 from __future__ import annotations
@@ -54,10 +53,9 @@ def level_values(rows: pl.DataFrame, rule: AlertRule, fees: FeeModel | None) -> 
 def spread_values(rows: pl.DataFrame, rule: AlertRule, fees: FeeModel | None) -> pl.DataFrame:
     """Return the spread of each row (bps), whichever leg is dearer, as a rule has it.
 
-    Reads trajectory, ts, spread_log_bps and spread_bps. Columns of what is returned: stream, ts,
-    value. Gross it is the size of ``spread_log_bps``. Of a net rule it is
-    `toolkit.statistics.fees.net_edge.gross_bps` less the cost of a round trip at the row's time,
-    null where the fee table has no cost of the pair.
+    Reads trajectory, ts, spread_log_bps and spread_bps, returns stream, ts, value. Gross it is the
+    size of ``spread_log_bps``. Of a net rule it is `toolkit.statistics.fees.net_edge.gross_bps` less the
+    cost of a round trip at the row's time, null where the fee table has no cost of the pair.
 
     >>> rows = pl.DataFrame({"trajectory": ["A_B:X.spot:Y.spot"], "ts": [0],
     ...     "spread_log_bps": [-99.5]})
@@ -84,10 +82,10 @@ def spread_values(rows: pl.DataFrame, rule: AlertRule, fees: FeeModel | None) ->
 def funding_values(rows: pl.DataFrame) -> pl.DataFrame:
     """Return the differential of the rates in force at each row (percent per year), as its size.
 
-    Reads trajectory, ts, the rates and intervals of both legs and ``differential_pct_8h``. That is
-    the service's own figure. Where it is null, it is computed from the last rate of each leg, a
-    leg without an interval (spot) paying none. Of one leg, as snapshots show it, it is the size of
-    its rate (``funding_apr_pct``). Columns of what is returned: stream, ts, value.
+    Reads trajectory, ts, the rates and intervals of both legs and ``differential_pct_8h``, the
+    service's own figure, returns stream, ts, value. Where the service's is null, it is computed
+    from the last rate of each leg, a leg without an interval (spot) paying none. Of one leg, as
+    snapshots show it, it is the size of its rate (``funding_apr_pct``).
 
     >>> rows = pl.DataFrame({"trajectory": ["a"], "ts": [0], "buy_rate": [0.0], "sell_rate": [1e-4],
     ...     "buy_interval_hours": [8.0], "sell_interval_hours": [8.0],
@@ -126,10 +124,10 @@ def level_marks(
     """Return the marks of values (stream, ts, value) against the levels of a rule.
 
     An alert opens at a row from which back, for ``rule.for_s`` seconds or more, every row is above
-    the level. Two rows further apart than ``longest`` of their stream (s, see `longest_s`) are no
-    stretch above: what was between them is not known, and the time begins anew.
-    It is over at a row at or below ``rule.clear``. A value that is null or no number is neither,
-    and begins the time anew as well. Rows may come in any order.
+    the level. Between two rows further apart than ``longest`` of their stream (s, see `longest_s`)
+    nothing is known, and the time begins anew. It is over at a row at or below ``rule.clear``. A
+    value that is null or not finite is neither, and begins the time anew as well. Rows may come in
+    any order.
 
     >>> rule = AlertRule.of({"name": "a", "kind": "spread", "above_bps": 50, "for": "2m"})
     >>> values = pl.DataFrame({"stream": ["s"] * 5, "ts": [0, 60, 120, 180, 240],

@@ -48,8 +48,8 @@ class Alert:
         """Make the change of a mark of `toolkit.alerts.evaluation.transitions`.
 
         ``source`` is the store's source, ``now`` the service's clock (s). The same change has the
-        same id whoever finds it, and how often: that of an event has no time in it, since a
-        document may come again with another.
+        same id whoever finds it. That of an event has no time in it, since a document may come
+        again with another.
         """
         when = () if rule.kind is AlertKind.EVENT else (mark["ts"],)
         facts = (source, rule.name, mark["subject"], mark["change"], *when)
@@ -71,7 +71,7 @@ class Alert:
 
     @classmethod
     def test_of(cls, rule: AlertRule, now: int) -> Self:
-        """Make an alert that says that it is a test. Each has an id of its own."""
+        """Make an alert that is marked as a test. Each has an id of its own."""
         says = "this is how an alert of this rule arrives; nothing has happened"
         return cls(
             alert_id=_identity(uuid.uuid4().hex),
@@ -97,7 +97,7 @@ class Alert:
 
     @property
     def body(self) -> bytes:
-        """What a webhook gets: a JSON object with type, timestamp and data."""
+        """The body of a webhook: a JSON object with type, timestamp and data."""
         kind = "alert.test" if self.test else f"alert.{self.change}"
         document = {"type": kind, "timestamp": format_ts(self.ts), "data": asdict(self)}
         return msgspec.json.encode(document)

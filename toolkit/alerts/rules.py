@@ -1,7 +1,6 @@
-"""The rules of alerts: what each watches, and from where to where it is in force.
+"""Rules of alerts: what each watches, and from where to where it is in force.
 
-A rule is a table ``[[alert]]`` of ``rail.toml``. `EXAMPLE` shows every field. What comes of a rule
-is in `toolkit.alerts.evaluation`.
+A rule is a table ``[[alert]]`` of ``rail.toml``. `EXAMPLE` shows every field.
 """
 
 from __future__ import annotations
@@ -171,8 +170,8 @@ class AlertRule:
         """Check whether a stream is one of those that it watches, either way round.
 
         Of what snapshots show of a pair it watches what a pattern that begins with ``snapshot-``
-        matches, and what the other patterns match of pairs that are not ``followed`` themselves. So
-        a pair that comes both ways is one alert.
+        matches, and what the other patterns match of pairs that are not ``followed`` themselves, so
+        that a pair that comes both ways is one alert.
 
         >>> rule = AlertRule.of({"name": "a", "kind": "spread", "above_bps": 1,
         ...     "streams": ["BTC_USD:A.spot:*"]})

@@ -1,8 +1,8 @@
 """Alerts of a follow: rules evaluated as rows are committed, changes recorded with them, then sent.
 
-What is in force is read from the store when a follow begins, and so is from when on its rows are
-news. Of what comes, each row is evaluated once, with as many rows before it as its rule looks back
-at. A row that comes after a newer one of its stream changes no alert, but counts as one above.
+When a follow begins, the store has what is in force and from when on rows are news. Each row that
+comes is evaluated once, with as many rows before it as its rule looks back at. A row that comes
+after a newer one of its stream changes no alert, but counts as one above.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ class AlertWatch:
     """The alerts of a follow under way.
 
     ``clock`` gives the service's time (s), ``followed`` the streams followed now. Each change is a
-    ``note`` when it is recorded. ``evaluated`` is called each time that the rules were evaluated.
-    Nothing that a rule or a channel does ends the follow.
+    ``note`` when it is recorded. ``evaluated`` is called after each evaluation. Nothing that a rule
+    or a channel does ends the follow.
     """
 
     def __init__(
@@ -194,7 +194,7 @@ class AlertWatch:
         return marks.filter(pl.col("ts") > after)
 
     def _note_unpriced(self, rule: AlertRule, keys: Sequence[str]) -> None:
-        """Say once for which spreads a net rule cannot open, since no cost of them is known."""
+        """Note once for which spreads a net rule cannot open, since no cost of them is known."""
         new = [key for key in keys if (rule.name, key) not in self._priced]
         self._priced |= {(rule.name, key) for key in new}
         fees, now = self._book.fees, self._clock()
@@ -213,8 +213,8 @@ class AlertWatch:
     ) -> Iterable[tuple[AlertRule, pl.DataFrame]]:
         """Judge the documents that this commit is the first to bring, however old they are.
 
-        ``since`` is when it began (s, local clock). What lies before the first document that was
-        held when the follow began is history, which is no news.
+        ``since`` is when it began (s, local clock). A document before the first one held when the
+        follow began is history.
         """
         rules = [rule for rule in self._book.rules if rule.kind is AlertKind.EVENT]
         if not rules or not batch.documents:
@@ -361,7 +361,7 @@ class AlertWatch:
         return float(max(0, now - (self._began_at if since is None else since)))
 
     def _gone(self) -> list[tuple[AlertRule, pl.DataFrame]]:
-        """Return the marks that clear what rules have open that are there no more."""
+        """Return the marks that clear open alerts of rules that are gone."""
         names = {rule.name for rule in self._book.rules}
         table = {"kind": "stale", "older_than": 1, "send": []}
         gone = sorted({rule for rule, _ in self._open if rule not in names})

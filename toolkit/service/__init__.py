@@ -1,9 +1,8 @@
-"""The local, faithful service: what docs/interface.md describes, served from local data.
+"""The local service: what docs/interface.md describes, from recorded, simulated or live data.
 
 It shares no wire code with the client, so that neither can hide the other's mistakes. Its folders,
-each of which imports only those before it: `market` (where rows come from), `events` (what is
-detected in them), `accounts` (who may ask), `api` (what is asked and answered), `transports` (how
-it comes in and goes out). `server` runs it all.
+each of which imports only those before it: `market` (rows), `events` (what is detected in them),
+`accounts` (who may ask), `api` (questions and answers), `transports` (in and out).
 """
 
 from toolkit.service.accounts.owners import DEMO_OWNERS, Owner

@@ -1,4 +1,4 @@
-"""Run the service: blocking for the command line, in a thread for tests and the demo."""
+"""The service as a server: blocking for the command line, in a thread for tests and the demo."""
 
 from __future__ import annotations
 
@@ -40,12 +40,11 @@ class Config:
     """What to serve, where, at what time and to whom.
 
     ``port`` 0 takes a free one. ``owners_file``, a TOML file (`toolkit.service.accounts.owners`),
-    takes the place of ``owners``. ``retention_s`` (s) and ``quota`` (requests per minute) take the
-    place of every plan's own history depth and quota. None leaves each plan its own. ``events``
-    defines what counts as an event. ``capacity`` is the most concurrent requests. More are refused
-    (503). ``webhooks`` defines how deliveries are made. ``sessions`` issues the codes with which
-    owners sign in to set them up. ``application`` makes what answers: a test gives another, which
-    misbehaves.
+    replaces ``owners``. ``retention_s`` (s) and ``quota`` (requests per minute) replace every
+    plan's own history depth and quota, None does not. ``events`` defines what counts as an event.
+    More concurrent requests than ``capacity`` are refused (503). ``webhooks`` defines how
+    deliveries are made, ``sessions`` issues the codes with which owners sign in to set them up.
+    ``application`` makes what answers: a test gives another, which misbehaves.
 
     >>> from toolkit.service import Simulated
     >>> config = Config(Simulated(7), port=0)
@@ -82,10 +81,9 @@ class Running:
 def serve(config: Config, *, ready: Callable[[str], object] | None = None) -> None:
     """Serve until SIGINT or SIGTERM, then finish the answers under way (5 s at most).
 
-    Meanwhile new requests are refused (503, ``Retry-After``).
-
-    ``ready`` is called once with the base URL, when the service accepts connections. A port that
-    is taken and a host that is not this machine's are an `InputError`.
+    Meanwhile new requests are refused (503, ``Retry-After``). ``ready`` is called once with the
+    base URL, when the service accepts connections. A port that is taken and a host that is not this
+    machine's are an `InputError`.
 
     >>> import os, signal
     >>> from toolkit.service import Simulated
@@ -97,9 +95,7 @@ def serve(config: Config, *, ready: Callable[[str], object] | None = None) -> No
 
 @contextmanager
 def running(config: Config) -> Iterator[Running]:
-    """Serve in a thread for the length of a ``with`` block.
-
-    Errors as `serve`.
+    """Serve in a thread for the length of a ``with`` block. Errors as `serve`.
 
     >>> import urllib.error, urllib.request
     >>> from toolkit.service import Simulated

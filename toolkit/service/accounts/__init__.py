@@ -1,1 +1,1 @@
-"""Who may ask for what: owners, plans, quotas, sessions, and the refusals."""
+"""Owners, plans, quotas, sessions, and refusals."""

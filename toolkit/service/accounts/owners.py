@@ -1,6 +1,6 @@
 """Owners and their keys: fixed ones, or those of a TOML file that is read again when it changes.
 
-The file has one table per owner::
+One table per owner::
 
     [owners.ann]
     plan = "builder"           # free, builder or pro
@@ -83,22 +83,13 @@ class Owners:
 
     @property
     def named(self) -> Mapping[str, Owner]:
-        """The owners by name.
-
-        >>> list(DEMO.named)
-        ['demo-free', 'demo-builder', 'demo-pro']
-        """
+        """The owners by name."""
         return self._named
 
     def owner_of(self, key: str) -> Owner | None:
-        """Return the owner of a key, or None for an unknown key.
+        """Return the owner of a key, None for an unknown one.
 
         Every key is compared, each in constant time, so that the time taken reveals nothing.
-
-        >>> DEMO.owner_of("demo-pro").plan.value
-        'pro'
-        >>> DEMO.owner_of("guess") is None
-        True
         """
         offered = key.encode()
         found = None
@@ -113,23 +104,11 @@ DEMO = Owners(DEMO_OWNERS)
 
 
 class OwnersFile:
-    r"""The owners of a TOML file. Rotating and revoking keys take effect at the next request.
+    r"""The owners of a TOML file. Rotated and revoked keys take effect at the next request.
 
-    The file's bytes are read every time, since its time stamps do not distinguish two quick
-    changes. They are parsed again only if they differ. A file that cannot be read or parsed
-    later on leaves the owners unchanged, and is logged once, without its content.
-
-    Raises `InputError` at the start where the file is missing or not valid.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "owners.toml"
-    ...     _ = path.write_text('[owners.ann]\nplan = "pro"\nkeys = ["first", "second"]')
-    ...     owners = OwnersFile(path)
-    ...     before = owners.owner_of("second")
-    ...     _ = path.write_text('[owners.ann]\nplan = "pro"\nkeys = ["first"]')
-    ...     before, owners.owner_of("second")
-    (Owner(name='ann', plan=<Plan.PRO: 'pro'>), None)
+    The bytes are read every time, since time stamps do not distinguish two quick changes, and
+    parsed if they differ. A file that is missing or not valid is an `InputError` at the start;
+    later it leaves the owners unchanged, and is logged once, without its content.
     """
 
     def __init__(self, path: Path | str) -> None:
@@ -141,7 +120,7 @@ class OwnersFile:
         return f"OwnersFile({str(self._path)!r})"
 
     def owner_of(self, key: str) -> Owner | None:
-        """Return the owner of a key, or None for an unknown key."""
+        """Return the owner of a key, None for an unknown one."""
         return self._current().owner_of(key)
 
     @property
@@ -170,7 +149,7 @@ def _bytes(path: Path) -> bytes:
 
 
 def _owners(path: Path, read: bytes) -> Owners:
-    """Parse the file's bytes. Errors name owners and places, and never show the content."""
+    """Parse the bytes. Errors name owners and places, and never show the content."""
     try:
         document = tomllib.loads(read.decode())
     except UnicodeDecodeError:

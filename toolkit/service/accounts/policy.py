@@ -1,4 +1,4 @@
-"""What a plan includes. A service can change the quota and history depth of all plans."""
+"""The terms of each plan. A service can change the quota and history depth of all."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _HOUR_S, _DAY_S = 3_600, 86_400
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """How many rows a page has by default, and how many at most."""
+    """Rows of a page, by default and at most."""
 
     default: int
     maximum: int
@@ -33,11 +33,8 @@ class Reach:
 class Terms:
     """What a plan includes (docs/interface.md, "Plans").
 
-    ``quota`` is requests per minute. ``stream_open_delay_s`` is how late a socket sends the
+    ``quota`` is requests per minute, ``stream_open_delay_s`` (s) how late a socket sends the
     openings of spreads. The minimum plan of each tool is in the registry.
-
-    >>> TERMS[Plan.PRO].page.maximum, TERMS[Plan.PRO].quota
-    (10000, 6000)
     """
 
     quota: int
@@ -84,10 +81,9 @@ TERMS: Mapping[Plan, Terms] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Who may ask for how much: the owners, and the terms of their plans.
+    """The owners, and the terms of their plans.
 
-    ``retention_s`` (s) and ``quota`` (requests per minute) replace every plan's own history depth
-    and quota. None leaves each plan its own.
+    ``retention_s`` (s) and ``quota`` (requests per minute) replace every plan's own; None does not.
     """
 
     owners: Owners | OwnersFile = DEMO
@@ -103,11 +99,7 @@ class Policy:
         object.__setattr__(self, "_terms", {plan: self._changed(TERMS[plan]) for plan in Plan})
 
     def terms(self, plan: Plan) -> Terms:
-        """Return the terms of a plan at this service.
-
-        >>> Policy(quota=5).terms(Plan.PRO).quota
-        5
-        """
+        """Return the terms of a plan at this service."""
         return self._terms[plan]
 
     def _changed(self, terms: Terms) -> Terms:

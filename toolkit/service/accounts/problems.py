@@ -1,4 +1,4 @@
-"""Every refusal and failure as one RFC 9457 ``application/problem+json`` document."""
+"""Refusals and failures as RFC 9457 ``application/problem+json`` documents."""
 
 from __future__ import annotations
 
@@ -26,10 +26,9 @@ _ROUTING = {
 
 
 class Problem(HTTPException):
-    """A refusal: status, code, detail, and further fields of the problem document.
+    """A refusal: status, code, detail, and further fields of the document.
 
-    The service turns it into an HTTP answer, and it never reaches a caller of the toolkit. So it
-    is an HTTP exception and no `RailError`.
+    It never reaches a caller of the toolkit, so it is an HTTP exception and not a `RailError`.
     """
 
     def __init__(
@@ -53,22 +52,14 @@ class Problem(HTTPException):
 
 
 def bad_request(errors: Sequence[tuple[str, str]]) -> Problem:
-    """Return the 400 that names each parameter and what is wrong with it.
-
-    >>> bad_request([("limit", "0 is not allowed")]).document["errors"]
-    [{'parameter': 'limit', 'detail': '0 is not allowed'}]
-    """
+    """Return the 400 that names each parameter and what is wrong with it."""
     listed = [{"parameter": parameter, "detail": detail} for parameter, detail in errors]
     detail = "Not understood: " + "; ".join(f"{name}: {text}" for name, text in errors)
     return Problem(400, "bad_request", detail, extra={"errors": listed})
 
 
 def json_object(said: str | bytes, called: str) -> dict[str, Any]:
-    """Decode the JSON object that a caller sent. Anything else is a 400 that names ``called``.
-
-    >>> json_object(b'{"id":1}', "message")
-    {'id': 1}
-    """
+    """Decode the JSON object that a caller sent. Anything else is a 400 that names ``called``."""
     try:
         return msgspec.json.decode(said, type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -78,8 +69,8 @@ def json_object(said: str | bytes, called: str) -> dict[str, Any]:
 def tier_required(subject: str, minimum: Plan, plan: Plan, *, holder: str = "key") -> Problem:
     """Return the 403 for a plan below the minimum that includes ``subject``.
 
-    ``holder`` is what has the plan: a key or an owner. The refusal of a key has the challenge of
-    RFC 6750. The owner of a dashboard session sent no key, so there is no challenge.
+    ``holder`` has the plan. A key's refusal has the challenge of RFC 6750; the owner of a dashboard
+    session sent no key.
 
     >>> tier_required("MCP", Plan.BUILDER, Plan.FREE).detail
     "The lowest plan with MCP is builder; this key's plan is free."
@@ -95,12 +86,7 @@ def tier_required(subject: str, minimum: Plan, plan: Plan, *, holder: str = "key
 
 
 def problem_response(error: HTTPException) -> Response:
-    """Return the HTTP answer of a `Problem`, or of an error of the router (404, 405).
-
-    >>> answer = problem_response(HTTPException(404))
-    >>> answer.status_code, answer.media_type
-    (404, 'application/problem+json')
-    """
+    """Return the HTTP answer of a `Problem`, or of an error of the router (404, 405)."""
     headers = dict(error.headers or {})
     if "Allow" in headers:  # the router joins a set, in no order
         headers["Allow"] = ", ".join(sorted(headers["Allow"].split(", ")))
@@ -117,15 +103,15 @@ def problem_response(error: HTTPException) -> Response:
 class Problems:
     """ASGI middleware: an exception raised inside becomes a problem document.
 
-    An unexpected exception is logged (its path without the query) and answered with 500 without
-    its text. After an answer has begun it is raised again, and the server cuts the connection.
+    An unexpected one is logged (its path without the query) and answered with 500 without its text.
+    After an answer has begun it is raised again, and the server cuts the connection.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one connection, with a problem document where the inner answer failed."""
+        """Answer one connection."""
         if scope["type"] not in ("http", "websocket"):
             await self.app(scope, receive, send)
             return

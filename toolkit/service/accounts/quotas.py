@@ -1,4 +1,4 @@
-"""How many requests each owner has made: counts in windows of one minute."""
+"""Counts of each owner's requests, in windows of one minute."""
 
 from __future__ import annotations
 
@@ -22,9 +22,8 @@ class _QuotaWindow:
 class Quotas:
     """Counts the requests of each owner over all keys.
 
-    A window begins with an owner's first request and ends 60 s later, by a monotonic clock. The
-    service's own clock may be fixed. Requests beyond the quota are refused until the window ends,
-    and are not counted.
+    A window begins with an owner's first request and ends 60 s later, by a monotonic clock, since
+    the service's own may be fixed. Requests beyond the quota are refused, and are not counted.
     """
 
     def __init__(self, ticks: Callable[[], float] = time.monotonic) -> None:
@@ -32,10 +31,9 @@ class Quotas:
         self._windows: dict[str, _QuotaWindow] = {}
 
     def spend(self, owner: str, quota: int, *, policy: str) -> dict[str, str]:
-        """Count one request of an owner. A spent quota is a 429 `Problem`.
+        """Count one request, and return the headers with the quota and what is left of it.
 
-        ``policy`` is the name of the quota in ``RateLimit-Policy``. Returns the headers with the
-        quota and what is left of it, which a refusal has too.
+        A spent quota is a 429 `Problem`, with these headers too. ``policy`` names it in them.
 
         >>> Quotas(ticks=lambda: 0.0).spend("ann", 60, policy="free")
         {'RateLimit-Policy': '"free";q=60;w=60', 'RateLimit': '"free";r=59;t=60'}

@@ -1,1 +1,1 @@
-"""What is asked and answered, whatever the transport: tools, queries, rows, documents, the feed."""
+"""Questions and answers of every transport: tools, queries, rows, documents, the feed."""

@@ -1,4 +1,4 @@
-"""The bodies of the data routes, one function per route: a `Call` in, JSON out."""
+"""Bodies of the data routes, one function per route: a `Call` in, JSON out."""
 
 from __future__ import annotations
 
@@ -16,11 +16,7 @@ from toolkit.service.market.source import Lost, MarketSource, RowKind, before_al
 
 
 def price_head(trajectory: Trajectory) -> dict[str, object]:
-    """Return a price page's own fields.
-
-    >>> price_head(Trajectory.parse("BTC_USD:KRAKEN.spot"))["exchange"]
-    'KRAKEN'
-    """
+    """Return a price page's own fields."""
     leg = trajectory.buy
     return {
         "type": "price_history_page",
@@ -31,12 +27,7 @@ def price_head(trajectory: Trajectory) -> dict[str, object]:
 
 
 def pair_head(trajectory: Trajectory) -> dict[str, object]:
-    """Return a spread or funding page's own fields.
-
-    >>> head = pair_head(Trajectory.parse("BTC_USD:COINBASE.spot:KRAKEN.spot"))
-    >>> head["type"], head["buy_exchange"], head["sell_exchange"]
-    ('spread_history_page', 'COINBASE', 'KRAKEN')
-    """
+    """Return a spread or funding page's own fields."""
     buy, sell = trajectory.legs
     return {
         "type": f"{trajectory.family}_history_page",
@@ -49,11 +40,7 @@ def pair_head(trajectory: Trajectory) -> dict[str, object]:
 
 
 def venue(leg: Leg, funding_interval_hours: int | None) -> dict[str, object]:
-    """Return a leg as symbols/search lists it, with the chain of a ``DEX-{CHAIN}``.
-
-    >>> venue(Leg.parse("DEX-ETHEREUM.dex"), None)["dex_network"]
-    'ETHEREUM'
-    """
+    """Return a leg as symbols/search lists it, with the chain of a ``DEX-{CHAIN}``."""
     chain = leg.exchange.removeprefix("DEX-")
     return {
         "exchange": leg.exchange,
@@ -144,7 +131,7 @@ def _pair(call: Call[SpreadQuery], family: Family) -> Trajectory:
 def _listed(
     call: Call[PriceQuery] | Call[SpreadQuery], asked: Mapping[str, tuple[str, str]]
 ) -> tuple[Leg, ...]:
-    """Return the legs asked for. A 400 names each parameter that is not listed."""
+    """Return the legs of a query. A 400 names each parameter that is not listed."""
     symbol = call.query.symbol
     listed = call.service.source.listing.get(symbol)
     if listed is None:

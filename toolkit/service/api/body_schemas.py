@@ -1,6 +1,6 @@
 """JSON Schema (draft 2020-12) of each tool's answer: MCP's output schemas and OpenAPI's bodies.
 
-Made from the records and documents that ``/schemas`` shows. Every field is required but ``lost`` of
+Made from the records and documents that ``/schemas`` shows. All fields are required but ``lost`` of
 a page, ``exchanges`` of a source and ``next_cursor``, and others may be added. A nullable field
 is an ``anyOf``, which every schema reader understands.
 """
@@ -104,12 +104,7 @@ _BODIES: Mapping[str, tuple[str, Mapping[str, _Schema]]] = {
 
 
 def body_schema(tool: Tool[Any]) -> _Schema:
-    """Return the schema of a tool's answer.
-
-    >>> from toolkit.service.api.registry import TOOLS
-    >>> body_schema(TOOLS[2])["required"]
-    ['type', 'symbol', 'exchange', 'market', 'items', 'next_end_time']
-    """
+    """Return the schema of a tool's answer."""
     if tool.documents:
         page = {
             "items": _array(document_schema(tool.documents)),
@@ -128,7 +123,6 @@ def body_schema(tool: Tool[Any]) -> _Schema:
 
 
 def _named(kind: str, fields: Mapping[str, _Schema], *, optional: tuple[str, ...] = ()) -> _Schema:
-    """Return the schema of an answer with this ``type``."""
     return _object({"type": {"type": "string", "enum": [kind]}, **fields}, optional=optional)
 
 

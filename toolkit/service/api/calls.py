@@ -1,4 +1,4 @@
-"""What an answer is made from: the service, and one call."""
+"""One call and the service that answers it, with pages of rows as JSON text."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _BLOCKS_KEPT = 64
 
 
 class RowsPage(NamedTuple):
-    """Items as JSON text, comma-separated, and where the next page ends (None: nothing older)."""
+    """Items as JSON text by commas, and where the next page ends (None: nothing older)."""
 
     items: bytes
     next_end_time: int | None
@@ -61,11 +61,6 @@ class Pages:
 
         They are newest first. Rows before ``since``, the start of the plan's history, are left
         out. Nothing in range is an empty page with ``next_end_time`` None.
-
-        >>> from toolkit.service import Simulated
-        >>> key = Trajectory.parse("BTC_USDT:AURORA.spot")
-        >>> Pages(Simulated(7)).page(key, before=60, limit=9, now=60, since=None)
-        RowsPage(items=b'', next_end_time=None)
         """
         known_until, revision = self._source.known_until, self._source.revision  # before its rows
         found = series(self._source, trajectory)
@@ -89,13 +84,7 @@ class Pages:
         return RowsPage(b",".join(cuts), None)
 
     def fresh(self, trajectory: Trajectory, after: int, now: int) -> list[bytes]:
-        """Return the rows that ended in ``(after, now]``, as JSON, oldest first.
-
-        >>> from toolkit.service import Simulated
-        >>> key = Trajectory.parse("BTC_USDT:AURORA.spot")
-        >>> len(Pages(Simulated(7)).fresh(key, 1_793_491_200, 1_793_491_320))
-        2
-        """
+        """Return the rows that ended in ``(after, now]``, as JSON, oldest first."""
         found = series(self._source, trajectory)
         stretch = found.between(after - found.interval_s + 1, now - found.interval_s + 1)
         return _lines(stretch.ts, stretch.columns).splitlines()
@@ -103,7 +92,6 @@ class Pages:
     def _render(
         self, trajectory: Trajectory, start: int, end: int, _revision: int, _known: int | None
     ) -> _Block:
-        """Render the rows of ``[start, end)``, newest first, numbers in their shortest form."""
         stretch = series(self._source, trajectory).between(start, end)
         columns = {n: None if v is None else v[::-1] for n, v in stretch.columns.items()}
         text = _lines(stretch.ts[::-1], columns)
@@ -112,7 +100,7 @@ class Pages:
 
 
 def _lines(ts: NDArray[np.int64], columns: Mapping[str, Column]) -> bytes:
-    """Render rows as JSON, one row per line."""
+    """Render rows as JSON, one row per line, numbers in their shortest form."""
     lines = BytesIO()
     pl.DataFrame({"ts": ts, **columns}).write_ndjson(lines)
     return lines.getvalue()
@@ -123,7 +111,7 @@ Q_co = TypeVar("Q_co", covariant=True)
 
 @dataclass(eq=False)
 class Service:
-    """A source, a clock, a policy and event logs: all transports answer from these."""
+    """A source, a clock, a policy and event logs, from which all transports answer."""
 
     source: MarketSource
     clock: Clock = WALL_CLOCK
@@ -151,8 +139,8 @@ class Service:
 class Call(Generic[Q_co]):
     """One request: the owner, the query, and what the owner's plan shows.
 
-    An answer has at most ``limit`` items. It has nothing after ``now`` (s, the service's clock less
-    the plan's delay) and nothing before ``since`` (s, None: without limit).
+    An answer has at most ``limit`` items, nothing after ``now`` (s, the service's clock less the
+    plan's delay) and nothing before ``since`` (s, None: without limit).
     """
 
     service: Service

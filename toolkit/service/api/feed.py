@@ -1,7 +1,7 @@
 """New rows and documents for listeners: one task watches clock and source for all sockets.
 
-It runs while there are listeners, and reads the service's clock several times per second. Rows and
-documents that have become complete since the last reading go to their listeners.
+It runs while there are listeners, several times per second, and sends what has become complete
+since the last reading.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _AT_ONCE = 100  # messages handed to listeners before the loop turns, so that th
 class Listener:
     """One socket's subscriptions, and the messages that wait to be sent to it.
 
-    ``families`` are event streams, ``subscriptions`` trajectories by the caller's id.
-    ``ended`` is set when the service ends the connection. The repr does not show the key.
+    ``families`` are event streams, ``subscriptions`` trajectories by the caller's id. ``ended`` is
+    set when the service ends the connection. The repr does not show the key.
     """
 
     owner: Owner
@@ -52,14 +52,7 @@ class Listener:
         self.waiting = asyncio.Queue(self.kept)
 
     def offer(self, messages: Sequence[bytes]) -> None:
-        """Queue messages to be sent. If they are too many, the listener is too slow.
-
-        >>> from toolkit.service.accounts.owners import DEMO_OWNERS
-        >>> listener = Listener(DEMO_OWNERS[2], "demo-pro")
-        >>> listener.offer([b"{}"])
-        >>> listener.waiting.qsize()
-        1
-        """
+        """Queue messages to be sent. With too many the listener is too slow."""
         for message in messages:
             if self.waiting.full():
                 self.too_slow = True
@@ -78,7 +71,7 @@ class Feed:
         self._task: asyncio.Task[None] | None = None
 
     def join(self, listener: Listener) -> None:
-        """Add a listener for what is new from now on. Call it in the service's event loop."""
+        """Add a listener for what is new from now on, in the service's event loop."""
         self.listeners.add(listener)
         if self._task is None or self._task.done():
             self._told = self._service.clock.now()
@@ -111,7 +104,6 @@ class Feed:
                 listener.ended.set()
 
     async def _tell(self, told: int, now: int) -> None:
-        """Send all listeners what became complete since the last reading."""
         families = {family for listener in self.listeners for family in listener.families}
         wanted = {t for listener in self.listeners for t in listener.subscriptions.values()}
         delays = {self._open_delay_s(listener) for listener in self.listeners}
@@ -170,14 +162,9 @@ class Feed:
 def fresh_documents(
     archive: EventArchive, family: EventFamily, open_delay_s: int, since: int, now: int
 ) -> list[bytes]:
-    """Return the documents that became complete in ``(since, now]``, delayed openings first.
+    """Return the documents whose second was over in ``(since, now]``, delayed openings first.
 
-    A document is complete when its second is over. The openings of spreads are delayed by
-    ``open_delay_s`` (s). Openings and the other documents are each oldest first.
-
-    >>> from toolkit.service.market.simulated import Simulated
-    >>> fresh_documents(EventArchive(Simulated(7)), EventFamily.SPREAD, 30, 0, 60)
-    []
+    Openings of spreads are ``open_delay_s`` (s) late. They and the others are each oldest first.
     """
     if family is not EventFamily.SPREAD or not open_delay_s:
         return [body for _, body in archive.documents(family, since, now)]

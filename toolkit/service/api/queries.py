@@ -1,4 +1,4 @@
-"""The query parameters of each route."""
+"""Query parameters of each route."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _Limit = Annotated[int, Meta(ge=1, description="a whole number of items, 1 or mo
 
 
 class Query(msgspec.Struct, frozen=True):
-    """The parameter of every route with a page. An optional parameter is UNSET, never None."""
+    """The parameter of every route with a page. An optional one is UNSET, never None."""
 
     limit: _Limit | UnsetType = UNSET
 

@@ -1,4 +1,4 @@
-"""The fields of each page's items: type, unit and sign, as ``/schemas`` shows them."""
+"""Fields of each page's items: type, unit and sign, as ``/schemas`` shows them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,7 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True, slots=True)
 class RecordField:
-    """A field of a record: JSON type, unit (None: no unit), and the meaning of its sign.
-
-    >>> RecordField("integer", "s").document
-    {'type': 'integer', 'unit': 's', 'nullable': False}
-    """
+    """A field: JSON type, unit (None: no unit), and the meaning of its sign."""
 
     type: str
     unit: str | None = None

@@ -232,7 +232,6 @@ def answer(
 
 
 def _schemas(call: Call[NoQuery]) -> bytes:
-    """Describe the tools as the caller's plan is served."""
     source, plan = call.service.source, call.owner.plan
     exchanges = getattr(source, "exchanges", None)
     named = {"exchanges": exchanges} if exchanges else {}

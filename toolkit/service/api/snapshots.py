@@ -34,11 +34,7 @@ class Spread(NamedTuple):
 
     @property
     def pct(self) -> float:
-        """100 (sell price / buy price - 1).
-
-        >>> Spread("A_B", Leg.parse("X.spot"), 2.0, Leg.parse("Y.spot"), 2.5, None).pct
-        25.0
-        """
+        """100 (sell price / buy price - 1)."""
         return 100.0 * (self.sell_price / self.buy_price - 1.0)
 
 
@@ -46,10 +42,6 @@ def last_prices(source: MarketSource, symbol: str, now: int) -> dict[Leg, float]
     """Return each leg's price (quote) at the end of its last bar that is over at ``now``.
 
     A leg is left out if its last bar ended more than 10 minutes and more than three bars ago.
-
-    >>> from toolkit.service import Simulated
-    >>> sorted(map(str, last_prices(Simulated(7), "BTC_USDT", 1_793_750_400)))[:2]
-    ['AURORA.futures', 'AURORA.spot']
     """
     found = {}
     for leg in source.listing[symbol]:
@@ -89,10 +81,6 @@ def tracked_spreads(
 
     ``opened`` has the time at which an event opened (s), by SYMBOL:BUY:SELL. Without an open event
     the leg with the lower price is bought. Legs without a recent price are left out.
-
-    >>> from toolkit.service import Simulated
-    >>> next(tracked_spreads(Simulated(7), 1_793_750_400, {}, 0.1)).pct >= 0.1
-    True
     """
     for symbol in source.listing:
         prices = last_prices(source, symbol, now)

@@ -21,12 +21,11 @@ Q = TypeVar("Q", bound=msgspec.Struct)
 
 @dataclass(frozen=True, slots=True)
 class Tool(Generic[Q]):
-    """A route: its name, its query, its minimum plan, and the function that answers.
+    """A route: its name, query, minimum plan, and the function that answers.
 
-    ``limit`` gives the page sizes under a plan's terms, None for a route without pages. ``reach``
-    gives how far back and how late those terms show the route's data. ``documents`` is the family
-    of the items that are event documents, not records. ``slow``: an answer may take seconds, so
-    it runs in a thread.
+    ``limit`` gives the page sizes under a plan's terms, None for a route without pages, ``reach``
+    how far back and how late they show the route's data. ``documents`` is the family of items that
+    are event documents, not records. ``slow``: an answer may take seconds, so it runs in a thread.
     """
 
     name: str
@@ -48,24 +47,11 @@ class Tool(Generic[Q]):
         return f"/api/v1/data/{self.path}"
 
     def input_schema(self, terms: Terms) -> dict[str, Any]:
-        """Return the JSON Schema of the query, with the ``limit`` of these terms.
-
-        >>> from toolkit.service.accounts.policy import TERMS
-        >>> from toolkit.service.api.registry import TOOLS
-        >>> TOOLS[2].input_schema(TERMS[Plan.FREE])["properties"]["limit"]["maximum"]
-        1000
-        """
+        """Return the JSON Schema of the query, with the ``limit`` of these terms."""
         return _input_schema(self.query, self.limit(terms) if self.limit else None)
 
     def describe(self, plan: Plan, terms: Terms) -> dict[str, object]:
-        """Return the ``/schemas`` entry for a plan, with the reach of a plan that includes it.
-
-        >>> from toolkit.service.accounts.policy import TERMS
-        >>> from toolkit.service.api.registry import TOOLS
-        >>> shown = TOOLS[2].describe(Plan.FREE, TERMS[Plan.FREE])
-        >>> shown["record"]["key"], shown["retention_s"]
-        (('ts',), 604800)
-        """
+        """Return the ``/schemas`` entry for a plan, with the reach of a plan that includes it."""
         reach = self.reach(terms) if self.open_to(plan) else Reach()
         shown: dict[str, object] = {
             "route": self.route,
@@ -81,12 +67,7 @@ class Tool(Generic[Q]):
         return shown
 
     def open_to(self, plan: Plan) -> bool:
-        """Return whether a plan includes the tool.
-
-        >>> from toolkit.service.api.registry import TOOLS
-        >>> TOOLS[0].open_to(Plan.FREE)
-        True
-        """
+        """Return whether a plan includes the tool."""
         return plan.rank >= self.minimum_plan.rank
 
     def read(self, given: Sequence[tuple[str, str]], plan: Plan, terms: Terms) -> tuple[Q, int]:

@@ -1,1 +1,1 @@
-"""What counts as an event: detectors, their documents, and the archive that keeps them."""
+"""Event detectors, their documents, and the archive that keeps them."""

@@ -1,8 +1,8 @@
 """The log of event documents: a day is detected when it is first asked for, and kept a while.
 
-What a day holds depends on the source, the day and the settings alone, so that a page of any time
-comes out the same after a restart and from any process. A document depends on no row after it, so
-that a day known in part is right up to ``known_until``. It is kept until more is known.
+A day depends on the source, its date and the settings alone, so that a page of any time comes out
+the same after a restart and from any process. A document depends on no row after it, so that a day
+known in part is right up to ``known_until``. It is kept until more is known.
 """
 
 from __future__ import annotations
@@ -48,13 +48,10 @@ _DETECT: Mapping[EventFamily, Callable[[MarketSource, int, DetectorSettings], li
 
 @dataclass(frozen=True, slots=True)
 class EventFilters:
-    """Which documents are wanted. None is no condition.
+    """Conditions on documents, None for no condition.
 
-    ``exchange`` is that of any leg. ``min_pct`` is compared with the size without its sign: no
-    document of unknown size is as large.
-
-    >>> EventFilters(min_pct=2.0).symbol is None
-    True
+    ``exchange`` is that of any leg. ``min_pct`` is compared with the size without its sign; a
+    document of unknown size never reaches it.
     """
 
     symbol: str | None = None
@@ -65,7 +62,7 @@ class EventFilters:
 
 
 class _Entry(NamedTuple):
-    """A document with what it is filtered by, and its bytes."""
+    """A document's bytes, with what it is filtered by."""
 
     position: Position
     symbol: str
@@ -135,13 +132,8 @@ class EventArchive:
         """Return documents as JSON, newest first, and the position to go on after (None: no more).
 
         Those with ``start <= ts < end`` and ``ts < visible_until`` that match, in descending order
-        of (ts_ms, event_id, event_type). With ``after``, only those that come after it in this
-        order. A ``limit`` below 1 is an `InputError`.
-
-        >>> from toolkit.service.market.simulated import Simulated
-        >>> archive = EventArchive(Simulated(7))
-        >>> archive.page(EventFamily.SPREAD, 0, 604_800, limit=500, visible_until=604_800)
-        ([], None)
+        of (ts_ms, event_id, event_type), with ``after`` only those behind it. A ``limit`` below 1
+        is an `InputError`.
         """
         if limit < 1:
             raise InputError("limit", limit, "1 or more")
@@ -160,13 +152,7 @@ class EventArchive:
         return found[::-1]
 
     def counts(self, family: EventFamily, start: int, end: int) -> dict[str, int]:
-        """Count documents with ``start <= ts < end`` by symbol. Symbols without any are left out.
-
-        >>> from toolkit.service.market.simulated import Simulated
-        >>> archive = EventArchive(Simulated(7))
-        >>> sum(archive.counts(EventFamily.SPREAD, 1_795_046_400, 1_795_132_800).values()) > 100
-        True
-        """
+        """Count documents with ``start <= ts < end`` by symbol, without symbols that have none."""
         return dict(Counter(e.symbol for e in self._newest_first(family, start, end)))
 
     def open_at(self, family: EventFamily, ts: int) -> dict[str, int]:
@@ -174,11 +160,6 @@ class EventArchive:
 
         An event that opens at ``ts`` itself is not yet open, one that closes at ``ts`` still is.
         Keys are SYMBOL:BUY:SELL, for a splash SYMBOL:LEG:pump or SYMBOL:LEG:dump.
-
-        >>> from toolkit.service.market.simulated import Simulated
-        >>> found = EventArchive(Simulated(7)).open_at(EventFamily.SPREAD, 1_795_046_400)
-        >>> all(opened_at < 1_795_046_400 for opened_at in found.values())
-        True
         """
         lives = self._day(family, (ts - 1) // DAY_S).lives
         return {
@@ -190,7 +171,6 @@ class EventArchive:
     def _newest_first(
         self, family: EventFamily, start: int, end: int, after: Position | None = None
     ) -> Iterator[_Entry]:
-        """Yield the documents with ``start <= ts < end`` that come after a position."""
         if after is not None:
             end = min(end, after.ts_ms // 1000 + 1)
         for number in range((end - 1) // DAY_S, start // DAY_S - 1, -1):

@@ -1,11 +1,9 @@
 """Cursors of the event logs: where a page ended, sealed for the request it came from.
 
-A cursor is base64url without padding over an HMAC-SHA256 and the position. The HMAC covers what
-the cursor is bound to as well: route, window, filters and limit, however the caller writes them.
-
-The secret is derived from the source's id, so that a client goes on paging after a restart. A
-reader who knows the id could therefore forge a cursor. It would gain nothing: a position is only
-a place in a log that the reader may read anyway.
+A cursor is base64url without padding over an HMAC-SHA256 and the position. The HMAC also covers
+route, window, filters and limit, however the caller writes them. Its secret is derived from the
+source's id, so that a client goes on paging after a restart. Who knows the id can forge a cursor,
+and gains a place in a log that may be read anyway.
 """
 
 from __future__ import annotations
@@ -23,11 +21,7 @@ _SEAL_BYTES = 16
 
 
 class Position(NamedTuple):
-    """A document's place in a log. Logs run from the largest to the smallest.
-
-    >>> Position(1000, "spread-2", "spread.opened") > Position(1000, "spread-1", "spread.updated")
-    True
-    """
+    """A document's place in a log. Logs run from the largest to the smallest."""
 
     ts_ms: int
     event_id: str
@@ -35,11 +29,7 @@ class Position(NamedTuple):
 
 
 def secret_of(source_id: str) -> bytes:
-    """Derive the secret of a source's cursors, the same after every start.
-
-    >>> secret_of("seed-7") == secret_of("seed-7"), secret_of("seed-7") == secret_of("seed-8")
-    (True, False)
-    """
+    """Derive the secret of a source's cursors, the same after every start."""
     return hashlib.sha256(b"machine-rail cursor\0" + source_id.encode()).digest()
 
 
@@ -54,7 +44,7 @@ def seal(position: Position, bound: bytes, secret: bytes) -> str:
 
 
 def open_(cursor: str, bound: bytes, secret: bytes) -> Position:
-    """Return the position in a cursor, or raise `InputError`, a ValueError, for any other text.
+    """Return the position in a cursor. Any other text is an `InputError`, a ValueError.
 
     >>> cursor = seal(Position(1000, "spread-1", "spread.opened"), b"a window", b"secret")
     >>> open_(cursor, b"a window", b"secret").ts_ms

@@ -1,7 +1,6 @@
-"""Event documents: their fields, their identity and the JSON Schema that ``/schemas`` shows.
+"""Event documents: fields, identity and the JSON Schema that ``/schemas`` shows.
 
-One document is one transition of one event. All documents of an event carry its ``event_id``.
-Source: docs/interface.md, "Event documents".
+One document is one transition of one event. Source: docs/interface.md, "Event documents".
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _Lifecycle = Literal["open", "closed"]
 
 
 class Instrument(msgspec.Struct, frozen=True):
-    """The symbol, whole and in its two parts."""
+    """A symbol, whole and in its two parts."""
 
     symbol: Annotated[str, Meta(description="BASE_QUOTE")]
     base: str
@@ -53,7 +52,7 @@ class SpreadSize(msgspec.Struct, frozen=True):
 
 
 class FundingLeg(msgspec.Struct, frozen=True):
-    """A leg of a funding differential with the rate in force (the one settled last)."""
+    """A leg with the rate in force (the one settled last)."""
 
     exchange: _Exchange
     market: _Market
@@ -113,7 +112,7 @@ class SpreadDocument(_Document, frozen=True, kw_only=True):
 
 
 class SplashDocument(_Document, frozen=True, kw_only=True):
-    """A pump or a dump on one leg, or that it faded. Of one that was recorded its time is known."""
+    """A pump or a dump on one leg, or that it faded. Of a recorded one only the time is known."""
 
     schema: Literal["svc.splash.v1"]
     event_type: Literal["splash.pump", "splash.dump", "splash.faded"]
@@ -134,7 +133,7 @@ class SplashDocument(_Document, frozen=True, kw_only=True):
 
     @property
     def magnitude_pct(self) -> float | None:
-        """The move without its sign, which ``min_pct`` is compared with, None where unknown."""
+        """The move without its sign, None where unknown."""
         return None if self.pct is None else abs(self.pct)
 
 
@@ -155,7 +154,7 @@ class FundingDocument(_Document, frozen=True, kw_only=True):
 
     @property
     def magnitude_pct(self) -> float:
-        """The differential per 8 h without its sign, which ``min_pct`` is compared with."""
+        """The differential per 8 h without its sign."""
         return abs(self.differential.pct_8h)
 
 
@@ -191,9 +190,6 @@ def document_schema(family: EventFamily) -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of a family's documents, without references.
 
     Every field is required. ``unit`` beside ``type`` is one of the units of ``/schemas``.
-
-    >>> document_schema(EventFamily.SPREAD)["properties"]["opened_at"]["unit"]
-    's'
     """
     found: dict[str, Any] = msgspec.json.decode(_schema(family))
     return found
@@ -212,11 +208,8 @@ def event_id(family: EventFamily, *parts: object) -> str:
 def milliseconds(identity: str, lifecycle: Literal["open", "closed"], ts: int) -> int:
     """Return a document's moment (ms) in its second ``ts``, from its identity and lifecycle.
 
-    Bars are over at whole seconds, and a detector reads them one after the other. Closes come
-    in the first half of a second: a series may close one event and open the next at one row.
-
-    >>> milliseconds("spread-65d8721acc52d90a", "closed", 1_795_046_400) < 1_795_046_400_500
-    True
+    Closes come in the first half of a second: a series may close one event and open the next at one
+    row.
     """
     content = f"{identity} {lifecycle} {ts}".encode()
     digest = hashlib.blake2b(content, digest_size=4).digest()
@@ -225,28 +218,16 @@ def milliseconds(identity: str, lifecycle: Literal["open", "closed"], ts: int) -
 
 
 def instrument(symbol: str) -> Instrument:
-    """Return a symbol as documents show it.
-
-    >>> instrument("BTC_USDT")
-    Instrument(symbol='BTC_USDT', base='BTC', quote='USDT')
-    """
+    """Return a symbol as documents show it."""
     parts = Symbol.parse(symbol)
     return Instrument(symbol, parts.base, parts.quote)
 
 
 def differential(pct_8h: float) -> Differential:
-    """Return a funding differential (percent per 8 h) and its sum over a year of 365 days.
-
-    >>> differential(0.5).apr_pct
-    547.5
-    """
+    """Return a funding differential (percent per 8 h) and its sum over a year of 365 days."""
     return Differential(pct_8h, pct_8h * 3 * 365)
 
 
 def priced(leg: Leg, price: float) -> PricedLeg:
-    """Return a leg at a price.
-
-    >>> priced(Leg.parse("AURORA.spot"), 2.5)
-    PricedLeg(exchange='AURORA', market='spot', price=2.5)
-    """
+    """Return a leg at a price."""
     return PricedLeg(leg.exchange, leg.market.value, float(price))

@@ -1,1 +1,1 @@
-"""Where the rows come from: recorded or simulated markets, the clock, and series of their rows."""
+"""Sources of rows: recorded, simulated or live markets, the clock, and series of their rows."""

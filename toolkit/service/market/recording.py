@@ -21,11 +21,11 @@ _INTEGER, _FLOAT, _TEXT = pl.Int64(), pl.Float64(), pl.String()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Layout:
-    """What a file holds: its name in a directory, its columns, and what a row has to be.
+    """The layout of a file: its name in a directory, its columns, and the rule of a row.
 
-    ``leg`` are the columns that identify a series, ``one_of`` those that may have only one value
-    in a series, with the option that chooses among several. ``market`` is that of every leg, None
-    where a column has it. ``told_again``: equal rows are one, told more than once.
+    ``leg`` are the columns that identify a series, ``one_of`` those that may have only one value in
+    a series, with the option that chooses among several. ``market`` is that of every leg, None
+    where a column has it. ``told_again``: equal rows are one.
     """
 
     name: str
@@ -104,41 +104,26 @@ _ALLOWED = "a Parquet file of bars, settlements or pumps, or a directory with {}
 
 
 def layout_of(columns: Iterable[str]) -> Layout:
-    """Return the layout that a file with these columns is meant to be of.
-
-    >>> layout_of(["ts", "rate"]).name, layout_of(["ts", "close"]).name
-    ('funding', 'prices')
-    """
+    """Return the layout that a file with these columns is meant to be of."""
     return LAYOUTS[next((_MARKS[name] for name in columns if name in _MARKS), "prices")]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Recording:
-    """The rows of one file: its layout, and the kind of source that it calls itself."""
+    """The rows of one file, its layout, and the kind of source that it calls itself."""
 
     layout: Layout
     rows: pl.DataFrame
     kind: Kind
 
     def only(self, column: str, wanted: Sequence[str | int]) -> Recording:
-        """Keep the rows with one of ``wanted``, or all if it is empty or there is no such column.
-
-        >>> rows = pl.DataFrame({"dataset": ["one", "two"]})
-        >>> Recording(LAYOUTS["prices"], rows, "replay").only("dataset", ["two"]).rows.height
-        1
-        """
+        """Keep the rows with one of ``wanted``, all if it is empty or without such a column."""
         if not wanted or column not in self.layout.columns:
             return self
         return replace(self, rows=self.rows.filter(pl.col(column).is_in(wanted)))
 
     def check_one_series_each(self) -> None:
-        """Refuse two data sets, two intervals or two rows of one moment in one series.
-
-        >>> rows = pl.DataFrame({"symbol": "A_B", "exchange": "X", "ts": [0, 0], "dataset": "one"})
-        >>> Recording(LAYOUTS["funding"], rows, "replay").check_one_series_each()
-        Traceback (most recent call last):
-        toolkit.errors.InputError: replay: 'A_B:X of funding at ts 0 twice' is not allowed; ...
-        """
+        """Refuse two data sets, two intervals or two rows of one moment in one series."""
         leg = list(self.layout.leg)
         for column, option in self.layout.one_of.items():
             values = self.rows.group_by(leg).agg(pl.col(column).unique().sort())
@@ -163,10 +148,6 @@ def recordings(path: Path) -> list[Recording]:
     """Read a file, or those of a directory. Row order is free, other columns are not read.
 
     Raises `InputError` for no such file, not such a file, or a row that breaks its layout's rule.
-
-    >>> recordings(Path("nowhere.parquet"))
-    Traceback (most recent call last):
-    toolkit.errors.InputError: replay: 'nowhere.parquet' is not allowed; allowed: a Parquet file ...
     """
     files = [path]
     if path.is_dir():
@@ -200,7 +181,7 @@ def _recording(file: Path) -> Recording:
 
 
 def _fits(given: pl.DataType | None, wanted: pl.DataType) -> bool:
-    """Return whether a column's values become ``wanted`` without a guess (a date is no ``ts``)."""
+    """Check whether values become ``wanted`` without a guess (a date is not a ``ts``)."""
     if given is None:
         return False
     if wanted == _TEXT:

@@ -58,9 +58,8 @@ class Replay(Whole):
         interval), interval_hours (h), dataset. Of announced pumps, on spot legs: ts (s, Unix UTC),
         symbol, exchange, precision_s (s), dataset, where equal rows are one pump. Others are not
         read. Row order is free. ``datasets`` chooses among what the files hold, ``interval_s``
-        among the bars.
-        ``renamed`` maps symbols of the files to those they are served under, so that legs which
-        an exchange quotes in another currency can be compared. The source's id shows it.
+        among the bars. ``renamed`` maps symbols of the files to those they are served under, so
+        that legs quoted in another currency can be compared. The source's id shows it.
 
         Raises
         ------
@@ -96,7 +95,7 @@ class Replay(Whole):
         )
 
     def bars(self, symbol: str, leg: Leg) -> Bars:
-        """Return the bars of a listed leg (none where its funding or pumps alone are known).
+        """Return the bars of a leg, none where its funding or pumps alone are known.
 
         A `KeyError` for a leg that is not listed.
         """
@@ -119,7 +118,6 @@ class Replay(Whole):
 def _chosen(
     found: Sequence[Recording], column: str, wanted: Sequence[str] | Sequence[int]
 ) -> list[Recording]:
-    """Keep the rows with one of ``wanted`` (empty: all), where there is such a column."""
     having = [each.rows[column].unique() for each in found if column in each.layout.columns]
     held = sorted({value for values in having for value in values})
     for value in wanted:
@@ -129,7 +127,6 @@ def _chosen(
 
 
 def _served_as(found: Sequence[Recording], renamed: Mapping[str, str]) -> list[Recording]:
-    """Rename the symbols to those they are served as."""
     held = sorted({symbol for each in found for symbol in each.rows["symbol"].unique()})
     for old, new in renamed.items():
         if old not in held:

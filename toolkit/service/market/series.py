@@ -1,4 +1,4 @@
-"""The rows of a trajectory, computed for a stretch of time out of its legs' own series."""
+"""Rows of a trajectory, computed for a stretch of time from its legs' own series."""
 
 from __future__ import annotations
 
@@ -45,11 +45,6 @@ class ServedSeries:
     """A trajectory: where it lies, how long a row lasts, and its rows between two moments.
 
     A row may be seen at ``ts + interval_s``. ``block_s`` is the best length to ask for at once.
-
-    >>> from toolkit.service import Simulated
-    >>> found = series(Simulated(7), Trajectory.parse("BTC_USDT:AURORA.spot"))
-    >>> found.interval_s, found.between(1_793_491_200, 1_793_491_260).ts.tolist()
-    (60, [1793491200])
     """
 
     span: tuple[int, int]
@@ -61,15 +56,10 @@ class ServedSeries:
 def series(source: MarketSource, trajectory: Trajectory) -> ServedSeries:
     """Return the series of a trajectory of listed legs.
 
-    Price: a row for each bar. Spread: a row where both legs have a bar, ``spread_pct`` is
-    100 (sell / buy - 1). The caller makes sure that the legs' bars are of one length.
-    Funding: a row for each settlement of either leg, with the rates settled then, the intervals of
-    the rates in force (see `in_force`) and the differential of those.
-
-    >>> from toolkit.service import Simulated
-    >>> key = Trajectory.parse("BTC_USDT:AURORA.spot:BOREAS.spot")
-    >>> list(series(Simulated(7), key).between(0, 60).columns)
-    ['buy_price', 'sell_price', 'spread_pct']
+    Price: a row for each bar. Spread: a row where both legs have a bar (of one length, as the
+    caller makes sure), ``spread_pct`` is 100 (sell / buy - 1). Funding: a row for each settlement
+    of either leg, with the rates settled then, the intervals of the rates in force (see `in_force`)
+    and the differential of those.
     """
     if trajectory.family is Family.FUNDING:
         return _funding(source, trajectory)
@@ -129,7 +119,7 @@ def _funding(source: MarketSource, trajectory: Trajectory) -> ServedSeries:
 
 
 class Unfunded(Enum):
-    """A leg without settlements: because it never has any, or because none are known."""
+    """A leg that never has settlements, or of which none are known."""
 
     NEVER = auto()
     UNKNOWN = auto()

@@ -84,8 +84,6 @@ class _SimulatedBars:
 
 @dataclass(frozen=True, slots=True)
 class _SimulatedFunding:
-    """A leg's settlements."""
-
     simulator: Simulator
     symbol: str
     leg: Leg

@@ -1,4 +1,4 @@
-"""What the service serves: a `MarketSource` lists legs, each with bars and maybe settlements.
+"""The protocol of what the service serves: legs, each with bars and maybe settlements.
 
 A series is asked for by time, so that one which is made as it is asked for, without an end, serves
 as well as one held in memory: `Bars` and `SettledRates` are their own series.
@@ -27,11 +27,7 @@ LONGEST_INTERVAL_HOURS = 24
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldRows:
-    """Rows held in memory, by ``ts`` (s, Unix UTC), ascending, none twice.
-
-    >>> HeldRows(60 * np.arange(100)).span, HeldRows(np.array([], dtype=np.int64)).span
-    ((0, 5941), (0, 0))
-    """
+    """Rows held in memory, by ``ts`` (s, Unix UTC), ascending, none twice."""
 
     ts: NDArray[np.int64]
 
@@ -42,20 +38,12 @@ class HeldRows:
 
     @property
     def block_s(self) -> int:
-        """The time that some `BLOCK_ROWS` rows take (s).
-
-        >>> HeldRows(60 * np.arange(100)).block_s
-        973374
-        """
+        """The time that some `BLOCK_ROWS` rows take (s)."""
         start, end = self.span
         return -(-(end - start) * BLOCK_ROWS // max(len(self.ts), 1)) or 1
 
     def rows(self, start: int, end: int) -> slice:
-        """Return where the rows with ``start <= ts < end`` are.
-
-        >>> HeldRows(np.array([0, 60, 120])).rows(60, 180)
-        slice(1, 3, None)
-        """
+        """Return where the rows with ``start <= ts < end`` are."""
         first, last = np.searchsorted(self.ts, (start, end))
         return slice(int(first), int(last))
 
@@ -112,11 +100,7 @@ class SettledRates(HeldRows):
     interval_hours: NDArray[np.int64]
 
     def between(self, start: int, end: int) -> SettledRates:
-        """Return the settlements with ``start <= ts < end``.
-
-        >>> SettledRates(np.array([60]), np.array([1e-4]), np.array([8])).between(60, 61).rate
-        array([0.0001])
-        """
+        """Return the settlements with ``start <= ts < end``."""
         rows = self.rows(start, end)
         return SettledRates(self.ts[rows], self.rate[rows], self.interval_hours[rows])
 
@@ -197,12 +181,12 @@ class Lost(NamedTuple):
 
 
 class MarketSource(Protocol):
-    """Where rows come from. Time reveals them, up to ``known_until``.
+    """A source of rows. Time reveals them, up to ``known_until``.
 
     What ``heard`` holds before ``known_until`` never changes. Events are detected in it, so that a
     document that is out stays as it is. In the source itself rows may come late where they were
-    ``lost``, and legs may be added with their history: then ``revision`` changes. No row is
-    changed or taken back. What is there at or after ``known_until`` is shown to nobody.
+    ``lost``, and legs may be added with their history: then ``revision`` changes. No row is changed
+    or taken back. What is there at or after ``known_until`` is shown to nobody.
 
     ``kind`` and ``id`` go to ``/schemas``: the same data has the same id at any address. So do the
     ``exchanges`` of a source that has this attribute: their names, as legs have them.
@@ -262,11 +246,7 @@ class MarketSource(Protocol):
 
 
 class Whole:
-    """What a source of which all is known from the start has, for its class to inherit.
-
-    >>> Whole().known_until is None, Whole().revision
-    (True, 0)
-    """
+    """Attributes of a source of which all is known from the start, for its class to inherit."""
 
     known_until: int | None = None
     begins: int | None = None
@@ -283,12 +263,7 @@ class Whole:
 
 
 def before_all(source: MarketSource, start: int, end: int) -> list[Lost]:
-    """Return the part of ``[start, end)`` (s) that lies before all that a source knows.
-
-    >>> from toolkit.service import Simulated
-    >>> before_all(Simulated(7), 0, 60)
-    []
-    """
+    """Return the part of ``[start, end)`` (s) that lies before all that a source knows."""
     begins = source.begins
     if begins is None or start >= min(begins, end):
         return []

@@ -1,1 +1,1 @@
-"""How a request comes in: REST, WebSocket and MCP, access and capacity, and webhooks going out."""
+"""Transports: REST, WebSocket and MCP, access and capacity, and webhooks going out."""

@@ -47,11 +47,7 @@ def owner_of_scope(scope: Scope) -> Owner:
 
 
 def key_of_scope(scope: Scope) -> str:
-    """Return the key that a request came with, "" if it has none.
-
-    >>> key_of_scope({"type": "http", "headers": [(b"apikey", b" k1 ")]})
-    'k1'
-    """
+    """Return the key that a request came with, "" if it has none."""
     return _offered(scope["headers"])
 
 
@@ -72,11 +68,10 @@ class Access:
         self.quotas = quotas
 
     def _guards(self, path: str) -> bool:
-        """Return whether a path needs a key."""
         return any(path == surface or path.startswith(f"{surface}/") for surface in SURFACES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one connection, with its owner in the scope if the path needs a key."""
+        """Answer one connection."""
         if scope["type"] in ("http", "websocket") and self._guards(scope["path"]):
             _refuse_keys_in_query(scope["query_string"])
             owner = self._owner(key_of_scope(scope))
@@ -96,11 +91,7 @@ class Access:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether an address is this machine's own.
-
-    >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("192.0.2.1")
-    (True, True, False)
-    """
+    """Return whether an address is this machine's own."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

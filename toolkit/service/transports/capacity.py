@@ -31,13 +31,7 @@ class Gate:
             raise InputError("capacity", self.capacity, "a whole number of 1 or more")
 
     def refusal(self) -> Problem | None:
-        """Return the 503 for a request that comes in now, None if it may pass.
-
-        >>> Gate(1).refusal() is None
-        True
-        >>> Gate(1, closing=True).refusal().headers
-        {'Retry-After': '1', 'Connection': 'close'}
-        """
+        """Return the 503 for a request that comes in now, None if it may pass."""
         if self.closing:
             return _shutting_down()
         if self.under_way >= self.capacity:
@@ -49,10 +43,10 @@ class Gate:
 class Capacity:
     """ASGI middleware: lets requests through up to the gate's capacity, and refuses the others.
 
-    WebSockets do not count towards the capacity, and are refused only while the gate is closing.
-    An answer that ends while the gate is closing has ``Connection: close``. A request that the
-    server cancels then, because it takes too long, gets the 503 if its answer has not begun. So
-    does one whose query polars ended for a Ctrl-C: polars ends those of all threads of a process.
+    WebSockets do not count, and are refused only while the gate is closing. An answer that ends
+    then has ``Connection: close``. A request that the server cancels then, because it takes too
+    long, gets the 503 if its answer has not begun. So does one whose query polars ended for a
+    Ctrl-C: polars ends those of all threads of a process.
     """
 
     def __init__(self, app: ASGIApp, gate: Gate) -> None:
@@ -60,7 +54,7 @@ class Capacity:
         self.gate = gate
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one connection, or refuse it."""
+        """Answer one connection."""
         if scope["type"] == "http":
             await self._request(scope, receive, send)
             return

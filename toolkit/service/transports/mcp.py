@@ -38,8 +38,8 @@ _PATIENCE_S = 2.0
 class Mcp:
     """ASGI application: the service's tools for MCP clients of every version the SDK supports.
 
-    Stateless: each POST is answered by itself, with JSON. The application that it is part of has
-    to run its `lifespan`.
+    Stateless: each POST is answered by itself, with JSON. The application around it has to run its
+    `lifespan`.
     """
 
     def __init__(self, service: Service, tools: Sequence[Tool[Any]]) -> None:
@@ -57,7 +57,7 @@ class Mcp:
             self._tasks.cancel_scope.cancel()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request of an owner that `Access` has found."""
+        """Answer one connection."""
         if scope["method"] != "POST":
             detail = "MCP messages are sent with POST; there is no stream to GET."
             raise Problem(405, "method_not_allowed", detail, headers={"Allow": "POST"})
@@ -84,7 +84,7 @@ class Mcp:
 class RpcProblems:
     """ASGI middleware: on ``/mcp``, a problem document becomes the data of a JSON-RPC error.
 
-    Status and headers stay. MCP clients show such an error, but not a problem document. The error
+    MCP clients show such an error, but not a problem document. Status and headers stay. The error
     has the request's id, None if that cannot be read.
     """
 

@@ -58,12 +58,7 @@ _Context = ServerRequestContext[dict[str, Any], Request]
 
 
 def session_manager(service: Service, tools: Sequence[Tool[Any]]) -> StreamableHTTPSessionManager:
-    """Return the SDK's session manager for the tools. Its ``run()`` can be entered once.
-
-    >>> from toolkit.service import Simulated
-    >>> session_manager(Service(Simulated(7)), ()).stateless
-    True
-    """
+    """Return the SDK's session manager for the tools. Its ``run()`` can be entered once."""
     offered = _Tools(service, tools)
     server: Server[dict[str, Any]] = Server(
         "machine-rail",
@@ -123,7 +118,6 @@ class _Tools:
     async def list(
         self, context: _Context, params: PaginatedRequestParams | None
     ) -> ListToolsResult:
-        """List all tools on one page, with the limits of the caller's plan."""
         if params is not None and params.cursor is not None:
             raise MCPError(INVALID_PARAMS, "No such cursor: all tools are on the first page.")
         plan = _owner(context).plan

@@ -82,13 +82,7 @@ _REFUSALS: dict[str, tuple[str, type[msgspec.Struct], Mapping[str, Any]]] = {
 
 
 def document(tools: Sequence[Tool[Any]], policy: Policy) -> dict[str, Any]:
-    """Return the document, with the limits that the policy gives the largest plan.
-
-    >>> from toolkit.service.api.registry import TOOLS
-    >>> made = document(TOOLS, Policy())
-    >>> made["openapi"], len(made["paths"])
-    ('3.1.0', 11)
-    """
+    """Return the OpenAPI document, with the limits that the policy gives the largest plan."""
     _, problems = msgspec.json.schema_components(
         [kind for _, kind, _ in _REFUSALS.values()], ref_template="#/components/schemas/{name}"
     )
@@ -167,7 +161,7 @@ class Dated:
         self.clock = clock
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one connection, dated."""
+        """Answer one connection."""
         if scope["type"] not in ("http", "websocket"):
             await self.app(scope, receive, send)
             return
@@ -191,11 +185,6 @@ def application(
 
     ``webhooks`` and ``feed`` default to the service's own. ``routes`` come after all others,
     ``middleware`` innermost, where a request's key is known.
-
-    >>> from toolkit.service import Simulated
-    >>> service = Service(Simulated(7))
-    >>> application(service).routes[0].path
-    '/api/v1/data/schemas'
     """
     mcp, deliveries = Mcp(service, tools), webhooks or Webhooks(service)
 

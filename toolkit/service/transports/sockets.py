@@ -1,7 +1,7 @@
 """The four WebSocket paths: market subscriptions with history actions, and three event streams.
 
-Each connection has its own queue. New rows and documents come from the service's one `Feed`. A
-reader with too many waiting messages is closed with 1013, one with a revoked key with 1008.
+Each connection has its own queue, filled by the service's one `Feed`. A reader with too many
+waiting messages is closed with 1013, one with a revoked key with 1008.
 """
 
 from __future__ import annotations
@@ -41,21 +41,12 @@ _HISTORIES = {f"history/{family}": family for family in Family}
 
 
 def socket_routes(service: Service, tools: Sequence[Tool[Any]], feed: Feed) -> list[WebSocketRoute]:
-    """Return the routes of a service's sockets on one feed. ``tools`` answer history actions.
-
-    >>> from toolkit.service import Simulated
-    >>> from toolkit.service.api.registry import TOOLS
-    >>> service = Service(Simulated(7))
-    >>> [route.path for route in socket_routes(service, TOOLS, Feed(service))]
-    ['/api/v1/data/ws', '/api/v1/spreadbot/ws', '/api/v1/xbot/ws', '/api/v1/fundingbot/ws']
-    """
+    """Return the routes of a service's sockets on one feed. ``tools`` answer history actions."""
     sockets = _Sockets(service, {tool.path: tool for tool in tools}, feed)
     return [WebSocketRoute(path, sockets.serve) for path in (_MARKET, *STREAMS)]
 
 
 class _Sockets:
-    """Accepts the connections of a service, and serves each until it ends."""
-
     def __init__(self, service: Service, tools: Mapping[str, Tool[Any]], feed: Feed) -> None:
         self._service = service
         self._tools = tools
@@ -137,7 +128,6 @@ class _SocketSession:
                 await self._listener.waiting.put(await self._answer(said))
 
     async def _answer(self, said: str | bytes) -> bytes:
-        """Return the answer to a message of the caller."""
         identity: object = None
         try:
             asked = json_object(said, "message")

@@ -1,11 +1,10 @@
 """Detectors: pure functions from a market to the events of a day.
 
-The steps to an event: `rows` (a source's bars, each when it is over) -> `lives` (when a series of
-values is an event) -> `spreads`, `splashes`, `funding` (which values, and the documents of a day).
-Thresholds are `DetectorSettings`.
+`rows` (bars, each when it is over) -> `lives` (when a series of values is an event) -> `spreads`,
+`splashes`, `funding` (which values, and the documents of a day). Thresholds: `DetectorSettings`.
 
-A day's events are a function of (source, day, settings). A detector runs from some hours before
-the day, and `lives` shows why what it finds in the day does not depend on where it began.
+A detector runs from some hours before the day; `lives` shows why what it finds in the day does not
+depend on where it began.
 """
 
 from toolkit.service.events.detectors.funding import funding_lives

@@ -40,8 +40,8 @@ def funding_lives(
     """Return the funding events that touch a UTC day (``ts // 86400``), by trajectory and time.
 
     A trajectory is a symbol and two of its futures legs, in either order. Its rows are the
-    settlements of either leg at which both have a rate in force. Its value is the sell rate less
-    the buy rate, each per 8 h, in percent. If the rows stop, an event closes with the last rates.
+    settlements of either leg at which both have a rate in force, its value the sell rate less the
+    buy rate, each per 8 h, in percent. If the rows stop, an event closes with the last rates.
 
     >>> from toolkit.service.market.simulated import Simulated
     >>> lives = funding_lives(Simulated(7), 20_776)
@@ -68,7 +68,7 @@ def funding_lives(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _SettledLeg:
-    """A leg and its settlements in the stretch looked at."""
+    """A leg and its settlements of the days that matter."""
 
     leg: Leg
     series: SettlementSeries
@@ -98,8 +98,6 @@ def _trajectory(symbol: str, buy: _SettledLeg, sell: _SettledLeg) -> _FundingRow
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _FundingRows:
-    """The rows of one trajectory."""
-
     symbol: str
     buy: _SettledLeg
     sell: _SettledLeg

@@ -1,4 +1,4 @@
-"""When a series of values is an event: hysteresis, with an age limit and a series that stops.
+"""Hysteresis: when a series of values is an event, with an age limit and a series that stops.
 
 At each row, in this order:
 
@@ -10,16 +10,16 @@ At each row, in this order:
    ``max_age_s`` ago, it is not any more.
 4. No life is open, nothing is muted, the value is ``open`` or more: a life opens.
 
-An open life has an update at each row where the running peak exceeds the last one reported by
-``step`` or more, ``every_s`` or more after the last report.
+An open life has an update where the running peak exceeds the last one reported by ``step`` or more,
+``every_s`` or more after the last report.
 
 The rows of ``Rule.memory_s`` = 2 max_age_s + 2 lost_after_s before a moment decide which life is
-open there and whether the series is muted, whatever came before: Let x be the moment max_age_s +
-lost_after_s before the one asked for. If no row between the start and x is ``open`` or more, any
-earlier life has expired before x and nothing is muted at the next such row. If one is, any life
-open there has expired by the moment asked for. The series is muted then, or the next row of
-``open`` or more came longer than max_age_s after the one before and opened a life either way.
-Rows are never more than lost_after_s apart in this, otherwise step 1 applies.
+open there and whether the series is muted: Let x be max_age_s + lost_after_s before the moment. If
+no row between the start and x is ``open`` or more, any earlier life has expired before x and
+nothing is muted at the next such row. If one is, any life open there has expired by the moment.
+The series is muted then, or the next row of ``open`` or more came longer than max_age_s after the
+one before and opened a life either way. Rows are never more than lost_after_s apart in this,
+otherwise step 1 applies.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ CloseReason = Literal["converged", "expired", "leg_lost"]
 class Rule:
     """From which value on a series is an event, and until when.
 
-    ``open`` and ``close`` are values. ``step`` is how much a peak grows to make an update (None:
-    no updates), ``every_s`` the least time between two documents, ``max_age_s`` the longest life,
-    ``lost_after_s`` how long a series may pause.
+    ``step`` is how much a peak grows to make an update (None: no updates), ``every_s`` the least
+    time between two documents, ``max_age_s`` the longest life, ``lost_after_s`` how long a series
+    may pause.
 
     >>> Rule(1.0, 1.5, step=None, every_s=0, max_age_s=60, lost_after_s=60)
     Traceback (most recent call last):
@@ -71,16 +71,11 @@ class Rule:
 
     @property
     def memory_s(self) -> int:
-        """How long before a moment rows can matter to what is open there."""
+        """How long before a moment rows matter to what is open there (s)."""
         return 2 * self.max_age_s + 2 * self.lost_after_s
 
     def for_bars_of(self, interval_s: int) -> Rule:
-        """Return the rule with ``lost_after_s`` of at least three bars.
-
-        >>> rule = Rule(1.0, 0.5, step=None, every_s=0, max_age_s=7200, lost_after_s=600)
-        >>> rule.for_bars_of(60).lost_after_s, rule.for_bars_of(3600).lost_after_s
-        (600, 10800)
-        """
+        """Return the rule with ``lost_after_s`` of at least three bars."""
         return replace(self, lost_after_s=max(self.lost_after_s, 3 * interval_s))
 
 
@@ -95,7 +90,7 @@ class PeakUpdate(NamedTuple):
 class Span:
     """A life, by rows: where it opened, its updates, and the row its end shows.
 
-    ``closed_at`` (s) and ``reason`` are None, and ``last`` is the newest row, while it is open.
+    While it is open ``closed_at`` (s) and ``reason`` are None, and ``last`` is the newest row.
     """
 
     first: int

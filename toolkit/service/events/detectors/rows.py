@@ -15,9 +15,8 @@ DAY_S = 86_400
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LegRows:
-    """Bars of one leg.
+    """Bars of one leg by ``ts``, the END of the bar (s, Unix UTC), ascending, none twice.
 
-    ``ts``: END of the bar (s, Unix UTC), from which on it is known, ascending, none twice.
     ``price`` then (quote). ``volume``: what it traded (quote), None where the source has none.
     """
 
@@ -27,27 +26,14 @@ class LegRows:
 
 
 def rows_over(source: MarketSource, symbol: str, leg: Leg, start: int, end: int) -> LegRows:
-    """Return a listed leg's bars that are over at a moment in ``[start, end)``.
-
-    >>> from toolkit.service import Simulated
-    >>> aurora, start = Leg.parse("AURORA.spot"), 1_793_494_800
-    >>> rows_over(Simulated(7), "BTC_USDT", aurora, start, start + 120).ts.tolist()
-    [1793494800, 1793494860]
-    """
+    """Return a listed leg's bars that are over at a moment in ``[start, end)``."""
     series = source.bars(symbol, leg)
     bars = series.between(start - series.interval_s, end - series.interval_s)
     return LegRows(bars.ts + series.interval_s, bars.price, bars.volume)
 
 
 def rows_within(source: MarketSource, symbol: str, leg: Leg, ts: int) -> LegRows:
-    """Return the bar of a listed leg that is over at ``ts`` by its seconds, where they are known.
-
-    >>> from toolkit.service import Simulated
-    >>> aurora, midnight = Leg.parse("AURORA.spot"), 1_795_046_400
-    >>> rows = rows_within(Simulated(7), "BTC_USDT", aurora, midnight)
-    >>> (rows.ts - midnight)[[0, 1, -1]].tolist()
-    [-59, -58, 0]
-    """
+    """Return the bar of a listed leg that is over at ``ts``, by its seconds where known."""
     series = source.bars(symbol, leg)
     bars = series.parts(ts - series.interval_s)
     return LegRows(bars.ts + bars.interval_s, bars.price, bars.volume)

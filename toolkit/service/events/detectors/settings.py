@@ -1,4 +1,4 @@
-"""What counts as an event, and how often it is updated."""
+"""Thresholds of events, and how often they are updated."""
 
 from __future__ import annotations
 
@@ -15,15 +15,11 @@ _FUNDING = Rule(0.1, 0.05, step=0.02, every_s=300, max_age_s=3 * _DAY_S, lost_af
 
 @dataclass(frozen=True, slots=True)
 class DetectorSettings:
-    """The rule of each family, and the window of a splash.
+    """The rule of each family, and the window of a splash (s).
 
-    ``spread`` is in percent of the buy price. ``splash`` is in percent of the price that the move
-    began at, within ``splash_window_s``. ``funding`` is in percent per 8 h. A funding rate is
-    known for hours, so that rule gives a leg two days before it is lost.
-
-    >>> DetectorSettings(splash_window_s=0)
-    Traceback (most recent call last):
-    toolkit.errors.InputError: splash_window_s: 0 is not allowed; allowed: 1 or more
+    ``spread`` is in percent of the buy price, ``splash`` in percent of the price that the move
+    began at, ``funding`` in percent per 8 h. A funding rate is known for hours, so that rule gives
+    a leg two days before it is lost.
     """
 
     spread: Rule = _SPREAD

@@ -36,13 +36,13 @@ def splash_lives(
 ) -> list[Life]:
     """Return the splash events that touch a UTC day (``ts // 86400``), by leg, kind and time.
 
-    The value of a row is how far its price lies above the lowest (a dump: below the highest) of
-    the last ``splash_window_s``, in percent of that one. An event fades where this value falls
-    below ``close`` (the price has turned back, or stopped), at the latest at ``max_age_s``. The
-    moments of documents are found within their bars as those of a spread.
+    The value of a row is how far its price lies above the lowest (a dump: below the highest) of the
+    last ``splash_window_s``, in percent of that one. An event fades where this value falls below
+    ``close`` (the price has turned back, or stopped), at the latest at ``max_age_s``. The moments
+    of documents are found within their bars as those of a spread.
 
-    A source that has recorded pumps has those in place of all this: each is one document
-    ``splash.pump``, of a size that is not known, and is over at once: nothing says when it faded.
+    Recorded pumps of a source take the place of all this. Each is one ``splash.pump`` of unknown
+    size, over at once, since nothing records when it faded.
 
     >>> from toolkit.service.market.simulated import Simulated
     >>> lives = splash_lives(Simulated(7), 20_776)
@@ -129,14 +129,11 @@ class _Move(NamedTuple):
 
     @property
     def pct(self) -> float:
-        """Its size, without a sign."""
         return 100.0 * abs(self.price / self.start_price - 1.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _LegMoves:
-    """The rows of one leg, and which of its moves are meant."""
-
     source: MarketSource
     symbol: str
     leg: Leg
@@ -234,7 +231,6 @@ class _LegMoves:
         return None
 
     def _volume_24h(self, ts: int) -> float | None:
-        """Sum the volume of the bars that were over in the 24 h up to ``ts``."""
         if self.rows.volume is None:
             return None
         day = slice(*np.searchsorted(self.rows.ts, [ts - DAY_S + 1, ts + 1]))
@@ -242,5 +238,4 @@ class _LegMoves:
 
 
 def _first(moves: Sequence[_Move], reached: Callable[[_Move], bool]) -> _Move:
-    """Return the move from which on something is reached."""
     return moves[crossing(np.array([reached(each) for each in moves]))]

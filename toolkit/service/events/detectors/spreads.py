@@ -31,8 +31,8 @@ def spread_lives(
     """Return the spread events that touch a UTC day (``ts // 86400``), by trajectory and time.
 
     A trajectory is a symbol and two of its legs with bars of one length, in either order. Its rows
-    are the moments at which both have a bar, its value is 100 (sell / buy - 1). The rows decide
-    which events there are. A document's moment is the first one within its bar at which the value
+    are the moments at which both have a bar, its value is 100 (sell / buy - 1). They decide which
+    events there are. A document's moment is the first one within its bar at which the value
     is far enough, where the source has seconds, else the end of the bar. One that closes as
     ``leg_lost`` shows the last prices.
 
@@ -54,7 +54,6 @@ def spread_lives(
 def _lives(
     source: MarketSource, symbol: str, legs: Sequence[Leg], rule: Rule, day: int
 ) -> Iterator[Life]:
-    """Yield the lives between any two of the legs."""
     start, interval_s = day * DAY_S, source.bars(symbol, legs[0]).interval_s
     until = start + DAY_S + interval_s  # the day's last bar ends after the day
     rows = [rows_over(source, symbol, leg, start - rule.memory_s, until) for leg in legs]
@@ -96,8 +95,6 @@ class _Moment:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _PairSeries:
-    """The rows of one trajectory."""
-
     source: MarketSource
     trajectory: Trajectory
     rule: Rule
@@ -153,7 +150,6 @@ class _PairSeries:
         return _moment(within, crossing(reached), span.peak)
 
     def _within(self, row: int) -> _SpreadRows:
-        """Return the moments of a row's bar at which both legs have a price."""
         symbol, ts = str(self.trajectory.symbol), int(self.rows.ts[row])
         buy, sell = (rows_within(self.source, symbol, leg, ts) for leg in self.trajectory.legs)
         if np.array_equal(buy.ts, sell.ts):

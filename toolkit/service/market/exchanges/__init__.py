@@ -1,7 +1,6 @@
-"""Markets of real exchanges, read from their public endpoints: what the parts of it hand on.
+"""Markets of real exchanges, read from their public endpoints, and the types of their answers.
 
-An `Exchange` (`reading`) answers with `BarAnswer` and `RateAnswer`. Times are Unix seconds, UTC,
-by the exchange's own clock, windows are ``[start, end)``.
+Times are Unix seconds, UTC, by the exchange's own clock, windows are ``[start, end)``.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ class LegKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is wanted of every exchange.
+    """The legs wanted of every exchange.
 
     ``symbols``: ``BASE_QUOTE``. ``renames``: a quote that an exchange has to the quote in whose
     name its legs are served, ``{"USDC": "USDT"}``. ``markets``: spot, futures (perpetuals), both.
@@ -43,10 +42,10 @@ class ListedLeg:
     """A wanted leg that an exchange lists.
 
     ``venue`` and ``market`` are ccxt's class and unified symbol (``binanceusdm``,
-    ``BTC/USDT:USDT``). A price is the exchange's divided by ``multiplier`` (1000 of 1000PEPE).
-    A bar's volume in quote is ``volume_factor`` times the volume that `facts` names, None where
-    the exchange tells nothing to make it of. ``funding``: whether settlements can be asked for.
-    ``note`` says what a reader has to know of the name: "quoted in USDC, served as BTC_USDT".
+    ``BTC/USDT:USDT``). A price is the exchange's divided by ``multiplier`` (1000 of 1000PEPE). A
+    bar's volume in quote is ``volume_factor`` times the volume that `facts` names, None where the
+    exchange has none. ``funding``: whether settlements can be asked for. ``note`` explains the name
+    to a reader: "quoted in USDC, served as BTC_USDT".
     """
 
     key: LegKey
@@ -59,11 +58,11 @@ class ListedLeg:
 
 
 class BarAnswer(NamedTuple):
-    """What an exchange said of one window: the bars that start inside it.
+    """An exchange's answer for one window: the bars that start inside it.
 
     ``rows``: accepted bars, ascending, price at the bar's end, volume in quote or NaN. A minute
-    without a row had no trade. All that ends at or before ``known_until`` (s) is known, which is
-    never past the window's end. ``refused``: why rows were left out, and how many.
+    without a row had no trade. All that ends at or before ``known_until`` (s, at most the window's
+    end) is known. ``refused``: why rows were left out, and how many.
     """
 
     rows: Bars
@@ -72,11 +71,11 @@ class BarAnswer(NamedTuple):
 
 
 class RateAnswer(NamedTuple):
-    """What an exchange said of the settlements of one window, as `BarAnswer` of bars.
+    """An exchange's answer for the settlements of one window, as `BarAnswer` for bars.
 
     A settlement at ``known_until`` itself is known too, which is at most the window's end - 1.
-    ``missing``: when settlements were due by the last interval known, and did not come within
-    130 s (s). They are no part of what holds ``known_until`` back.
+    ``missing``: when settlements were due by the last interval known, and did not come within 130 s
+    (s). They do not hold ``known_until`` back.
     """
 
     rows: SettledRates

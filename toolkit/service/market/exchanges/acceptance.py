@@ -1,7 +1,7 @@
-"""Which rows of an answer are bars and settlements, and up to when all of them are known.
+"""Rows of an answer that are bars and settlements, and up to when all of them are known.
 
-Both depend on the answer and on when it was made alone, so that one catch-up, minute by minute and
-random moments find the same.
+Both depend on the answer and its time alone, so that one catch-up, minute by minute and random
+moments find the same.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ def accepted(
 ) -> BarAnswer:
     """Return the bars of ``[start, end)`` in raw rows: time (ms), prices, volumes, closed or not.
 
-    A bar without volume is no trade, and left out. A price that is null, 0, negative or not
-    finite is refused, a time that is no whole minute as well, and rows outside of the window, but
-    for those right after it. Of one minute told twice, the later is taken.
+    A bar without volume is not a trade, and left out. Refused are a price that is null, 0, negative
+    or not finite, a time that is not a whole minute, and rows outside of the window, but for those
+    right after it. Of one minute twice, the later row is taken.
     """
     known_until, refused = frontier(rows, start, end, told_at), Counter[str]()
     bars: dict[int, tuple[float, float]] = {}
@@ -83,9 +83,9 @@ def settled(
 ) -> RateAnswer:
     """Return the settlements of ``[start, end)`` in raw rows: time (ms) and rate, any order.
 
-    The rows before ``start`` tell intervals alone: 24 h of them are enough. Times are put on the
-    hour. An interval is the distance to the settlement before, where there is none within 24 h
-    the stated one.
+    The rows before ``start``, of which 24 h are enough, serve for intervals alone. Times are put on
+    the hour. An interval is the distance to the settlement before, the stated one without any in 24
+    h.
     """
     faults: list[tuple[int, str]] = []
     rates: dict[int, float] = {}
@@ -116,14 +116,13 @@ def settled(
 
 
 def _volume(quote: float | None, factor: float | None) -> float:
-    """Return a volume in quote, NaN where the exchange tells none."""
     if quote is None or factor is None or not 0 < quote < math.inf:
         return math.nan
     return quote * factor
 
 
 def _fault(value: object, what: str) -> str:
-    """Return what is wrong with a number, nothing where it is one and finite."""
+    """Return what is wrong with a number, "" where it is one and finite."""
     if value is None:
         return f"a null {what}"
     try:

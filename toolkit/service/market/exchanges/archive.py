@@ -1,7 +1,7 @@
-"""The archive of what exchanges answered: an append-only DuckDB file that one process holds.
+"""The archive of answers of exchanges: an append-only DuckDB file that one process holds.
 
 An answer's rows and how far they are known are committed together: a kill leaves both or neither.
-The row accepted first stays, and where a later reading differs is recorded beside it. Each row of a
+The row accepted first stays, and a later reading that differs is recorded beside it. Each row of a
 leg and a kind with ``ts`` before their ``until`` is here, was lost, or never was.
 """
 
@@ -89,9 +89,9 @@ class HeldLeg:
 class Archive:
     """The rows of every leg, for all threads of this process.
 
-    ``id`` is drawn when the file is made. ``start`` (s): nothing before it is read.
-    ``known_until`` (s): what was over by then is known of every leg that is read. It never goes
-    back. ``revision`` changes with what lies before it.
+    ``id`` is drawn when the file is made. Nothing before ``start`` (s) is read. What was over by
+    ``known_until`` (s), which never goes back, is known of every leg that is read. ``revision``
+    changes with what lies before it.
 
     >>> from tempfile import TemporaryDirectory
     >>> key = LegKey("BTC_USDT", Leg.parse("KRAKEN.spot"))
@@ -130,13 +130,11 @@ class Archive:
         """Open the file, or make it with ``start`` (s, rounded down to the hour), for some legs.
 
         New legs are added, with a history from the archive's start on. Legs that are not among
-        ``legs`` end, but for those of the exchanges in ``silent``, which could not be asked what
-        they list. One that comes back has lost what went by meanwhile.
+        ``legs`` end, but for those of the exchanges in ``silent``, whose listings are unknown. One
+        that comes back has lost what went by meanwhile.
 
-        Raises
-        ------
-        InputError
-            a file that is held already, or is no archive; a leg that was another market before.
+        Raises `InputError` for a file that is held already or is not an archive, and for a leg that
+        was another market before.
         """
         with ExitStack() as opened:
             try:
@@ -315,7 +313,6 @@ class Archive:
         self.known_until = max(self.known_until, known, *(leg.added_at for leg in read))
 
     def _take_up(self, legs: Mapping[LegKey, ListedLeg], silent: Collection[str]) -> None:
-        """End the legs that are not there any more, go on with those that are, add new ones."""
         for key, held in self.legs.items():
             was, listed = held.listed, legs.get(key, held.listed)
             if (was.venue, was.market) != (listed.venue, listed.market):
@@ -362,7 +359,6 @@ def _connected(path: Path) -> duckdb.DuckDBPyConnection:
 
 
 def _refusal(path: Path, error: BaseException) -> InputError:
-    """Return what an error of the file means, in one line."""
     held = re.search(r"PID (\d+)", str(error))
     allowed = "an archive of exchanges, or the name of a new file"
     advice = str(error).strip().splitlines()[0]

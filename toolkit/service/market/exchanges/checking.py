@@ -1,4 +1,4 @@
-"""What an exchange answers from this machine: its listing, a page of each kind, its clock."""
+"""A check of an exchange from this machine: its listing, a page of each kind, its clock."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _HOUR_S, _DAY_S, _CLOCKS_AGREE_S = 3_600, 86_400, 5
 
 @dataclass(slots=True)
 class Checked:
-    """What one exchange answered: by the names of `COLUMNS`, in words, and raw, without cookies."""
+    """One exchange's answers: by the names of `COLUMNS`, in words, and raw, without cookies."""
 
     cells: dict[str, str] = field(default_factory=lambda: dict.fromkeys(COLUMNS, "–"))
     to_do: list[str] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Ask an exchange through ccxt, and let no answer pass that isn't one.
+"""Connections to exchanges through ccxt, which let no answer pass that isn't one.
 
 What isn't an answer is an `Outage`; what asking again won't change is `Refused`. A connection
 belongs to one thread, since ccxt's pace isn't kept across threads.
@@ -50,7 +50,7 @@ class ExchangeTime:
 
 
 class Checked:
-    """What is laid over a class of ccxt, ``base``. `fetch` is where an answer is judged."""
+    """A layer over a class of ccxt, ``base``. `fetch` is where an answer is judged."""
 
     base: Any
     facts: Facts
@@ -124,7 +124,7 @@ class Checked:
         return [[*row, each] for row, each in zip(rows, more, strict=True)] if more else rows
 
     def _retry_after_s(self, told: str | None) -> float | None:
-        """Return a wait told in seconds or as a date, None where it is neither."""
+        """Return a wait given in seconds or as a date, None where it is neither."""
         if told and told.isdigit():
             return float(told)
         try:
@@ -181,7 +181,6 @@ def _innermost(error: BaseException) -> BaseException:
 
 
 def _field(row: Any, place: int | str | None) -> Any:
-    """Return a field of a raw row, None where it isn't there."""
     if isinstance(row, Mapping):
         return row.get(place)
     return row[place] if isinstance(place, int) and 0 <= place < len(row) else None

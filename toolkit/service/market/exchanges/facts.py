@@ -1,4 +1,4 @@
-"""What ccxt doesn't say of the exchanges that it reads, of ``toolkit/market/venues.toml``."""
+"""Facts about exchanges that ccxt lacks, of ``toolkit/market/venues.toml``."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class Settled(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How the settled history is asked for: ``rows`` a call, of the last ``reach_s``, 0 of all.
 
     ``by``: ``until`` or ``after`` is the parameter of a window's end, ``all`` comes at once, any
-    other is the parameter of a page's number. ``stated`` is a contract's interval (h), or the
-    field of the listing with its unit (s), or the method of ccxt that tells it. ``rate``: the raw
-    field with the rate, where it isn't the one that ccxt takes.
+    other is the parameter of a page's number. ``stated`` is a contract's interval (h), or the field
+    of the listing with its unit (s), or the method of ccxt for it. ``rate``: the raw field with the
+    rate, where it isn't the one that ccxt takes.
     """
 
     by: str
@@ -31,12 +31,12 @@ class Settled(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class MarketFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How the spot market or the perpetuals of an exchange are read.
 
-    ``venue``: ccxt's class, made with ``options``, whose listing is asked for with ``listed``.
-    ``rows``: minutes a call. ``end``: the parameter of a window's end, none where the number of
-    rows says it. ``to_now``: any window is answered up to now. ``reach_rows``: how many minutes
-    back bars go, 0 all. ``quote``: where a raw bar has its volume in quote, or with ``vwap`` its
-    average price. ``beside``: the column that ccxt leaves out of the rows that it makes of
-    columns. ``closed``: where a raw bar says that it is closed, and how.
+    ``venue``: ccxt's class, made with ``options``, its listing asked for with ``listed``. ``rows``:
+    minutes a call. ``end``: the parameter of a window's end, none where the number of rows implies
+    it. ``to_now``: any window is answered up to now. ``reach_rows``: how many minutes back bars go,
+    0 all. ``quote``: where a raw bar has its volume in quote, or with ``vwap`` its average price.
+    ``beside``: the column that ccxt leaves out of the rows that it makes of columns. ``closed``:
+    where a raw bar is marked as closed, and how.
     """
 
     venue: str
@@ -63,14 +63,7 @@ KNOWN: Mapping[str, Facts] = {
 
 
 def named(name: str) -> Facts:
-    """Return the facts of an exchange, by any name of it in any case, or raise `InputError`.
-
-    >>> named("kraken")[Market.FUTURES].venue
-    'krakenfutures'
-    >>> named("krakn")
-    Traceback (most recent call last):
-    toolkit.errors.InputError: exchange: 'KRAKN' is not allowed; allowed: ...; nearest: KRAKEN
-    """
+    """Return the facts of an exchange, by any name of it in any case, or raise `InputError`."""
     if (known := canonical(name.upper())) not in KNOWN:
         raise InputError("exchange", known, KNOWN)
     return KNOWN[known]

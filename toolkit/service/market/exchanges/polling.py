@@ -1,4 +1,4 @@
-"""Ask exchanges for what is due: what went by, each minute the last one, and again what was lost.
+"""Polling of exchanges: what went by, each minute the last one, and again what was lost.
 
 Each exchange has a thread that calls `Poller.round` and waits until something is due again. What a
 round asks depends on the archive and the exchange's clock alone.
@@ -32,7 +32,7 @@ _LONGEST_WAIT_S, _TIMEOUT_S, _GRACE_S, _FAILURES = 60, 10, 0.5, 2
 
 @dataclass(slots=True)
 class _Task:
-    """What an exchange is asked over and over: when next (s, its clock), and how it fails."""
+    """A recurring question to an exchange: when next (s, its clock), and how it fails."""
 
     kind: RowKind | Literal["again", "listing"]
     leg: HeldLeg | None = None
@@ -52,9 +52,9 @@ class _Task:
 class Poller:
     """Fills an archive from exchanges, by a thread for each of them inside a ``with`` block.
 
-    ``wanted`` is what they were asked to list. ``clock`` says how much faster than time their
-    clocks run. ``tell`` gets a line about each outage and each leg that goes. Once ``stopping`` is
-    set, the threads end.
+    ``wanted`` is what they were asked to list. ``clock`` has how much faster than time their clocks
+    run. ``tell`` gets a line about each outage and each leg that goes. Once ``stopping`` is set,
+    the threads end.
     """
 
     def __init__(
@@ -109,10 +109,7 @@ class Poller:
                     behind.remove(exchange)
 
     def round(self, exchange: Exchange) -> float:
-        """Ask an exchange for what is due by now, and return when something is due next.
-
-        Both are by its clock (s).
-        """
+        """Ask an exchange for what is due, and return when something is due next (s, its clock)."""
         name, now = exchange.name, exchange.now()
         began, planned = self._rounds[name]
         elapsed_s = min(max(now - began, 0.0), planned - began + _TIMEOUT_S)  # no machine's sleep
@@ -168,7 +165,6 @@ class Poller:
         return [leg for leg in legs if leg is not None and leg.ended_at is None]
 
     def _ask(self, exchange: Exchange, task: _Task) -> float:
-        """Do a task, and return when it is due next (s)."""
         leg, kind = task.leg, task.kind
         if leg is None or kind == "listing":
             self._look(exchange)
@@ -278,10 +274,10 @@ class Poller:
 def _answers(
     exchange: Exchange, leg: HeldLeg, kind: RowKind, start: int, end: int | None = None
 ) -> Iterator[BarAnswer | RateAnswer]:
-    """Yield what an exchange says of a leg from ``start`` on. Rates are always asked for up to now.
+    """Yield an exchange's answers for a leg from ``start`` on, of rates always up to now.
 
     Settlements are on the hour: the last hour's answers for all up to the next one, where it has
-    one or would have told of it by now.
+    one or would have had it by now.
     """
     now = int(exchange.now())
     if kind == "bars":

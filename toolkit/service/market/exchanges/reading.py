@@ -1,7 +1,7 @@
-"""Read an exchange: what it lists, its bars and its settlements, window by window.
+"""Reading of an exchange: what it lists, its bars and its settlements, window by window.
 
-Each call names both ends of its window, and what comes back is held against it: what is missing at
-an end is asked for again. Nothing is left to ccxt's own paging, which leaves holes without a word.
+Each call names both ends of its window. What is missing at an end of the answer is asked for again:
+ccxt's own paging leaves holes without a word.
 """
 
 from __future__ import annotations
@@ -46,9 +46,6 @@ class Exchange:
 
     ``sleep`` (s) keeps the pace that the exchange allows: an event's ``wait`` can end it early.
     ``keep`` gets each raw answer, as `checking` takes it.
-
-    >>> Exchange("kraken").name
-    'KRAKEN'
     """
 
     def __init__(
@@ -76,9 +73,9 @@ class Exchange:
     def list(self, wanted: Wanted) -> Legs:
         """Return the wanted legs that are listed, in the order of the symbols.
 
-        ``left_out`` then names the others, with the rename that would take them. `Refused` says
-        that there are none, or that the exchange doesn't answer from here. `Outage`: no answer
-        came, or none that can be read.
+        ``left_out`` then names the others, with the rename that would take them. `Refused`: there
+        are none, or the exchange doesn't answer from here. `Outage`: no answer came, or none that
+        can be read.
         """
         found: Legs = []
         self.left_out = ()
@@ -168,7 +165,7 @@ class Exchange:
             yield from self._window(leg, facts, last, end, len(rows))
 
     def _rates(self, leg: ListedLeg, facts: Settled, start: int, end: int) -> tuple[Rates, float]:
-        """Return the raw settlements of ``[start, end)``, and when they were told of."""
+        """Return the raw settlements of ``[start, end)``, and when they were answered."""
         rows, told_at = self._raw_rates(leg, facts, 1000 * start, {facts.by: 1000 * end})
         rows = [row for row in rows if 1000 * start <= row[0] < 1000 * end]
         if not rows:
@@ -200,7 +197,6 @@ class Exchange:
     def _raw_rates(
         self, leg: ListedLeg, facts: Settled, since_ms: int | None, params: dict[str, int]
     ) -> tuple[Rates, float]:
-        """Return the raw settlements of one call, and when it was answered."""
         connection = self._connection(leg.venue)
         limit = None if facts.by == "all" else facts.rows
         told = connection.ask("fetch_funding_rate_history", leg.market, since_ms, limit, params)
@@ -227,7 +223,6 @@ class Exchange:
         )
 
     def _connection(self, venue: str) -> Connection:
-        """Return the one connection to a venue, made when it is first needed."""
         if venue not in self._connections:
             facts = {each: it for each, it in self._facts.items() if it.venue == venue}
             self._connections[venue] = Connection(venue, facts, self._clock, **self._hooks)
@@ -242,8 +237,8 @@ def _answered(
 ) -> tuple[int, int]:
     """Return the part of the window ``[start, end)`` that an answer is good for.
 
-    What is missing at an end is no part of it where it is longer than a leg goes without a trade,
-    or where the page was full: of so many rows as another, or without any other minute missing.
+    A part missing at an end is not in it where it is longer than a leg goes without a trade, or
+    where the page was full: of so many rows as another, or without any other minute missing.
     """
     inside = [row[0] // 1000 for row in rows if 1000 * start <= row[0] < 1000 * end]
     if not inside:
@@ -259,7 +254,7 @@ def _answered(
 
 
 def _is(listed: Mapping[str, Any], market: Market) -> bool:
-    """Return whether what is listed is open, and a spot market or a perpetual in its own quote."""
+    """Check whether a listed market is open, and spot or a perpetual in its own quote."""
     perpetual = listed["swap"] and listed["linear"] and listed["settle"] == listed["quote"]
     return listed["active"] is not False and bool(
         listed["spot"] if market is Market.SPOT else perpetual

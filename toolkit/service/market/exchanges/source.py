@@ -13,16 +13,7 @@ from toolkit.service.market.source import Bars, Kind, Lost, RowKind, SettledRate
 
 
 class Exchanges:
-    """What an archive holds, as it is served or, ``is_heard``, as detectors see it.
-
-    >>> from contextlib import closing
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     with closing(Archive.open(Path(folder) / "a.duckdb", start=0, legs=[])) as archive:
-    ...         Exchanges(archive).kind
-    'live'
-    """
+    """The rows of an archive, as they are served or, ``is_heard``, as detectors see them."""
 
     kind: Kind = "live"
 
@@ -43,7 +34,7 @@ class Exchanges:
 
     @property
     def known_until(self) -> int:
-        """The moment (s) up to which all that is over is known, or lost. It never goes back."""
+        """The archive's ``known_until`` (s)."""
         return self._archive.known_until
 
     @property
@@ -53,7 +44,7 @@ class Exchanges:
 
     @property
     def revision(self) -> int:
-        """A number that is another one once anything before ``known_until`` has changed."""
+        """The archive's ``revision``."""
         return self._archive.revision
 
     @property

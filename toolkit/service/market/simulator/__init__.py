@@ -1,9 +1,8 @@
 """A simulated market: prices, spreads and funding as a pure function of (seed, time).
 
-`Simulator` answers for any moment from 2026 to 2099. How a price comes about: `streams` (random
-numbers by name and index) -> `processes` (paths over days and minutes) and `pulses` (what is
-planted), both placed by the `schedule` over the `catalogue` -> `prices`, `funding`. `timeline` has
-the bounds of time.
+`streams` (random numbers by name and index) -> `processes` (paths over days and minutes) and
+`pulses` (what is planted), both placed by the `schedule` over the `catalogue` -> `prices`,
+`funding` -> `Simulator`. `timeline` has the bounds of time, 2026 to 2099.
 
 The generator is numpy's Philox. A test pins its bytes, and the source's identity names seed,
 catalogue and generator version.

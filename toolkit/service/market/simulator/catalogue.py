@@ -1,4 +1,4 @@
-"""What the simulated market lists: instruments, exchanges and how each leg behaves.
+"""The catalogue of the simulated market: instruments, exchanges and how each leg behaves.
 
 The exchanges are invented, so that nobody takes a simulated number for a real exchange's.
 """
@@ -26,9 +26,6 @@ class Asset:
 
     ``daily_volatility`` is that of its own part (a fraction, 0.03 = 3 %). ``turnover`` is what a
     leg trades in a usual minute (quote).
-
-    >>> round(Asset("BTC", beta=0.9, daily_volatility=0.008, turnover=9e5).illiquidity, 2)
-    0.15
     """
 
     name: str
@@ -38,11 +35,10 @@ class Asset:
 
     @property
     def illiquidity(self) -> float:
-        """1 up to a turnover of 20,000, less as the root of it grows.
+        """1 up to a turnover of 20,000, less as the root of it grows, on a DEX 0.5 at least.
 
-        Pumps, dumps and a leg's episodes are so many times as frequent as in an illiquid asset,
-        episodes so many times as wide and long, pumps and dumps the square of it. A DEX counts as
-        0.5 at least.
+        It scales the frequency of pumps, dumps and a leg's episodes, the width and length of
+        episodes, and squared the size of pumps and dumps.
         """
         return float(min(1.0, (_ILLIQUID_TURNOVER / self.turnover) ** 0.5))
 
@@ -62,11 +58,7 @@ class Deviation:
 
     ``sd_bps`` is the processes' standard deviation, ``half_life_s`` the faster one's half-life.
     ``slow_share`` of their variance is the slower one's, with a half-life of `SLOW_HALF_LIFE_S`.
-    The noise changes once per minute, to a value of its own. ``noise_share`` is its part of the
-    variance of all.
-
-    >>> Deviation(level_bps=1.0, sd_bps=4.0, half_life_s=600.0, noise_share=0.2).noise_bps
-    2.0
+    The noise changes once per minute. ``noise_share`` is its part of the variance of all.
     """
 
     level_bps: float
@@ -90,9 +82,9 @@ class Deviation:
 class Funding:
     """When a futures leg settles, and by which rule.
 
-    It settles at the hours (UTC) that leave ``first_hour`` over ``interval_hours``. ``clamped``:
-    a premium near the baseline of 0.0001 per 8 h settles at the baseline itself. ``changing``:
-    the interval goes 8 h, 4 h, 1 h and back, in cycles of 20 days (``interval_hours`` is 8).
+    It settles at the hours (UTC) that leave ``first_hour`` over ``interval_hours``. ``clamped``: a
+    premium near the baseline of 0.0001 per 8 h settles at the baseline itself. ``changing``: the
+    interval goes 8 h, 4 h, 1 h and back, in cycles of 20 days (``interval_hours`` is 8).
     """
 
     interval_hours: int
@@ -106,9 +98,9 @@ class Listing:
     """An instrument on a leg, and how it behaves there.
 
     ``deviation`` None: the leg follows its asset exactly, without episodes or shocks of its own.
-    ``lag`` of its asset's moves come one minute late.
-    ``quiet_share`` of the minutes have no bar. ``stale_share`` repeat the close before them, with
-    volume 0. ``outages``: about one stretch without bars in ten days.
+    ``lag`` of its asset's moves come one minute late. ``quiet_share`` of the minutes have no bar.
+    ``stale_share`` repeat the close before them, with volume 0. ``outages``: about one stretch
+    without bars in ten days.
     """
 
     leg: Leg
@@ -127,7 +119,7 @@ class Listing:
 
     @property
     def illiquidity(self) -> float:
-        """The asset's, on a DEX 0.5 at least. Without a deviation it is 0."""
+        """The asset's, on a DEX 0.5 at least, 0 without a deviation."""
         if self.deviation is None:
             return 0.0
         on_dex = self.leg.market is Market.DEX

@@ -1,11 +1,11 @@
 """Funding: when a futures leg settles, and at which rate.
 
-A premium p (fraction per 8 h) of a leg is a mean, plus a part that its asset's legs share and that
-is half gone after 14 days, plus two of its own (6 days, 4 hours), plus dislocations. What of a
-discount is beyond 4 bps counts for a third, but for dislocations. A clamped leg settles, per 8 h,
-at p + clip(b - p, -0.0005, 0.0005) with the baseline b = 0.0001, which is b itself where p is near
-it. Any other settles at b + 0.3 p. Rates are capped at 0.00375 per 8 h either way, brought to the
-leg's interval in proportion, and rounded to 8 decimals.
+A premium p (fraction per 8 h) of a leg is a mean, plus a part that its asset's legs share with a
+half-life of 14 days, plus two of its own (6 days, 4 hours), plus dislocations. A discount beyond 4
+bps counts for a third, but for dislocations. A clamped leg settles, per 8 h, at p + clip(b - p,
+-0.0005, 0.0005) with the baseline b = 0.0001, which is b itself where p is near it, any other at b
++ 0.3 p. Rates are capped at 0.00375 per 8 h either way, brought to the leg's interval in
+proportion, and rounded to 8 decimals.
 """
 
 from __future__ import annotations
@@ -50,13 +50,7 @@ class FundingCalendar:
         self._phase_days = int(stream.under("cycle").at(0).integers(CYCLE_DAYS))
 
     def between(self, start: int, end: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the settlements in ``[start, end)``: times (s) and the intervals they end (h).
-
-        >>> calendar = FundingCalendar(Funding(8, changing=True), RandomStream(7, "x"))
-        >>> _, hours = calendar.between(1_800_057_600, 1_800_057_600 + 30 * 86_400)
-        >>> sorted(set(hours.tolist()))
-        [1, 4, 8]
-        """
+        """Return the settlements in ``[start, end)``: times (s) and the intervals they end (h)."""
         hours = np.arange(-(-start // HOUR_S), -(-end // HOUR_S), dtype=np.int64)
         interval = self.interval_hours(hours * HOUR_S - 1)
         due = (hours - self._funding.first_hour) % interval == 0

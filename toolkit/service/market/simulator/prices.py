@@ -1,7 +1,7 @@
 """Prices: a common part that all legs of an asset share, and what each leg makes of it.
 
-log price of a leg = log of the instrument's price at the epoch + the asset's path, shocks in it,
-of which a leg that lags has a part one minute late. Off the reference leg also + deviation + quote
+log price of a leg = log of the instrument's price at the epoch + the asset's path, shocks in it, of
+which a leg that lags has a part one minute late. Off the reference leg also + deviation + quote
 noise + episodes + shocks of the leg's own. Prices are then rounded to the tick.
 """
 
@@ -78,8 +78,8 @@ class AssetPrices:
 class LegDay:
     """A leg's 1,440 minutes of a day, each price at the minute's end.
 
-    ``price``, ``mark_price`` (quote, mark prices of futures alone), ``volume`` (quote), and
-    which minutes have a bar (``present``).
+    ``price``, ``mark_price`` (quote, mark prices of futures alone), ``volume`` (quote), and which
+    minutes have a bar (``present``).
     """
 
     price: Floats
@@ -142,7 +142,6 @@ class LegPrices:
         return log_price + bps / 1e4
 
     def _quoted(self, fair: Floats, noise: Floats, ts: NDArray[np.int64]) -> Floats:
-        """Return the price with the leg's noise, episodes and shocks."""
         planted = planted_bps([self._schedule.episodes, self._schedule.shocks], ts)
         return self._rounded(fair + (planted + self._spec.noise_bps * noise) / 1e4)
 

@@ -1,8 +1,7 @@
-"""The random processes that prices are made of, each a function of (stream, day).
+"""Random processes that prices are made of, each a function of (stream, day).
 
 Both kinds are drawn in two stages: values at midnight, a chain that begins at the epoch, then
-minutes, a bridge between two midnights. The law is that of the process drawn in one go, at midnight
-as well.
+minutes, a bridge between two midnights. The law is that of the process drawn in one go.
 
 Bridges: y + (b - y_T) Cov(y_t, y_T) / Var(y_T) for a Gaussian path y that starts at the bridge's
 start, b being its end. See Glasserman (2003), Monte Carlo Methods in Financial Engineering, 3.1.
@@ -54,7 +53,7 @@ def brownian_bridge(start: Floats, end: Floats, variances: Floats, normals: Floa
     """Return Brownian paths from ``start`` to ``end``, without the start itself.
 
     ``variances`` (of each step) and ``normals`` (standard normal) have the steps in their last
-    axis. ``start`` and ``end`` lack it. The last value is ``end`` to the bit.
+    axis, which ``start`` and ``end`` lack. The last value is ``end`` to the bit.
 
     >>> still = np.zeros(4)
     >>> brownian_bridge(np.array(1.0), np.array(3.0), np.ones(4), still).tolist()
@@ -97,10 +96,6 @@ class Midnights:
     """A first-order autoregression over days: x(day) = decay x(day - 1) + step(day) z(day).
 
     It begins at the epoch with ``first`` z. The decay and steps of `stationary` give variance 1.
-
-    >>> chain = Midnights.stationary(RandomStream(7, "x"), decay=0.5)
-    >>> chain.at(20_460) == Midnights.stationary(RandomStream(7, "x"), decay=0.5).at(20_460)
-    True
     """
 
     def __init__(
@@ -154,11 +149,7 @@ class Reverting:
         self._day = lru_cache(2)(self._build)
 
     def day(self, day: int) -> Floats:
-        """Return the values at midnight and at the end of each step of a day, the last two kept.
-
-        >>> len(Reverting(RandomStream(7, "x"), half_life_s=600, step_s=3600).day(20_500))
-        25
-        """
+        """Return the values at midnight and at the end of each step of a day, the last two kept."""
         return self._day(day)
 
     def _build(self, day: int) -> Floats:
@@ -211,12 +202,7 @@ class Diffusion:
         self._day = lru_cache(_DAYS_KEPT)(self._build)
 
     def day(self, day: int) -> DiffusionDay:
-        """Return the day's path by minutes. The last 40 days asked for are kept.
-
-        >>> day = Diffusion(RandomStream(7, "x"), daily_volatility=0.03).day(20_500)
-        >>> len(day.values), len(day.variances)
-        (1441, 1440)
-        """
+        """Return the day's path by minutes. The last 40 days asked for are kept."""
         return self._day(day)
 
     def _deviation(self, day: int) -> float:

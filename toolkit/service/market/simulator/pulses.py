@@ -1,7 +1,7 @@
-"""What is planted: pulses that rise, hold and fall, and stretches, at most one per slot of time.
+"""Planted pulses that rise, hold and fall, and stretches, at most one per slot of time.
 
-A slot is drawn from its own number, so that what is planted in a window is known without looking
-at any other. What is planted in a slot ends in it, so that nothing of one kind overlaps.
+A slot is drawn from its own number, and what is planted in it ends in it, so that a window is known
+without looking at any other and nothing of one kind overlaps.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _SLOTS_KEPT = 256
 
 
 class Planted(Protocol):
-    """Anything with a first second and a first second after."""
+    """Anything with a first second and a first second after (Unix UTC)."""
 
     @property
     def start(self) -> int:
-        """The first second (Unix UTC)."""
+        """The first second."""
 
     @property
     def end(self) -> int:
@@ -55,8 +55,8 @@ class TimeSpan:
 class Pulse:
     """A log price's excursion: 0 at ``start``, ``peak_bps`` for a while, 0 again at ``end``.
 
-    The rise is linear in time and lasts ``rise_s``. The fall goes by the ``fall_power``-th power
-    of the time that is left and lasts ``fall_s``. ``peak_bps`` has the sign of the excursion.
+    The rise is linear in time and lasts ``rise_s``. The fall goes by the ``fall_power``-th power of
+    the time that is left and lasts ``fall_s``. ``peak_bps`` is signed.
 
     >>> pulse = Pulse(start=1000, rise_s=10, hold_s=30, fall_s=20, peak_bps=-80.0)
     >>> pulse.end, pulse.height_bps(np.array([1000, 1005, 1020, 1050, 1060])).tolist()
@@ -76,11 +76,7 @@ class Pulse:
         return self.start + self.rise_s + self.hold_s + self.fall_s
 
     def height_bps(self, ts: NDArray[np.int64]) -> Floats:
-        """Return its height at each moment, 0 outside ``(start, end)``.
-
-        >>> Pulse(0, 10, 0, 10, 8.0, fall_power=3).height_bps(np.array([15])).tolist()
-        [1.0]
-        """
+        """Return its height at each moment, 0 outside ``(start, end)``."""
         rise = np.clip((ts - self.start) / self.rise_s, 0.0, 1.0)
         left = np.clip((self.end - ts) / self.fall_s, 0.0, 1.0)
         height: Floats = self.peak_bps * rise
@@ -119,12 +115,7 @@ class Slots(Generic[T]):
         self._slot = lru_cache(_SLOTS_KEPT)(self._build)
 
     def between(self, start: int, end: int) -> list[T]:
-        """Return what touches ``[start, end)``, by time.
-
-        >>> slots = Slots(RandomStream(7, "x"), 3600, 0.0, lambda _, at, __: TimeSpan(at, at + 1))
-        >>> slots.between(1_800_000_000, 1_800_072_000)
-        []
-        """
+        """Return what touches ``[start, end)``, by time."""
         first = (start + self._phase_s) // self._length_s
         last = (end - 1 + self._phase_s) // self._length_s
         found = map(self._slot, range(first, last + 1))
@@ -138,12 +129,7 @@ class Slots(Generic[T]):
 
 
 def planted_bps(kinds: Sequence[PlantedOverTime[Pulse]], ts: NDArray[np.int64]) -> Floats:
-    """Sum all pulses' heights at each moment (ascending, at least one).
-
-    >>> always = Slots(RandomStream(7, "x"), 3600, 1.0, lambda _, at, __: Pulse(at, 1, 3598, 1, 5))
-    >>> planted_bps([always, always], 1_800_000_030 + np.arange(3_600)).max().tolist()
-    10.0
-    """
+    """Sum all pulses' heights at each moment (ascending, at least one)."""
     total = np.zeros(len(ts))
     for slots in kinds:
         for pulse in slots.between(int(ts[0]), int(ts[-1]) + 1):

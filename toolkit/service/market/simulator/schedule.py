@@ -1,4 +1,4 @@
-"""When things happen: shocks, episodes, outages and funding dislocations, by kind and place.
+"""Schedule of shocks, episodes, outages and funding dislocations, by kind and place.
 
 Prices are made from it and the truth is read from it, so that the two cannot differ.
 """
@@ -31,9 +31,9 @@ _RAMP_S_PER_BPS = 4.0  # what is wide for long opens too slowly to be a pump or 
 class LegSchedule:
     """What happens to one symbol on one leg alone.
 
-    ``shocks``: pumps and dumps of this leg, in bps of its price. ``episodes``: excursions of its
-    deviation. ``outages``: stretches without bars. ``dislocations``: excursions of its funding
-    premium, in bps per 8 h. A leg that takes turns has its turns for episodes and no shocks.
+    ``shocks``: pumps and dumps, in bps of its price. ``episodes``: excursions of its deviation.
+    ``outages``: stretches without bars. ``dislocations``: excursions of its funding premium, in bps
+    per 8 h. A leg that takes turns has its turns for episodes and no shocks.
     """
 
     shocks: Slots[Pulse]
@@ -71,12 +71,7 @@ class _Turns:
 
 
 class Schedule:
-    """Everything planted under a seed. ``market_shocks`` take every symbol along.
-
-    >>> schedule = Schedule(7)
-    >>> len(schedule.market_shocks.between(1_790_000_000, 1_790_000_000 + 365 * 86_400)) > 50
-    True
-    """
+    """Everything planted under a seed. ``market_shocks`` take every symbol along."""
 
     def __init__(self, seed: int) -> None:
         self._root = RandomStream(seed, "schedule")
@@ -86,23 +81,11 @@ class Schedule:
         self._legs = cache(self._build_leg)
 
     def asset_shocks(self, asset: Asset) -> Slots[Pulse]:
-        """Return the pumps and dumps that take every leg of an asset along.
-
-        >>> illiquid = Asset("SUN", beta=0.8, daily_volatility=0.030, turnover=6e3)
-        >>> slots = Schedule(7).asset_shocks(illiquid)
-        >>> {abs(each.peak_bps) >= 300 for each in slots.between(1_790_000_000, 1_795_000_000)}
-        {True}
-        """
+        """Return the pumps and dumps that take every leg of an asset along."""
         return self._assets(asset)
 
     def leg(self, symbol: str, listing: Listing) -> LegSchedule:
-        """Return what happens to one symbol on one leg alone.
-
-        >>> from toolkit.service.market.simulator.catalogue import MARKETS
-        >>> reference = Schedule(7).leg("BTC_USDT", MARKETS["BTC_USDT"][1])
-        >>> reference.episodes.between(1_790_000_000, 1_795_000_000)
-        []
-        """
+        """Return what happens to one symbol on one leg alone."""
         return self._legs(symbol, listing)
 
     def _build_asset(self, asset: Asset) -> Slots[Pulse]:
@@ -157,8 +140,7 @@ def _placed(
 ) -> Pulse:
     """Place a pulse of rise, hold and fall (whole seconds, rise and fall 1 or more) in a slot.
 
-    ``on_the_hour``: it begins at the last full hour before the moment drawn, unless that is before
-    the slot.
+    ``on_the_hour``: it begins at the last full hour before the moment drawn, where the slot has it.
     """
     rise, hold, fall = max(1, round(times[0])), round(times[1]), max(1, round(times[2]))
     at, length = slot
@@ -176,8 +158,8 @@ def _market_shock(random: np.random.Generator, at: int, length: int) -> Pulse:
 def _shock(volatility: float, random: np.random.Generator, at: int, length: int) -> Pulse:
     """Draw a pump or a dump: 20 to 120 s up, half of it gone 2 to 18 minutes later.
 
-    With a ``volatility`` of 3 % or more it goes 3 to 15 % up or down, else less in proportion.
-    Of twenty pumps 19 are agreed on by a group: they begin on the hour.
+    With a ``volatility`` of 3 % or more it goes 3 to 15 % up or down, else less in proportion. Of
+    twenty pumps 19 are agreed on by a group: they begin on the hour.
     """
     times = (random.uniform(20, 120), 0.0, _between(random, 10, 90) * MINUTE_S)
     peak_bps = _sign(random) * min(volatility / 0.03, 1.0) * _between(random, 300, 1_500)
@@ -190,8 +172,8 @@ def _episode(
 ) -> Pulse:
     """Draw an excursion of one leg: ``scale`` times 60 to 150 bps, seconds to hours long.
 
-    One on a DEX, or of an hour or more, goes ``scale`` times 60 to 400 bps. That of an hour or more
-    takes its time. How wide they are counts a ``scale`` below 0.4 as 0.4.
+    On a DEX, or of an hour or more, it goes ``scale`` times 60 to 400 bps, and the long ones take
+    their time. Widths count a ``scale`` below 0.4 as 0.4.
     """
     if random.random() < _SHORT_EPISODES:
         typical = random.lognormal(math.log(_SHORT_MEDIAN_S), _SHORT_LOG_SD)

@@ -37,11 +37,10 @@ _LEG_DAYS_KEPT = 512  # of 50 kB
 
 
 class Simulator:
-    """A market that is a function of (seed, time) alone.
+    """A market that is a function of (seed, time) alone, in whichever process and order.
 
-    Any window comes out the same, whichever was asked before, from whichever process. Times run
-    from 2026-01-01 to 2100-01-01. Anything else is an `InputError`, and so is a symbol or a leg
-    that is not listed (`UnknownTrajectoryError`).
+    Times run from 2026-01-01 to 2100-01-01. Anything else is an `InputError`, and so is a symbol or
+    a leg that is not listed (`UnknownTrajectoryError`).
 
     >>> simulator = Simulator(7)
     >>> simulator.kind, len(simulator.listing)
@@ -80,10 +79,6 @@ class Simulator:
 
         A minute without a bar is left out. Mark prices are those of futures alone. The volume is 0
         where a minute repeats the close before.
-
-        >>> bars = Simulator(7).day("ETH_USDT", Leg.parse("BOREAS.spot"), 20_776)
-        >>> len(bars.ts) < 1440, bars.mark_price is None
-        (True, True)
         """
         check_day(day)
         found = self._leg_day(symbol, leg, day)
@@ -99,13 +94,8 @@ class Simulator:
     def within(self, symbol: str, leg: Leg, ts: int) -> Bars:
         """Return the one-second bars of the minute that starts at ``ts``, none where it has no bar.
 
-        Prices run straight from the minute before's close to this one's. That is enough to say when
-        within the minute something was reached.
-
-        >>> leg = Leg.parse("AURORA.spot")
-        >>> bars = Simulator(7).within("BTC_USDT", leg, 1_795_046_400)
-        >>> len(bars.ts), bool(bars.price[-1] == Simulator(7).day("BTC_USDT", leg, 20_776).price[0])
-        (60, True)
+        Prices run straight from the minute before's close to this one's, which shows when within
+        the minute something was reached.
         """
         check_window(ts, ts + MINUTE_S)
         listing = self._listed(symbol, leg)
@@ -120,15 +110,7 @@ class Simulator:
         return Bars(ts=ts + np.arange(MINUTE_S, dtype=np.int64), price=price, interval_s=1)
 
     def settlements(self, symbol: str, leg: Leg, start: int, end: int) -> SettledRates:
-        """Return the funding settlements of a futures leg in ``[start, end)``.
-
-        A leg that is no future is an `InputError`.
-
-        >>> leg = Leg.parse("DRACO.futures")
-        >>> found = Simulator(7).settlements("BTC_USDT", leg, 1_795_046_400, 1_795_132_800)
-        >>> (found.ts % 86_400 // 3600).tolist(), found.interval_hours.tolist()
-        ([4, 12, 20], [8, 8, 8])
-        """
+        """Return the settlements in ``[start, end)``, of futures alone (`InputError`)."""
         check_window(start, end)
         return self._funding(symbol, leg).settlements(start, end)
 

@@ -26,19 +26,11 @@ class RandomStream:
     name: str
 
     def at(self, index: int) -> np.random.Generator:
-        """Return a fresh generator for an index of 0 or more: a day, an hour, a slot.
-
-        >>> int(RandomStream(7, "market").at(0).integers(1000))
-        295
-        """
+        """Return a fresh generator for an index of 0 or more: a day, an hour, a slot."""
         digest = hashlib.blake2b(f"{self.seed}:{self.name}".encode(), digest_size=16).digest()
         key, counter = np.frombuffer(digest, "<u8"), np.array([0, 0, 0, index], np.uint64)
         return np.random.Generator(np.random.Philox(key=key, counter=counter))
 
     def under(self, name: str) -> RandomStream:
-        """Return the stream of a part, unrelated to this one's own numbers.
-
-        >>> RandomStream(7, "market").under("volatility").name
-        'market/volatility'
-        """
+        """Return the stream of a part, unrelated to this one's own numbers."""
         return RandomStream(self.seed, f"{self.name}/{name}")

@@ -1,4 +1,4 @@
-"""The simulator's time: its first and last day, and the ends of minutes.
+"""Bounds of simulated time, and the ends of minutes.
 
 A day is named by its number ``ts // 86400``. Bars carry their START, prices are those at the END.
 """
@@ -27,11 +27,7 @@ def day_of(ts: int) -> int:
 
 
 def weekday(day: int) -> int:
-    """Return the day of the week, 0 for a Monday.
-
-    >>> weekday(day_of(EPOCH))  # 2026-01-01, a Thursday
-    3
-    """
+    """Return the day of the week, 0 for a Monday."""
     return (day + 3) % 7
 
 
@@ -60,10 +56,5 @@ def check_window(start: int, end: int) -> None:
 
 
 def minute_ends(day: int) -> NDArray[np.int64]:
-    """Return the 1,440 moments (s, Unix UTC) at which the minutes of a day end.
-
-    >>> ends = minute_ends(20_454)
-    >>> int(ends[0]) - EPOCH, int(ends[-1]) - EPOCH
-    (60, 86400)
-    """
+    """Return the 1,440 moments (s, Unix UTC) at which the minutes of a day end."""
     return day * DAY_S + MINUTE_S * np.arange(1, MINUTES_A_DAY + 1, dtype=np.int64)

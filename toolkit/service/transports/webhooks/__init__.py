@@ -1,5 +1,1 @@
-"""Webhooks of the local service: signing in, endpoints and deliveries.
-
-Everything here is in memory: endpoints, sessions and deliveries still to be made end with the
-service.
-"""
+"""Webhooks of the local service: signing in, endpoints and deliveries, all in memory."""

@@ -1,4 +1,4 @@
-"""Where deliveries may go: https to public addresses, and to loopback ones if that is allowed.
+"""Addresses of deliveries: https to public ones, and to loopback ones if that is allowed.
 
 A name is checked by the addresses that it resolves to when connecting, and by the address of the
 connection, since the owner of a name can change its addresses at any time.

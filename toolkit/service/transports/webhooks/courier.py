@@ -1,8 +1,8 @@
 """Delivery of an owner's new event documents to their endpoint, at least once.
 
-A watching task puts new documents into a queue, and working tasks make the attempts. A failed
-delivery returns to the queue later. If too many wait, the watching pauses and later goes on from
-there: the archive keeps what is not queued yet.
+A watching task queues new documents, working tasks make the attempts, and a failed delivery returns
+to the queue later. If too many wait, the watching pauses and later goes on from there: the archive
+keeps what is not queued yet.
 """
 
 from __future__ import annotations
@@ -41,29 +41,17 @@ class WebhookMessage:
 
     @classmethod
     def of(cls, owner: str, body: bytes) -> WebhookMessage:
-        """Make the delivery of a body to an owner, always with the same id.
-
-        >>> WebhookMessage.of("ann", b"{}").identity
-        'msg_7450f96c91288376f11dbd9f'
-        """
+        """Make the delivery of a body to an owner, always with the same id."""
         digest = hashlib.blake2b(owner.encode() + b"\n" + body, digest_size=12)
         return cls(f"msg_{digest.hexdigest()}", body)
 
     def request(self, secret: str, ts: int) -> tuple[dict[str, str], bytes]:
-        """Return the headers and the body of an attempt at ``ts`` (s), signed with the secret.
-
-        >>> WebhookMessage("a", b"{}").request(new_secret(), 60)[1]
-        b'{}'
-        """
+        """Return the headers and the body of an attempt at ``ts`` (s), signed with the secret."""
         return signed_headers(secret, self.identity, ts, self.body), self.body
 
 
 def new_secret() -> str:
-    """Return a secret for signatures: ``whsec_`` and the base64 of 32 random bytes.
-
-    >>> len(new_secret()), new_secret() == new_secret()
-    (50, False)
-    """
+    """Return a secret for signatures: ``whsec_`` and the base64 of 32 random bytes."""
     return _PREFIX + base64.b64encode(secrets.token_bytes(32)).decode()
 
 
@@ -98,9 +86,9 @@ class Courier:
     """An owner's endpoint and the tasks that deliver to it, all in one event loop.
 
     A delivery succeeds when it is answered 2xx. 410 ends deliveries until the endpoint is set
-    again. After any other answer, or none, it is attempted again after each of the settings'
-    waits, and then given up, which is logged. An endpoint that answers 429 or 503 with
-    ``Retry-After`` gets no deliveries for that long. Redirects are not followed.
+    again. After any other answer, or none, it is attempted again after each of the settings' waits,
+    and then given up, which is logged. 429 or 503 with ``Retry-After`` pauses the endpoint for that
+    long. Redirects are not followed.
     """
 
     def __init__(
@@ -216,7 +204,6 @@ class Courier:
             return Reply(None, reason="an error of the service")
 
     def _settle(self, delivery: WebhookMessage, reply: Reply) -> None:
-        """Retry, give up or finish a delivery after an attempt."""
         loop, waits_s = asyncio.get_running_loop(), self._settings.retries_s
         if reply.status == _GONE:
             self.enabled = False

@@ -29,9 +29,6 @@ class Reply:
     """The outcome of an attempt: the answer's status (None: no answer, see ``reason``).
 
     ``retry_after_s`` (s) is how long the answer asks to wait, at most one day.
-
-    >>> Reply(204).taken, Reply(301).taken, Reply(None, reason="it took too long").taken
-    (True, False, False)
     """
 
     status: int | None

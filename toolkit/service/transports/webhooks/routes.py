@@ -1,4 +1,4 @@
-"""The routes of the dashboard session: signing in, and the endpoint of its owner.
+"""Routes of the dashboard session: signing in, and the endpoint of its owner.
 
 Source: docs/interface.md, "Webhooks".
 """
@@ -33,13 +33,7 @@ _NO_FAMILIES = f"is missing; send a list of one or more of {', '.join(EventFamil
 
 
 class Webhooks:
-    """The endpoints of a service's owners, one each, and the routes that set them.
-
-    >>> from toolkit.service import Simulated
-    >>> webhooks = Webhooks(Service(Simulated(7)))
-    >>> [route.path for route in webhooks.routes]
-    ['/api/v1/auth/session', '/api/v1/auth/webhooks', '/api/v1/auth/webhooks/test']
-    """
+    """The endpoints of a service's owners, one each, and the routes that set them."""
 
     def __init__(
         self,
@@ -131,7 +125,6 @@ class Webhooks:
         return _said(shown)
 
     def _allowed(self, request: Request) -> Owner:
-        """Return the owner of the request's session, if the plan includes webhooks."""
         owner = self._owner_of(request.cookies.get(COOKIE, ""))
         if owner.plan.rank < MINIMUM_PLAN.rank:
             raise tier_required("webhooks", MINIMUM_PLAN, owner.plan, holder="owner")

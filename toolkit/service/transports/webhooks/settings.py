@@ -1,4 +1,4 @@
-"""The settings of webhook deliveries."""
+"""Settings of webhook deliveries."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class WebhookSettings:
 
     Endpoints are https and public. With ``loopback`` loopback addresses are allowed as well, over
     http or https, but no other private ones. ``retries_s`` (s) are the waits before further
-    attempts. ``timeout_s`` (s) is the longest that one attempt may take. ``in_flight`` is the most
-    concurrent attempts per endpoint. ``authorities`` is a PEM file of certificate authorities that
-    are trusted beside the system's own.
+    attempts, ``timeout_s`` (s) the longest that one may take, ``in_flight`` the most concurrent
+    ones per endpoint. ``authorities`` is a PEM file of certificate authorities trusted beside the
+    system's.
 
     >>> WebhookSettings(in_flight=0)
     Traceback (most recent call last):
