@@ -116,11 +116,7 @@ def _oldest_first(switches: RestSwitches, tool: Tool[Any], call: Call[Any]) -> d
 
 
 def _rows_before(
-    switches: RestSwitches,
-    tool: Tool[Any],
-    call: Call[Any],
-    end: int,
-    limit: int,
+    switches: RestSwitches, tool: Tool[Any], call: Call[Any], end: int, limit: int
 ) -> tuple[dict[str, Any], bool]:
     """Return the newest rows before ``end``, by rounded time, and whether there are more."""
     tie_s = switches.tie_s

@@ -52,11 +52,7 @@ def markets(draw: st.DrawFn) -> list[Row]:
     return [made[kind](DAY + 60 * n) for n, kind in enumerate(kinds) if kind != "."]
 
 
-@given(
-    markets(),
-    st.booleans(),
-    st.lists(st.floats(0, 60 * MINUTES + 200), max_size=12),
-)
+@given(markets(), st.booleans(), st.lists(st.floats(0, 60 * MINUTES + 200), max_size=12))
 @examples(200)
 def test_bars_are_the_same_in_one_catch_up_and_at_random_moments(
     market: list[Row], marks: bool, moments: list[float]

@@ -182,9 +182,7 @@ def test_raw_answers_of_a_check_play_back_as_the_exchange(
 
 @pytest.mark.usefixtures("fake")
 @pytest.mark.slow
-def test_the_demo_of_exchanges_loads_a_week_and_never_says_simulated(
-    rail: Rail,
-) -> None:
+def test_the_demo_of_exchanges_loads_a_week_and_never_says_simulated(rail: Rail) -> None:
     for _ in range(2):
         shown = rail("demo", *FEW, "--once")
         assert "begins at" not in shown.stderr

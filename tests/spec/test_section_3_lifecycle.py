@@ -38,9 +38,7 @@ def test_a_lifecycle_that_there_is_none_of_is_a_bad_parameter(
     assert [error["parameter"] for error in answer.json()["errors"]] == ["lifecycle"]
 
 
-def test_an_event_type_spread_opened_exists_and_begins_the_open_state(
-    market: httpx.Client,
-) -> None:
+def test_an_event_type_spread_opened_exists_and_begins_the_open_state(market: httpx.Client) -> None:
     found = items(market, "spread", event_type="spread.opened")
     assert found
     assert {item["lifecycle"] for item in found} == {"open"}

@@ -101,9 +101,7 @@ def test_pagination_is_lossless_across_equal_timestamps(market: httpx.Client, fa
     assert len(known) == len(set(known))
 
 
-def test_a_cursor_is_good_for_the_same_window_filters_and_limit_alone(
-    market: httpx.Client,
-) -> None:
+def test_a_cursor_is_good_for_the_same_window_filters_and_limit_alone(market: httpx.Client) -> None:
     cursor = log(market, limit=5, lifecycle="open").json()["next_cursor"]
     same: dict[str, Any] = {"limit": 5, "lifecycle": "open", "cursor": cursor}
     assert log(market, **same).status_code == 200

@@ -59,9 +59,7 @@ def test_of_a_builder_s_stream_the_open_events_alone_are_delayed() -> None:
     assert min(opened) >= 30
 
 
-def test_the_delayed_lane_of_free_hides_what_is_younger_than_a_minute(
-    market: httpx.Client,
-) -> None:
+def test_the_delayed_lane_of_free_hides_what_is_younger_than_a_minute(market: httpx.Client) -> None:
     def newest(plan: str) -> int:
         window = {"start_time": NOW - 3_600, "end_time": NOW, "limit": 1}
         page: dict[str, Any] = market.get(

@@ -160,9 +160,7 @@ def test_event_documents_carry_another_schema_id_and_other_names_and_pages_are_c
     with (
         running(config) as service,
         httpx.Client(
-            base_url=f"{service.base_url}/api/v1/data/",
-            headers={"apikey": "demo-pro"},
-            timeout=60,
+            base_url=f"{service.base_url}/api/v1/data/", headers={"apikey": "demo-pro"}, timeout=60
         ) as client,
     ):
         first = client.get("history/splash-events", params=window).json()
@@ -333,8 +331,7 @@ def test_decimal_numbers_are_text(switched) -> None:
 
 
 @pytest.mark.parametrize(
-    ("names", "shown"),
-    [("cursor", {"next_cursor"}), ("more", {"has_more"}), ("neither", set())],
+    ("names", "shown"), [("cursor", {"next_cursor"}), ("more", {"has_more"}), ("neither", set())]
 )
 @pytest.mark.parametrize("pages", ["backwards", "rising"])
 def test_an_event_page_names_what_is_left_of_its_paging_fields(names, shown, pages) -> None:

@@ -15,8 +15,7 @@ _Exchange = Annotated[str, Meta(description="an UPPERCASE name; a DEX is DEX-{CH
 _Market = Annotated[Literal["spot", "futures", "dex"], Meta(description="spot, futures or dex")]
 _LAST = 253_402_300_799  # the end of year 9999: milliseconds do not fit
 _EndTime = Annotated[
-    int,
-    Meta(ge=0, le=_LAST, description="Unix seconds; only rows before this time (default: now)"),
+    int, Meta(ge=0, le=_LAST, description="Unix seconds; only rows before this time (default: now)")
 ]
 _WindowStart = Annotated[
     int, Meta(ge=0, le=_LAST, description="Unix seconds; the window's start, included")

@@ -19,11 +19,7 @@ class RecordField:
     @property
     def document(self) -> dict[str, object]:
         """The field as ``/schemas`` shows it."""
-        shown: dict[str, object] = {
-            "type": self.type,
-            "unit": self.unit,
-            "nullable": self.nullable,
-        }
+        shown: dict[str, object] = {"type": self.type, "unit": self.unit, "nullable": self.nullable}
         if self.sign:
             shown |= {"sign": self.sign, "positive_means": self.positive_means}
         return shown

@@ -193,12 +193,7 @@ VERSION = "2026-11-01"
 
 Q = TypeVar("Q", bound=msgspec.Struct)
 
-_BACKWARDS = {
-    "kind": "end_time",
-    "order": "desc",
-    "end_time": "exclusive",
-    "next": "next_end_time",
-}
+_BACKWARDS = {"kind": "end_time", "order": "desc", "end_time": "exclusive", "next": "next_end_time"}
 _SEARCH = Limit(100, 1_000)
 _EVENTS = Limit(200, 500)
 _CURSOR = {

@@ -65,11 +65,7 @@ def test_a_search_says_when_more_would_match(pro: httpx.Client) -> None:
 @pytest.mark.parametrize(
     ("changes", "parameter", "detail"),
     [
-        (
-            {"symbol": "BTC_USX"},
-            "symbol",
-            "'BTC_USX' is not listed; search symbols/search",
-        ),
+        ({"symbol": "BTC_USX"}, "symbol", "'BTC_USX' is not listed; search symbols/search"),
         ({"symbol": "btc_usdt"}, "symbol", "'btc_usdt' is not listed; search symbols/search"),
         ({"symbol": "BTCUSDT"}, "symbol", "'BTCUSDT' is not listed; search symbols/search"),
         (

@@ -126,9 +126,7 @@ def test_filters_leave_what_matches_all_of_them(
     assert 0 < len(found) < len(whole)
 
 
-def test_a_filter_that_matches_nothing_is_an_empty_page(
-    ask: Callable[..., httpx.Response],
-) -> None:
+def test_a_filter_that_matches_nothing_is_an_empty_page(ask: Callable[..., httpx.Response]) -> None:
     assert page(ask(**DAY, symbol="NO_SUCH")) == {
         "type": "spread_events_page",
         "items": [],

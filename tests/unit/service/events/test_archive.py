@@ -90,11 +90,7 @@ def test_a_window_holds_what_the_detectors_found_in_it_newest_first(
     assert [body for page in pages for body in page] == [msgspec.json.encode(e) for e in wanted]
 
 
-@given(
-    limit=st.integers(1, 900),
-    offset=st.integers(0, 2 * DAY_S),
-    length=st.integers(0, DAY_S),
-)
+@given(limit=st.integers(1, 900), offset=st.integers(0, 2 * DAY_S), length=st.integers(0, DAY_S))
 @examples(60)
 def test_any_limit_gives_every_document_once_in_order(
     burst: EventArchive, day: int, limit: int, offset: int, length: int

@@ -128,9 +128,7 @@ def test_a_changed_schema_document_leaves_the_next_one_alone(family: EventFamily
     assert "event_id" in document_schema(family)["properties"]
 
 
-def test_seconds_are_the_whole_seconds_of_the_milliseconds(
-    documents: list[dict[str, Any]],
-) -> None:
+def test_seconds_are_the_whole_seconds_of_the_milliseconds(documents: list[dict[str, Any]]) -> None:
     assert {document["ts_ms"] // 1000 - document["ts"] for document in documents} == {0}
 
 

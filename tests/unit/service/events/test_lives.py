@@ -28,8 +28,7 @@ rows = st.lists(
 # Mostly wide, so that lives expire and stay muted.
 wide_rows = st.lists(
     st.tuples(
-        st.sampled_from([1, 1, 2, 3]),
-        st.sampled_from([0.7, 0.7, 0.7, 0.7, 0.7, 0.9, 0.9, 1.2]),
+        st.sampled_from([1, 1, 2, 3]), st.sampled_from([0.7, 0.7, 0.7, 0.7, 0.7, 0.9, 0.9, 1.2])
     ),
     min_size=20,
     max_size=60,

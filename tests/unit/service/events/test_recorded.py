@@ -84,9 +84,7 @@ def test_a_spread_that_turns_round_is_another_event_bought_on_the_other_leg(
     assert told(lives[1:]) == [("spread.opened", 4, None), ("spread.closed", 7, "converged")]
 
 
-def test_a_spread_that_stays_wide_is_told_once_and_expires(
-    recorded: Callable[..., Replay],
-) -> None:
+def test_a_spread_that_stays_wide_is_told_once_and_expires(recorded: Callable[..., Replay]) -> None:
     """Over midnight: the days join, and the second day has nothing to say."""
     begin = START + 23 * 3_600
     source = recorded(
@@ -183,9 +181,7 @@ def test_a_splash_window_below_a_second_is_refused() -> None:
         DetectorSettings(splash_window_s=0)
 
 
-def test_bars_without_settlements_have_no_funding_events(
-    recorded: Callable[..., Replay],
-) -> None:
+def test_bars_without_settlements_have_no_funding_events(recorded: Callable[..., Replay]) -> None:
     assert funding_lives(recorded(ALPHA=(minutes([100.0] * 3), 60)), DAY) == []
 
 

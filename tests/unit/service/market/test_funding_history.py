@@ -35,10 +35,7 @@ def rates(
 ) -> pl.DataFrame:
     """Settlements of one leg, by hours before NOW."""
     return pl.DataFrame(
-        {
-            "ts": [NOW - HOUR_S * before for before in settled],
-            "rate": list(settled.values()),
-        },
+        {"ts": [NOW - HOUR_S * before for before in settled], "rate": list(settled.values())},
         schema={"ts": pl.Int64, "rate": pl.Float64},
     ).select(
         "ts",
@@ -102,13 +99,7 @@ def test_a_row_stands_at_each_settlement_of_either_leg_newest_first(
     assert [
         ((NOW - item["ts"]) // HOUR_S, item["buy_rate"], item["sell_rate"])
         for item in document["items"]
-    ] == [
-        (8, 3e-4, None),
-        (12, None, 7e-4),
-        (16, 2e-4, 6e-4),
-        (20, None, 5e-4),
-        (24, 1e-4, None),
-    ]
+    ] == [(8, 3e-4, None), (12, None, 7e-4), (16, 2e-4, 6e-4), (20, None, 5e-4), (24, 1e-4, None)]
 
 
 def test_the_differential_is_of_the_rates_in_force_per_8_h_in_percent(

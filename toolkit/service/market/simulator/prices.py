@@ -14,12 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolkit.market import Market
-from toolkit.service.market.simulator.catalogue import (
-    SLOW_HALF_LIFE_S,
-    Asset,
-    Deviation,
-    Listing,
-)
+from toolkit.service.market.simulator.catalogue import SLOW_HALF_LIFE_S, Asset, Deviation, Listing
 from toolkit.service.market.simulator.processes import Diffusion, Floats, Reverting
 from toolkit.service.market.simulator.pulses import Pulse, Slots, planted_bps
 from toolkit.service.market.simulator.schedule import LegSchedule
@@ -92,12 +87,7 @@ class LegPrices:
     """The prices of one symbol on one leg."""
 
     def __init__(
-        self,
-        seed: int,
-        symbol: str,
-        listing: Listing,
-        asset: AssetPrices,
-        schedule: LegSchedule,
+        self, seed: int, symbol: str, listing: Listing, asset: AssetPrices, schedule: LegSchedule
     ) -> None:
         self._stream = RandomStream(seed, f"leg/{symbol}:{listing.leg}")
         self._listing = listing

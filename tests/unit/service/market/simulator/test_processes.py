@@ -49,9 +49,7 @@ def test_bridges_have_the_covariance_of_their_process_given_its_ends() -> None:
     assert np.allclose(np.cov(paths.T), given, atol=0.02)
 
 
-def test_a_reverting_process_is_standard_at_every_minute(
-    reverting: tuple[int, np.ndarray],
-) -> None:
+def test_a_reverting_process_is_standard_at_every_minute(reverting: tuple[int, np.ndarray]) -> None:
     half_life_s, days = reverting
     for minute in (0, 1, 59, 720, 1_438):
         assert within(days[:, minute], 0.0), minute

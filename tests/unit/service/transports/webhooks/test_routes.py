@@ -58,8 +58,7 @@ def test_a_sign_in_without_a_code_is_a_400(base_url: str, body: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "path"),
-    [("GET", ""), ("PUT", ""), ("DELETE", ""), ("POST", "/test")],
+    ("method", "path"), [("GET", ""), ("PUT", ""), ("DELETE", ""), ("POST", "/test")]
 )
 @pytest.mark.parametrize(
     "headers",
@@ -202,10 +201,7 @@ def test_another_method_is_a_405_that_names_those_allowed(
 
 
 def test_no_code_token_or_secret_reaches_a_log_or_a_repr(
-    config: Config,
-    base_url: str,
-    sink: Sink,
-    caplog: pytest.LogCaptureFixture,
+    config: Config, base_url: str, sink: Sink, caplog: pytest.LogCaptureFixture
 ) -> None:
     code = config.sessions.issue("demo-pro")
     with caplog.at_level(logging.DEBUG, "toolkit"), httpx.Client(base_url=base_url) as client:
