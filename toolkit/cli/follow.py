@@ -29,7 +29,7 @@ from toolkit.show.sheet import Sheet
 from toolkit.store import Store
 from toolkit.store.lease import Lease, holding
 from toolkit.workspace import Settings, Workspace, store_path
-from toolkit.workspace.following import named_streams, since_of, wanted_watchlist
+from toolkit.workspace.loading import named_streams, since_of, wanted_watchlist
 from toolkit.workspace.rules import EXAMPLE, Watchlist
 
 _LISTED = schema_of(also=("stream", "kind", "rule"))

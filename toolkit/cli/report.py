@@ -31,7 +31,7 @@ from toolkit.reports.plans import (
 )
 from toolkit.store import Store, chosen_window, service_clock, sync_advice
 from toolkit.workspace.event_selection import event_window
-from toolkit.workspace.following import wanted_watchlist
+from toolkit.workspace.loading import wanted_watchlist
 from toolkit.workspace.passes import Passes
 from toolkit.workspace.selection import held_window
 

@@ -25,7 +25,7 @@ from toolkit.loader.planned import load_words, plan_load
 from toolkit.store.follow_mark import running_follow
 from toolkit.wire.address import is_loopback
 from toolkit.workspace import open_workspace
-from toolkit.workspace.following import named_streams, wanted_watchlist
+from toolkit.workspace.loading import named_streams, wanted_watchlist
 
 TAKES_NO_ROWS = Markdown(
     "This is published data, which takes no rows: load where its store is, and publish again."

@@ -11,7 +11,7 @@ from toolkit.workspace.local import (
     serve_local,
     simulated_service,
 )
-from toolkit.workspace.opening import Workspace, named_store, open_workspace
+from toolkit.workspace.opening import named_store, open_workspace
 from toolkit.workspace.places import data_folder, demo_store, real_store, store_beside
 from toolkit.workspace.progress import Watch, load_progress
 from toolkit.workspace.settings import (
@@ -20,6 +20,7 @@ from toolkit.workspace.settings import (
     store_path,
     user_profile,
 )
+from toolkit.workspace.workspace import Workspace
 
 __all__ = [
     "DEFAULT_BASE_URL",

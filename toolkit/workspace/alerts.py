@@ -24,6 +24,7 @@ from toolkit.intervals import Interval
 from toolkit.market import EventLog, Stream, format_ts
 from toolkit.statistics.fees import FeeModel
 from toolkit.store import Store
+from toolkit.store.alerts import read_alerts as kept_alerts
 from toolkit.tables import AlertChange
 from toolkit.workspace.fee_choice import find_fees
 from toolkit.workspace.passes import Passes
@@ -173,3 +174,13 @@ def named_rule(store: Path, name: str) -> AlertRule:
     if name not in rules:
         raise InputError("rule", name, list(rules) or "none: rail.toml has no [[alert]]")
     return rules[name]
+
+
+def alert_history(store: Store, as_of: int | None) -> pl.DataFrame:
+    """Return the alerts that a store keeps, as they were known at a time (s) where one is given."""
+    found = kept_alerts(store)
+    if as_of is None:
+        return found
+    known = found.filter(pl.col("recorded_at") <= as_of)
+    newest = pl.struct("rule", "subject").is_first_distinct()
+    return known.with_columns(is_open=newest & (pl.col("change") == AlertChange.OPENED))

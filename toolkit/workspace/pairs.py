@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import polars as pl
 
@@ -12,6 +12,7 @@ from toolkit.cards import some
 from toolkit.errors import EmptyWindowError, InputError
 from toolkit.intervals import Interval
 from toolkit.market import Pair, Stream, Trajectory
+from toolkit.series import FundingSeries, PriceSeries, Series, SpreadSeries, pair_series
 from toolkit.series.pairing import joined_notes
 from toolkit.statistics import spread as spread_statistics
 from toolkit.statistics.families import extent_of
@@ -126,3 +127,28 @@ class HeldPairs:
     @property
     def _named(self) -> str:
         return some([pair.key for pair in self.pairs])
+
+
+def paired(
+    read: Callable[[str], Series],
+    buy: Trajectory | PriceSeries | FundingSeries | str,
+    sell: Trajectory | PriceSeries | FundingSeries | str,
+    fx: Trajectory | PriceSeries | str | None,
+    *,
+    multiplier: float | None,
+    max_stale_s: int | None,
+) -> SpreadSeries | FundingSeries:
+    """Return the spread of two prices, or the funding of a pair, each leg read or given."""
+    legs = [leg for leg in (buy, sell, fx) if leg is not None]
+    keys = [leg.stream.key if isinstance(leg, Series) else str(leg) for leg in legs]
+    funding = all(key.startswith("funding/") for key in keys[:2])
+    if not funding:
+        Pair.of(*keys).coins(multiplier)
+    kind = FundingSeries if funding else PriceSeries
+    found = [
+        leg if isinstance(leg, kind) else read(key) for leg, key in zip(legs, keys, strict=True)
+    ]
+    if funding:
+        return pair_series(*cast("list[FundingSeries]", found[:2]))
+    prices = cast("list[PriceSeries]", found)
+    return pair_series(*prices, multiplier=multiplier, max_stale_s=max_stale_s)

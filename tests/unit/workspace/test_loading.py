@@ -14,7 +14,7 @@ from toolkit.errors import InputError
 from toolkit.market import EventFamily, EventLog, Stream
 from toolkit.store import Store
 from toolkit.workspace import Workspace
-from toolkit.workspace.following import named_streams, wanted_watchlist
+from toolkit.workspace.loading import named_streams, wanted_watchlist
 from toolkit.workspace.rules import Watchlist
 
 PRICE = "BTC_USDT:AURORA.spot"

@@ -1,0 +1,596 @@
+"""The workspace: a store to read from, and a service to load it from."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Self, cast, overload
+
+import polars as pl
+
+from toolkit.cards import Card, Shown
+from toolkit.client import Client
+from toolkit.errors import InputError, RailError
+from toolkit.intervals import Interval
+from toolkit.loader import (
+    FollowProgress,
+    FollowResult,
+    LoadResult,
+    PlannedLoad,
+    Progress,
+    follow,
+    plan_load,
+    sync,
+)
+from toolkit.market import (
+    EventFamily,
+    EventLog,
+    Family,
+    Pair,
+    SnapshotKind,
+    SnapshotLog,
+    SnapshotTrajectory,
+    Stream,
+    Trajectory,
+    When,
+    Window,
+    format_ts,
+    parse_ts,
+)
+from toolkit.series import (
+    EventSeries,
+    FundingSeries,
+    PriceSeries,
+    RateSeries,
+    Series,
+    SnapshotSeries,
+    SpreadSeries,
+    read_series,
+)
+from toolkit.show.result import Result
+from toolkit.statistics.fee_table import NOTIONAL, FeeModel, Style
+from toolkit.store import Store
+from toolkit.store.publish import Published, publish
+from toolkit.store.sql import Parameters
+from toolkit.store.writer import check_takes_rows
+from toolkit.wire.listing import Listing
+from toolkit.workspace.alerts import alert_history, alert_plan
+from toolkit.workspace.event_rows import MARGIN_S, rows_around
+from toolkit.workspace.fee_choice import find_fees
+from toolkit.workspace.holdings import stream_states
+from toolkit.workspace.listed import chosen_streams
+from toolkit.workspace.loading import (
+    asked_for,
+    default_window,
+    pace_of,
+    since_of,
+    wanted_watchlist,
+    watched_load,
+)
+from toolkit.workspace.matching import Rules
+from toolkit.workspace.measuring import measured, remembered
+from toolkit.workspace.open_events import open_events
+from toolkit.workspace.pairs import Joining, paired
+from toolkit.workspace.passes import Function, Passes, Where
+from toolkit.workspace.rules import Watchlist
+from toolkit.workspace.rules import pages_days as pages_kept
+from toolkit.workspace.screening import Screening
+from toolkit.workspace.selection import Selection
+
+Streams = Stream | str | Iterable[Stream | str]
+Pairs = Iterable[Pair | str] | Pair | str
+Priced = Trajectory | PriceSeries | str
+Fees = FeeModel | str | Path | None
+Kept = Trajectory | SnapshotTrajectory | str
+Moment = When | None
+
+
+class Workspace(Shown):
+    """A store to read from, and a service to load it from.
+
+    Reading needs no service. A service given as a function is called when it is first asked.
+
+    >>> import tempfile
+    >>> import toolkit as tk
+    >>> with tempfile.TemporaryDirectory() as folder, tk.open(f"{folder}/s.duckdb") as rail:
+    ...     done = rail.sync("BTC_USDT:AURORA.spot:BOREAS.spot", "2h")
+    ...     rail.spread("BTC_USDT:AURORA.spot:BOREAS.spot", "2h").summary()["n"].item() > 0
+    True
+    """
+
+    def __init__(
+        self,
+        service: Client | Callable[[contextlib.ExitStack], Client],
+        store: Store,
+        *,
+        window: Window | None = None,
+        as_of: When | None = None,
+        fees: Fees = None,
+    ) -> None:
+        self.store = store
+        self._fees = None if fees is None else find_fees(store.path, fees)
+        self._service = service
+        self._client = service if isinstance(service, Client) else None
+        self._default = default_window(window)
+        self._as_of = None if as_of is None else parse_ts(as_of, parameter="as_of")
+        self._closing = contextlib.ExitStack()
+        self._closed = False
+
+    def __repr__(self) -> str:
+        facts = dict(self.card.facts)
+        shown = [f"{name} {facts[name]}" for name in ("service", "plan", "reach") if name in facts]
+        return f"<{'; '.join([self.card.heading, *shown])}>"
+
+    @property
+    def card(self) -> Card:
+        """The store as it is now, and the service as far as it was asked. See `Store.card`."""
+        held = self.store.card
+        service = [] if self._client is None else list(self._client.card.facts)
+        source = dict([*service, *held.facts]).get("source", "not bound to a source yet")
+        at = "none asked yet" if self._client is None else self._client.base_url
+        facts = [("service", at), *service, *held.facts]
+        facts += [] if self.fees is None else [("fees", self.fees.label)]
+        facts += [] if self._as_of is None else [("as of", format_ts(self._as_of))]
+        shown = [fact for fact in facts if fact[0] != "source"]
+        return Card(f"Workspace: {source}, {self.store.path}", shown)
+
+    @property
+    def known_at(self) -> int | None:
+        """The time whose knowledge is read (s, local clock), None for the newest."""
+        return self._as_of
+
+    @property
+    def fees(self) -> FeeModel | None:
+        """The fee table of net figures: the one given, else that of ``rail.toml``, or None."""
+        return find_fees(self.store.path, self._fees)
+
+    @property
+    def client(self) -> Client:
+        """The client of the service, which is reached for here if it was not before.
+
+        Raises `InputError` where no service has the store's data, and `RailError` after `close`.
+        """
+        if self._closed:
+            raise RailError("this workspace was closed; tk.open() opens another")
+        if self._client is None:
+            service = self._service
+            self._client = service if isinstance(service, Client) else service(self._closing)
+        return self._client
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the connections, and of the local service. What is held can still be read."""
+        self._closed = True
+        if self._client is not None:
+            self._client.close()
+        self._closing.close()
+
+    # -- asking the service ------------------------------------------------------------------------
+
+    def symbols(self, text: str = "") -> Listing:
+        """Return the symbols that the service lists, each with its legs. See `Client.symbols`."""
+        return self.client.symbols(text)
+
+    def open_events(self, family: EventFamily | str, back: str = "7d") -> pl.DataFrame:
+        """Return the events of a log that are open now, of those seen so far back. Nothing is kept.
+
+        See `toolkit.workspace.open_events` for the columns.
+        """
+        return open_events(self.client, family, back).rows
+
+    def sync(
+        self,
+        streams: Streams,
+        start: Moment = None,
+        end: Moment = None,
+        *,
+        again: bool = False,
+        workers: int = 4,
+        pages_days: float | None = None,
+        progress: bool = True,
+        on_progress: Callable[[Progress], object] | None = None,
+    ) -> LoadResult:
+        """Bring everything of ``[start, end)`` into the store, once. See `toolkit.loader.sync`.
+
+        ``streams`` are trajectories, event logs and snapshots, or their keys. A key with a ``*``
+        (``BTC_USDT:*``, ``funding/*:AURORA.futures:*``) means all that match it of what the service
+        lists, ``watchlist`` the symbols with the most legs: see `toolkit.workspace.listed`.
+        ``start`` is a moment, or alone the name of a window: ``7d``, ``today``, ``2023-03``.
+        ``end`` defaults to now by the service's clock, ``start`` to seven days before. A notebook
+        and a terminal show a bar, unless ``progress`` is off or ``on_progress`` is given.
+        ``again`` asks also for what is held. Pages are kept for ``pages_days`` (days) for
+        `rail store remap`, by default as ``rail.toml`` has it, else 30. 0 keeps none.
+
+        Raises `EmptyWindowError` where trajectories were asked for and the store holds nothing of
+        any stream in the window afterwards. The result names streams that were refused.
+        """
+        self._check_present()
+        check_takes_rows(self.store)
+        kept_days = pages_kept(self.store.path, pages_days)
+        wanted, window = self._wanted(streams, start, end)
+        asked = (self.client, self.store, wanted, window)
+        run = partial(sync, *asked, again=again, workers=workers, pages_days=kept_days)
+        return watched_load(run, self.client, wanted, window, on_progress, shown=progress)
+
+    def plan(
+        self,
+        streams: Streams,
+        start: Moment = None,
+        end: Moment = None,
+        *,
+        again: bool = False,
+        workers: int = 4,
+    ) -> PlannedLoad:
+        """Return what `sync` would ask for with the same arguments, without loading anything.
+
+        See `toolkit.loader.PlannedLoad`. Asks the service for its schemas and, where it has to,
+        its symbols.
+
+        >>> import toolkit as tk
+        >>> with tk.open("none.duckdb") as rail:
+        ...     rail.plan("BTC_USDT:AURORA.spot", "1h").requests > 0
+        True
+        """
+        wanted, window = self._wanted(streams, start, end)
+        return plan_load(self.client, self.store, wanted, window, again=again, workers=workers)
+
+    def follow(
+        self,
+        streams: Streams | None = None,
+        *,
+        watchlist: Watchlist | str | Path | None = None,
+        since: When | None = None,
+        once: bool = False,
+        duration_s: float | None = None,
+        stop: threading.Event | None = None,
+        on_progress: Callable[[FollowProgress], object] | None = None,
+        on_note: Callable[[str], object] | None = None,
+    ) -> FollowResult:
+        """Keep the store current, until ``stop`` is set or for ``duration_s`` (s).
+
+        ``streams`` as in `sync`. Without them the watchlist is followed: a
+        `toolkit.workspace.rules.Watchlist` or its file, else ``rail.toml`` beside the store or in
+        the working directory, else the streams of `toolkit.workspace.listed`. Missing rows are
+        brought from ``since`` on, a moment or the name of a window, by default as the watchlist
+        has it. ``once`` brings everything up to now and ends. See `toolkit.loader.follow`, also for
+        ``on_progress`` and ``on_note``. Alerts are sent meanwhile: see `alerts`.
+        """
+        self._check_present()
+        wanted = wanted_watchlist(self.store, streams, watchlist)
+        since_of(wanted, since, lambda: 1)
+        alerts, kept_days = alert_plan(self.store.path), pages_kept(self.store.path)
+        self.client.discover()
+        return follow(
+            self.client,
+            self.store,
+            Rules(wanted, self.client, self.store),
+            since=since_of(wanted, since, self.client.served_at),
+            once=once,
+            duration_s=duration_s,
+            stop=stop,
+            pace=pace_of(wanted),
+            alerts=alerts,
+            pages_days=kept_days,
+            on_progress=on_progress,
+            on_note=on_note,
+        )
+
+    def alerts(self) -> pl.DataFrame:
+        """Return the history of alerts that `follow` found by ``rail.toml``, newest first.
+
+        See `toolkit.store.alerts.read_alerts` for the columns.
+        """
+        return alert_history(self.store, self._as_of)
+
+    # -- reading the store -------------------------------------------------------------------------
+
+    def prices(
+        self, trajectory: Trajectory | str, start: Moment = None, end: Moment = None
+    ) -> PriceSeries:
+        """Return the prices of one symbol on one leg. See `series`."""
+        found = self._read(Trajectory.parse(trajectory, Family.PRICE), start, end)
+        return cast("PriceSeries", found)
+
+    def spread(self, trajectory: Kept, start: Moment = None, end: Moment = None) -> SpreadSeries:
+        """Return the spread between two legs, with spread_log_bps and spread_bps. See `series`.
+
+        Positive: long the buy leg and short the sell leg earns it. A key ``snapshot-spread/…``
+        gives what snapshots showed of a pair, with coverage by polls.
+        """
+        found = self._read(_kept_or(trajectory, Family.SPREAD), start, end)
+        return cast("SpreadSeries", found)
+
+    @overload
+    def pair(
+        self,
+        buy: FundingSeries,
+        sell: FundingSeries | Trajectory | str,
+        start: Moment = None,
+        end: Moment = None,
+    ) -> FundingSeries: ...
+
+    @overload
+    def pair(
+        self,
+        buy: Priced,
+        sell: Priced,
+        start: Moment = None,
+        end: Moment = None,
+        *,
+        fx: Priced | None = None,
+        multiplier: float | None = None,
+        max_stale_s: int | None = None,
+    ) -> SpreadSeries: ...
+
+    def pair(
+        self,
+        buy: Priced | FundingSeries,
+        sell: Priced | FundingSeries,
+        start: Moment = None,
+        end: Moment = None,
+        *,
+        fx: Priced | None = None,
+        multiplier: float | None = None,
+        max_stale_s: int | None = None,
+    ) -> SpreadSeries | FundingSeries:
+        """Return the spread of any two prices, held here or given as series of any store.
+
+        ``fx`` is the price of one quote in the other, where they differ. See
+        `toolkit.series.pair_series`. Of the funding of two legs (``funding/BTC_USDT:A.futures``) it
+        is the funding of their pair: type checkers see that of a `FundingSeries` alone.
+        """
+        read = partial(self.series, start=start, end=end)
+        return paired(read, buy, sell, fx, multiplier=multiplier, max_stale_s=max_stale_s)
+
+    def pairs(
+        self,
+        pairs: Pairs,
+        start: Moment = None,
+        end: Moment = None,
+        *,
+        fx: Trajectory | str | None = None,
+        multiplier: float | None = None,
+        max_stale_s: int | None = None,
+    ) -> pl.DataFrame:
+        """Join the prices of several pairs that are held, to the rows of all pairs in one frame.
+
+        ``pairs`` are keys such as ``pair/BTC_USD:COINBASE.spot/BTC_USDT:KRAKEN.spot``, and the
+        rest is as in `pair`. ``fx`` is for the keys that lack an FX leg, ``multiplier`` for all.
+        The pairs come as given, the rows of each by ts. Without a start or an end it is all that
+        the legs of a pair share. A pair of which a leg has no row in the window is left out.
+
+        Raises `InputError` for what makes no pair, `UnknownTrajectoryError` for a leg that is not
+        held, and `EmptyWindowError` where no pair has a row.
+        """
+        joining, (start, end) = Joining(fx, multiplier, max_stale_s), self._asked(start, end)
+        passes = Passes.of(self.store, as_of=self._as_of)
+        return Selection.of_pairs(passes, pairs, joining, start=start, end=end).rows()
+
+    @overload
+    def funding(
+        self, trajectory: SnapshotTrajectory, start: Moment = None, end: Moment = None
+    ) -> RateSeries: ...
+
+    @overload
+    def funding(
+        self, trajectory: Trajectory | str, start: Moment = None, end: Moment = None
+    ) -> FundingSeries: ...
+
+    def funding(
+        self, trajectory: Kept, start: Moment = None, end: Moment = None
+    ) -> FundingSeries | RateSeries:
+        """Return the funding of a pair. Its key needs no ``funding/`` here. See `series`.
+
+        A key ``snapshot-funding/…`` gives a `RateSeries`, the rate of one leg as snapshots showed
+        it: type checkers see that of a `SnapshotTrajectory` alone.
+        """
+        found = self._read(_kept_or(trajectory, Family.FUNDING), start, end)
+        return cast("FundingSeries | RateSeries", found)
+
+    def events(
+        self,
+        family: EventFamily | str,
+        start: Moment = None,
+        end: Moment = None,
+        *,
+        whole: bool = True,
+    ) -> EventSeries:
+        """Return the documents of an event log: spread, splash or funding. See `series`.
+
+        Without ``whole`` the column ``document``, their text as sent, is absent: no statistic needs
+        it, and it takes most of the memory.
+        """
+        found = self._read(EventLog.of(family), start, end, whole=whole)
+        return cast("EventSeries", found)
+
+    def around(
+        self, events: EventSeries, *, on: Trajectory | str | None = None, margin_s: int = MARGIN_S
+    ) -> pl.LazyFrame:
+        """Return the rows of the trajectories in which events opened, and ``margin_s`` either side.
+
+        Of splash events these are the prices of their legs, of spread events the spreads, of
+        funding events the settlements, with ``on`` the rows of that trajectory. They are what
+        ``rail.events("splash").study(rows)`` takes. A pair held the other way round is turned.
+        Events of trajectories that are not held are unknown. `EmptyWindowError` where none is held.
+        """
+        keys = events.detections()["trajectory"]
+        return rows_around(self.store, keys, events.window, margin_s, on=on, as_of=self._as_of)
+
+    def snapshots(
+        self, kind: SnapshotKind | str, start: Moment = None, end: Moment = None
+    ) -> SnapshotSeries:
+        """Return the snapshots of a kind: symbols, activity, spread or funding. See `series`."""
+        found = self._read(SnapshotLog.named(kind), start, end)
+        return cast("SnapshotSeries", found)
+
+    def series(self, stream: Stream | str, start: Moment = None, end: Moment = None) -> Series:
+        """Return the rows of any stream over a window, as a series that knows what it is.
+
+        ``start`` is a moment, or alone the name of a window. Without a start or an end it is all
+        that is known. See `toolkit.series.read_series` for a key that is not held or held the
+        other way round. The key of a pair of two prices gives their spread, as `pair` does.
+        """
+        if str(stream).startswith("pair/"):
+            two = Pair.parse(stream)
+            return self.pair(two.buy, two.sell, start, end, fx=two.fx)
+        return self._read(Stream.parse(stream), start, end)
+
+    # -- statistics of all that is held of a kind --------------------------------------------------
+
+    def measure(
+        self,
+        function: Function,
+        start: Moment = None,
+        end: Moment = None,
+        *,
+        family: Family | str = Family.SPREAD,
+        streams: Streams | None = None,
+        cluster: Where | None = None,
+        plain_text: bool = False,
+        **parameters: Any,
+    ) -> pl.DataFrame:
+        """Apply a statistic to all trajectories of a family that are held, some at a time.
+
+        ``function`` is one of `toolkit.statistics` or your own, called with rows, ``start`` and
+        ``end`` (s), and the ``parameters``, such as ``enter_bps=50``. One of your own is given some
+        trajectories at a time, those of the toolkit that compare series are given all. Rows are as
+        in `toolkit.store.Store.groups`, spreads as of `toolkit.statistics.spread.with_spread`,
+        funding from early enough for the settlements of the window. A statistic that takes
+        ``prices`` is given those held of the legs, one of bars that takes ``step_s`` the steps
+        known. ``streams`` are keys as `rail stats` takes them, by default all. A pair held the
+        other way round is turned, with a warning. Without a window it is all that is held.
+
+        ``cluster`` computes on many processes, to the same result: a number of them, ``local``, the
+        address of a Dask scheduler, or its client. The workspace must be of published data. See
+        `toolkit.cluster.Cluster`, also for ``plain_text``.
+
+        Raises `EmptyWindowError` where nothing is held, `UnknownTrajectoryError` for a key that is
+        not, `InputError` for keys of two kinds, a family without trajectories, or a cluster over a
+        store that is not published, and `ClusterError` where workers fail.
+        """
+        passes = partial(Passes.of, self.store, cluster, as_of=self._as_of, plain_text=plain_text)
+        window = self._asked(start, end)
+        return measured(function, passes, window, f"{family}", streams, **parameters)
+
+    @remembered
+    def screen(
+        self,
+        start: Moment = None,
+        end: Moment = None,
+        *,
+        family: Family | str = Family.SPREAD,
+        symbols: str | Iterable[str] | None = None,
+        exchanges: str | Iterable[str] | None = None,
+        types: str | Iterable[str] | None = None,
+        exclude_symbols: str | Iterable[str] | None = None,
+        pairs: Pairs | None = None,
+        where: str | None = None,
+        sort: str | None = None,
+        top: int | None = None,
+        exclude_flags: bool | str | Sequence[str] = False,
+        fees: Fees = None,
+        notional: float = NOTIONAL,
+        style: Style = "taker",
+        funding_only: bool = False,
+        cluster: Where | None = None,
+        plain_text: bool = False,
+    ) -> Result:
+        """Measure all series of a kind that are held in one pass, and rank them by any figure.
+
+        The columns, ``where``, ``sort``, ``top`` and ``exclude_flags`` are those of
+        `toolkit.statistics.spread.screen`: without a ``sort`` the widest now is first. With
+        ``family`` funding they are those of `toolkit.statistics.screening.funding_figures`, the
+        largest APR first, and ``funding_only`` leaves prices out. Families kept from snapshots have
+        coverage by polls: ``snapshot-spread`` as spreads, ``snapshot-funding`` as
+        `toolkit.statistics.screening.rate_figures`, without fees. ``symbols``, ``exchanges`` and
+        ``types`` take pairs with both legs on one of the exchanges, and of the markets
+        ``spot/futures``. ``exclude_symbols`` leaves some out. ``pairs`` are keys ``pair/BUY/SELL``
+        of any two prices held, and ``/FX``, in place of the spreads held: see `pairs`. ``fees`` is
+        a fee table or its file, by default that of the workspace. Without a window it is the last 7
+        days held, of pairs those that their legs share, and of funding all. ``cluster`` and
+        ``plain_text`` are as in `measure`.
+
+        Raises `EmptyWindowError` where nothing is held, and `InputError` for an unknown condition,
+        column or flag, or a symbol, an exchange or a type of no pair.
+        """
+        chosen = (types, exclude_symbols, pairs)
+        asked = Screening(family, symbols, exchanges, None, notional, style, *chosen, funding_only)
+        if fees is not None or asked.has_costs:
+            table = self.fees if fees is None else find_fees(self.store.path, fees)
+            asked = replace(asked, fees=table)
+        ranking = asked.ranking(where, sort, top, exclude_flags)
+        passes = Passes.of(self.store, cluster, as_of=self._as_of, plain_text=plain_text)
+        found = ranking.applied(asked.rows(passes, *self._asked(start, end)))
+        return Result.of(found, asked.kind.answer)
+
+    def status(self) -> pl.DataFrame:
+        """Return what is held of each stream. See `toolkit.workspace.holdings.stream_states`."""
+        return stream_states(self.store, as_of=self._as_of)
+
+    def publish(self, where: str | os.PathLike[str], *, keep: str | int | None = None) -> Published:
+        """Publish the store as Parquet files and a manifest. See `toolkit.store.publish.publish`.
+
+        ``where`` is a folder or the address of an object store (``s3://bucket/folder``). ``keep``
+        is for how long earlier publications can be read (``30d``), None for ever. The ``address``
+        of the result opens this one by `toolkit.open`, whatever is published later.
+        """
+        self._check_present("a store is published as it is; ask the workspace itself")
+        return publish(self.store, where, keep=keep)
+
+    def sql(
+        self,
+        query: str,
+        parameters: Parameters | None = None,
+        *,
+        at_most: int | None = None,
+        within_s: float | None = None,
+    ) -> pl.DataFrame:
+        """Return what one SELECT over the store's views finds. See `toolkit.store.Store.sql`."""
+        return self.store.sql(
+            query, parameters, as_of=self._as_of, at_most=at_most, within_s=within_s
+        )
+
+    def as_of(self, when: When) -> Workspace:
+        """Return this workspace as it was known at a moment of the local clock. It takes no rows.
+
+        Rows, documents and snapshots are those that were committed by then, also inside a load or a
+        capture that went on. The ledger, and with it gaps, status and SQL, is what the store knew
+        then: `InputError` for a time before the store kept the history of its ledger.
+        """
+        at = parse_ts(when, parameter="as_of")
+        return Workspace(self._service, self.store, window=self._default, as_of=at, fees=self._fees)
+
+    def _check_present(self, reason: str = "a past state takes no rows") -> None:
+        if self._as_of is not None:
+            raise InputError("as_of", format_ts(self._as_of), f"none: {reason}")
+
+    def _asked(self, start: Moment, end: Moment) -> tuple[When | None, When | None]:
+        return self._default if start is None and end is None and self._default else (start, end)
+
+    def _wanted(
+        self, streams: Streams, start: Moment, end: Moment
+    ) -> tuple[list[Stream], Interval]:
+        """Return the streams and the window of a load, checked before a service is asked."""
+        window = asked_for(*self._asked(start, end), lambda: self.client)
+        return chosen_streams(streams, self.symbols), window()
+
+    def _read(self, stream: Stream, start: Moment, end: Moment, *, whole: bool = True) -> Series:
+        asked = self._asked(start, end)
+        return read_series(
+            self.store, stream, *asked, as_of=self._as_of, fees=self.fees, whole=whole
+        )
+
+
+def _kept_or(asked: Kept, family: Family) -> Trajectory | SnapshotTrajectory:
+    kept = str(asked).startswith(f"snapshot-{family}/")
+    return SnapshotTrajectory.parse(asked) if kept else Trajectory.parse(asked, family)
