@@ -22,8 +22,8 @@ from toolkit.statistics.fees.fee_table import Style
 from toolkit.statistics.quality.plausibility import notes_of
 from toolkit.workspace import Workspace
 from toolkit.workspace.answers import Answer
-from toolkit.workspace.event_answers import EventAnswer
-from toolkit.workspace.event_selection import EventSelection
+from toolkit.workspace.events.event_answers import EventAnswer
+from toolkit.workspace.events.event_selection import EventSelection
 
 SQL_S = 10.0
 """Seconds that a query may take."""

@@ -24,7 +24,7 @@ from toolkit.store import (
     held_stretches,
     read_deliveries,
 )
-from toolkit.workspace.event_selection import event_window
+from toolkit.workspace.events.event_selection import event_window
 
 CHANNELS = find("events.channels")
 _CLOCK_S = 2

@@ -16,8 +16,8 @@ from toolkit.cli.table_options import TableOptions
 from toolkit.cli.tables import show
 from toolkit.market import EventFamily
 from toolkit.statistics.fees.fee_table import check_held_style
-from toolkit.workspace.event_answers import EventAnswer
-from toolkit.workspace.event_selection import EventSelection
+from toolkit.workspace.events.event_answers import EventAnswer
+from toolkit.workspace.events.event_selection import EventSelection
 
 OneFamily = Annotated[EventFamily | None, typer.Argument(help="Of this family alone.")]
 _On = Annotated[

@@ -15,7 +15,7 @@ from toolkit.market import EventFamily
 from toolkit.show.sheet import Name, Sheet
 from toolkit.statistics.core.conditions import Schema
 from toolkit.workspace import Settings
-from toolkit.workspace.open_events import open_events
+from toolkit.workspace.events.open_events import open_events
 
 _COLUMNS = ("t_open", "duration_s", "size", "peak", "n", "since", "event")
 

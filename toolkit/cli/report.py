@@ -30,7 +30,7 @@ from toolkit.reports.plans import (
     watched_streams,
 )
 from toolkit.store import Store, chosen_window, service_clock, sync_advice
-from toolkit.workspace.event_selection import event_window
+from toolkit.workspace.events.event_selection import event_window
 from toolkit.workspace.loading import wanted_watchlist
 from toolkit.workspace.passes import Passes
 from toolkit.workspace.selection import held_window

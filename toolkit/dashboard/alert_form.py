@@ -26,7 +26,7 @@ from toolkit.store import Store
 from toolkit.workspace import fees_file
 from toolkit.workspace.alert_file import alert_file, keep_rule, remove_rule
 from toolkit.workspace.alerts import caught, caught_words, matched_streams, named_rule
-from toolkit.workspace.fee_choice import find_fees
+from toolkit.workspace.rules import find_fees
 
 _KINDS = {
     AlertKind.SPREAD: "|Spread| above",

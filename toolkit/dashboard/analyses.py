@@ -30,8 +30,8 @@ from toolkit.dashboard.shell import PageShell
 from toolkit.errors import InputError, RailError, StoreLockedError
 from toolkit.foreign import Markdown
 from toolkit.workspace.answers import Answer, Costs
-from toolkit.workspace.event_answers import EventAnswer, answer_of
-from toolkit.workspace.event_selection import EventSelection
+from toolkit.workspace.events.event_answers import EventAnswer, answer_of
+from toolkit.workspace.events.event_selection import EventSelection
 from toolkit.workspace.selection import Selection
 
 _OTHERS = {"arrivals", "figures"}

@@ -22,7 +22,7 @@ from toolkit.errors import InputError
 from toolkit.foreign import LONGEST, Markdown, markdown
 from toolkit.show.values import figures_text, reason_words
 from toolkit.workspace.answers import Answer
-from toolkit.workspace.event_answers import EventAnswer
+from toolkit.workspace.events.event_answers import EventAnswer
 
 _MOST_ROWS, _ROWS_HIGH = 500, 12
 _LEAST_PX = 130

@@ -39,7 +39,7 @@ from toolkit.market import EventFamily, format_ts
 from toolkit.series.held_events import HeldEvents
 from toolkit.statistics.events import detections
 from toolkit.store import Store
-from toolkit.workspace.event_selection import EventSelection
+from toolkit.workspace.events.event_selection import EventSelection
 
 _SHOWN = 200
 _BARS = 300

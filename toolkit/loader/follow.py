@@ -51,7 +51,7 @@ def follow(
     """Keep the store up to date, until ``stop`` or for ``duration_s`` (s, the local clock).
 
     ``wanted`` are trajectories, event logs and snapshots, or what names them anew from time to time
-    (`toolkit.workspace.matching.Rules`). Every row and every document from ``since`` on is brought
+    (`toolkit.workspace.loading.Rules`). Every row and every document from ``since`` on is brought
     in once, by a socket or by the archive, and the snapshots as often as ``pace`` has it. The
     archive is asked for the stretch at least every ``pace.sweep_s`` until it has settled, less
     often where that would spend more than half of the key's quota. So are gaps that earlier

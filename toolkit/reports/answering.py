@@ -20,7 +20,7 @@ from toolkit.reports.many import OF_MANY
 from toolkit.reports.recipe import Part, PartResult, Value
 from toolkit.series import EventSeries, Series
 from toolkit.workspace import Workspace
-from toolkit.workspace.event_rows import AROUND
+from toolkit.workspace.events.event_rows import AROUND
 
 SHOWN_ROWS = 20
 """The rows of a result that are in the file, the first ones. The hash is of all."""

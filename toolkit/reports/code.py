@@ -9,7 +9,7 @@ from toolkit.foreign import plain
 from toolkit.market import Pair, Stream, format_ts
 from toolkit.reports.many import SCREENS
 from toolkit.reports.recipe import Part, Pin
-from toolkit.workspace.event_rows import AROUND
+from toolkit.workspace.events.event_rows import AROUND
 
 _VERBS = {"price": "prices", "spread": "spread", "funding": "funding", "events": "events"}
 

@@ -17,7 +17,7 @@ from toolkit.series import Series
 from toolkit.series.base import MethodCall, Origin, asked_of
 from toolkit.store import Store
 from toolkit.workspace import Workspace
-from toolkit.workspace.event_rows import AROUND
+from toolkit.workspace.events.event_rows import AROUND
 from toolkit.workspace.passes import Where
 
 _OPTIONS = "options of text, numbers and lists of these; a fee table by tk.open(fees=...)"

@@ -1,7 +1,6 @@
 """What a user opens: settings, a workspace over a service and a store, a local service."""
 
 from toolkit.commands import DEFAULT_BASE_URL, DEFAULT_STORE
-from toolkit.workspace.fee_choice import fees_file, find_fees
 from toolkit.workspace.listed import front_page, watchlist
 from toolkit.workspace.loading import DEFAULT_WINDOW_S
 from toolkit.workspace.local import (
@@ -14,6 +13,7 @@ from toolkit.workspace.local import (
 from toolkit.workspace.opening import named_store, open_workspace
 from toolkit.workspace.places import data_folder, demo_store, real_store, store_beside
 from toolkit.workspace.progress import Watch, load_progress
+from toolkit.workspace.rules import fees_file, find_fees
 from toolkit.workspace.settings import (
     LOCAL_KEY,
     Settings,

@@ -13,7 +13,7 @@ from typing import Any
 from toolkit.errors import InputError, needs_extra
 from toolkit.statistics.fees import FeeModel
 from toolkit.workspace.alert_file import alert_file, write_whole
-from toolkit.workspace.fee_choice import fees_file
+from toolkit.workspace.rules import fees_file
 
 with needs_extra("dashboard"):
     import tomlkit

@@ -17,8 +17,8 @@ from toolkit.market import Family, Stream, When
 from toolkit.series.base import MethodCall, Origin, remember
 from toolkit.show.result import Result
 from toolkit.workspace.answers import Answer
-from toolkit.workspace.fee_choice import find_fees
 from toolkit.workspace.passes import Function, Passes
+from toolkit.workspace.rules import find_fees
 from toolkit.workspace.selection import Selection
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The watchlist of `rail follow`: rules that name streams, read from ``rail.toml``.
+"""``rail.toml``: the watchlist of `rail follow`, the fee table in force, how long pages are kept.
 
 Each field that names streams is a rule of its own. The watchlist is their union. ``symbols``,
 ``exchanges`` and ``families`` together are one rule: what is listed of these symbols, on these
@@ -15,6 +15,7 @@ from typing import Any, Self, cast
 from toolkit.errors import InputError
 from toolkit.fields import among, check_names, optional, read_toml, switch, texts, typed
 from toolkit.market import Family, SnapshotKind, parse_length
+from toolkit.statistics.fees import FeeModel
 from toolkit.store.pages import KEPT_DAYS
 from toolkit.workspace.listed import WATCHLIST, read_keys
 
@@ -180,6 +181,32 @@ def pages_days(store: Path, given: float | None = None) -> float:
     found = said.get("pages_days", KEPT_DAYS) if given is None else given
     days: float = _days("pages_days", found)
     return days
+
+
+def find_fees(store: Path, given: FeeModel | str | Path | None = None) -> FeeModel | None:
+    """Return the table given, or read the one named, or None where there is neither.
+
+    ``given`` is a table or its file. Without it, ``fees = "fees.toml"`` in the ``rail.toml`` beside
+    the store, or else in the working directory, names a file beside that. Raises `InputError` for a
+    file that is named and is not there or no fee table.
+    """
+    if given is not None:
+        return given if isinstance(given, FeeModel) else FeeModel.read(given)
+    path = fees_file(store)
+    return None if path is None else FeeModel.read(path)
+
+
+def fees_file(store: Path) -> Path | None:
+    """Return the file of the fee table that ``rail.toml`` names, None where none is named."""
+    settings = settings_file(store)
+    if settings is None:
+        return None
+    named = read_settings(settings, "settings").get("fees")
+    if named is None:
+        return None
+    if not isinstance(named, str) or not named:
+        raise InputError(f"{settings} fees", named, 'the name of a file, e.g. "fees.toml"')
+    return settings.parent / named
 
 
 def _keys(parameter: str, value: object) -> tuple[str, ...]:

@@ -60,11 +60,12 @@ from toolkit.store.sql import Parameters
 from toolkit.store.writer import check_takes_rows
 from toolkit.wire.listing import Listing
 from toolkit.workspace.alerts import alert_history, alert_plan
-from toolkit.workspace.event_rows import MARGIN_S, rows_around
-from toolkit.workspace.fee_choice import find_fees
+from toolkit.workspace.events.event_rows import MARGIN_S, rows_around
+from toolkit.workspace.events.open_events import open_events
 from toolkit.workspace.holdings import stream_states
 from toolkit.workspace.listed import chosen_streams
 from toolkit.workspace.loading import (
+    Rules,
     asked_for,
     default_window,
     pace_of,
@@ -72,12 +73,10 @@ from toolkit.workspace.loading import (
     wanted_watchlist,
     watched_load,
 )
-from toolkit.workspace.matching import Rules
 from toolkit.workspace.measuring import measured, remembered
-from toolkit.workspace.open_events import open_events
 from toolkit.workspace.pairs import Joining, paired
 from toolkit.workspace.passes import Function, Passes, Where
-from toolkit.workspace.rules import Watchlist
+from toolkit.workspace.rules import Watchlist, find_fees
 from toolkit.workspace.rules import pages_days as pages_kept
 from toolkit.workspace.screening import Screening
 from toolkit.workspace.selection import Selection
@@ -184,7 +183,7 @@ class Workspace(Shown):
     def open_events(self, family: EventFamily | str, back: str = "7d") -> pl.DataFrame:
         """Return the events of a log that are open now, of those seen so far back. Nothing is kept.
 
-        See `toolkit.workspace.open_events` for the columns.
+        See `toolkit.workspace.events.open_events` for the columns.
         """
         return open_events(self.client, family, back).rows
 

@@ -9,7 +9,7 @@ from toolkit.market import EventFamily, EventLog
 from toolkit.statistics import events as event_statistics
 from toolkit.store import Store
 from toolkit.workspace import open_workspace
-from toolkit.workspace.event_selection import EventSelection
+from toolkit.workspace.events.event_selection import EventSelection
 
 from .conftest import NOW, WINDOW
 

@@ -17,8 +17,8 @@ from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, Source, Trajectory, format_ts
 from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
 from toolkit.wire.events import document_frame
-from toolkit.workspace.event_answers import EventAnswer
-from toolkit.workspace.event_selection import EventSelection
+from toolkit.workspace.events.event_answers import EventAnswer
+from toolkit.workspace.events.event_selection import EventSelection
 
 from .conftest import BRIEF, LOADED, RATE, SETTLED, STEADY, WINDOW, refused
 

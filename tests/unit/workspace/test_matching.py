@@ -16,7 +16,7 @@ from toolkit.loader.reader import Message
 from toolkit.market import EventFamily, EventLog, SnapshotKind, SnapshotLog, Source
 from toolkit.store import Batch, Edge, LoadOrigin, Snapshot, Store, StoreWriter
 from toolkit.wire.profile import BUILT_IN
-from toolkit.workspace.matching import Rules
+from toolkit.workspace.loading import Rules
 from toolkit.workspace.rules import Watchlist
 
 NOW = miniature.END

@@ -19,7 +19,7 @@ from toolkit.series.held_events import HeldEvents
 from toolkit.statistics import events as event_statistics
 from toolkit.statistics.events.changes import CONTROL_DAYS, STUDIED, usual_s
 from toolkit.store import Store, chosen_window, event_logs, held_stretches, sync_advice
-from toolkit.workspace.event_rows import MARGIN_S, rows_around
+from toolkit.workspace.events.event_rows import MARGIN_S, rows_around
 
 OF_FAMILY = {
     EventFamily.SPLASH: Family.PRICE,

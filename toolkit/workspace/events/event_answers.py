@@ -28,7 +28,7 @@ from toolkit.statistics.events.survival import MOST_GROUPS
 from toolkit.statistics.passes import in_one_pass
 from toolkit.store import held_key, sync_advice
 from toolkit.workspace.answers import Answer, Costs, no_rows
-from toolkit.workspace.event_selection import OF_FAMILY, EventSelection
+from toolkit.workspace.events.event_selection import OF_FAMILY, EventSelection
 from toolkit.workspace.passes import Passes
 from toolkit.workspace.selection import OfLegs, Selection
 
