@@ -29,7 +29,7 @@ def alert_file(store: Path) -> Path:
 def keep_rule(path: Path, table: Mapping[str, Any], name: str | None = None) -> None:
     """Write a rule: in place of the one of ``name``, whose other fields stay, or as one more.
 
-    A field that is None is taken out. Raises `InputError`, and changes nothing, for what is no
+    A field that is None is taken out. Raises `InputError`, and changes nothing, for what is not a
     rule, for a name that another rule has, and where there is no rule of ``name``.
     """
     text = _text(path)
@@ -85,7 +85,6 @@ def _other_form(path: Path) -> InputError:
 
 
 def _write(path: Path, text: str) -> None:
-    """Write the rules whole, or not at all where one of them is none."""
     document = tomlkit.parse(text).unwrap()
     read_alerts(document.get("alert", []), f"{path} alert")
     write_whole(path, text)

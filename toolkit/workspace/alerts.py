@@ -34,10 +34,9 @@ _SET_UP = {"webhook": "RAIL_ALERT_WEBHOOK", "chat": "RAIL_ALERT_CHAT"}
 
 
 def find_alerts(store: Path) -> Rulebook:
-    """Return the rules ``[[alert]]`` of the ``rail.toml`` beside the store or where one works.
+    """Return the rules ``[[alert]]`` of the ``rail.toml`` that `settings_file` finds, else none.
 
-    None where there is no such file or it has none. Raises `InputError` for what is no rule, and
-    for a net rule without a fee table.
+    Raises `InputError` for what is not a rule, and for a net rule without a fee table.
 
     >>> find_alerts(Path("none/rail.duckdb")).rules
     ()
@@ -57,8 +56,7 @@ def find_alerts(store: Path) -> Rulebook:
 def alert_plan(store: Path) -> AlertPlan:
     """Return what a follow of a store needs for its alerts. The rules are read anew as they change.
 
-    Raises `InputError` as `find_alerts`, for a channel that is set up wrongly, and for a rule that
-    names one that is not set up.
+    Raises `InputError` as `find_alerts`, and for a channel that is set up wrongly, or not at all.
     """
     channels = read_channels()
     check_channels(find_alerts(store).rules, channels, settings_file(store))
@@ -80,9 +78,8 @@ def check_channels(
 def matched_streams(rules: tuple[AlertRule, ...], streams: list[Stream]) -> pl.DataFrame:
     """Return which of some streams each rule watches: one row per rule, in their order.
 
-    What snapshots show of a pair counts where the pair is not among the streams itself. Columns:
-    rule, kind, condition (in words), streams (count) and first (the key of the first one, null
-    where there is none).
+    Snapshots of a pair count where the pair is not among the streams itself. Columns: rule, kind,
+    condition (in words), streams (count) and first (the key of the first one, null for none).
 
     >>> rule = AlertRule.of({"name": "a", "kind": "loss", "within": "1d"})
     >>> matched_streams((rule,), [Stream.parse("events/splash")]).row(0)
@@ -118,9 +115,8 @@ def caught(
 
     One row per alert, oldest first: stream (key), about (the stream, or symbol and legs of the
     event), ts (s UTC, when it would have opened) and value (in the rule's unit, null of an event
-    without a size). A rule of ages or losses has none: None. ``fees`` are of a net rule.
-
-    Raises `StoreError` where the store can't be read.
+    without a size). None for a rule of ages or losses. ``fees`` are of a net rule. Raises
+    `StoreError` where the store can't be read.
     """
     if rule.kind in (AlertKind.STALE, AlertKind.LOSS):
         return None
@@ -154,8 +150,6 @@ def caught(
 def caught_words(found: pl.DataFrame) -> str:
     """Say how many alerts `caught` found, of how many subjects, and which was the newest.
 
-    >>> caught_words(pl.DataFrame(schema=CAUGHT))
-    'no alert'
     >>> caught_words(pl.DataFrame([("s", "A_B X.spot", 60, 9.0)], schema=CAUGHT, orient="row"))
     '1 alert of 1 pair or event, the newest at 1970-01-01 00:01 UTC: A_B X.spot'
     """

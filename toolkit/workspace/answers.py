@@ -75,10 +75,7 @@ def no_rows(family: str) -> pl.DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Rows of an analysis, of which series and window they are, and what was asked.
-
-    ``present`` are the keys with a row in the window. ``options`` are those that were given.
-    """
+    """Rows of an analysis, the keys with a row in the window (``present``), and what was asked."""
 
     analysis: Analysis
     asked: Selection
@@ -180,7 +177,6 @@ class Answer:
 
     @property
     def _shown(self) -> list[str]:
-        """The columns to show: counts of the unusual where there is any, net figures with costs."""
         return [name for name in self.rows.columns if self._is_shown(name)]
 
     def _is_shown(self, name: str) -> bool:
@@ -194,10 +190,7 @@ class Answer:
 
 
 def _of_rates(analysis: Analysis, asked: Selection, options: Mapping[str, Any]) -> Analysis:
-    """Return what an analysis of settlements is of rates in force.
-
-    Raises `InputError` where it is nothing, and for an option that is other than by default.
-    """
+    """Return the analysis of rates in force, whose options have to be the default ones."""
     found = declared_for("rates", analysis.name)
     if found is None:
         named = ", ".join(each.key for each in asked.held)
@@ -224,7 +217,6 @@ def rates_in_force(asked: Selection, max_age: str | int) -> pl.DataFrame | None:
 
 
 def _uncovered(found: pl.DataFrame) -> list[str]:
-    """Say which least coverage would give the funding of all that have some."""
     if not {"funding_reason", "coverage"} <= set(found.columns):
         return []
     few = {"funding_reason": Reason.LOW_COVERAGE.value}

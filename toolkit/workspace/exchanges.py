@@ -95,9 +95,9 @@ def archive_beside(store: Path) -> Path:
 def exchange_market(choice: ExchangeChoice, archive: Path) -> Iterator[MarketSource]:
     """Give the market of exchanges for a ``with`` block, in which it is read on.
 
-    The block begins once all up to now was read, as standard error tells meanwhile. An exchange
-    that refuses or does not answer is left out and named there. Raises `ExchangeError` where none
-    answers, `InputError` for an ``archive`` that is none or that another process has, and
+    The block begins once all up to now was read; standard error shows that. An exchange that
+    refuses or does not answer is left out and named there. Raises `ExchangeError` where none
+    answers, `InputError` for an ``archive`` that is not one or that another process has, and
     `StoppedError` at a Ctrl-C before the block.
     """
     from toolkit.service.market.clock import WALL_CLOCK  # noqa: PLC0415 - see local.py
@@ -150,7 +150,6 @@ def exchange_market(choice: ExchangeChoice, archive: Path) -> Iterator[MarketSou
 def _listed(
     exchanges: Iterable[Exchange], wanted: Wanted, say: Callable[[str], None]
 ) -> tuple[list[ListedLeg], set[str]]:
-    """Return the legs that exchanges list, and the names of those that gave no answer."""
     found: list[ListedLeg] = []
     silent: set[str] = set()
     for each in exchanges:

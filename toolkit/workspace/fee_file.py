@@ -37,8 +37,8 @@ def fee_file(store: Path) -> Path:
 def keep_table(store: Path, text: str) -> FeeModel:
     """Write a whole table, put it in force, and return it.
 
-    The file that had its name before keeps the name with ``.before`` at its end. Raises
-    `InputError`, and changes nothing, for a text that is no fee table.
+    The file of that name before is kept with ``.before`` at its end. Raises `InputError`, and
+    changes nothing, for a text that is not a fee table.
     """
     table, path = FeeModel.parse(text), fee_file(store)
     if path.exists() and path.read_bytes() != text.encode():
@@ -53,10 +53,10 @@ def keep_fees(
 ) -> FeeModel:
     """Write the fees of some exchanges from a date on, put the table in force, and return it.
 
-    ``fees`` has the `FORM_FIELDS` by exchange, in the units of the table. None is unknown. The
-    entry of the exchange that begins at that date is changed where there is one, without a market;
-    else one more is written. An exchange of which nothing is known gets no entry. Raises
-    `InputError`, and changes nothing, for a fee that no table may have.
+    ``fees`` has the `FORM_FIELDS` by exchange, in the units of the table, None for unknown. The
+    entry of the exchange that begins at that date, without a market, is changed, else one more is
+    written, none of only unknown fees. Raises `InputError`, and changes nothing, for a fee that no
+    table may have.
     """
     path = fee_file(store)
     text = path.read_bytes().decode() if path.exists() else 'name = "my fees"\n'
@@ -95,7 +95,6 @@ def _same(entry: Mapping[str, Any], exchange: str, since: dt.date) -> bool:
 
 
 def _put_in_force(store: Path, path: Path) -> None:
-    """Name the file in the settings, at their head, where they name none."""
     if fees_file(store) is None:
         settings = alert_file(store)
         before = settings.read_bytes().decode() if settings.exists() else ""

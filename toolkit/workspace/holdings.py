@@ -58,7 +58,6 @@ def stream_states(store: Store, *, as_of: int | None = None) -> pl.DataFrame:
 def _row(
     row: dict[str, Any], known: Ledger | None, newest_load_at: int, now: int
 ) -> dict[str, str | int | float | None]:
-    """Return the values of a stream of the catalogue."""
     last = row["last_ts"]
     ends = [row["answered_until"], None if last is None else last + (row["step_s"] or 0)]
     until = max((end for end in ends if end is not None), default=None)
@@ -79,7 +78,6 @@ _POLLED = {
 
 
 def _polled(row: dict[str, Any], shares: dict[SnapshotKind, float | None]) -> dict[str, Any]:
-    """Return the answered share of a stream that is polled for, nothing for another one."""
     kind = _POLLED.get(row["kind"], _POLLED.get(row["stream"]))
     return {} if kind is None else {"answered_share": shares[kind]}
 
@@ -114,7 +112,6 @@ def _answered_share(kind: str, known: Ledger | None, newest_load_at: int) -> flo
 
 
 def _holes(kind: str, found: dict[str, Any] | None) -> dict[str, int | None]:
-    """Return how rows follow one another. Streams without a step have no holes and no ties."""
     if kind not in list(Family):
         return dict.fromkeys(_OF_ROWS)
     return {name: int(found[name]) if found else 0 for name in _OF_ROWS}

@@ -36,16 +36,16 @@ from toolkit.workspace.snapshot_tables import (
 def watchlist(listing: Listing, *, symbols: int = 5) -> tuple[Stream, ...]:
     """Return the streams of the symbols with the most legs, and those of the whole market.
 
-    Of symbols with equally many legs the first by name are taken. Of each symbol: every leg's
-    price, the spread of every leg over the first spot leg (the first of all where none is spot),
-    the funding of every futures leg over the first. Of the market: the three event logs and the
-    snapshots. Raises `EmptyWindowError` where nothing is listed.
+    Of equally many legs the first names count. Of each symbol: every leg's price, the spread of
+    every leg over the first spot leg (the first of all where none is spot), the funding of every
+    futures leg over the first. Of the market: the event logs and the snapshots. Raises
+    `EmptyWindowError` where nothing is listed.
 
     >>> legs = tuple(map(Leg.parse, ("AURORA.futures", "BOREAS.futures", "BOREAS.spot")))
     >>> found = watchlist(Listing({Symbol("BTC", "USDT"): legs}, False))
     >>> [stream.key for stream in found if stream.kind in ("spread", "funding")]
     ['BTC_USDT:BOREAS.spot:AURORA.futures', 'BTC_USDT:BOREAS.spot:BOREAS.futures',
-     'funding/BTC_USDT:AURORA.futures:BOREAS.futures']
+    'funding/BTC_USDT:AURORA.futures:BOREAS.futures']
     """
     if symbols < 1:
         raise InputError("symbols", symbols, "1 or more")
@@ -76,8 +76,8 @@ def front_page(store: Store) -> tuple[Trajectory, ...]:
     """Return the trajectories that Overview lists over a store, by its newest snapshots.
 
     These are the open spreads, the widest first, and of each symbol the two legs whose funding
-    rates are furthest apart. Items that are not understood are left out. Raises `EmptyWindowError`
-    where the store holds no snapshot of spreads or none of funding.
+    rates are furthest apart. Raises `EmptyWindowError` where the store holds no snapshot of spreads
+    or none of funding.
     """
     spreads, rates = (_newest(store, kind) for kind in (SnapshotKind.SPREAD, SnapshotKind.FUNDING))
     opened = open_spreads(spreads).drop_nulls("opened_at")["trajectory"]
@@ -102,12 +102,11 @@ def chosen_streams(
 ) -> list[Stream]:
     """Return the streams that are meant, each once, in the order asked for.
 
-    A text with ``*`` stands for the keys it matches: of every price, of every pair of legs (the
+    A text with ``*`` means the keys it matches: of every price, of every pair of legs (the
     alphabetically first bought, or the other way round where only that matches), of the event logs
-    and the snapshots. ``watchlist`` stands for the watchlist, the key of a pair for the prices that
-    it is computed from. ``listing`` is called once, and only where all keys have been read and one
-    of them needs it: a pattern of logs or snapshots does not. Raises `InputError` for what is no
-    key, for nothing at all, and for a pattern that matches nothing.
+    and the snapshots. ``watchlist`` means `watchlist`, the key of a pair the prices that it is
+    computed from. ``listing`` is called once, and only where a key needs it. Raises `InputError`
+    for what is not a key, for nothing at all, and for a pattern that matches nothing.
 
     >>> from toolkit.market import Leg, Symbol
     >>> legs = (Leg.parse("X.futures"), Leg.parse("Y.futures"))
@@ -126,12 +125,8 @@ def chosen_streams(
 
 
 def read_keys(asked: Stream | str | Iterable[Stream | str]) -> list[Stream | str]:
-    """Read the keys, that of a pair as those of its prices. Asks no service.
+    """Read the keys but patterns and the watchlist's name, that of a pair as those of its prices.
 
-    Patterns and the name of the watchlist are left as they are.
-
-    >>> read_keys(["BTC_USD:X.spot", "events/*"])[1]
-    'events/*'
     >>> [str(leg) for leg in read_keys("pair/BTC_USD:X.spot/BTC_USD:Y.spot")]
     ['BTC_USD:X.spot', 'BTC_USD:Y.spot']
     """

@@ -173,9 +173,8 @@ def named_streams(client: Client, store: Store, watchlist: Watchlist) -> dict[St
 class Rules:
     """A watchlist over a service and a store.
 
-    A call reads them. ``documents`` are the newest snapshots: a rule of open spreads or of rates
-    names nothing without its own. Raises `InputError` for a symbol, an exchange or a pattern of
-    which nothing is listed.
+    A call reads them by ``documents``, the newest snapshots. Raises `InputError` for a symbol, an
+    exchange or a pattern of which nothing is listed.
     """
 
     def __init__(self, watchlist: Watchlist, client: Client, store: Store) -> None:
@@ -204,7 +203,7 @@ class Rules:
     def lately(self, now: int) -> dict[Stream, tuple[str, int]]:
         """Return what snapshots of the store named in the last ``keep``: the rule, and when (s).
 
-        ``now`` is the service's clock. So a follow that comes back still follows them.
+        ``now`` is the service's clock. A follow that comes back still follows them.
         """
         wanted, found = self.watchlist, dict[Stream, tuple[str, int]]()
         if not self._store.path.exists() or not (
@@ -234,7 +233,6 @@ class Rules:
         yield from self._of_events()
 
     def _of_market(self, listed: Callable[[], Listing]) -> Iterator[tuple[Stream, str]]:
-        """Yield what is listed of the symbols, on the exchanges, of the families."""
         wanted = self.watchlist
         fields = ("symbols", "exchanges", "families")
         rule = " and ".join(name for name in fields if getattr(wanted, name))
@@ -255,7 +253,6 @@ class Rules:
                     yield trajectory, rule
 
     def _of_dashboards(self, documents: Mapping[SnapshotKind, str]) -> Iterator[tuple[Stream, str]]:
-        """Yield the pairs that are open now, the widest of them, and rates furthest apart."""
         wanted = self.watchlist
         opened = open_spreads(documents.get(SnapshotKind.SPREAD, "{}")).drop_nulls("opened_at")
         keys = opened["trajectory"].to_list()
@@ -268,7 +265,6 @@ class Rules:
             yield from ((Trajectory.parse(key), rule) for key in named)
 
     def _of_events(self) -> Iterator[tuple[Stream, str]]:
-        """Yield the log of spread events, and the pairs of those of the size asked for."""
         wanted = self.watchlist
         if wanted.events_above_pct is None:
             return

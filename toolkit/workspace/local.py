@@ -62,13 +62,12 @@ def serve_local(
     """Serve until SIGINT or SIGTERM. ``ready`` is called once connections are accepted.
 
     With ``replay`` what that Parquet file (or ``prices``, ``funding`` and ``pumps.parquet`` in that
-    folder) holds, all of it unless ``retention_s`` limits it, under the symbols that ``renamed``
-    gives in place of the file's. With ``exchanges`` what those answer, all that ``archive`` keeps
-    of it. Else the endless SIMULATED market of ``seed``
-    (`DEFAULT_SEED`). ``now`` (s) stops the service's clock. ``owners`` is a TOML file
-    of owners, plans and keys, in place of the demo ones. Webhooks go to public https addresses,
-    with ``webhooks_to_loopback`` to this machine as well. Raises `InputError` for what cannot be
-    served.
+    folder) holds, under the symbols that ``renamed`` gives, all of it unless ``retention_s`` limits
+    it. With ``exchanges`` what those answer and ``archive`` keeps. Else the endless SIMULATED
+    market of ``seed`` (`DEFAULT_SEED`). ``now`` (s) stops the service's clock. ``owners`` is a TOML
+    file of owners, plans and keys, in place of the demo ones. Webhooks go to public https
+    addresses, with ``webhooks_to_loopback`` to this machine as well. Raises `InputError` for what
+    cannot be served.
     """
     with needs_extra("service"):
         from toolkit.service import (  # noqa: PLC0415 - see above
@@ -138,8 +137,6 @@ def _serving(base_url: str, config: Config) -> Serving:
 
 @dataclass(slots=True)
 class _SharedService:
-    """A local service that several workspaces of this process use, and what it is of."""
-
     base_url: str
     closing: contextlib.ExitStack
     choice: object
@@ -153,9 +150,9 @@ _sharing = threading.Lock()
 def simulated_service(seed: int = DEFAULT_SEED, *, port: int = 0) -> AbstractContextManager[str]:
     """Give the address of a local service on the SIMULATED market of a seed, for a ``with`` block.
 
-    It listens at ``port`` where that is free, else at any free one. Blocks of one process and one
-    seed share one service. It stops with the last of them, or with the process. Its clock is the
-    wall clock, its market endless. It answers for the last 30 days.
+    It listens at ``port`` where that is free, else at any free one. Blocks of one process and seed
+    share one service, which stops with the last of them. Its clock is the wall clock, its market
+    endless. It answers for the last 30 days.
 
     >>> with simulated_service() as base_url, simulated_service() as same:
     ...     base_url.startswith("http://127.0.0.1:"), same == base_url
@@ -172,8 +169,8 @@ def exchanges_service(
 ) -> AbstractContextManager[str]:
     """Give the address of a local service on real exchanges, as `simulated_service` does.
 
-    It answers for all that the archive keeps, once it has read up to now. Blocks of one process and
-    one archive share it, and `InputError` is raised for one that chooses otherwise.
+    It answers for all that the archive keeps, once it has read up to now. Blocks of one archive
+    share it. Raises `InputError` for one that chooses otherwise.
     """
     return _service_of(archive.resolve(), choice, lambda: exchange_market(choice, archive), port)
 

@@ -36,12 +36,10 @@ def open_workspace(
 ) -> Workspace:
     """Open a store, to read it and to load into it.
 
-    ``base_url`` and ``api_key`` default to ``RAIL_BASE_URL`` and ``RAIL_API_KEY``, ``store`` to
-    ``RAIL_STORE`` or ``rail.duckdb``. ``window`` is what is read and loaded where no start and no
-    end are given: the name of a window (``7d``, ``2023-03``), or a start and an end. ``allow_http``
-    as in `Settings.read`. ``profile`` is the file of the service's wire profile, as `rail doctor`
-    drafts it, by default the one that ``RAIL_PROFILE`` names. ``fees`` is a fee table or its file.
-    Without it, it is the one that ``rail.toml`` names: see `Workspace.fees`.
+    ``base_url``, ``api_key``, ``allow_http`` and ``profile`` are as in `Settings.read`, ``store``
+    as in `store_path`. ``window`` is what is read and loaded where no start and no end are given:
+    the name of a window (``7d``, ``2023-03``), or a start and an end. ``fees`` is a fee table or
+    its file, by default that of ``rail.toml``: see `Workspace.fees`.
 
     Nothing is asked of a service before something has to be. Without an address that is a local
     service on a SIMULATED market, started then, one per process, ended with it. A store of another
@@ -86,7 +84,6 @@ def named_store(store: str | Path | None = None) -> Store:
 def _local_client(
     store: Store, choice: ExchangeChoice | None, closing: contextlib.ExitStack
 ) -> Client:
-    """Return a client of the local service, unless the store has another kind of source."""
     if choice:
         service = exchanges_service(choice, archive_beside(store.path))
     elif store.path.exists() and (source := store.source).kind != "simulated":

@@ -1,7 +1,7 @@
-"""Which way round a pair is shown: as it is held, and where both ways are held as it is asked for.
+"""Orientation of pairs: as held, and where both ways are held as asked for.
 
-Nothing held is turned. A list that names a pair the other way round, such as a snapshot of the
-service or an event, is turned to how the pair is held, so that one pair has one sign on all faces.
+Nothing held is turned. A list that names a pair the other way round, such as a snapshot or an
+event, is turned to how the pair is held, so that one pair has one sign on all faces.
 """
 
 from __future__ import annotations
@@ -23,10 +23,6 @@ def held_stream(key: str, held: Collection[str]) -> tuple[str, bool] | None:
 
     >>> held_stream("A_B:X.spot:Y.spot", {"A_B:Y.spot:X.spot"})
     ('A_B:Y.spot:X.spot', True)
-    >>> held_stream("A_B:X.spot:Y.spot", {"snapshot-spread/A_B:X.spot:Y.spot"})
-    ('snapshot-spread/A_B:X.spot:Y.spot', False)
-    >>> held_stream("A_B:X.spot:Y.spot", set()) is None
-    True
     """
     for prefix in ("", _KEPT):
         if (found := held_key(f"{prefix}{key}", held)) is not None:
@@ -38,8 +34,7 @@ def shown_as_held(rows: pl.DataFrame, held: Collection[str], *values: str) -> pl
     """Turn the rows of pairs that are held the other way round alone, as `held_stream` has it.
 
     ``rows`` has trajectory, buy and sell (String), and ``values`` are the columns (bps of the log
-    spread) whose sign changes with the legs. Added is ``stream``, that of the pair, null where none
-    is held.
+    spread) whose sign changes. Added is ``stream``, null where the pair is not held.
 
     >>> rows = pl.DataFrame({"trajectory": ["A_B:X.spot:Y.spot"], "buy": ["X.spot"],
     ...                      "sell": ["Y.spot"], "bps": [30.0]})
@@ -63,8 +58,7 @@ def shown_as_held(rows: pl.DataFrame, held: Collection[str], *values: str) -> pl
 def each_pair_once(rows: pl.DataFrame, ts: str) -> pl.DataFrame:
     """Keep one row of each two legs, whichever is bought: that of the newest observation.
 
-    A spread can be held both ways round, and as loaded and from snapshots. Of several with the same
-    ``ts`` (column, s UTC) the first stays. The newest row comes first.
+    Of several with the same ``ts`` (column, s UTC) the first stays. The newest row comes first.
 
     >>> rows = pl.DataFrame({"symbol": ["A_B", "A_B"], "buy": ["X.spot", "Y.dex"],
     ...     "sell": ["Y.dex", "X.spot"], "t_last": [60, 120]})

@@ -17,9 +17,8 @@ from toolkit.tables import SERIES
 def keep_own(series: Series, path: Path, name: str | None = None) -> Inserted:
     """Keep a series of `toolkit.series.own_series` in a store of one's own data.
 
-    The store is made where there is none, for the source ``name``, by default the file's name. It
-    takes several streams and files, and notes for each load which file brought it. What it holds
-    already is kept once. A value that differs becomes the newest revision. Raises
+    The store is made where there is none, for the source ``name``, by default the file's name. What
+    it holds already is kept once, and a value that differs becomes the newest revision. Raises
     `StoreSourceError` where the store holds the data of a service, or of another name.
 
     >>> import tempfile

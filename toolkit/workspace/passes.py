@@ -61,7 +61,8 @@ class Passes:
     ) -> Self:
         """Check what computes, before anything is read. ``cluster`` None is this process.
 
-        Raises `InputError` for what is no cluster, and for one over a store that is not published.
+        Raises `InputError` for what is not a cluster, and for one over a store that is not
+        published.
         """
         as_of = store.as_of if as_of is None else as_of
         if cluster is None:
@@ -85,8 +86,7 @@ class Passes:
     ) -> list[pl.DataFrame]:
         """Apply statistics to the rows of a kind, or of some keys of it, with a frame for each.
 
-        With a cluster they must be functions of a module, or partials of one. The progress is shown
-        where somebody watches.
+        With a cluster they must be functions of a module, or partials of one.
         """
         if self.cluster is None:
             asked = kind if keys is None else set(keys)
@@ -98,7 +98,6 @@ class Passes:
 
     @contextlib.contextmanager
     def _watched(self) -> Iterator[Cluster]:
-        """Yield the cluster, with its progress shown."""
         assert self.cluster is not None
         with load_progress(f"on {self.cluster.name}") as watch:
             yield replace(self.cluster, progress=watch.show)

@@ -1,8 +1,7 @@
-"""Where the toolkit keeps what nobody has named a place for: data, settings, state and cache.
+"""The user's folders for data, settings, state and cache, by the XDG Base Directory Specification.
 
-The rule is that of the XDG Base Directory Specification, which is five lines: a folder is below the
-one that a variable names, where that is an absolute path, else below its place in the user's home.
-The package platformdirs would add what is usual elsewhere, where this rule does as well.
+A folder is below the one that a variable names, where that is an absolute path, else below its
+place in the user's home.
 """
 
 from __future__ import annotations
@@ -62,10 +61,8 @@ def _folder(environment: Mapping[str, str], name: str, below: str) -> Path:
 def demo_store(source: Source, folder: Path | None = None) -> tuple[Path, list[Path]]:
     """Return the path of the demo's store of a source, and the demo's stores of other sources.
 
-    The file is named after the end of its source's id, a hash of what makes the market. So another
-    version of the simulated market, whose prices differ, begins a file of its own, and the file of
-    the earlier version stays as it is. Creates the folder. Raises `StoreError` where it cannot be
-    created.
+    The file is named after the hash in its source's id, so that another version of the simulated
+    market begins a file of its own. Creates the folder. Raises `StoreError` where it cannot.
     """
     folder = _made(folder or data_folder())
     path = folder / f"demo-{_market(source)}.duckdb"
@@ -93,9 +90,8 @@ def _made(folder: Path) -> Path:
 def store_beside(path: Path, source: Source) -> Path:
     """Return where a source's rows go if ``path`` is named: there, or beside a store that stays.
 
-    A store of another SIMULATED market, as of an earlier version, stays as it is, and the file
-    beside it is named after the market, as in `demo_store`. A store of any other source is not
-    made way for: to load into it is refused.
+    A store of another SIMULATED market stays as it is: the file beside it is named as in
+    `demo_store`. No way is made for a store of any other source, into which loading is refused.
     """
     if not path.is_file():
         return path
@@ -106,5 +102,4 @@ def store_beside(path: Path, source: Source) -> Path:
 
 
 def _market(source: Source) -> str:
-    """Return the end of a source's id, a hash of what makes its market."""
     return source.id.rpartition("-")[2]

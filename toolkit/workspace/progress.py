@@ -1,7 +1,6 @@
 """A load's progress where somebody watches it: a bar in a notebook or on a terminal.
 
-In a notebook one output is updated in place, through the kernel's own display: IPython is found
-where it runs and never imported.
+In a notebook one output is updated through the kernel's own display: IPython is never imported.
 """
 
 from __future__ import annotations
@@ -43,8 +42,8 @@ class Watch:
 def load_progress(title: str, *, lines: bool = False) -> Iterator[Watch]:
     """Show a load's progress bar, in a notebook or on a terminal's standard error.
 
-    Elsewhere nothing, or with ``lines`` a line every ten seconds. However the block ends, the bar
-    goes. The watch's result takes its place where there is one.
+    Elsewhere nothing, or with ``lines`` a line every ten seconds. The watch's result takes the
+    place of the bar where there is one.
 
     >>> with load_progress("3 trajectories") as watch:  # nobody watches a doctest
     ...     print(watch.show)
@@ -61,13 +60,11 @@ def load_progress(title: str, *, lines: bool = False) -> Iterator[Watch]:
 
 
 def _described(progress: Advance, most: int | None = None) -> str:
-    """Describe what is done, by some facts at most, and the time left where it is known."""
     left = [] if progress.eta_s is None else [f"{duration(progress.eta_s)} left"]
     return ", ".join([*progress.facts[:most], *left])
 
 
 def _every(seconds: float, show: Callable[[Advance], object]) -> Callable[[Advance], None]:
-    """Show what is reported, at most once in so many seconds."""
     shown_at = 0.0
 
     def paced(progress: Advance) -> None:
@@ -121,7 +118,6 @@ def _on_terminal(title: str) -> Iterator[Watch]:
 
 
 def _kernel_display() -> Callable[..., object] | None:
-    """Return the running kernel's function to publish an output, None without a kernel."""
     ipython: Any = sys.modules.get("IPython")
     shell: Any = ipython.get_ipython() if ipython else None
     kernel = getattr(shell, "kernel", None)

@@ -59,7 +59,7 @@ _SECTIONS = ("fees", "pages_days", "follow", "alert")
 class Watchlist:
     """Rules that name streams, and how often what is looked at. `EXAMPLE` explains each field.
 
-    ``name`` is where it is from, for messages. A value that makes no sense is an `InputError`.
+    ``name`` is where it is from, for messages.
 
     >>> Watchlist(streams=["BTC_USDT:*"]).back_s
     2592000
@@ -135,10 +135,10 @@ class Watchlist:
 
 
 def find_watchlist(store: Path, given: str | Path | None = None) -> Watchlist:
-    """Read the file that is given, else ``rail.toml`` beside the store or in the working directory.
+    """Read the file that is given, else the ``rail.toml`` that `settings_file` finds.
 
-    Without any of them, or where it has no rules, it is the default watchlist: the 5 symbols of
-    most legs, every event log and every snapshot.
+    Without any, or where it has no rules, it is the default watchlist: the 5 symbols of most legs,
+    every event log and every snapshot.
     """
     if given is not None:
         return Watchlist.read(given)
@@ -157,10 +157,7 @@ def settings_file(store: Path) -> Path | None:
 def read_settings(path: str | Path, parameter: str) -> dict[str, Any]:
     """Read a ``rail.toml``: the tables ``follow`` and ``alert``, and the names beside them.
 
-    ``alert`` are the rules of alerts (`toolkit.alerts.rules`), ``fees`` is a fee table's file,
-    ``pages_days`` is how long pages are kept.
-
-    Raises `InputError` about ``parameter`` for what is no TOML file, and for other names in it.
+    Raises `InputError` about ``parameter`` for what is not TOML, and for other names in it.
     """
     _, document = read_toml(path, parameter, "a TOML file of rules", advice=_PRINTS_ONE)
     check_names(str(path), document, _SECTIONS)
@@ -168,10 +165,9 @@ def read_settings(path: str | Path, parameter: str) -> dict[str, Any]:
 
 
 def pages_days(store: Path, given: float | None = None) -> float:
-    """Return for how long the pages of a load are kept (days): as given, as set, else 30.
+    """Return how long the pages of a load are kept (days): as given, as in ``rail.toml``, or 30.
 
-    It is set by ``pages_days`` in the ``rail.toml`` beside the store or in the working directory.
-    Raises `InputError` for what is no number from 0 on. 0 keeps none.
+    Raises `InputError` for what is not a number from 0 on. 0 keeps none.
 
     >>> pages_days(Path("rail.duckdb"), 7)
     7.0
@@ -186,9 +182,9 @@ def pages_days(store: Path, given: float | None = None) -> float:
 def find_fees(store: Path, given: FeeModel | str | Path | None = None) -> FeeModel | None:
     """Return the table given, or read the one named, or None where there is neither.
 
-    ``given`` is a table or its file. Without it, ``fees = "fees.toml"`` in the ``rail.toml`` beside
-    the store, or else in the working directory, names a file beside that. Raises `InputError` for a
-    file that is named and is not there or no fee table.
+    ``given`` is a table or its file. Without it ``fees = "fees.toml"`` in the ``rail.toml`` that
+    `settings_file` finds names a file beside that. Raises `InputError` for a named file that is not
+    a fee table.
     """
     if given is not None:
         return given if isinstance(given, FeeModel) else FeeModel.read(given)

@@ -123,11 +123,10 @@ class Screening:
     """Which series of a store are measured, and by which costs. ``fees`` None leaves them out.
 
     ``symbols``, ``exchanges`` and ``types`` None take all, ``exclude_symbols`` None leaves none
-    out. A series is taken where all its legs are on one of the exchanges, and where the markets of
-    its legs, such as ``spot/futures``, are one of the types. Raises `InputError` for a ``family``
-    that is not one of `Screened`, for fees of rates in force, for ``funding_only``, which leaves
-    prices out, of another family than funding, and as
-    `toolkit.statistics.spread.net_summary`.
+    out. All legs of a series must be on one of the exchanges, and their markets, such as
+    ``spot/futures``, one of the types. Raises `InputError` for a ``family`` that is not one of
+    `Screened`, for fees of rates in force, for ``funding_only`` of another family than funding, and
+    as `toolkit.statistics.spread.net_summary`.
     """
 
     family: Family | str = Family.SPREAD
@@ -214,10 +213,7 @@ class Screening:
         where: pl.Expr | None,
         names: tuple[str, str] = ("sort", "where"),
     ) -> None:
-        """Raise `InputError` where an order or a condition needs the fee table that is not there.
-
-        ``names`` are those of the two parameters.
-        """
+        """Raise `InputError` where an order or a condition needs the fee table that is missing."""
         if self.fees is not None:
             return
         gross = self._columns(None)
@@ -241,11 +237,9 @@ class Screening:
     ) -> pl.DataFrame:
         """Measure the series over a window, by default over the last 7 days that are held.
 
-        That is how long the newest value is compared with the others. Of funding, which has no such
-        comparison, it is all that is held. Of those kept from snapshots the coverage is by polls,
-        see `toolkit.statistics.quality.polls.by_polls`. ``names`` are those of the window's
-        parameters. Raises `EmptyWindowError` where nothing is held, or nothing in the window, and
-        `InputError` for a symbol or an exchange of no pair.
+        That is how long the newest value is compared with the others. Of funding it is all that is
+        held. ``names`` are those of the window's parameters. Raises `EmptyWindowError` where
+        nothing is held in the window, and `InputError` for a symbol or an exchange of no pair.
         """
         asked = self._selected(passes, start, end, names)
         known = self._costs(self.fees)
@@ -259,7 +253,6 @@ class Screening:
     def _selected(
         self, passes: Passes, start: When | None, end: When | None, names: tuple[str, str]
     ) -> Selection:
-        """Return the series that are meant, and the window."""
         store = passes.store
         asked: dict[str, Any] = {"start": start, "end": end, "names": names}
         asked["lately_s"] = None if self.kind is Screened.FUNDING else UNUSUAL_S
@@ -273,18 +266,15 @@ class Screening:
 
     @property
     def _figures(self) -> Function:
-        """The statistic of the kind."""
         return _FIGURES.get(self.kind, spread_figures)
 
     def _costs(self, fees: FeeModel | None) -> dict[str, Any]:
-        """Return what the statistic is given of costs."""
         if not self.has_costs:
             return {}
         costs = {"fees": fees, "notional": self.notional, "style": self.style}
         return costs | ({"funding_only": self.funding_only} if self.kind == "funding" else {})
 
     def _chosen(self, store: Store, held: Iterable[str]) -> list[OfLegs]:
-        """Return the series that are held and meant."""
         parse = SnapshotTrajectory.parse if self.kind.kept else Trajectory.parse
         series = [parse(key) for key in held]
         if not series:
@@ -339,7 +329,6 @@ def markets_of(series: OfLegs | Pair) -> str:
 
 
 def _named(parameter: str, asked: str | Iterable[str] | None, known: set[str]) -> set[str]:
-    """Return the names asked for, all that are known for None."""
     if asked is None:
         return known
     names = {asked} if isinstance(asked, str) else set(asked)

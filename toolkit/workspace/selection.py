@@ -46,9 +46,8 @@ PAIR = "pair"
 class Selection:
     """Series of one kind and a window, and what computes over their rows.
 
-    ``held`` has for each the one that the store holds: the two differ where it holds the pair the
-    other way round. ``steps`` (s) are those known, by key. ``pairs`` are those whose prices are
-    held, which have nothing in ``held``.
+    ``held`` has for each the one that the store holds, which may be the other way round. ``steps``
+    (s) are those known, by key. ``pairs`` are those of two prices, which have nothing in ``held``.
     """
 
     passes: Passes
@@ -72,11 +71,11 @@ class Selection:
     ) -> Self:
         """Find the series that were named, or all of a family, and the window, or all held.
 
-        A key with a ``*`` stands for all held ones that match. One that begins with ``snapshot-``
-        and the family is of a series kept from snapshots, one that begins with ``pair/`` names two
-        prices, which are joined as ``joining`` has it. ``names`` are those of the window's
-        parameters. Raises `InputError` for keys of two kinds, `UnknownTrajectoryError` for a key
-        that is not held, and `EmptyWindowError` where nothing is.
+        A key with a ``*`` means all held ones that match. One that begins with ``snapshot-`` and
+        the family is of a series kept from snapshots, one that begins with ``pair/`` of two prices,
+        joined as ``joining`` has it. ``names`` are those of the window's parameters. Raises
+        `InputError` for keys of two kinds, `UnknownTrajectoryError` for a key that is not held, and
+        `EmptyWindowError` where nothing is.
         """
         named, store = keys or ["*"], passes.store
         kind = _kind_of(named, family)
@@ -152,7 +151,7 @@ class Selection:
     ) -> Self:
         """Return the selection of series by the keys that they are held by, or of pairs.
 
-        The window is decided already. Nothing is read of the store, but for the legs of pairs.
+        The window is decided already.
         """
         if kind == PAIR:
             return cls.of_pairs(passes, keys, Joining(), start=window.start, end=window.end)
@@ -216,8 +215,8 @@ class Selection:
     def measured(self, *statistics: Function, **parameters: Any) -> list[pl.DataFrame]:
         """Apply statistics to the rows of all, a frame for each, sorted by trajectory.
 
-        One that takes ``step_s`` of bars or ``prices`` of funding is given those known. Of series
-        kept from snapshots the coverage is by polls.
+        One that takes ``step_s`` of bars or ``prices`` of funding is given those known. See
+        `by_polls`.
         """
         analyses = [self.analysis(statistic, **parameters) for statistic in statistics]
         return [self.by_polls(found) for found in self.in_one_pass(*analyses)]
@@ -349,7 +348,7 @@ def _inside(
     closed: Literal["left", "right"],
     rows: pl.DataFrame,
 ) -> pl.DataFrame:
-    """Apply a statistic of rows, whose result has a row for each, and keep those of the window."""
+    """Apply a statistic with a result per row, and keep the results of the window."""
     return statistic(rows).filter(pl.col("ts").is_between(*window, closed=closed))
 
 
@@ -414,7 +413,6 @@ def _of_ready(kind: str, turns: _Turns, analysis: Analysis, rows: pl.DataFrame) 
 
 
 def _kind_of(named: Iterable[str], family: Family) -> str:
-    """Return of which kind keys and patterns are, which is one."""
     kept = f"snapshot-{family}"
     others = [kept, PAIR] if family is Family.SPREAD else [kept]
     kinds = {
@@ -427,7 +425,6 @@ def _kind_of(named: Iterable[str], family: Family) -> str:
 
 
 def _matching(pattern: str, kind: str, keys: Iterable[str]) -> list[OfLegs]:
-    """Return the series that a pattern stands for. That of funding may lack its prefix."""
     either = (pattern, f"{kind}/{pattern}")
     found = [stream for stream in map(Stream.parse, keys) if stream.matches(either)]
     if not found:
@@ -446,7 +443,6 @@ def _parsed(key: str, family: Family) -> OfLegs:
 
 
 def _none_held(store: Store, family: Family, kind: str, kinds: pl.Series) -> EmptyWindowError:
-    """Return the error where nothing is held of a kind, with what is held or loads some."""
     kept = f"snapshot-{family}"
     if kind != kept and kept in kinds:
         shown = store.command("stats", family.value, f"{kept}/*")

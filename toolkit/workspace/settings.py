@@ -1,7 +1,7 @@
-"""Which service with which key, and which store: given, or read from the environment.
+"""The service, its key and the store: given, or read from the environment by this module alone.
 
-The place that reads ``RAIL_BASE_URL``, ``RAIL_API_KEY``, ``RAIL_ALLOW_HTTP``, ``RAIL_STORE``
-and ``RAIL_PROFILE``.
+The variables are ``RAIL_BASE_URL``, ``RAIL_API_KEY``, ``RAIL_ALLOW_HTTP``, ``RAIL_STORE`` and
+``RAIL_PROFILE``.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Settings:
         """Take what is given, else the environment, else the local service.
 
         A loopback address without a key gets the local service's demo key. Any other address
-        without a key is an `InputError`. ``allow_http``, or ``RAIL_ALLOW_HTTP=1``, lets the key be
+        without one is an `InputError`. ``allow_http``, or ``RAIL_ALLOW_HTTP=1``, lets the key be
         sent unencrypted to another machine. ``profile`` is the file of a wire profile.
         """
         api_key = Secret(api_key) if api_key else given_key(environment)
@@ -82,10 +82,9 @@ class Settings:
         return cls(url, api_key, named, allowed)
 
     def client(self, over: Over = Over.HTTP) -> Client:
-        """Return a client of the service, with the user's profile where one is named.
+        """Return a client of the service, which asks histories and event logs by ``over``.
 
         It shares the key's quota with this user's other processes, by a file in `state_folder`.
-        ``over`` is what it asks histories and event logs by.
         """
         kind: type[Client] = Client
         if over == Over.SOCKET:

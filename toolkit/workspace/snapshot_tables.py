@@ -1,7 +1,6 @@
-"""What the kept dashboards of the service say, as tables: open spreads and funding rates in force.
+"""Kept snapshots as tables: open spreads and funding rates in force.
 
-An item that is not understood is left out: `toolkit.wire.snapshots.snapshot_items` counts and names
-it.
+An item that is not understood is left out: see `toolkit.wire.snapshots.snapshot_items`.
 """
 
 from __future__ import annotations
@@ -26,8 +25,6 @@ def open_spreads(document: str) -> pl.DataFrame:
     ...     "sell_exchange": "Y", "sell_market": "dex", "spread_pct": 2, "opened_at": null}]}'''
     >>> open_spreads(document).select("trajectory", "spread_pct", "opened_at").row(0)
     ('BTC_USD:X.spot:Y.dex', 2.0, None)
-    >>> open_spreads("{}").height
-    0
     """
     rows = _items("spread", document).with_columns(
         buy=pl.format("{}.{}", "buy_exchange", "buy_market"),
@@ -95,7 +92,6 @@ def widest_differentials(rates: pl.DataFrame) -> pl.DataFrame:
 
 
 def _items(kind: str, document: str) -> pl.DataFrame:
-    """Read the items of an answer that are understood."""
     items = snapshot_items(kind, document).understood
     columns = {}
     for name, wanted in ITEM_FIELDS[kind].items():

@@ -1,7 +1,4 @@
-"""The answer to a question about event logs of a store: its rows, and what every face says of them.
-
-It has what `toolkit.workspace.answers.Answer` has of series.
-"""
+"""Answers to questions about event logs, as `toolkit.workspace.answers` has them of series."""
 
 from __future__ import annotations
 
@@ -87,9 +84,9 @@ def taken_positions(asked: EventSelection, options: Mapping[str, Any]) -> pl.Dat
 def audited_events(asked: EventSelection, options: Mapping[str, Any]) -> pl.DataFrame:
     """Hold a log to all trajectories of the store of its kind, some at a time.
 
-    ``options`` are those of `toolkit.statistics.events.audited`. The rows have what tells groups
-    apart too. A log in which pairs have events both ways round is held to both ways of each.
-    Raises `EmptyWindowError` where no such trajectory is held.
+    ``options`` are those of `toolkit.statistics.events.audited`. A log in which pairs have events
+    both ways round is held to both ways of each. Raises `EmptyWindowError` where no such trajectory
+    is held.
     """
     store, window, kind = asked.store, asked.window, OF_FAMILY[asked.family]
     known = store.catalogue().filter(pl.col("rows") > 0, kind=kind.value)["stream"]
@@ -144,8 +141,7 @@ _DAY_S = 86_400
 class EventAnswer:
     """Rows of an analysis of event logs, of which logs and window they are, and what was asked.
 
-    ``options`` are those that were given, and what was chosen in place of those that were not.
-    ``before`` are the rows that the analysis is of, where it sums up those of another.
+    ``options`` are those that were given or chosen. ``before`` are the rows that are summed up.
     """
 
     analysis: Analysis
@@ -259,14 +255,12 @@ def judged(rows: pl.DataFrame) -> pl.DataFrame:
 def _options_of(
     analysis: Analysis, options: Mapping[str, Any], costs: Costs | None
 ) -> dict[str, Any]:
-    """Return the options of what computes the rows that an analysis sums up."""
     own = {"by", "cluster"} & analysis.takes
     first = {name: each for name, each in options.items() if name not in own}
     return first | (costs.arguments if costs else {})
 
 
 def _of_groups(answer: EventAnswer) -> list[str]:
-    """Write a line per family on whether its groups live equally long."""
     groups = group_columns(answer.options.get("by") or [])
     if not groups:
         return []
@@ -283,7 +277,6 @@ def _of_groups(answer: EventAnswer) -> list[str]:
 
 
 def _of_unknown_types(answer: EventAnswer) -> list[str]:
-    """Write a line per family on the documents of a type that nobody knows."""
     return [
         f"{row['family']}: {counted(row['n_unknown'], 'document')} of unknown type "
         f"({row['unknown_types']}), kept and not counted above"
@@ -292,7 +285,6 @@ def _of_unknown_types(answer: EventAnswer) -> list[str]:
 
 
 def _of_shifts(answer: EventAnswer) -> list[str]:
-    """Write what the shifts of a window of few days cannot tell."""
     if answer.rows.is_empty():
         loads = sync_advice(answer.asked.store, "events/*", does="loads the others")
         return [f"the events held are of one log, with nothing to come together with; {loads}"]
@@ -319,7 +311,6 @@ _MEASURED = {
 
 
 def _of_paths(answer: EventAnswer) -> list[str]:
-    """Say what the values are, from where, how many events there are, and how many are left out."""
     if answer.rows.is_empty():
         return []
     row, since = answer.rows.row(0, named=True), bool(answer.options.get("from_detection"))
@@ -344,7 +335,6 @@ def _of_paths(answer: EventAnswer) -> list[str]:
 
 
 def _of_positions(answer: EventAnswer) -> list[str]:
-    """Say by which fee table payoffs are, what it lacks, and whose trajectory is not held."""
     rows, costs, notes = answer.before, answer.costs, list[str]()
     assert rows is not None
     if costs is not None:
@@ -398,7 +388,6 @@ _CELLS: dict[str, Any] = {
 
 
 def _of_audit(answer: EventAnswer) -> list[str]:
-    """Write what one side alone has, counted by why, and what loads trajectories not held."""
     rows, store = answer.before, answer.asked.store
     assert rows is not None
     why = _WHY | (_WHY_SPLASH if answer.asked.family == "splash" else {})

@@ -1,7 +1,4 @@
-"""Which event logs of a store are asked about: families, window, and the rows around their events.
-
-Commands, pages and assistants ask here. A series of one log knows the same of itself.
-"""
+"""Selections of event logs of a store: families, window, and the rows around their events."""
 
 from __future__ import annotations
 
@@ -36,8 +33,7 @@ _LATE_S = 86_400
 class EventSelection:
     """Event logs of a store and a window, and what analyses take of them.
 
-    ``on`` is the trajectory that is studied around the events of its symbol, None for each event's
-    own.
+    ``on`` is the trajectory studied around the events of its symbol, None for each event's own.
     """
 
     store: Store

@@ -32,15 +32,14 @@ class OpenEvents:
 def open_events(client: Client, family: EventFamily | str, back: str = "7d") -> OpenEvents:
     """Ask which events of a log are open now, by the clock of the service.
 
-    The log is asked for its documents of the state open, then for those of the state closed, since
-    a log may show the opening of an event that is over. Where the service refuses the filter the
-    log is asked without it. ``back`` is how far back it looks (90s, 10m, 2h, 7d), at most as far as
-    the log reaches: an event that opened earlier and was not updated since is not found.
+    The log is asked for documents of the state open, then of the state closed, since it may show
+    the opening of an event that is over; without the filter where the service refuses that.
+    ``back`` is how far back it looks (90s, 10m, 2h, 7d), at most as far as the log reaches: an
+    event that opened earlier and was not updated since is not found.
 
     The rows are those of `toolkit.statistics.events.event_lifecycles` that are not closed, the
-    newest first: ``t_open`` is null where the opening was not seen, ``known_until`` is now. Nothing
-    open gives a frame without rows. Raises `InputError` for what is no family and no length of
-    time, and `ServiceError`.
+    newest first: ``t_open`` is null where the opening was not seen, ``known_until`` is now. Raises
+    `InputError` for an unknown family or length of time, and `ServiceError`.
     """
     log = EventLog.of(str(family).removeprefix("events/")).family
     seconds = parse_length(back, parameter="back")
@@ -64,7 +63,6 @@ def open_events(client: Client, family: EventFamily | str, back: str = "7d") -> 
 def _pages(
     client: Client, family: EventFamily, window: Interval, lifecycle: str | None
 ) -> Iterator[EventPage]:
-    """Yield the pages of a window of any length, in parts that the log answers."""
     longest_s = client.profile().events[family].window_s
     for start in range(window.start, window.end, longest_s):
         part = Interval(start, min(start + longest_s, window.end))
