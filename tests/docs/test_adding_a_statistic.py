@@ -111,7 +111,7 @@ from toolkit.dashboard.analyses import Asked
 from toolkit.reports.answering import answered
 from toolkit.reports.recipe import Part
 from tests.unit.statistics import test_level_crossings
-from toolkit.cli.stats import app
+from toolkit.cli.analyses import stats as app
 from toolkit.statistics.level_crossings import level_crossings
 
 test_level_crossings.test_each_change_of_side_is_a_crossing()

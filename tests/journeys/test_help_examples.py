@@ -18,10 +18,9 @@ from tests.listening import free_port
 from tests.once import made_once
 from toolkit.analyses import analyses
 from toolkit.cli import main
-from toolkit.cli.event_analyses import app as events
+from toolkit.cli.analyses import events, stats
 from toolkit.cli.report import app as report
 from toolkit.cli.root import COMMANDS
-from toolkit.cli.stats import app as stats
 
 from .conftest import RAIL, serving
 

@@ -19,8 +19,8 @@ import pytest
 
 from toolkit.analyses import Analysis
 from toolkit.charts.subject import subject_of
-from toolkit.cli.event_analyses import app as events_app
-from toolkit.cli.stats import app as stats_app
+from toolkit.cli.analyses import events as events_app
+from toolkit.cli.analyses import stats as stats_app
 from toolkit.client import Client
 from toolkit.dashboard.held_pairs import with_pair
 from toolkit.dashboard.reading import (

@@ -12,12 +12,16 @@ from toolkit.analyses import Analysis, analyses
 from toolkit.assistant import TOOLS
 from toolkit.client import Client
 from toolkit.errors import RailError
+from toolkit.market import Family
 from toolkit.series.bound import bound_to
 from toolkit.service import Clock, Config, Simulated, running
 from toolkit.statistics.fees import FeeModel
 from toolkit.statistics.fees.fee_table import example_text
 from toolkit.store import Store
 from toolkit.workspace import Workspace
+from toolkit.workspace.answers import Answer, Costs
+from toolkit.workspace.passes import Passes
+from toolkit.workspace.selection import Selection
 
 NOW = 1_793_750_400  # 2026-11-04 00:00 UTC
 KEYS = {
@@ -107,3 +111,21 @@ def test_a_tool_has_the_rows_of_the_method_and_shows_the_main_columns(
     assert {*analysis.answer_in(found.columns), *analysis.key} & {*found.columns} <= {
         *shown.columns
     }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("analysis", ACROSS, ids=lambda each: each.result)
+def test_a_tool_that_compares_series_has_the_rows_of_the_table_in_its_order(
+    analysis: Analysis, rail: Workspace
+) -> None:
+    given = {each.name: each.example for each in analysis.parameters if each.required}
+    try:
+        asked = Selection.of(Passes.of(rail.store), Family(analysis.family), None)
+        table = Answer.of(analysis, asked, Costs(rail.fees) if rail.fees else None, **given).sheet
+    except RailError:
+        with pytest.raises(RailError):
+            BY_NAME[analysis.name].answer(rail, given)
+        return
+    found = BY_NAME[analysis.name].answer(rail, given | {"columns": "all"})
+    assert found.rows.equals(table.ordered())
+    assert set(table.notes) <= set(found.notes)

@@ -193,13 +193,9 @@ def _notes_of_events(
 def of_selection(rail: Workspace, answer: Answer) -> ToolAnswer:
     """Make an answer of what an analysis found of many series."""
     asked, analysis = answer.asked, answer.analysis
-    rows, order = answer.rows, analysis.order
-    if order:
-        name, falling = order.removeprefix("-"), order.startswith("-")
-        rows = rows.sort(name, descending=falling, nulls_last=True, maintain_order=True)
     costs = bool(analysis.net) or "fees" in analysis.takes
     notes = [*asked.turned, *answer.notes]
-    made = _of_many(rail, rows, notes=notes, window=asked.window, costs=costs)
+    made = _of_many(rail, answer.sheet.ordered(), notes=notes, window=asked.window, costs=costs)
     bounds = _BOUNDS[asked.kind == Family.FUNDING]
     return replace(_declared(made, analysis), bounds=bounds)
 

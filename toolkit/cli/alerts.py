@@ -13,8 +13,7 @@ from toolkit.alerts.rules import EXAMPLE, AlertRule
 from toolkit.cards import counted
 from toolkit.cli.options import StorePath
 from toolkit.cli.show import console
-from toolkit.cli.table_options import TableOptions, tabled
-from toolkit.cli.tables import show
+from toolkit.cli.tables import TableOptions, show, tabled
 from toolkit.errors import InputError, RailError
 from toolkit.intervals import Interval
 from toolkit.market import Stream

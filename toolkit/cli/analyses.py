@@ -1,4 +1,7 @@
-"""`rail stats` and `rail events`: a subcommand for each analysis, made of its declaration."""
+"""`rail stats` and `rail events`: a subcommand for each analysis, made of its declaration.
+
+The help of one imports the module of its statistic and nothing of a workspace.
+"""
 
 from __future__ import annotations
 
@@ -14,26 +17,37 @@ from typer.core import TyperGroup
 from toolkit.analyses import Analysis, Parameter, analyses, find
 from toolkit.analyses import Family as AnalysisFamily
 from toolkit.analyses.parameters import GROUPS
-from toolkit.cli.fees import NO_COSTS, CostOptions
-from toolkit.cli.held import (
+from toolkit.cli.options import (
+    CostOptions,
     FundingKeys,
     JoinOptions,
     MeasuredWindow,
     PriceKeys,
     SpreadKeys,
-    name_silent,
+    StoredWindow,
+    signed,
 )
-from toolkit.cli.options import signed
-from toolkit.cli.table_options import TableOptions, tabled
-from toolkit.cli.tables import show
+from toolkit.cli.tables import TableOptions, show, tabled
+from toolkit.columns import computed_in
 from toolkit.errors import InputError
-from toolkit.market import Family
+from toolkit.market import EventFamily, Family
 from toolkit.statistics.core.conditions import Schema
-from toolkit.workspace.answers import OF_SETTLEMENTS, Answer, no_rows
 
 _BY_NAME = inspect.Parameter.KEYWORD_ONLY
 _KEYS = {Family.SPREAD: SpreadKeys, Family.FUNDING: FundingKeys, Family.PRICE: PriceKeys}
 _TYPES = {"flag": bool, "whole": int, "number": float, "text": str, "length": str}
+_BY_HAND = ("channels", "open")
+OneFamily = Annotated[EventFamily | None, typer.Argument(help="Of this family alone.")]
+_On = Annotated[
+    str | None,
+    typer.Option(
+        "--on",
+        metavar="KEY",
+        help="What this trajectory did around the events of its symbol. Default: what that of each "
+        "event did.",
+    ),
+]
+_Listed = Annotated[bool, typer.Option("--list", help="List the rows that are summed up.")]
 
 
 def option_of(parameter: Parameter) -> inspect.Parameter:
@@ -91,6 +105,14 @@ def _of_trajectories(analysis: Analysis) -> Callable[..., None]:
         net_of: CostOptions | None = None,
         **typed: Any,
     ) -> None:
+        from toolkit.cli.held import name_silent  # noqa: PLC0415 - a help needs none of it
+        from toolkit.workspace.answers import (  # noqa: PLC0415
+            NO_COSTS,
+            OF_SETTLEMENTS,
+            Answer,
+            no_rows,
+        )
+
         joined = {} if pairs is None else {"joined": pairs.joining()}
         options = read_options(analysis, typed)
         if analysis.across is None and "start" in analysis.takes:
@@ -123,10 +145,57 @@ def _of_trajectories(analysis: Analysis) -> Callable[..., None]:
     return signed(run, [keys, *own, *given])
 
 
-def _events(analysis: Analysis) -> Callable[..., None]:
-    from toolkit.cli.event_commands import of_events  # noqa: PLC0415 - others need none of it
+def _of_events(analysis: Analysis) -> Callable[..., None]:
+    """Make the function of an analysis of event logs."""
 
-    return of_events(analysis)
+    def run(
+        window: StoredWindow,
+        view: TableOptions,
+        family: EventFamily | None = EventFamily.SPREAD,
+        on: str | None = None,
+        listed: bool = False,
+        net_of: CostOptions | None = None,
+        **typed: Any,
+    ) -> None:
+        from toolkit.statistics.fees.fee_table import check_held_style  # noqa: PLC0415 - as above
+        from toolkit.workspace.event_answers import EventAnswer  # noqa: PLC0415
+        from toolkit.workspace.event_selection import EventSelection  # noqa: PLC0415
+
+        options = read_options(analysis, typed)
+        held = view.opened(window)
+        costs = None if net_of is None else net_of.chosen(held)
+        if costs is not None:
+            check_held_style(costs.style)
+        times, names = (window.start, window.end), ("--start", "--end")
+        asked = EventSelection.of(held, family, *times, on=on, names=names)
+        answer = EventAnswer.of(analysis, asked, costs, **options)
+        show(view, answer.listed if listed else answer.sheet)
+
+    own = [option_of(each) for each in analysis.parameters if each.is_asked]
+    given = [*_families(analysis), *own]
+    groups: dict[str, Any] = {"window": StoredWindow}
+    if "events" in analysis.takes:
+        given.append(inspect.Parameter("on", _BY_NAME, default=None, annotation=_On))
+    if analysis.of:
+        given.append(inspect.Parameter("listed", _BY_NAME, default=False, annotation=_Listed))
+    if "fees" in analysis.takes:
+        groups["net_of"] = CostOptions
+    groups["view"] = TableOptions
+    given += [inspect.Parameter(n, _BY_NAME, annotation=each) for n, each in groups.items()]
+    return signed(run, given)
+
+
+def _families(analysis: Analysis) -> list[inspect.Parameter]:
+    """Return the argument by which an analysis is of one family of events, where it is of any."""
+    if "spreads" in analysis.takes:
+        return []
+    annotation: Any = OneFamily
+    default = None
+    if {"events", "family"} & analysis.takes:
+        annotation = Annotated[EventFamily, typer.Argument(help="The log.")]
+        of_prices = any(each.default == "price" for each in analysis.parameters)
+        default = EventFamily.SPLASH if of_prices else EventFamily.SPREAD
+    return [inspect.Parameter("family", _BY_NAME, default=default, annotation=annotation)]
 
 
 def _columns_of(analysis: Analysis) -> Schema:
@@ -143,7 +212,7 @@ def _columns_of(analysis: Analysis) -> Schema:
 
 def _command(analysis: Analysis, typed: str) -> Callable[..., None]:
     """Make the function of an analysis' subcommand, with its help."""
-    run = _events(analysis) if analysis.family == "events" else _of_trajectories(analysis)
+    run = _of_events(analysis) if analysis.family == "events" else _of_trajectories(analysis)
     return tabled(lambda: _columns_of(analysis))(with_help(run, analysis, typed))
 
 
@@ -166,22 +235,27 @@ def _made(analysis: Analysis, name: str, group: str) -> Any:
 
 
 class _Analyses(TyperGroup):
-    """A group that has a subcommand for each analysis, beside those that are written by hand."""
+    """A group that has a subcommand for each analysis, each made when it is first asked for."""
 
-    group = ""
+    group: str
     families: tuple[AnalysisFamily, ...]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a subcommand, made when it is first asked for."""
-        for analysis in self._declared:
-            if analysis.command == cmd_name and cmd_name not in self.commands:
-                self.commands[cmd_name] = _made(analysis, cmd_name, self.group)
+        if cmd_name not in self.commands and (analysis := self._found(cmd_name)):
+            self.commands[cmd_name] = _made(analysis, cmd_name, self.group)
         return super().get_command(ctx, cmd_name)
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names of all subcommands."""
         named = [each.command for each in self._declared]
         return list(dict.fromkeys([*named, *super().list_commands(ctx)]))
+
+    def _found(self, typed: str) -> Analysis | None:
+        """Return the analysis of a subcommand: one of that name, else by all declarations."""
+        named = [f"{of}.{typed.replace('-', '_')}" for of in self.families]
+        for result in (*named, f"{typed}.summary"):
+            if result in computed_in() and find(result).command == typed:
+                return find(result)
+        return next((each for each in self._declared if each.command == typed), None)
 
     @property
     def _declared(self) -> list[Analysis]:
@@ -189,25 +263,39 @@ class _Analyses(TyperGroup):
         return sorted(found, key=lambda each: each.name != "summary")
 
 
-class Stats(_Analyses):
-    """The subcommands of `rail stats`, among them the counts of events."""
+class _Stats(_Analyses):
+    group, families = "stats", ("spread", "funding", "price")
 
-    group = "stats"
-    families = ("spread", "funding", "price")
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(dict.fromkeys([*super().list_commands(ctx), "events"]))
+
+    def _found(self, typed: str) -> Analysis | None:
+        return find("events.summary") if typed == "events" else super()._found(typed)
+
+
+class _Events(_Analyses):
+    group, families = "events", ("events",)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a subcommand."""
-        if cmd_name == "events" and cmd_name not in self.commands:
-            self.commands[cmd_name] = _made(find("events.summary"), cmd_name, self.group)
+        if cmd_name in _BY_HAND and cmd_name not in self.commands:
+            from toolkit.cli.events import by_hand  # noqa: PLC0415 - others need none of it
+
+            self.commands |= typer.main.get_group(by_hand).commands
         return super().get_command(ctx, cmd_name)
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names of all subcommands."""
-        return list(dict.fromkeys([*super().list_commands(ctx), "events"]))
+        return list(dict.fromkeys([*super().list_commands(ctx), *_BY_HAND]))
 
 
-class Events(_Analyses):
-    """The subcommands of `rail events`."""
+stats = typer.Typer(cls=_Stats, no_args_is_help=True, rich_markup_mode=None)
+events = typer.Typer(cls=_Events, no_args_is_help=True, rich_markup_mode=None)
 
-    group = "events"
-    families = ("events",)
+
+@stats.callback()
+def _of_stats() -> None:
+    """Print statistics of the data in the store."""
+
+
+@events.callback()
+def _of_logs() -> None:
+    """Print how long events last, how often they open, how large they are, and what followed."""

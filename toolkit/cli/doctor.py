@@ -16,8 +16,7 @@ from toolkit.cli.exit_codes import ExitCode
 from toolkit.cli.options import STREAM_KEYS as KEYS
 from toolkit.cli.options import AllowHttp, BaseUrl
 from toolkit.cli.show import write_new
-from toolkit.cli.table_options import TableOptions, tabled
-from toolkit.cli.tables import show
+from toolkit.cli.tables import TableOptions, show, tabled
 from toolkit.columns import schema_of
 from toolkit.errors import InputError
 from toolkit.foreign import plain

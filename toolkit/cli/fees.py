@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Annotated, cast
+from typing import Annotated
 
 import polars as pl
 import typer
 
-from toolkit.cli.options import FeesFile, Notional, StorePath, StyleName
-from toolkit.cli.table_options import TableOptions, tabled
-from toolkit.cli.tables import show
+from toolkit.cli.options import CostOptions, StorePath
+from toolkit.cli.tables import TableOptions, show, tabled
 from toolkit.columns import schema_of
-from toolkit.errors import EmptyWindowError, InputError
+from toolkit.errors import EmptyWindowError
 from toolkit.market import Leg, SnapshotTrajectory, Stream, Trajectory, format_ts
 from toolkit.show.sheet import Sheet
-from toolkit.statistics.fees.fee_table import (
-    EXAMPLE_EXCHANGES,
-    NOTIONAL,
-    RATES,
-    FeeModel,
-    Style,
-    example_text,
-)
+from toolkit.statistics.fees.fee_table import EXAMPLE_EXCHANGES, example_text
+from toolkit.statistics.fees.fee_table import RATES, FeeModel
 from toolkit.store import Store, service_clock, sync_advice
-from toolkit.workspace import find_fees, named_store
+from toolkit.workspace import named_store
 from toolkit.workspace.answers import Costs
 
 FEES = schema_of(
@@ -59,49 +51,6 @@ _COLUMNS = (
 )
 _EDIT = "`rail fees --example > fees.toml` writes one to edit"
 _Legs = Sequence[Trajectory | SnapshotTrajectory]
-
-
-NO_COSTS = Costs(FeeModel("", ()), 1.0, "taker")
-"""Of which nothing but the columns of net figures is used."""
-
-
-@dataclass(frozen=True, slots=True)
-class CostOptions:
-    """What net figures are asked by, as it was typed."""
-
-    fees: FeesFile = None
-    style: StyleName = None
-    notional: Notional = None
-
-    @property
-    def given(self) -> dict[str, object]:
-        """Those that were typed, by the name of their option."""
-        return {f"--{name}": value for name, value in asdict(self).items() if value is not None}
-
-    def chosen(self, store: Store) -> Costs | None:
-        """Return what they ask for, None without a fee table.
-
-        Raises `InputError` for a style or a notional that is none, and for one without a fee table.
-        """
-        found = find_fees(store.path, self.fees)
-        if found is None:
-            for option, given in self.given.items():
-                raise InputError(option, given, "only with a fee table: --fees FILE", advice=_EDIT)
-            return None
-        costs = Costs(
-            found,
-            NOTIONAL if self.notional is None else self.notional,
-            cast("Style", self.style or "taker"),
-        )
-        return costs.check()
-
-    def needed(self, store: Store) -> Costs:
-        """Return those `chosen`, or raise `InputError` where there is no fee table."""
-        costs = self.chosen(store)
-        if costs is None:
-            allowed = 'the file of a fee table, or fees = "fees.toml" in rail.toml'
-            raise InputError("--fees", None, allowed, advice=_EDIT)
-        return costs
 
 
 @tabled(lambda: FEES, of_now=True)
@@ -182,6 +131,3 @@ def _withdrawals(fees: FeeModel, leg: Leg, streams: _Legs, at: int) -> list[str]
     bought = [stream for stream in streams if len(stream.legs) == 2 and stream.buy == leg]
     lacks = {lack for each in bought for lack in fees.lacking(each, "transfer", at=at)}
     return sorted(lack for lack in lacks if lack.startswith(("withdraw_quote", "a withdrawal")))
-
-
-NET_SPREAD_COLUMNS = ("cost_bps", "net_share", "net_mean_bps")

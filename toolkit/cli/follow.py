@@ -18,8 +18,7 @@ from toolkit.cards import counted
 from toolkit.cli.exit_codes import ExitCode
 from toolkit.cli.options import STREAM_KEYS, AllowHttp, BaseUrl, StorePath
 from toolkit.cli.show import console, errors
-from toolkit.cli.table_options import TableOptions, tabled
-from toolkit.cli.tables import show
+from toolkit.cli.tables import TableOptions, show, tabled
 from toolkit.columns import schema_of
 from toolkit.ending import is_outside
 from toolkit.errors import InputError

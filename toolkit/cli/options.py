@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_type_hints
 
 import typer
 
+from toolkit.errors import InputError
 from toolkit.intervals import Interval
-from toolkit.market import asked_window
+from toolkit.market import Family, asked_window, parse_length
+
+if TYPE_CHECKING:
+    from toolkit.statistics.fee_table import Style
+    from toolkit.store import Store
+    from toolkit.workspace.answers import Costs
+    from toolkit.workspace.pairs import Joining
+    from toolkit.workspace.selection import Selection
 
 _ANY_NOON = 1_000_036_800
 _ALL_YEARS = Interval(-62_135_596_800, 253_402_300_799)
@@ -150,6 +158,29 @@ Proxies = Annotated[
 ]
 Browser = Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser window.")]
 
+SpreadKeys = Annotated[
+    list[str] | None,
+    typer.Argument(
+        help="Keys SYMBOL:BUY.market:SELL.market, or patterns such as BTC_USDT:*. Kept from "
+        "snapshots: snapshot-spread/SYMBOL:BUY.market:SELL.market, all: 'snapshot-spread/*'. Of "
+        "any two prices held: pair/SYMBOL:EXCHANGE.market/SYMBOL:EXCHANGE.market."
+    ),
+]
+
+
+FundingKeys = Annotated[
+    list[str] | None,
+    typer.Argument(
+        help="Keys SYMBOL:BUY.market:SELL.market, or patterns such as BTC_USDT:*. Kept from "
+        "snapshots: snapshot-funding/SYMBOL:EXCHANGE.market, all: 'snapshot-funding/*'."
+    ),
+]
+PriceKeys = Annotated[
+    list[str] | None,
+    typer.Argument(help="Keys SYMBOL:EXCHANGE.market, or patterns such as BTC_USDT:*."),
+]
+_EDIT = "`rail fees --example > fees.toml` writes one to edit"
+
 
 def window(
     start: str | None, end: str | None, *, now: Callable[[], int], default: Callable[[], Interval]
@@ -175,6 +206,79 @@ class StoredWindow:
     def check(self) -> None:
         """Raise `InputError` for what is no time and no window, before anything is asked."""
         check_times(self.start, self.end)
+
+
+@dataclass(frozen=True, slots=True)
+class JoinOptions:
+    """How pairs are joined, as it was typed."""
+
+    fx: FxLeg = None
+    multiplier: Multiplier = None
+    max_stale: MaxStale = None
+
+    def joining(self) -> Joining:
+        """Return how pairs are joined. Raises `InputError` for an age that is none."""
+        from toolkit.workspace.pairs import Joining  # noqa: PLC0415 - a help needs none of it
+
+        stale = self.max_stale
+        stale_s = None if stale is None else parse_length(stale, parameter="--max-stale")
+        return Joining(self.fx, self.multiplier, stale_s)
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredWindow(StoredWindow):
+    """A window of stored trajectories, and where they are measured, as it was typed."""
+
+    cluster: ClusterName = None
+    plain_text: PlainText = False
+
+    def of(
+        self, store: Store, family: Family, keys: Sequence[str] | None, **joined: Joining
+    ) -> Selection:
+        """Find what was asked for in a store, and name on stderr the pairs that are turned."""
+        from toolkit.cli.held import selected  # noqa: PLC0415 - a help needs none of it
+        from toolkit.workspace.passes import Passes  # noqa: PLC0415
+
+        passes = Passes.of(store, self.cluster, plain_text=self.plain_text)
+        return selected(passes, family, keys, self, **joined)
+
+
+@dataclass(frozen=True, slots=True)
+class CostOptions:
+    """What net figures are asked by, as it was typed."""
+
+    fees: FeesFile = None
+    style: StyleName = None
+    notional: Notional = None
+
+    @property
+    def given(self) -> dict[str, object]:
+        """Those that were typed, by the name of their option."""
+        return {f"--{name}": value for name, value in asdict(self).items() if value is not None}
+
+    def chosen(self, store: Store) -> Costs | None:
+        """Return what they ask for, None without a fee table.
+
+        Raises `InputError` for a style or a notional that is none, and for one without a fee table.
+        """
+        from toolkit.workspace import find_fees  # noqa: PLC0415 - a help needs none of it
+        from toolkit.workspace.answers import Costs  # noqa: PLC0415
+
+        found = find_fees(store.path, self.fees)
+        if found is None:
+            for option, given in self.given.items():
+                raise InputError(option, given, "only with a fee table: --fees FILE", advice=_EDIT)
+            return None
+        notional = {} if self.notional is None else {"notional": self.notional}
+        return Costs(found, **notional, style=cast("Style", self.style or "taker")).check()
+
+    def needed(self, store: Store) -> Costs:
+        """Return those `chosen`, or raise `InputError` where there is no fee table."""
+        costs = self.chosen(store)
+        if costs is None:
+            allowed = 'the file of a fee table, or fees = "fees.toml" in rail.toml'
+            raise InputError("--fees", None, allowed, advice=_EDIT)
+        return costs
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:

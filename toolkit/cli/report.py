@@ -14,7 +14,7 @@ from toolkit.cli.exit_codes import ExitCode
 from toolkit.cli.held import selected
 from toolkit.cli.options import ClusterName, FeesFile, PlainText, StoredWindow, StorePath, grouped
 from toolkit.cli.show import console, errors
-from toolkit.cli.table_options import AsOf, store_as_of
+from toolkit.cli.tables import AsOf, store_as_of
 from toolkit.commands import rail
 from toolkit.errors import EmptyWindowError, InputError
 from toolkit.intervals import Interval

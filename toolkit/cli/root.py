@@ -26,9 +26,9 @@ COMMANDS = {
     "alerts": ("alerts:alerts_command", "Show the alerts that follow found; check or test rules."),
     "webhook": ("webhook:app", "Receive webhook deliveries into the store, or set them up."),
     "status": ("status:status_command", "Show what the store holds and how complete it is."),
-    "stats": ("stats:app", "Print statistics of the data in the store."),
+    "stats": ("analyses:stats", "Print statistics of the data in the store."),
     "events": (
-        "event_analyses:app",
+        "analyses:events",
         "Print how long events last, how often, what followed and paid.",
     ),
     "screen": ("screen:screen_command", "Rank all pairs of the store by any figure."),

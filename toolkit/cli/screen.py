@@ -11,11 +11,8 @@ import typer
 
 from toolkit.analyses import find
 from toolkit.cards import counted, duration
-from toolkit.cli.fees import NET_SPREAD_COLUMNS, CostOptions
-from toolkit.cli.held import MeasuredWindow
-from toolkit.cli.options import FundingOnly
-from toolkit.cli.table_options import TableOptions, tabled
-from toolkit.cli.tables import show
+from toolkit.cli.options import CostOptions, FundingOnly, MeasuredWindow
+from toolkit.cli.tables import TableOptions, show, tabled
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
 from toolkit.market import Pair, format_ts
@@ -30,8 +27,7 @@ from toolkit.workspace.answers import Costs
 from toolkit.workspace.passes import Passes
 from toolkit.workspace.screening import Screened, Screening
 
-_EDGE = "net_edge_bps"
-_EDGE_Q = "edge_q_value"
+_NET = ("net_edge_bps", "edge_q_value", "cost_bps", "net_share", "net_mean_bps")
 _Names = list[str] | None
 _Symbols = Annotated[_Names, typer.Option("--symbol", help="Only this symbol. May be repeated.")]
 _Exchanges = Annotated[
@@ -185,7 +181,7 @@ def _left_out(number: int) -> list[str]:
 
 def _with_net(sheet: Sheet, costs: Costs, family: Screened) -> Sheet:
     """Put the net columns after the first ones, and name the table by which they are."""
-    net: Sequence[str] = (_EDGE, _EDGE_Q, *NET_SPREAD_COLUMNS)
+    net: Sequence[str] = _NET
     if family is Screened.FUNDING:
         net = find("funding.net_summary").answer_in(sheet.rows.columns)
     columns = [*sheet.columns[:3], *net, *sheet.columns[3:]]

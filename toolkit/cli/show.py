@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from toolkit.errors import InputError
 from toolkit.show.terminal import Terminal
 from toolkit.wire.address import is_loopback
-from toolkit.wire.finding_words import as_rows, explained
-from toolkit.wire.findings import Finding
-from toolkit.wire.profile import Profile
+
+if TYPE_CHECKING:
+    from toolkit.wire.findings import Finding
+    from toolkit.wire.profile import Profile
 
 console = Terminal()
 errors = Terminal(stderr=True)
@@ -19,6 +21,8 @@ errors = Terminal(stderr=True)
 
 def print_findings(findings: Iterable[tuple[Finding, int]], profile: Profile) -> None:
     """Print on stderr what is odd in answers that were read by a profile, in words."""
+    from toolkit.wire.finding_words import as_rows, explained  # noqa: PLC0415 - seldom needed
+
     for line in explained(as_rows(findings, profile)):
         errors.print(f"finding: {line}")
 

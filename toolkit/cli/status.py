@@ -10,8 +10,7 @@ import polars as pl
 
 from toolkit.cards import counted, duration, some
 from toolkit.cli.options import StorePath
-from toolkit.cli.table_options import TableOptions, store_as_of, tabled
-from toolkit.cli.tables import show
+from toolkit.cli.tables import TableOptions, show, store_as_of, tabled
 from toolkit.columns import schema_of
 from toolkit.errors import EmptyWindowError
 from toolkit.market import SnapshotKind, format_ts

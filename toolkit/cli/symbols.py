@@ -11,8 +11,7 @@ import typer
 from toolkit.cards import counted
 from toolkit.cli.options import AllowHttp, BaseUrl
 from toolkit.cli.show import errors, print_findings
-from toolkit.cli.table_options import TableOptions, tabled
-from toolkit.cli.tables import show
+from toolkit.cli.tables import TableOptions, show, tabled
 from toolkit.columns import schema_of
 from toolkit.errors import EmptyWindowError
 from toolkit.show.sheet import Sheet

@@ -22,8 +22,7 @@ from toolkit.cli.options import (
     window,
 )
 from toolkit.cli.show import console, errors, print_findings
-from toolkit.cli.table_options import Format, TableOptions, tabled
-from toolkit.cli.tables import show
+from toolkit.cli.tables import Format, TableOptions, show, tabled
 from toolkit.client import Client
 from toolkit.errors import EmptyWindowError, InputError, UnreachableError, WireError
 from toolkit.intervals import Interval, total_s

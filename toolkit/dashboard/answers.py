@@ -38,7 +38,7 @@ def show_answer(
 
     ``quote`` is the currency of prices.
     """
-    rows, analysis = _ordered(answer), answer.analysis
+    rows, analysis = answer.sheet.ordered(), answer.analysis
     line = st.container(horizontal=True, vertical_alignment="center", gap="small")
     with line:
         st.markdown(_heading(shell, answer))
@@ -103,18 +103,6 @@ def drawn(shell: PageShell, analysis: Analysis, rows: pl.DataFrame, **known: Any
     known |= {"source": shell.held.source, "timezone": shell.timezone}
     takes = inspect.signature(chart).parameters
     return chart(rows, **{name: each for name, each in known.items() if name in takes})
-
-
-def _ordered(answer: Answer | EventAnswer) -> pl.DataFrame:
-    order = answer.analysis.order
-    if not order:
-        return answer.rows
-    return answer.rows.sort(
-        order.removeprefix("-"),
-        descending=order.startswith("-"),
-        nulls_last=True,
-        maintain_order=True,
-    )
 
 
 def _columns(answer: Answer | EventAnswer) -> list[str]:

@@ -65,6 +65,19 @@ class Sheet:
         then = "" if self.as_of is None else f", as of {format_ts(self.as_of)}"
         return f"{self.source}{then}"
 
+    def ordered(self, rows: pl.DataFrame | None = None, order: str = "") -> pl.DataFrame:
+        """Return rows of the table, by default all, sorted as ``--sort`` names it.
+
+        Rows with the same value are in the order of the first column. Nulls are last.
+        """
+        found, order = self.rows if rows is None else rows, order or self.order
+        if not order:
+            return found
+        name, first = order.removeprefix("-"), self.columns[0]
+        by = [name, first if isinstance(first, str) else first[0]]
+        falling = [order.startswith("-"), False]
+        return found.sort(by, descending=falling, nulls_last=True, maintain_order=True)
+
     def column(self, name: Name) -> Column:
         """Return what is declared of a column in the result that the rows are."""
         if isinstance(name, tuple):

@@ -73,6 +73,10 @@ def no_rows(family: str) -> pl.DataFrame:
     return pl.DataFrame(schema={"trajectory": pl.String, "ts": pl.Int64, **values})
 
 
+NO_COSTS = Costs(FeeModel("", ()))
+"""Of which nothing but the columns of net figures is used."""
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """Rows of an analysis, the keys with a row in the window (``present``), and what was asked."""

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import polars as pl
 import pytest
 
-from toolkit.cli.event_analyses import CHANNELS
+from toolkit.cli.events import CHANNELS
 from toolkit.market import EventFamily
 from toolkit.statistics.events import channels
 from toolkit.store import (

@@ -14,6 +14,7 @@ import pytest
 import typer
 
 from toolkit.cli.root import COMMANDS
+from toolkit.columns import computed_in
 
 HEAVY = {"duckdb", "httpx", "numpy", "plotly", "polars", "pyarrow", "rich", "streamlit", "mcp"}
 PROGRAM = """
@@ -50,6 +51,14 @@ def test_a_command_imports_no_other_command() -> None:
     _, loaded = modules_loaded("symbols", "--help")
     commands = {f"toolkit.cli.{place.partition(':')[0]}" for place, _ in COMMANDS.values()}
     assert loaded & commands == {"toolkit.cli.symbols"}
+
+
+def test_the_help_of_an_analysis_imports_its_statistic_and_no_workspace() -> None:
+    _, loaded = modules_loaded("events", "survival", "--help")
+    declared = {f"toolkit.statistics.{module}" for module in computed_in().values()}
+    assert "toolkit.statistics.event_survival" in loaded & declared
+    assert len(loaded & declared) <= 2
+    assert not loaded & {"toolkit.workspace", "toolkit.series", "toolkit.store", "duckdb"}
 
 
 def test_the_help_lists_every_command_with_its_whole_line() -> None:

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from toolkit.cli.stats import app
+from toolkit.cli.analyses import stats as app
 from toolkit.dashboard.health_tables import coverage_lines
 from toolkit.intervals import Interval
 from toolkit.market import Source, Trajectory, format_ts

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from toolkit.charts import spread_chart
-from toolkit.cli.stats import app
+from toolkit.cli.analyses import stats as app
 from toolkit.intervals import Interval, clip
 from toolkit.market import EventFamily, Trajectory, format_ts
 from toolkit.statistics.events import documents_window, event_lifecycles

@@ -14,7 +14,7 @@ import pytest
 from tests import miniature
 from tests.adversary import Adversary, RestSwitches, adverse
 from toolkit.analyses import find
-from toolkit.cli.table_options import Format, TableOptions
+from toolkit.cli.tables import Format, TableOptions
 from toolkit.cli.tables import show
 from toolkit.client import Client
 from toolkit.intervals import Interval

@@ -1,21 +1,23 @@
-"""`rail events`: how long events last, how often they open, how large they are, what followed."""
+"""`rail events channels` and `rail events open`, which are not made of a declaration alone."""
 
 from __future__ import annotations
+
+from typing import Annotated
 
 import polars as pl
 import typer
 
 from toolkit.analyses import find
 from toolkit.cards import counted, duration
-from toolkit.cli.analyses import Events, with_help
-from toolkit.cli.event_commands import OneFamily
-from toolkit.cli.event_open import open_columns, open_command
-from toolkit.cli.options import StoredWindow
-from toolkit.cli.table_options import TableOptions, tabled
-from toolkit.cli.tables import show
+from toolkit.cli.analyses import OneFamily, with_help
+from toolkit.cli.options import AllowHttp, BaseUrl, StoredWindow
+from toolkit.cli.show import print_findings
+from toolkit.cli.tables import TableOptions, show, tabled
+from toolkit.columns import schema_of
 from toolkit.errors import EmptyWindowError
 from toolkit.market import EventFamily, EventLog
-from toolkit.show.sheet import Sheet
+from toolkit.show.sheet import Name, Sheet
+from toolkit.statistics.core.conditions import Schema
 from toolkit.store import (
     ARCHIVE,
     Store,
@@ -24,9 +26,12 @@ from toolkit.store import (
     held_stretches,
     read_deliveries,
 )
-from toolkit.workspace.events.event_selection import event_window
+from toolkit.workspace import Settings
+from toolkit.workspace.event_selection import event_window
+from toolkit.workspace.open_events import open_events
 
 CHANNELS = find("events.channels")
+_COLUMNS = ("t_open", "duration_s", "size", "peak", "n", "since", "event")
 _CLOCK_S = 2
 """How far two clocks may seem apart that are read to the second."""
 
@@ -88,14 +93,43 @@ def _notes(store: Store) -> list[str]:
     return notes
 
 
-app = typer.Typer(cls=Events, no_args_is_help=True, rich_markup_mode=None)
+def open_columns() -> Schema:
+    """Return the columns of events that are open."""
+    own = ("family", "symbol", "legs", "event", "kind", "t_open", "duration_s", "size", "peak")
+    return schema_of(also=(*own, "n", "since", "known_until"))
 
 
-@app.callback()
-def _root() -> None:
-    """Print how long events last, how often they open, how large they are, and what followed."""
+def open_command(
+    family: Annotated[EventFamily, typer.Argument(help="spread, splash or funding.")],
+    back: Annotated[
+        str, typer.Option("--back", help="How far back to look: 10m, 2h, 7d, at most 30d.")
+    ] = "7d",
+    base_url: BaseUrl = None,
+    allow_http: AllowHttp = False,
+    *,
+    view: TableOptions,
+) -> None:
+    """Show which events are open now, asked of the service by its filter. Nothing is stored.
+
+    An event that opened before --back is shown where it was updated since, without its opening.
+    Times are UTC, by the service's clock. What the plan delays is not open yet. What the store
+    holds of open events is in `rail events survival`.
+
+    Example: rail events open funding --back 3d
+    """
+    settings = Settings.read(base_url=base_url, allow_http=allow_http)
+    with settings.client() as client:
+        found = open_events(client, family, back)
+        profile = client.profile()
+    label = profile.source.label if profile.source else "Source not stated"
+    columns: list[Name] = [("symbol", "legs"), *_COLUMNS]
+    heading = f"{found.rows.height:,} {family} events open, of those seen in {found.window}"
+    rows = found.rows.select(list(open_columns()))
+    show(view, Sheet(heading, label, rows, columns, window=found.window))
+    print_findings(found.findings.items(), profile)
 
 
-of_channels = with_help(channels_command, CHANNELS, "events channels")
-app.command("channels")(tabled(CHANNELS.schema, of_now=True)(of_channels))
-app.command("open")(tabled(open_columns, of_now=True)(open_command))
+by_hand = typer.Typer(rich_markup_mode=None)
+_of_channels = with_help(channels_command, CHANNELS, "events channels")
+by_hand.command("channels")(tabled(CHANNELS.schema, of_now=True)(_of_channels))
+by_hand.command("open")(tabled(open_columns, of_now=True)(open_command))
