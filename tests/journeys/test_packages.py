@@ -90,7 +90,7 @@ def test_the_wheel_has_every_file_of_the_toolkit_and_the_command(built: Path) ->
     ours = (path for path in (ROOT / "toolkit").rglob("*") if path.is_file())
     wanted = {str(p.relative_to(ROOT)) for p in ours if "__pycache__" not in p.parts}
     assert wanted - packed == set()
-    assert "rail = toolkit.cli:main" in commands
+    assert "rail = toolkit.cli:program" in commands
 
 
 def instructions(container: str) -> list[tuple[str, str]]:

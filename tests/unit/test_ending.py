@@ -128,3 +128,36 @@ def test_a_process_ends_while_a_daemon_thread_waits_for_a_service_that_never_ans
                 assert asked.recv(1)
                 _, said = child.communicate("ends\n", timeout=300)
         assert (child.returncode, said) == (0, "")
+
+
+PROGRAM = """
+import atexit, sys, threading
+from toolkit.cli import program
+sys.argv = ["rail", *sys.argv[1:]]
+def works():
+    threading.main_thread().join()
+    atexit.register(print, "at exit")
+    print("a thread")
+threading.Thread(target=works).start()
+program()
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "debug", "code"),
+    [("--version", "", 0), ("status", "", 1), ("nothing", "", 2), ("status", "1", 1)],
+)
+def test_a_command_ends_with_its_code_once_threads_have_and_all_at_exit_has_run(
+    tmp_path: Path, command: str, debug: str, code: int
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, command],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=os.environ | {"RAIL_DEBUG": debug},
+        check=False,
+    )
+    assert done.returncode == code, done.stderr
+    assert done.stdout.splitlines()[-2:] == ["a thread", "at exit"]
+    assert ("Traceback" in done.stderr) == bool(debug)
