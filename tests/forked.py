@@ -25,11 +25,14 @@ import sys
 import tempfile
 import threading
 import time
+import types
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 RAIL = Path(sys.executable).with_name("rail")
+PYTHON = Path(sys.executable).with_name("python3")
+"""In place of `sys.executable` for a program whose imports are not what is tested."""
 MODULES = {"ipykernel_launcher", "toolkit.dashboard"}
 """Modules that are run as programs: kernels of notebooks, and the dashboard's server."""
 IMPORTED = (
@@ -85,7 +88,7 @@ def _received(from_: socket.socket, length: int) -> bytes:
 
 def program(argv: list[str]) -> bool:
     """Return whether the nursery knows how to be this."""
-    if argv[0] == str(RAIL):
+    if argv[0] in {str(RAIL), str(PYTHON)}:
         return True
     return argv[:2] == [sys.executable, "-m"] and argv[2] in MODULES
 
@@ -189,17 +192,20 @@ def _become(asked: dict[str, Any]) -> None:
     sys.stdout.reconfigure(write_through=at_once, line_buffering=os.isatty(1))
     sys.stderr.reconfigure(line_buffering=True)
     sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr
-    program, *words = asked["argv"]
-    if program != str(RAIL):
-        sys.path[0] = asked["cwd"]
-        sys.argv = words[1:]
-        runpy.run_module(words[1], run_name="__main__", alter_sys=True)
-        return
-    sys.path[0] = str(RAIL.parent)
-    sys.argv = asked["argv"]
-    from toolkit.cli import main  # noqa: PLC0415 - looks at the terminal
+    first, *sys.argv = asked["argv"]
+    sys.path[0] = asked["cwd"]
+    if first == str(RAIL):
+        from toolkit.cli import main  # noqa: PLC0415 - looks at the terminal
 
-    main()
+        sys.argv.insert(0, first)
+        main()
+    elif sys.argv[0] == "-c":
+        sys.modules["__main__"] = own = types.ModuleType("__main__")
+        exec(compile(sys.argv.pop(1), "<string>", "exec"), vars(own))
+    elif sys.argv[0] == "-m":
+        runpy.run_module(sys.argv.pop(1), run_name="__main__", alter_sys=True)
+    else:
+        runpy.run_path(sys.argv[0], run_name="__main__")
 
 
 def _end(code: object) -> None:
@@ -222,6 +228,9 @@ if __name__ == "__main__":
         _end(0)
     except SystemExit as ended:
         _end(ended.code)
-    except BaseException:  # noqa: BLE001 - it ends here
+    except BaseException as error:  # noqa: BLE001 - it ends here
         sys.excepthook(*sys.exc_info())
+        if isinstance(error, KeyboardInterrupt):
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            os.kill(os.getpid(), signal.SIGINT)
         _end(1)

@@ -7,7 +7,6 @@ import json
 import re
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,6 +20,7 @@ import pytest
 
 from tests.exchanges.fake import Fake
 from tests.exchanges.truth import LISTINGS, Listing, Truth
+from tests.forked import PYTHON
 
 ccxt = pytest.importorskip("ccxt")
 
@@ -481,7 +481,7 @@ def test_a_fake_that_is_gone_comes_back_at_its_address() -> None:
 
 
 def test_it_serves_until_ctrl_c_on_the_wall_clock() -> None:
-    command = [sys.executable, "-m", "tests.exchanges.fake", "--days-ago", "2"]
+    command = [PYTHON, "-m", "tests.exchanges.fake", "--days-ago", "2"]
     root = Path(__file__).parents[2]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root) as process:
         try:

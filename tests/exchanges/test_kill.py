@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import random
 import subprocess
-import sys
 import threading
 import time
 from contextlib import closing, suppress
@@ -19,6 +18,7 @@ import pytest
 from tests.exchanges import kill_loop
 from tests.exchanges.fake import Fake
 from tests.exchanges.truth import Truth
+from tests.forked import PYTHON
 from tests.listening import free_port
 from toolkit.client import Client
 from toolkit.errors import UnreachableError
@@ -91,7 +91,7 @@ def test_a_service_of_exchanges_that_is_killed_loses_doubles_and_reveals_nothing
     began, port, path = time.monotonic(), free_port(), tmp_path / "real.duckdb"
     hourly = {("SOL_USDT", f"{name}.futures"): [(0, 1)] for name in ("BINANCE", "OKX")}
     truth, store = Truth(hours=hourly), Store(tmp_path / "s.duckdb", wait_s=60)
-    command = [sys.executable, "-m", kill_loop.__name__, str(path), str(port), str(began)]
+    command = [PYTHON, "-m", kill_loop.__name__, str(path), str(port), str(began)]
     over = threading.Event()
     killing = threading.Thread(target=killed_again_and_again, args=(command, store, over))
     with Fake(truth, lambda: kill_loop.moment(began)) as fake:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -14,6 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.forked import PYTHON
 from tests.listening import Handler
 from toolkit.market import Source
 from toolkit.service import Clock, Config, Simulated, running
@@ -203,7 +203,7 @@ def test_one_ctrl_c_ends_a_verb_of_a_workspace(
     line, place = SCRIPTS[verb]
     relay = relayed(place, way)
     opens = f"import toolkit as tk\nrail = tk.open(base_url={relay.url!r}, api_key='demo-pro')\n"
-    argv = [sys.executable, "-c", f"{opens}{line or 'rail.client.profile()'}"]
+    argv = [PYTHON, "-c", f"{opens}{line or 'rail.client.profile()'}"]
     done = interrupted(argv, relay.url, tmp_path, lambda: relay.reached.wait(PATIENCE_S))
     assert done.returncode in (130, -signal.SIGINT), (done.stdout, done.stderr)
     ends = [line for line in done.stderr.splitlines() if line.startswith("KeyboardInterrupt")]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 import os
 import subprocess
-import sys
 import traceback
 from pathlib import Path
 
 import pytest
 
 from tests import miniature
+from tests.forked import PYTHON
 from toolkit.client import Client
 from toolkit.errors import RailError
 from toolkit.market import Plan
@@ -40,7 +40,7 @@ def test_a_sync_at_debug_level_never_shows_the_key(
     with running(config) as service:
         settings = {"RAIL_BASE_URL": service.base_url, "RAIL_API_KEY": key, "RAIL_DEBUG": debug}
         done = subprocess.run(
-            [sys.executable, "-c", LOUD, "sync", "--all-prices", "--start", "2026-11-03"],
+            [PYTHON, "-c", LOUD, "sync", "--all-prices", "--start", "2026-11-03"],
             capture_output=True,
             env=os.environ | settings,
             cwd=tmp_path,

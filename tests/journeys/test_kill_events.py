@@ -21,6 +21,7 @@ import polars as pl
 import pytest
 
 from tests.adversary import FaultyArchive
+from tests.forked import PYTHON
 from tests.listening import free_port
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, format_ts
@@ -57,7 +58,7 @@ class Service:
 
     def _start(self) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, crowded_service.__file__, str(self.port)], stdout=subprocess.PIPE
+            [PYTHON, crowded_service.__file__, str(self.port)], stdout=subprocess.PIPE
         )
         assert self._process.stdout is not None
         assert self._process.stdout.readline().decode().strip() == self.base_url

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests import miniature
+from tests.forked import PYTHON
 
 from .conftest import serving
 
@@ -49,7 +49,7 @@ def renamed_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("renamed")
     (switches := folder / "renamed.toml").write_text(RENAMED)
     market = ("--replay", str(miniature.write(folder / "prices.parquet")), "--now", "2026-11-04")
-    program = (sys.executable, "-m", "tests.adversary", str(switches))
+    program = (PYTHON, "-m", "tests.adversary", str(switches))
     with serving(*market, program=program) as base_url:
         yield base_url
 

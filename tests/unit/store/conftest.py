@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 
 from tests.dated import date_load
 from tests.empty_store import empty_store
+from tests.forked import PYTHON
 from toolkit.intervals import Interval
 from toolkit.market import (
     EventFamily,
@@ -48,7 +48,7 @@ class Child:
 
     def __init__(self, program: str, *arguments: object) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-c", program, *map(str, arguments)],
+            [PYTHON, "-c", program, *map(str, arguments)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
