@@ -23,8 +23,8 @@ ROOT = Path(__file__).parents[1]
 
 # How fast a machine is, is no property of the code.
 settings.register_profile("rail", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("quick", parent=settings.get_profile("rail"), max_examples=10)
-settings.register_profile("short", parent=settings.get_profile("rail"), max_examples=20)
+settings.register_profile("quick", parent=settings.get_profile("rail"), max_examples=6)
+settings.register_profile("short", parent=settings.get_profile("rail"), max_examples=10)
 settings.load_profile("rail")
 SLOW_EXAMPLES = {"toolkit.workspace.doctor.examination.examine"}
 SLOW_FOLDERS = {"browser", "journeys", "judges"}
@@ -46,7 +46,7 @@ REAL_DATA = (ROOT / os.environ.get("RAIL_REAL_DATA", "../shared/data")).resolve(
 
 
 def examples(count: int) -> settings:
-    """Let a law try so many examples: `make test` a tenth of them, `make test-rest` two tenths."""
+    """Let a law try so many examples: CI a tenth of them or less, by its profile, `make laws` all."""
     full = settings.get_profile("rail").max_examples
     return settings(max_examples=max(2, count * settings.default.max_examples // full))
 

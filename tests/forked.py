@@ -43,6 +43,8 @@ IMPORTED = (
 """Without `toolkit.cli`, which looks at its terminal when it is imported."""
 _FOLLOWED_BY = 8
 _ADOPT = 36  # PR_SET_CHILD_SUBREAPER
+_LONGEST = 4_000
+"""Room for the arguments of a child, where the system shows those of the nursery."""
 
 
 class Nursery:
@@ -52,7 +54,7 @@ class Nursery:
         self._ours, theirs = socket.socketpair()
         self._lock = threading.Lock()
         self._process = subprocess.Popen(
-            [sys.executable, __file__, str(theirs.fileno())],
+            [sys.executable, __file__, str(theirs.fileno()), " " * _LONGEST],
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
         )
@@ -172,8 +174,17 @@ def _serve(number: int) -> dict[str, Any]:
     return asked
 
 
+def _show(argv: list[str]) -> None:
+    """Have the system show these arguments of this process."""
+    status = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+    begin, end = map(int, status[45:47])
+    shown = b"\0".join(map(os.fsencode, [*argv, ""]))
+    ctypes.memmove(begin, shown[: end - begin].ljust(end - begin, b"\0"), end - begin)
+
+
 def _become(asked: dict[str, Any]) -> None:
     """Be the program: its environment, folder, arguments and streams."""
+    _show(asked["argv"])
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     if asked["session"]:
         os.setsid()

@@ -43,6 +43,8 @@ def test_a_forked_command_is_ended_by_a_signal_as_its_own_process(number: signal
         assert serving.stdout is not None
         assert "SIMULATED" in serving.stdout.readline()
         assert serving.poll() is None
+        shown = Path(f"/proc/{serving.pid}/cmdline").read_bytes().rstrip(b"\0")
+        assert shown.split(b"\0") == [str(RAIL).encode(), b"serve", b"--port", b"0"]
         serving.send_signal(number)
         serving.communicate()
     assert serving.returncode == (-9 if number == signal.SIGKILL else 0)

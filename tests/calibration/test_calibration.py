@@ -1,6 +1,6 @@
 """Each interval holds what is true in 95 of 100 cases, as docs/calibration.md has measured it.
 
-`make calibration` draws 2,000 runs of each process, or 500. Here 50 are drawn, and the shares may
+`make calibration` draws 2,000 runs of each process, or 500. Here 30 are drawn, and the shares may
 differ by what chance does to so few in 99 of 100 cases.
 """
 
@@ -42,7 +42,7 @@ ROWS = [row for row, _ in rows_of(TEXT)]
 @pytest.mark.slow
 @pytest.mark.parametrize("process", PROCESSES, ids=[each.words for each in PROCESSES])
 def test_an_interval_holds_the_truth_as_often_as_it_says(process: Process):
-    for found in calibrated(process, 50):
+    for found in calibrated(process, 30):
         sys.stdout.write(f"\n{found.statistic} {found.column}: {found.held:.3f}, {found.width:.3g}")
         assert not found.fault, found
         measured = [

@@ -1,6 +1,6 @@
 """`rail follow` left alone for weeks of the service's time, which a stepped clock makes short.
 
-RAIL_FOLLOW_DAYS sets how long the long absence is told of (45; 3 by default), RAIL_POLLED_HOURS how
+RAIL_FOLLOW_DAYS sets how long the long absence is told of (45; 2 by default), RAIL_POLLED_HOURS how
 long snapshots are polled (168; 1 by default). `make soak` runs both in full.
 """
 
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.slow
 
 DAY_S = 86_400
 START = 1_680_307_200
-DAYS = int(os.environ.get("RAIL_FOLLOW_DAYS", "3"))
+DAYS = int(os.environ.get("RAIL_FOLLOW_DAYS", "2"))
 HOURS = int(os.environ.get("RAIL_POLLED_HOURS", "1"))
 LEGS = ("ALPHA", "BETA", "GAMMA")
 QUICK = RetryPolicy(first_wait_s=0.01, longest_wait_s=0.05)

@@ -98,7 +98,7 @@ def test_nothing_that_is_committed_meanwhile_is_lost(full: Store) -> None:
         patient = Store(full.path, wait_s=60)
         commits = pool.submit(
             lambda: [
-                committing(patient)(FIRST, minutes(JANUARY + 10**6 + 60 * i, 1)) for i in range(10)
+                committing(patient)(FIRST, minutes(JANUARY + 10**6 + 60 * i, 1)) for i in range(5)
             ]
         )
         reads = pool.submit(
@@ -111,7 +111,7 @@ def test_nothing_that_is_committed_meanwhile_is_lost(full: Store) -> None:
         heights = reads.result()
     assert commits.result()
     assert heights == sorted(heights)
-    assert full.series(FIRST).height == rows + 10
+    assert full.series(FIRST).height == rows + 5
     assert verify(full) == []
 
 
@@ -119,19 +119,19 @@ def test_nothing_that_is_committed_meanwhile_is_lost(full: Store) -> None:
 def test_nothing_that_another_process_commits_meanwhile_is_lost(
     full: Store, child: Callable
 ) -> None:
-    other = child(COMMITS, full.path, Path(__file__).parents[3], 20)
+    other = child(COMMITS, full.path, Path(__file__).parents[3], 10)
     assert other.hear() == "ready"
     rows = full.series(FIRST).height
     other.tell()
     rewritten = 0
     patient = Store(full.path, wait_s=60)
-    while rewritten < 3:
+    while rewritten < 2:
         compact(patient)
         rewritten += 1
     while other.hear():
         pass
     assert other.end() == 0
-    assert full.series(FIRST).height == rows + 20
+    assert full.series(FIRST).height == rows + 10
     assert verify(full) == []
 
 

@@ -139,7 +139,7 @@ def test_threads_read_their_own_rows_and_whole_commits_while_another_writes(
 
     def write() -> int:
         try:
-            for number in range(10):
+            for number in range(5):
                 batch = Batch()
                 edge, answered = Edge(10_000, step_s=60), Interval(0, 60 * number + 60)
                 batch.add(PRICE, page([(60 * number, 1.0)]), answered, edge)
@@ -147,11 +147,11 @@ def test_threads_read_their_own_rows_and_whole_commits_while_another_writes(
                 StoreWriter(store).commit(1, batch)
         finally:
             writing_ended.set()
-        return 10
+        return 5
 
     def read(reader: int) -> list[int]:
         seen = []
-        while len(seen) < 10 or not writing_ended.is_set():
+        while len(seen) < 5 or not writing_ended.is_set():
             mark = reader * 1_000_000 + len(seen)
             with store.reading() as connection:
                 prices = connection.execute("SELECT count(*) FROM price").fetchall()
@@ -162,12 +162,12 @@ def test_threads_read_their_own_rows_and_whole_commits_while_another_writes(
             seen.append(prices[0][0])
         return seen
 
-    with ThreadPoolExecutor(5) as pool:
-        reads = [pool.submit(read, reader) for reader in range(4)]
-        assert pool.submit(write).result() == 10
+    with ThreadPoolExecutor(4) as pool:
+        reads = [pool.submit(read, reader) for reader in range(3)]
+        assert pool.submit(write).result() == 5
         for seen in (future.result() for future in reads):
             assert seen == sorted(seen)
-    assert store.counts(Interval(0, 600)) == {PRICE: 10, SPREAD: 10}
+    assert store.counts(Interval(0, 600)) == {PRICE: 5, SPREAD: 5}
 
 
 def test_a_block_reads_one_snapshot_whatever_is_committed_meanwhile(store: Store) -> None:

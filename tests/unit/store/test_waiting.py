@@ -234,7 +234,7 @@ def test_a_thread_that_uses_another_store_does_not_wait_for_its_turn(
 def test_writers_and_readers_that_never_pause_each_get_their_share(
     store: Store, child: Callable
 ) -> None:
-    names, most = ["one", "two", "three", "reader", "reader"], 60
+    names, most = ["one", "two", "three", "reader", "reader"], 36
     processes = [child(NEVER_PAUSES, store.path, name, most) for name in names]
     assert [process.hear() for process in processes] == ["ready"] * len(names)
     with ExitStack() as all_of_them:
