@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Self, TypedDict
+from typing import Any, NamedTuple, TypedDict, TypeVar
 
 import polars as pl
 
@@ -24,8 +24,6 @@ from toolkit.errors import InputError, NotFoundError, ServiceError, WireError
 from toolkit.files import locked, open_own, read_own, write_own
 from toolkit.intervals import Interval
 from toolkit.market import (
-    EventFamily,
-    EventLog,
     SnapshotKind,
     Source,
     Trajectory,
@@ -43,10 +41,8 @@ from toolkit.wire.exchange import (
     SPENT,
     Answer,
     Failure,
-    Outcome,
     Request,
     RetryPolicy,
-    Step,
     http_date_ts,
     retry_after_s,
     whole_document,
@@ -65,6 +61,10 @@ from toolkit.wire.rows import column_schema
 from toolkit.wire.secrets import Secret, Secrets
 from toolkit.wire.told import told
 from toolkit.wire.user_profile import UserProfile
+
+_Result = TypeVar("_Result")
+Flow = Generator[Any, Any, _Result]
+"""Steps that a client carries out, sending back what came of each: `Step` and `Alone`."""
 
 _LOOK_S, _LOOKS = 0.005, 100
 _OLD_S = 86_400
@@ -206,6 +206,12 @@ class ContactOptions(TypedDict, total=False):
     allow_http: bool
     limits: Limits | None
     quota_folder: Path | None
+
+
+class Alone(NamedTuple):
+    """A step that one thread or task at a time takes: a flow, whose result is its outcome."""
+
+    flow: Flow[Profile]
 
 
 class Contact(Shown):
@@ -425,7 +431,7 @@ class Contact(Shown):
         why = f"its answer was not whole after {seconds}; answer_s of the limits allows more"
         return Failure(why, self._url(request), final=True)
 
-    def _ask_profile(self) -> Generator[Step, Outcome, Profile]:
+    def _ask_profile(self) -> Flow[Profile]:
         """Ask for the schemas. This gives up early, since the address may be wrong."""
         request = Request.get(self.assumed.schemas_path, {})
         patience = replace(self.retries, attempts=min(3, self.retries.attempts))
@@ -437,21 +443,17 @@ class Contact(Shown):
             return self.speak(profile_in_force(self._users, self.limits, str(error)))
         return self.learn(answer.body)
 
+    def _ask_once(self) -> Flow[Profile]:
+        return self._profile or (yield from self._ask_profile())
+
     def _ask_rows(
         self, trajectory: Trajectory | str, window: Window
-    ) -> Generator[Step, Outcome, tuple[Trajectory, Interval]]:
+    ) -> Flow[tuple[Trajectory, Interval]]:
         """Read which rows are asked for."""
         asked = Trajectory.parse(trajectory)
         return asked, (yield from self._ask_window(*window_ends(window)))
 
-    def _ask_documents(
-        self, family: EventFamily | str, window: Window
-    ) -> Generator[Step, Outcome, tuple[EventFamily, Interval]]:
-        """Read which documents are asked for."""
-        log = EventLog.of(str(family).removeprefix("events/"))
-        return log.family, (yield from self._ask_window(*window_ends(window)))
-
-    def _ask_window(self, start: When, end: When | None) -> Generator[Step, Outcome, Interval]:
+    def _ask_window(self, start: When, end: When | None) -> Flow[Interval]:
         """Read a window. The service is asked for its clock where the present is an end of it."""
         present: list[int] = []
 
@@ -470,7 +472,7 @@ class Contact(Shown):
 
     def _ask_snapshot(
         self, profile: Profile, kind: SnapshotKind | str, findings: list[Finding] | None
-    ) -> Generator[Step, Outcome, bytes]:
+    ) -> Flow[bytes]:
         paths = profile.snapshots
         kind = str(kind).removeprefix("snapshot/")
         if kind not in list(paths):
@@ -486,19 +488,6 @@ class Contact(Shown):
         elif shape := profile.shapes.get(kind):
             answer = shape.ours(answer)
         return whole_document(answer)
-
-
-class ClosingContact(Contact):
-    """A contact that closes its connections at the end of a ``with`` block."""
-
-    def close(self) -> None:
-        """Close the connections."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def history_frame(trajectory: Trajectory, frames: Iterable[pl.DataFrame]) -> pl.DataFrame:

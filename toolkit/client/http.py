@@ -6,16 +6,35 @@ This module, `toolkit.client.transport` and `toolkit.client.webhook_session` alo
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import functools
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
-from pathlib import Path
-from typing import Self, TypeVar, Unpack
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterator,
+)
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Generic,
+    ParamSpec,
+    Self,
+    TypeVar,
+    Unpack,
+    overload,
+)
 
 import httpx
 import polars as pl
 
-from toolkit.client.contact import ClosingContact, Contact, ContactOptions, history_frame
+from toolkit.client.contact import Alone, Contact, ContactOptions, Flow, history_frame
 from toolkit.client.transport import (
     FAILURES,
     Connections,
@@ -27,7 +46,15 @@ from toolkit.client.transport import (
 )
 from toolkit.ending import outside
 from toolkit.errors import ServiceError
-from toolkit.market import EventFamily, SnapshotKind, Trajectory, When, Window
+from toolkit.market import (
+    EventFamily,
+    EventLog,
+    SnapshotKind,
+    Trajectory,
+    When,
+    Window,
+    window_ends,
+)
 from toolkit.wire.body import Body
 from toolkit.wire.events import EventPage, event_pages
 from toolkit.wire.exchange import (
@@ -35,26 +62,188 @@ from toolkit.wire.exchange import (
     Failure,
     Outcome,
     Request,
-    RetryPolicy,
     Send,
     Step,
     Wait,
     with_retries,
 )
 from toolkit.wire.findings import Finding
-from toolkit.wire.limits import Limits
 from toolkit.wire.listing import Listing, list_symbols
 from toolkit.wire.pages import Page
 from toolkit.wire.paging import trajectory_pages
 from toolkit.wire.profile import Profile
 from toolkit.wire.secrets import Secret
-from toolkit.wire.user_profile import UserProfile
 
 _Result = TypeVar("_Result")
 _Item = TypeVar("_Item")
+_P = ParamSpec("_P")
+Production = Generator[Step | _Item, Outcome, None]
+"""Steps, and between them what is produced."""
+
+_Awaited = TypeVar("_Awaited")
+
+if TYPE_CHECKING:
+
+    class _Method(Generic[_P, _Result, _Awaited]):
+        @overload
+        def __get__(self, client: Client, kind: Any = None) -> Callable[_P, _Result]: ...
+        @overload
+        def __get__(self, client: AsyncClient, kind: Any = None) -> Callable[_P, _Awaited]: ...
+        def __get__(self, client: Any, kind: Any = None) -> Any: ...
 
 
-class Client(ClosingContact):
+def _asked(
+    flow: Callable[Concatenate[Any, _P], Flow[_Result]],
+) -> _Method[_P, _Result, Coroutine[Any, Any, _Result]]:
+    """Make a method of a flow: a client returns its result, and an `AsyncClient` awaits it."""
+    method: _Method[_P, _Result, Coroutine[Any, Any, _Result]] = _carried_out(flow, "_finish")
+    return method
+
+
+def _produced(
+    flow: Callable[Concatenate[Any, _P], Flow[Production[_Item]]],
+) -> _Method[_P, Iterator[_Item], AsyncGenerator[_Item, None]]:
+    """Make a method of a flow that returns another one, of which a client yields what it makes."""
+    method: _Method[_P, Iterator[_Item], AsyncGenerator[_Item, None]]
+    method = _carried_out(flow, "_drive")
+    return method
+
+
+def _next(flow: Production[_Item]) -> Flow[_Item | None]:
+    """Take steps up to the next item, None where there is no more."""
+    outcome = None
+    with contextlib.suppress(StopIteration):
+        while isinstance(step := flow.send(outcome), Send | Wait):
+            outcome = yield step
+        return step
+    return None
+
+
+def _carried_out(flow: Callable[..., Flow[Any]], driver: str) -> Any:
+    returned = flow.__annotations__["return"].removeprefix("Flow[").removesuffix("]")
+    flow.__annotations__["return"] = returned.replace("Production", "Iterator")
+
+    @functools.wraps(flow)
+    def method(self: _Asks, *args: Any, **options: Any) -> Any:
+        return getattr(self, driver)(flow(self, *args, **options))
+
+    return method
+
+
+class _Asks(Contact):
+    """What both clients ask: each method's flow, which the client that has it carries out."""
+
+    def _known(self) -> Flow[Profile]:
+        found: Profile = yield Alone(self._ask_once())
+        return found
+
+    @_asked
+    def served_at(self) -> Flow[int]:
+        """Return the service's clock at its last answer (Unix s), the local one if it has none.
+
+        Asks `/schemas` where nothing was asked yet.
+        """
+        if self._profile is None:
+            yield from self._known()
+        return self._clock()
+
+    @_asked
+    def profile(self) -> Flow[Profile]:
+        """Return what this service calls its routes and fields. Asks `/schemas` at first use."""
+        return (yield from self._known())
+
+    @_asked
+    def discover(self) -> Flow[Profile]:
+        """Ask for the schemas again: clock, plan and names may have changed since.
+
+        Every load begins with it, so that a client kept open for hours asks up to the present.
+        """
+        found: Profile = yield Alone(self._ask_profile())
+        return found
+
+    @_asked
+    def symbols(self, text: str = "") -> Flow[Listing]:
+        """Return the symbols with ``text`` in their name, each with its legs. "" lists all."""
+        return (yield from list_symbols((yield from self._known()), text, self.retries))
+
+    @_produced
+    def pages(
+        self,
+        trajectory: Trajectory | str,
+        window: Window,
+        *,
+        floor: Callable[[], int] | None = None,
+    ) -> Flow[Production[Page]]:
+        """Yield the pages of a window, newest first, each with the interval it answers for.
+
+        ``window`` is a start and an end as `history` takes them, or the name of a window alone.
+        ``floor`` gives a later start (Unix s) once somebody else asks for what is older.
+        """
+        asked, wanted = yield from self._ask_rows(trajectory, window)
+        route = (yield from self._known()).histories[asked.family]
+        return trajectory_pages(route, asked, wanted, self.retries, floor)
+
+    @_produced
+    def event_pages(
+        self, family: EventFamily | str, window: Window, *, lifecycle: str | None = None
+    ) -> Flow[Production[EventPage]]:
+        """Yield the pages of a window of an event log, newest first. See `toolkit.wire.events`.
+
+        ``family`` is spread, splash or funding, ``window`` as in `pages`. ``lifecycle`` asks for
+        documents that are open, or closed, alone. A service may ignore it.
+        """
+        log = EventLog.of(str(family).removeprefix("events/")).family
+        wanted = yield from self._ask_window(*window_ends(window))
+        route = (yield from self._known()).events[log].filtered(lifecycle)
+        return event_pages(route, wanted, self.retries)
+
+    @_asked
+    def snapshot(
+        self, kind: SnapshotKind | str, findings: list[Finding] | None = None
+    ) -> Flow[bytes]:
+        """Return the whole answer of a snapshot: symbols, activity, spread or funding, as JSON.
+
+        A value that is not JSON, such as NaN, is null. ``findings`` takes one for each.
+        """
+        return (yield from self._ask_snapshot((yield from self._known()), kind, findings))
+
+    @_asked
+    def ask(self, request: Request) -> Flow[Answer | Failure]:
+        """Send one GET and return the outcome. Nothing is tried again, read, or raised."""
+        outcome: Answer | Failure = yield Send(request)
+        return outcome
+
+    @_asked
+    def get(self, request: Request) -> Flow[Answer]:
+        """Send a GET as loads do, waited for and tried again. Raises `ServiceError`."""
+        return (yield from with_retries(request, self.retries))
+
+    @_asked
+    def history(
+        self, trajectory: Trajectory | str, start: When, end: When | None = None
+    ) -> Flow[pl.DataFrame]:
+        """Return a trajectory's rows with ``start <= ts < end``, sorted by ts, storing nothing.
+
+        ``start`` and ``end`` are moments: ISO 8601 text in UTC, dates, datetimes or Unix seconds.
+        ``start`` alone may be the name of a window: ``7d``, ``yesterday``, ``2023-03``. ``end``
+        defaults to the service's clock.
+
+        Columns: trajectory (its key), ts (s UTC), then for a price: price, mark_price, volume
+        (quote). For a spread: buy_price, sell_price (quote), spread_pct (percent, positive earns
+        when long the buy leg and short the sell leg). Extra (JSON of fields no column takes).
+        A window without rows gives a frame without rows. Gaps stay gaps: nothing is filled.
+        Raises `ServiceError`, and `InputError` for an empty window.
+        """
+        asked, window = yield from self._ask_rows(trajectory, (start, end))
+        route = (yield from self._known()).histories[asked.family]
+        flow = trajectory_pages(route, asked, window, self.retries)
+        frames: list[pl.DataFrame] = []
+        while (page := (yield from _next(flow))) is not None:
+            frames.append(page.frame)
+        return history_frame(asked, frames)
+
+
+class Client(_Asks):
     """A machine-rail service, asked by key over HTTP. Safe to share between threads.
 
     Parameters
@@ -91,122 +280,29 @@ class Client(ClosingContact):
         base_url: str,
         api_key: str | Secret,
         *,
-        profile: UserProfile | None = None,
-        retries: RetryPolicy | None = None,
-        allow_http: bool = False,
-        limits: Limits | None = None,
-        quota_folder: Path | None = None,
         sleep: Callable[[float], object] = time.sleep,
+        **options: Unpack[ContactOptions],
     ) -> None:
         api_key = Secret(api_key)
-        super().__init__(
-            base_url,
-            api_key,
-            profile=profile,
-            retries=retries,
-            allow_http=allow_http,
-            limits=limits,
-            quota_folder=quota_folder,
-        )
+        super().__init__(base_url, api_key, **options)
         self._sleep = sleep
         self._discovery = threading.Lock()
         self._deadline = Deadline()
         self._http = Connections(self, self._deadline)
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def close(self) -> None:
         """Close the connections."""
         self._http.close()
 
-    def served_at(self) -> int:
-        """Return the service's clock at its last answer (Unix s), the local one if it has none.
-
-        Asks `/schemas` where nothing was asked yet.
-        """
-        if self._profile is None:
-            self.profile()
-        return self._clock()
-
-    def profile(self) -> Profile:
-        """Return what this service calls its routes and fields. Asks `/schemas` at first use."""
-        with self._discovery:
-            return self._profile or self._finish(self._ask_profile())
-
-    def discover(self) -> Profile:
-        """Ask for the schemas again: clock, plan and names may have changed since.
-
-        Every load begins with it, so that a client kept open for hours asks up to the present.
-        """
-        with self._discovery:
-            return self._finish(self._ask_profile())
-
-    def symbols(self, text: str = "") -> Listing:
-        """Return the symbols with ``text`` in their name, each with its legs. "" lists all."""
-        return self._finish(list_symbols(self.profile(), text, self.retries))
-
-    def pages(
-        self,
-        trajectory: Trajectory | str,
-        window: Window,
-        *,
-        floor: Callable[[], int] | None = None,
-    ) -> Iterator[Page]:
-        """Yield the pages of a window, newest first, each with the interval it answers for.
-
-        ``window`` is a start and an end as `history` takes them, or the name of a window alone.
-        ``floor`` gives a later start (Unix s) once somebody else asks for what is older.
-        """
-        asked, wanted = self._finish(self._ask_rows(trajectory, window))
-        route = self.profile().histories[asked.family]
-        return self._drive(trajectory_pages(route, asked, wanted, self.retries, floor))
-
-    def event_pages(
-        self, family: EventFamily | str, window: Window, *, lifecycle: str | None = None
-    ) -> Iterator[EventPage]:
-        """Yield the pages of a window of an event log, newest first. See `toolkit.wire.events`.
-
-        ``family`` is spread, splash or funding, ``window`` as in `pages`. ``lifecycle`` asks for
-        documents that are open, or closed, alone. A service may ignore it.
-        """
-        log, wanted = self._finish(self._ask_documents(family, window))
-        route = self.profile().events[log].filtered(lifecycle)
-        return self._drive(event_pages(route, wanted, self.retries))
-
-    def snapshot(self, kind: SnapshotKind | str, findings: list[Finding] | None = None) -> bytes:
-        """Return the whole answer of a snapshot: symbols, activity, spread or funding, as JSON.
-
-        A value that is not JSON, such as NaN, is null. ``findings`` takes one for each.
-        """
-        return self._finish(self._ask_snapshot(self.profile(), kind, findings))
-
-    def ask(self, request: Request) -> Answer | Failure:
-        """Send one GET and return the outcome. Nothing is tried again, read, or raised."""
-        return self._send(request)
-
-    def get(self, request: Request) -> Answer:
-        """Send a GET as loads do, waited for and tried again. Raises `ServiceError`."""
-        return self._finish(with_retries(request, self.retries))
-
-    def history(
-        self, trajectory: Trajectory | str, start: When, end: When | None = None
-    ) -> pl.DataFrame:
-        """Return a trajectory's rows with ``start <= ts < end``, sorted by ts, storing nothing.
-
-        ``start`` and ``end`` are moments: ISO 8601 text in UTC, dates, datetimes or Unix seconds.
-        ``start`` alone may be the name of a window: ``7d``, ``yesterday``, ``2023-03``. ``end``
-        defaults to the service's clock.
-
-        Columns: trajectory (its key), ts (s UTC), then for a price: price, mark_price, volume
-        (quote). For a spread: buy_price, sell_price (quote), spread_pct (percent, positive earns
-        when long the buy leg and short the sell leg). Extra (JSON of fields no column takes).
-        A window without rows gives a frame without rows. Gaps stay gaps: nothing is filled.
-        Raises `ServiceError`, and `InputError` for an empty window.
-        """
-        asked, window = self._finish(self._ask_rows(trajectory, (start, end)))
-        return history_frame(asked, (page.frame for page in self.pages(asked, window)))
-
-    def _finish(self, flow: Generator[Step, Outcome, _Result]) -> _Result:
+    def _finish(self, flow: Flow[_Result]) -> _Result:
         """Run a flow and return its result."""
-        outcome: Outcome = None
+        outcome = None
         while True:
             try:
                 step = flow.send(outcome)
@@ -215,21 +311,15 @@ class Client(ClosingContact):
                 return result
             outcome = self._carry_out(step)
 
-    def _drive(self, flow: Generator[Step | _Item, Outcome, None]) -> Iterator[_Item]:
-        """Run a flow and yield what it produces."""
-        outcome: Outcome = None
-        while True:
-            try:
-                step = flow.send(outcome)
-            except StopIteration:
-                return
-            outcome = None
-            if isinstance(step, Send | Wait):
-                outcome = self._carry_out(step)
-            else:
-                yield step
+    def _drive(self, asking: Flow[Production[_Item]]) -> Iterator[_Item]:
+        """Run a flow, and yield what the flow that it returns produces."""
+        flow = self._finish(asking)
+        return iter(lambda: self._finish(_next(flow)), None)
 
-    def _carry_out(self, step: Step) -> Outcome:
+    def _carry_out(self, step: Step | Alone) -> Any:
+        if isinstance(step, Alone):
+            with self._discovery:
+                return self._finish(step.flow)
         if isinstance(step, Wait):
             with outside():
                 self._sleep(self._warned(step.seconds, step.why))
@@ -256,7 +346,7 @@ class Client(ClosingContact):
         return self._answered(request, response.status, headers.items(), b"".join(pieces))
 
 
-class AsyncClient(Contact):
+class AsyncClient(_Asks):
     """The same service for asyncio: `Client`'s methods, awaited, over the same flows.
 
     Its parameters are those of `Client`, and ``sleep`` is awaited. Pages come from async iterators.
@@ -295,74 +385,8 @@ class AsyncClient(Contact):
         """Close the connections."""
         await self._http.aclose()
 
-    async def served_at(self) -> int:
-        """Return the service's clock at its last answer (Unix s). See `Client.served_at`."""
-        await self.profile()
-        return self._clock()
-
-    async def profile(self) -> Profile:
-        """Return what this service calls its routes and fields. See `Client.profile`."""
-        async with self._discovery:
-            if self._profile is None:
-                return await self._finish(self._ask_profile())
-            return self._profile
-
-    async def discover(self) -> Profile:
-        """Ask for the schemas again. See `Client.discover`."""
-        async with self._discovery:
-            return await self._finish(self._ask_profile())
-
-    async def symbols(self, text: str = "") -> Listing:
-        """Return the symbols with ``text`` in their name, each with its legs. "" lists all."""
-        return await self._finish(list_symbols(await self.profile(), text, self.retries))
-
-    async def pages(
-        self,
-        trajectory: Trajectory | str,
-        window: Window,
-        *,
-        floor: Callable[[], int] | None = None,
-    ) -> AsyncIterator[Page]:
-        """Yield the pages of a window, newest first. See `Client.pages`."""
-        asked, wanted = await self._finish(self._ask_rows(trajectory, window))
-        route = (await self.profile()).histories[asked.family]
-        flow = trajectory_pages(route, asked, wanted, self.retries, floor)
-        async for page in self._drive(flow):
-            yield page
-
-    async def event_pages(
-        self, family: EventFamily | str, window: Window, *, lifecycle: str | None = None
-    ) -> AsyncIterator[EventPage]:
-        """Yield the pages of a window of an event log. See `Client.event_pages`."""
-        log, wanted = await self._finish(self._ask_documents(family, window))
-        route = (await self.profile()).events[log].filtered(lifecycle)
-        async for page in self._drive(event_pages(route, wanted, self.retries)):
-            yield page
-
-    async def snapshot(
-        self, kind: SnapshotKind | str, findings: list[Finding] | None = None
-    ) -> bytes:
-        """Return the whole answer of a snapshot. See `Client.snapshot`."""
-        return await self._finish(self._ask_snapshot(await self.profile(), kind, findings))
-
-    async def ask(self, request: Request) -> Answer | Failure:
-        """Send one GET and return the outcome. Nothing is tried again, read, or raised."""
-        return await self._send(request)
-
-    async def get(self, request: Request) -> Answer:
-        """Send a GET as loads do, waited for and tried again. See `Client.get`."""
-        return await self._finish(with_retries(request, self.retries))
-
-    async def history(
-        self, trajectory: Trajectory | str, start: When, end: When | None = None
-    ) -> pl.DataFrame:
-        """Return a trajectory's rows with ``start <= ts < end``. See `Client.history`."""
-        asked, window = await self._finish(self._ask_rows(trajectory, (start, end)))
-        return history_frame(asked, [page.frame async for page in self.pages(asked, window)])
-
-    async def _finish(self, flow: Generator[Step, Outcome, _Result]) -> _Result:
-        """Run a flow and return its result."""
-        outcome: Outcome = None
+    async def _finish(self, flow: Flow[_Result]) -> _Result:
+        outcome = None
         while True:
             try:
                 step = flow.send(outcome)
@@ -371,21 +395,15 @@ class AsyncClient(Contact):
                 return result
             outcome = await self._carry_out(step)
 
-    async def _drive(self, flow: Generator[Step | _Item, Outcome, None]) -> AsyncIterator[_Item]:
-        """Run a flow and yield what it produces."""
-        outcome: Outcome = None
-        while True:
-            try:
-                step = flow.send(outcome)
-            except StopIteration:
-                return
-            outcome = None
-            if isinstance(step, Send | Wait):
-                outcome = await self._carry_out(step)
-            else:
-                yield step
+    async def _drive(self, asking: Flow[Production[_Item]]) -> AsyncIterator[_Item]:
+        flow = await self._finish(asking)
+        while (item := await self._finish(_next(flow))) is not None:
+            yield item
 
-    async def _carry_out(self, step: Step) -> Outcome:
+    async def _carry_out(self, step: Step | Alone) -> Any:
+        if isinstance(step, Alone):
+            async with self._discovery:
+                return await self._finish(step.flow)
         if isinstance(step, Wait):
             await self._sleep(self._warned(step.seconds, step.why))
             return None

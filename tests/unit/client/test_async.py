@@ -13,7 +13,7 @@ import pytest
 
 from tests import miniature
 from toolkit.client import AsyncClient, Client
-from toolkit.errors import InputError, KeyRefusedError, PlanRefusedError, UnreachableError
+from toolkit.errors import InputError, UnreachableError
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, SnapshotKind, Trajectory, format_ts
 from toolkit.service import Clock, Config, running
@@ -35,20 +35,6 @@ def base_url() -> Iterator[str]:
 async def asked(base_url: str, key: str = "demo-pro", **options) -> AsyncIterator[AsyncClient]:
     async with AsyncClient(base_url, key, **options) as client:
         yield client
-
-
-def test_it_has_every_method_of_the_other_client() -> None:
-    ways_in = {"__enter__", "__exit__"}
-    for name, method in vars(Client).items():
-        public = not name.startswith("_") and name not in ways_in
-        if not public:
-            continue
-        other = vars(AsyncClient)[name]
-        assert inspect.iscoroutinefunction(other) or inspect.isasyncgenfunction(other)
-        if not isinstance(method, property):
-            assert list(inspect.signature(method).parameters) == list(
-                inspect.signature(other).parameters
-            )
 
 
 @pytest.mark.parametrize(
@@ -121,19 +107,6 @@ def test_what_is_no_key_or_window_is_refused_before_the_service_is_asked(ask, wo
     assert word in str(refused.value)
 
 
-@pytest.mark.parametrize("trajectory", [SPREAD, PRICE], ids=str)
-def test_it_brings_the_same_rows(base_url: str, trajectory: Trajectory) -> None:
-    async def rows():
-        async with asked(base_url) as client:
-            return await client.history(trajectory, *LAST_DAY)
-
-    with Client(base_url, "demo-pro") as client:
-        expected = client.history(trajectory, *LAST_DAY)
-    found = asyncio.run(rows())
-    assert expected.height > 1_000
-    assert found.equals(expected)
-
-
 def test_it_brings_the_same_pages_listing_documents_clock_and_plan(base_url: str) -> None:
     async def everything():
         async with asked(base_url) as client:
@@ -188,30 +161,6 @@ def test_waits_are_awaited_and_retries_counted(scripted) -> None:
     assert asyncio.run(ask()).schema_hash
     assert all(2.0 <= wait <= 2.5 for wait in waits)
     assert len(waits) == 2
-
-
-def test_refusals_are_the_same_errors(base_url: str) -> None:
-    async def ask(key: str):
-        async with asked(base_url, key) as client:
-            return await client.snapshot("spread")
-
-    with pytest.raises(KeyRefusedError):
-        asyncio.run(ask("none"))
-    with pytest.raises(PlanRefusedError):
-        asyncio.run(ask("demo-free"))
-    with pytest.raises(InputError, match="snapshot"):
-        asyncio.run(_snapshot(base_url, "mood"))
-
-
-async def _snapshot(base_url: str, kind: str) -> bytes:
-    async with asked(base_url) as client:
-        return await client.snapshot(kind)
-
-
-def test_an_address_that_is_none_is_refused_before_anything_is_asked() -> None:
-    for address in ("127.0.0.1:1", "http://[::1"):
-        with pytest.raises(InputError, match="base_url"):
-            AsyncClient(address, "key")
 
 
 def test_a_cancelled_call_closes_its_connection_and_leaves_no_task(scripted) -> None:
