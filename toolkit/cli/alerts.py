@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated
+from pathlib import Path
 
 import polars as pl
 import typer
@@ -11,7 +11,7 @@ import typer
 from toolkit.alerts.message import Alert
 from toolkit.alerts.rules import EXAMPLE, AlertRule
 from toolkit.cards import counted
-from toolkit.cli.options import StorePath
+from toolkit.cli.options import asks
 from toolkit.cli.show import console
 from toolkit.cli.tables import TableOptions, show, tabled
 from toolkit.errors import InputError, RailError
@@ -69,12 +69,14 @@ _WHAT = ("history", "check", "test", "example")
 
 
 @tabled(lambda: ALERTS, of_now=True)
+@asks(
+    what=typer.Argument(help="history, check (the rules), test (one rule), or example."),
+    rule=typer.Argument(help="Of test: the name of the rule."),
+)
 def alerts_command(
-    what: Annotated[
-        str, typer.Argument(help="history, check (the rules), test (one rule), or example.")
-    ] = "history",
-    rule: Annotated[str | None, typer.Argument(help="Of test: the name of the rule.")] = None,
-    store: StorePath = None,
+    what: str = "history",
+    rule: str | None = None,
+    store: Path | None = None,
     *,
     view: TableOptions,
 ) -> None:

@@ -280,7 +280,7 @@ class _Events(_Analyses):
         if cmd_name in _BY_HAND and cmd_name not in self.commands:
             from toolkit.cli.events import by_hand  # noqa: PLC0415 - others need none of it
 
-            self.commands |= typer.main.get_group(by_hand).commands
+            self.commands.update(typer.main.get_group(by_hand).commands)
         return super().get_command(ctx, cmd_name)
 
     def list_commands(self, ctx: Any) -> list[str]:

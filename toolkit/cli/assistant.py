@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from pathlib import Path
 
-import typer
-
-from toolkit.cli.options import FeesFile, StorePath
+from toolkit.cli.options import asks
 from toolkit.cli.show import errors
 from toolkit.errors import needs_extra
 from toolkit.workspace import open_workspace
 
 
+@asks(
+    http="Answer at http://127.0.0.1:PORT/mcp, not over stdio.",
+    port="With --http: where to listen; 0 takes a free one.",
+)
 def mcp_command(
-    store: StorePath = None,
-    fees: FeesFile = None,
-    http: Annotated[
-        bool, typer.Option("--http", help="Answer at http://127.0.0.1:PORT/mcp, not over stdio.")
-    ] = False,
-    port: Annotated[
-        int, typer.Option("--port", help="With --http: where to listen; 0 takes a free one.")
-    ] = 8701,
+    store: Path | None = None,
+    fees: Path | None = None,
+    http: bool = False,
+    port: int = 8701,
 ) -> None:
     """Answer an assistant's questions about the store by MCP, over stdio or local HTTP.
 

@@ -17,12 +17,11 @@ from http.client import HTTPConnection, HTTPException
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Thread
-from typing import Annotated
 from urllib.parse import urlencode
 
 import typer
 
-from toolkit.cli.options import Browser, DashboardPort, Host, Names, Proxies, Share, StorePath
+from toolkit.cli.options import DashboardPort, asks
 from toolkit.cli.show import console, errors
 from toolkit.errors import InputError, MissingExtraError, RailError
 from toolkit.interrupts import one_interrupt
@@ -114,23 +113,19 @@ _TLS = (
 )
 
 
+@asks(
+    host="The address to listen at. Default: 127.0.0.1, 0.0.0.0 with --share.",
+    set_password="Ask for the password of --share, keep it, and end.",  # noqa: S106 - a help
+)
 def app_command(
-    store: StorePath = None,
+    store: Path | None = None,
     port: DashboardPort = 8501,
-    host: Annotated[
-        str | None,
-        typer.Option(
-            "--host", help="The address to listen at. Default: 127.0.0.1, 0.0.0.0 with --share."
-        ),
-    ] = None,
-    browser: Browser = True,
-    share: Share = False,
-    name: Names = None,
-    proxy: Proxies = None,
-    set_password: Annotated[
-        bool,
-        typer.Option("--set-password", help="Ask for the password of --share, keep it, and end."),
-    ] = False,
+    host: str | None = None,
+    browser: bool = True,
+    share: bool = False,
+    name: list[str] | None = None,
+    proxy: list[str] | None = None,
+    set_password: bool = False,
 ) -> None:
     """Open the dashboard over a store. Ctrl-C ends it.
 
@@ -192,18 +187,18 @@ def _checked_share(
     return [*names, socket.gethostname(), socket.getfqdn()]
 
 
+@asks(
+    stream=typer.Argument(
+        help="A trajectory, two prices held (pair/BUY/SELL), or an event log: events/spread, "
+        "splash or funding."
+    ),
+)
 def open_command(
-    stream: Annotated[
-        str,
-        typer.Argument(
-            help="A trajectory, two prices held (pair/BUY/SELL), or an event log: events/spread, "
-            "splash or funding."
-        ),
-    ],
-    store: StorePath = None,
+    stream: str,
+    store: Path | None = None,
     port: DashboardPort = 8501,
-    host: Host = "127.0.0.1",
-    browser: Browser = True,
+    host: str = "127.0.0.1",
+    browser: bool = True,
 ) -> None:
     """Open the page of a trajectory or an event log, and print its address.
 

@@ -7,10 +7,8 @@ import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from subprocess import Popen
-from typing import Annotated
 
 import polars as pl
-import typer
 
 from toolkit.cards import signed
 from toolkit.cli.dashboard import (
@@ -20,7 +18,7 @@ from toolkit.cli.dashboard import (
     dashboard,
     ended_by_signals,
 )
-from toolkit.cli.options import Browser, DashboardPort, Exchanges, Symbols
+from toolkit.cli.options import DashboardPort, asks
 from toolkit.cli.show import console
 from toolkit.client import Client
 from toolkit.errors import InputError, StoppedError
@@ -65,18 +63,17 @@ _HOST = "127.0.0.1"
 _OF_THE_MARKET: tuple[Stream, ...] = (*map(EventLog, EventFamily), *map(SnapshotLog, SnapshotKind))
 
 
+@asks(
+    once="End after the figures, without the dashboard.",
+    store="The DuckDB file. Default: one in your data folder.",
+)
 def demo_command(
-    once: Annotated[
-        bool, typer.Option("--once", help="End after the figures, without the dashboard.")
-    ] = False,
-    store: Annotated[
-        Path | None,
-        typer.Option("--store", help="The DuckDB file. Default: one in your data folder."),
-    ] = None,
+    once: bool = False,
+    store: Path | None = None,
     port: DashboardPort = 8501,
-    browser: Browser = True,
-    exchanges: Exchanges = None,
-    symbols: Symbols = None,
+    browser: bool = True,
+    exchanges: str | None = None,
+    symbols: str | None = None,
 ) -> None:
     """Start a service on a SIMULATED market, load a week of it, open a dashboard that follows it.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 import polars as pl
 import typer
@@ -14,7 +13,7 @@ from toolkit import commands
 from toolkit.cards import some
 from toolkit.cli.exit_codes import ExitCode
 from toolkit.cli.options import STREAM_KEYS as KEYS
-from toolkit.cli.options import AllowHttp, BaseUrl
+from toolkit.cli.options import asks
 from toolkit.cli.show import write_new
 from toolkit.cli.tables import TableOptions, show, tabled
 from toolkit.columns import schema_of
@@ -51,16 +50,15 @@ _STYLES = {
 
 
 @tabled(lambda: CHECKS, of_now=True)
+@asks(
+    streams=typer.Argument(help=f"Ask for these instead of what is listed: {KEYS}"),
+    profile_out="Write a draft wire profile (TOML) to this new file.",
+)
 def doctor_command(
-    streams: Annotated[
-        list[str] | None, typer.Argument(help=f"Ask for these instead of what is listed: {KEYS}")
-    ] = None,
-    base_url: BaseUrl = None,
-    allow_http: AllowHttp = False,
-    profile_out: Annotated[
-        Path | None,
-        typer.Option("--profile-out", help="Write a draft wire profile (TOML) to this new file."),
-    ] = None,
+    streams: list[str] | None = None,
+    base_url: str | None = None,
+    allow_http: bool = False,
+    profile_out: Path | None = None,
     *,
     view: TableOptions,
 ) -> None:

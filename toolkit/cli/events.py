@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import polars as pl
 import typer
 
 from toolkit.analyses import find
 from toolkit.cards import counted, duration
 from toolkit.cli.analyses import OneFamily, with_help
-from toolkit.cli.options import AllowHttp, BaseUrl, StoredWindow
+from toolkit.cli.options import StoredWindow, asks
 from toolkit.cli.show import print_findings
 from toolkit.cli.tables import TableOptions, show, tabled
 from toolkit.columns import schema_of
@@ -99,13 +97,15 @@ def open_columns() -> Schema:
     return schema_of(also=(*own, "n", "since", "known_until"))
 
 
+@asks(
+    family=typer.Argument(help="spread, splash or funding."),
+    back="How far back to look: 10m, 2h, 7d, at most 30d.",
+)
 def open_command(
-    family: Annotated[EventFamily, typer.Argument(help="spread, splash or funding.")],
-    back: Annotated[
-        str, typer.Option("--back", help="How far back to look: 10m, 2h, 7d, at most 30d.")
-    ] = "7d",
-    base_url: BaseUrl = None,
-    allow_http: AllowHttp = False,
+    family: EventFamily,
+    back: str = "7d",
+    base_url: str | None = None,
+    allow_http: bool = False,
     *,
     view: TableOptions,
 ) -> None:

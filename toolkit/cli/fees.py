@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Annotated
+from pathlib import Path
 
 import polars as pl
 import typer
 
-from toolkit.cli.options import CostOptions, StorePath
+from toolkit.cli.options import CostOptions, asks
 from toolkit.cli.tables import TableOptions, show, tabled
 from toolkit.columns import schema_of
 from toolkit.errors import EmptyWindowError
@@ -54,12 +54,12 @@ _Legs = Sequence[Trajectory | SnapshotTrajectory]
 
 
 @tabled(lambda: FEES, of_now=True)
+@asks(
+    example="Print a fee table of the store's exchanges, to be edited.",
+)
 def fees_command(
-    example: Annotated[
-        bool,
-        typer.Option("--example", help="Print a fee table of the store's exchanges, to be edited."),
-    ] = False,
-    store: StorePath = None,
+    example: bool = False,
+    store: Path | None = None,
     *,
     asked: CostOptions,
     view: TableOptions,

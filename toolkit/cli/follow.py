@@ -9,14 +9,13 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
-from typing import Annotated
 
 import polars as pl
 import typer
 
 from toolkit.cards import counted
 from toolkit.cli.exit_codes import ExitCode
-from toolkit.cli.options import STREAM_KEYS, AllowHttp, BaseUrl, StorePath
+from toolkit.cli.options import STREAM_KEYS, asks
 from toolkit.cli.show import console, errors
 from toolkit.cli.tables import TableOptions, show, tabled
 from toolkit.columns import schema_of
@@ -37,47 +36,30 @@ _SECONDS_A_LINE = 60.0
 
 
 @tabled(lambda: _LISTED, of_now=True)
+@asks(
+    streams=typer.Argument(help=f"In place of a watchlist: {STREAM_KEYS}"),
+    watchlist="--watchlist FILE: Rules. Default: rail.toml beside the store or here, else 5 "
+    "symbols.",
+    once="Bring everything up to now, and end: for cron.",
+    since="Fill up from here, UTC, or 7d. Default: the watchlist's.",
+    lasting="--for: Stop after this long: 90s, 10m, 2h, 1d. Default: Ctrl-C.",
+    listed="--list: Print the streams and the rule of each, and end.",
+    example="Print a watchlist with every field, and end.",
+    lease="--lease FILE: A file, or its address in a bucket, that one follow at a time holds. "
+    "Others with the same one wait, and go on when it is gone.",
+)
 def follow_command(
-    streams: Annotated[
-        list[str] | None, typer.Argument(help=f"In place of a watchlist: {STREAM_KEYS}")
-    ] = None,
-    watchlist: Annotated[
-        Path | None,
-        typer.Option(
-            "--watchlist",
-            metavar="FILE",
-            help="Rules. Default: rail.toml beside the store or here, else 5 symbols.",
-        ),
-    ] = None,
-    once: Annotated[
-        bool, typer.Option("--once", help="Bring everything up to now, and end: for cron.")
-    ] = False,
-    since: Annotated[
-        str | None,
-        typer.Option("--since", help="Fill up from here, UTC, or 7d. Default: the watchlist's."),
-    ] = None,
-    lasting: Annotated[
-        str | None,
-        typer.Option("--for", help="Stop after this long: 90s, 10m, 2h, 1d. Default: Ctrl-C."),
-    ] = None,
-    listed: Annotated[
-        bool, typer.Option("--list", help="Print the streams and the rule of each, and end.")
-    ] = False,
-    example: Annotated[
-        bool, typer.Option("--example", help="Print a watchlist with every field, and end.")
-    ] = False,
-    lease: Annotated[
-        str | None,
-        typer.Option(
-            "--lease",
-            metavar="FILE",
-            help="A file, or its address in a bucket, that one follow at a time holds. Others with "
-            "the same one wait, and go on when it is gone.",
-        ),
-    ] = None,
-    store: StorePath = None,
-    base_url: BaseUrl = None,
-    allow_http: AllowHttp = False,
+    streams: list[str] | None = None,
+    watchlist: Path | None = None,
+    once: bool = False,
+    since: str | None = None,
+    lasting: str | None = None,
+    listed: bool = False,
+    example: bool = False,
+    lease: str | None = None,
+    store: Path | None = None,
+    base_url: str | None = None,
+    allow_http: bool = False,
     *,
     view: TableOptions,
 ) -> None:

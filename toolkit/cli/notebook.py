@@ -7,25 +7,24 @@ import sys
 from importlib.resources import as_file, files
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
+from toolkit.cli.options import asks
 from toolkit.cli.show import console
 from toolkit.errors import InputError
 from toolkit.foreign import command
 
 
+@asks(
+    name=typer.Argument(metavar="[NAME]", help="How its name begins. Default: the quickstart."),
+    to="The new file, or the folder to write it to.",
+    listed="--list: Print the names and what each asks, and end.",
+)
 def notebook_command(
-    name: Annotated[
-        str, typer.Argument(metavar="[NAME]", help="How its name begins. Default: the quickstart.")
-    ] = "00_quickstart",
-    to: Annotated[
-        Path, typer.Option("--to", help="The new file, or the folder to write it to.")
-    ] = Path(),
-    listed: Annotated[
-        bool, typer.Option("--list", help="Print the names and what each asks, and end.")
-    ] = False,
+    name: str = "00_quickstart",
+    to: Path = Path(),
+    listed: bool = False,
 ) -> None:
     """Write a notebook to the current folder. A file that is there is left alone.
 

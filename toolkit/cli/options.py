@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from pathlib import Path
@@ -23,140 +24,54 @@ if TYPE_CHECKING:
     from toolkit.workspace.selection import Selection
 
 _ANY_NOON = 1_000_036_800
+_NAMED = re.compile(r"(--\S+?)(?: ([A-Z]+))?: ")
 _ALL_YEARS = Interval(-62_135_596_800, 253_402_300_799)
+
+SHARED = {
+    "store": "The DuckDB file. Default: RAIL_STORE, else rail.duckdb.",
+    "cluster": "Compute on many processes, over published data (--store archive): a number of "
+    "them, local, tcp://HOST:PORT or tls://HOST:PORT of a Dask scheduler.",
+    "plain_text": "Send data and code unencrypted to a cluster off this machine.",
+    "base_url": "The service. Default: RAIL_BASE_URL, else http://127.0.0.1:8700.",
+    "allow_http": "Send the key unencrypted, to an http address off this machine. Default: "
+    "RAIL_ALLOW_HTTP, else refused.",
+    "funding_only": "Leave prices out: what settlements pay alone, named so.",
+    "start": "First second, UTC: 2023-03-01 or 2023-03-01T12:00:00Z. Without --end also a whole "
+    "window: 7d, 12h, today, yesterday, 2023-03.",
+    "end": "First second after the window, UTC.",
+    "fees": "--fees FILE: The fee table of net figures. Default: what fees = in rail.toml names, "
+    "else none.",
+    "style": "How a position is taken: taker (default), maker, maker_buy, maker_sell, prefunded, "
+    "transfer.",
+    "notional": "Of one leg, in the quote currency, for gas. Default: 10000.",
+    "fx": "--fx KEY: Of pairs of two quotes: the price of one quote in the other, where the key "
+    "has none.",
+    "multiplier": "Of pairs: how many coins of the buy leg one of the sell leg has. Default: by "
+    "names.",
+    "max_stale": "Of pairs: how old a price may be, such as 5m. Default: until its next bar is "
+    "due.",
+    "exchanges": "--exchanges NAMES: Real exchanges, by ccxt, without an account: binance,okx or "
+    "usual, which is five.",
+    "symbols": "--symbols SYMBOLS: Of --exchanges: BTC_USDT,ETH_USDT. Default: BTC, ETH, SOL, XRP "
+    "and DOGE in USDT.",
+    "host": "The address to listen at.",
+    "port": "Where to listen; 0 takes a free one.",
+    "share": "Let others in, after a login: see --set-password and docs/sharing.md.",
+    "name": "With --share: a name by which others reach it, as by a proxy.",
+    "proxy": "--proxy ADDRESS: With --share: the address of a proxy, which tells who asks and "
+    "whether by https.",
+    "browser": "--browser/--no-browser: Open a browser window.",
+}
+"""The help of options that several commands have, by the name of their parameter."""
 
 STREAM_KEYS = (
     "SYMBOL:EXCHANGE.market (price), SYMBOL:BUY.market:SELL.market (spread), "
     "funding/SYMBOL:BUY.market:SELL.market, events/FAMILY, snapshot/KIND."
 )
 
-StorePath = Annotated[
-    Path | None,
-    typer.Option("--store", help="The DuckDB file. Default: RAIL_STORE, else rail.duckdb."),
-]
-ClusterName = Annotated[
-    str | None,
-    typer.Option(
-        "--cluster",
-        help="Compute on many processes, over published data (--store archive): a number of them, "
-        "local, tcp://HOST:PORT or tls://HOST:PORT of a Dask scheduler.",
-    ),
-]
-PlainText = Annotated[
-    bool,
-    typer.Option(
-        "--plain-text", help="Send data and code unencrypted to a cluster off this machine."
-    ),
-]
-BaseUrl = Annotated[
-    str | None,
-    typer.Option(
-        "--base-url", help="The service. Default: RAIL_BASE_URL, else http://127.0.0.1:8700."
-    ),
-]
-AllowHttp = Annotated[
-    bool,
-    typer.Option(
-        "--allow-http",
-        help="Send the key unencrypted, to an http address off this machine. "
-        "Default: RAIL_ALLOW_HTTP, else refused.",
-    ),
-]
-FundingOnly = Annotated[
-    bool,
-    typer.Option("--funding-only", help="Leave prices out: what settlements pay alone, named so."),
-]
-Start = Annotated[
-    str | None,
-    typer.Option(
-        "--start",
-        help="First second, UTC: 2023-03-01 or 2023-03-01T12:00:00Z. Without --end also a whole "
-        "window: 7d, 12h, today, yesterday, 2023-03.",
-    ),
-]
-End = Annotated[str | None, typer.Option("--end", help="First second after the window, UTC.")]
-FeesFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--fees",
-        metavar="FILE",
-        help="The fee table of net figures. Default: what fees = in rail.toml names, else none.",
-    ),
-]
-StyleName = Annotated[
-    str | None,
-    typer.Option(
-        "--style",
-        help="How a position is taken: taker (default), maker, maker_buy, maker_sell, prefunded, "
-        "transfer.",
-    ),
-]
-Notional = Annotated[
-    float | None,
-    typer.Option("--notional", help="Of one leg, in the quote currency, for gas. Default: 10000."),
-]
-FxLeg = Annotated[
-    str | None,
-    typer.Option(
-        "--fx",
-        metavar="KEY",
-        help="Of pairs of two quotes: the price of one quote in the other, where the key has none.",
-    ),
-]
-Multiplier = Annotated[
-    float | None,
-    typer.Option(
-        "--multiplier",
-        help="Of pairs: how many coins of the buy leg one of the sell leg has. Default: by names.",
-    ),
-]
-MaxStale = Annotated[
-    str | None,
-    typer.Option(
-        "--max-stale",
-        help="Of pairs: how old a price may be, such as 5m. Default: until its next bar is due.",
-    ),
-]
-Exchanges = Annotated[
-    str | None,
-    typer.Option(
-        "--exchanges",
-        metavar="NAMES",
-        help="Real exchanges, by ccxt, without an account: binance,okx or usual, which is five.",
-    ),
-]
-Symbols = Annotated[
-    str | None,
-    typer.Option(
-        "--symbols",
-        metavar="SYMBOLS",
-        help="Of --exchanges: BTC_USDT,ETH_USDT. Default: BTC, ETH, SOL, XRP and DOGE in USDT.",
-    ),
-]
-Host = Annotated[str, typer.Option("--host", help="The address to listen at.")]
-Port = Annotated[int, typer.Option("--port", help="Where to listen; 0 takes a free one.")]
 DashboardPort = Annotated[
     int, typer.Option("--port", help="Where the dashboard listens, or the next free one.")
 ]
-Share = Annotated[
-    bool,
-    typer.Option(
-        "--share", help="Let others in, after a login: see --set-password and docs/sharing.md."
-    ),
-]
-Names = Annotated[
-    list[str] | None,
-    typer.Option("--name", help="With --share: a name by which others reach it, as by a proxy."),
-]
-Proxies = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--proxy",
-        metavar="ADDRESS",
-        help="With --share: the address of a proxy, which tells who asks and whether by https.",
-    ),
-]
-Browser = Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser window.")]
 
 SpreadKeys = Annotated[
     list[str] | None,
@@ -199,9 +114,9 @@ def check_times(start: str | None, end: str | None) -> None:
 class StoredWindow:
     """A window of what a store holds, as it was typed."""
 
-    start: Start = None
-    end: End = None
-    store: StorePath = None
+    start: str | None = None
+    end: str | None = None
+    store: Path | None = None
 
     def check(self) -> None:
         """Raise `InputError` for what is no time and no window, before anything is asked."""
@@ -212,9 +127,9 @@ class StoredWindow:
 class JoinOptions:
     """How pairs are joined, as it was typed."""
 
-    fx: FxLeg = None
-    multiplier: Multiplier = None
-    max_stale: MaxStale = None
+    fx: str | None = None
+    multiplier: float | None = None
+    max_stale: str | None = None
 
     def joining(self) -> Joining:
         """Return how pairs are joined. Raises `InputError` for an age that is none."""
@@ -229,8 +144,8 @@ class JoinOptions:
 class MeasuredWindow(StoredWindow):
     """A window of stored trajectories, and where they are measured, as it was typed."""
 
-    cluster: ClusterName = None
-    plain_text: PlainText = False
+    cluster: str | None = None
+    plain_text: bool = False
 
     def of(
         self, store: Store, family: Family, keys: Sequence[str] | None, **joined: Joining
@@ -247,9 +162,9 @@ class MeasuredWindow(StoredWindow):
 class CostOptions:
     """What net figures are asked by, as it was typed."""
 
-    fees: FeesFile = None
-    style: StyleName = None
-    notional: Notional = None
+    fees: Path | None = None
+    style: str | None = None
+    notional: float | None = None
 
     @property
     def given(self) -> dict[str, object]:
@@ -281,6 +196,41 @@ class CostOptions:
         return costs
 
 
+def asks(**told: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Tell typer what the options of a command ask for, each by the name of its parameter.
+
+    A text is the help of an option, after the option and its METAVAR where these are not the
+    parameter's. Without one it is that in `SHARED`. An argument is as typer has it.
+
+    >>> @asks(until="--for LENGTH: Stop after this long.")
+    ... def run(until: str = "", store: Path | None = None) -> None: ...
+    >>> [each.__metadata__[0].help for each in run.__annotations__.values()]
+    ['Stop after this long.', 'The DuckDB file. Default: RAIL_STORE, else rail.duckdb.']
+    """
+
+    def asked(command: Callable[..., None]) -> Callable[..., None]:
+        own = inspect.signature(command, eval_str=True).parameters.values()
+        return signed(command, [_asking(each, told.get(each.name)) for each in own])
+
+    return asked
+
+
+def _asking(parameter: inspect.Parameter, told: Any = None) -> inspect.Parameter:
+    if hasattr(parameter.annotation, "__metadata__"):
+        return parameter
+    told = told or SHARED.get(parameter.name)
+    if told is None:
+        return parameter
+    if isinstance(told, str):
+        named = _NAMED.match(told)
+        option, metavar = named.groups() if named else (None, None)
+        option = option or f"--{parameter.name.replace('_', '-')}"
+        told = typer.Option(option, metavar=metavar, help=told[named.end() if named else 0 :])
+    return (
+        parameter.replace(annotation=Annotated[parameter.annotation, told]) if told else parameter
+    )
+
+
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
     """Let a command take its options together: typer sees each field of a dataclass among them.
 
@@ -294,7 +244,7 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     }
     taken: list[inspect.Parameter] = []
     for each in own:
-        taken += _options_of(each.annotation) if each.name in groups else [each]
+        taken += _options_of(each.annotation) if each.name in groups else [_asking(each)]
 
     @functools.wraps(command)
     def run(**given: Any) -> None:
@@ -308,8 +258,8 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
 def _options_of(group: Any) -> list[inspect.Parameter]:
     kinds, by_name = get_type_hints(group, include_extras=True), inspect.Parameter.KEYWORD_ONLY
     return [
-        inspect.Parameter(each.name, by_name, default=each.default, annotation=kinds[each.name])
-        for each in fields(group)
+        _asking(inspect.Parameter(e.name, by_name, default=e.default, annotation=kinds[e.name]))
+        for e in fields(group)
     ]
 
 

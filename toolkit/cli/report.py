@@ -12,7 +12,11 @@ import typer
 from toolkit.cards import some
 from toolkit.cli.exit_codes import ExitCode
 from toolkit.cli.held import selected
-from toolkit.cli.options import ClusterName, FeesFile, PlainText, StoredWindow, StorePath, grouped
+from toolkit.cli.options import (
+    StoredWindow,
+    asks,
+    grouped,
+)
 from toolkit.cli.show import console, errors
 from toolkit.cli.tables import AsOf, store_as_of
 from toolkit.commands import rail
@@ -94,9 +98,9 @@ class _EventReport(StoredWindow):
 class _Report(_EventReport):
     """The same of trajectories, which have costs, and are measured here or on a cluster."""
 
-    cluster: ClusterName = None
-    plain_text: PlainText = False
-    fees: FeesFile = None
+    cluster: str | None = None
+    plain_text: bool = False
+    fees: Path | None = None
 
     def draft(self, what: str) -> Draft:
         """Open the store as it is now, or as of the time that was asked for."""
@@ -121,20 +125,16 @@ class _WatchlistReport(_Report):
 
 
 @app.callback()
+@asks(
+    file="--verify FILE: Compute a report again from its snapshot, and say whether it is equal.",
+)
 def report_command(
     context: typer.Context,
-    file: Annotated[
-        Path | None,
-        typer.Option(
-            "--verify",
-            metavar="FILE",
-            help="Compute a report again from its snapshot, and say whether it is equal.",
-        ),
-    ] = None,
-    store: StorePath = None,
-    cluster: ClusterName = None,
-    plain_text: PlainText = False,
-    fees: FeesFile = None,
+    file: Path | None = None,
+    store: Path | None = None,
+    cluster: str | None = None,
+    plain_text: bool = False,
+    fees: Path | None = None,
 ) -> None:
     """Write a report on the data in the store: one HTML file, which needs no network and prints.
 
@@ -202,10 +202,11 @@ def funding_command(trajectories: _Keys = None, *, parts: _Parts = None, report:
 
 @app.command("events")
 @grouped
+@asks(
+    families=typer.Argument(help="Event logs. Default: all that are held."),
+)
 def events_command(
-    families: Annotated[
-        list[EventFamily] | None, typer.Argument(help="Event logs. Default: all that are held.")
-    ] = None,
+    families: list[EventFamily] | None = None,
     *,
     parts: _Parts = None,
     report: _EventReport,
@@ -229,9 +230,10 @@ def events_command(
 
 @app.command("symbol")
 @grouped
-def symbol_command(
-    symbol: Annotated[str, typer.Argument(help="A symbol, BASE_QUOTE.")], *, report: _Report
-) -> None:
+@asks(
+    symbol=typer.Argument(help="A symbol, BASE_QUOTE."),
+)
+def symbol_command(symbol: str, *, report: _Report) -> None:
     """Write a report on a symbol: all its legs on one axis of time, its spreads and its funding.
 
     It is of what is held: prices, spreads and funding of the symbol, and event logs. Without a
@@ -263,13 +265,11 @@ def symbol_command(
 
 @app.command("watchlist")
 @grouped
+@asks(
+    watchlist="--watchlist FILE: Default: rail.toml beside the store or here.",
+)
 def watchlist_command(
-    watchlist: Annotated[
-        Path | None,
-        typer.Option(
-            "--watchlist", metavar="FILE", help="Default: rail.toml beside the store or here."
-        ),
-    ] = None,
+    watchlist: Path | None = None,
     *,
     report: _WatchlistReport,
 ) -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated
 
 import polars as pl
 import typer
 
 from toolkit.analyses import find
 from toolkit.cards import counted, duration
-from toolkit.cli.options import CostOptions, FundingOnly, MeasuredWindow
+from toolkit.cli.options import CostOptions, MeasuredWindow, asks
 from toolkit.cli.tables import TableOptions, show, tabled
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
@@ -29,34 +28,6 @@ from toolkit.workspace.screening import Screened, Screening
 
 _NET = ("net_edge_bps", "edge_q_value", "cost_bps", "net_share", "net_mean_bps")
 _Names = list[str] | None
-_Symbols = Annotated[_Names, typer.Option("--symbol", help="Only this symbol. May be repeated.")]
-_Exchanges = Annotated[
-    _Names, typer.Option("--exchange", help="Only pairs with both legs on these. May be repeated.")
-]
-_Types = Annotated[
-    _Names,
-    typer.Option("--type", help="Only pairs of these markets: spot/futures. May be repeated."),
-]
-_WithoutSymbols = Annotated[
-    _Names, typer.Option("--exclude-symbol", help="Leave out this symbol. May be repeated.")
-]
-_Pairs = Annotated[
-    _Names,
-    typer.Option(
-        "--pair", help="Two prices held, pair/BUY/SELL or pair/BUY/SELL/FX. May be repeated."
-    ),
-]
-_WithoutFlags = Annotated[
-    _Names,
-    typer.Option(
-        "--exclude-flag",
-        help=f"Leave out pairs with this flag, or with any: 'any'. May be repeated. Flags: "
-        f"{', '.join(FLAGS)}.",
-    ),
-]
-_FamilyName = Annotated[
-    Screened, typer.Argument(help="What is measured: what snapshots kept has its own.")
-]
 
 
 def _columns() -> Schema:
@@ -70,16 +41,26 @@ def _columns() -> Schema:
 
 
 @tabled(_columns)
+@asks(
+    family=typer.Argument(help="What is measured: what snapshots kept has its own."),
+    symbols="--symbol: Only this symbol. May be repeated.",
+    exchanges="--exchange: Only pairs with both legs on these. May be repeated.",
+    types="--type: Only pairs of these markets: spot/futures. May be repeated.",
+    exclude_symbols="--exclude-symbol: Leave out this symbol. May be repeated.",
+    pairs="--pair: Two prices held, pair/BUY/SELL or pair/BUY/SELL/FX. May be repeated.",
+    exclude_flags="--exclude-flag: Leave out pairs with this flag, or with any: 'any'. May be "
+    f"repeated. Flags: {', '.join(FLAGS)}.",
+)
 def screen_command(
-    family: _FamilyName = Screened.SPREAD,
-    symbols: _Symbols = None,
-    exchanges: _Exchanges = None,
-    types: _Types = None,
-    exclude_symbols: _WithoutSymbols = None,
-    pairs: _Pairs = None,
-    exclude_flags: _WithoutFlags = None,
+    family: Screened = Screened.SPREAD,
+    symbols: _Names = None,
+    exchanges: _Names = None,
+    types: _Names = None,
+    exclude_symbols: _Names = None,
+    pairs: _Names = None,
+    exclude_flags: _Names = None,
     *,
-    funding_only: FundingOnly = False,
+    funding_only: bool = False,
     within: MeasuredWindow,
     net_of: CostOptions,
     view: TableOptions,

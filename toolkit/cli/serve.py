@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
 
 import msgspec
 import typer
 
 from toolkit.cards import counted
 from toolkit.cli.exit_codes import ExitCode
-from toolkit.cli.options import Exchanges, Host, Port, Symbols
+from toolkit.cli.options import asks
 from toolkit.cli.show import console, errors, warn_of_public, write_new
 from toolkit.commands import rail
 from toolkit.errors import InputError
@@ -46,62 +45,39 @@ def check_command(choice: ExchangeChoice, save: Path | None) -> None:
         raise typer.Exit(ExitCode.REFUSED)
 
 
+@asks(
+    replay="A prices, funding or pumps.parquet, or the folder that holds them.",
+    dataset="Serve only this data set of the file; may be repeated.",
+    interval="Serve only bars of this many seconds.",
+    rename="Serve this symbol of the file, or quote of exchanges, as: OLD=NEW.",
+    days="How far back exchanges are read. Default: 7.",
+    archive="Keeps their answers. Default: STORE.exchanges.duckdb, by the store.",
+    check="--check-exchanges: Show what each answers here, and end.",
+    save="With that: one raw answer of each kind, to a new file.",
+    seed="Which endless SIMULATED market. Default: 7.",
+    owners="A TOML file of owners, plans and keys.",
+    now="Stop the service's clock at this time, UTC.",
+    retention="Answer only for the last N days.",
+    webhooks_to_loopback="Webhooks may go to this machine, by http.",
+)
 def serve_command(
-    replay: Annotated[
-        Path | None,
-        typer.Option(
-            "--replay", help="A prices, funding or pumps.parquet, or the folder that holds them."
-        ),
-    ] = None,
-    dataset: Annotated[
-        list[str] | None,
-        typer.Option("--dataset", help="Serve only this data set of the file; may be repeated."),
-    ] = None,
-    interval: Annotated[
-        int | None, typer.Option("--interval", help="Serve only bars of this many seconds.")
-    ] = None,
-    rename: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--rename", help="Serve this symbol of the file, or quote of exchanges, as: OLD=NEW."
-        ),
-    ] = None,
-    exchanges: Exchanges = None,
-    symbols: Symbols = None,
-    days: Annotated[
-        int | None, typer.Option("--days", help="How far back exchanges are read. Default: 7.")
-    ] = None,
-    archive: Annotated[
-        Path | None,
-        typer.Option(
-            "--archive", help="Keeps their answers. Default: STORE.exchanges.duckdb, by the store."
-        ),
-    ] = None,
-    check: Annotated[
-        bool, typer.Option("--check-exchanges", help="Show what each answers here, and end.")
-    ] = False,
-    save: Annotated[
-        Path | None,
-        typer.Option("--save", help="With that: one raw answer of each kind, to a new file."),
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option("--seed", help="Which endless SIMULATED market. Default: 7.")
-    ] = None,
-    owners: Annotated[
-        Path | None, typer.Option("--owners", help="A TOML file of owners, plans and keys.")
-    ] = None,
-    now: Annotated[
-        str | None, typer.Option("--now", help="Stop the service's clock at this time, UTC.")
-    ] = None,
-    retention: Annotated[
-        int | None, typer.Option("--retention", help="Answer only for the last N days.")
-    ] = None,
-    webhooks_to_loopback: Annotated[
-        bool,
-        typer.Option("--webhooks-to-loopback", help="Webhooks may go to this machine, by http."),
-    ] = False,
-    port: Port = 8700,
-    host: Host = "127.0.0.1",
+    replay: Path | None = None,
+    dataset: list[str] | None = None,
+    interval: int | None = None,
+    rename: list[str] | None = None,
+    exchanges: str | None = None,
+    symbols: str | None = None,
+    days: int | None = None,
+    archive: Path | None = None,
+    check: bool = False,
+    save: Path | None = None,
+    seed: int | None = None,
+    owners: Path | None = None,
+    now: str | None = None,
+    retention: int | None = None,
+    webhooks_to_loopback: bool = False,
+    port: int = 8700,
+    host: str = "127.0.0.1",
 ) -> None:
     """Run a local service until Ctrl-C: on a SIMULATED market, a replay, or real exchanges.
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import time
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from toolkit.cards import counted, duration, some
-from toolkit.cli.options import StorePath
 from toolkit.cli.tables import TableOptions, show, store_as_of, tabled
 from toolkit.columns import schema_of
 from toolkit.errors import EmptyWindowError
@@ -42,7 +42,7 @@ _STATUS = schema_of(
 
 
 @tabled(lambda: _STATUS)
-def status_command(store: StorePath = None, *, view: TableOptions) -> None:
+def status_command(store: Path | None = None, *, view: TableOptions) -> None:
     """Show what the store holds: one line per trajectory, event log and kind of snapshot.
 
     held: rows, documents or snapshots, else what came of asking: "nothing there", "no answer" or

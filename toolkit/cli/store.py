@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, cast
+from pathlib import Path
+from typing import cast
 
 import typer
 
 from toolkit.cards import counted
-from toolkit.cli.options import StorePath
+from toolkit.cli.options import asks
 from toolkit.cli.show import console
 from toolkit.errors import InputError, StoreError
 from toolkit.market import format_ts, parse_length
@@ -36,18 +37,14 @@ def _root() -> None:
 
 
 @app.command("publish")
+@asks(
+    where=typer.Argument(help="A folder, or the address of an object store: s3://BUCKET/FOLDER."),
+    keep="Remove publications older than this (30d), with files that no other one names.",
+)
 def publish_command(
-    where: Annotated[
-        str, typer.Argument(help="A folder, or the address of an object store: s3://BUCKET/FOLDER.")
-    ],
-    keep: Annotated[
-        str | None,
-        typer.Option(
-            "--keep",
-            help="Remove publications older than this (30d), with files that no other one names.",
-        ),
-    ] = None,
-    store: StorePath = None,
+    where: str,
+    keep: str | None = None,
+    store: Path | None = None,
 ) -> None:
     """Publish the store: one Parquet file per stream and month of UTC, and manifest.json.
 
@@ -71,8 +68,11 @@ def publish_command(
 
 
 @app.command("publications")
+@asks(
+    where=typer.Argument(help="Where the store was published."),
+)
 def publications_command(
-    where: Annotated[str, typer.Argument(help="Where the store was published.")],
+    where: str,
 ) -> None:
     """List the publications that can be read, the newest first.
 
@@ -92,7 +92,8 @@ def publications_command(
 
 
 @app.command("verify")
-def verify_command(store: StorePath = None) -> None:
+@asks()
+def verify_command(store: Path | None = None) -> None:
     """Check that the store is whole, and name each fault.
 
     Every byte is read. Keys, revisions, loads, streams, counters and the ledger are held to their
@@ -114,7 +115,8 @@ def verify_command(store: StorePath = None) -> None:
 
 
 @app.command("compact")
-def compact_command(store: StorePath = None) -> None:
+@asks()
+def compact_command(store: Path | None = None) -> None:
     """Rewrite the store in the order of its keys, which reads faster and takes less space.
 
     Loads go on meanwhile. The rewritten file takes the place of the store within a moment at the
@@ -131,9 +133,11 @@ def compact_command(store: StorePath = None) -> None:
 
 
 @app.command("backup")
-def backup_command(
-    target: Annotated[str, typer.Argument(help="The file to make.")], store: StorePath = None
-) -> None:
+@asks(
+    target=typer.Argument(help="The file to make."),
+)
+@asks()
+def backup_command(target: str, store: Path | None = None) -> None:
     """Copy the store to a new file, as it is between two commits.
 
     Loads wait until it is copied, as they wait for another load. The copy is a store.
@@ -146,7 +150,8 @@ def backup_command(
 
 
 @app.command("remap")
-def remap_command(store: StorePath = None) -> None:
+@asks()
+def remap_command(store: Path | None = None) -> None:
     """Read what the store holds anew, under the wire profile that RAIL_PROFILE names.
 
     For a profile that had a wrong unit, sign, field or word. Rows are read again from the pages
@@ -166,68 +171,39 @@ def remap_command(store: StorePath = None) -> None:
     )
 
 
-_Stream = Annotated[
-    str | None,
-    typer.Option("--stream", help="What rows of your own are: BTC_USD:VENDOR.spot, events/splash."),
-]
-_Layout = Annotated[
-    str | None, typer.Option("--as", help=f"A layout that is known: {', '.join(LAYOUTS)}.")
-]
-_Map = Annotated[
-    str | None, typer.Option("--map", help="The file's names of our columns: ts=time,price=close.")
-]
-_Columns = Annotated[
-    str | None,
-    typer.Option("--columns", help="Names or places of ts and what is needed: 1,5 or 1+2,6."),
-]
-_Decimal = Annotated[
-    str | None, typer.Option("--decimal", help="The mark of decimals, . or a comma.")
-]
-_Unit = Annotated[
-    str | None, typer.Option("--unit", help="Of times that are numbers: s (default), ms, us, ns.")
-]
-_Format = Annotated[
-    str | None, typer.Option("--format", help="How times are written, e.g. %d/%m/%Y %H:%M.")
-]
-_Timezone = Annotated[
-    str | None, typer.Option("--timezone", help="Of times without one, e.g. UTC.")
-]
-_Stamped = Annotated[
-    str, typer.Option("--stamped", help="Which end of its bar a row's time is: start or end.")
-]
-_Step = Annotated[
-    str | None, typer.Option("--step", help="Length of a bar: 1m. Default: the commonest.")
-]
-
-_Shared = Annotated[
-    str | None, typer.Option("--shared", help="Of rows of one second take the first, last or mean.")
-]
-_Rates = Annotated[
-    str | None, typer.Option("--rates", help="What funding rates are: fraction or percent.")
-]
-
-
+@asks(
+    data=typer.Argument(
+        help="A manifest.json, the folder or address it is in, or a file of rows: .csv, .json, "
+        ".parquet and more."
+    ),
+    stream="What rows of your own are: BTC_USD:VENDOR.spot, events/splash.",
+    layout=f"--as: A layout that is known: {', '.join(LAYOUTS)}.",
+    mapped="--map: The file's names of our columns: ts=time,price=close.",
+    columns="Names or places of ts and what is needed: 1,5 or 1+2,6.",
+    decimal="The mark of decimals, . or a comma.",
+    unit="Of times that are numbers: s (default), ms, us, ns.",
+    form="--format: How times are written, e.g. %d/%m/%Y %H:%M.",
+    timezone="Of times without one, e.g. UTC.",
+    stamped="Which end of its bar a row's time is: start or end.",
+    step="Length of a bar: 1m. Default: the commonest.",
+    shared="Of rows of one second take the first, last or mean.",
+    rates="What funding rates are: fraction or percent.",
+)
 def import_command(
-    data: Annotated[
-        str,
-        typer.Argument(
-            help="A manifest.json, the folder or address it is in, or a file of rows: .csv, .json, "
-            ".parquet and more."
-        ),
-    ],
-    stream: _Stream = None,
-    layout: _Layout = None,
-    mapped: _Map = None,
-    columns: _Columns = None,
-    decimal: _Decimal = None,
-    unit: _Unit = None,
-    form: _Format = None,
-    timezone: _Timezone = None,
-    stamped: _Stamped = "start",
-    step: _Step = None,
-    shared: _Shared = None,
-    rates: _Rates = None,
-    store: StorePath = None,
+    data: str,
+    stream: str | None = None,
+    layout: str | None = None,
+    mapped: str | None = None,
+    columns: str | None = None,
+    decimal: str | None = None,
+    unit: str | None = None,
+    form: str | None = None,
+    timezone: str | None = None,
+    stamped: str = "start",
+    step: str | None = None,
+    shared: str | None = None,
+    rates: str | None = None,
+    store: Path | None = None,
 ) -> None:
     """Make a store of published data, or keep rows of your own in a store of their own.
 

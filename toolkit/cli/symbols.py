@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Annotated
 
 import polars as pl
 import typer
 
 from toolkit.cards import counted
-from toolkit.cli.options import AllowHttp, BaseUrl
+from toolkit.cli.options import asks
 from toolkit.cli.show import errors, print_findings
 from toolkit.cli.tables import TableOptions, show, tabled
 from toolkit.columns import schema_of
@@ -24,10 +23,13 @@ _COLUMNS = ("symbol", "n_legs", "legs")
 
 
 @tabled(lambda: SYMBOLS, of_now=True)
+@asks(
+    text=typer.Argument(help="Part of a symbol's name; nothing lists all."),
+)
 def symbols_command(
-    text: Annotated[str, typer.Argument(help="Part of a symbol's name; nothing lists all.")] = "",
-    base_url: BaseUrl = None,
-    allow_http: AllowHttp = False,
+    text: str = "",
+    base_url: str | None = None,
+    allow_http: bool = False,
     *,
     view: TableOptions,
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Annotated
+from pathlib import Path
 
 import typer
 
@@ -13,11 +13,7 @@ from toolkit.cards import counted, duration
 from toolkit.cli.exit_codes import ExitCode
 from toolkit.cli.options import (
     STREAM_KEYS,
-    AllowHttp,
-    BaseUrl,
-    End,
-    Start,
-    StorePath,
+    asks,
     check_times,
     window,
 )
@@ -63,50 +59,36 @@ _CELLS: Cells = {
 
 
 @tabled(lambda: PLANNED, of_now=True)
+@asks(
+    streams=typer.Argument(help=STREAM_KEYS),
+    all_prices="Every price trajectory the service lists.",
+    all_spreads="Every pair of legs of one symbol, once, the alphabetically first leg bought.",
+    all_funding="Funding of every pair of futures legs.",
+    watched="--watchlist: The 5 symbols of most legs, every log and snapshot.",
+    symbol="With --all-…: only this symbol.",
+    again="Ask for all of the window, also what is held.",
+    wait="Wait up to 60 s for a service that is just starting.",
+    workers=typer.Option("--workers", min=1, max=64, help="Pages fetched at a time."),
+    over="Ask by requests (http), or on the data socket (Builder on).",
+    plan="Show what would be asked for and how long it takes. No load.",
+)
 def sync_command(
-    streams: Annotated[list[str] | None, typer.Argument(help=STREAM_KEYS)] = None,
-    all_prices: Annotated[
-        bool, typer.Option("--all-prices", help="Every price trajectory the service lists.")
-    ] = False,
-    all_spreads: Annotated[
-        bool,
-        typer.Option(
-            "--all-spreads",
-            help="Every pair of legs of one symbol, once, the alphabetically first leg bought.",
-        ),
-    ] = False,
-    all_funding: Annotated[
-        bool, typer.Option("--all-funding", help="Funding of every pair of futures legs.")
-    ] = False,
-    watched: Annotated[
-        bool,
-        typer.Option("--watchlist", help="The 5 symbols of most legs, every log and snapshot."),
-    ] = False,
-    symbol: Annotated[
-        list[str] | None, typer.Option("--symbol", help="With --all-…: only this symbol.")
-    ] = None,
-    start: Start = None,
-    end: End = None,
-    store: StorePath = None,
-    base_url: BaseUrl = None,
-    allow_http: AllowHttp = False,
-    again: Annotated[
-        bool, typer.Option("--again", help="Ask for all of the window, also what is held.")
-    ] = False,
-    wait: Annotated[
-        bool, typer.Option("--wait", help="Wait up to 60 s for a service that is just starting.")
-    ] = False,
-    workers: Annotated[
-        int, typer.Option("--workers", min=1, max=64, help="Pages fetched at a time.")
-    ] = 4,
-    over: Annotated[
-        Over,
-        typer.Option("--over", help="Ask by requests (http), or on the data socket (Builder on)."),
-    ] = Over.HTTP,
-    plan: Annotated[
-        bool,
-        typer.Option("--plan", help="Show what would be asked for and how long it takes. No load."),
-    ] = False,
+    streams: list[str] | None = None,
+    all_prices: bool = False,
+    all_spreads: bool = False,
+    all_funding: bool = False,
+    watched: bool = False,
+    symbol: list[str] | None = None,
+    start: str | None = None,
+    end: str | None = None,
+    store: Path | None = None,
+    base_url: str | None = None,
+    allow_http: bool = False,
+    again: bool = False,
+    wait: bool = False,
+    workers: int = 4,
+    over: Over = Over.HTTP,
+    plan: bool = False,
     *,
     view: TableOptions,
 ) -> None:

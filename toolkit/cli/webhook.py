@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from toolkit.cli.options import AllowHttp, BaseUrl, Host, Port, StorePath
+from toolkit.cli.options import asks
 from toolkit.cli.show import console, errors, warn_of_public, write_new
 from toolkit.client.webhook_session import WebhookSession
 from toolkit.commands import DEFAULT_BASE_URL
@@ -22,35 +22,27 @@ from toolkit.workspace import Settings, store_path, user_profile
 from toolkit.workspace.settings import allows_http, given_key
 
 
+@asks(
+    url=typer.Argument(metavar="[URL]", help="Your https endpoint. Without: show what is set."),
+    family="Deliver this family; repeated. Default: all three.",
+    code_env="--code-env NAME: The variable with a one-time code.",
+    cookie_env="--cookie-env NAME: The variable with a dashboard session's cookie.",
+    session="The file that keeps the session of a code.",
+    secret="The new file that the secret is written to.",  # noqa: S106 - a help
+    remove="Remove the endpoint.",
+    test="Have a test delivered.",
+)
 def setup_command(
-    url: Annotated[
-        str | None,
-        typer.Argument(metavar="[URL]", help="Your https endpoint. Without: show what is set."),
-    ] = None,
-    family: Annotated[
-        list[EventFamily] | None,
-        typer.Option("--family", help="Deliver this family; repeated. Default: all three."),
-    ] = None,
-    code_env: Annotated[
-        str | None,
-        typer.Option("--code-env", metavar="NAME", help="The variable with a one-time code."),
-    ] = None,
-    cookie_env: Annotated[
-        str | None,
-        typer.Option(
-            "--cookie-env", metavar="NAME", help="The variable with a dashboard session's cookie."
-        ),
-    ] = None,
-    session: Annotated[
-        Path, typer.Option("--session", help="The file that keeps the session of a code.")
-    ] = Path("rail-webhook.session"),
-    secret: Annotated[
-        Path, typer.Option("--secret", help="The new file that the secret is written to.")
-    ] = Path("rail-webhook.secret"),
-    remove: Annotated[bool, typer.Option("--remove", help="Remove the endpoint.")] = False,
-    test: Annotated[bool, typer.Option("--test", help="Have a test delivered.")] = False,
-    base_url: BaseUrl = None,
-    allow_http: AllowHttp = False,
+    url: str | None = None,
+    family: list[EventFamily] | None = None,
+    code_env: str | None = None,
+    cookie_env: str | None = None,
+    session: Path = Path("rail-webhook.session"),
+    secret: Path = Path("rail-webhook.secret"),
+    remove: bool = False,
+    test: bool = False,
+    base_url: str | None = None,
+    allow_http: bool = False,
 ) -> None:
     """Set the address that the service delivers events to, show it, test it or remove it.
 
@@ -146,43 +138,26 @@ app.command("setup")(setup_command)
 
 
 @app.callback()
+@asks(
+    secret_env="--secret-env NAME: The variable with a secret. May be repeated.",  # noqa: S106
+    header="The HMAC signature's header. Default: Standard Webhooks instead.",
+    signed="With --header: what is signed.",
+    written="With --header: how signature and time are written in it.",
+    encoding="With --header: hex or base64.",
+    base_url="Ask this service once for its source, and make the store for it.",
+)
 def webhook_command(
     context: typer.Context,
-    secret_env: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--secret-env",
-            metavar="NAME",
-            help="The environment variable that holds a secret; repeated while one takes over "
-            "from another.",
-        ),
-    ] = None,
-    header: Annotated[
-        str | None,
-        typer.Option(
-            "--header", help="The HMAC signature's header. Default: Standard Webhooks instead."
-        ),
-    ] = None,
-    signed: Annotated[
-        str, typer.Option("--signed", help="With --header: what is signed.")
-    ] = _GITHUB_FORM[0],
-    written: Annotated[
-        str,
-        typer.Option("--written", help="With --header: how signature and time are written in it."),
-    ] = _GITHUB_FORM[1],
-    encoding: Annotated[
-        str, typer.Option("--encoding", help="With --header: hex or base64.")
-    ] = _GITHUB_FORM[2],
-    store: StorePath = None,
-    base_url: Annotated[
-        str | None,
-        typer.Option(
-            "--base-url", help="Ask this service once for its source, and make the store for it."
-        ),
-    ] = None,
-    allow_http: AllowHttp = False,
-    port: Port = 8800,
-    host: Host = "127.0.0.1",
+    secret_env: list[str] | None = None,
+    header: str | None = None,
+    signed: str = _GITHUB_FORM[0],
+    written: str = _GITHUB_FORM[1],
+    encoding: str = _GITHUB_FORM[2],
+    store: Path | None = None,
+    base_url: str | None = None,
+    allow_http: bool = False,
+    port: int = 8800,
+    host: str = "127.0.0.1",
 ) -> None:
     """Receive webhook deliveries into the store until Ctrl-C. Each event is stored once.
 
