@@ -150,12 +150,10 @@ class ToolAnswer:
 
 
 def _bounds(name: str, asked: Collection[str]) -> bool:
-    """Check whether a column is a bound of one that was asked for."""
     return _BOUND.search(name) is not None and _BOUND.sub(r"\2", name) in asked
 
 
 def _doubts(frame: pl.DataFrame) -> list[str]:
-    """Say which half-lives are not believed, those for the same reason in one line."""
     found: dict[str, list[str]] = {}
     for row in frame.iter_rows(named=True):
         if half_life_doubt(row):
@@ -177,7 +175,6 @@ def _explained(row: Mapping[str, Any]) -> dict[str, str]:
 def _cells(
     row: Mapping[str, Any], columns: Sequence[Column], explained: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return a row as JSON has it, without nulls that are explained, and their reasons."""
     left_out = {*explained, *(reason_column(row, name) for name in explained)}
     left_out |= {name for name in row if name.endswith(_REASON) and row[name] in _CODES}
     return {
@@ -188,7 +185,6 @@ def _cells(
 
 
 def _same(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the values that two or more rows have in common, all of them."""
     first, *others = rows or [{}]
     return {
         name: value
@@ -213,7 +209,6 @@ def _cell(value: Any, one: Column) -> Any:
 
 
 def _reasons(found: Sequence[tuple[Mapping[str, Any], Mapping[str, str]]]) -> list[str]:
-    """Say which figures are null and why, those of the same columns in one line."""
     lines: dict[tuple[str, str], list[str]] = {}
     for row, explained in found:
         of = str(row.get("trajectory") or row.get("stream") or "")

@@ -180,7 +180,6 @@ def _notes_of_events(
     analysis: Analysis,
     options: Mapping[str, Any],
 ) -> list[str]:
-    """Return what a reader has to know of an analysis of events, as commands say it."""
     if analysis.of or rail.known_at is not None:  # these are of what is held now
         return []
     log, on = series.stream.family, options.get("on")
@@ -201,7 +200,6 @@ def of_selection(rail: Workspace, answer: Answer) -> ToolAnswer:
 
 
 def _declared(made: ToolAnswer, analysis: Analysis) -> ToolAnswer:
-    """Return an answer that shows the columns which its analysis declares to be the main ones."""
     first = analysis.answer_in(made.rows.columns)
     return replace(made, first=tuple(first), key=analysis.key, curve=analysis.is_curve)
 
@@ -214,7 +212,6 @@ def _of_series(
     notes: list[str] | None = None,
     figure: str | None = None,
 ) -> ToolAnswer:
-    """Make an answer of what was found of one series."""
     held = cast("Any", series).coverage() if hasattr(series, "coverage") else pl.DataFrame()
     fees = series.origin.fees
     return ToolAnswer(
@@ -233,7 +230,6 @@ def _of_series(
 
 
 def _of_one(column: str, *frames: pl.DataFrame) -> Any:
-    """Return the value of the first frame that is of one row and has the column."""
     return next(
         (frame[column][0] for frame in frames if frame.height == 1 and column in frame.columns),
         None,
@@ -250,7 +246,6 @@ def _of_many(
     costs: bool = False,
     more: bool = False,
 ) -> ToolAnswer:
-    """Make an answer of what was found of many streams."""
     source, fees = rail.store.source, rail.fees if costs else None
     return ToolAnswer(
         found,

@@ -166,13 +166,11 @@ class _StoreTools:
         return tool.input_schema if tool else None
 
     async def list(self, _: _Context, params: PaginatedRequestParams | None) -> ListToolsResult:
-        """List all tools on one page."""
         if params is not None and params.cursor is not None:
             raise MCPError(INVALID_PARAMS, "No such cursor: all tools are on the first page.")
         return ListToolsResult(tools=[_listed(tool) for tool in TOOLS])
 
     async def call(self, _: _Context, params: CallToolRequestParams) -> CallToolResult:
-        """Answer a call. What the toolkit refuses is a tool error of one line."""
         tool = self._tools.get(params.name)
         if tool is None:
             raise MCPError(INVALID_PARAMS, f"Unknown tool: {plain(params.name, 80)}")
@@ -214,7 +212,6 @@ def _listed(tool: StoreTool) -> ListedTool:
 
 
 def _result(found: ToolAnswer) -> CallToolResult:
-    """Return an answer as structured content and the same JSON as text, and its figure."""
     document = found.document()
     content: list[ContentBlock] = [
         TextContent(type="text", text=msgspec.json.encode(document).decode())

@@ -2,9 +2,230 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
+from functools import partial
+from itertools import takewhile
+from typing import Any, cast
+
+from toolkit.analyses import Analysis, Family, Parameter, analyses
 from toolkit.assistant import questions
-from toolkit.assistant.declared import declared_tools
-from toolkit.assistant.tool import COLUMNS, LIMIT, STREAM, STYLE, WINDOW, StoreTool, text
+from toolkit.assistant.answers import ToolAnswer
+from toolkit.assistant.questions import of_selection, of_series
+from toolkit.assistant.tool import (
+    ALL_COLUMNS,
+    COLUMNS,
+    LIMIT,
+    STREAM,
+    STYLE,
+    WINDOW,
+    StoreTool,
+    text,
+)
+from toolkit.cards import some
+from toolkit.errors import InputError
+from toolkit.market import Family as Kind
+from toolkit.series import Series
+from toolkit.series.bound import BOUND, bound_to
+from toolkit.statistics.fee_table import NOTIONAL
+from toolkit.workspace import Workspace
+from toolkit.workspace.answers import Answer, Costs
+from toolkit.workspace.event_rows import AROUND
+from toolkit.workspace.passes import Passes
+from toolkit.workspace.selection import Selection
+
+_TYPES = {"flag": "boolean", "whole": "integer", "number": "number"}
+_NOUNS = {
+    "price": "a price",
+    "spread": "a spread",
+    "funding": "a funding pair",
+    "rates": "a funding rate in force",
+    "events": "an event log",
+}
+_OF_A_COMMAND = re.compile(r"Without keys|--|`rail")
+_CURVE_ROWS = 60
+_OTHER = "other"  # the rows of a second series
+_COSTS = {
+    "style": STYLE,
+    "notional": {
+        "type": "number",
+        "description": f"the size of a position in quote, for net figures; {NOTIONAL:g} without it",
+    },
+}
+
+
+def declared_tools() -> tuple[StoreTool, ...]:
+    """Return a tool for each name of an analysis, in the order of their declaration.
+
+    One name may be of several families: the stream decides which is meant.
+    """
+    named: dict[str, list[Analysis]] = {}
+    across = [each for each in analyses() if each.across is not None]
+    for each in analyses():
+        if each in bound_to(each.family):
+            named.setdefault(each.name, []).append(each)
+    return (*(_tool(name, of) for name, of in named.items()), *map(_tool_across, across))
+
+
+def _tool(name: str, of: Sequence[Analysis]) -> StoreTool:
+    arguments: dict[str, Any] = {"stream": STREAM}
+    if any(_OTHER in each.takes for each in of):
+        arguments[_OTHER] = text("the key of the series that it is compared with")
+    if any("events" in each.takes for each in of):
+        arguments["on"] = text("the key of a trajectory that is looked at in place of the events'")
+    arguments |= _arguments(of)
+    first = set.intersection(*({p.name for p in each.parameters if p.required} for each in of))
+    required = ("stream", *(each for each in arguments if each in {*first, _OTHER}))
+    ask = partial(_of_one, name, tuple(each.family for each in of))
+    rows = _CURVE_ROWS if any(each.is_curve for each in of) else 20
+    return StoreTool(name, _about(of), arguments, ask, required, rows)
+
+
+def _tool_across(analysis: Analysis) -> StoreTool:
+    keys = text(
+        f"keys of {analysis.family} by commas, and patterns such as BTC_USDT:*; all without it"
+    )
+    required = tuple(each.name for each in analysis.parameters if each.required)
+    return StoreTool(
+        analysis.name,
+        _about([analysis]),
+        {"streams": keys, **_arguments([analysis])},
+        partial(_of_many, analysis),
+        required,
+    )
+
+
+def _about(of: Sequence[Analysis]) -> str:
+    if len(of) > 1:
+        return plain_words(" ".join(f"Of {_NOUNS[each.family]}: {each.sentence}" for each in of))
+    lines = re.split(r"(?<=\.)\s+", of[0].about.partition("\n\n")[0])
+    of_all = takewhile(lambda line: not _OF_A_COMMAND.search(line), lines)
+    return plain_words(" ".join([of[0].sentence, *(" ".join(each.split()) for each in of_all)]))
+
+
+def plain_words(words: str) -> str:
+    """Return a text of a docstring without its marks.
+
+    >>> plain_words("Compute `coverage` and ``n``. ")
+    'Compute coverage and n.'
+    """
+    return words.replace("`", "").strip()
+
+
+def _arguments(of: Sequence[Analysis]) -> dict[str, Any]:
+    asked: dict[str, list[tuple[Analysis, Parameter]]] = {}
+    for each in of:
+        for parameter in each.parameters:
+            if parameter.is_asked:
+                asked.setdefault(parameter.name, []).append((each, parameter))
+    found = {}
+    for name, given in asked.items():
+        found[name] = _schema(given[0][1])
+        helps = dict.fromkeys(parameter.help for _, parameter in given)
+        if len(given) < len(of):
+            helps[f"Of {some([_NOUNS[each.family] for each, _ in given])} alone."] = None
+        found[name]["description"] = plain_words(" ".join([*helps, *_units(given[0][1])]))
+    costs = any(each.net or "fees" in each.takes for each in of)
+    return {**found, **(_COSTS if costs else {}), **WINDOW, **ALL_COLUMNS}
+
+
+def _units(parameter: Parameter) -> list[str]:
+    if parameter.many:
+        some_of = f": {', '.join(parameter.choices)}" if parameter.choices else ""
+        return [f"Several by commas{some_of}."]
+    if parameter.kind == "length":
+        return ["A length: 90s, 5m, 12h, 7d."]
+    return [f"In {parameter.unit}."] if parameter.unit else []
+
+
+def _schema(parameter: Parameter) -> dict[str, Any]:
+    if parameter.many:
+        return {"type": "string"}
+    found: dict[str, Any] = {"type": _TYPES.get(parameter.kind, "string")}
+    if parameter.choices:
+        found["enum"] = list(parameter.choices)
+    if parameter.default is not None:
+        seconds = parameter.kind == "length" and type(parameter.default) is int
+        found["default"] = f"{parameter.default}s" if seconds else parameter.default
+    return found
+
+
+def _read(analysis: Analysis, given: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: analysis.parameter(name).read(_several(analysis.parameter(name), value))
+        for name, value in given.items()
+    }
+
+
+def _several(parameter: Parameter, value: Any) -> Any:
+    if not parameter.many:
+        return value
+    parts = [each.strip() for each in value.split(",") if each.strip()]
+    if parameter.kind not in ("whole", "number"):
+        return parts
+    try:
+        return [(int if parameter.kind == "whole" else float)(each) for each in parts]
+    except ValueError:
+        raise InputError(parameter.name, value, "numbers by commas") from None
+
+
+def _of_one(
+    name: str,
+    families: Sequence[Family],
+    rail: Workspace,
+    *,
+    stream: str,
+    start: str | None = None,
+    end: str | None = None,
+    other: str | None = None,
+    **given: Any,
+) -> ToolAnswer:
+    if len(families) == 1 and families[0] in ("funding", "events") and "/" not in stream:
+        stream = f"{families[0]}/{stream}"
+    series = rail.series(stream, start, end)
+    analysis, method = _declared(series, name), cast("Any", getattr(series, name, None))
+    if not hasattr(method, "options"):
+        allowed = some([_NOUNS[each] for each in families])
+        raise InputError("stream", stream, f"{allowed}; sql reads all that is held")
+    for each in given:
+        if each not in method.options:
+            raise InputError(f"argument of {stream}", each, method.options or "none")
+    options = {each: given.pop(each) for each in (*_COSTS, "on") if each in given}
+    options |= {} if analysis is None else _read(analysis, given)
+    rows: dict[str, Any] = {}
+    for frame in AROUND & {*method.options}:
+        on = {"on": options["on"]} if "on" in options else {}
+        rows[frame] = rail.around(cast("Any", series), **on)
+    if other is not None:
+        rows[_OTHER] = rail.series(other, start, end).rows
+    return of_series(rail, series, method(**rows, **options), analysis, options)
+
+
+def _declared(series: Series, name: str) -> Analysis | None:
+    families = [of for each, of in BOUND.items() if isinstance(series, each)]
+    return next((a for a in analyses() if a.name == name and a.family in families), None)
+
+
+def _of_many(
+    analysis: Analysis,
+    rail: Workspace,
+    *,
+    streams: str = "",
+    start: str | None = None,
+    end: str | None = None,
+    style: Any = "taker",
+    notional: float = NOTIONAL,
+    **given: Any,
+) -> ToolAnswer:
+    keys = [each.strip() for each in streams.split(",") if each.strip()]
+    passes = Passes.of(rail.store, as_of=rail.known_at)
+    asked = Selection.of(passes, Kind(analysis.family), keys or None, start, end)
+    costs = None if rail.fees is None else Costs(rail.fees, notional, style).check()
+    if analysis.needs_fees and costs is None:
+        advice = "`rail fees --example` prints one, and `rail mcp --fees FILE` takes it"
+        raise InputError("fees", None, "a fee table", advice=advice)
+    return of_selection(rail, Answer.of(analysis, asked, costs, **_read(analysis, given)))
+
 
 _FUNDING_ONLY = {
     "type": "boolean",

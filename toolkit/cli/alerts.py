@@ -117,7 +117,6 @@ def alerts_command(
 
 
 def _check(held: Store) -> None:
-    """Print each rule with the streams of the store that it watches, and where it is sent."""
     book, channels = find_alerts(held.path), alert_plan(held.path).channels
     rules = book.rules
     streams = [Stream.parse(k) for k in held.catalogue()["stream"]] if held.path.exists() else []
@@ -135,7 +134,6 @@ def _check(held: Store) -> None:
 
 
 def _caught(held: Store, rule: AlertRule, fees: FeeModel | None) -> str:
-    """Say what a rule would have caught in the last day, "" of a rule of ages or losses."""
     now = service_clock(held)
     found = caught(held, rule, Interval(now - 86_400, now), fees)
     if found is None:
@@ -144,7 +142,6 @@ def _caught(held: Store, rule: AlertRule, fees: FeeModel | None) -> str:
 
 
 def _test(held: Store, name: str | None) -> None:
-    """Send a test of a rule to each of its channels. Raises `RailError` where one refused it."""
     if name is None:
         rules = [rule.name for rule in find_alerts(held.path).rules]
         raise InputError("rule", None, rules or "none: rail.toml has no [[alert]]")

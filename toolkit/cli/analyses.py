@@ -94,7 +94,6 @@ def read_options(analysis: Analysis, typed: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _of_trajectories(analysis: Analysis) -> Callable[..., None]:
-    """Make the function of an analysis of spreads, of funding or of prices."""
     family = Family(analysis.family)
 
     def run(
@@ -146,8 +145,6 @@ def _of_trajectories(analysis: Analysis) -> Callable[..., None]:
 
 
 def _of_events(analysis: Analysis) -> Callable[..., None]:
-    """Make the function of an analysis of event logs."""
-
     def run(
         window: StoredWindow,
         view: TableOptions,
@@ -186,7 +183,6 @@ def _of_events(analysis: Analysis) -> Callable[..., None]:
 
 
 def _families(analysis: Analysis) -> list[inspect.Parameter]:
-    """Return the argument by which an analysis is of one family of events, where it is of any."""
     if "spreads" in analysis.takes:
         return []
     annotation: Any = OneFamily
@@ -199,7 +195,6 @@ def _families(analysis: Analysis) -> list[inspect.Parameter]:
 
 
 def _columns_of(analysis: Analysis) -> Schema:
-    """Return the columns that a command's table may have, by any group."""
     groups = [
         GROUPS.get(each, each)
         for parameter in analysis.parameters
@@ -211,7 +206,6 @@ def _columns_of(analysis: Analysis) -> Schema:
 
 
 def _command(analysis: Analysis, typed: str) -> Callable[..., None]:
-    """Make the function of an analysis' subcommand, with its help."""
     run = _of_events(analysis) if analysis.family == "events" else _of_trajectories(analysis)
     return tabled(lambda: _columns_of(analysis))(with_help(run, analysis, typed))
 
@@ -226,7 +220,6 @@ def with_help(run: Callable[..., None], analysis: Analysis, typed: str) -> Calla
 
 
 def _made(analysis: Analysis, name: str, group: str) -> Any:
-    """Make an analysis' subcommand."""
     single = typer.Typer(add_completion=False, rich_markup_mode=None)
     single.command(name)(_command(analysis, f"{group} {name}"))
     made = typer.main.get_command(single)
@@ -235,8 +228,6 @@ def _made(analysis: Analysis, name: str, group: str) -> Any:
 
 
 class _Analyses(TyperGroup):
-    """A group that has a subcommand for each analysis, each made when it is first asked for."""
-
     group: str
     families: tuple[AnalysisFamily, ...]
 

@@ -154,7 +154,6 @@ def app_command(
 
 
 def _asked_password() -> str:
-    """Ask for a password twice without showing it, or read it from a pipe."""
     if not sys.stdin.isatty():
         return sys.stdin.readline().rstrip("\n")
     asked: str = typer.prompt("password", hide_input=True, confirmation_prompt=True)
@@ -164,7 +163,6 @@ def _asked_password() -> str:
 def _checked_share(
     *, share: bool, host: str | None, names: list[str], proxies: Sequence[str] = ()
 ) -> list[str]:
-    """Check that there is a login where others reach the dashboard, and return its names."""
     if not share:
         for option, given in (("--name", names), ("--proxy", proxies)):
             if given:
@@ -221,7 +219,6 @@ def open_command(
 
 
 def _page_of(store: Store, key: str) -> str:
-    """Return the page that shows a stream or a pair of prices, and what it is asked for."""
     if key.startswith("pair/"):
         (pair,) = HeldPairs.of(store, key, Joining()).pairs
         return f"trajectory?{urlencode({'trajectory': pair.key})}"

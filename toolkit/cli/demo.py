@@ -159,7 +159,6 @@ def _kept(given: Mapping[str, object], *, began: bool) -> str:
 
 
 def _store_for(source: Source, given: Path | None) -> Path:
-    """Return the store that the demo loads into, and say which of an earlier market it leaves."""
     path, others = (store_beside(given, source), [given]) if given else demo_store(source)
     if path not in others and others and (given or not path.exists()):
         names = ", ".join(other.name for other in others)
@@ -172,7 +171,6 @@ def _store_for(source: Source, given: Path | None) -> Path:
 
 
 def _load(workspace: Workspace, symbols: int) -> list[Trajectory]:
-    """Load what the demo shows and print how much came. Returns the trajectories."""
     watched = watchlist(workspace.client.symbols(), symbols=symbols)
     trajectories = [each for each in watched if isinstance(each, Trajectory)]
     now = workspace.client.served_at()
@@ -196,7 +194,6 @@ def _loaded(
 
 
 def _print_figures(workspace: Workspace, wanted: Sequence[Trajectory]) -> None:
-    """Print the widest spread, the best carry with prices, and how many events there were."""
     store, now = workspace.store, workspace.client.served_at()
     week = Interval(now - DEFAULT_WINDOW_S, now)
     with_rows = store.catalogue().filter(pl.col("rows") > 0)["stream"]
@@ -217,7 +214,6 @@ def _print_figures(workspace: Workspace, wanted: Sequence[Trajectory]) -> None:
 
 
 def _events(store: Store, day: Interval) -> str:
-    """Count the events of each family that opened in a window."""
     with store.reading():
         logs = event_logs(store.catalogue())
         read = event_statistics.documents_window(day)

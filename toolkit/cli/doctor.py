@@ -108,7 +108,6 @@ def _sheet(found: Examination, profile_out: Path | None) -> Sheet:
 
 
 def _print(page: Terminal, rows: pl.DataFrame) -> None:
-    """Print the checks group by group, each with its state and what to do about it."""
     for (group,), checks in rows.group_by("group", maintain_order=True):
         page.print()
         page.print(Text(_HEADINGS[f"{group}"], style="bold"))

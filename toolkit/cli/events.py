@@ -66,7 +66,6 @@ def channels_command(family: OneFamily = None, *, within: StoredWindow, view: Ta
 
 
 def _opened(store: Store) -> pl.DataFrame:
-    """Return when the channels of a store were open."""
     ledger = store.ledger([EventLog(each) for each in EventFamily])
     archived = held_stretches(ledger, event_logs(store.catalogue()))
     others = store.channels_open()
@@ -76,7 +75,6 @@ def _opened(store: Store) -> pl.DataFrame:
 
 
 def _notes(store: Store) -> list[str]:
-    """Write what is known of the channels beside the table: repeats of webhooks, and the clock."""
     notes, told = [], read_deliveries(store).drop_nulls("family").height
     if told:
         made = counted(told, "delivery", "deliveries")

@@ -97,7 +97,6 @@ def fees_command(
 
 
 def _streams(store: Store) -> _Legs:
-    """Return the streams of the store that have legs, none where there is no store."""
     if not store.path.exists():
         return []
     keys = map(Stream.parse, store.catalogue()["stream"])
@@ -105,7 +104,6 @@ def _streams(store: Store) -> _Legs:
 
 
 def _lines(costs: Costs, streams: _Legs, at: int) -> Iterable[tuple[object, ...]]:
-    """Yield a row of `FEES` for each leg, sorted."""
     fees = costs.fees
     for leg in sorted({leg for stream in streams for leg in stream.legs}, key=str):
         mine = [stream for stream in streams if leg in stream.legs]
@@ -127,7 +125,6 @@ def _lines(costs: Costs, streams: _Legs, at: int) -> Iterable[tuple[object, ...]
 
 
 def _withdrawals(fees: FeeModel, leg: Leg, streams: _Legs, at: int) -> list[str]:
-    """List what is missing to withdraw from a leg what streams buy on it."""
     bought = [stream for stream in streams if len(stream.legs) == 2 and stream.buy == leg]
     lacks = {lack for each in bought for lack in fees.lacking(each, "transfer", at=at)}
     return sorted(lack for lack in lacks if lack.startswith(("withdraw_quote", "a withdrawal")))

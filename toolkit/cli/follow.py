@@ -115,7 +115,6 @@ def follow_command(
 
 
 def _list(workspace: Workspace, watchlist: Watchlist, view: TableOptions) -> None:
-    """Print the streams that are meant now, and why."""
     client = workspace.client
     named = named_streams(client, workspace.store, watchlist)
     rows = [(stream.key, stream.kind, rule) for stream, rule in named.items()]
@@ -155,7 +154,6 @@ def _stopping() -> Iterator[tuple[threading.Event, list[int]]]:
 
 
 def _lines() -> Callable[[FollowProgress], None]:
-    """Return what prints how it goes, once per minute."""
     shown_s = -_SECONDS_A_LINE
 
     def line(progress: FollowProgress) -> None:

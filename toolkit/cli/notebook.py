@@ -63,7 +63,6 @@ def notebook_command(
 
 
 def _notebooks() -> dict[str, bytes]:
-    """Return the notebooks of the wheel, or of the checkout that is installed in place, by name."""
     with as_file(files("toolkit")) as package:
         packed = package / "notebooks"
         folder = packed if packed.is_dir() else package.parent / "notebooks"
@@ -71,6 +70,5 @@ def _notebooks() -> dict[str, bytes]:
 
 
 def _question(notebook: bytes) -> str:
-    """Return the heading of a notebook."""
     cells = json.loads(notebook)["cells"]
     return "".join(cells[0]["source"]).partition("\n")[0].removeprefix("# ")

@@ -72,7 +72,6 @@ class _EventReport(StoredWindow):
     against: _Against = None
 
     def draft(self, what: str) -> Draft:
-        """Open the store as it is now, or as of the time that was asked for."""
         return self._draft(what)
 
     def _draft(self, what: str, fees: Path | None = None, **on: Any) -> Draft:
@@ -86,7 +85,6 @@ class _EventReport(StoredWindow):
         return self.to or Path(f"report-{what}.html")
 
     def write(self, what: str, draft: Draft, title: str) -> None:
-        """Write the file, and print where it is and what checks it."""
         file = draft.write(self._path(what), title)
         store = draft.workspace.store
         place = Path(store.published or store.path)
@@ -103,7 +101,6 @@ class _Report(_EventReport):
     fees: Path | None = None
 
     def draft(self, what: str) -> Draft:
-        """Open the store as it is now, or as of the time that was asked for."""
         return self._draft(what, self.fees, cluster=self.cluster, plain_text=self.plain_text)
 
 
@@ -116,7 +113,6 @@ class _WatchlistReport(_Report):
     ] = Path()
 
     def of_day(self, last_second: int) -> _WatchlistReport:
-        """Return the same with the file of a day, where they name a folder."""
         if not self.to.is_dir():
             return self
         to = self.to / f"watchlist-{format_ts(last_second)[:10]}.html"
@@ -309,7 +305,6 @@ def _held(store: Store) -> pl.DataFrame:
 def _trajectories(
     draft: Draft, family: Family, keys: list[str] | None, within: StoredWindow, parts: list[str]
 ) -> str:
-    """Add trajectories as they are held, and return what the report is called."""
     store = draft.workspace.store
     asked = selected(Passes.of(store), family, keys, within)
     if len(asked.keys) > 1:

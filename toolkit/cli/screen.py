@@ -31,7 +31,6 @@ _Names = list[str] | None
 
 
 def _columns() -> Schema:
-    """Return the columns of all that can be screened, net ones among them."""
     found: Schema = {}
     for kind in reversed(Screened):
         if kind is Screened.FUNDING:
@@ -124,7 +123,6 @@ def screen_command(
 
 
 def _flags(family: Screened, named: _Names) -> tuple[str, ...]:
-    """Read the flags to leave out, of which ``any`` stands for all."""
     if not named:
         return ()
     if family not in (Screened.SPREAD, Screened.SNAPSHOT_SPREAD):
@@ -161,7 +159,6 @@ def _left_out(number: int) -> list[str]:
 
 
 def _with_net(sheet: Sheet, costs: Costs, family: Screened) -> Sheet:
-    """Put the net columns after the first ones, and name the table by which they are."""
     net: Sequence[str] = _NET
     if family is Screened.FUNDING:
         net = find("funding.net_summary").answer_in(sheet.rows.columns)

@@ -94,7 +94,6 @@ def status_command(store: Path | None = None, *, view: TableOptions) -> None:
 
 
 def _totals(catalogue: pl.DataFrame, deliveries: int) -> str:
-    """Return how much there is of each kind."""
     of_kind = {kind: catalogue.filter(kind=kind) for kind in ("events", "snapshot")}
     kept = pl.col("kind").str.starts_with("snapshot-")
     series = catalogue.filter(~pl.col("kind").is_in(list(of_kind)) & ~kept)
@@ -119,7 +118,6 @@ def _totals(catalogue: pl.DataFrame, deliveries: int) -> str:
 
 
 def _last_answer(catalogue: pl.DataFrame, now: int) -> str:
-    """Return how long before ``now`` the service answered last."""
     asked = catalogue.drop_nulls("asked_at").sort("asked_at").tail(1).to_dicts()
     if not asked:
         return "; the service has answered nothing yet"
@@ -129,13 +127,11 @@ def _last_answer(catalogue: pl.DataFrame, now: int) -> str:
 
 
 def _odd(store: Store, kind: SnapshotKind) -> str:
-    """Return what is not understood of the newest snapshot of a kind, "" for nothing."""
     newest = store.snapshots(kind, newest=True)["document"].to_list()
     return snapshot_items(kind.value, newest[0]).words if newest else ""
 
 
 def _ties(frame: pl.DataFrame) -> str:
-    """Return how many rows share their time with another row."""
     tied = frame.filter(pl.col("tied_rows") > 0)
     if tied.is_empty():
         return ""
@@ -152,14 +148,12 @@ def _gaps(frame: pl.DataFrame) -> str:
 
 
 def _lost(gaps: pl.DataFrame) -> str:
-    """Return which stretches were lost at the source, and why."""
     rows = gaps.filter(status=GapStatus.LOST.value).select("stream", "start_ts", "end_ts", "cause")
     says = [f"{key} {format_ts(a)} to {format_ts(b)}, {why}" for key, a, b, why in rows.iter_rows()]
     return f"lost at the source, each load asks again: {some(says)}" if says else ""
 
 
 def _order(store: Store) -> str:
-    """Return what a compaction would bring, "" where it is not worth it."""
     found = scattered(store)
     if found is None:
         return ""
@@ -172,6 +166,5 @@ def _order(store: Store) -> str:
 
 
 def _findings(store: Store) -> list[dict[str, Any]]:
-    """Return what the last load found odd."""
     last = store.loads().head(1)["finding"].drop_nulls().to_list()
     return json.loads(last[0]) if last else []

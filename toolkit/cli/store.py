@@ -14,9 +14,7 @@ from toolkit.errors import InputError, StoreError
 from toolkit.market import format_ts, parse_length
 from toolkit.series import own_series
 from toolkit.series.own import Rates, Shared
-from toolkit.series.own_columns import Decimal
-from toolkit.series.own_files import is_rows_file
-from toolkit.series.own_layouts import LAYOUTS
+from toolkit.series.own_files import LAYOUTS, Decimal, is_rows_file
 from toolkit.series.own_times import Stamp, Unit
 from toolkit.store import Store
 from toolkit.store.backup import back_up_store
@@ -250,7 +248,6 @@ def import_command(
 
 
 def _names(text: str | None) -> dict[str, str]:
-    """Read ``ours=theirs,ours=theirs``."""
     pairs = [pair.partition("=") for pair in (text or "").split(",") if pair.strip()]
     for ours, equals, theirs in pairs:
         if not (ours.strip() and equals and theirs.strip()):
@@ -259,7 +256,6 @@ def _names(text: str | None) -> dict[str, str]:
 
 
 def _places(text: str, mapped: str | None) -> tuple[str, ...]:
-    """Read ``1,5``, or names in this order."""
     places = tuple(each.strip() for each in text.split(","))
     if mapped is not None or not all(places):
         raise InputError("--columns", text, "names or places such as 1,5, without --map")

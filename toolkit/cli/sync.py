@@ -143,7 +143,6 @@ def sync_command(
 
 
 def _await_service(client: Client) -> None:
-    """Wait until the service answers. Raises `UnreachableError` where it does not in time."""
     until = time.monotonic() + _PATIENCE_S
     while True:
         try:
@@ -176,7 +175,6 @@ def _listed(
     lists: Sequence[Callable[[Listing], list[Trajectory]]],
     symbols: Sequence[str] | None,
 ) -> list[Trajectory]:
-    """Return what the ``--all-…`` options name, without what ``--symbol`` leaves out."""
     if not lists:
         if symbols:
             allowed = "with --all-prices, --all-spreads or --all-funding"
@@ -209,7 +207,6 @@ def _whole_listing(client: Client) -> Listing:
 
 
 def _print_result(result: LoadResult, profile: Profile) -> None:
-    """Print the total, then which streams brought nothing, what is out of reach and what is odd."""
     console.print(str(result))
     console.print(result.requests_counted)
     for asked, error in result.refused.items():
@@ -222,7 +219,6 @@ def _print_result(result: LoadResult, profile: Profile) -> None:
 
 
 def _show_plan(planned: PlannedLoad, view: TableOptions) -> None:
-    """Write a plan as it was asked for, with what it costs in all below the table."""
     refused = [f"refused: {asked} ({error})" for asked, error in planned.refused.items()]
     total = f"{planned.bound} {planned.requests:,} requests, {planned.schemas:,} or more of schemas"
     notes = [
@@ -236,7 +232,6 @@ def _show_plan(planned: PlannedLoad, view: TableOptions) -> None:
 
 
 def _out_of_reach(load: LoadResult | PlannedLoad) -> list[str]:
-    """Write what of each stream the service no longer has."""
     return [
         f"{asked}: {duration(total_s(parts))} lie beyond the plan's depth and are not held"
         for asked, parts in load.unrecoverable.items()

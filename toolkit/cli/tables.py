@@ -125,8 +125,6 @@ def store_as_of(path: Path | None, as_of: str | None) -> Store:
 
 @dataclass(frozen=True, slots=True)
 class _Typed:
-    """The options of a table as they were typed."""
-
     form: _FormatOption = None
     sort: _SortOption = None
     top: _TopOption = None
@@ -192,7 +190,6 @@ def tabled(
 
 
 def _form_of(output: Path | None) -> Format:
-    """Return the form that a file's ending asks for. Raises `InputError` for one of no form."""
     ending = "" if output is None else output.suffix.lower()
     if ending not in _BY_ENDING:
         endings = ", ".join(filter(None, _BY_ENDING))
@@ -223,10 +220,6 @@ def show(view: TableOptions, sheet: Sheet) -> None:
 
 
 def _chosen(view: TableOptions, sheet: Sheet) -> tuple[pl.DataFrame, str]:
-    """Return the rows asked for in their order, and how many are left out and why.
-
-    Raises `InputError` for a column that rows of another kind have.
-    """
     sorts = [] if view.sort is None else [view.sort.removeprefix("-")]
     tests = [] if view.where is None else view.where.meta.root_names()
     for parameter, names in (("--sort", sorts), ("--where", tests)):
@@ -249,7 +242,6 @@ def _chosen(view: TableOptions, sheet: Sheet) -> tuple[pl.DataFrame, str]:
 
 
 def _spacing(view: TableOptions, sheet: Sheet, height: int) -> int:
-    """Return which of a path's rows a table shows: one in so many, the middle one among them."""
     if not sheet.path or view.form is not Format.TABLE or view.sort or view.where is not None:
         return 1
     middle = height // 2
@@ -258,7 +250,6 @@ def _spacing(view: TableOptions, sheet: Sheet, height: int) -> int:
 
 
 def _written(form: Format, sheet: Sheet, rows: pl.DataFrame) -> bytes:
-    """Return the rows as the bytes of a file."""
     match form:
         case Format.TABLE:
             page = io.StringIO()
@@ -277,7 +268,6 @@ def _written(form: Format, sheet: Sheet, rows: pl.DataFrame) -> bytes:
 
 
 def _explained(rows: pl.DataFrame) -> str:
-    """Return how the figures of each row came about, in lines of a terminal's width."""
     from toolkit.statistics.explanation import explain  # noqa: PLC0415 - seldom asked for
 
     texts = [explain(rows[place]) for place in range(rows.height)]

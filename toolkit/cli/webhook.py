@@ -88,7 +88,6 @@ def setup_command(
 
 
 def _set(session: WebhookSession, url: str, families: list[EventFamily], secret: Path) -> None:
-    """Set the endpoint. Where a secret will come, there is a place for it before it is asked."""
     if session.endpoint().get("url") is None and secret.exists():
         raise InputError("--secret", str(secret), "a file that is not there yet")
     said = session.set(url, families)
@@ -100,7 +99,6 @@ def _set(session: WebhookSession, url: str, families: list[EventFamily], secret:
 
 
 def _shown(endpoint: dict[str, Any]) -> str:
-    """Return an endpoint in a line."""
     if not endpoint.get("url"):
         return "no webhook is set"
     families = ", ".join(map(str, endpoint.get("families") or ())) or "no family"
@@ -110,7 +108,6 @@ def _shown(endpoint: dict[str, Any]) -> str:
 
 
 def _held(option: str, name: str | None) -> str:
-    """Return what a variable holds. One that holds nothing is refused."""
     if name is None:
         return ""
     value = os.environ.get(name, "").strip()
@@ -120,7 +117,6 @@ def _held(option: str, name: str | None) -> str:
 
 
 def _kept(session: Path) -> str:
-    """Return the cookie that a session file keeps."""
     if not session.exists():
         options = "--code-env or --cookie-env"
         raise InputError("--session", str(session), f"a file that is there, or one of {options}")
@@ -235,7 +231,6 @@ def _secret(name: str) -> str:
 def _bound_store(
     path: Path | None, base_url: str | None, allow_http: bool
 ) -> tuple[Store, Profile]:
-    """Return the store, created if a service is named, and the profile of its documents."""
     kept = Store(store_path(path))
     if base_url is None:
         users = user_profile()

@@ -130,7 +130,6 @@ class _Dask:
                     )
 
     def _failure(self, result: Any, task: Task) -> Exception:
-        """Return the error that a task ended with."""
         error = result[1] if isinstance(result, tuple) else result
         if isinstance(error, RailError):
             return error

@@ -114,7 +114,6 @@ def packed(functions: Sequence[Analysis]) -> tuple[bytes, str]:
 
 
 def _parts_of(function: Callable[..., object]) -> Iterator[Callable[..., object]]:
-    """Yield the functions that a partial is made of."""
     if not isinstance(function, functools.partial):
         yield getattr(function, "__func__", function)
         return

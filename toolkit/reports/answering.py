@@ -96,7 +96,6 @@ def _of_series(part: Part, series: Series, around: Callable[..., pl.LazyFrame]) 
 
 
 def _basis(series: Series) -> tuple[int | None, float | None, str]:
-    """Return n, coverage and the hash of the rows."""
     n, coverage = len(series), None
     if hasattr(series, "coverage") and n:
         row = series.coverage().row(0, named=True)
@@ -109,7 +108,6 @@ _LINES = {"survival": "survival_curve"}
 
 
 def _chart(series: Series, result: pl.DataFrame, part: Part) -> Figure | None:
-    """Draw a result as its analysis declares, None for one that has no chart."""
     analysis = part.analysis
     if analysis is None or not analysis.chart:
         return None
@@ -150,7 +148,6 @@ def result_hash(result: pl.DataFrame) -> str:
 
 
 def _value(value: object) -> Value:
-    """Return a cell as JSON has it. A number that is not finite is null, as in a result."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if value is None or isinstance(value, str | int | bool):

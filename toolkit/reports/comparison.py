@@ -74,7 +74,6 @@ def _basis(part: Part, now: PartResult, was: Part, before: PartResult) -> str:
 
 
 def _one(before: PartResult, now: PartResult) -> tuple[Html | None, list[str]]:
-    """Return the figures of one row that differ, one a line. Nothing where none does."""
     row, old = now.shown[0], before.shown[0]
     lines = []
     for name in shown_figures(now):
@@ -119,7 +118,6 @@ def _many(before: PartResult, now: PartResult) -> tuple[Html | None, list[str]]:
 
 
 def _rows(answer: PartResult) -> dict[tuple[str, ...], Mapping[str, Value]]:
-    """Return the rows by their texts, and by numbers that name them."""
     names = [
         name
         for name in shown_columns(answer)

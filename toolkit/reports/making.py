@@ -80,7 +80,6 @@ def report(
 
 
 def _asked(given: object) -> MethodCall:
-    """Return what was asked of which series."""
     if isinstance(given, Series):
         return MethodCall(given.stream, given.window, given.origin, "plot", {})
     found = asked_of(given) if isinstance(given, pl.DataFrame) else None
@@ -102,7 +101,6 @@ def _parts(given: object, asked: MethodCall) -> list[Part]:
 
 
 def _option(name: str, value: Any) -> Option:
-    """Return an option as a recipe has it."""
     if isinstance(value, list | tuple) and all(
         isinstance(each, str | int | float) for each in value
     ):
@@ -113,7 +111,6 @@ def _option(name: str, value: Any) -> Option:
 
 
 def _workspace_of(origins: Sequence[Origin]) -> Workspace:
-    """Return a workspace over the one store, as of the one time, that all series are of."""
     for name in ("path", "as_of"):
         several = list(dict.fromkeys(getattr(origin, name) for origin in origins))
         if len(several) > 1:
@@ -135,7 +132,6 @@ def _workspace_of(origins: Sequence[Origin]) -> Workspace:
 
 
 def _check_same(given: Series | pl.DataFrame, found: MeasuredPart) -> None:
-    """Raise `InputError` where the store gives another series or result than the one given."""
     if isinstance(given, Series):
         same = found.answer.data_hash == given.data_hash
     else:

@@ -148,7 +148,6 @@ def _symbol(workspace: Workspace, part: Part, _on: On) -> OfMany:
 
 
 def _held(workspace: Workspace, key: str, part: Part) -> Series | None:
-    """Read a stream, None where nothing is held of it in the window."""
     try:
         return workspace.series(key, *part.window)
     except EmptyWindowError:

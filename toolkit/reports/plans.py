@@ -139,7 +139,6 @@ def watched_streams(store: Store, watchlist: Watchlist) -> list[Stream]:
 
 
 def _of_market(watchlist: Watchlist, stream: Trajectory) -> bool:
-    """Return whether ``symbols``, ``exchanges`` and ``families``, one rule, name a trajectory."""
     symbols, exchanges, families = watchlist.symbols, watchlist.exchanges, watchlist.families
     return (
         any((symbols, exchanges, families))

@@ -96,5 +96,4 @@ def shown_figures(answer: PartResult) -> list[str]:
 
 
 def _analysis(answer: PartResult) -> Analysis | None:
-    """Return the analysis that a result is of, None for one without a declaration."""
     return find(answer.method) if answer.method.partition("/")[0] in computed_in() else None

@@ -117,7 +117,6 @@ _NO_FEES = "run it where no rail.toml names a fee table"
 
 
 def _place(pin: Pin, store: str | Path | None) -> str | Path | None:
-    """Return the address of a report's publication within a place that is named."""
     if not pin.publication or store is None or str(store).endswith(".json"):
         return store
     if len(pin.publication) != 64 or not set(pin.publication) <= set("0123456789abcdef"):
@@ -126,7 +125,6 @@ def _place(pin: Pin, store: str | Path | None) -> str | Path | None:
 
 
 def _differences(before: PartResult, now: PartResult) -> Iterator[str]:
-    """Yield in words what differs between an answer in the file and the same computed now."""
     if before.data_hash != now.data_hash:
         yield f"the rows are others: {before.n} were there, {now.n} are"
     if before.result_hash != now.result_hash:
@@ -141,7 +139,6 @@ def _differences(before: PartResult, now: PartResult) -> Iterator[str]:
 
 
 def _first(before: PartResult, now: PartResult) -> str:
-    """Say which shown figures differ first."""
     if len(before.shown) != len(now.shown):
         return f": {before.rows} rows, now {now.rows}"
     pairs = [

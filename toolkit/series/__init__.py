@@ -8,10 +8,14 @@ from toolkit.series.base import Origin, Series
 from toolkit.series.logs import EventSeries, SnapshotSeries
 from toolkit.series.own import own_series
 from toolkit.series.pairing import pair_series
-from toolkit.series.prices import PriceSeries
-from toolkit.series.rates import RateSeries
 from toolkit.series.reading import read_series
-from toolkit.series.trajectories import FundingSeries, SpreadSeries, TrajectorySeries
+from toolkit.series.trajectories import (
+    FundingSeries,
+    PriceSeries,
+    RateSeries,
+    SpreadSeries,
+    TrajectorySeries,
+)
 
 __all__ = [
     "EventSeries",

@@ -298,7 +298,6 @@ class Series(Shown):
         return states
 
     def _fees(self, given: FeeModel | None) -> FeeModel:
-        """Return the fee table given, else the workspace's. Raise `InputError` without one."""
         fees = self.origin.fees if given is None else given
         if fees is None:
             advice = 'or fees = "fees.toml" in rail.toml, or tk.open(fees=...)'

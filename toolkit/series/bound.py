@@ -73,7 +73,6 @@ def signature_of(analysis: Analysis) -> inspect.Signature:
 
 
 def _frames(own: Mapping[str, inspect.Parameter]) -> Iterator[inspect.Parameter]:
-    """Yield the frames that a statistic takes beside the rows of the series."""
     for place, (name, each) in enumerate(own.items()):
         if place and name in _FRAMES:
             yield each.replace(kind=_EITHER, annotation="Frame")

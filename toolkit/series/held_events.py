@@ -106,7 +106,6 @@ def summed_up(analysis: Analysis, rows: pl.DataFrame, asked: Mapping[str, Any]) 
 
 
 def _by_columns(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options in which groups are named by their columns."""
     named = {name: group_columns(options[name]) for name in _GROUPED if name in options}
     return {**options, **named}
 

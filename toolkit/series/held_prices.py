@@ -138,13 +138,11 @@ class HeldPrices:
 
     @staticmethod
     def _named(plain: str, keys: Sequence[str]) -> str:
-        """Return the key of a pair's marks: that of the spread as it is held."""
         return swapped(plain) if keys[0] == swapped(plain) else plain
 
     def _rows(
         self, keys: set[str], window: Interval, moments: list[Interval] | None
     ) -> dict[str, pl.DataFrame]:
-        """Read the rows of streams, all of a window or those about some moments, by key."""
         found: dict[str, list[pl.DataFrame]] = {}
         for asked, read in self._asked(keys, window, moments):
             for group in self.store.groups(asked, read, as_of=self.as_of):
@@ -155,7 +153,6 @@ class HeldPrices:
     def _asked(
         self, keys: set[str], window: Interval, moments: list[Interval] | None
     ) -> Iterator[tuple[set[str], Interval]]:
-        """Yield streams of one kind and step, and a stretch of their rows to read."""
         steps: dict[tuple[str, int], set[str]] = {}
         for key in sorted(keys):
             row = self._streams[key]
@@ -169,7 +166,6 @@ class HeldPrices:
                 yield asked, Interval(about.start - back_s, about.end + 1)
 
     def _marks(self, keys: Sequence[str], rows: Mapping[str, pl.DataFrame]) -> Marks | None:
-        """Return the marks of one pair from the rows of its spread, or of its two prices."""
         if not all(key in rows for key in keys):
             return None
         steps = tuple(self._streams[key]["step_s"] or 1 for key in keys)
@@ -182,7 +178,6 @@ class HeldPrices:
 
 
 def _typed(window: Interval) -> tuple[str, str]:
-    """Return the times that bring the prices of a window, and one that is known at its start."""
     times = (window.start - _BEFORE_S, window.end)
     start, end = (format_ts(ts).removesuffix(" UTC").replace(" ", "T") for ts in times)
     return start, end

@@ -132,7 +132,6 @@ class EventSeries(EventAnalyses):
 
     @property
     def _known(self) -> dict[str, Any]:
-        """What the charts ask for and the series knows."""
         return {"start": self.window.start, "end": self.window.end, "source": self.source}
 
     def _found(self) -> list[tuple[str, str]]:

@@ -26,12 +26,9 @@ from toolkit.market import (
 )
 from toolkit.series.base import Origin
 from toolkit.series.logs import EventSeries
-from toolkit.series.own_columns import Decimal, columns_of, number
-from toolkit.series.own_files import read_rows
-from toolkit.series.own_layouts import LAYOUTS, Layout
+from toolkit.series.own_files import LAYOUTS, Decimal, Layout, columns_of, number, read_rows
 from toolkit.series.own_times import Stamp, Unit, bar_starts, commonest_step, moments
-from toolkit.series.prices import PriceSeries
-from toolkit.series.trajectories import FundingSeries, SpreadSeries
+from toolkit.series.trajectories import FundingSeries, PriceSeries, SpreadSeries
 from toolkit.statistics.core.contract import whole_number
 from toolkit.statistics.families import FAMILIES
 from toolkit.tables import BROUGHT, EVENT, SERIES
@@ -77,7 +74,6 @@ def event_series(log: EventLog, rows: pl.DataFrame, origin: Origin) -> EventSeri
 
 
 def _documents(log: EventLog, rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows as documents, which a store has of a log."""
     given = [name for name in OURS if name in rows.columns]
     written = rows.select(
         pl.struct((pl.col("ts") // 1_000).alias("ts_ms"), *given).struct.json_encode()
@@ -250,13 +246,11 @@ def _series(
 def _origin(
     source: Source, path: Path, ts: pl.Series, step: int | None, notes: list[str]
 ) -> Origin:
-    """Return where rows are from, with the first and the last of their sorted times (s)."""
     held = f"first row {format_ts(int(ts[0]))}, last {format_ts(int(ts[-1]))}"
     return Origin(source, path, step_s=step, delay_s=0, notes=("rows of one's own", held, *notes))
 
 
 def _columns(stream: Trajectory | EventLog) -> tuple[Sequence[str], Sequence[str]]:
-    """Return our columns of what the rows are, and those of them that it needs."""
     if isinstance(stream, EventLog):
         return OURS, OURS[:2]
     if len(stream.legs) == 1 and stream.family is Family.FUNDING:
@@ -271,7 +265,6 @@ def _check_words(**options: tuple[str | None, object]) -> None:
 
 
 def _layout(name: str | None, stream: Trajectory | EventLog) -> Layout:
-    """Return the facts of a layout by its name, and of none those of one's own columns."""
     if name is None:
         return Layout({}, ("s",), None, "")
     if name not in LAYOUTS:
@@ -307,7 +300,6 @@ def _mapped(
 def _starts(
     us: pl.Series, step: int | None, stamped: Stamp, family: Family
 ) -> tuple[pl.Series, list[str]]:
-    """Return the times (s) of rows whose moments are sorted, and what to know of them."""
     if family is not Family.FUNDING:
         return bar_starts(us, step, stamped)
     if stamped == "end":
@@ -316,7 +308,6 @@ def _starts(
 
 
 def _distinct(rows: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
-    """Leave out rows that repeat another in all, as pages that overlap have."""
     found = rows.unique(maintain_order=True)
     left_out = rows.height - found.height
     verb = "repeats" if left_out == 1 else "repeat"
@@ -324,7 +315,6 @@ def _distinct(rows: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
 
 
 def _one_a_second(rows: pl.DataFrame, shared: Shared | None) -> tuple[pl.DataFrame, list[str]]:
-    """Return one row for each time, of sorted ones. Refuse several where no rule says which."""
     several = rows.filter(pl.col("ts").is_duplicated())
     if several.is_empty():
         return rows, []
@@ -345,7 +335,6 @@ def _one_a_second(rows: pl.DataFrame, shared: Shared | None) -> tuple[pl.DataFra
 def _fractions(
     rows: pl.DataFrame, stream: Trajectory, rates: Rates | None
 ) -> tuple[pl.DataFrame, list[str]]:
-    """Return rates as fractions, with a line on large ones. Without ``rates`` those are refused."""
     if stream.family is not Family.FUNDING:
         return rows, []
     if rates == "percent":
@@ -362,7 +351,6 @@ def _fractions(
 
 
 def _checked(rows: pl.DataFrame, stream: Trajectory) -> pl.DataFrame:
-    """Return the rows as a store has them. Refuse a price that is not above 0."""
     names = _value_columns(stream.family)
     if len(stream.legs) == 1 and stream.family is Family.FUNDING:
         rows = rows.rename(_OF_ONE_LEG, strict=False).with_columns(buy_rate=0.0)

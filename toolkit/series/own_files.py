@@ -1,4 +1,4 @@
-"""Files and frames of one's own as a frame of polars, every column as it is or as text."""
+"""Files and frames of one's own, and which of their columns are ours: by name or by layout."""
 
 from __future__ import annotations
 
@@ -10,19 +10,177 @@ import json
 import re
 import statistics
 import zlib
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 from polars.exceptions import PolarsError
 
-from toolkit.errors import InputError
+from toolkit.cards import counted
+from toolkit.errors import InputError, nearest
 from toolkit.market import Source
+from toolkit.series.own_times import NULL_WORDS, Unit
 from toolkit.statistics.core.contract import checked_frame
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]  # it ships no types
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What a producer writes: the columns of prices, by name or by place from 1.
+
+    Times are the start of a bar, in the first of ``units`` that fits all. ``width`` is how many
+    columns there are, None where that differs. ``{quote}`` is the quote of the key. A volume in
+    base is left out, as ours is in quote. ``what`` is what it is, for a reader.
+    """
+
+    columns: Mapping[str, str]
+    units: tuple[Unit, ...]
+    width: int | None
+    what: str
+
+
+LAYOUTS: Mapping[str, Layout] = MappingProxyType(
+    {
+        "binance-klines": Layout(
+            {"ts": "1", "price": "5", "volume": "8"},
+            ("ms", "us"),
+            12,
+            "bars of Binance's archive or REST API: 12 columns, with or without a header",
+        ),
+        "coinbase-candles": Layout(
+            {"ts": "1", "price": "5"},
+            ("s",),
+            6,
+            "candles of Coinbase Exchange: time, low, high, open, close, volume",
+        ),
+        "kraken-ohlcvt": Layout(
+            {"ts": "1", "price": "5"},
+            ("s",),
+            7,
+            "Kraken's downloads: time, open, high, low, close, volume, trades, without a header",
+        ),
+        "tardis-derivative-ticker": Layout(
+            {"ts": "timestamp", "price": "last_price", "mark_price": "mark_price"},
+            ("us",),
+            None,
+            "Tardis' derivative_ticker: several rows a second, so that `shared` is needed",
+        ),
+        "ccxt-ohlcv": Layout(
+            {"ts": "1", "price": "5"},
+            ("ms",),
+            6,
+            "what ccxt's fetch_ohlcv returns: time, open, high, low, close, volume",
+        ),
+        "cryptodatadownload": Layout(
+            {"ts": "1", "price": "7", "volume": "Volume {quote}"},
+            ("s", "ms"),
+            None,
+            "CryptoDataDownload: an address, then unix, date, symbol, open, high, low, close, ...",
+        ),
+    }
+)
+"""The layouts that are known by name."""
+
+
+Decimal = Literal[".", ","]
+"""The mark of decimals in texts."""
+
+
+def columns_of(
+    frame: pl.DataFrame, ours: Sequence[str], needed: Sequence[str], named: Mapping[str, str]
+) -> pl.DataFrame:
+    """Return ``ts`` and those of our columns that a frame has, under our names.
+
+    ``named`` has the frame's name of a column, its place from 1, or several joined by +, whose
+    texts are put side by side.
+
+    >>> frame = pl.DataFrame({"Date": ["2023-03-10"], "Time": ["12:00"], "Close": ["1.5"]})
+    >>> columns_of(frame, ["price"], ["price"], {"ts": "Date+Time", "price": "3"}).row(0)
+    ('2023-03-10 12:00', '1.5')
+    """
+    known = ["ts", *ours]
+    for name in named:
+        if name not in known:
+            raise InputError("columns", name, ", ".join(known))
+    if frame.is_empty():
+        raise InputError("data", "no row", "rows")
+    found = {name: _column(frame, theirs, ours=name) for name, theirs in named.items()}
+    found |= {name: pl.col(name) for name in known if name not in named and name in frame.columns}
+    for name in ("ts", *needed):
+        if name not in found:
+            advice = f'columns={{"{name}": ...}} names it, --map {name}=... on the command line'
+            raise InputError(
+                "columns", _names(frame), f"one for {name}", advice=_header_advice(frame) or advice
+            )
+    return frame.select(found[name].alias(name) for name in known if name in found)
+
+
+def number(column: pl.Series, decimal: Decimal | None) -> pl.Series:
+    """Return a column as floats. Texts that stand for no value are null, others are refused.
+
+    ``decimal`` is the mark of decimals, the other one is between thousands. Without it a comma is
+    the mark where no text has a dot and not all have three digits after it.
+
+    >>> number(pl.Series("price", ["1,5", "NA", "1,25"]), None).to_list()
+    [1.5, None, 1.25]
+    """
+    if column.dtype.is_numeric() or column.dtype == pl.Null:
+        return column.cast(pl.Float64)
+    if column.dtype != pl.String:
+        raise InputError("columns", f"{column.name} is {column.dtype}", "numbers")
+    texts = column.str.strip_chars()
+    texts = texts.set(texts.is_in(NULL_WORDS), None)
+    mark = decimal or _mark(texts)
+    plain = texts.str.replace_all("." if mark == "," else ",", "", literal=True)
+    found = plain.str.replace(",", ".", literal=True).cast(pl.Float64, strict=False)
+    bad = texts.filter(found.is_null() & texts.is_not_null())
+    if bad.len():
+        given = f"{counted(bad.len(), 'text')} of {column.name}, the first {bad[0]}"
+        raise InputError("columns", given, "numbers, or words for none such as NaN, null, NA, -")
+    return found
+
+
+def _mark(texts: pl.Series) -> Decimal:
+    commas = texts.filter(texts.str.contains(",", literal=True))
+    if commas.is_empty():
+        return "."
+    dots = texts.str.contains(".", literal=True).any()
+    if dots or commas.str.contains(r",\d{3}$").all():
+        advice = 'decimal="," or "." says which, --decimal on the command line'
+        allowed = "numbers with one mark of decimals"
+        raise InputError("columns", f"{texts.name} such as {commas[0]}", allowed, advice=advice)
+    return ","
+
+
+def _column(frame: pl.DataFrame, theirs: str, *, ours: str) -> pl.Expr:
+    if theirs in frame.columns:
+        return pl.col(theirs)
+    if theirs.isdecimal() and 1 <= int(theirs) <= frame.width:
+        return pl.col(frame.columns[int(theirs) - 1])
+    if ours == "ts" and "+" in theirs:
+        parts = [_column(frame, part.strip(), ours="") for part in theirs.split("+")]
+        return pl.concat_str([part.cast(pl.String) for part in parts], separator=" ")
+    near = nearest(theirs, frame.columns)
+    advice = f"nearest: {near[0]}" if near else _header_advice(frame)
+    raise InputError("columns", theirs, _names(frame), advice=advice)
+
+
+def _names(frame: pl.DataFrame) -> str:
+    if not _header_advice(frame):
+        return ", ".join(frame.columns)
+    return f"places 1 to {frame.width}, as in {', '.join(map(str, frame.row(0)))}"
+
+
+def _header_advice(frame: pl.DataFrame) -> str:
+    if frame.columns != [str(place) for place in range(1, frame.width + 1)]:
+        return ""
+    return "there is no header: columns=(1, 5) are the places of ts and price, --columns 1,5"
+
 
 _TEXTS, _PACKED = (".csv", ".tsv", ".txt"), (".gz", ".zst")
 _ALLOWED = (
@@ -75,7 +233,6 @@ def read_rows(
 
 
 def _kind(path: str) -> str:
-    """Return the ending of a file's name, without that of a packed one."""
     suffixes = [each.lower() for each in Path(path).suffixes]
     return next((each for each in reversed(suffixes) if each not in _PACKED), "")
 
@@ -100,7 +257,6 @@ def _parsed(data: bytes, kind: str) -> pl.DataFrame:
 
 
 def _of_text(data: bytes) -> pl.DataFrame:
-    """Read separated text. Find its separator, where it begins, and whether it has a header."""
     head = data[:100_000].decode(errors="replace").splitlines()[:50]
     told = ("sep=", "#")  # Excel's word for the separator, and remarks
     lines = {n: line for n, line in enumerate(head) if line.strip() and not line.startswith(told)}
@@ -127,7 +283,6 @@ def _by_place(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _of_json(document: Any) -> pl.DataFrame:
-    """Read the first list of lists or of objects, at the top or within objects."""
     while isinstance(document, dict):
         inner = [each for each in document.values() if isinstance(each, list | dict)]
         document = next((each for each in inner if each), [])
@@ -141,7 +296,6 @@ def _of_json(document: Any) -> pl.DataFrame:
 
 
 def _of_pandas(data: Any, named: Collection[str]) -> pl.DataFrame:
-    """Return a frame or series of pandas, its index as a column, ``ts`` where it has no name."""
     if data.ndim == 1:
         data = data.to_frame(data.name if data.name in named else "price")
     for axis in (0, 1):

@@ -143,7 +143,6 @@ def _shown(us: int) -> str:
 
 
 def _of_numbers(times: pl.Series, units: Sequence[Unit]) -> pl.Series:
-    """Return numbers as microseconds. Refuse those of another unit, and name the one that fits."""
     if times.dtype.is_integer():
         times = times.cast(pl.Int64, strict=False)
     fits = {unit: _within(times, per_s).fill_null(value=False) for unit, per_s in _PER_S.items()}
@@ -188,7 +187,6 @@ _UNITS = {per_s: unit for unit, per_s in _PER_S.items()}
 
 
 def _of_texts(texts: pl.Series) -> pl.Series:
-    """Read texts as numbers or as times. Those that stand for no value are null."""
     texts = texts.str.strip_chars()
     texts = texts.set(texts.is_in(NULL_WORDS), None)
     given = texts.drop_nulls()
@@ -212,7 +210,6 @@ def _of_texts(texts: pl.Series) -> pl.Series:
 
 
 def _year_first(texts: pl.Series, given: pl.Series) -> pl.Series:
-    """Put the year of dates first. Refuse those in which day and month may change places."""
     parts = given.str.extract_groups(_YEAR_LAST).struct.unnest()
     first, second = (max(map(int, parts[name])) for name in parts.columns[:2])
     if max(first, second) <= 12:
@@ -233,7 +230,6 @@ def _year_first(texts: pl.Series, given: pl.Series) -> pl.Series:
 
 
 def _by_form(texts: pl.Series, form: str) -> pl.Series:
-    """Read texts by a form of strptime, and refuse those that are of another."""
     texts = texts.str.strip_chars()
     zone = "UTC" if "%z" in form else None
     try:

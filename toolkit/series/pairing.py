@@ -11,8 +11,7 @@ from toolkit.errors import EmptyWindowError, InputError
 from toolkit.intervals import Interval, clip, difference, union
 from toolkit.market import Family, Pair, Source, Trajectory, format_ts
 from toolkit.series.base import Origin, Series
-from toolkit.series.prices import PriceSeries
-from toolkit.series.trajectories import FundingSeries, SpreadSeries
+from toolkit.series.trajectories import FundingSeries, PriceSeries, SpreadSeries
 from toolkit.statistics import spread as spread_statistics
 from toolkit.tables import LedgerState
 
@@ -96,7 +95,6 @@ def pair_series(
 
 
 def _common(legs: Mapping[str, Series]) -> tuple[int, int]:
-    """Return the window that legs have in common. Refuse those as known at several times."""
     times = {leg.origin.as_of for leg in legs.values()}
     if len(times) > 1:
         shown = ", ".join("now" if at is None else format_ts(at) for at in times)
@@ -161,7 +159,6 @@ def _delay_s(legs: Mapping[str, Series]) -> int | None:
 
 
 def _states(legs: Mapping[str, Series], window: Interval) -> pl.DataFrame | None:
-    """Return the state of every second of a pair, None where that of a leg is not known."""
     known = [leg.origin.states for leg in legs.values() if leg.origin.states is not None]
     if len(known) < len(legs):
         return None

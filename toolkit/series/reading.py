@@ -26,9 +26,7 @@ from toolkit.market import (
 from toolkit.series.base import Origin, Series
 from toolkit.series.held_prices import HeldPrices
 from toolkit.series.logs import EventSeries, SnapshotSeries
-from toolkit.series.prices import PriceSeries
-from toolkit.series.rates import RateSeries
-from toolkit.series.trajectories import FundingSeries, SpreadSeries
+from toolkit.series.trajectories import FundingSeries, PriceSeries, RateSeries, SpreadSeries
 from toolkit.statistics.core.definition import turned
 from toolkit.statistics.families import FAMILIES, extent_of
 from toolkit.statistics.fees import FeeModel
@@ -152,7 +150,6 @@ def _log(
 def _everything(
     stream: Stream, known: Ledger | None, facts: dict[str, Any], store: Store, as_of: int | None
 ) -> Interval:
-    """Return the window of all that the store knows of a stream."""
     rows = [facts]
     if isinstance(stream, SnapshotTrajectory):
         polls = store.polls(stream.of, as_of=as_of)["ts"]
@@ -198,7 +195,6 @@ def _ledger_time(store: Store, as_of: int | None) -> int | None:
 def _facts(
     store: Store, stream: Stream, catalogue: pl.DataFrame, as_of: int | None
 ) -> dict[str, Any]:
-    """Return the row of a stream in the catalogue, as of the same time."""
     found = catalogue.filter(stream=stream.key).to_dicts()
     if not found:
         assert as_of is not None  # of now it is there
@@ -208,7 +204,6 @@ def _facts(
 
 
 def _of_that_time(store: Store, as_of: int) -> tuple[str, ...]:
-    """Return notes on what is not known as of that time: commits of rows, and the ledger."""
     if as_of >= time.time():
         return ()
     with store.reading() as connection:
@@ -222,7 +217,6 @@ def _of_that_time(store: Store, as_of: int) -> tuple[str, ...]:
 
 
 def _answers(known: Ledger | None, window: Interval) -> bool:
-    """Check whether the service has answered for any second of the window."""
     return known is not None and bool(intersection(known.answered, [window]))
 
 

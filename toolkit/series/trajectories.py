@@ -1,4 +1,4 @@
-"""Series of spreads and funding."""
+"""Series of prices, spreads, funding, and rates in force."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ from toolkit.analyses import Analysis, find
 from toolkit.cards import duration
 from toolkit.errors import InputError
 from toolkit.market import Pair, SnapshotTrajectory, Trajectory, parse_length
-from toolkit.series.analyses import FundingAnalyses, SpreadAnalyses
+from toolkit.series.analyses import FundingAnalyses, PriceAnalyses, RateAnalyses, SpreadAnalyses
 from toolkit.series.base import Series, checked_options
 from toolkit.series.bound import COSTS
 from toolkit.series.logs import EventSeries
+from toolkit.show.result import Result
 from toolkit.show.values import share_text
 from toolkit.statistics import funding as funding_statistics
 from toolkit.statistics import quality
-from toolkit.statistics.core.contract import beside
 from toolkit.statistics.funding.carry_marks import LegPrices, marks_of
+from toolkit.statistics.core.contract import beside
+from toolkit.statistics.spread.hayashi_yoshida import LAGS_S, hayashi_yoshida
 from toolkit.statistics.quality.polls import PollCount, by_polls, poll_count
 
 if TYPE_CHECKING:
@@ -124,7 +126,6 @@ class TrajectorySeries(Series):
 
     @property
     def _known(self) -> dict[str, Any]:
-        """What the charts ask for and the series knows."""
         low, high = self.window
         return {"source": self.source, "trajectory": self.stream, "start": low, "end": high}
 
@@ -282,7 +283,6 @@ class FundingSeries(TrajectorySeries, FundingAnalyses):
 
     @property
     def _alone(self) -> bool:
-        """Whether it is the funding of one leg."""
         return self.stream.key.count(":") == 1
 
     @checked_options
@@ -324,9 +324,82 @@ class FundingSeries(TrajectorySeries, FundingAnalyses):
 
 
 def _of_series(prices: Series) -> LegPrices:
-    """Return the prices of a series of spreads, or of a pair."""
     if "spread_log_bps" not in prices.rows.columns:
         raise InputError("prices", prices.stream.key, "the spread of the legs, or their pair")
     legs: Any = prices.stream
     key = ":".join(map(str, (legs.symbol, *legs.legs)))
     return LegPrices({key: marks_of(prices.rows, prices.origin.step_s or 1)})
+
+
+class PriceSeries(BarTrajectorySeries, PriceAnalyses):
+    """Prices of one symbol on one leg. A bar's price is its close, and its ``ts`` its start."""
+
+    @property
+    def _column(self) -> str | None:
+        return "price"
+
+    @checked_options
+    def plot(
+        self, *, timezone: str = "UTC", theme: str | None = None, points: int = 2000
+    ) -> Figure:
+        """Draw the price. The parameters are those of `toolkit.charts.price_chart`."""
+        from toolkit.charts import price_chart  # noqa: PLC0415 - plotly takes half a second
+
+        return price_chart(
+            self.rows,
+            **self._known,
+            step_s=self.origin.step_s,
+            timezone=timezone,
+            theme=theme,
+            points=points,
+        )
+
+    @checked_options
+    def hayashi_yoshida(
+        self, other: Series | pl.DataFrame, *, lags_s: Sequence[int] = LAGS_S
+    ) -> pl.DataFrame:
+        """Correlate the returns with those of another price, each at times of its own.
+
+        ``other`` is the sell leg: a series of prices, or a frame with ``ts`` and ``price``. A peak
+        at a positive lag means that this price leads. Formula, columns, errors and an example:
+        `toolkit.statistics.spread.hayashi_yoshida`.
+        """
+        sell = other.df if isinstance(other, Series) else other
+        found = hayashi_yoshida(self.df, sell, *self.window, lags_s=lags_s)
+        return Result.of(found, ["lag_s", "correlation", "covariance", "buy_n", "sell_n"])
+
+
+class RateSeries(TrajectorySeries, RateAnalyses):
+    """The funding rate of one leg in force, kept from snapshots. Positive: longs pay shorts.
+
+    Beside the store's columns the rows have ``rate_pct_8h`` and ``funding_apr_pct``, see
+    `toolkit.statistics.funding.rates_in_force.with_apr`. A rate in force pays nothing until it settles.
+    """
+
+    @property
+    def _column(self) -> str | None:
+        return "funding_apr_pct"
+
+    @checked_options
+    def quantiles(self) -> pl.DataFrame:
+        """Compute the quantiles of ``funding_apr_pct``, with n and coverage, as `summary` does."""
+        return self.summary().select(
+            "trajectory", "n", "coverage", pl.col("^funding_apr_q\\d\\d_pct$"), "quantiles_reason"
+        )
+
+    @checked_options
+    def plot(
+        self, *, timezone: str = "UTC", theme: str | None = None, points: int = 2000
+    ) -> Figure:
+        """Draw the rate. The parameters are those of `toolkit.charts.rate_chart`."""
+        from toolkit.charts import rate_chart  # noqa: PLC0415 - plotly takes half a second
+
+        return rate_chart(
+            self.rows,
+            **self._known,
+            step_s=self.origin.step_s,
+            polls=self.origin.polls,
+            timezone=timezone,
+            theme=theme,
+            points=points,
+        )

@@ -7,7 +7,7 @@ import pytest
 
 from toolkit.errors import InputError
 from toolkit.series import own_series
-from toolkit.series.own_columns import number
+from toolkit.series.own_files import number
 
 KEY = "BTC_USD:VENDOR.spot"
 START = 1_704_067_200  # 2024-01-01

@@ -11,7 +11,7 @@ import pytest
 
 from toolkit.errors import InputError
 from toolkit.series import own_series
-from toolkit.series.own_layouts import LAYOUTS
+from toolkit.series.own_files import LAYOUTS
 
 KEY = "BTC_USDT:VENDOR.spot"
 START = 1_704_067_200  # 2024-01-01
