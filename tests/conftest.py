@@ -46,7 +46,7 @@ REAL_DATA = (ROOT / os.environ.get("RAIL_REAL_DATA", "../shared/data")).resolve(
 
 
 def examples(count: int) -> settings:
-    """Let a law try so many examples: CI a tenth of them or less, by its profile, `make laws` all."""
+    """Let a law try so many examples: a tenth or less in CI, by its profile, all in `make laws`."""
     full = settings.get_profile("rail").max_examples
     return settings(max_examples=max(2, count * settings.default.max_examples // full))
 

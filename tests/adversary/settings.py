@@ -46,8 +46,9 @@ class Adversary:
 
     WebSockets: with ``accept_then_close`` each socket is accepted and closed at once with that
     code. The first ``mute_sockets`` sockets accepted never send a message. Each socket is closed
-    (1011) after a time drawn from ``drop_after_s`` (s, the machine's clock), or in place of a message
-    whose number is drawn from ``drop_at_message``, and what was not sent is lost. Of the event documents that sockets send, ``duplicate_share`` are sent again later, and
+    (1011) after a time drawn from ``drop_after_s`` (s, the machine's clock), or in place of a
+    message whose number is drawn from ``drop_at_message``, and what was not sent is lost. Of the
+    event documents that sockets send, ``duplicate_share`` are sent again later, and
     ``reorder_share`` are sent after their followers. The event logs show a document
     ``archive_lag_s`` (s, the service's clock) after the sockets do.
 

@@ -1,4 +1,4 @@
-"""The table of limits in docs/interface.md, made from `toolkit.wire.limits`: `make docs` writes it."""
+"""The table of limits in docs/interface.md, printed from `toolkit.wire.limits` by `make docs`."""
 
 from __future__ import annotations
 

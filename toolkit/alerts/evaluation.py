@@ -54,8 +54,9 @@ def spread_values(rows: pl.DataFrame, rule: AlertRule, fees: FeeModel | None) ->
     """Return the spread of each row (bps), whichever leg is dearer, as a rule has it.
 
     Reads trajectory, ts, spread_log_bps and spread_bps, returns stream, ts, value. Gross it is the
-    size of ``spread_log_bps``. Of a net rule it is `toolkit.statistics.fees.net_edge.gross_bps` less the
-    cost of a round trip at the row's time, null where the fee table has no cost of the pair.
+    size of ``spread_log_bps``. Of a net rule it is `toolkit.statistics.fees.net_edge.gross_bps`
+    less the cost of a round trip at the row's time, null where the fee table has no cost of the
+    pair.
 
     >>> rows = pl.DataFrame({"trajectory": ["A_B:X.spot:Y.spot"], "ts": [0],
     ...     "spread_log_bps": [-99.5]})

@@ -77,14 +77,14 @@ _FIGURE_TYPE = "application/vnd.plotly.v1+json"
 _OUTPUT: dict[str, Any] = {
     "type": "object",
     "properties": {
-        **dict.fromkeys(("source", "interval", "shown"), {"type": "string"}),
-        **dict.fromkeys(("stream", "as_of", "fees"), {"type": ["string", "null"]}),
+        **{name: {"type": "string"} for name in ("source", "interval", "shown")},
+        **{name: {"type": ["string", "null"]} for name in ("stream", "as_of", "fees")},
         "simulated": {"type": "boolean"},
         "n": {"type": ["integer", "null"]},
         "coverage": {"type": ["number", "null"]},
-        **dict.fromkeys(("window", "unit", "in_every_row"), {"type": "object"}),
+        **{name: {"type": "object"} for name in ("window", "unit", "in_every_row")},
         "rows": {"type": "array", "items": {"type": "object"}},
-        **dict.fromkeys(("reason", "notes"), {"type": "array"}),
+        **{name: {"type": "array"} for name in ("reason", "notes")},
     },
 }
 """The schema of every answer. A list names it once per tool, so `_INSTRUCTIONS` explain it."""

@@ -27,10 +27,10 @@ from toolkit.errors import InputError
 from toolkit.market import Family as Kind
 from toolkit.series import Series
 from toolkit.series.bound import BOUND, bound_to
-from toolkit.statistics.fee_table import NOTIONAL
+from toolkit.statistics.fees.fee_table import NOTIONAL
 from toolkit.workspace import Workspace
 from toolkit.workspace.answers import Answer, Costs
-from toolkit.workspace.event_rows import AROUND
+from toolkit.workspace.events.event_rows import AROUND
 from toolkit.workspace.passes import Passes
 from toolkit.workspace.selection import Selection
 

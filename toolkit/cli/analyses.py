@@ -155,8 +155,8 @@ def _of_events(analysis: Analysis) -> Callable[..., None]:
         **typed: Any,
     ) -> None:
         from toolkit.statistics.fees.fee_table import check_held_style  # noqa: PLC0415 - as above
-        from toolkit.workspace.event_answers import EventAnswer  # noqa: PLC0415
-        from toolkit.workspace.event_selection import EventSelection  # noqa: PLC0415
+        from toolkit.workspace.events.event_answers import EventAnswer  # noqa: PLC0415
+        from toolkit.workspace.events.event_selection import EventSelection  # noqa: PLC0415
 
         options = read_options(analysis, typed)
         held = view.opened(window)

@@ -25,8 +25,8 @@ from toolkit.store import (
     read_deliveries,
 )
 from toolkit.workspace import Settings
-from toolkit.workspace.event_selection import event_window
-from toolkit.workspace.open_events import open_events
+from toolkit.workspace.events.event_selection import event_window
+from toolkit.workspace.events.open_events import open_events
 
 CHANNELS = find("events.channels")
 _COLUMNS = ("t_open", "duration_s", "size", "peak", "n", "since", "event")

@@ -14,8 +14,7 @@ from toolkit.columns import schema_of
 from toolkit.errors import EmptyWindowError
 from toolkit.market import Leg, SnapshotTrajectory, Stream, Trajectory, format_ts
 from toolkit.show.sheet import Sheet
-from toolkit.statistics.fees.fee_table import EXAMPLE_EXCHANGES, example_text
-from toolkit.statistics.fees.fee_table import RATES, FeeModel
+from toolkit.statistics.fees.fee_table import EXAMPLE_EXCHANGES, RATES, FeeModel, example_text
 from toolkit.store import Store, service_clock, sync_advice
 from toolkit.workspace import named_store
 from toolkit.workspace.answers import Costs

@@ -17,7 +17,7 @@ from toolkit.intervals import Interval
 from toolkit.market import Family, asked_window, parse_length
 
 if TYPE_CHECKING:
-    from toolkit.statistics.fee_table import Style
+    from toolkit.statistics.fees.fee_table import Style
     from toolkit.store import Store
     from toolkit.workspace.answers import Costs
     from toolkit.workspace.pairs import Joining

@@ -28,7 +28,7 @@ from toolkit.reports.recipe import Part, PartResult, Pin, Recipe, class_of
 from toolkit.reports.results import result_of
 from toolkit.show.values import basis_text
 from toolkit.statistics.explanation import documented
-from toolkit.workspace.event_rows import AROUND
+from toolkit.workspace.events.event_rows import AROUND
 
 _VERBS = {"price": "prices", "spread": "spread", "funding": "funding", "events": "events"}
 

@@ -21,10 +21,10 @@ from toolkit.show.result import Result
 from toolkit.show.values import share_text
 from toolkit.statistics import funding as funding_statistics
 from toolkit.statistics import quality
-from toolkit.statistics.funding.carry_marks import LegPrices, marks_of
 from toolkit.statistics.core.contract import beside
-from toolkit.statistics.spread.hayashi_yoshida import LAGS_S, hayashi_yoshida
+from toolkit.statistics.funding.carry_marks import LegPrices, marks_of
 from toolkit.statistics.quality.polls import PollCount, by_polls, poll_count
+from toolkit.statistics.spread.hayashi_yoshida import LAGS_S, hayashi_yoshida
 
 if TYPE_CHECKING:
     from toolkit.charts import Figure
@@ -373,7 +373,8 @@ class RateSeries(TrajectorySeries, RateAnalyses):
     """The funding rate of one leg in force, kept from snapshots. Positive: longs pay shorts.
 
     Beside the store's columns the rows have ``rate_pct_8h`` and ``funding_apr_pct``, see
-    `toolkit.statistics.funding.rates_in_force.with_apr`. A rate in force pays nothing until it settles.
+    `toolkit.statistics.funding.rates_in_force.with_apr`. A rate in force pays nothing until it
+    settles.
     """
 
     @property

@@ -53,7 +53,7 @@ from toolkit.series import (
     read_series,
 )
 from toolkit.show.result import Result
-from toolkit.statistics.fee_table import NOTIONAL, FeeModel, Style
+from toolkit.statistics.fees.fee_table import NOTIONAL, FeeModel, Style
 from toolkit.store import Store
 from toolkit.store.publish import Published, publish
 from toolkit.store.sql import Parameters

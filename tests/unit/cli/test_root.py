@@ -56,7 +56,7 @@ def test_a_command_imports_no_other_command() -> None:
 def test_the_help_of_an_analysis_imports_its_statistic_and_no_workspace() -> None:
     _, loaded = modules_loaded("events", "survival", "--help")
     declared = {f"toolkit.statistics.{module}" for module in computed_in().values()}
-    assert "toolkit.statistics.event_survival" in loaded & declared
+    assert "toolkit.statistics.events.survival" in loaded & declared
     assert len(loaded & declared) <= 2
     assert not loaded & {"toolkit.workspace", "toolkit.series", "toolkit.store", "duckdb"}
 
