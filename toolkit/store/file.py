@@ -11,16 +11,25 @@ from typing import Self
 import duckdb
 import polars as pl
 
+from toolkit import commands
 from toolkit.cards import Shown
 from toolkit.errors import InputError
 from toolkit.market import Source, When, format_ts, parse_ts
+from toolkit.store.catalogue import CATALOGUE
 from toolkit.store.connection import check_use, opened
 from toolkit.store.engine import keep_lean
 from toolkit.store.frames import frame_of
-from toolkit.store.history import check_history, held_nothing, history_from, show_as_known
+from toolkit.store.history import (
+    COUNTED_STREAM,
+    check_history,
+    held_nothing,
+    history_from,
+    show_as_known,
+)
 from toolkit.store.migration import bring_up_to_date
 from toolkit.store.readable import Unreadable, hide_unreadable, unreadable
 from toolkit.store.schema import read_source
+from toolkit.tables import LOAD, CoverageState
 from toolkit.wire.limits import LIMITS, Limits
 
 
@@ -159,3 +168,42 @@ class StoreFile(Shown):
     def _rows(self, query: str, as_of: int | None = None, **params: object) -> pl.DataFrame:
         with self.reading(as_of) as connection:
             return frame_of(connection, query, params=params)
+
+    def catalogue(self, *, as_of: int | None = None) -> pl.DataFrame:
+        """Return one row for each stream the store knows, sorted by kind and key.
+
+        Columns: stream (key), kind (price, spread, funding, events, snapshot), rows (rows by ts,
+        documents or snapshots), revisions (those that changed), first_ts, last_ts (s UTC, null
+        without rows), step_s (spacing of the rows as observed), retention_s and delay_s of the plan
+        when it was last asked, served_at (the service's clock then, s), asked_at (the local clock
+        then, s), answered_until (the end of the latest stretch that was answered, s UTC). The last
+        six are null where the service never answered. ``as_of`` is that of `coverage`.
+        """
+        with self._knowing(as_of) as connection:
+            asked = {"asked": CoverageState.ASKED}
+            streams = "stream" if self._then(as_of) is None else COUNTED_STREAM
+            query = CATALOGUE.format(streams=streams)
+            return frame_of(connection, query, params=asked)
+
+    def command(self, *words: str) -> str:
+        """Return a command line of `rail` for this store, and for the service it was loaded from.
+
+        >>> import tempfile
+        >>> from toolkit.market import Source
+        >>> from toolkit.store import Store, StoreWriter
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     store = Store(f"{folder}/s.duckdb")
+        ...     StoreWriter(store).bind(Source("live", "rail"))
+        ...     store.command("status") == f"rail status --store {store.path}"
+        True
+        """
+        newest = self.loads()["base_url"].drop_nulls().head(1).to_list()
+        return commands.rail(*words, store=self.name, base_url=newest[0] if newest else None)
+
+    def loads(self, *, as_of: int | None = None) -> pl.DataFrame:
+        """Return one row for each load, newest first: the columns of `toolkit.tables.LOAD`.
+
+        ``as_of`` (s, local clock) gives those that had begun by then. Of one that had not ended,
+        finished_at, finding and quota_left are null.
+        """
+        return self._rows("SELECT * FROM load ORDER BY load_id DESC", as_of).select(LOAD.names)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -22,13 +21,11 @@ from toolkit.market import (
 )
 from toolkit.store.batch import Ledger
 from toolkit.store.catalogue import service_now
+from toolkit.store.file import StoreFile
 from toolkit.store.readable import not_readable
 
-if TYPE_CHECKING:
-    from toolkit.store.store import Store
 
-
-def held_trajectory(store: Store, wanted: Trajectory) -> Trajectory:
+def held_trajectory(store: StoreFile, wanted: Trajectory) -> Trajectory:
     """Return a trajectory as the store knows it: itself, or the same pair the other way round.
 
     Raises `UnknownTrajectoryError` with the nearest that are held, where neither was ever asked
@@ -42,7 +39,7 @@ def held_trajectory(store: Store, wanted: Trajectory) -> Trajectory:
     raise _not_held(store, wanted, keys, known["stream"].to_list())
 
 
-def check_known(store: Store, wanted: Trajectory | SnapshotTrajectory) -> None:
+def check_known(store: StoreFile, wanted: Trajectory | SnapshotTrajectory) -> None:
     """Raise `UnknownTrajectoryError` for a trajectory that the store was never asked for."""
     known = store.catalogue()
     keys = known.filter(kind=wanted.kind)["stream"].to_list()
@@ -51,7 +48,7 @@ def check_known(store: Store, wanted: Trajectory | SnapshotTrajectory) -> None:
         raise _not_held(store, wanted, keys, known["stream"].to_list())
 
 
-def check_readable(store: Store, wanted: Stream) -> None:
+def check_readable(store: StoreFile, wanted: Stream) -> None:
     """Raise `StoreError` for a stream that the store has and that cannot be read."""
     for each in store.unreadable():
         if each.stream == wanted.key:
@@ -59,7 +56,7 @@ def check_readable(store: Store, wanted: Stream) -> None:
 
 
 def _not_held(
-    store: Store,
+    store: StoreFile,
     wanted: Trajectory | SnapshotTrajectory,
     keys: Sequence[str],
     all_keys: Sequence[str],
@@ -74,7 +71,7 @@ def _not_held(
 
 
 def _joined_advice(
-    store: Store, wanted: Trajectory | SnapshotTrajectory, all_keys: Collection[str]
+    store: StoreFile, wanted: Trajectory | SnapshotTrajectory, all_keys: Collection[str]
 ) -> str:
     """Say how a pair that is not held is joined of its legs, "" where one is not held."""
     if wanted.kind == Family.FUNDING and len(wanted.legs) == 2:
@@ -87,7 +84,7 @@ def _joined_advice(
     return f"both its prices are: `{joins}`, in Python rail.pair{tuple(prices)}"
 
 
-def pair_advice(store: Store, *words: str) -> str:
+def pair_advice(store: StoreFile, *words: str) -> str:
     """Say how ``rail`` with these words joins two prices of one symbol, "" where none are held."""
     prices = store.catalogue().filter(pl.col("rows") > 0, kind="price")["stream"].sort()
     for two in pairwise(prices):
@@ -97,7 +94,7 @@ def pair_advice(store: Store, *words: str) -> str:
     return ""
 
 
-def sync_advice(store: Store, *words: str, does: str = "loads it") -> str:
+def sync_advice(store: StoreFile, *words: str, does: str = "loads it") -> str:
     """Say which `rail sync` brings what is not held, or why none does.
 
     Nothing is loaded into published data, nor a service's data into a store of own rows.
@@ -141,14 +138,14 @@ def soonest_losses(ledger: Mapping[Stream, Ledger], within_s: int) -> dict[Strea
     return found
 
 
-def service_clock(store: Store) -> int:
+def service_clock(store: StoreFile) -> int:
     """Return what the service's clock shows now (s), by its newest answer and the local clock."""
     with store.reading():
         return service_now(store.catalogue(), store.loads(), store.source, int(time.time()))
 
 
 def chosen_window(
-    store: Store,
+    store: StoreFile,
     start: When | None,
     end: When | None,
     everything: Callable[[], Interval],

@@ -6,20 +6,24 @@ refused by `toolkit.store.schema.read_format`.
 
 from __future__ import annotations
 
+import errno
 import itertools
 import logging
+import os
+import shutil
 from pathlib import Path
 
 import duckdb
 
-from toolkit.store.backup import back_up
+from toolkit.errors import StoreError
 from toolkit.store.connection import opened
-from toolkit.store.engine import DATABASE, refuse_functions
-from toolkit.store.refusals import full_disk
-from toolkit.store.schema import FORMAT_VERSION, read_format
+from toolkit.store.engine import DATABASE, copy_draft, quoted, refuse_functions
+from toolkit.store.refusals import first_line, full_disk
+from toolkit.store.schema import FORMAT_VERSION, STORAGE_VERSION, draft_of, read_format
 from toolkit.store.views import make_views
 from toolkit.tables import COVERAGE, COVERAGE_CHANGE
 
+_COPY = "copied"
 _log = logging.getLogger(__name__)
 
 
@@ -88,3 +92,39 @@ def _change(connection: duckdb.DuckDBPyConnection) -> None:
         "UPDATE meta SET value = ? WHERE name = 'format_version'", [str(FORMAT_VERSION)]
     )
     connection.execute("COMMIT")
+
+
+def back_up(connection: duckdb.DuckDBPyConnection, path: Path, copy: Path, advice: str) -> None:
+    """Copy the whole database of a writing connection, which has no transaction, to a new file.
+
+    ``advice`` is what to do where the copy cannot be written.
+    """
+    draft = copy_draft(path.resolve())
+    try:
+        shutil.rmtree(draft.parent, ignore_errors=True)  # of a copy that was killed
+        draft.parent.mkdir(mode=0o700)
+        version = f"STORAGE_VERSION '{STORAGE_VERSION}'"
+        connection.execute(f"ATTACH {quoted(draft)} AS {_COPY} ({version})")
+        connection.execute(f"COPY FROM DATABASE {DATABASE} TO {_COPY}")
+        connection.execute(f"DETACH {_COPY}")
+        draft.chmod(0o600)
+        _give_name(draft, copy)
+    except (OSError, duckdb.Error) as error:
+        raise full_disk(copy, error) or StoreError(
+            f"{copy} cannot be written ({first_line(error)}): {advice}", path=str(copy)
+        ) from None
+    finally:
+        shutil.rmtree(draft.parent, ignore_errors=True)
+
+
+def _give_name(draft: Path, copy: Path) -> None:
+    """Give a draft its name, also on another disk."""
+    try:
+        os.link(draft, copy)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        with draft_of(copy) as there:
+            shutil.copyfile(draft, there)
+            there.chmod(0o600)
+            os.link(there, copy)

@@ -21,12 +21,12 @@ from toolkit.cards import counted, some
 from toolkit.errors import StoreError
 from toolkit.intervals import EVER, Interval
 from toolkit.market import EventFamily, Family, Trajectory
-from toolkit.store.backup import back_up
 from toolkit.store.compaction import check_free, rewriting
 from toolkit.store.connection import opened, put_in_place
 from toolkit.store.engine import DATABASE
 from toolkit.store.history import held_rows
 from toolkit.store.ingest import insert_rows, read_key, write_keys
+from toolkit.store.migration import back_up
 from toolkit.store.moment import StoreState
 from toolkit.store.pages import KeptPage, KeptRecord, read_pages
 from toolkit.store.schema import draft_of

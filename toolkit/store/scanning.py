@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import duckdb
 import numpy as np
@@ -22,6 +21,7 @@ from toolkit.errors import InputError, StoreError
 from toolkit.intervals import Ends, Interval
 from toolkit.market import Family, SnapshotTrajectory, Source, Stream, Trajectory
 from toolkit.store.catalogue import limits
+from toolkit.store.file import StoreFile
 from toolkit.store.frames import frame_of
 from toolkit.store.history import AS_NOW, seen
 from toolkit.store.lookup import check_known
@@ -29,9 +29,6 @@ from toolkit.store.readable import mark_doubled
 from toolkit.store.schema import read_source
 from toolkit.store.streams import numbers_of
 from toolkit.tables import ROWS
-
-if TYPE_CHECKING:
-    from toolkit.store.store import Store
 
 GROUP_ROWS: dict[str, int] = dict.fromkeys(ROWS, 300_000) | {Family.FUNDING.value: 150_000}
 """Rows of a group, or one trajectory where that has more. Of funding they need the most memory."""
@@ -51,7 +48,7 @@ class Scan:
     the number of the file that had them.
     """
 
-    store: Store
+    store: StoreFile
     source: Source
     file: int
     held: int
@@ -187,7 +184,7 @@ class Scan:
         return rows.filter(~pl.col("place").is_in([place for place, _ in out]))
 
 
-def scan_of(store: Store, asked: Asked, window: Ends, as_of: int | None) -> Scan:
+def scan_of(store: StoreFile, asked: Asked, window: Ends, as_of: int | None) -> Scan:
     """Return a scan of the state that a store is in now. Raises as `Store.scan`."""
     kind, streams = _asked(asked)
     window = Interval.of(window)

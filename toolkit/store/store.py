@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import polars as pl
 
-from toolkit import commands
-from toolkit.cards import Card
-from toolkit.errors import InputError, StoreError
+from toolkit.cards import Card, duration
+from toolkit.errors import InputError, RailError, StoreError
 from toolkit.intervals import EVER, Ends, Interval
 from toolkit.market import (
     TYPE_ROLES,
@@ -20,12 +20,11 @@ from toolkit.market import (
     SnapshotTrajectory,
     Stream,
     Trajectory,
+    format_ts,
 )
 from toolkit.store.arrivals import ARRIVALS, OPENED
 from toolkit.store.batch import ARCHIVE, Ledger
-from toolkit.store.card import store_card
 from toolkit.store.catalogue import (
-    CATALOGUE,
     CONTINUITY,
     COUNTS,
     ROWS_BY_LOAD,
@@ -35,14 +34,81 @@ from toolkit.store.coverage import read_coverage, read_ledger
 from toolkit.store.file import StoreFile
 from toolkit.store.frames import frame_of
 from toolkit.store.gaps import GAPS
-from toolkit.store.history import COUNTED_STREAM, seen
+from toolkit.store.history import seen
 from toolkit.store.lookup import asked_streams, check_known, sync_advice
 from toolkit.store.readable import mark_doubled
 from toolkit.store.scanning import Asked, doubled, scan_of
 from toolkit.store.snapshots import poll_coverage, read_polls, read_snapshots
 from toolkit.store.sql import Parameters, in_utc, values_of
 from toolkit.store.sql_process import ask
-from toolkit.tables import LOAD, ROWS, TIE, CoverageState
+from toolkit.tables import ROWS, SERIES, SNAPSHOT_SERIES, TIE
+
+_WAIT_S = 0.5
+
+
+def store_card(store: Store) -> Card:
+    """Show source, trajectories, rows, first and last time, size and last load of a store.
+
+    A display neither waits for a load under way nor fails: a store that is missing, locked or no
+    store is a fact like the others.
+
+    >>> import tempfile
+    >>> from toolkit.store import Store
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     print(store_card(Store(f"{folder}/rail.duckdb")))
+    Store .../rail.duckdb
+      holds  nothing yet: the first load makes the file
+    """
+    heading = f"Store {store.path}"
+    try:
+        if not store.path.exists():
+            return Card(heading, [("holds", "nothing yet: the first load makes the file")])
+        return Card(heading, _facts(type(store)(store.path, wait_s=_WAIT_S)))
+    except (RailError, OSError) as error:
+        return Card(heading, [("not read", str(error))])
+
+
+def _facts(store: Store) -> list[tuple[str, str]]:
+    with store.reading():
+        source, streams, loads = store.source, store.catalogue(), store.loads()
+    logs = streams.filter(kind="events")
+    snapshots = int(streams.filter(kind="snapshot")["rows"].sum())
+    series = streams.filter(pl.col("kind").is_in(list(SERIES)))
+    kept = streams.filter(pl.col("kind").is_in(list(SNAPSHOT_SERIES)))
+    facts = [
+        ("source", source.label),
+        ("trajectories", _counted(series, pl.len())),
+        ("rows", _counted(series, pl.col("rows").sum())),
+        ("events", _counted(logs.with_columns(kind="stream"), pl.col("rows").sum())),
+        ("snapshots", f"{snapshots:,}" if snapshots else "none"),
+        *([("kept from them", _counted(kept, pl.len()))] if kept.height else []),
+        ("between", _between(pl.concat([series, logs]))),
+        ("size", f"{store.path.stat().st_size / 1e6:,.1f} MB"),
+    ]
+    return [*facts, ("last load", _last_load(loads.row(0, named=True) if loads.height else None))]
+
+
+def _counted(streams: pl.DataFrame, what: pl.Expr) -> str:
+    """Return a total, and its parts by kind where there is one: 3 (2 price, 1 spread)."""
+    parts = streams.group_by("kind", maintain_order=True).agg(what.alias("count"))
+    named = ", ".join(f"{count:,} {kind.removeprefix('events/')}" for kind, count in parts.rows())
+    total = sum(parts["count"].to_list())
+    return f"{total:,} ({named})" if total else "none"
+
+
+def _between(streams: pl.DataFrame) -> str:
+    first, last = streams["first_ts"].min(), streams["last_ts"].max()
+    if not isinstance(first, int) or not isinstance(last, int):
+        return "–"
+    return f"first {format_ts(first)}, last {format_ts(last)}"
+
+
+def _last_load(load: dict[str, Any] | None) -> str:
+    if load is None:
+        return "none"
+    begun, ended = load["started_at"], load["finished_at"]
+    how = "not finished" if ended is None else f"finished within {duration(ended - begun + 1)}"
+    return f"begun {format_ts(begun)}, {how}"
 
 
 class Store(StoreFile):
@@ -117,22 +183,6 @@ class Store(StoreFile):
             wait_s=self.wait_s,
         )
         return in_utc(found)
-
-    def catalogue(self, *, as_of: int | None = None) -> pl.DataFrame:
-        """Return one row for each stream the store knows, sorted by kind and key.
-
-        Columns: stream (key), kind (price, spread, funding, events, snapshot), rows (rows by ts,
-        documents or snapshots), revisions (those that changed), first_ts, last_ts (s UTC, null
-        without rows), step_s (spacing of the rows as observed), retention_s and delay_s of the plan
-        when it was last asked, served_at (the service's clock then, s), asked_at (the local clock
-        then, s), answered_until (the end of the latest stretch that was answered, s UTC). The last
-        six are null where the service never answered. ``as_of`` is that of `coverage`.
-        """
-        with self._knowing(as_of) as connection:
-            asked = {"asked": CoverageState.ASKED}
-            streams = "stream" if self._then(as_of) is None else COUNTED_STREAM
-            query = CATALOGUE.format(streams=streams)
-            return frame_of(connection, query, params=asked)
 
     def continuity(self, *, as_of: int | None = None) -> pl.DataFrame:
         """Return one row for each trajectory with rows: where rows do not follow one another.
@@ -374,29 +424,6 @@ class Store(StoreFile):
         """
         with self.reading(as_of) as connection:
             return read_polls(connection, SnapshotLog.named(kind).of, window)
-
-    def command(self, *words: str) -> str:
-        """Return a command line of `rail` for this store, and for the service it was loaded from.
-
-        >>> import tempfile
-        >>> from toolkit.market import Source
-        >>> from toolkit.store import StoreWriter
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     store = Store(f"{folder}/s.duckdb")
-        ...     StoreWriter(store).bind(Source("live", "rail"))
-        ...     store.command("status") == f"rail status --store {store.path}"
-        True
-        """
-        newest = self.loads()["base_url"].drop_nulls().head(1).to_list()
-        return commands.rail(*words, store=self.name, base_url=newest[0] if newest else None)
-
-    def loads(self, *, as_of: int | None = None) -> pl.DataFrame:
-        """Return one row for each load, newest first: the columns of `toolkit.tables.LOAD`.
-
-        ``as_of`` (s, local clock) gives those that had begun by then. Of one that had not ended,
-        finished_at, finding and quota_left are null.
-        """
-        return self._rows("SELECT * FROM load ORDER BY load_id DESC", as_of).select(LOAD.names)
 
     def gaps(self, *, as_of: int | None = None) -> pl.DataFrame:
         """Return one row for each time a capture lost a stream, newest first.

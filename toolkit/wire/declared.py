@@ -16,7 +16,7 @@ from toolkit.errors import InputError
 from toolkit.wire.findings import Finding
 
 if TYPE_CHECKING:
-    from toolkit.wire.profile import FieldRule, HistoryRoute
+    from toolkit.wire.history_route import FieldRule, HistoryRoute
 
 SIGNED = frozenset(
     ("spread_pct", "differential_pct_8h", "buy_rate", "sell_rate", "rate"),
