@@ -43,7 +43,7 @@ from toolkit.service import Bars, Clock, Config, running
 from toolkit.service.market.source import Kind, Whole
 from toolkit.service.server import faithful
 from toolkit.store import Store
-from toolkit.wire.user_profile import UserProfile
+from toolkit.wire.profile.user_profile import UserProfile
 
 DLT = Path(".bench/bin/python")
 ROWS = {"ts": pl.Int64, "price": pl.Float64, "mark_price": pl.Float64, "volume": pl.Float64}

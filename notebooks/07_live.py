@@ -33,7 +33,7 @@ import toolkit as tk
 from tests.adversary import Adversary, WebhookSwitches, adverse
 from toolkit.cards import readable_tables
 from toolkit.client.webhook_session import WebhookSession
-from toolkit.loader.webhooks import webhook_app
+from toolkit.loader.webhook.webhooks import webhook_app
 from toolkit.service import Config, Simulated, SpedClock, WebhookSettings, running
 from toolkit.serving import ServerSettings, run_in_thread
 

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from toolkit.errors import StoreError
 from toolkit.market import Source
-from toolkit.store import Store, writer
-from toolkit.store.schema import create_store, new_file
+from toolkit.store import Store
+from toolkit.store.file.schema import create_store, new_file
+from toolkit.store.writing import writer
 
 
 @functools.cache

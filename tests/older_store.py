@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 
 from toolkit.store import Store
-from toolkit.store.schema import OLDEST_VERSION
+from toolkit.store.file.schema import OLDEST_VERSION
 
 
 def make_older(store: Store) -> None:

@@ -79,7 +79,7 @@ THIRD_PARTIES = {
     # The receiver is mountable, and the door is a middleware.
     "starlette": (
         *("toolkit.assistant.server", "toolkit.dashboard.door", "toolkit.dashboard.shared"),
-        *("toolkit.loader.webhooks", "toolkit.service", "toolkit.serving"),
+        *("toolkit.loader.webhook.webhooks", "toolkit.service", "toolkit.serving"),
     ),
     "statsmodels": ("toolkit.statistics.events.hazards",),
     "streamlit": ("toolkit.dashboard", "app"),
@@ -88,7 +88,7 @@ THIRD_PARTIES = {
     "typer": ("toolkit.cli",),
     "tzdata": (),  # zoneinfo reads it, on Windows
     "uvicorn": ("toolkit.serving",),
-    "zstandard": ("toolkit.store.pages",),
+    "zstandard": ("toolkit.store.writing.pages",),
     "websockets": ("toolkit.client.data_socket", "toolkit.client.stream"),
 }
 # The MCP SDK's interface is written in the terms of these two.
@@ -108,7 +108,7 @@ COSTLY = {
 
 
 def module_name(root: Path, path: Path) -> str:
-    """The dotted name of a file: ``toolkit.store.ledger``."""
+    """The dotted name of a file: ``toolkit.store.ledger.ledger``."""
     parts = path.relative_to(root).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 

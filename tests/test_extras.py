@@ -124,7 +124,7 @@ def test_a_command_without_its_extra_names_it_in_one_line(
     [
         "import toolkit; toolkit.open().symbols()",
         "import toolkit.client.mcp",
-        "from toolkit.loader.webhooks import webhook_app",
+        "from toolkit.loader.webhook.webhooks import webhook_app",
     ],
 )
 @pytest.mark.slow
@@ -140,7 +140,7 @@ def test_an_import_without_its_extra_is_an_error_of_ours(run: Run, code: str) ->
 def test_the_doctor_skips_mcp_where_its_extra_is_missing(run: Run) -> None:
     done = run("""
 from toolkit.wire.draft import ProfileDraft
-from toolkit.wire.profile import BUILT_IN
+from toolkit.wire.profile.profile import BUILT_IN
 from toolkit.workspace import Settings
 from toolkit.workspace.doctor.examination import mcp_check
 check = mcp_check(Settings("http://127.0.0.1:9", "key"), BUILT_IN, ProfileDraft())

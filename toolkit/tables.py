@@ -105,8 +105,8 @@ class CoverageState(StrEnum):
     """What the ledger records of a stretch: that it was asked for, and how far it was answered.
 
     ``provisional``: answered, and to be asked for again, since more may arrive
-    (`toolkit.store.answers`). ``settled``: answered for good. ``lost``: lost at the source. Each
-    load of its time asks for it again, and a follow as for what is provisional.
+    (`toolkit.store.ledger.answers`). ``settled``: answered for good. ``lost``: lost at the source.
+    Each load of its time asks for it again, and a follow as for what is provisional.
     """
 
     ASKED = "asked"
@@ -411,7 +411,7 @@ GAP_CHANGE = Table(
 )
 
 CHANGES = (COVERAGE_CHANGE, EDGE_CHANGE, GAP_CHANGE)
-"""The history of the ledger, which `toolkit.store.history` reads."""
+"""The history of the ledger, which `toolkit.store.ledger.history` reads."""
 
 DELIVERY = Table(
     "delivery",
@@ -507,7 +507,7 @@ ALERT_DELIVERY = Table(
 )
 
 ALERTS = (ALERT, ALERT_DELIVERY)
-"""The history of alerts, which `toolkit.store.alerts` reads and writes."""
+"""The history of alerts, which `toolkit.store.writing.alerts` reads and writes."""
 
 TABLES: tuple[Table, ...] = (
     *(

@@ -8,7 +8,7 @@ from pathlib import Path
 from benchmarks.scheduler import busy_share
 from toolkit.market import Family
 from toolkit.service.accounts.policy import TERMS
-from toolkit.store.scanning import GROUP_ROWS
+from toolkit.store.reading.scanning import GROUP_ROWS
 
 PAGE = Path(__file__).parents[2] / "docs" / "capacity.md"
 SIZES = (10**9, 10**11, 10**13)

@@ -7,9 +7,9 @@ from enum import StrEnum
 from pathlib import Path
 
 from toolkit import tables
-from toolkit.store.pages import KEPT_DAYS, MOST_BYTES
-from toolkit.store.schema import FORMAT_VERSION, STORAGE_VERSION
-from toolkit.store.views import VIEWS, SqlView
+from toolkit.store.file.schema import FORMAT_VERSION, STORAGE_VERSION
+from toolkit.store.reading.views import VIEWS, SqlView
+from toolkit.store.writing.pages import KEPT_DAYS, MOST_BYTES
 from toolkit.tables import TABLES, Field, Table
 
 PAGE = Path(__file__).parents[2] / "docs" / "store.md"

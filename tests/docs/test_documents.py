@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from toolkit.wire.layers import BUILT_IN_DOCUMENT
-from toolkit.wire.profile import BUILT_IN
-from toolkit.wire.user_profile import UserProfile
+from toolkit.wire.profile.layers import BUILT_IN_DOCUMENT
+from toolkit.wire.profile.profile import BUILT_IN
+from toolkit.wire.profile.user_profile import UserProfile
 
 from .test_readme import PAGES
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolkit.store.views import VIEWS
+from toolkit.store.reading.views import VIEWS
 from toolkit.tables import TABLES
 
 from .store_page import PAGE, store_page

@@ -20,7 +20,7 @@ ROWS = """
 def tree(tmp_path: Path) -> Path:
     """A repository whose every module has its tests."""
     for name in (
-        *("toolkit/errors.py", "toolkit/wire/rows.py", "toolkit/wire/draft.py"),
+        *("toolkit/errors.py", "toolkit/wire/rows/rows.py", "toolkit/wire/draft.py"),
         *("toolkit/wire/deep/codes.py", "toolkit/wire/__init__.py"),
         *("tests/unit/test_errors.py", "tests/unit/wire/deep/test_rows.py"),
         *("tests/unit/wire/test_survey.py", "tests/unit/wire/conftest.py"),
@@ -62,7 +62,10 @@ def test_a_package_that_defines_something_itself_needs_tests_as_well(tree: Path)
     ("changed", "run"),
     [
         ("toolkit/errors.py", {"toolkit/errors.py", "tests/unit/test_errors.py"}),
-        ("toolkit/wire/rows.py", {"toolkit/wire/rows.py", "tests/unit/wire/deep/test_rows.py"}),
+        (
+            "toolkit/wire/rows/rows.py",
+            {"toolkit/wire/rows/rows.py", "tests/unit/wire/deep/test_rows.py"},
+        ),
         (
             "toolkit/wire/deep/codes.py",
             {

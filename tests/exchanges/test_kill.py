@@ -24,15 +24,15 @@ from toolkit.client import Client
 from toolkit.errors import UnreachableError
 from toolkit.intervals import Interval
 from toolkit.loader import Pace, follow
-from toolkit.loader.sweep import Since
+from toolkit.loader.follow.sweep import Since
 from toolkit.market import EventFamily, EventLog, Trajectory
 from toolkit.service.events.archive import EventArchive
 from toolkit.service.market.exchanges.archive import Archive
 from toolkit.service.market.exchanges.source import Exchanges
 from toolkit.service.market.series import series
 from toolkit.store import Store
-from toolkit.store.verification import verify
-from toolkit.wire.stream import ReconnectPolicy
+from toolkit.store.file.verification import verify
+from toolkit.wire.sockets.stream import ReconnectPolicy
 
 pytestmark = pytest.mark.slow
 

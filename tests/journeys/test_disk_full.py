@@ -22,11 +22,11 @@ import pytest
 
 from toolkit.market import format_ts
 from toolkit.store import Store
-from toolkit.store.compaction import compact
-from toolkit.store.pages import pages_path
+from toolkit.store.file.compaction import compact
+from toolkit.store.file.verification import verify
 from toolkit.store.publish import import_store, publish
-from toolkit.store.remap import remap
-from toolkit.store.verification import verify
+from toolkit.store.writing.pages import pages_path
+from toolkit.store.writing.remap import remap
 
 from .conftest import RAIL, serving
 from .kill_loop import KILLS, check_same, content, write_market

@@ -28,9 +28,9 @@ from toolkit.loader import FollowResult, Pace, follow
 from toolkit.market import EventFamily, EventLog, Trajectory
 from toolkit.service import Config, Replay, running
 from toolkit.store import Store
-from toolkit.store.verification import verify
+from toolkit.store.file.verification import verify
 from toolkit.tables import GapStatus
-from toolkit.wire.stream import ReconnectPolicy
+from toolkit.wire.sockets.stream import ReconnectPolicy
 
 from .conftest import RAIL, serving
 from .faulty_market import DENSE, START, HeldClock, Truth, held_documents, warm, write_market

@@ -18,7 +18,7 @@ from tests.listening import Handler
 from toolkit.market import Source
 from toolkit.service import Clock, Config, Simulated, running
 from toolkit.store import Store, StoreWriter
-from toolkit.store.connection import opened
+from toolkit.store.file.connection import opened
 
 from .conftest import RAIL
 

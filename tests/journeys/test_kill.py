@@ -14,7 +14,7 @@ import pytest
 
 from toolkit.market import format_ts
 from toolkit.store import Store
-from toolkit.store.remap import remap
+from toolkit.store.writing.remap import remap
 
 from .conftest import serving
 from .kill_loop import KILLS, Loads, check_same, content, write_market

@@ -24,9 +24,9 @@ from tests.older_store import make_older
 from toolkit.intervals import Interval
 from toolkit.market import Source, Trajectory
 from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
-from toolkit.store.pages import KeptPage, packed_page
+from toolkit.store.file.verification import verify
 from toolkit.store.publish import import_store, publish
-from toolkit.store.verification import verify
+from toolkit.store.writing.pages import KeptPage, packed_page
 from toolkit.tables import TABLES
 from toolkit.wire.exchange import Answer
 

@@ -14,7 +14,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from toolkit.client.mcp import McpClient
 from toolkit.errors import ServiceError
-from toolkit.wire.user_profile import UserProfile
+from toolkit.wire.profile.user_profile import UserProfile
 
 
 def looked(address: SplitResult, folder: str, tool: str) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ from toolkit.intervals import Interval
 from toolkit.market import Trajectory
 from toolkit.service import Clock, Config, running
 from toolkit.wire.exchange import RetryPolicy
-from toolkit.wire.user_profile import UserProfile
+from toolkit.wire.profile.user_profile import UserProfile
 
 DOCS = Path(__file__).parents[2] / "docs" / "adversary.md"
 MODE = os.environ.get("RAIL_ADVERSARY", "spanning")  # read before a test may not

@@ -22,7 +22,7 @@ from toolkit.errors import RailError
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Trajectory
 from toolkit.service import Clock, Config, Simulated, running
-from toolkit.wire.user_profile import UserProfile
+from toolkit.wire.profile.user_profile import UserProfile
 
 DOCS = Path(__file__).parents[2] / "docs" / "adversary.md"
 MODE = os.environ.get("RAIL_ADVERSARY", "spanning")  # read before a test may not

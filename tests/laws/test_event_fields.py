@@ -14,17 +14,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.empty_store import empty_store
-from toolkit.loader.messages import Messages
-from toolkit.loader.reader import Message
+from toolkit.loader.follow.messages import Messages
+from toolkit.loader.follow.reader import Message
 from toolkit.market import EventFamily, EventLog, Source
 from toolkit.service.events.archive import EventArchive
 from toolkit.service.market.simulated import Simulated
 from toolkit.store import Batch, LoadOrigin, StoreWriter
 from toolkit.tables import EVENT
-from toolkit.wire.deliveries import read_delivery
-from toolkit.wire.event_routes import BUILT_IN_EVENTS
-from toolkit.wire.events import document_frame, lasting_content, read_document
-from toolkit.wire.profile import BUILT_IN
+from toolkit.wire.events.events import document_frame, lasting_content, read_document
+from toolkit.wire.profile.event_routes import BUILT_IN_EVENTS
+from toolkit.wire.profile.profile import BUILT_IN
+from toolkit.wire.webhooks.deliveries import read_delivery
 
 DAY = 20_786 * 86_400
 

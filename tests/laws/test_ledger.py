@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from toolkit.intervals import Interval, difference, intersection, union
 from toolkit.store import Edge, to_ask, unchanged
-from toolkit.store.ledger import (
+from toolkit.store.ledger.ledger import (
     LATE_S,
     SETTLE_S,
     UNKNOWN_STEP_S,

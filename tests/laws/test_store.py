@@ -17,12 +17,12 @@ from tests.empty_store import empty_store
 from toolkit.intervals import Interval, difference, union
 from toolkit.market import Family, Source, Trajectory
 from toolkit.store import Batch, Edge, Inserted, LoadOrigin, StoreWriter
-from toolkit.store.batch import Answered
-from toolkit.store.coverage import record, record_answers
-from toolkit.store.history import AS_NOW, known_ledger
-from toolkit.store.ingest import insert_rows
+from toolkit.store.ledger.coverage import record, record_answers
+from toolkit.store.ledger.history import AS_NOW, known_ledger
+from toolkit.store.writing.batch import Answered
+from toolkit.store.writing.ingest import insert_rows
 from toolkit.tables import COVERAGE, COVERAGE_CHANGE, SERIES, STREAM, CoverageState
-from toolkit.wire.lost import LostStretch, lost_within
+from toolkit.wire.paging.lost import LostStretch, lost_within
 
 from ..conftest import examples
 

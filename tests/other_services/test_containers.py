@@ -18,14 +18,14 @@ import pytest
 from tests.other_services.server import API_KEY, Answer, Question, serving
 from toolkit.client import Client
 from toolkit.errors import InputError, WireError
-from toolkit.loader.messages import Messages
-from toolkit.loader.reader import Message
+from toolkit.loader.follow.messages import Messages
+from toolkit.loader.follow.reader import Message
 from toolkit.market import Trajectory
 from toolkit.service.market.clock import Clock
 from toolkit.store import Store
-from toolkit.store.remap import remap
-from toolkit.wire.profile import BUILT_IN
-from toolkit.wire.user_profile import UserProfile
+from toolkit.store.writing.remap import remap
+from toolkit.wire.profile.profile import BUILT_IN
+from toolkit.wire.profile.user_profile import UserProfile
 from toolkit.workspace import Workspace
 
 END = 1_795_046_400

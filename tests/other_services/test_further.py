@@ -20,7 +20,7 @@ from toolkit.intervals import Interval
 from toolkit.loader import sync
 from toolkit.market import Stream
 from toolkit.store import Store
-from toolkit.wire.user_profile import UserProfile
+from toolkit.wire.profile.user_profile import UserProfile
 
 DATA = sample()
 WINDOW = Interval(NOW - 12 * 86_400, NOW)

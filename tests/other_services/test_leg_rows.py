@@ -16,14 +16,14 @@ from toolkit.client import Client
 from toolkit.errors import InputError, PagingError, WireError
 from toolkit.intervals import Interval
 from toolkit.loader import sync
-from toolkit.loader.messages import Messages
-from toolkit.loader.reader import Message
+from toolkit.loader.follow.messages import Messages
+from toolkit.loader.follow.reader import Message
 from toolkit.market import Trajectory
 from toolkit.service.market.clock import Clock
 from toolkit.store import Store
-from toolkit.store.remap import remap
-from toolkit.wire.profile import BUILT_IN
-from toolkit.wire.user_profile import UserProfile
+from toolkit.store.writing.remap import remap
+from toolkit.wire.profile.profile import BUILT_IN
+from toolkit.wire.profile.user_profile import UserProfile
 
 END = 1_795_046_400
 HOUR = 3_600

@@ -18,7 +18,7 @@ from toolkit.intervals import Interval
 from toolkit.market import Family, Trajectory
 from toolkit.statistics import funding, spread
 from toolkit.store import Store
-from toolkit.wire.user_profile import UserProfile
+from toolkit.wire.profile.user_profile import UserProfile
 from toolkit.workspace import Workspace
 
 WINDOW = Interval(NOW - 12 * 86_400, NOW)

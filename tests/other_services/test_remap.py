@@ -24,11 +24,11 @@ from toolkit.loader import sync
 from toolkit.market import Family, Stream, Trajectory
 from toolkit.statistics import spread
 from toolkit.store import Store
-from toolkit.store.pages import pages_path
-from toolkit.store.remap import remap
-from toolkit.store.verification import verify
+from toolkit.store.file.verification import verify
+from toolkit.store.writing.pages import pages_path
+from toolkit.store.writing.remap import remap
 from toolkit.tables import EVENT, SERIES
-from toolkit.wire.user_profile import UserProfile
+from toolkit.wire.profile.user_profile import UserProfile
 
 DATA = sample()
 KEYS = [*DATA.rows, *(f"events/{family}" for family in DATA.events)]

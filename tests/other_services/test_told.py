@@ -16,7 +16,7 @@ from toolkit.intervals import Interval, total_s
 from toolkit.loader import sync
 from toolkit.market import Trajectory
 from toolkit.store import Store
-from toolkit.wire.user_profile import UserProfile
+from toolkit.wire.profile.user_profile import UserProfile
 
 PRICE = Trajectory.parse(TRAJECTORIES[0])
 WINDOW = Interval(START, NOW - 120)

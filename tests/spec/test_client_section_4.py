@@ -15,9 +15,9 @@ from toolkit.errors import InputError
 from toolkit.loader import sync
 from toolkit.market import EventLog, SnapshotKind, Stream, Trajectory
 from toolkit.store import Store
-from toolkit.wire.actions import action_of
 from toolkit.wire.exchange import Request
-from toolkit.wire.profile import BUILT_IN
+from toolkit.wire.profile.profile import BUILT_IN
+from toolkit.wire.sockets.actions import action_of
 
 KEYS = {
     "history/price": "BTC_USDT:KRAKEN.spot",

@@ -11,16 +11,16 @@ from tests.adversary import Adversary, RestSwitches, adverse
 from toolkit.client import Client
 from toolkit.intervals import Interval
 from toolkit.loader import sync
-from toolkit.loader.messages import Messages
-from toolkit.loader.reader import Message
+from toolkit.loader.follow.messages import Messages
+from toolkit.loader.follow.reader import Message
 from toolkit.market import EventFamily, EventLog, Trajectory
 from toolkit.service import Clock, Config, Simulated, running
 from toolkit.store import Store
-from toolkit.wire.deliveries import read_delivery
-from toolkit.wire.event_routes import BUILT_IN_EVENTS
-from toolkit.wire.events import event_pages
+from toolkit.wire.events.events import event_pages
 from toolkit.wire.exchange import Answer, RetryPolicy, Send
-from toolkit.wire.profile import BUILT_IN
+from toolkit.wire.profile.event_routes import BUILT_IN_EVENTS
+from toolkit.wire.profile.profile import BUILT_IN
+from toolkit.wire.webhooks.deliveries import read_delivery
 
 NOW = 1_795_953_607
 TRACED = b'{ "schema":"svc.splash.v1", "ts":60, "trace":"k\\u00e9y-7", "event_id":"e1" }'

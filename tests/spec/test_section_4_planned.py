@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from toolkit.wire.profile import BUILT_IN
+from toolkit.wire.profile.profile import BUILT_IN
 
 from .sockets import STREAMS, status_of
 

@@ -16,8 +16,8 @@ from toolkit.errors import BadRequestError
 from toolkit.market import Family, Source, Symbol, Trajectory
 from toolkit.wire.exchange import Answer, Request, RetryPolicy, Send, refusal
 from toolkit.wire.listing import list_symbols
-from toolkit.wire.profile import BUILT_IN, Profile, with_schemas
-from toolkit.wire.rows import read_history_page
+from toolkit.wire.profile.profile import BUILT_IN, Profile, with_schemas
+from toolkit.wire.rows.rows import read_history_page
 
 END = 1793750400  # 2026-11-04 00:00 UTC
 

@@ -32,11 +32,11 @@ from toolkit.cards import duration
 from toolkit.client.transport import post
 from toolkit.errors import InputError, StoreError, StoreLockedError, UnreachableError, needs_extra
 from toolkit.store import StoreWriter
-from toolkit.store.alerts import claim, give_up, settle, waiting_deliveries
+from toolkit.store.writing.alerts import claim, give_up, settle, waiting_deliveries
 from toolkit.tables import AlertOutcome
 from toolkit.wire.address import is_loopback
 from toolkit.wire.secrets import ENVIRONMENT
-from toolkit.wire.signatures import StandardWebhooks
+from toolkit.wire.webhooks.signatures import StandardWebhooks
 
 _Result = TypeVar("_Result")
 

@@ -30,8 +30,8 @@ from toolkit.market import EventLog, Family, SnapshotLog, SnapshotTrajectory, St
 from toolkit.statistics.families import FAMILIES
 from toolkit.statistics.fees import FeeModel
 from toolkit.store import Batch, StoreWriter
-from toolkit.store.alerts import FOUND, AlertRecord, known_ids, resume_deliveries
-from toolkit.store.lookup import soonest_losses
+from toolkit.store.reading.lookup import soonest_losses
+from toolkit.store.writing.alerts import FOUND, AlertRecord, known_ids, resume_deliveries
 
 _LOOK_S, _LOSS_S = 5.0, 60.0
 _ENDING_S = 2.0

@@ -21,7 +21,7 @@ from toolkit.show.sheet import Sheet
 from toolkit.statistics.core.conditions import Schema
 from toolkit.statistics.fees import FeeModel
 from toolkit.store import Store, service_clock
-from toolkit.store.alerts import read_alerts
+from toolkit.store.writing.alerts import read_alerts
 from toolkit.workspace import store_path
 from toolkit.workspace.alerts import (
     alert_plan,
@@ -51,7 +51,7 @@ ALERTS: Schema = {
     "found_at": pl.Int64(),
     "recorded_at": pl.Int64(),
 }
-"""The columns of the history, as `toolkit.store.alerts.read_alerts` explains them."""
+"""The columns of the history, as `toolkit.store.writing.alerts.read_alerts` explains them."""
 
 _COLUMNS = (
     "ts",

@@ -25,7 +25,7 @@ from toolkit.loader import FollowProgress
 from toolkit.market import format_ts, parse_length
 from toolkit.show.sheet import Sheet
 from toolkit.store import Store
-from toolkit.store.lease import Lease, holding
+from toolkit.store.writing.lease import Lease, holding
 from toolkit.workspace import Settings, Workspace, store_path
 from toolkit.workspace.loading import named_streams, since_of, wanted_watchlist
 from toolkit.workspace.rules import EXAMPLE, Watchlist

@@ -13,7 +13,7 @@ from toolkit.wire.address import is_loopback
 
 if TYPE_CHECKING:
     from toolkit.wire.findings import Finding
-    from toolkit.wire.profile import Profile
+    from toolkit.wire.profile.profile import Profile
 
 console = Terminal()
 errors = Terminal(stderr=True)

@@ -16,10 +16,10 @@ from toolkit.errors import EmptyWindowError
 from toolkit.market import SnapshotKind, format_ts
 from toolkit.show.sheet import Cells, Sheet
 from toolkit.store import Store, never_asked, profile_words, read_deliveries, sync_advice
-from toolkit.store.compaction import scattered
+from toolkit.store.file.compaction import scattered
 from toolkit.tables import GapStatus
 from toolkit.wire.finding_words import explained
-from toolkit.wire.snapshots import snapshot_items
+from toolkit.wire.profile.snapshots import snapshot_items
 from toolkit.workspace.holdings import stream_states
 
 _COLUMNS = (

@@ -17,11 +17,11 @@ from toolkit.series.own import Rates, Shared
 from toolkit.series.own_files import LAYOUTS, Decimal, is_rows_file
 from toolkit.series.own_times import Stamp, Unit
 from toolkit.store import Store
-from toolkit.store.backup import back_up_store
-from toolkit.store.compaction import compact
+from toolkit.store.file.backup import back_up_store
+from toolkit.store.file.compaction import compact
+from toolkit.store.file.verification import verify
 from toolkit.store.publish import import_store, publications, publish
-from toolkit.store.remap import remap
-from toolkit.store.verification import verify
+from toolkit.store.writing.remap import remap
 from toolkit.workspace import store_path
 from toolkit.workspace.own_store import keep_own
 from toolkit.workspace.settings import user_profile

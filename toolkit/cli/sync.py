@@ -23,8 +23,8 @@ from toolkit.client import Client
 from toolkit.errors import EmptyWindowError, InputError, UnreachableError, WireError
 from toolkit.intervals import Interval, total_s
 from toolkit.loader import LoadResult, PlannedLoad
-from toolkit.loader.planned import PLANNED
-from toolkit.loader.progress import streams_counted
+from toolkit.loader.sync.planned import PLANNED
+from toolkit.loader.sync.progress import streams_counted
 from toolkit.market import Stream, Trajectory
 from toolkit.show.sheet import Cells, Sheet
 from toolkit.store import Store
@@ -34,7 +34,7 @@ from toolkit.wire.listing import (
     price_trajectories,
     spread_trajectories,
 )
-from toolkit.wire.profile import Profile
+from toolkit.wire.profile.profile import Profile
 from toolkit.workspace import DEFAULT_WINDOW_S, Settings, Workspace, load_progress, store_path
 from toolkit.workspace.listed import WATCHLIST, chosen_streams, read_keys
 from toolkit.workspace.settings import Over

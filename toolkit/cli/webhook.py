@@ -13,11 +13,11 @@ from toolkit.cli.show import console, errors, warn_of_public, write_new
 from toolkit.client.webhook_session import WebhookSession
 from toolkit.commands import DEFAULT_BASE_URL
 from toolkit.errors import InputError, needs_extra
-from toolkit.loader.sync import bound_source
+from toolkit.loader.sync.sync import bound_source
 from toolkit.market import EventFamily
 from toolkit.store import Store, StoreWriter
-from toolkit.wire.profile import BUILT_IN, Profile
-from toolkit.wire.signatures import HmacSignature, StandardWebhooks, Verifier
+from toolkit.wire.profile.profile import BUILT_IN, Profile
+from toolkit.wire.webhooks.signatures import HmacSignature, StandardWebhooks, Verifier
 from toolkit.workspace import Settings, store_path, user_profile
 from toolkit.workspace.settings import allows_http, given_key
 
@@ -124,7 +124,7 @@ def _kept(session: Path) -> str:
 
 
 if TYPE_CHECKING:
-    from toolkit.loader.webhooks import Receipts
+    from toolkit.loader.webhook.webhooks import Receipts
 
 _GITHUB_FORM = ("{body}", "sha256={signature}", "hex")
 
@@ -178,8 +178,8 @@ def webhook_command(
         context.fail("Missing option '--secret-env'.")
     # Loaded when it runs: it brings a web server along.
     with needs_extra("service"):
-        from toolkit.loader.receiving import receive  # noqa: PLC0415 - see above
-        from toolkit.loader.webhooks import webhook_app  # noqa: PLC0415 - see above
+        from toolkit.loader.webhook.receiving import receive  # noqa: PLC0415 - see above
+        from toolkit.loader.webhook.webhooks import webhook_app  # noqa: PLC0415 - see above
 
     secrets = [_secret(name) for name in secret_env]
     verifier: Verifier = StandardWebhooks(secrets)

@@ -34,8 +34,6 @@ from toolkit.market import (
 )
 from toolkit.wire.address import base_address, sends_key_in_clear
 from toolkit.wire.allowance import Allowance, read_allowance
-from toolkit.wire.doubled import doubled_fields
-from toolkit.wire.event_routes import EventRoute
 from toolkit.wire.exchange import (
     ANSWERED,
     SPENT,
@@ -49,18 +47,20 @@ from toolkit.wire.exchange import (
     with_retries,
 )
 from toolkit.wire.findings import Finding
-from toolkit.wire.in_force import assumed_profile, profile_in_force
 from toolkit.wire.limits import LIMITS, Limits
 from toolkit.wire.listing import as_snapshot
-from toolkit.wire.mending import mended_answer
 from toolkit.wire.pace import QuotaLeft
-from toolkit.wire.places import text_at
-from toolkit.wire.profile import BUILT_IN, HistoryRoute, Profile
+from toolkit.wire.profile.event_routes import EventRoute
+from toolkit.wire.profile.in_force import assumed_profile, profile_in_force
+from toolkit.wire.profile.places import text_at
+from toolkit.wire.profile.profile import BUILT_IN, HistoryRoute, Profile
+from toolkit.wire.profile.told import told
+from toolkit.wire.profile.user_profile import UserProfile
 from toolkit.wire.requests import Requests
-from toolkit.wire.rows import column_schema
+from toolkit.wire.rows.doubled import doubled_fields
+from toolkit.wire.rows.mending import mended_answer
+from toolkit.wire.rows.rows import column_schema
 from toolkit.wire.secrets import Secret, Secrets
-from toolkit.wire.told import told
-from toolkit.wire.user_profile import UserProfile
 
 _Result = TypeVar("_Result")
 Flow = Generator[Any, Any, _Result]
@@ -318,7 +318,7 @@ class Contact(Shown):
         return self._learned[0] if known else None
 
     def learn(self, schemas: bytes) -> Profile:
-        """Read a `/schemas` body into the profile. See `toolkit.wire.in_force`."""
+        """Read a `/schemas` body into the profile. See `toolkit.wire.profile.in_force`."""
         if schemas != self._learned[0] or not schemas:  # a load asks again at each commit
             self._learned = schemas, profile_in_force(self._users, self.limits, schemas)
         return self.speak(self._learned[1])

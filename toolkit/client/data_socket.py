@@ -20,10 +20,10 @@ from toolkit.client.stream import discreet_logger, refused_upgrade, socket_to
 from toolkit.client.transport import check_open
 from toolkit.ending import outside
 from toolkit.errors import ServiceError
-from toolkit.wire.actions import action_of, answer_of
-from toolkit.wire.body import Body
 from toolkit.wire.exchange import Answer, Failure, Request
+from toolkit.wire.rows.body import Body
 from toolkit.wire.secrets import Secret
+from toolkit.wire.sockets.actions import action_of, answer_of
 
 
 class SocketClient(Client):

@@ -55,8 +55,7 @@ from toolkit.market import (
     Window,
     window_ends,
 )
-from toolkit.wire.body import Body
-from toolkit.wire.events import EventPage, event_pages
+from toolkit.wire.events.events import EventPage, event_pages
 from toolkit.wire.exchange import (
     Answer,
     Failure,
@@ -69,9 +68,10 @@ from toolkit.wire.exchange import (
 )
 from toolkit.wire.findings import Finding
 from toolkit.wire.listing import Listing, list_symbols
-from toolkit.wire.pages import Page
-from toolkit.wire.paging import trajectory_pages
-from toolkit.wire.profile import Profile
+from toolkit.wire.paging.pages import Page
+from toolkit.wire.paging.paging import trajectory_pages
+from toolkit.wire.profile.profile import Profile
+from toolkit.wire.rows.body import Body
 from toolkit.wire.secrets import Secret
 
 _Result = TypeVar("_Result")
@@ -187,7 +187,7 @@ class _Asks(Contact):
     def event_pages(
         self, family: EventFamily | str, window: Window, *, lifecycle: str | None = None
     ) -> Flow[Production[EventPage]]:
-        """Yield the pages of a window of an event log, newest first. See `toolkit.wire.events`.
+        """Yield the pages of a window of an event log, newest first. See `wire.events`.
 
         ``family`` is spread, splash or funding, ``window`` as in `pages`. ``lifecycle`` asks for
         documents that are open, or closed, alone. A service may ignore it.

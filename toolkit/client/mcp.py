@@ -16,11 +16,11 @@ import msgspec
 from toolkit import errors
 from toolkit.client.contact import Contact
 from toolkit.client.transport import tls
-from toolkit.wire.body import ACCEPTED_ENCODINGS, Body
 from toolkit.wire.exchange import Answer, Request, refusal, unreachable
 from toolkit.wire.limits import Limits
 from toolkit.wire.message import message_and_code
-from toolkit.wire.profile import Profile
+from toolkit.wire.profile.profile import Profile
+from toolkit.wire.rows.body import ACCEPTED_ENCODINGS, Body
 
 with errors.needs_extra("service"):
     import anyio

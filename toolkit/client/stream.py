@@ -1,4 +1,4 @@
-"""WebSocket streams: carries out the steps of `toolkit.wire.stream` on sockets of `websockets`.
+"""WebSocket streams: the steps of `toolkit.wire.sockets.stream` on sockets of `websockets`.
 
 This module and `toolkit.client.data_socket` alone import websockets. Its logs show headers. Here
 they show stars for the key.
@@ -24,7 +24,7 @@ from toolkit.client.transport import tls
 from toolkit.errors import ServiceError
 from toolkit.market import EventFamily, Trajectory
 from toolkit.wire.exchange import Answer, Failure, Request, Wait
-from toolkit.wire.stream import (
+from toolkit.wire.sockets.stream import (
     Listen,
     Loss,
     Open,
@@ -56,16 +56,17 @@ def stream(
     """Yield what a stream delivers: `Joined`, `Received` with a message, `Lost`, `Joined` ...
 
     Of an event family each message is an event document. Of trajectories each is a message of the
-    market socket, which `toolkit.wire.stream.read_market_message` reads. The id of a subscription
-    is the trajectory's place in ``of``. A lost connection is opened again by ``policy``. What
-    happened meanwhile is NOT made up for: `toolkit.loader.follow` does that. Ends soon after
-    ``stop`` is set. A redirect is a refusal. ``admitted`` is called whenever a connection opens,
-    before anything is heard. The connection is given up where it raises what may pass.
+    market socket, which `toolkit.wire.sockets.stream.read_market_message` reads. The id of a
+    subscription is the trajectory's place in ``of``. A lost connection is opened again by
+    ``policy``. What happened meanwhile is NOT made up for: `toolkit.loader.follow` does
+    that. Ends soon after ``stop`` is set. A redirect is a refusal. ``admitted`` is called whenever
+    a connection opens, before anything is heard. The connection is given up where it raises what
+    may pass.
 
     Raises `KeyRefusedError`, `PlanRefusedError` and others where trying again is of no use.
 
     >>> from toolkit.service import Config, Simulated, SpedClock, running
-    >>> from toolkit.wire.stream import Received
+    >>> from toolkit.wire.sockets.stream import Received
     >>> clock = SpedClock(start=1_795_046_400, speed=600.0)
     >>> with running(Config(Simulated(7), port=0, clock=clock)) as service:
     ...     with Client(service.base_url, "demo-pro") as client:
@@ -116,7 +117,7 @@ def socket_to(contact: Contact, path: str, largest: int, logger: logging.Logger)
         max_size=largest,
         max_queue=contact.limits.socket_messages,
         open_timeout=contact.limits.connect_s,
-        ping_interval=None,  # `toolkit.wire.stream` pings; the library's own logs a traceback
+        ping_interval=None,  # the stream pings; the library's own logs a traceback
         close_timeout=_CLOSE_S,
         logger=logger,
     )

@@ -23,8 +23,8 @@ import httpx
 
 from toolkit.client.contact import Contact
 from toolkit.errors import InputError, RailError, UnreachableError
-from toolkit.wire.body import ACCEPTED_ENCODINGS
 from toolkit.wire.exchange import Request
+from toolkit.wire.rows.body import ACCEPTED_ENCODINGS
 from toolkit.wire.secrets import SecretBytes
 
 FAILURES = (

@@ -12,10 +12,10 @@ from toolkit.client.proxy import proxy_for
 from toolkit.errors import KeyRefusedError, ServiceError, UnreachableError
 from toolkit.market import EventFamily
 from toolkit.wire.address import base_address, sends_key_in_clear
-from toolkit.wire.body import ACCEPTED_ENCODINGS, Body
 from toolkit.wire.exchange import UNREADABLE, Answer, refusal, unreadable
 from toolkit.wire.limits import LIMITS
 from toolkit.wire.message import message_and_code
+from toolkit.wire.rows.body import ACCEPTED_ENCODINGS, Body
 from toolkit.wire.secrets import Secrets
 
 _SESSION, _WEBHOOKS = "/api/v1/auth/session", "/api/v1/auth/webhooks"

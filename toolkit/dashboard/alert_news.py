@@ -11,7 +11,7 @@ from toolkit.dashboard.reading import Held
 from toolkit.dashboard.screen import st
 from toolkit.foreign import Markdown
 from toolkit.store import Store
-from toolkit.store.alerts import read_alerts
+from toolkit.store.writing.alerts import read_alerts
 from toolkit.tables import AlertChange
 
 SHOWN = 500

@@ -21,8 +21,8 @@ from toolkit.dashboard.screen import st
 from toolkit.errors import RailError
 from toolkit.foreign import Markdown, markdown
 from toolkit.intervals import Interval
-from toolkit.loader.planned import load_words, plan_load
-from toolkit.store.follow_mark import running_follow
+from toolkit.loader.sync.planned import load_words, plan_load
+from toolkit.store.writing.follow_mark import running_follow
 from toolkit.wire.address import is_loopback
 from toolkit.workspace import open_workspace
 from toolkit.workspace.loading import named_streams, wanted_watchlist

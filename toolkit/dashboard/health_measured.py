@@ -14,11 +14,11 @@ from toolkit.dashboard.health_map import CoverageMap, cell_s, coverage_map, cove
 from toolkit.dashboard.health_tables import COVERAGE, STATE_COLUMNS, coverage_lines
 from toolkit.dashboard.reading import Version
 from toolkit.intervals import Interval, clip
-from toolkit.loader.planned import expected_load, load_words
+from toolkit.loader.sync.planned import expected_load, load_words
 from toolkit.market import SnapshotKind, SnapshotLog, SnapshotTrajectory, Stream
 from toolkit.store import Ledger, Store, answer_words
-from toolkit.store.readable import Unreadable
-from toolkit.store.schema import read_format
+from toolkit.store.file.readable import Unreadable
+from toolkit.store.file.schema import read_format
 from toolkit.tables import GapStatus, LedgerState
 
 _KEEP_S = 600
@@ -110,7 +110,7 @@ def measure_health(path: Path, version: Version) -> Health:
 
 @cache_data(ttl=_KEEP_S, max_entries=16, show_spinner=False)
 def measure_cost(path: Path, parts: pl.DataFrame) -> str:
-    """Return in words what a load of parts of streams takes: `toolkit.loader.planned.load_words`.
+    """Describe what a load of parts of streams takes: `toolkit.loader.sync.planned.load_words`.
 
     ``parts`` has stream, start_ts and end_ts (s UTC), and may have their requests and rows.
     """

@@ -14,7 +14,7 @@ from toolkit.dashboard.screen import st
 from toolkit.foreign import Markdown, markdown
 from toolkit.market import Family
 from toolkit.store import Store
-from toolkit.store.lookup import soonest_losses
+from toolkit.store.reading.lookup import soonest_losses
 from toolkit.tables import GapStatus
 
 _LATE_S, _DAY_S = 300, 86_400

@@ -1,12 +1,12 @@
 """What brings the service's rows into the store, completely and once."""
 
-from toolkit.loader.follow import follow
-from toolkit.loader.follow_progress import FollowProgress, FollowResult
-from toolkit.loader.planned import PlannedLoad, plan_load
-from toolkit.loader.polls import Pace
-from toolkit.loader.progress import LoadResult, Progress
-from toolkit.loader.sweep import Since
-from toolkit.loader.sync import sync
+from toolkit.loader.follow.follow import follow
+from toolkit.loader.follow.follow_progress import FollowProgress, FollowResult
+from toolkit.loader.follow.polls import Pace
+from toolkit.loader.follow.sweep import Since
+from toolkit.loader.sync.planned import PlannedLoad, plan_load
+from toolkit.loader.sync.progress import LoadResult, Progress
+from toolkit.loader.sync.sync import sync
 
 __all__ = [
     "FollowProgress",

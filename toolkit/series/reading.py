@@ -39,7 +39,7 @@ from toolkit.store import (
     held_trajectory,
     sync_advice,
 )
-from toolkit.store.history import held_nothing, undated_loads
+from toolkit.store.ledger.history import held_nothing, undated_loads
 
 
 def read_series(

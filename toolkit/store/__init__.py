@@ -1,8 +1,8 @@
 """One DuckDB file: series, the coverage ledger, and where everything came from."""
 
-from toolkit.store.answers import due_parts, joined, rowless_parts, settled_after_s
-from toolkit.store.batch import ARCHIVE, SOCKET, WEBHOOK, Batch, Ledger, LoadOrigin, Snapshot
-from toolkit.store.catalogue import (
+from toolkit.store.file.waiting import waiting_for
+from toolkit.store.ledger.answers import due_parts, joined, rowless_parts, settled_after_s
+from toolkit.store.ledger.catalogue import (
     answer_words,
     clock_offset_s,
     clock_stands,
@@ -12,11 +12,9 @@ from toolkit.store.catalogue import (
     profile_words,
     service_now,
 )
-from toolkit.store.deliveries import Delivered, Kept, keep_deliveries, read_deliveries
-from toolkit.store.gaps import Gap
-from toolkit.store.ingest import Inserted
-from toolkit.store.ledger import CLOCK_TOLERANCE_S, Edge, to_ask, unchanged
-from toolkit.store.lookup import (
+from toolkit.store.ledger.gaps import Gap
+from toolkit.store.ledger.ledger import CLOCK_TOLERANCE_S, Edge, to_ask, unchanged
+from toolkit.store.reading.lookup import (
     check_known,
     chosen_window,
     held_key,
@@ -26,8 +24,18 @@ from toolkit.store.lookup import (
     sync_advice,
 )
 from toolkit.store.store import Store
-from toolkit.store.waiting import waiting_for
-from toolkit.store.writer import StoreWriter
+from toolkit.store.writing.batch import (
+    ARCHIVE,
+    SOCKET,
+    WEBHOOK,
+    Batch,
+    Ledger,
+    LoadOrigin,
+    Snapshot,
+)
+from toolkit.store.writing.deliveries import Delivered, Kept, keep_deliveries, read_deliveries
+from toolkit.store.writing.ingest import Inserted
+from toolkit.store.writing.writer import StoreWriter
 
 __all__ = [
     "ARCHIVE",

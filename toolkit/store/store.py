@@ -22,25 +22,25 @@ from toolkit.market import (
     Trajectory,
     format_ts,
 )
-from toolkit.store.arrivals import ARRIVALS, OPENED
-from toolkit.store.batch import ARCHIVE, Ledger
-from toolkit.store.catalogue import (
+from toolkit.store.file.file import StoreFile
+from toolkit.store.file.readable import mark_doubled
+from toolkit.store.ledger.catalogue import (
     CONTINUITY,
     COUNTS,
     ROWS_BY_LOAD,
     limits,
 )
-from toolkit.store.coverage import read_coverage, read_ledger
-from toolkit.store.file import StoreFile
-from toolkit.store.frames import frame_of
-from toolkit.store.gaps import GAPS
-from toolkit.store.history import seen
-from toolkit.store.lookup import asked_streams, check_known, sync_advice
-from toolkit.store.readable import mark_doubled
-from toolkit.store.scanning import Asked, doubled, scan_of
-from toolkit.store.snapshots import poll_coverage, read_polls, read_snapshots
-from toolkit.store.sql import Parameters, in_utc, values_of
-from toolkit.store.sql_process import ask
+from toolkit.store.ledger.coverage import read_coverage, read_ledger
+from toolkit.store.ledger.gaps import GAPS
+from toolkit.store.ledger.history import seen
+from toolkit.store.reading.frames import frame_of
+from toolkit.store.reading.lookup import asked_streams, check_known, sync_advice
+from toolkit.store.reading.scanning import Asked, doubled, scan_of
+from toolkit.store.reading.snapshots import poll_coverage, read_polls, read_snapshots
+from toolkit.store.reading.sql import Parameters, in_utc, values_of
+from toolkit.store.reading.sql_process import ask
+from toolkit.store.writing.arrivals import ARRIVALS, OPENED
+from toolkit.store.writing.batch import ARCHIVE, Ledger
 from toolkit.tables import ROWS, SERIES, SNAPSHOT_SERIES, TIE
 
 _WAIT_S = 0.5
@@ -152,7 +152,7 @@ class Store(StoreFile):
     ) -> pl.DataFrame:
         """Return the rows of one SELECT over the views: prices, spreads and so on (docs/store.md).
 
-        Another process runs it (`toolkit.store.sql_process`), with a quarter of the memory.
+        Another process runs it (`toolkit.store.reading.sql_process`), with a quarter of the memory.
         ``parameters`` are the values of ``$name``, or of ``?`` in their order. A column ``time`` is
         a time in UTC, as in a series' ``df``. A length of time is a Duration, or a text in a column
         where one has months. Other types that polars lacks are text. Rows come in no order but that

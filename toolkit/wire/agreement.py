@@ -10,7 +10,7 @@ import polars as pl
 
 from toolkit.market import Family
 from toolkit.wire.findings import Finding
-from toolkit.wire.profile import HistoryRoute
+from toolkit.wire.profile.profile import HistoryRoute
 
 _EXACT = 1e-9
 _ROUNDED_PRICE = 1e-4
@@ -28,7 +28,7 @@ def disagreements(route: HistoryRoute, frame: pl.DataFrame) -> list[Finding]:
     side explains is none: to the decimals that the page shows, two of a spread and four of a
     differential at least.
 
-    >>> from toolkit.wire.profile import BUILT_IN
+    >>> from toolkit.wire.profile.profile import BUILT_IN
     >>> rows = {"buy_price": [100.0], "sell_price": [101.0], "spread_pct": [-1.0], "ts": [60]}
     >>> disagreements(BUILT_IN.histories[Family.SPREAD], pl.DataFrame(rows))[0].kind
     'sign_disagrees'

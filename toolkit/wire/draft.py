@@ -1,6 +1,6 @@
 """A draft of a user's wire profile: proved lines in force, and comments for a person to judge.
 
-The text is TOML that `toolkit.wire.user_profile.UserProfile` reads.
+The text is TOML that `toolkit.wire.profile.user_profile.UserProfile` reads.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Mapping
 import msgspec
 
 from toolkit.market import UNIT_FACTORS
-from toolkit.wire.places import is_nameable
-from toolkit.wire.profile import Profile
+from toolkit.wire.profile.places import is_nameable
+from toolkit.wire.profile.profile import Profile
 from toolkit.wire.survey import FieldSurvey, ShownField
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")

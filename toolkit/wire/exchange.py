@@ -83,7 +83,8 @@ class Answer:
 
     ``message`` is the text of a refusal at the place that the profile names, "" without one, or
     what an empty page says that is not understood. ``told`` is the status as which
-    an error counts that is told with status 200, None for no error: see `toolkit.wire.told`.
+    an error counts that is told with status 200, None for no error: see
+    `toolkit.wire.profile.told`.
     """
 
     status: int

@@ -23,7 +23,6 @@ import msgspec
 from toolkit.cards import Card, Shown, counted, some
 from toolkit.errors import InputError, WireError
 from toolkit.market import Family, Leg, Market, Symbol, Trajectory
-from toolkit.wire.doubled import doubled_fields
 from toolkit.wire.exchange import (
     NO_CONTENT,
     UNREADABLE,
@@ -35,12 +34,13 @@ from toolkit.wire.exchange import (
     unreadable,
     with_retries,
 )
-from toolkit.wire.items import check_number
-from toolkit.wire.listing_shape import BUILT_IN_LISTING, ListingShape
-from toolkit.wire.mending import read_mended
-from toolkit.wire.places import WHOLE, leaves, upper_levels, values_of
-from toolkit.wire.profile import Finding, Profile
-from toolkit.wire.spelling import AS_OURS, Spelling
+from toolkit.wire.paging.items import check_number
+from toolkit.wire.profile.listing_shape import BUILT_IN_LISTING, ListingShape
+from toolkit.wire.profile.places import WHOLE, leaves, upper_levels, values_of
+from toolkit.wire.profile.profile import Finding, Profile
+from toolkit.wire.profile.spelling import AS_OURS, Spelling
+from toolkit.wire.rows.doubled import doubled_fields
+from toolkit.wire.rows.mending import read_mended
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +217,7 @@ def as_snapshot(profile: Profile, answer: Answer) -> Answer:
 
     One of our shape, and one that cannot be read, come back as they are.
 
-    >>> from toolkit.wire.profile import BUILT_IN
+    >>> from toolkit.wire.profile.profile import BUILT_IN
     >>> shape = replace(BUILT_IN_LISTING, items="pairs", symbol="*", leg="{exchange}:{market}")
     >>> other = replace(BUILT_IN, listing=shape)
     >>> as_snapshot(other, Answer(200, {}, b'{"pairs": {"A_B": ["X:spot"]}}')).body
@@ -237,7 +237,7 @@ def as_snapshot(profile: Profile, answer: Answer) -> Answer:
 def guessed_listing(profile: Profile, answer: Answer) -> tuple[ListingShape, Spelling] | None:
     """Find a shape and a spelling by which all of a listing is read, None where there are none.
 
-    >>> from toolkit.wire.profile import BUILT_IN
+    >>> from toolkit.wire.profile.profile import BUILT_IN
     >>> body = b'{"pairs": {"A_B": ["X:PERP"]}}'
     >>> shape, spelling = guessed_listing(BUILT_IN, Answer(200, {}, body))
     >>> shape.items, shape.symbol, shape.leg, spelling.markets

@@ -18,8 +18,8 @@ from toolkit.market import Family, unit_factor
 from toolkit.wire.agreement import GIVEN, compared
 from toolkit.wire.draft import toml
 from toolkit.wire.exchange import UNREADABLE
-from toolkit.wire.history_route import FieldRule, HistoryRoute
-from toolkit.wire.moments import iso_ms
+from toolkit.wire.profile.history_route import FieldRule, HistoryRoute
+from toolkit.wire.rows.moments import iso_ms
 
 Rows = Sequence[Mapping[str, Any]]
 Fields = dict[str, dict[str, Any]]
@@ -256,7 +256,7 @@ def judged(route: HistoryRoute, beside: pl.DataFrame) -> Verdict:
     Right is what the legs give in all rows, and in no other unit or sign. It is wrong where another
     reading comes four times as near, or where it is off by more than half of what the legs give.
 
-    >>> from toolkit.wire.profile import BUILT_IN
+    >>> from toolkit.wire.profile.profile import BUILT_IN
     >>> legs = [pl.DataFrame({"ts": range(12), "price": [97 + n * by for n in range(12)]})
     ...         for by in (1.0, 1.1)]
     >>> ratios = legs[0].select("ts", spread_pct=legs[1]["price"] / pl.col("price"))

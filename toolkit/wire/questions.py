@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping
 
-from toolkit.wire.places import parts_said_of
-from toolkit.wire.templates import placeholders
+from toolkit.wire.profile.places import parts_said_of
+from toolkit.wire.profile.templates import placeholders
 
 _NAME = r"([A-Za-z][\w.-]*\w)"
 _NAMED = re.compile(

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import astuple, dataclass
 
 from toolkit.cards import counted
-from toolkit.wire.profile import Profile
-from toolkit.wire.templates import reading
+from toolkit.wire.profile.profile import Profile
+from toolkit.wire.profile.templates import reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Requests:
     def of(cls, profile: Profile, paths: Mapping[str, int]) -> Requests:
         """Count the requests to some paths by what a profile has there.
 
-        >>> from toolkit.wire.profile import BUILT_IN
+        >>> from toolkit.wire.profile.profile import BUILT_IN
         >>> Requests.of(BUILT_IN, {BUILT_IN.schemas_path: 2, "/mcp": 1})
         Requests(history=0, events=0, snapshot=0, symbols=0, schemas=2, other=1)
         """

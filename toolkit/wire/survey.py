@@ -17,8 +17,8 @@ import msgspec
 
 from toolkit.market import UNIT_FACTORS
 from toolkit.wire.exchange import UNREADABLE
-from toolkit.wire.places import WHOLE, parts_said_of, upper_levels, value_at, values_of
-from toolkit.wire.profile import HistoryRoute
+from toolkit.wire.profile.places import WHOLE, parts_said_of, upper_levels, value_at, values_of
+from toolkit.wire.profile.profile import HistoryRoute
 
 _LEAST_LIKENESS = 0.45
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][-+]?\d+)?")
@@ -85,7 +85,7 @@ def described_fields(schemas: bytes, route: HistoryRoute) -> dict[str, dict[str,
     is the names and units of fields by position.
 
     >>> from toolkit.market import Family
-    >>> from toolkit.wire.profile import BUILT_IN
+    >>> from toolkit.wire.profile.profile import BUILT_IN
     >>> route = BUILT_IN.histories[Family.PRICE]
     >>> described_fields(b'[{"of": "history/price", "columns": [["time", "ms"]]}]', route)
     {'[0]': {'title': 'time', 'unit': 'ms'}}
@@ -153,7 +153,7 @@ def survey_fields(route: HistoryRoute, shown: Iterable[ShownField]) -> FieldSurv
     """Compare a route's rules with the fields that the service shows.
 
     >>> from toolkit.market import Family
-    >>> from toolkit.wire.profile import BUILT_IN
+    >>> from toolkit.wire.profile.profile import BUILT_IN
     >>> shown = [ShownField("ts", "integer", "s"), ShownField("px", "number", "quote")]
     >>> found = survey_fields(BUILT_IN.histories[Family.PRICE], shown)
     >>> found.matched, list(found.missing), found.guesses["price"].name

@@ -24,7 +24,7 @@ from toolkit.intervals import Interval
 from toolkit.market import EventLog, Stream, format_ts
 from toolkit.statistics.fees import FeeModel
 from toolkit.store import Store
-from toolkit.store.alerts import read_alerts as kept_alerts
+from toolkit.store.writing.alerts import read_alerts as kept_alerts
 from toolkit.tables import AlertChange
 from toolkit.workspace.passes import Passes
 from toolkit.workspace.rules import find_fees, read_settings, settings_file

@@ -12,7 +12,7 @@ from toolkit.client import Client
 from toolkit.errors import EmptyWindowError, InputError, StoreError
 from toolkit.intervals import Interval
 from toolkit.loader import LoadResult, Pace, Progress, Since
-from toolkit.loader.progress import streams_counted
+from toolkit.loader.sync.progress import streams_counted
 from toolkit.market import (
     SnapshotKind,
     SnapshotLog,
@@ -28,8 +28,8 @@ from toolkit.market import (
     window_ends,
 )
 from toolkit.store import Store
-from toolkit.store.snapshots import read_snapshots
-from toolkit.store.sql import select
+from toolkit.store.reading.snapshots import read_snapshots
+from toolkit.store.reading.sql import select
 from toolkit.wire.listing import (
     Listing,
     funding_trajectories,

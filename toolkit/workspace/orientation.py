@@ -11,7 +11,7 @@ from collections.abc import Collection
 import polars as pl
 
 from toolkit.market import swapped
-from toolkit.store.lookup import held_key
+from toolkit.store.reading.lookup import held_key
 
 _KEPT = "snapshot-spread/"
 

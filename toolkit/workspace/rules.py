@@ -16,7 +16,7 @@ from toolkit.errors import InputError
 from toolkit.fields import among, check_names, optional, read_toml, switch, texts, typed
 from toolkit.market import Family, SnapshotKind, parse_length
 from toolkit.statistics.fees import FeeModel
-from toolkit.store.pages import KEPT_DAYS
+from toolkit.store.writing.pages import KEPT_DAYS
 from toolkit.workspace.listed import WATCHLIST, read_keys
 
 FILE_NAME = "rail.toml"

@@ -17,8 +17,8 @@ from toolkit.client import Client
 from toolkit.commands import DEFAULT_BASE_URL, DEFAULT_STORE
 from toolkit.errors import InputError
 from toolkit.wire.address import base_address, is_loopback
+from toolkit.wire.profile.user_profile import UserProfile
 from toolkit.wire.secrets import ENVIRONMENT, Secret
-from toolkit.wire.user_profile import UserProfile
 from toolkit.workspace.places import state_folder
 
 LOCAL_KEY = "demo-pro"

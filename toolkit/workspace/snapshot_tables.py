@@ -1,6 +1,6 @@
 """Kept snapshots as tables: open spreads and funding rates in force.
 
-An item that is not understood is left out: see `toolkit.wire.snapshots.snapshot_items`.
+An item that is not understood is left out: see `toolkit.wire.profile.snapshots.snapshot_items`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import polars as pl
 
 from toolkit.statistics.funding.dispersion import highest_leg, lowest_leg
 from toolkit.statistics.funding.rates_in_force import with_apr
-from toolkit.wire.snapshots import ITEM_FIELDS, snapshot_items
+from toolkit.wire.profile.snapshots import ITEM_FIELDS, snapshot_items
 
 _TYPES: dict[type, type[pl.DataType]] = {str: pl.String, float: pl.Float64, int: pl.Int64}
 

@@ -56,8 +56,8 @@ from toolkit.show.result import Result
 from toolkit.statistics.fees.fee_table import NOTIONAL, FeeModel, Style
 from toolkit.store import Store
 from toolkit.store.publish import Published, publish
-from toolkit.store.sql import Parameters
-from toolkit.store.writer import check_takes_rows
+from toolkit.store.reading.sql import Parameters
+from toolkit.store.writing.writer import check_takes_rows
 from toolkit.wire.listing import Listing
 from toolkit.workspace.alerts import alert_history, alert_plan
 from toolkit.workspace.events.event_rows import MARGIN_S, rows_around
@@ -261,8 +261,8 @@ class Workspace(Shown):
         `toolkit.workspace.rules.Watchlist` or its file, else ``rail.toml`` beside the store or in
         the working directory, else the streams of `toolkit.workspace.listed`. Missing rows are
         brought from ``since`` on, a moment or the name of a window, by default as the watchlist
-        has it. ``once`` brings everything up to now and ends. See `toolkit.loader.follow`, also for
-        ``on_progress`` and ``on_note``. Alerts are sent meanwhile: see `alerts`.
+        has it. ``once`` brings everything up to now and ends. See `toolkit.loader.follow`,
+        also for ``on_progress`` and ``on_note``. Alerts are sent meanwhile: see `alerts`.
         """
         self._check_present()
         wanted = wanted_watchlist(self.store, streams, watchlist)
@@ -287,7 +287,7 @@ class Workspace(Shown):
     def alerts(self) -> pl.DataFrame:
         """Return the history of alerts that `follow` found by ``rail.toml``, newest first.
 
-        See `toolkit.store.alerts.read_alerts` for the columns.
+        See `toolkit.store.writing.alerts.read_alerts` for the columns.
         """
         return alert_history(self.store, self._as_of)
 

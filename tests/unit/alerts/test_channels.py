@@ -15,10 +15,10 @@ from toolkit.alerts import AlertRule
 from toolkit.alerts.channels import ChatChannel, Webhook, read_channels
 from toolkit.alerts.message import Alert
 from toolkit.errors import InputError
-from toolkit.loader.webhooks import webhook_app
+from toolkit.loader.webhook.webhooks import webhook_app
 from toolkit.market import Source
 from toolkit.store import read_deliveries
-from toolkit.wire.signatures import Genuine, StandardWebhooks
+from toolkit.wire.webhooks.signatures import Genuine, StandardWebhooks
 
 from .conftest import Receiver
 

@@ -21,9 +21,10 @@ from toolkit.errors import InputError
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, SnapshotLog, Source, Stream, Trajectory
 from toolkit.statistics.fees import FeeModel
-from toolkit.store import Batch, Edge, LoadOrigin, Snapshot, Store, StoreWriter, alerts
+from toolkit.store import Batch, Edge, LoadOrigin, Snapshot, Store, StoreWriter
+from toolkit.store.writing import alerts
 from toolkit.tables import SERIES
-from toolkit.wire.events import document_frame
+from toolkit.wire.events.events import document_frame
 
 from .conftest import Receiver
 

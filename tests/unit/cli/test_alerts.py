@@ -15,7 +15,7 @@ from tests.unit.store.test_alerts import found
 from toolkit.intervals import Interval
 from toolkit.market import Source, Stream
 from toolkit.store import LoadOrigin, Store, StoreWriter
-from toolkit.store.alerts import AlertRecord
+from toolkit.store.writing.alerts import AlertRecord
 
 Rail = Callable[..., subprocess.CompletedProcess[str]]
 __all__ = ["receiver"]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from toolkit.store import Store
-from toolkit.store.connection import opened
+from toolkit.store.file.connection import opened
 
 from .conftest import refused
 from .test_event_analyses import as_rows

@@ -16,7 +16,7 @@ from toolkit.columns import schema_of
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, Source, Trajectory, format_ts
 from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
-from toolkit.wire.events import document_frame
+from toolkit.wire.events.events import document_frame
 from toolkit.workspace.events.event_answers import EventAnswer
 from toolkit.workspace.events.event_selection import EventSelection
 

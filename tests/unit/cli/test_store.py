@@ -12,7 +12,7 @@ import pytest
 from tests.object_store import serving_objects
 from toolkit.market import Source
 from toolkit.store import Store, StoreWriter
-from toolkit.store.verification import verify
+from toolkit.store.file.verification import verify
 
 from .conftest import refused
 

@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from toolkit.client import AsyncClient, Client
 from toolkit.client.mcp import McpClient
 from toolkit.errors import UnreachableError, WireError
-from toolkit.wire.body import Body
 from toolkit.wire.exchange import RetryPolicy
 from toolkit.wire.limits import Limits
+from toolkit.wire.rows.body import Body
 
 MIB = 2**20
 ONCE = RetryPolicy(attempts=1)

@@ -37,8 +37,8 @@ from toolkit.service import Clock, Config, running
 from toolkit.store import Store
 from toolkit.wire.exchange import RetryPolicy
 from toolkit.wire.limits import Limits
-from toolkit.wire.profile import BUILT_IN, Profile
-from toolkit.wire.user_profile import UserProfile
+from toolkit.wire.profile.profile import BUILT_IN, Profile
+from toolkit.wire.profile.user_profile import UserProfile
 
 END = miniature.END
 WINDOW = Interval(END - 2 * 86_400, END)

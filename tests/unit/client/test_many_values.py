@@ -19,8 +19,8 @@ from toolkit.client import Client
 from toolkit.errors import WireError
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Trajectory
-from toolkit.wire.body import Body
 from toolkit.wire.limits import Limits
+from toolkit.wire.rows.body import Body
 
 LONG = "RAIL_FLOOD_S" in os.environ  # `make soak` sets it
 KEY = "k7-very-secret-0815"
@@ -228,11 +228,11 @@ FRAME = """
 import re
 from toolkit.errors import WireError
 from toolkit.market import EventFamily, EventLog, Trajectory
-from toolkit.loader.messages import Messages
-from toolkit.loader.reader import Message
-from toolkit.wire.profile import BUILT_IN
-from toolkit.wire.stream import read_market_message
-from toolkit.wire.stream_names import BUILT_IN_STREAMS
+from toolkit.loader.follow.messages import Messages
+from toolkit.loader.follow.reader import Message
+from toolkit.wire.profile.profile import BUILT_IN
+from toolkit.wire.sockets.stream import read_market_message
+from toolkit.wire.profile.stream_names import BUILT_IN_STREAMS
 for item, number in ((b"{}", 1_390_000), (b"[" * 400 + b"]" * 400, 5_200), (b'{"a":"x"}', 410_000)):
     many = b'{"ts":1,"x":[' + b",".join([item] * number) + b"]}"
     body = b'{"type":"price","id":0,"item":' + many + b"}"

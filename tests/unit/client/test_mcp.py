@@ -33,7 +33,7 @@ from toolkit.errors import (
 )
 from toolkit.service import Clock, Config, running
 from toolkit.serving import ServerSettings, run_in_thread
-from toolkit.wire.user_profile import UserProfile
+from toolkit.wire.profile.user_profile import UserProfile
 
 KEY = "any-key"
 SCHEMAS = "data.get_schemas"

@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.client.conftest import Asking, Scripted
 from toolkit.errors import ServiceError
-from toolkit.wire.user_profile import UserProfile
+from toolkit.wire.profile.user_profile import UserProfile
 
 KEY = "k7-very-secret-0815"
 BODIES = {

@@ -23,7 +23,7 @@ from toolkit.intervals import Interval
 from toolkit.market import Trajectory
 from toolkit.wire.exchange import RetryPolicy
 from toolkit.wire.limits import Limits
-from toolkit.wire.user_profile import UserProfile
+from toolkit.wire.profile.user_profile import UserProfile
 
 LISTED = {"symbol": "BTC_USD", "venues": [{"exchange": "A", "market": "spot"}]}
 GOOD = {"items": [LISTED], "truncated": False}

@@ -11,7 +11,7 @@ import pytest
 from tests.unit.store.test_alerts import found
 from toolkit.alerts.rules import EXAMPLE, AlertKind
 from toolkit.store import LoadOrigin, Store, StoreWriter
-from toolkit.store.alerts import AlertRecord
+from toolkit.store.writing.alerts import AlertRecord
 from toolkit.workspace.alerts import find_alerts
 
 from .conftest import PAIR, SERVED_AT

@@ -13,7 +13,7 @@ from toolkit.dashboard.reading import read_held, store_version
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, Stream, Trajectory
 from toolkit.store import Batch, Delivered, Edge, LoadOrigin, Store, StoreWriter, keep_deliveries
-from toolkit.wire.events import document_frame
+from toolkit.wire.events.events import document_frame
 
 from .conftest import SERVED_AT, spread_rows
 from .shown import rows_of

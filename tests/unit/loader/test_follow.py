@@ -21,14 +21,14 @@ from toolkit.errors import (
 )
 from toolkit.intervals import Interval
 from toolkit.loader import FollowProgress, FollowResult, Pace, Since, follow, sync
-from toolkit.loader.run import Piece
-from toolkit.loader.sweep import Sweeper
+from toolkit.loader.follow.sweep import Sweeper
+from toolkit.loader.sync.run import Piece
 from toolkit.market import EventFamily, EventLog, Family, Source, Stream, Trajectory
 from toolkit.service import Clock, Config, Replay, Simulated, SpedClock, running
 from toolkit.store import ARCHIVE, SOCKET, Batch, Gap, LoadOrigin, Store, StoreWriter
 from toolkit.tables import GapStatus
 from toolkit.wire.exchange import RetryPolicy
-from toolkit.wire.stream import ReconnectPolicy
+from toolkit.wire.sockets.stream import ReconnectPolicy
 
 pytestmark = pytest.mark.slow
 

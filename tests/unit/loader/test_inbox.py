@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
-from toolkit.loader.capture import Inbox
-from toolkit.loader.reader import Message
+from toolkit.loader.follow.capture import Inbox
+from toolkit.loader.follow.reader import Message
 from toolkit.market import EventFamily, EventLog
 from toolkit.wire.limits import Limits
 

@@ -14,7 +14,7 @@ from tests.adversary import Adversary, adverse
 from toolkit.client import Client
 from toolkit.intervals import Interval
 from toolkit.loader import sync
-from toolkit.loader.sync import load_origin
+from toolkit.loader.sync.sync import load_origin
 from toolkit.market import EventFamily, EventLog, Stream
 from toolkit.service import Clock, Config, Replay, running
 from toolkit.service.events.archive import EventArchive

@@ -15,7 +15,7 @@ from toolkit.loader import follow, plan_load, sync
 from toolkit.market import Stream, Trajectory
 from toolkit.service import Clock, Config, running
 from toolkit.store import Store
-from toolkit.wire.user_profile import UserProfile
+from toolkit.wire.profile.user_profile import UserProfile
 from toolkit.workspace.listed import chosen_streams
 
 WINDOW = Interval(miniature.END - 3_600, miniature.END)

@@ -15,15 +15,15 @@ from tests.unit.service.revealed import Revealed
 from toolkit.client import Client
 from toolkit.intervals import Interval
 from toolkit.loader import Since, sync
-from toolkit.loader.progress import LoadResult
-from toolkit.loader.run import Piece
-from toolkit.loader.sweep import Sweeper
+from toolkit.loader.follow.sweep import Sweeper
+from toolkit.loader.sync.progress import LoadResult
+from toolkit.loader.sync.run import Piece
 from toolkit.market import Family, Leg, Stream, Trajectory
 from toolkit.service import Clock, Config, running
 from toolkit.service.market.source import Lost
 from toolkit.store import Batch, LoadOrigin, Store, StoreWriter
-from toolkit.store.verification import verify
-from toolkit.wire.user_profile import UserProfile
+from toolkit.store.file.verification import verify
+from toolkit.wire.profile.user_profile import UserProfile
 from toolkit.workspace import Workspace
 
 PRICE = Trajectory.parse("A_B:X.spot")

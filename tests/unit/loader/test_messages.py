@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 
 from toolkit.intervals import Interval
-from toolkit.loader.messages import Messages
-from toolkit.loader.reader import Message
+from toolkit.loader.follow.messages import Messages
+from toolkit.loader.follow.reader import Message
 from toolkit.market import EventFamily, EventLog, Source, Trajectory
 from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
-from toolkit.store.pages import KeptPage, packed_page
-from toolkit.store.remap import remap
-from toolkit.wire.events import document_frame, read_document
+from toolkit.store.writing.pages import KeptPage, packed_page
+from toolkit.store.writing.remap import remap
+from toolkit.wire.events.events import document_frame, read_document
 from toolkit.wire.exchange import Answer
-from toolkit.wire.profile import BUILT_IN
-from toolkit.wire.rows import read_history_page
+from toolkit.wire.profile.profile import BUILT_IN
+from toolkit.wire.rows.rows import read_history_page
 
 PRICE = Trajectory.parse("BTC_USDT:AURORA.spot")
 

@@ -14,13 +14,13 @@ from toolkit.client import Client
 from toolkit.errors import QuotaError
 from toolkit.intervals import Interval
 from toolkit.loader import sync
-from toolkit.loader.clock import ClockReading
-from toolkit.loader.plan import plan
+from toolkit.loader.sync.clock import ClockReading
+from toolkit.loader.sync.plan import plan
 from toolkit.market import EventLog, SnapshotLog, Stream
 from toolkit.service import Config
 from toolkit.store import Edge, Ledger, Store
 from toolkit.wire.exchange import RetryPolicy
-from toolkit.wire.profile import BUILT_IN
+from toolkit.wire.profile.profile import BUILT_IN
 
 DAY_S = 86_400
 NOW = 40 * DAY_S

@@ -15,11 +15,11 @@ from toolkit.client import Client
 from toolkit.errors import InputError, StoreSourceError, UnknownTrajectoryError
 from toolkit.intervals import Interval
 from toolkit.loader import PlannedLoad, plan_load, sync
-from toolkit.loader.estimate import Bound, pages_of_rows
+from toolkit.loader.sync.estimate import Bound, pages_of_rows
 from toolkit.market import EventFamily, EventLog, SnapshotKind, SnapshotLog, Stream, Trajectory
 from toolkit.service import Bars, Config
 from toolkit.store import Store
-from toolkit.wire.profile import LARGEST_PAGE
+from toolkit.wire.profile.profile import LARGEST_PAGE
 
 DAY_S = 86_400
 

@@ -14,11 +14,11 @@ from toolkit.client import Client
 from toolkit.errors import PlanRefusedError
 from toolkit.intervals import Interval
 from toolkit.loader import sync
-from toolkit.loader.polls import Pace, SnapshotPolls
+from toolkit.loader.follow.polls import Pace, SnapshotPolls
 from toolkit.market import SnapshotKind, SnapshotLog
 from toolkit.service import Clock, Config, running
 from toolkit.store import Store
-from toolkit.wire.profile import SNAPSHOTS, Finding
+from toolkit.wire.profile.profile import SNAPSHOTS, Finding
 
 WINDOW = Interval(miniature.START, miniature.END)
 CONFIG = Config(miniature.source(), port=0, clock=Clock(fixed_at=miniature.END))

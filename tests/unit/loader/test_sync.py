@@ -27,7 +27,7 @@ from toolkit.service.market.source import Whole
 from toolkit.store import Store
 from toolkit.wire.exchange import RetryPolicy
 from toolkit.wire.listing import spread_trajectories
-from toolkit.wire.user_profile import UserProfile
+from toolkit.wire.profile.user_profile import UserProfile
 
 START, END = miniature.START, miniature.END
 PRICE = Trajectory.parse("BTC_USDT:AURORA.spot")

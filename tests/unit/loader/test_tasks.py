@@ -13,14 +13,14 @@ import pytest
 from toolkit.client import Client
 from toolkit.intervals import Interval
 from toolkit.loader import LoadResult, sync
-from toolkit.loader.run import Run
-from toolkit.loader.tasks import LogTask, Piece, TrajectoryTask
+from toolkit.loader.sync.run import Run
+from toolkit.loader.sync.tasks import LogTask, Piece, TrajectoryTask
 from toolkit.market import EventLog, Leg, Source, Trajectory
 from toolkit.service import Bars, Clock, Config, running
 from toolkit.service.market.source import Whole
 from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
-from toolkit.wire.events import document_frame
-from toolkit.wire.user_profile import UserProfile
+from toolkit.wire.events.events import document_frame
+from toolkit.wire.profile.user_profile import UserProfile
 
 PRICE = Trajectory.parse("BTC_USDT:AURORA.spot")
 FIRST, BARS, PAGE = 600_000, 2_000, 20

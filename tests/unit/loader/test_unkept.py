@@ -25,13 +25,13 @@ from tests.listening import listening
 from toolkit.client import Client
 from toolkit.intervals import Interval, difference
 from toolkit.loader import follow, sync
-from toolkit.loader.progress import LoadResult
+from toolkit.loader.sync.progress import LoadResult
 from toolkit.market import EventFamily, EventLog, Source, Trajectory, format_ts
 from toolkit.store import Batch, Inserted, LoadOrigin, Store, StoreWriter
-from toolkit.wire.event_routes import BUILT_IN_EVENTS
-from toolkit.wire.events import document_frame, read_document
+from toolkit.wire.events.events import document_frame, read_document
 from toolkit.wire.findings import Finding, Findings
 from toolkit.wire.limits import LIMITS, Limits
+from toolkit.wire.profile.event_routes import BUILT_IN_EVENTS
 
 PRICE = Trajectory.parse("A_B:X.spot")
 SPLASHES = EventLog(EventFamily.SPLASH)

@@ -24,13 +24,13 @@ from starlette.types import ASGIApp
 from tests.empty_store import empty_store
 from toolkit.errors import InputError, StoreError
 from toolkit.intervals import Interval
-from toolkit.loader.webhooks import WebhookApp, webhook_app
+from toolkit.loader.webhook.webhooks import WebhookApp, webhook_app
 from toolkit.market import EventFamily, Source
 from toolkit.service.transports.webhooks.courier import new_secret, signed_headers
 from toolkit.serving import ServerSettings, run_in_thread
 from toolkit.store import Store, read_deliveries
 from toolkit.wire.limits import Limits
-from toolkit.wire.signatures import HmacSignature
+from toolkit.wire.webhooks.signatures import HmacSignature
 
 OLD, NEW = new_secret(), new_secret()
 TS = 1_795_000_000

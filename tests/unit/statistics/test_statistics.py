@@ -23,7 +23,7 @@ def test_a_name_that_it_lacks_is_an_error_of_python() -> None:
 
 def test_a_capture_does_not_import_the_statistics_of_events() -> None:
     program = (
-        "import sys, toolkit.loader.webhooks; "
+        "import sys, toolkit.loader.webhook.webhooks; "
         "print(sorted({'toolkit.statistics.events', 'scipy'} & set(sys.modules)))"
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)

@@ -11,7 +11,9 @@ import pytest
 from tests.empty_store import empty_store
 from toolkit.market import Family, Trajectory
 from toolkit.store import Batch, Store, StoreWriter
-from toolkit.store.alerts import (
+from toolkit.store.file.compaction import compact
+from toolkit.store.publish import import_store, publish
+from toolkit.store.writing.alerts import (
     FOUND,
     AlertRecord,
     claim,
@@ -22,8 +24,6 @@ from toolkit.store.alerts import (
     settle,
     waiting_deliveries,
 )
-from toolkit.store.compaction import compact
-from toolkit.store.publish import import_store, publish
 from toolkit.tables import AlertOutcome
 
 from .conftest import ORIGIN, PAIR, SOURCE, frame_of

@@ -15,9 +15,9 @@ from tests.empty_store import empty_store
 from toolkit.intervals import EVER, Interval
 from toolkit.market import EventFamily, EventLog, SnapshotKind, SnapshotLog, Source, Trajectory
 from toolkit.store import Batch, Edge, LoadOrigin, Snapshot, Store, StoreWriter
-from toolkit.store.compaction import compact
+from toolkit.store.file.compaction import compact
 from toolkit.tables import DATED
-from toolkit.wire.events import document_frame
+from toolkit.wire.events.events import document_frame
 
 from ...conftest import examples
 from .conftest import frame_of

@@ -13,11 +13,12 @@ import pytest
 
 from toolkit.errors import StoreError
 from toolkit.market import Family
-from toolkit.store import Store, StoreWriter, compaction
-from toolkit.store.compaction import compact, scattered
-from toolkit.store.connection import opened
-from toolkit.store.moment import GROWING, row_order
-from toolkit.store.verification import verify
+from toolkit.store import Store, StoreWriter
+from toolkit.store.file.compaction import compact, scattered
+from toolkit.store.file.connection import opened
+from toolkit.store.file.file import compaction
+from toolkit.store.file.verification import verify
+from toolkit.store.reading.moment import GROWING, row_order
 from toolkit.tables import CHANGES, SERIES
 
 from .conftest import FIRST, JANUARY, committing, everything, minutes, same

@@ -20,7 +20,7 @@ from toolkit.errors import NotAStoreError, StoreError, StoreLockedError
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Family, Trajectory
 from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
-from toolkit.store.connection import _FILES, opened
+from toolkit.store.file.connection import _FILES, opened
 
 from ...hostile import END, START, name_functions_as_duckdbs, store_of, streams
 

@@ -10,7 +10,7 @@ from toolkit.errors import InputError, StoreError
 from toolkit.intervals import Interval
 from toolkit.market import Stream
 from toolkit.store import Batch, Edge, Store, StoreWriter
-from toolkit.wire.events import document_frame
+from toolkit.wire.events.events import document_frame
 
 from .conftest import ORIGIN
 

@@ -14,11 +14,12 @@ import pytest
 from toolkit.errors import NotAStoreError, StoreError, StoreSourceError
 from toolkit.intervals import Interval
 from toolkit.market import Source
-from toolkit.store import Store, StoreWriter, backup
-from toolkit.store.backup import back_up_store
-from toolkit.store.connection import opened
-from toolkit.store.engine import own_files
-from toolkit.store.schema import draft_of, made
+from toolkit.store import Store, StoreWriter
+from toolkit.store.file.backup import back_up_store
+from toolkit.store.file.connection import opened
+from toolkit.store.file.engine import own_files
+from toolkit.store.file.file import backup
+from toolkit.store.file.schema import draft_of, made
 from toolkit.tables import TABLES
 
 SOURCE = Source("replay", "example")

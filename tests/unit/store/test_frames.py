@@ -8,11 +8,11 @@ import sys
 import duckdb
 import pytest
 
-from toolkit.store.frames import frame_of
+from toolkit.store.reading.frames import frame_of
 
 PROGRAM = """
 import sys, duckdb
-from toolkit.store.frames import frame_of
+from toolkit.store.reading.frames import frame_of
 print(frame_of(duckdb.connect(), "SELECT 1 AS one").rows(), "pyarrow" in sys.modules)
 """
 

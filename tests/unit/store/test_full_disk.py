@@ -19,12 +19,12 @@ from toolkit.errors import StoreError
 from toolkit.intervals import EVER, Interval
 from toolkit.market import Source, Trajectory
 from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
-from toolkit.store.backup import back_up_store
-from toolkit.store.compaction import compact
+from toolkit.store.file.backup import back_up_store
+from toolkit.store.file.compaction import compact
+from toolkit.store.file.refusals import full_disk
+from toolkit.store.file.schema import FORMAT_VERSION, OLDEST_VERSION, read_format
+from toolkit.store.file.verification import verify
 from toolkit.store.publish import import_store, publish
-from toolkit.store.refusals import full_disk
-from toolkit.store.schema import FORMAT_VERSION, OLDEST_VERSION, read_format
-from toolkit.store.verification import verify
 
 SOURCE = Source("replay", "example")
 ORIGIN = LoadOrigin("http://127.0.0.1:8700", 10_000, None, "0.1.0")

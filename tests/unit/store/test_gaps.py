@@ -8,9 +8,9 @@ from tests.empty_store import empty_store
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, Source, Trajectory
 from toolkit.store import Batch, Edge, Gap, LoadOrigin, Store, StoreWriter
-from toolkit.store.batch import Answered
+from toolkit.store.writing.batch import Answered
 from toolkit.tables import GapStatus
-from toolkit.wire.events import document_frame
+from toolkit.wire.events.events import document_frame
 
 KEY = Trajectory.parse("BTC_USDT:ALPHA.spot")
 SPREADS = EventLog(EventFamily.SPREAD)

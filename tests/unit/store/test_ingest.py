@@ -12,7 +12,7 @@ from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, Family, Trajectory
 from toolkit.store import Batch, Edge, Inserted, LoadOrigin, Store, StoreWriter
 from toolkit.tables import SERIES
-from toolkit.wire.events import document_frame
+from toolkit.wire.events.events import document_frame
 
 KEY = "A_B:X.spot"
 PRICE, SPREAD = Trajectory.parse(KEY), Trajectory.parse("A_B:X.spot:Y.spot")

@@ -10,8 +10,8 @@ import pytest
 from toolkit.errors import StoreError
 from toolkit.market import Family, Source
 from toolkit.store import Store, StoreWriter
-from toolkit.store import moment as moments
-from toolkit.store.moment import BOOKS, GROWING, RowRange, StoreState, row_order
+from toolkit.store.reading import moment as moments
+from toolkit.store.reading.moment import BOOKS, GROWING, RowRange, StoreState, row_order
 from toolkit.tables import SERIES, TABLES, Field, Table
 
 from .conftest import FIRST, JANUARY, everything, minutes

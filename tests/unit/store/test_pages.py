@@ -19,12 +19,12 @@ from toolkit.errors import StoreError
 from toolkit.intervals import Interval
 from toolkit.market import SnapshotKind, SnapshotLog, Trajectory
 from toolkit.store import Batch, LoadOrigin, Snapshot, Store, StoreWriter, profile_words
-from toolkit.store.backup import back_up_store
-from toolkit.store.compaction import compact
-from toolkit.store.pages import KeptPage, KeptRecord, packed_page, pages_path, read_pages
+from toolkit.store.file.backup import back_up_store
+from toolkit.store.file.compaction import compact
+from toolkit.store.file.verification import verify
 from toolkit.store.publish import import_store, publish
-from toolkit.store.remap import remap
-from toolkit.store.verification import verify
+from toolkit.store.writing.pages import KeptPage, KeptRecord, packed_page, pages_path, read_pages
+from toolkit.store.writing.remap import remap
 from toolkit.wire.exchange import Answer
 
 from .conftest import EDGE, SOURCE, frame_of

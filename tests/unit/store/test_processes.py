@@ -33,7 +33,7 @@ INTERRUPTS_A_QUERY = """
 import os, signal, sys, threading
 from pathlib import Path
 from toolkit.store import LoadOrigin, Store, StoreWriter
-from toolkit.store.schema import made
+from toolkit.store.file.schema import made
 store = Store(sys.argv[1], wait_s=60)
 store.keep_lean()
 uses = {

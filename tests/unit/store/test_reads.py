@@ -13,7 +13,7 @@ from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, Family, Trajectory
 from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter, event_logs
 from toolkit.tables import BROUGHT, EVENT, LOAD
-from toolkit.wire.events import document_frame
+from toolkit.wire.events.events import document_frame
 
 KEY, OTHER = "A_B:X.spot", "A_B:X.spot:Y.spot"
 PRICE, SPREAD = Trajectory.parse(KEY), Trajectory.parse(OTHER)

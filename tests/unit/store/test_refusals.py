@@ -16,8 +16,8 @@ import pytest
 from toolkit.errors import NotAStoreError, StoreError, StoreLockedError, StoreVersionError
 from toolkit.market import Source
 from toolkit.store import LoadOrigin, Store, StoreWriter
-from toolkit.store.compaction import compact
-from toolkit.store.schema import FORMAT_VERSION
+from toolkit.store.file.compaction import compact
+from toolkit.store.file.schema import FORMAT_VERSION
 
 SOURCE = Source("replay", "example")
 USES: dict[str, Callable[[Store], object]] = {

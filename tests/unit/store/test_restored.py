@@ -11,7 +11,7 @@ import pytest
 from toolkit.errors import StoreError
 from toolkit.market import Source
 from toolkit.store import LoadOrigin, Store, StoreWriter
-from toolkit.store.schema import create_store
+from toolkit.store.file.schema import create_store
 
 ORIGIN = LoadOrigin("http://127.0.0.1:8700", 10_000, None, "0.1.0")
 LAST_COMMIT = (

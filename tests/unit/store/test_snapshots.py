@@ -15,7 +15,7 @@ from toolkit.errors import InputError, UnknownTrajectoryError
 from toolkit.intervals import Interval
 from toolkit.market import SnapshotKind, SnapshotLog, Stream
 from toolkit.store import Batch, Edge, Snapshot, Store, StoreWriter
-from toolkit.store.snapshots import read_snapshots
+from toolkit.store.reading.snapshots import read_snapshots
 
 from .conftest import ORIGIN, SOURCE
 

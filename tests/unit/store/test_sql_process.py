@@ -15,7 +15,8 @@ import pytest
 
 from tests.empty_store import empty_store
 from toolkit.errors import InputError
-from toolkit.store import Store, sql_process
+from toolkit.store import Store
+from toolkit.store.reading import sql_process
 
 from .conftest import SOURCE, committing
 
@@ -24,7 +25,8 @@ IN_ONE_STEP = "SELECT repeat('x', 2000000000)"
 
 PROGRAM = """
 import subprocess, sys
-from toolkit.store import Store, sql_process
+from toolkit.store import Store
+from toolkit.store.reading import sql_process
 store = Store(sys.argv[1])
 print(store.sql("SELECT count(*) AS n FROM prices").item(), flush=True)
 print(sql_process._idle[0]._process.pid, flush=True)

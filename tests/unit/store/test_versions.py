@@ -22,10 +22,10 @@ from toolkit.store import (
     StoreWriter,
     keep_deliveries,
 )
-from toolkit.wire.event_routes import BUILT_IN_EVENTS
-from toolkit.wire.events import document_frame, read_document
+from toolkit.wire.events.events import document_frame, read_document
 from toolkit.wire.findings import Finding
 from toolkit.wire.limits import LIMITS
+from toolkit.wire.profile.event_routes import BUILT_IN_EVENTS
 
 SPLASH = EventFamily.SPLASH
 SAYS = (

@@ -22,9 +22,9 @@ from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, SnapshotLog
 from toolkit.statistics.spread import with_spread
 from toolkit.store import Batch, Edge, Snapshot, Store, StoreWriter
-from toolkit.store.views import VIEWS
+from toolkit.store.reading.views import VIEWS
 from toolkit.tables import TABLES
-from toolkit.wire.events import document_frame
+from toolkit.wire.events.events import document_frame
 
 from .conftest import ORIGIN, SOURCE, committing
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.conftest import examples
 from toolkit.market import Family
 from toolkit.wire.agreement import disagreements
-from toolkit.wire.profile import BUILT_IN
+from toolkit.wire.profile.profile import BUILT_IN
 
 SPREAD, FUNDING = BUILT_IN.histories[Family.SPREAD], BUILT_IN.histories[Family.FUNDING]
 SPREADS = ("buy_price", "sell_price", "spread_pct")

@@ -14,9 +14,9 @@ from toolkit.errors import WireError
 from toolkit.market import EventFamily
 from toolkit.service.events.archive import EventArchive
 from toolkit.service.market.simulated import Simulated
-from toolkit.wire.deliveries import read_delivery
-from toolkit.wire.event_routes import BUILT_IN_EVENTS
-from toolkit.wire.events import document_frame, read_document
+from toolkit.wire.events.events import document_frame, read_document
+from toolkit.wire.profile.event_routes import BUILT_IN_EVENTS
+from toolkit.wire.webhooks.deliveries import read_delivery
 
 DAY = 20_786 * 86_400
 

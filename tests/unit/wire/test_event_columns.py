@@ -10,9 +10,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from toolkit.market import EventFamily
-from toolkit.wire.event_columns import columns_at_once
-from toolkit.wire.event_routes import BUILT_IN_EVENTS, EventRoute
-from toolkit.wire.events import Finding, read_document
+from toolkit.wire.events.event_columns import columns_at_once
+from toolkit.wire.events.events import Finding, read_document
+from toolkit.wire.profile.event_routes import BUILT_IN_EVENTS, EventRoute
 
 SPREAD = BUILT_IN_EVENTS[EventFamily.SPREAD]
 BODY = (

@@ -10,13 +10,13 @@ import pytest
 
 import toolkit
 from toolkit.market import EventFamily, Family, Trajectory
-from toolkit.wire.events import read_document
+from toolkit.wire.events.events import read_document
 from toolkit.wire.exchange import Answer
 from toolkit.wire.finding_words import WORDS, as_rows, explained
 from toolkit.wire.findings import Finding
-from toolkit.wire.profile import BUILT_IN
-from toolkit.wire.rows import read_history_page
-from toolkit.wire.user_profile import UserProfile
+from toolkit.wire.profile.profile import BUILT_IN
+from toolkit.wire.profile.user_profile import UserProfile
+from toolkit.wire.rows.rows import read_history_page
 
 ROOT = Path(toolkit.__file__).parent
 NAMED_ELSEWHERE = {

@@ -9,9 +9,9 @@ import pytest
 from toolkit.errors import InputError
 from toolkit.market import Family
 from toolkit.tables import EVENT, SERIES, SNAPSHOT_SERIES
-from toolkit.wire.layers import BUILT_IN_DOCUMENT, merged
-from toolkit.wire.profile import BUILT_IN
-from toolkit.wire.user_profile import UserProfile
+from toolkit.wire.profile.layers import BUILT_IN_DOCUMENT, merged
+from toolkit.wire.profile.profile import BUILT_IN
+from toolkit.wire.profile.user_profile import UserProfile
 
 FILE = """# my service
 [history.spread]

@@ -14,7 +14,7 @@ from toolkit.client.mcp import McpClient
 from toolkit.errors import InputError
 from toolkit.market import EventFamily, Family
 from toolkit.wire.limits import LIMITS, Limits
-from toolkit.wire.user_profile import UserProfile
+from toolkit.wire.profile.user_profile import UserProfile
 
 NAMES = [each.name for each in dataclasses.fields(Limits)]
 HERE = "http://127.0.0.1:9"

@@ -22,7 +22,7 @@ from toolkit.wire.listing import (
     price_trajectories,
     spread_trajectories,
 )
-from toolkit.wire.profile import BUILT_IN
+from toolkit.wire.profile.profile import BUILT_IN
 
 
 def listing(body: bytes, text: str = "") -> Listing:

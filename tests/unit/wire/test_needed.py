@@ -11,11 +11,11 @@ from toolkit.errors import WireError
 from toolkit.intervals import Interval
 from toolkit.market import Family, Trajectory
 from toolkit.wire.exchange import Answer, RetryPolicy
-from toolkit.wire.needed import NEEDED, check_needed
-from toolkit.wire.pages import Page
-from toolkit.wire.paging import trajectory_pages
-from toolkit.wire.profile import BUILT_IN
-from toolkit.wire.rows import column_schema, read_history_page
+from toolkit.wire.paging.needed import NEEDED, check_needed
+from toolkit.wire.paging.pages import Page
+from toolkit.wire.paging.paging import trajectory_pages
+from toolkit.wire.profile.profile import BUILT_IN
+from toolkit.wire.rows.rows import column_schema, read_history_page
 
 KEYS = {
     Family.PRICE: Trajectory.parse("BTC_USD:KRAKEN.spot"),

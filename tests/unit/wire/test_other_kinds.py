@@ -10,13 +10,13 @@ import pytest
 from toolkit.errors import InputError, WireError
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Family, Trajectory
-from toolkit.wire.events import read_document
+from toolkit.wire.events.events import read_document
 from toolkit.wire.exchange import Answer, RetryPolicy
 from toolkit.wire.listing import list_symbols
-from toolkit.wire.needed import check_needed
-from toolkit.wire.profile import BUILT_IN, Profile, timed, with_schemas
-from toolkit.wire.rows import read_history_page
-from toolkit.wire.user_profile import UserProfile
+from toolkit.wire.paging.needed import check_needed
+from toolkit.wire.profile.profile import BUILT_IN, Profile, timed, with_schemas
+from toolkit.wire.profile.user_profile import UserProfile
+from toolkit.wire.rows.rows import read_history_page
 
 PRICE = Trajectory.parse("BTC_USDT:KRAKEN.spot")
 SPREAD = Trajectory.parse("BTC_USDT:COINBASE.spot:KRAKEN.futures")

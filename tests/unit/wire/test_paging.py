@@ -12,9 +12,9 @@ from toolkit.intervals import Interval
 from toolkit.market import Family, Trajectory
 from toolkit.wire.exchange import Answer, RetryPolicy, Send, Wait
 from toolkit.wire.limits import LIMITS
-from toolkit.wire.pages import Page
-from toolkit.wire.paging import trajectory_pages
-from toolkit.wire.profile import BUILT_IN
+from toolkit.wire.paging.pages import Page
+from toolkit.wire.paging.paging import trajectory_pages
+from toolkit.wire.profile.profile import BUILT_IN
 
 ROUTE = BUILT_IN.histories[Family.PRICE]
 KEY = Trajectory.parse("BTC_USD:KRAKEN.spot")

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from toolkit.market import Family
-from toolkit.wire.profile import BUILT_IN
+from toolkit.wire.profile.profile import BUILT_IN
 from toolkit.wire.proofs import (
     HOURS,
     RATES,

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from toolkit.errors import WireError
 from toolkit.market import Family, Trajectory
 from toolkit.wire.exchange import Answer
-from toolkit.wire.profile import BUILT_IN, FieldRule, Finding, HistoryRoute
-from toolkit.wire.rows import RawPage, column_schema, read_history_page
+from toolkit.wire.profile.profile import BUILT_IN, FieldRule, Finding, HistoryRoute
+from toolkit.wire.rows.rows import RawPage, column_schema, read_history_page
 
 PRICE = BUILT_IN.histories[Family.PRICE]
 SPREAD = BUILT_IN.histories[Family.SPREAD]

@@ -18,7 +18,7 @@ from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
 from toolkit.errors import InputError
 from toolkit.service.transports.webhooks.courier import new_secret, signed_headers
-from toolkit.wire.signatures import (
+from toolkit.wire.webhooks.signatures import (
     Genuine,
     HmacSignature,
     Rejected,

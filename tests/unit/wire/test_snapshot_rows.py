@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.market import SnapshotKind, Stream
-from toolkit.wire.snapshot_rows import SplitSnapshot, rebuilt_snapshot, split_snapshot
+from toolkit.wire.rows.snapshot_rows import SplitSnapshot, rebuilt_snapshot, split_snapshot
 
 SPREAD = {
     "symbol": "BTC_USD",

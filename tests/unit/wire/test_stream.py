@@ -20,8 +20,10 @@ from toolkit.errors import (
 )
 from toolkit.market import EventFamily, Family, Trajectory
 from toolkit.wire.exchange import Answer, Wait
-from toolkit.wire.profile import BUILT_IN, Finding
-from toolkit.wire.stream import (
+from toolkit.wire.profile.profile import BUILT_IN, Finding
+from toolkit.wire.profile.stream_names import BUILT_IN_STREAMS
+from toolkit.wire.profile.user_profile import UserProfile
+from toolkit.wire.sockets.stream import (
     Backoff,
     Item,
     Joined,
@@ -42,8 +44,6 @@ from toolkit.wire.stream import (
     read_market_message,
     subscription,
 )
-from toolkit.wire.stream_names import BUILT_IN_STREAMS
-from toolkit.wire.user_profile import UserProfile
 
 STEADY = ReconnectPolicy(fraction=lambda: 1.0)
 DROPPED = Loss("closed with 1011", code=1011)

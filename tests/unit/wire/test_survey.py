@@ -9,7 +9,7 @@ import pytest
 
 from toolkit.market import Family
 from toolkit.wire.draft import ProfileDraft
-from toolkit.wire.profile import BUILT_IN
+from toolkit.wire.profile.profile import BUILT_IN
 from toolkit.wire.survey import (
     ShownField,
     described_fields,

@@ -12,9 +12,9 @@ import pytest
 from toolkit.market import Family, Trajectory
 from toolkit.wire.exchange import Answer
 from toolkit.wire.findings import Finding
-from toolkit.wire.profile import BUILT_IN
-from toolkit.wire.rows import read_history_page
-from toolkit.wire.told import Ok, told
+from toolkit.wire.profile.profile import BUILT_IN
+from toolkit.wire.profile.told import Ok, told
+from toolkit.wire.rows.rows import read_history_page
 
 KEY = Trajectory.parse("BTC_USD:KRAKEN.spot")
 EMPTY = [

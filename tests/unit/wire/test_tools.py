@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from toolkit.errors import InputError
-from toolkit.wire.profile import BUILT_IN, BUILT_IN_TOOLS, with_schemas
-from toolkit.wire.user_profile import UserProfile
+from toolkit.wire.profile.profile import BUILT_IN, BUILT_IN_TOOLS, with_schemas
+from toolkit.wire.profile.user_profile import UserProfile
 
 
 def schemas(tools: dict[str, object]) -> bytes:

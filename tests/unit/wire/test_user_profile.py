@@ -10,9 +10,9 @@ import pytest
 from toolkit.errors import InputError
 from toolkit.market import EventFamily, Family, Trajectory
 from toolkit.wire.exchange import Answer
-from toolkit.wire.profile import BUILT_IN, with_schemas
-from toolkit.wire.rows import read_history_page
-from toolkit.wire.user_profile import UserProfile
+from toolkit.wire.profile.profile import BUILT_IN, with_schemas
+from toolkit.wire.profile.user_profile import UserProfile
+from toolkit.wire.rows.rows import read_history_page
 
 SPREAD = Trajectory.parse("BTC_USD:COINBASE.spot:KRAKEN.spot")
 

@@ -15,7 +15,7 @@ from toolkit.intervals import Interval
 from toolkit.market import Source, Trajectory
 from toolkit.statistics.fees.fee_table import example_text
 from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
-from toolkit.store.alerts import AlertRecord
+from toolkit.store.writing.alerts import AlertRecord
 from toolkit.workspace import Workspace
 from toolkit.workspace.alerts import alert_plan, caught, caught_words, find_alerts
 from toolkit.workspace.rules import Watchlist, find_watchlist

@@ -15,7 +15,7 @@ from tests.adversary import adverse
 from tests.listening import Handler, listening
 from toolkit.errors import InputError
 from toolkit.service import Clock, Config, Simulated, running
-from toolkit.wire.user_profile import UserProfile
+from toolkit.wire.profile.user_profile import UserProfile
 from toolkit.workspace import Settings
 from toolkit.workspace.doctor import Check, Examination, State, examine
 

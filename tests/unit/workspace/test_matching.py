@@ -11,11 +11,11 @@ import pytest
 from tests import miniature
 from toolkit.client import Client
 from toolkit.errors import InputError
-from toolkit.loader.messages import Messages
-from toolkit.loader.reader import Message
+from toolkit.loader.follow.messages import Messages
+from toolkit.loader.follow.reader import Message
 from toolkit.market import EventFamily, EventLog, SnapshotKind, SnapshotLog, Source
 from toolkit.store import Batch, Edge, LoadOrigin, Snapshot, Store, StoreWriter
-from toolkit.wire.profile import BUILT_IN
+from toolkit.wire.profile.profile import BUILT_IN
 from toolkit.workspace.loading import Rules
 from toolkit.workspace.rules import Watchlist
 

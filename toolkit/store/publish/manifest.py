@@ -14,10 +14,10 @@ import polars as pl
 
 from toolkit.errors import NotAStoreError, StoreVersionError
 from toolkit.market import Source
-from toolkit.store.moment import BOOKS, GROWING, StoreState
-from toolkit.store.pages import NEWEST
-from toolkit.store.refusals import first_line
-from toolkit.store.schema import FORMAT_VERSION
+from toolkit.store.file.refusals import first_line
+from toolkit.store.file.schema import FORMAT_VERSION
+from toolkit.store.reading.moment import BOOKS, GROWING, StoreState
+from toolkit.store.writing.pages import NEWEST
 from toolkit.tables import CHANGES, LOAD, META, STREAM
 
 FORMAT = 1

@@ -16,7 +16,6 @@ import polars as pl
 
 from toolkit.errors import NotAStoreError, StoreError, StoreSourceError
 from toolkit.market import Source, parse_length
-from toolkit.store.moment import GROWING, StoreState, owner_column, time_column
 from toolkit.store.publish.manifest import (
     Manifest,
     PublishedFile,
@@ -26,6 +25,7 @@ from toolkit.store.publish.manifest import (
 )
 from toolkit.store.publish.places import MANIFEST, Destination, place_of
 from toolkit.store.publish.publications import expire, pinned_name
+from toolkit.store.reading.moment import GROWING, StoreState, owner_column, time_column
 from toolkit.store.store import Store
 from toolkit.tables import STREAM, Table
 

@@ -13,8 +13,10 @@ import polars as pl
 
 from toolkit.errors import NotAStoreError, StoreError, StoreSourceError
 from toolkit.market import Source
-from toolkit.store.file import published_note
-from toolkit.store.moment import BOOKS, GROWING
+from toolkit.store.file.file import published_note
+from toolkit.store.file.refusals import first_line
+from toolkit.store.file.schema import FORMAT_VERSION, made, new_file
+from toolkit.store.ledger.streams import append
 from toolkit.store.publish.manifest import Manifest, PublishedFile, digest, read_manifest
 from toolkit.store.publish.places import (
     MANIFEST,
@@ -26,10 +28,8 @@ from toolkit.store.publish.places import (
 )
 from toolkit.store.publish.publication import decoded
 from toolkit.store.publish.publications import pinned_name
-from toolkit.store.refusals import first_line
-from toolkit.store.schema import FORMAT_VERSION, made, new_file
+from toolkit.store.reading.moment import BOOKS, GROWING
 from toolkit.store.store import Store
-from toolkit.store.streams import append
 from toolkit.tables import META, STREAM
 
 _BOOKS = {table.name: table for table in BOOKS}

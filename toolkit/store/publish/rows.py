@@ -16,12 +16,12 @@ import polars as pl
 
 from toolkit.errors import InputError, StoreError
 from toolkit.intervals import Ends, Interval
+from toolkit.store.file.refusals import first_line
 from toolkit.store.publish.manifest import PublishedFile, read_manifest
 from toolkit.store.publish.places import Bucket, manifest_in, place_of
 from toolkit.store.publish.publications import pinned_name
 from toolkit.store.publish.reading import sound
-from toolkit.store.refusals import first_line
-from toolkit.store.scanning import GROUP_ROWS, newest_rows, value_columns
+from toolkit.store.reading.scanning import GROUP_ROWS, newest_rows, value_columns
 from toolkit.tables import ROWS
 
 Named = tuple[str, tuple[PublishedFile, ...]]

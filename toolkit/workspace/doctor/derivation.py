@@ -21,13 +21,13 @@ from toolkit.client import Client
 from toolkit.errors import ServiceError
 from toolkit.intervals import Interval
 from toolkit.market import UNIT_FACTORS, EventFamily, Family, Market, Trajectory
-from toolkit.wire.declared import is_reversed
 from toolkit.wire.draft import ProfileDraft
-from toolkit.wire.event_routes import PAGING
 from toolkit.wire.exchange import HEADER, Answer, Request
-from toolkit.wire.history_route import HistoryRoute
-from toolkit.wire.places import leaves
-from toolkit.wire.profile import Profile
+from toolkit.wire.profile.declared import is_reversed
+from toolkit.wire.profile.event_routes import PAGING
+from toolkit.wire.profile.history_route import HistoryRoute
+from toolkit.wire.profile.places import leaves
+from toolkit.wire.profile.profile import Profile
 from toolkit.wire.proofs import (
     HOURS,
     RATES,

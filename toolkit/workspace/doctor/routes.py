@@ -28,13 +28,13 @@ from toolkit.wire.listing import (
     price_trajectories,
     spread_trajectories,
 )
-from toolkit.wire.listing_shape import BUILT_IN_LISTING
-from toolkit.wire.pages import Page
-from toolkit.wire.places import leaves
-from toolkit.wire.profile import Finding, HistoryRoute, Profile
+from toolkit.wire.paging.pages import Page
+from toolkit.wire.profile.listing_shape import BUILT_IN_LISTING
+from toolkit.wire.profile.places import leaves
+from toolkit.wire.profile.profile import Finding, HistoryRoute, Profile
+from toolkit.wire.profile.snapshots import snapshot_items
+from toolkit.wire.profile.spelling import AS_OURS
 from toolkit.wire.proofs import Verdict, beside_prices, judged
-from toolkit.wire.snapshots import snapshot_items
-from toolkit.wire.spelling import AS_OURS
 from toolkit.wire.survey import described_fields, rows_of, shown_fields, survey_fields
 from toolkit.workspace.doctor.derivation import Derivation
 from toolkit.workspace.doctor.findings import Check, State, refused_words, state_of

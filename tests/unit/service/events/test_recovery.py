@@ -25,8 +25,8 @@ from toolkit.service.market.simulated import Simulated
 from toolkit.service.market.simulator.pulses import Pulse
 from toolkit.statistics.events import lifecycles
 from toolkit.tables import EVENT
-from toolkit.wire.event_routes import BUILT_IN_EVENTS
-from toolkit.wire.events import read_document
+from toolkit.wire.events.events import read_document
+from toolkit.wire.profile.event_routes import BUILT_IN_EVENTS
 
 from ..truth import Truth, beyond
 

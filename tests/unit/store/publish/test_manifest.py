@@ -10,7 +10,6 @@ import pytest
 
 from toolkit.errors import NotAStoreError, StoreVersionError
 from toolkit.store import Store
-from toolkit.store.moment import BOOKS, StoreState
 from toolkit.store.publish import publish
 from toolkit.store.publish.manifest import (
     Manifest,
@@ -19,6 +18,7 @@ from toolkit.store.publish.manifest import (
     read_manifest,
     written,
 )
+from toolkit.store.reading.moment import BOOKS, StoreState
 
 from ..conftest import FIRST, JANUARY
 

@@ -13,8 +13,8 @@ import pytest
 from toolkit.errors import NotAStoreError, StoreError, StoreSourceError, StoreVersionError
 from toolkit.market import Source
 from toolkit.store import Store, StoreWriter
+from toolkit.store.file.schema import FORMAT_VERSION
 from toolkit.store.publish import Published, import_store, publish
-from toolkit.store.schema import FORMAT_VERSION
 
 from ..conftest import FEBRUARY, FIRST, JANUARY, PAIR, minutes
 

@@ -1,0 +1,1 @@
+"""Following streams by sockets and by the archive."""

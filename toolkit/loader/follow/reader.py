@@ -1,0 +1,179 @@
+"""One socket of a follow: a thread that hands on what it receives, and when it received nothing.
+
+What a socket brings is handed on at once and answers for nothing. That all of it came is for the
+archive to answer (`toolkit.loader.follow.sweep`).
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from toolkit.client import Client
+from toolkit.client.stream import stream
+from toolkit.errors import NotFoundError, PlanRefusedError, WireError
+from toolkit.market import EventLog, Stream, Trajectory
+from toolkit.store import Gap
+from toolkit.wire.exchange import refusal
+from toolkit.wire.profile.profile import Finding
+from toolkit.wire.sockets.stream import (
+    Joined,
+    Loss,
+    Lost,
+    Received,
+    ReconnectPolicy,
+    Refused,
+    is_fatal,
+    read_market_message,
+)
+
+_ON_ITS_WAY_S = 120
+"""How old what is on its way may be: a delayed opening, the row of a minute (s)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A record of a trajectory, or an event document, as it came (ms, local clock)."""
+
+    of: Stream
+    body: bytes
+    arrived_ms: int = field(default_factory=lambda: time.time_ns() // 1_000_000)
+
+
+ReaderItem = Message | Gap | Finding | BaseException
+"""What a stream reader hands on. An exception ends the follow."""
+
+
+class StreamReader(threading.Thread):
+    """Reads one socket: an event log's, or the market socket for some trajectories.
+
+    ``admit`` is called when a connection is open, ``gap_number`` gives the next gap's number.
+    ``streams`` are what it reads. ``connected`` is whether the socket is open now, ``attempts`` how
+    often it was tried. ``refused`` is whether the key's plan or the service has no such socket: the
+    archive alone brings its streams then.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        of: EventLog | Sequence[Trajectory],
+        *,
+        policy: ReconnectPolicy | None,
+        put: Callable[[ReaderItem], object],
+        admit: Callable[[], object],
+        gap_number: Callable[[], int],
+    ) -> None:
+        super().__init__(name=f"rail-stream-{of if isinstance(of, EventLog) else 'market'}")
+        self.daemon = True
+        self.streams: tuple[Stream, ...] = (of,) if isinstance(of, EventLog) else tuple(of)
+        self.connected = self.refused = False
+        self.attempts = 0
+        self._client = client
+        self._names = client.profile().streams
+        self._of = of
+        self._policy = policy
+        self._halt = threading.Event()
+        self._put = put
+        self._admit = admit
+        self._gap_number = gap_number
+        self._clock = _ServiceClock(client)
+        self._received_at = self._clock.now()
+        self._gaps: list[Gap] = []
+        self._joined_once = False
+
+    def end(self) -> None:
+        """Stop reading. The thread ends soon after."""
+        self._halt.set()
+
+    def run(self) -> None:
+        """Read until `end` is called."""
+        place = self._of.family if isinstance(self._of, EventLog) else self._of
+        received = stream(
+            self._client, place, policy=self._policy, stop=self._halt, admitted=self._admit
+        )
+        try:
+            for item in received:
+                match item:
+                    case Joined():
+                        self._joined()
+                    case Received(body):
+                        self._received_at = self._clock.now()
+                        self._hand_on(body)
+                    case Lost(why):
+                        self._lost(why)
+            self._end_gaps(self._clock.now() + 1)  # nobody waits for its end any more
+        except (PlanRefusedError, NotFoundError) as error:
+            self.refused = True
+            where = self._of.key if isinstance(self._of, EventLog) else self._names.market
+            says = f"no stream, so the archive is asked instead: {error}"
+            self._put(Finding("stream_refused", where, says))
+        except BaseException as error:  # noqa: BLE001 - raised again in the follow's own thread
+            self._put(error)
+        finally:
+            self.connected = False
+
+    def _joined(self) -> None:
+        """End the gap that lies behind. The service's clock was asked when the socket opened."""
+        self.connected, self.attempts = True, self.attempts + 1
+        self._joined_once = True
+        self._end_gaps(self._client.served_at() + 1)
+        self._received_at = self._clock.now()
+
+    def _end_gaps(self, at: int) -> None:
+        for gap in self._gaps:
+            self._put(replace(gap, end=max(at, gap.start + 1)))
+        self._gaps = []
+
+    def _lost(self, why: str) -> None:
+        self.attempts += not self.connected
+        self.connected = False
+        if not self._gaps:
+            start = self._received_at - _ON_ITS_WAY_S
+            self._gaps = [Gap(self._gap_number(), each, start, None, why) for each in self.streams]
+            if self._joined_once:  # else it is handed on when it ends, or refused
+                for gap in self._gaps:
+                    self._put(gap)
+
+    def _hand_on(self, body: bytes) -> None:
+        if isinstance(self._of, EventLog):
+            self._put(Message(self._of, body))
+            return
+        names, findings = self._names, list[Finding]()
+        try:
+            message = read_market_message(names, body, findings)
+        except WireError as error:
+            self._put(Finding("message_unreadable", names.market, str(error)))
+            return
+        for finding in findings:
+            self._put(finding)
+        if message is None:
+            return
+        known = message.identity is not None and 0 <= message.identity < len(self._of)
+        of = self._of[message.identity or 0] if known else None
+        if isinstance(message, Refused):
+            refused = refusal(message.answer)
+            if is_fatal(Loss("", answer=message.answer)):
+                raise refused
+            where = of.key if of else names.market
+            self._put(Finding("subscription_refused", where, str(refused)))
+        elif of is None:
+            self._put(Finding("id_unknown", names.market, f"a record for id {message.identity}"))
+        else:
+            self._put(Message(of, message.record))
+
+
+class _ServiceClock:
+    """The service's clock between two answers: its last reading and the time since."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._read = client.served_at()
+        self._at = time.monotonic()
+
+    def now(self) -> int:
+        """Return Unix seconds, rather too early than too late."""
+        if self._client.served_at() != self._read:
+            self._read, self._at = self._client.served_at(), time.monotonic()
+        return self._read + int(time.monotonic() - self._at)

@@ -1,0 +1,217 @@
+"""Asking the archive, again and again, for what the ledger lacks of a follow's streams.
+
+A sweep asks for each stream from where its answers end to the service's present, and for the gaps
+that are still open. The youngest part is asked for in every sweep until the archive has settled
+past it: so much overlap is what loses nothing, however late the archive is.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import polars as pl
+
+from toolkit.client import Client
+from toolkit.errors import (
+    BadRequestError,
+    NotFoundError,
+    PlanRefusedError,
+    QuotaError,
+    ServiceError,
+    UnreachableError,
+)
+from toolkit.intervals import Interval, total_s, union
+from toolkit.loader.sync.clock import ClockReading
+from toolkit.loader.sync.plan import edge_of, plan
+from toolkit.loader.sync.sync import bound_source, refused_by_plan
+from toolkit.loader.sync.tasks import LogTask, Piece, SnapshotTask, Task, TrajectoryTask
+from toolkit.loader.sync.workers import workers_on
+from toolkit.market import Stream
+from toolkit.store import Ledger, StoreWriter
+from toolkit.tables import GapStatus
+from toolkit.wire.profile.profile import Profile
+
+_OF_ONE_STREAM = (BadRequestError, NotFoundError, PlanRefusedError)
+_OF_ALL = (QuotaError, UnreachableError)
+_FAILED_IN_A_ROW = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Since:
+    """From when on a stream is wanted, of which the store has no answers yet.
+
+    ``ts`` is a moment (s). With ``back_s`` it is so long before the present instead, as far as the
+    archive reaches. A stream that has answers is wanted from their end on in any case, so that an
+    absence of the follow is filled, or its loss known.
+    """
+
+    ts: int = 0
+    back_s: int | None = None
+
+    def start(self, known: Ledger, served_at: int, reachable_from: int | None) -> int:
+        """Return the first second wanted of a stream.
+
+        >>> Since(back_s=600).start(Ledger(None), 1_000, 700)
+        700
+        >>> Since(ts=600).start(Ledger(None, [Interval(0, 500)]), 1_000, None)
+        500
+        """
+        start = self.ts
+        if self.back_s is not None:
+            start = max(served_at - self.back_s, reachable_from or 0)
+        return min(start, *(stretch.end for stretch in known.answered[-1:]), served_at)
+
+
+class Sweeper:
+    """Asks for what the store lacks of some streams.
+
+    ``put`` takes the pages, and returns whether more are wanted. After a sweep ``refused`` has the
+    streams that the service does not give, and ``swept_at`` is the service's clock at the last
+    sweep that asked for all there was (s).
+    ``lost_s`` are the seconds of each stream that the archive has dropped and the store lacks.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        writer: StoreWriter,
+        since: Since,
+        put: Callable[[Piece], bool],
+        *,
+        workers: int,
+    ) -> None:
+        self.refused: dict[Stream, ServiceError] = {}
+        self.swept_at: int | None = None
+        self.lost_s: dict[Stream, int] = {}
+        self.open_gaps = 0
+        self._client = client
+        self._store = writer.store
+        self._writer = writer
+        self._since = since
+        self._starts: dict[Stream, int] = {}
+        self._put = put
+        self._workers = workers
+        self._stop = threading.Event()
+        self._failed_in_a_row = 0
+        self._error: BaseException | None = None
+        self._lacking: dict[int, int] = {}
+
+    def sweep(self, streams: Sequence[Stream], *, all_of_them: bool = True) -> None:
+        """Sweep once. What came before an error is handed on.
+
+        ``all_of_them`` where these are all that is followed. Raises what a load raises. A refusal
+        of one stream stops no other, and is raised only where all are refused.
+        """
+        profile = self._client.discover()
+        served_at = self._client.served_at()
+        bound_source(self._client, self._writer)
+        self.refused = refused_by_plan(self._client, profile, streams) | {
+            s: error for s, error in self.refused.items() if s in streams or not all_of_them
+        }
+        asked = [each for each in streams if each not in self.refused]
+        known = self._store.ledger(asked)  # a sweep asks for what is lost when it is due, no sooner
+        ledger = {s: replace(k, provisional=[*k.provisional, *k.lost]) for s, k in known.items()}
+        clock = ClockReading.held_against(served_at, ledger.values())
+        windows = self._windows(profile, asked, ledger, clock)
+        self._writer.ask(windows)
+        if clock.findings:
+            self._put(Piece(lambda _: None, 0, 0, clock.findings))
+        planned = plan(
+            profile,
+            ledger,
+            self._with_gaps(windows),
+            clock,
+            keeps_pages=self._writer.keeps_pages,
+        )
+        self.lost_s |= {stream: total_s(gone) for stream, gone in planned.unrecoverable.items()}
+        self._carry_out(planned.tasks)
+        if all_of_them and all(each in self.refused for each in streams):
+            raise self.refused[streams[0]]
+        if all_of_them and not self._stop.is_set():
+            self.swept_at = served_at
+
+    def next_loss_s(self, now: int) -> int | None:
+        """Return the seconds until the archive drops something that a sweep has still to bring.
+
+        ``now`` is the service's clock (s). None where nothing is to be brought, or nothing dropped.
+        """
+        dropped_at = min(list(self._lacking.values()), default=None)
+        return None if dropped_at is None else max(0, dropped_at - now)
+
+    def _carry_out(self, tasks: Sequence[Task]) -> None:
+        self._stop, self._failed_in_a_row, self._error = threading.Event(), 0, None
+        self._lacking = {}
+        self._expect(tasks)
+        threads = workers_on(tasks, self._fetch, self._done, workers=self._workers, stop=self._stop)
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if self._error is not None:
+            raise self._error
+
+    def _expect(self, tasks: Sequence[Task]) -> None:
+        """Keep when the archive drops the first second of each task."""
+        for task in tasks:
+            if not isinstance(task, SnapshotTask) and task.edge.retention_s is not None:
+                self._lacking[id(task)] = _first_second(task) + task.edge.retention_s
+
+    def _done(self, error: BaseException | None) -> None:
+        if error is not None:
+            self._error = error
+            self._stop.set()
+
+    def _fetch(self, task: Task) -> Iterator[Piece]:
+        if self._stop.is_set() or task.stream in self.refused:
+            return
+        try:
+            for piece in task.fetch(self._client):
+                self._expect(piece.others)
+                yield piece
+                if not self._put(piece):
+                    self._stop.set()
+                if self._stop.is_set():
+                    return
+        except _OF_ONE_STREAM as error:
+            self.refused[task.stream] = error
+        except ServiceError as error:
+            self._failed_in_a_row += 1
+            self._error = error
+            if isinstance(error, _OF_ALL) or self._failed_in_a_row >= _FAILED_IN_A_ROW:
+                self._stop.set()
+            return
+        self._failed_in_a_row = 0
+        self._lacking.pop(id(task), None)
+
+    def _windows(
+        self,
+        profile: Profile,
+        streams: Sequence[Stream],
+        ledger: Mapping[Stream, Ledger],
+        clock: ClockReading,
+    ) -> dict[Stream, Interval]:
+        """Return of each stream the time in which it is wanted."""
+        for stream in streams:
+            if stream not in self._starts:
+                known = ledger.get(stream, Ledger(None))
+                reach = edge_of(profile, stream, known, clock).reachable_from
+                self._starts[stream] = self._since.start(known, clock.served_at, reach)
+        starts = {stream: self._starts[stream] for stream in streams}
+        return {s: Interval(at, max(clock.served_at, at + 1)) for s, at in starts.items()}
+
+    def _with_gaps(self, windows: Mapping[Stream, Interval]) -> dict[Stream, list[Interval]]:
+        """Add the gaps that are still open."""
+        left = self._store.gaps().filter(
+            pl.col("status") == GapStatus.OPEN, pl.col("end_ts").is_not_null()
+        )
+        self.open_gaps = left.height
+        gaps: dict[str, list[tuple[int, int]]] = {}
+        for key, start, end in left.select("stream", "start_ts", "end_ts").rows():
+            gaps.setdefault(key, []).append((start, end))
+        return {s: union([whole, *gaps.get(s.key, [])]) for s, whole in windows.items()}
+
+
+def _first_second(task: TrajectoryTask | LogTask) -> int:
+    return (task.window if isinstance(task, LogTask) else task.stretch).start

@@ -1,0 +1,124 @@
+"""What to ask for: of each stream, the parts of the windows that the ledger lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from toolkit.intervals import Interval, difference, split
+from toolkit.loader.sync.clock import ClockReading
+from toolkit.loader.sync.tasks import LogTask, SnapshotTask, Task, TrajectoryTask, by_deadline
+from toolkit.market import EventLog, Family, SnapshotLog, Stream, Trajectory
+from toolkit.store import Edge, Ledger, due_parts, joined, to_ask, unchanged
+from toolkit.wire.profile.profile import Profile
+
+_DAY_S = 86_400
+_KINDS = (Trajectory, EventLog, SnapshotLog)
+
+
+@dataclass(slots=True)
+class LoadPlan:
+    """Tasks, and the parts of the windows that the service no longer reaches nor the store holds.
+
+    What leaves the archive first comes first. What is kept for ever follows, snapshots last.
+    """
+
+    tasks: list[Task] = field(default_factory=list)
+    unrecoverable: dict[Stream, list[Interval]] = field(default_factory=dict)
+
+
+def plan(
+    profile: Profile,
+    ledger: Mapping[Stream, Ledger],
+    windows: Mapping[Stream, Sequence[Interval]],
+    clock: ClockReading,
+    *,
+    again: bool = False,
+    keeps_pages: bool = True,
+) -> LoadPlan:
+    """Plan a load of the windows of some streams: what is not answered for, or ``again`` all.
+
+    What was answered without the last word is asked for again when it is due. The pages of
+    trajectories are kept, where ``keeps_pages``.
+    """
+    tasks: list[Task] = []
+    unrecoverable: dict[Stream, list[Interval]] = {}
+    for stream, asked in sorted(windows.items(), key=lambda item: _KINDS.index(type(item[0]))):
+        if isinstance(stream, SnapshotLog):
+            tasks.append(SnapshotTask(stream))
+            continue
+        known = ledger.get(stream, Ledger(None))
+        edge = edge_of(profile, stream, known, clock)
+        answered = [] if again else _answered(profile, stream, known, edge)
+        parts = [part for window in asked for part in to_ask(window, answered, edge)]
+        tasks += _tasks(profile, stream, parts, known, edge, keeps_pages=keeps_pages)
+        if lost := difference(_beyond(asked, edge), known.answered):
+            unrecoverable[stream] = lost
+    return LoadPlan(by_deadline(tasks), unrecoverable)
+
+
+def _answered(profile: Profile, stream: Stream, known: Ledger, edge: Edge) -> list[Interval]:
+    """Return what need not be asked for: what was answered and is not due, what is the same."""
+    same: list[Interval] = []
+    if known.edge is not None:
+        bars = stream.kind in (Family.PRICE, Family.SPREAD)
+        same = unchanged(known.asked, known.answered, known.edge, edge, bars=bars)
+    rows = profile.histories[stream.family].limit if isinstance(stream, Trajectory) else 0
+    # rows between two parts cost no more requests than two questions, where a page holds them
+    due = joined(due_parts(known.provisional, edge.served_at), rows * (edge.step_s or 0))
+    return difference([*known.answered, *same], due)
+
+
+def _tasks(
+    profile: Profile,
+    stream: Stream,
+    parts: Sequence[Interval],
+    known: Ledger,
+    edge: Edge,
+    *,
+    keeps_pages: bool,
+) -> list[Task]:
+    """Return the tasks that ask for parts of a trajectory or an event log."""
+    if isinstance(stream, EventLog):
+        longest_s = min(_DAY_S, profile.events[stream.family].window_s - 1)
+        windows = [window for part in parts for window in _windows(part, longest_s)]
+        return [LogTask(stream, window, edge, known.answered) for window in windows]
+    assert isinstance(stream, Trajectory), "there are three kinds of streams"
+    rows = profile.histories[stream.family].limit
+    return [TrajectoryTask(stream, part, edge, rows, known.answered, keeps_pages) for part in parts]
+
+
+def _windows(part: Interval, longest_s: int) -> list[Interval]:
+    """Split a part of a log into windows to be asked for, which end at midnight where it is long.
+
+    So those of an interrupted load are asked for again as they were.
+    """
+    return [part] if part.length_s <= longest_s else split(part, longest_s)
+
+
+def edge_of(profile: Profile, stream: Stream, known: Ledger, clock: ClockReading) -> Edge:
+    """Return how far the service answers now for a stream."""
+    before = known.edge or Edge(0)
+    edge = Edge(
+        clock.served_at,
+        tail_ts=before.tail_ts,
+        asked_at=clock.asked_at,
+        late_s=before.late_s,
+        jumped=clock.jumped,
+    )
+    if isinstance(stream, EventLog):
+        log = profile.events[stream.family]
+        return replace(edge, delay_s=log.delay_s, retention_s=log.retention_s, step_s=0)
+    if isinstance(stream, Trajectory):
+        route = profile.histories[stream.family]
+        edge = replace(edge, delay_s=route.delay_s, settle_s=route.settle_s)
+        return replace(edge, retention_s=route.retention_s, step_s=before.step_s)
+    return edge
+
+
+def _beyond(windows: Iterable[Interval], edge: Edge) -> list[tuple[int, int]]:
+    """Return the parts of the windows that the plan no longer reaches."""
+    oldest = edge.reachable_from
+    if oldest is None:
+        return []
+    return [(window.start, min(oldest, window.end)) for window in windows]

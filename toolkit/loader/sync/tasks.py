@@ -1,0 +1,317 @@
+"""The units of a load: a stretch of a trajectory, a window of an event log, a snapshot.
+
+A log's window is answered for only when its last page has come, so a killed load asks for the
+windows under way again and finds their documents held. Neighbouring windows share a second, because
+whether a window's end belongs to it is for the service to decide. What comes twice is stored once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import accumulate, pairwise
+
+import numpy as np
+import polars as pl
+
+from toolkit.client import Client
+from toolkit.intervals import Interval, clip, difference, union
+from toolkit.market import EventLog, SnapshotLog, Trajectory
+from toolkit.store import Batch, Edge, Snapshot, rowless_parts, settled_after_s
+from toolkit.store.writing.pages import KeptPage, packed_page
+from toolkit.wire.events.events import EventPage
+from toolkit.wire.paging.lost import LostStretch
+from toolkit.wire.paging.pages import Page
+from toolkit.wire.profile.profile import Finding
+from toolkit.wire.rows.rows import column_schema
+from toolkit.wire.rows.snapshot_rows import split_snapshot
+
+_PAGES_A_SLICE, _SLICES = 4, 64
+_DOCUMENT_ROWS = 10
+_KEYS = {"event_id": pl.String, "event_type": pl.String, "ts_ms": pl.Int64, "ts": pl.Int64}
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What one page brings: ``put`` adds it to a batch. The rest is for the count.
+
+    ``re_asked`` where all that it answers for was answered before, if not for good. ``others`` are
+    tasks that its task leaves to other workers. ``pages`` is 0 where nothing was asked for it.
+    ``row_size`` is how many rows of a history take as much memory as one of its rows.
+    """
+
+    put: Callable[[Batch], object]
+    rows: int
+    answered_s: int
+    findings: Sequence[Finding] = ()
+    re_asked: bool = False
+    others: Sequence[TrajectoryTask] = ()
+    pages: int = 1
+    row_size: int = 1
+
+
+def _held_in(part: Interval, others: Sequence[Interval]) -> bool:
+    return not difference([part], others)
+
+
+def slices(length_s: int, page_rows: int, step_s: int) -> list[int]:
+    """Cut a length (s) into slices of a few whole pages, the newest first, the last one longer.
+
+    The last page of a slice has to reach below it, so that it is seen to be whole.
+
+    >>> slices(60 * 1_000, 101, 60)
+    [23940, 36060]
+    """
+    longest_s = (_PAGES_A_SLICE * (page_rows - 1) - 1) * step_s
+    if longest_s <= 0 or length_s < 2 * longest_s:
+        return [length_s]
+    longest_s *= -(-length_s // (longest_s * _SLICES))
+    whole = (length_s - longest_s - 1) // longest_s
+    return [longest_s] * whole + [length_s - whole * longest_s]
+
+
+@dataclass(slots=True)
+class _Beginning:
+    """The second before which a trajectory is shown to have no row, None so far. What is lost."""
+
+    ts: int | None = None
+    lost: tuple[LostStretch, ...] = ()
+
+
+@dataclass(slots=True)
+class TrajectoryTask:
+    """A stretch of a trajectory, asked for from its newest page on.
+
+    Once its first page shows how much time a page holds, what is older than a few more pages is
+    left to others, in slices. Where these begin follows from the rows alone, so the ledger does not
+    depend on how many workers there are. ``before`` is what was answered for already. Its pages go
+    into the batch beside their rows where it ``keeps_pages``.
+    """
+
+    stream: Trajectory
+    stretch: Interval
+    edge: Edge
+    page_rows: int
+    before: Sequence[Interval] = ()
+    keeps_pages: bool = True
+    steps: Counter[int] = field(default_factory=Counter)
+    oldest: int | None = None
+    beginning: _Beginning | None = None
+
+    def __post_init__(self) -> None:
+        # A load of few rows: two of them beside a hole are not a new spacing.
+        if self.edge.step_s:
+            self.steps[self.edge.step_s] += 1
+
+    @property
+    def asked_s(self) -> int:
+        """Seconds of the stretch."""
+        return self.stretch.length_s
+
+    @property
+    def deadline(self) -> int | None:
+        """When its oldest second leaves the archive. See `Edge.leaves_at`."""
+        return self.edge.leaves_at(self.stretch.start)
+
+    def fetch(self, client: Client) -> Iterator[Piece]:
+        """Ask for the stretch. Each page answers for the part of it that it completes."""
+        begins = self.beginning.ts if self.beginning else None
+        nothing_older = begins is not None and self.stretch.end <= begins
+        if self.beginning and nothing_older:
+            none = column_schema(self.stream.family).to_frame()
+            pages = iter([Page(none, self.stretch, (), lost=self.beginning.lost)])
+        else:
+            pages = client.pages(self.stream, self.stretch, floor=lambda: self.stretch.start)
+        for page in pages:
+            answers = page.answers if self.keeps_pages else ()
+            page = replace(page, answers=())  # noqa: PLW2901 - they are large
+            part = page.window or page.answered
+            packed = [packed_page(KeptPage(self.stream, part, answer)) for answer in answers]
+            put = partial(self._put, page, packed, *self._observe(page))
+            others: list[TrajectoryTask] = []
+            if self.oldest is not None and self.beginning is None:
+                others = self._left_to_others(page.frame.height, self.oldest)
+            if self.beginning and page.is_oldest:
+                self.beginning.lost = page.lost  # first: other threads wait for ts
+                self.beginning.ts = self.stretch.start
+            rows, answered_s = page.frame.height, page.answered.length_s
+            again = _held_in(page.answered if answered_s else self.stretch, self.before)
+            asked = not nothing_older
+            yield Piece(put, rows, answered_s, page.findings, asked and again, others, int(asked))
+
+    def _left_to_others(self, rows: int, oldest: int) -> list[TrajectoryTask]:
+        """Cut off what is older than some pages of so many rows, in slices of as many."""
+        self.beginning = _Beginning()
+        start, end = self.stretch
+        step_s = self.edge.step_s or 0
+        cuts = [oldest, *(oldest - x for x in accumulate(slices(oldest - start, rows, step_s)))]
+        self.stretch = Interval(cuts[1], end)
+        return [
+            replace(self, stretch=Interval(low, high), steps=Counter(self.steps), oldest=None)
+            for high, low in pairwise(cuts[1:])
+        ]
+
+    def _observe(self, page: Page) -> tuple[list[Interval], Edge]:
+        """Return where rows may still appear, and the edge with their spacing and newest end."""
+        times = page.frame["ts"].to_numpy()
+        spacings, counts = np.unique(np.abs(np.diff(times)), return_counts=True)
+        self.steps.update(dict(zip(spacings.tolist(), counts.tolist(), strict=True)))
+        self.steps.pop(0, None)
+        if self.steps:
+            most = max(self.steps.values())
+            step_s = min(step for step, count in self.steps.items() if count == most)
+            self.edge = replace(self.edge, step_s=step_s)
+        also = [second.start for second in page.missing]
+        also += [] if self.oldest is None else [self.oldest]
+        known = np.concatenate([times, np.array(also, dtype=np.int64)])
+        if self.oldest is None:
+            end = int(times.max()) + (self.edge.step_s or 1) if times.size else page.answered.start
+            if times.size or self.edge.tail_ts is None:
+                self.edge = replace(self.edge, tail_ts=max(self.edge.tail_ts or end, end))
+        if times.size:
+            self.oldest = int(times.min())
+        edge = self.edge
+        holes = rowless_parts(
+            page.answered,
+            pl.Series("ts", known),
+            edge.step_s,
+            young_from=edge.clock - edge.delay_s - settled_after_s(edge.late_s),
+            reach_s=self.page_rows * (edge.step_s or 1),
+        )
+        return holes, edge
+
+    def _put(
+        self,
+        page: Page,
+        packed: Sequence[bytes],
+        still: list[Interval],
+        edge: Edge,
+        batch: Batch,
+    ) -> None:
+        batch.pages += packed
+        batch.add(
+            self.stream,
+            page.frame,
+            page.answered,
+            edge,
+            open_parts=still,
+            tied=page.tied,
+            missing=page.missing,
+            lost=page.lost,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LogTask:
+    """One window of an event log, to be paged to its end. ``before`` as of a trajectory."""
+
+    stream: EventLog
+    window: Interval
+    edge: Edge
+    before: Sequence[Interval] = ()
+
+    @property
+    def asked_s(self) -> int:
+        """Seconds of the window."""
+        return self.window.length_s
+
+    @property
+    def deadline(self) -> int | None:
+        """When its oldest second leaves the archive. See `Edge.leaves_at`."""
+        return self.edge.leaves_at(self.window.start)
+
+    def fetch(self, client: Client) -> Iterator[Piece]:
+        """Ask for the window. Its last page answers for all of it."""
+        shared = Interval(self.window.start, self.window.end + 1)
+        keys, missing = [pl.DataFrame(schema=_KEYS)], list[Interval]()
+        edge, lost = self.edge, dict[LostStretch, None]()
+        for page in client.event_pages(self.stream.family, shared):
+            keys.append(page.frame.select(pl.col(name).cast(kind) for name, kind in _KEYS.items()))
+            if page.frame.height:
+                newest = max(edge.tail_ts or 0, int(page.frame["ts"].to_numpy().max()))
+                edge = replace(edge, tail_ts=newest)
+            answered_s = self.asked_s if page.last else 0
+            missing = union([*missing, *page.missing])
+            lost |= dict.fromkeys(page.lost)
+            put = partial(self._put, page, keys, edge, missing=missing, lost=tuple(lost))
+            again = _held_in(self.window, self.before)
+            rows = page.frame.height
+            yield Piece(put, rows, answered_s, page.findings, again, row_size=_DOCUMENT_ROWS)
+
+    def _put(
+        self,
+        page: EventPage,
+        keys: Sequence[pl.DataFrame],
+        edge: Edge,
+        batch: Batch,
+        *,
+        missing: Sequence[Interval],
+        lost: Sequence[LostStretch],
+    ) -> None:
+        """Put a page in. The window stays open where it is young, all of it where nothing came."""
+        if not page.last:
+            batch.add_documents(self.stream, page.frame, None, edge)
+            return
+        archived = pl.concat(keys)
+        young_from = edge.clock - edge.delay_s - settled_after_s(edge.late_s)
+        start = max(self.window.start, young_from) if archived.height else self.window.start
+        still = clip([self.window], (start, max(start, self.window.end)))
+        batch.add_documents(
+            self.stream,
+            page.frame,
+            self.window,
+            edge,
+            open_parts=still,
+            archived=archived,
+            missing=missing,
+            lost=lost,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotTask:
+    """One snapshot, kept with the service's clock at its answer. Its odd items are findings.
+
+    ``period_s`` is how often it is asked for (s), None for once.
+    """
+
+    stream: SnapshotLog
+    period_s: int | None = None
+    asked_s: int = 0
+    deadline: int | None = None
+
+    def fetch(self, client: Client) -> Iterator[Piece]:
+        """Ask for it once."""
+        yield self.ask(client)[1]
+
+    def ask(self, client: Client) -> tuple[bytes, Piece]:
+        """Return the service's answer, and what brings it with the service's clock into a batch."""
+        findings: list[Finding] = []
+        document = client.snapshot(self.stream.of.value, findings)
+        snapshot = Snapshot(self.stream, client.served_at(), document, self.period_s)
+        odd = split_snapshot(self.stream.of, document).findings
+        findings.extend(finding for finding, times in odd.items() for _ in range(times))
+        edge = Edge(snapshot.served_at)
+        return document, Piece(lambda batch: batch.add_snapshot(snapshot, edge), 1, 0, findings)
+
+
+Task = TrajectoryTask | LogTask | SnapshotTask
+"""Something to be asked for: of which stream, how many seconds of it, until when, its pages."""
+
+
+def by_deadline(tasks: Iterable[Task]) -> list[Task]:
+    """Sort tasks by what leaves the archive first. What never leaves it comes last, as it was.
+
+    >>> from toolkit.market import Stream
+    >>> minute = Edge(120, retention_s=60)
+    >>> log, price = Stream.parse("events/splash"), Stream.parse("BTC_USD:KRAKEN.spot")
+    >>> tasks = [SnapshotTask(Stream.parse("snapshot/spread")),
+    ...          TrajectoryTask(price, Interval(90, 120), minute, 500),
+    ...          LogTask(log, Interval(60, 90), minute)]
+    >>> [(str(task.stream), task.deadline) for task in by_deadline(tasks)]
+    [('events/splash', 120), ('BTC_USD:KRAKEN.spot', 150), ('snapshot/spread', None)]
+    """
+    return sorted(tasks, key=lambda task: math.inf if task.deadline is None else task.deadline)

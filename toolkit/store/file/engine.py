@@ -1,0 +1,302 @@
+"""DuckDB's engines: each has one file attached while that is used, and reaches nothing else.
+
+To start DuckDB costs 30 ms, to attach a file to it 2. So the engine of a file outlives its uses,
+for the few files used last, and a use attaches the file and detaches it.
+
+A file may come from a stranger. So an engine reaches no file but its own and no address, loads no
+extension, and cannot be set to. A view in place of a table of ours is refused. A name in a query
+is looked up among DuckDB's own first, so that no function of the file stands in for one. Within a
+view it is the other way round. So nothing is written where the file has such functions.
+
+Source: docs/design.md, "One file, opened per use".
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import errno
+import os
+import threading
+from pathlib import Path
+
+import duckdb
+
+from toolkit import commands
+from toolkit.errors import NotAStoreError, StoreError, StoreLockedError
+from toolkit.foreign import plain
+from toolkit.store.file.refusals import open_failure
+from toolkit.tables import TABLES
+
+_CONFINED: dict[str, str | bool | int | float | list[str]] = {
+    "allow_community_extensions": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "allow_persistent_secrets": "false",
+}
+_OWN_FILES = ("", ".wal", ".wal.checkpoint")
+"""What is added to the names of DuckDB's own files: the database, what lies beside it at times."""
+
+DRAFT = "draft"
+"""The name of a file that is not whole yet, in a folder of its own."""
+
+DATABASE = "store"
+"""The name under which an engine has its file."""
+
+_IDLE_ENGINES = 4
+_LEAN_FILES = dict[Path, int]()
+_BOUNDS = dict[str, str]()
+"""Settings of all engines; ``{path}`` in one is that of the engine's file."""
+_ENGINES: dict[Path, duckdb.DuckDBPyConnection] = {}
+"""Engines that have no file attached, the one used last at the end."""
+_ENGINES_LOCK = threading.Lock()
+_OPENED = Path("/proc/self/fd")
+"""Where Linux has a link to each folder that a process holds open."""
+_FOLDERS = dict[Path, int]()
+"""Those whose names DuckDB cannot read, held open."""
+
+
+@atexit.register
+def _close_engines() -> None:
+    """Close them while Python still can: DuckDB's binding complains of what is left later."""
+    while _ENGINES:
+        _ENGINES.popitem()[1].close()
+
+
+def keep_lean(path: Path, buffer_bytes: int) -> None:
+    """Let the engines of a file that this process starts from now on take little memory.
+
+    DuckDB gets so many bytes of buffers and one thread. Otherwise its buffers grow with the file's
+    last 122,880 rows, which each commit writes anew.
+    """
+    resolved = real_path(path)
+    with _ENGINES_LOCK:
+        _LEAN_FILES[resolved] = buffer_bytes
+        idle = _ENGINES.pop(resolved, None)
+    if idle:
+        idle.close()
+
+
+def keep_bounded(memory: str, drafts_end: str) -> None:
+    """Let the engines that this process starts from now on take so much memory, in DuckDB's words.
+
+    What has no room there is written to a folder beside the file, whose name has this end.
+    """
+    _BOUNDS.update(memory_limit=memory, temp_directory=f"{{path}}{drafts_end}")
+
+
+def real_path(path: Path) -> Path:
+    """Return the path of a file without links. Raises `NotAStoreError` where these never end."""
+    try:
+        path.stat()
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            why = "is a loop of symbolic links"
+            raise NotAStoreError(f"{path} {why}; name a file", path=str(path)) from None
+    return path.resolve()
+
+
+def copy_draft(path: Path) -> Path:
+    """Return the only other file that a writing connection may write: the draft of a copy.
+
+    It lies in a folder that is for this user alone while it is written.
+
+    Examples
+    --------
+    >>> copy_draft(Path("data/rail.duckdb"))
+    PosixPath('data/.rail.duckdb.copy/draft')
+    """
+    return draft_folder(path, "copy") / DRAFT
+
+
+def draft_folder(path: Path, end: str) -> Path:
+    """Return a folder beside a file, by its name. DuckDB keeps nothing where a folder has a ``?``.
+
+    >>> draft_folder(Path("data/what?.duckdb"), "new")
+    PosixPath('data/.what_.duckdb.new')
+    """
+    return path.with_name(f".{path.name.replace('?', '_')}.{end}")
+
+
+def own_files(path: Path) -> list[Path]:
+    """Return DuckDB's own files of a database: itself, and what lies beside it at times.
+
+    DuckDB takes what follows a question mark for no part of the name.
+
+    Examples
+    --------
+    >>> [file.name for file in own_files(Path("rail.duckdb"))]
+    ['rail.duckdb', 'rail.duckdb.wal', 'rail.duckdb.wal.checkpoint']
+    >>> own_files(Path("what?.duckdb"))[1]
+    PosixPath('what.wal?.duckdb')
+    """
+    name, mark, rest = path.name.partition("?")
+    return [path.with_name(f"{name}{end}{mark}{rest}") for end in _OWN_FILES]
+
+
+def readable(path: Path) -> Path:
+    """Return a path of a file that DuckDB reads as it is: it takes a backslash for a slash.
+
+    On Linux a folder with one in its name is reached by the link to it as one held open. DuckDB
+    follows links when it attaches a file, so that the log is beside the file itself.
+    """
+    if "\\" not in str(path.parent) or not _OPENED.is_dir():
+        return path
+    folder = next(each for each in path.parents if "\\" in each.name)
+    with _ENGINES_LOCK:
+        number = _FOLDERS.get(folder)
+        if number is None or not os.path.samestat(os.fstat(number), folder.stat()):
+            number = _FOLDERS[folder] = os.open(folder, os.O_RDONLY)
+    return _OPENED / str(number) / path.relative_to(folder)
+
+
+def quoted(path: Path) -> str:
+    """Return the path of a file as a literal of DuckDB's SQL.
+
+    >>> quoted(Path("it's.duckdb"))
+    "'it''s.duckdb'"
+    """
+    text = str(readable(path)).replace("'", "''")
+    return f"'{text}'"
+
+
+def check_place(path: Path) -> None:
+    """Raise `StoreError` where DuckDB would look for the log of a file elsewhere."""
+    resolved = path.resolve()
+    unread = resolved.name if _OPENED.is_dir() else str(resolved)
+    if os.name == "posix" and ("?" in str(resolved.parent) or "\\" in unread):
+        raise StoreError(
+            f"{path} cannot be used: DuckDB finds no log in a folder with a question mark in its "
+            "name, nor where a name has a backslash; rename it, or name another store",
+            path=str(path),
+        )
+
+
+def attached(path: Path, writable: bool) -> duckdb.DuckDBPyConnection:
+    """Return an engine with the file attached."""
+    try:
+        if path.is_dir():
+            raise NotAStoreError(f"{path} is a directory; name a file", path=str(path))
+        if not path.exists():
+            load = commands.rail("sync", "--watchlist", store=path)
+            raise StoreError(
+                f"there is no store at {path}; `{load}` makes one, `rail demo` one to look at",
+                path=str(path),
+            )
+        if not path.is_file():
+            raise NotAStoreError(f"{path} is a pipe or a device; name a file", path=str(path))
+        if writable or any(log.exists() for log in own_files(path)[1:]):
+            check_place(path)
+        number = _number(path)
+        with _ENGINES_LOCK:
+            engine = _ENGINES.pop(path, None)
+        engine = engine or _confined(path)
+    except (duckdb.Error, OSError) as error:
+        raise open_failure(path, error) from None
+    try:
+        access = "READ_WRITE" if writable else "READ_ONLY"
+        engine.execute(f"ATTACH {quoted(path)} AS {DATABASE} ({access})")
+        _refuse_views(engine, path)
+    except duckdb.Error as error:
+        refusal = open_failure(path, error)
+        put_away(path, engine, sound=isinstance(refusal, StoreLockedError))
+        raise refusal from None
+    except BaseException:
+        engine.close()
+        raise
+    if _number(path) != number:  # it was opened, and before it was locked another took its place
+        engine.execute(f"DETACH {DATABASE}")
+        put_away(path, engine, sound=True)
+        raise StoreLockedError(
+            f"{path} was just replaced by another file; try again", path=str(path), pid=os.getpid()
+        )
+    if writable:
+        _make_log(path)
+    return engine
+
+
+def _make_log(path: Path) -> None:
+    """Make the log of a file that is written, open to whom the file is. DuckDB opens it to all."""
+    mode = path.stat().st_mode & 0o666
+    log = own_files(path)[1]
+    with contextlib.suppress(OSError):
+        os.close(os.open(log, os.O_WRONLY | os.O_CREAT, mode))
+        log.chmod(mode)
+
+
+def remove_empty_log(path: Path) -> None:
+    """Remove a file's log where nothing was written, while the file is locked still."""
+    log = own_files(path)[1]
+    with contextlib.suppress(OSError):
+        if log.stat().st_size == 0:
+            log.unlink()
+
+
+def _number(path: Path) -> int | None:
+    """Return the number of the file at a path, None where there is none."""
+    try:
+        return path.stat().st_ino
+    except FileNotFoundError:
+        return None
+
+
+def put_away(path: Path, engine: duckdb.DuckDBPyConnection, *, sound: bool) -> None:
+    """Keep an engine that has let go of its file, and close the one that was idle for longest.
+
+    One that failed is closed: after some errors DuckDB answers nothing any more.
+    """
+    if not sound:
+        engine.close()
+        return
+    with _ENGINES_LOCK:
+        _ENGINES[path] = engine
+        oldest = next(iter(_ENGINES)) if len(_ENGINES) > _IDLE_ENGINES else None
+        if oldest:
+            _ENGINES.pop(oldest).close()
+
+
+def _confined(path: Path) -> duckdb.DuckDBPyConnection:
+    """Start an engine that reaches one file, and is kept to it for good."""
+    most = _LEAN_FILES.get(path)
+    lean = {"memory_limit": f"{most}B", "threads": "1"} if most else {}
+    known = readable(path)
+    own = f"{known}.tmp"  # by itself the directory of secrets would tell a query the user's name
+    places = {"temp_directory": own, "secret_directory": own}
+    lean |= {name: value.format(path=known) for name, value in _BOUNDS.items()}
+    engine = duckdb.connect(config={**_CONFINED, **places, **lean})
+    allowed = [str(each) for file in (path, copy_draft(path)) for each in own_files(file)]
+    engine.execute("SET allowed_paths = ?", [allowed])
+    engine.execute("SET enable_external_access = false")
+    engine.execute("SET lock_configuration = true")
+    return engine
+
+
+def refuse_functions(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
+    """Refuse to write where the file has functions in place of DuckDB's: its views would run them.
+
+    Looked at once per writer, for it takes 15 ms.
+    """
+    found = connection.execute(
+        "SELECT lower(function_name) AS name FROM duckdb_functions() GROUP BY name "
+        "HAVING bool_or(database_name = ?) AND bool_or(internal) ORDER BY name",
+        [DATABASE],
+    ).fetchall()
+    if found:
+        names = plain(", ".join(name for (name,) in found), 80)
+        raise NotAStoreError(
+            f"{path} has functions in place of DuckDB's ({names}), which its views would run; it "
+            "can be read and is not written to: drop them, or load into another file",
+            path=str(path),
+        )
+
+
+def _refuse_views(engine: duckdb.DuckDBPyConnection, path: Path) -> None:
+    """Refuse views in place of our tables."""
+    views = engine.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()
+    ours = {table.name for table in TABLES}
+    if found := sorted(name for (name,) in views if name.lower() in ours):
+        raise NotAStoreError(
+            f"{path} has views in place of tables ({', '.join(found)}), which run somebody's "
+            "queries; it is no store of this toolkit: name another file",
+            path=str(path),
+        )

@@ -1,0 +1,209 @@
+"""The file of a store: opened per use, as it is now or as it was known at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Self
+
+import duckdb
+import polars as pl
+
+from toolkit import commands
+from toolkit.cards import Shown
+from toolkit.errors import InputError
+from toolkit.market import Source, When, format_ts, parse_ts
+from toolkit.store.file.connection import check_use, opened
+from toolkit.store.file.engine import keep_lean
+from toolkit.store.file.migration import bring_up_to_date
+from toolkit.store.file.readable import Unreadable, hide_unreadable, unreadable
+from toolkit.store.file.schema import read_source
+from toolkit.store.ledger.catalogue import CATALOGUE
+from toolkit.store.ledger.history import (
+    COUNTED_STREAM,
+    check_history,
+    held_nothing,
+    history_from,
+    show_as_known,
+)
+from toolkit.store.reading.frames import frame_of
+from toolkit.tables import LOAD, CoverageState
+from toolkit.wire.limits import LIMITS, Limits
+
+
+def published_note(store: Path) -> Path:
+    """Return the path of what is beside a copy of published data: the publication's address.
+
+    By it the copy takes no rows from whoever opens it by its path, as a dashboard does.
+
+    >>> published_note(Path("a.duckdb"))
+    PosixPath('a.duckdb.published')
+    """
+    return store.with_name(f"{store.name}.published")
+
+
+def _publication_of(store: Path) -> str:
+    """Return the address of what a store is a copy of, "" for a store of one's own."""
+    try:
+        return published_note(store).read_text(encoding="utf-8", errors="replace")
+    except (OSError, ValueError):  # none there, or no place for a file: to open the store says so
+        return ""
+
+
+class StoreFile(Shown):
+    """The file of a `toolkit.store.Store`, and how it is opened."""
+
+    _not_for_users = frozenset({"keep_lean"})
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        wait_s: float = 10.0,
+        published: str = "",
+        as_of: int | None = None,
+    ) -> None:
+        check_use(path, wait_s)
+        self.as_of = as_of
+        self.path = Path(path)
+        self.wait_s = wait_s
+        self.published = published or _publication_of(self.path)
+        self._up_to_date = False
+
+    @property
+    def name(self) -> str:
+        """What a reader knows the store by: the address of published data, else its path."""
+        return self.published or str(self.path)
+
+    @contextlib.contextmanager
+    def reading(self, as_of: int | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Yield a cursor on one snapshot for as long as the block lasts. Keep the block short.
+
+        Fetch inside the block: a stream kept beyond it keeps the file open. Blocks of one thread
+        nest and share one opening, each with a snapshot of its own. With ``as_of`` (s, local clock)
+        each table has what the store had committed by then. None is that of the store itself.
+
+        Raises `StoreError` where there is no file, `NotAStoreError` where it is something else,
+        `StoreLockedError` where another process keeps it open for writing.
+        """
+        self._bring_up_to_date()
+        with opened(self.path, writable=False, wait_s=self.wait_s) as connection:
+            connection.execute("BEGIN READ ONLY")
+            read_source(connection, self.path)
+            hide_unreadable(connection, self.path)
+            if (at := self._then(as_of)) is not None:
+                show_as_known(connection, at, hidden=unreadable(connection, self.path))
+            yield connection
+
+    def _bring_up_to_date(self) -> None:
+        if not self._up_to_date:
+            bring_up_to_date(self.path, self.wait_s)
+            self._up_to_date = True
+
+    @contextlib.contextmanager
+    def _knowing(self, as_of: int | None) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Yield what `reading` yields, for what the ledger knew: its history has to reach back."""
+        with self.reading(as_of) as connection:
+            check_history(connection, self._then(as_of))
+            yield connection
+
+    def _then(self, as_of: int | None) -> int | None:
+        """Return the time whose knowledge is asked for: the store's own where none is given."""
+        return self.as_of if as_of is None else as_of
+
+    def known(self, as_of: When, *, parameter: str = "as_of") -> Self:
+        """Return the same store as it was known at a time of the local clock: all of it.
+
+        Raises `InputError` for a time to come and for one before `history_from`, `EmptyWindowError`
+        for one before the first load.
+        """
+        at = parse_ts(as_of, parameter=parameter)
+        if at > time.time():
+            raise InputError(parameter, format_ts(at), "a time that has been, by the local clock")
+        with self.reading() as connection:
+            begun = connection.execute("SELECT min(started_at) FROM load").fetchall()[0][0]
+            if begun is None or begun > at:
+                raise held_nothing(self.path, at, begun)
+            check_history(connection, at, parameter=parameter)
+        return type(self)(self.path, wait_s=self.wait_s, published=self.published, as_of=at)
+
+    def unreadable(self) -> list[Unreadable]:
+        """Return the streams that cannot be read: key, kind, and why. A sound store has none.
+
+        No other method gives them. Of doubled rows it has those that were read in this process.
+
+        >>> import tempfile
+        >>> from toolkit.market import Source
+        >>> from toolkit.store import Store, StoreWriter
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     store = Store(f"{folder}/rail.duckdb")
+        ...     StoreWriter(store).bind(Source("replay", "march"))
+        ...     store.unreadable()
+        []
+        """
+        with self.reading() as connection:
+            return sorted(set(unreadable(connection, self.path).values()))
+
+    @property
+    def history_from(self) -> int | None:
+        """Since when the ledger is known as of a time (s, local clock), None for since ever.
+
+        A store that was brought up from a format before 7 keeps its history from then on.
+        """
+        with self.reading() as connection:
+            return history_from(connection)
+
+    @property
+    def source(self) -> Source:
+        """The source of the data that the store holds."""
+        with opened(self.path, writable=False, wait_s=self.wait_s) as connection:
+            return read_source(connection, self.path)
+
+    def keep_lean(self, limits: Limits = LIMITS) -> None:
+        """Keep the memory of this process's further uses of the file small: see `connection`."""
+        keep_lean(self.path, limits.buffer_bytes)
+
+    def _rows(self, query: str, as_of: int | None = None, **params: object) -> pl.DataFrame:
+        with self.reading(as_of) as connection:
+            return frame_of(connection, query, params=params)
+
+    def catalogue(self, *, as_of: int | None = None) -> pl.DataFrame:
+        """Return one row for each stream the store knows, sorted by kind and key.
+
+        Columns: stream (key), kind (price, spread, funding, events, snapshot), rows (rows by ts,
+        documents or snapshots), revisions (those that changed), first_ts, last_ts (s UTC, null
+        without rows), step_s (spacing of the rows as observed), retention_s and delay_s of the plan
+        when it was last asked, served_at (the service's clock then, s), asked_at (the local clock
+        then, s), answered_until (the end of the latest stretch that was answered, s UTC). The last
+        six are null where the service never answered. ``as_of`` is that of `coverage`.
+        """
+        with self._knowing(as_of) as connection:
+            asked = {"asked": CoverageState.ASKED}
+            streams = "stream" if self._then(as_of) is None else COUNTED_STREAM
+            query = CATALOGUE.format(streams=streams)
+            return frame_of(connection, query, params=asked)
+
+    def command(self, *words: str) -> str:
+        """Return a command line of `rail` for this store, and for the service it was loaded from.
+
+        >>> import tempfile
+        >>> from toolkit.market import Source
+        >>> from toolkit.store import Store, StoreWriter
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     store = Store(f"{folder}/s.duckdb")
+        ...     StoreWriter(store).bind(Source("live", "rail"))
+        ...     store.command("status") == f"rail status --store {store.path}"
+        True
+        """
+        newest = self.loads()["base_url"].drop_nulls().head(1).to_list()
+        return commands.rail(*words, store=self.name, base_url=newest[0] if newest else None)
+
+    def loads(self, *, as_of: int | None = None) -> pl.DataFrame:
+        """Return one row for each load, newest first: the columns of `toolkit.tables.LOAD`.
+
+        ``as_of`` (s, local clock) gives those that had begun by then. Of one that had not ended,
+        finished_at, finding and quota_left are null.
+        """
+        return self._rows("SELECT * FROM load ORDER BY load_id DESC", as_of).select(LOAD.names)

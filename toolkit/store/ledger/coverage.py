@@ -1,0 +1,314 @@
+"""The coverage ledger in the file: what of each stream was asked for, and what was answered.
+
+Neighbouring stretches of one state are one row, merged when they are written. So the ledger stays
+as small as the holes in it are few, however often the service was asked.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import duckdb
+import polars as pl
+
+from toolkit.intervals import EVER, Interval, clip, difference, union
+from toolkit.market import Family, Stream, Trajectory
+from toolkit.store.ledger.answers import Provisional, renewed, within_reach, without
+from toolkit.store.ledger.history import log_changes
+from toolkit.store.ledger.ledger import (
+    LONGEST_INTERVAL_S,
+    Edge,
+    Stretches,
+    settled_stretches,
+    states,
+    stretches,
+)
+from toolkit.store.ledger.streams import append, number_streams, numbers_of
+from toolkit.store.reading.frames import frame_of
+from toolkit.store.writing.batch import Answered, Ledger
+from toolkit.tables import COVERAGE, COVERAGE_CHANGE, EDGE, EDGE_CHANGE, SERIES, CoverageState
+from toolkit.wire.paging.lost import lost_within
+
+_Recorded = dict[int, list[tuple[Any, ...]]]
+"""By number of the stream: start, end, when a provisional answer came first and last (s), why."""
+
+
+def record(
+    connection: duckdb.DuckDBPyConnection,
+    state: CoverageState,
+    stretches: Mapping[int, Iterable[tuple[int, int]]],
+    committed_at: int | None = None,
+) -> None:
+    """Record stretches as asked for or settled, by number of the stream, merged with what is held.
+
+    A stretch that is held already writes nothing. ``committed_at`` is that of `stamp`.
+    """
+    wanted = {number: joined for number, parts in stretches.items() if (joined := union(parts))}
+    held = _touching(connection, state, wanted)
+    merged: _Recorded = {
+        number: [
+            (*stretch, None, None, None)
+            for stretch in union([*((row[0], row[1]) for row in held[number]), *parts])
+        ]
+        for number, parts in wanted.items()
+    }
+    _replace(connection, state, held, merged, committed_at)
+
+
+def record_answers(
+    connection: duckdb.DuckDBPyConnection,
+    settled: Mapping[int, Sequence[Interval]],
+    provisional: Mapping[int, Sequence[Interval]],
+    clocks: Mapping[int, int],
+    committed_at: int | None = None,
+    *,
+    answers: Mapping[int, Sequence[Answered]] | None = None,
+) -> None:
+    """Record what was answered, by number of the stream, with the service's clock at the answer.
+
+    What is settled stays so. A provisional part that is answered again keeps its first time, and so
+    does one that is lost again: what whole ``answers`` no longer call so is lost no more.
+    ``committed_at`` is that of `stamp`.
+    """
+    record(connection, CoverageState.SETTLED, settled, committed_at)
+    answers = answers or {}
+    whole = {n: union(each.stretch for each in of) for n, of in answers.items()}
+    spans = {
+        n: [*settled.get(n, []), *provisional.get(n, []), *whole.get(n, [])]
+        for n in {*settled, *provisional, *whole}
+    }
+    held, known, losses = (
+        _touching(connection, state, spans)
+        for state in (CoverageState.PROVISIONAL, CoverageState.SETTLED, CoverageState.LOST)
+    )
+    after: _Recorded = {}
+    lost_after: _Recorded = {number: [] for number in spans}
+    for number in spans:
+        final = [(start, end) for start, end, *_ in known[number]]
+        told = [each for answer in answers.get(number, []) for each in answer.lost]
+        told = lost_within(told, difference(whole.get(number, []), final))
+        for why in {*(row[4] for row in losses[number]), *(each.why for each in told)}:
+            said = [(each.start, each.end) for each in told if each.why == why]
+            known_before = sorted(Provisional(*row[:4]) for row in losses[number] if row[4] == why)
+            left = without(known_before, difference(whole.get(number, []), said))
+            lost_after[number] += [(*p, why) for p in renewed(left, said, clocks[number])]
+        final += [(each.start, each.end) for each in told]
+        fresh = difference(provisional.get(number, []), final)
+        left = without(sorted(Provisional(*row[:4]) for row in held[number]), final)
+        after[number] = [(*part, None) for part in renewed(left, fresh, clocks[number])]
+    _replace(connection, CoverageState.PROVISIONAL, held, after, committed_at)
+    _replace(connection, CoverageState.LOST, losses, lost_after, committed_at)
+
+
+def _touching(
+    connection: duckdb.DuckDBPyConnection,
+    state: CoverageState,
+    spans: Mapping[int, Sequence[tuple[int, int]]],
+) -> _Recorded:
+    """Read the rows of a state that touch the spans, by number of the stream."""
+    bounds = {"stream_id": pl.Int32, "low": pl.Int64, "high": pl.Int64}
+    touched = [
+        (number, min(start for start, _ in parts), max(end for _, end in parts))
+        for number, parts in spans.items()
+        if parts
+    ]
+    found: _Recorded = {number: [] for number in spans}
+    if touched:
+        connection.register("touched", pl.DataFrame(touched, schema=bounds, orient="row"))
+        for number, *row in connection.execute(
+            "SELECT stream_id, start_ts, end_ts, first_served_at, served_at, why FROM coverage "
+            "JOIN touched USING (stream_id) "
+            "WHERE state = ? AND start_ts <= high AND end_ts >= low",
+            [state],
+        ).fetchall():
+            found[number].append(tuple(row))
+        connection.unregister("touched")
+    return found
+
+
+def _replace(
+    connection: duckdb.DuckDBPyConnection,
+    state: CoverageState,
+    before: _Recorded,
+    after: _Recorded,
+    committed_at: int | None,
+) -> None:
+    """Put rows of a state in the place of others, by number of the stream, and log the change."""
+    gone = [(n, row) for n, rows in before.items() for row in set(rows) - set(after.get(n, []))]
+    fresh = [
+        (n, row) for n, rows in after.items() for row in sorted(set(rows) - set(before.get(n, [])))
+    ]
+    if gone:
+        schema = {"stream_id": pl.Int32, "start_ts": pl.Int64}
+        keys = [(number, row[0]) for number, row in gone]
+        connection.register("gone", pl.DataFrame(keys, schema=schema, orient="row"))
+        connection.execute(
+            "DELETE FROM coverage USING gone WHERE coverage.stream_id = gone.stream_id "
+            "AND coverage.state = ? AND coverage.start_ts = gone.start_ts",
+            [state],
+        )
+        connection.unregister("gone")
+    append(connection, COVERAGE, [(number, state, *row) for number, row in fresh])
+    if state in (CoverageState.PROVISIONAL, CoverageState.LOST):
+        changes = [*((*each, 1) for each in fresh), *((*each, -1) for each in gone)]
+    else:  # it only grows
+        grown = {
+            number: difference([row[:2] for row in rows], [row[:2] for row in before[number]])
+            for number, rows in after.items()
+        }
+        changes = [(n, (*p, None, None, None), 1) for n, parts in grown.items() for p in parts]
+    rows = [(number, state, *row, added) for number, row, added in changes]
+    log_changes(connection, COVERAGE_CHANGE, rows, committed_at)
+
+
+def record_asked(connection: duckdb.DuckDBPyConnection, windows: Mapping[Stream, Interval]) -> None:
+    """Record that windows are asked for now, of each stream its own."""
+    numbers = number_streams(connection, windows)
+    asked = {number: [windows[stream]] for stream, number in numbers.items()}
+    record(connection, CoverageState.ASKED, asked)
+
+
+def write_edges(
+    connection: duckdb.DuckDBPyConnection,
+    edges: Mapping[int, Edge],
+    load_id: int,
+    committed_at: int | None = None,
+) -> None:
+    """Record how far the service answers now, by number of the stream, in place of what was.
+
+    The newest row that ever came stays the newest. ``committed_at`` is that of `stamp`.
+    """
+    if not edges:
+        return
+    before = {
+        row[0]: row
+        for row in connection.execute(
+            f"DELETE FROM edge WHERE list_contains(?, stream_id) RETURNING {', '.join(EDGE.names)}",  # noqa: S608 - ours
+            [list(edges)],
+        ).fetchall()
+    }
+    tail_at = EDGE.names.index("tail_ts")
+    now = int(time.time()) if committed_at is None else committed_at
+    rows = []
+    for number, e in edges.items():
+        last = before[number][tail_at] if number in before else None
+        asked_at = now if e.asked_at is None else e.asked_at
+        tail_ts = max((ts for ts in (last, e.tail_ts) if ts is not None), default=None)
+        clocks = (tail_ts, e.served_at, asked_at, e.settle_s)
+        rows.append((number, load_id, e.retention_s, e.delay_s, e.step_s, *clocks))
+    append(connection, EDGE, rows)
+    changed = [row for row in rows if row != before.get(row[0])]
+    log_changes(connection, EDGE_CHANGE, changed, now)
+
+
+def read_ledger(
+    connection: duckdb.DuckDBPyConnection,
+    streams: Iterable[Stream] | None = None,
+    window: Interval | None = None,
+) -> dict[Stream, Ledger]:
+    """Read what is known of the streams that were ever asked for, all of them by default.
+
+    Only stretches that touch ``window`` are read, cut to it. What an older answer of an event log
+    covered beyond the plan's reach, before its first document, counts as never answered.
+    """
+    if streams is None:
+        found = connection.execute("SELECT key, stream_id FROM stream").fetchall()
+        numbers = {Stream.parse(key): int(number) for key, number in found}
+    else:
+        numbers = numbers_of(connection, streams)
+    edges: dict[int, Edge] = {}
+    firsts: dict[int, int | None] = {}
+    for number, kind, first_ts, *edge in connection.execute(
+        "SELECT stream_id, kind, first_ts, served_at, delay_s, retention_s, step_s, tail_ts, "
+        "asked_at, late_s, settle_s FROM edge JOIN stream USING (stream_id) "
+        "WHERE list_contains(?, stream_id)",
+        [list(numbers.values())],
+    ).fetchall():
+        edges[number] = Edge(*edge)
+        if kind == "events":
+            firsts[number] = first_ts
+    inside = "true" if window is None else "start_ts < $high AND end_ts > $low"
+    limits = {} if window is None else {"low": window.start, "high": window.end}
+    found_rows: dict[tuple[int, str], list[tuple[int, ...]]] = {}
+    for number, state, *row in connection.execute(
+        "SELECT stream_id, state, start_ts, end_ts, first_served_at, served_at FROM coverage "  # noqa: S608 - ours
+        f"WHERE list_contains($numbers, stream_id) AND {inside}",
+        {"numbers": list(numbers.values())} | limits,
+    ).fetchall():
+        found_rows.setdefault((number, state), []).append(tuple(row))
+    cut = EVER if window is None else window
+
+    def of(number: int, state: CoverageState) -> list[Interval]:
+        return clip(((row[0], row[1]) for row in found_rows.get((number, state), [])), cut)
+
+    def provisional(number: int, state: CoverageState) -> list[Provisional]:
+        rows = found_rows.get((number, state), [])
+        parts = sorted(Provisional(*row) for row in rows)  # in a table they have no order
+        if number in firsts:
+            parts = within_reach(parts, edges[number].retention_s, firsts[number])
+        return without(parts, difference([EVER], [cut]))
+
+    return {
+        stream: Ledger(
+            edges.get(number),
+            of(number, CoverageState.SETTLED),
+            provisional(number, CoverageState.PROVISIONAL),
+            of(number, CoverageState.ASKED),
+            provisional(number, CoverageState.LOST),
+        )
+        for stream, number in numbers.items()
+        if number in edges or (number, CoverageState.ASKED) in found_rows
+    }
+
+
+def read_coverage(
+    connection: duckdb.DuckDBPyConnection,
+    stream: Stream,
+    window: Interval,
+    tolerance_s: int | None,
+) -> pl.DataFrame | None:
+    """Return the rows of `toolkit.store.Store.coverage`, None for a stream without an answer."""
+    known = read_ledger(connection, [stream], window).get(stream)
+    if known is None or known.edge is None:
+        return None
+    held: Stretches = known.answered
+    settled = isinstance(stream, Trajectory) and stream.family is Family.FUNDING
+    if isinstance(stream, Trajectory):
+        held = _held(connection, stream, window, known.edge, tolerance_s)
+    lost = [(part.start, part.end) for part in known.lost]
+    return states(window, known.answered, held, known.edge, settled=settled, lost=lost)
+
+
+_INTERVAL_S = "(3600 * least(buy_interval_hours, sell_interval_hours))::BIGINT"
+"""What a row of funding declares (s): the shorter interval of two legs, null without any."""
+
+
+def _held(
+    connection: duckdb.DuckDBPyConnection,
+    trajectory: Trajectory,
+    window: Interval,
+    edge: Edge,
+    tolerance_s: int | None,
+) -> Stretches:
+    """Return the stretches of the window in which there are rows."""
+    step_s = edge.step_s or 1
+    apart_s = step_s * 3 // 2 if tolerance_s is None else tolerance_s
+    funding = trajectory.family is Family.FUNDING
+    reach_s = max(apart_s, step_s, 2 * LONGEST_INTERVAL_S if funding else 0)
+    rows = frame_of(
+        connection,
+        f"SELECT ts{f', {_INTERVAL_S} AS declared_s' if funding else ''} "  # noqa: S608 - ours
+        f"FROM {SERIES[trajectory.family].name} JOIN stream USING (stream_id) "
+        "WHERE key = $key AND ts >= $low AND ts < $high",
+        params={
+            "key": trajectory.key,
+            "low": window.start - reach_s,
+            "high": window.end + reach_s,
+        },
+    )
+    if funding:
+        each = rows.sort("ts", "declared_s").unique("ts", keep="last", maintain_order=True)
+        return settled_stretches(each["ts"], each["declared_s"], step_s, tolerance_s)
+    return stretches(rows["ts"], step_s, apart_s)

@@ -1,0 +1,114 @@
+"""The streams a store knows: their numbers, and how much is held of each."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
+
+import duckdb
+import polars as pl
+
+from toolkit.market import Stream
+from toolkit.store.ledger.ledger import LATE_S
+from toolkit.tables import STREAM, TIE, CoverageState, Table
+
+_Stream = TypeVar("_Stream", bound=Stream)
+
+
+def number_streams(
+    connection: duckdb.DuckDBPyConnection, streams: Iterable[_Stream]
+) -> dict[_Stream, int]:
+    """Return the number of each stream in this store, a new one where it has none yet."""
+    wanted = dict.fromkeys(streams)
+    known = numbers_of(connection, wanted)
+    fresh = [stream for stream in wanted if stream not in known]
+    if fresh:
+        newest = connection.execute("SELECT coalesce(max(stream_id), 0) FROM stream").fetchall()
+        known |= {stream: number for number, stream in enumerate(fresh, int(newest[0][0]) + 1)}
+        rows = [(known[s], s.kind, s.key, 0, 0, None, None, 0) for s in fresh]
+        append(connection, STREAM, rows)
+    return known
+
+
+def numbers_of(
+    connection: duckdb.DuckDBPyConnection, streams: Iterable[_Stream]
+) -> dict[_Stream, int]:
+    """Return the number of each of the streams that the store knows."""
+    by_key = {stream.key: stream for stream in streams}
+    found = connection.execute(
+        "SELECT key, stream_id FROM stream WHERE list_contains(?, key)", [list(by_key)]
+    ).fetchall()
+    return {by_key[key]: int(number) for key, number in found}
+
+
+def count_rows(rows: pl.DataFrame) -> pl.DataFrame:
+    """Count fresh rows by stream: rows, revisions, first_ts and last_ts.
+
+    >>> fresh = pl.DataFrame({"stream_id": [1, 1], "ts": [60, 0], "revision": [0, 1]})
+    >>> count_rows(fresh).row(0)
+    (1, 1, 1, 0, 60)
+    """
+    revised = pl.col("revision") % TIE > 0
+    return rows.group_by("stream_id").agg(
+        rows=(~revised).sum().cast(pl.Int64),
+        revisions=revised.sum().cast(pl.Int64),
+        first_ts=pl.col("ts").min(),
+        last_ts=pl.col("ts").max(),
+    )
+
+
+def add_counts(connection: duckdb.DuckDBPyConnection, counted: pl.DataFrame) -> None:
+    """Add what `count_rows` counted to what the streams hold."""
+    if counted.is_empty():
+        return
+    connection.register("counted", counted)
+    connection.execute(
+        "UPDATE stream SET rows = stream.rows + c.rows, "
+        "revisions = stream.revisions + c.revisions, "
+        "first_ts = least(stream.first_ts, c.first_ts), "
+        "last_ts = greatest(stream.last_ts, c.last_ts) "
+        "FROM counted c WHERE stream.stream_id = c.stream_id"
+    )
+    connection.unregister("counted")
+
+
+def note_lateness(connection: duckdb.DuckDBPyConnection, rows: pl.DataFrame) -> None:
+    """Keep how late fresh rows came for a time that was answered for already.
+
+    ``rows`` has stream_id, ts and revision. A row was absent at the last answer to its time.
+    What was told to be lost is not late.
+    """
+    connection.register("late_rows", rows.filter(revision=0).select("stream_id", "ts"))
+    connection.execute(
+        "UPDATE stream SET late_s = greatest(late_s, l.late) FROM ("
+        "SELECT stream_id, max(coalesce(served_at - ts, ?)) AS late FROM coverage c "
+        "JOIN late_rows USING (stream_id) "
+        "WHERE state NOT IN (?, ?) AND ts >= start_ts AND ts < end_ts GROUP BY stream_id) l "
+        "WHERE stream.stream_id = l.stream_id",
+        [LATE_S, CoverageState.ASKED, CoverageState.LOST],
+    )
+    connection.unregister("late_rows")
+
+
+def stamp(rows: pl.DataFrame, load_id: int, committed_at: int | None = None) -> pl.DataFrame:
+    """Add the load that brings rows, and the local clock at the commit (s), now by default.
+
+    >>> stamp(pl.DataFrame({"ts": [0]}), 7).columns
+    ['ts', 'load_id', 'committed_at']
+    """
+    at = int(time.time()) if committed_at is None else committed_at
+    return rows.with_columns(load_id=pl.lit(load_id, pl.Int64), committed_at=pl.lit(at, pl.Int64))
+
+
+def append(
+    connection: duckdb.DuckDBPyConnection,
+    table: Table,
+    rows: pl.DataFrame | Sequence[Sequence[object]] | Sequence[Mapping[str, object]],
+) -> None:
+    """Insert rows into a table. None is no statement at all."""
+    if len(rows):
+        frame = pl.DataFrame(rows, schema=table.schema, orient="row")
+        connection.register("appended", frame)
+        connection.execute(f"INSERT INTO {table.name} SELECT * FROM appended")  # noqa: S608 - ours
+        connection.unregister("appended")

@@ -1,0 +1,1 @@
+"""Reading of a store: rows, moments, snapshots, and the SQL of users."""

@@ -1,0 +1,1 @@
+"""Writing into a store: loads, batches, pages, deliveries and alerts."""

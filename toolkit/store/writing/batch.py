@@ -1,0 +1,186 @@
+"""What goes into a store together, and what a load records of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from toolkit.intervals import Interval, union
+from toolkit.market import EventFamily, EventLog, Family, SnapshotLog, Stream, Trajectory
+from toolkit.store.ledger.answers import Provisional
+from toolkit.store.ledger.gaps import Gap
+from toolkit.store.ledger.ledger import Edge
+from toolkit.wire.allowance import Allowance
+from toolkit.wire.paging.lost import LostStretch, lost_within
+from toolkit.wire.profile.event_routes import BUILT_IN_EVENTS, EventRoute
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """What is known of a stream: how far the service answers, what was answered, what was asked.
+
+    ``edge`` is None while the service has answered nothing of what was asked. What its source has
+    ``lost`` is not among what was answered.
+
+    >>> known = Ledger(None, [Interval(0, 60)], [Provisional(60, 90, 9, 9)])
+    >>> [tuple(part) for part in known.answered]
+    [(0, 90)]
+    """
+
+    edge: Edge | None
+    settled: list[Interval] = field(default_factory=list)
+    provisional: list[Provisional] = field(default_factory=list)
+    asked: list[Interval] = field(default_factory=list)
+    lost: list[Provisional] = field(default_factory=list)
+
+    @property
+    def answered(self) -> list[Interval]:
+        """What the service has answered for, so far or for good."""
+        return union([*self.settled, *((part.start, part.end) for part in self.provisional)])
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A stretch that a page answers for, and the parts of it in which more may still arrive.
+
+    ``archived`` has event_id, event_type, ts_ms and ts of all that the archive has in it, None for
+    a trajectory. ``missing`` are the parts of which something came that was not kept, ``lost`` what
+    the source says it lost of it.
+    """
+
+    stretch: Interval
+    open_parts: Sequence[Interval] = ()
+    archived: pl.DataFrame | None = None
+    missing: Sequence[Interval] = ()
+    lost: Sequence[LostStretch] = ()
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether all that it answers for came, and is kept."""
+        return self.archived is None and not (self.open_parts or self.missing or self.lost)
+
+
+ARCHIVE, SOCKET = "archive", "socket"
+"""The channels by which event documents come, besides webhooks."""
+
+WEBHOOK = "webhook"
+"""The channel of webhooks, and what stands for the address of a load that they brought."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadOrigin:
+    """What a load records of itself when it starts.
+
+    ``keys`` has what identifies a row, by family: ts and other columns, or fields in ``extra``.
+    Nothing at all: their values. A family that is left out keeps the key that the store has.
+    ``schemas`` is the `/schemas` document, which is kept with the pages. ``logs`` are the routes of
+    the event logs, which say what differs between two deliveries of one document.
+    """
+
+    base_url: str
+    served_at: int
+    schema_hash: str | None
+    toolkit_version: str
+    allowance: Allowance | None = None
+    keys: Mapping[Family, tuple[str, ...]] = field(default_factory=dict)
+    profile_hash: str | None = None
+    schemas: bytes | None = field(default=None, repr=False)
+    logs: Mapping[EventFamily, EventRoute] = field(
+        default_factory=lambda: BUILT_IN_EVENTS, repr=False
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One answer: of which kind, at what time of the service's clock (s).
+
+    ``period_s`` is how long after it the next one is due, None where it was not asked regularly.
+    """
+
+    log: SnapshotLog
+    served_at: int
+    document: bytes
+    period_s: int | None = None
+
+
+@dataclass(slots=True)
+class Batch:
+    """Pages to be committed together: rows and documents, and the stretches they answer for.
+
+    What a stream brought answers for no stretch. It is put into ``rows`` and ``documents`` alone.
+    ``tied`` has the times at which one page had several rows, by trajectory. ``pages`` are those
+    that the rows were read from, packed (`toolkit.store.writing.pages`). ``came`` has channels,
+    each with documents that came together, also those that are left out as they came before.
+    """
+
+    rows: dict[Trajectory, list[pl.DataFrame]] = field(default_factory=dict)
+    documents: list[pl.DataFrame] = field(default_factory=list)
+    came: list[tuple[str, pl.DataFrame]] = field(default_factory=list)
+    snapshots: list[Snapshot] = field(default_factory=list)
+    answered: dict[Stream, list[Answered]] = field(default_factory=dict)
+    edges: dict[Stream, Edge] = field(default_factory=dict)
+    gaps: dict[int, Gap] = field(default_factory=dict)
+    tied: dict[Trajectory, set[int]] = field(default_factory=dict)
+    pages: list[bytes] = field(default_factory=list)
+
+    def add(
+        self,
+        trajectory: Trajectory,
+        frame: pl.DataFrame,
+        answered: Interval,
+        edge: Edge,
+        *,
+        open_parts: Sequence[Interval] = (),
+        tied: Collection[int] = (),
+        missing: Sequence[Interval] = (),
+        lost: Sequence[LostStretch] = (),
+    ) -> None:
+        """Put one page of a trajectory in.
+
+        In ``open_parts`` of it more may still arrive. ``tied``: times of several rows in the page.
+        Others came for the parts that are ``missing``, and were not kept. ``lost`` is what the
+        source says it lost, of any time.
+        """
+        self.rows.setdefault(trajectory, []).append(frame)
+        if tied:
+            self.tied.setdefault(trajectory, set()).update(tied)
+        told = lost_within(lost, [answered])
+        answer = Answered(answered, open_parts, missing=missing, lost=told)
+        self._answer(trajectory, answer, edge)
+
+    def add_documents(
+        self,
+        log: EventLog,
+        frame: pl.DataFrame,
+        answered: Interval | None,
+        edge: Edge,
+        *,
+        open_parts: Sequence[Interval] = (),
+        archived: pl.DataFrame | None = None,
+        missing: Sequence[Interval] = (),
+        lost: Sequence[LostStretch] = (),
+    ) -> None:
+        """Put one page of an event log in. Only the last page answers for its window.
+
+        ``archived`` has event_id, event_type, ts_ms and ts of all documents in the window. Others
+        came for the parts that are ``missing``, and were not kept. ``lost`` as of `add`.
+        """
+        self.documents.append(frame)
+        self.came.append((ARCHIVE, frame))
+        answer = None
+        if answered is not None:
+            told = lost_within(lost, [answered])
+            answer = Answered(answered, open_parts, archived, missing, told)
+        self._answer(log, answer, edge)
+
+    def add_snapshot(self, snapshot: Snapshot, edge: Edge) -> None:
+        """Put one snapshot in."""
+        self.snapshots.append(snapshot)
+        self._answer(snapshot.log, None, edge)
+
+    def _answer(self, stream: Stream, answered: Answered | None, edge: Edge) -> None:
+        self.edges[stream] = edge
+        if answered is not None:
+            self.answered.setdefault(stream, []).append(answered)

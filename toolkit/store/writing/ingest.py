@@ -1,0 +1,290 @@
+"""Writing the rows of a batch: those that are new, and those that were revised.
+
+What the store holds is looked up only in the stretch that the batch touches. What is new goes in by
+one sorted insert: a primary key would cost seven times the rate, unsorted arrival twenty times the
+read (docs/design.md). Each table is asked and written once per batch, however many trajectories it
+brings: a statement costs most of a millisecond.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import duckdb
+import numpy as np
+import polars as pl
+
+from toolkit.cards import counted
+from toolkit.market import Family
+from toolkit.store.ledger.streams import add_counts, append, count_rows, note_lateness, stamp
+from toolkit.store.reading.frames import frame_of
+from toolkit.tables import BROUGHT, SERIES, TIE, Table
+from toolkit.wire.findings import Finding
+
+TIME_ALONE = ("ts",)
+"""The key of rows of which no two share a time."""
+
+
+def read_key(connection: duckdb.DuckDBPyConnection, family: Family) -> tuple[str, ...]:
+    """Read the key of a family's rows: ts and columns or fields of ``extra``, () for all values.
+
+    It is a fact of the store, as the service declares it. The key is ts alone unless a fact names
+    more. A row that shares its time with another, and is not the same by the key, is a row of its
+    own and no revision.
+    """
+    found = connection.execute(
+        "SELECT value FROM meta WHERE name = ?", [f"{family}_key"]
+    ).fetchall()
+    return tuple(json.loads(found[0][0])) if found else TIME_ALONE
+
+
+def write_keys(
+    connection: duckdb.DuckDBPyConnection, keys: Mapping[Family, tuple[str, ...]]
+) -> None:
+    """Keep the keys that differ from those the store has."""
+    for family, key in keys.items():
+        if key != read_key(connection, family):
+            name = f"{family}_key"
+            connection.execute("DELETE FROM meta WHERE name = ?", [name])
+            connection.execute("INSERT INTO meta VALUES (?, ?)", [name, json.dumps(key)])
+
+
+def values_of(family: Family) -> pl.Expr:
+    """Build the expression of a row's identity where only all of its values tell it apart."""
+    return pl.struct(column.name for column in SERIES[family].values).struct.json_encode()
+
+
+def identity(family: Family, key: tuple[str, ...]) -> pl.Expr:
+    """Build the expression of what identifies a row among those of its time, as text.
+
+    >>> row = {"price": [1.0], "mark_price": [None], "volume": [None], "extra": ['{"seq":7}']}
+    >>> pl.DataFrame(row).select(identity(Family.PRICE, ("ts", "seq"))).item()
+    '{"seq":"7"}'
+    """
+    if not key:
+        return values_of(family)
+    columns = {column.name for column in SERIES[family].values}
+    parts = [
+        pl.col(name).cast(pl.String)
+        if name in columns
+        else pl.col("extra").str.json_path_match(f"$[{json.dumps(name)}]").alias(name)
+        for name in key
+        if name != "ts"
+    ]
+    return pl.struct(parts).struct.json_encode() if parts else pl.lit("")
+
+
+_KEY = ["stream_id", "ts"]
+_NAMED, _OTHERS = 1_000, "other events"
+
+
+@dataclass(frozen=True, slots=True)
+class Inserted:
+    """What became of the rows of a batch: new, revised (a changed answer), or repeated.
+
+    Of those repeated, ``twice`` came more than once in one load, and the others were held before
+    it. ``unkept`` counts by event the documents that came in more versions than are kept.
+
+    >>> Inserted(new=2) + Inserted(new=1, repeated=4)
+    Inserted(new=3, revised=0, repeated=4)
+    """
+
+    new: int = 0
+    revised: int = 0
+    repeated: int = 0
+    unkept: Mapping[str, int] = field(default_factory=dict, repr=False)
+    twice: int = field(default=0, repr=False, compare=False)
+
+    def __add__(self, other: Inserted) -> Inserted:
+        unkept = Counter(self.unkept)
+        for event, times in other.unkept.items():
+            unkept[event if event in unkept or len(unkept) < _NAMED else _OTHERS] += times
+        return Inserted(
+            self.new + other.new,
+            self.revised + other.revised,
+            self.repeated + other.repeated,
+            unkept,
+            self.twice + other.twice,
+        )
+
+    @property
+    def repeats_counted(self) -> str:
+        """Say how many were held already, and how many came twice where some did.
+
+        >>> Inserted(repeated=60, twice=49).repeats_counted
+        '11 held already, 49 came twice'
+        """
+        came_twice = f", {self.twice:,} came twice" if self.twice else ""
+        return f"{self.repeated - self.twice:,} held already{came_twice}"
+
+    @property
+    def findings(self) -> Counter[Finding]:
+        """The events of which not every version was kept, each with how many were not.
+
+        >>> finding, = Inserted(unkept={"events/splash e1": 3}).findings.items()
+        >>> finding[0].kind, finding[0].where, finding[1]
+        ('versions_not_kept', 'events/splash e1', 3)
+        """
+        says = (
+            "it came in ever new versions; the first of them are kept; document_versions and "
+            "event_documents of the limits allow more"
+        )
+        return Counter(
+            {Finding("versions_not_kept", event, says): n for event, n in self.unkept.items()}
+        )
+
+    @property
+    def unkept_counted(self) -> str:
+        """Say how many versions were not kept, "" for none.
+
+        >>> Inserted(unkept={"events/splash e1": 3}).unkept_counted
+        ', 3 versions not kept (see the findings)'
+        """
+        number = sum(self.unkept.values())
+        return f", {counted(number, 'version')} not kept (see the findings)" if number else ""
+
+
+def insert_rows(
+    connection: duckdb.DuckDBPyConnection,
+    family: Family,
+    rows: pl.DataFrame,
+    load_id: int,
+    *,
+    key: tuple[str, ...] = TIME_ALONE,
+    tied: pl.DataFrame | None = None,
+    committed_at: int | None = None,
+) -> Inserted:
+    """Append the rows that the series table does not hold.
+
+    ``rows`` has stream_id, ts and the family's value columns. A row equal to the newest one
+    held under its key is dropped. One that differs becomes the next revision. Where a batch brings
+    several different rows of one key, those not held in any revision follow in order of arrival.
+
+    ``key`` is that of `read_key`. ``tied`` has the stream_id and ts at which one page had several
+    rows. There, and where several are held, their values tell rows apart, as they do where
+    the key is empty. ``committed_at`` is that of `stamp`.
+    """
+    if rows.is_empty():
+        return Inserted()
+    table = SERIES[family]
+    values = [c.name for c in table.values]
+    rows = rows.select(*_KEY, *values).sort(_KEY, maintain_order=True)
+    single = _differ_in_key(rows)
+    distinct = rows if single else rows.unique(maintain_order=True)
+    held = _held(connection, table, distinct)
+    own, held = held.filter(load_id=load_id), held.drop(BROUGHT)
+    by_time = key == TIME_ALONE and tied is None
+    if by_time and single and held.is_empty():
+        fresh = distinct.with_columns(revision=pl.lit(0, pl.Int32))
+    elif by_time and not (held["revision"] >= TIE).any():
+        fresh = _fresh(distinct, held, values, _KEY, single=single)
+    else:
+        fresh = _fresh_tied(distinct, held, family, key, tied)
+    if fresh.height:
+        stamped = stamp(fresh, load_id, committed_at)
+        append(connection, table, stamped.sort(table.key).select(table.names))
+        add_counts(connection, count_rows(stamped))
+        note_lateness(connection, stamped)
+    revised = int((fresh["revision"] % TIE > 0).sum())
+    twice = rows.height - distinct.height
+    if own.height:
+        twice += distinct.join(own, on=distinct.columns, how="semi", nulls_equal=True).height
+    repeated = rows.height - fresh.height
+    return Inserted(fresh.height - revised, revised, repeated, twice=min(twice, repeated))
+
+
+def _differ_in_key(rows: pl.DataFrame) -> bool:
+    """Check that no two of the rows, which are sorted by their key, share it."""
+    steps = [np.diff(rows[name].to_numpy()) != 0 for name in _KEY]
+    return bool(np.logical_or(*steps).all())
+
+
+def _held(connection: duckdb.DuckDBPyConnection, table: Table, rows: pl.DataFrame) -> pl.DataFrame:
+    """Every revision held in the stretch of each trajectory that the batch touches."""
+    touched = rows.group_by("stream_id").agg(low=pl.col("ts").min(), high=pl.col("ts").max())
+    connection.register("touched_rows", touched)
+    found = frame_of(
+        connection,
+        f"SELECT s.* FROM {table.name} s JOIN touched_rows USING (stream_id) "  # noqa: S608 - ours
+        "WHERE s.ts BETWEEN low AND high AND s.ts BETWEEN $low AND $high",
+        params={"low": rows["ts"].min(), "high": rows["ts"].max()},
+    )
+    connection.unregister("touched_rows")
+    return found
+
+
+def _fresh(
+    rows: pl.DataFrame,
+    held: pl.DataFrame,
+    values: list[str],
+    key: list[str],
+    *,
+    single: bool = False,
+) -> pl.DataFrame:
+    """Return the rows to append, with their revision. ``single``: no two rows share a key."""
+    newest = held.sort("revision").unique(key, keep="last")
+    several = pl.lit(value=False) if single else pl.len().over(key) > 1
+    compared = rows.with_columns(several=several).join(
+        newest, on=key, how="left", suffix="_newest", maintain_order="left"
+    )
+    differs = pl.any_horizontal(pl.col(v).ne_missing(pl.col(f"{v}_newest")) for v in values)
+    fresh = compared.filter(pl.col("revision").is_null() | differs).select(
+        *rows.columns, "several", "revision"
+    )
+    following = pl.col("revision").fill_null(-1) + 1
+    if fresh["several"].any():
+        repeats = held.select(*rows.columns).with_columns(several=pl.lit(value=True))
+        fresh = fresh.join(
+            repeats,
+            on=[*rows.columns, "several"],
+            how="anti",
+            nulls_equal=True,
+            maintain_order="left",
+        )
+        following += pl.int_range(pl.len(), dtype=pl.Int32).over(key)  # slow: only where needed
+    return fresh.with_columns(revision=following.cast(pl.Int32)).drop("several")
+
+
+def _fresh_tied(
+    rows: pl.DataFrame,
+    held: pl.DataFrame,
+    family: Family,
+    key: tuple[str, ...],
+    tied: pl.DataFrame | None,
+) -> pl.DataFrame:
+    """Return the rows to append, with their revision, where several may share a time.
+
+    A row that is the same as none held of its time gets the next multiple of `TIE`: in the key's
+    order, or by value in the reverse of the order of arrival, as pages are newest first.
+    """
+    several_held = held.filter(pl.col("revision") >= TIE).select(_KEY)
+    known = several_held if tied is None else pl.concat([several_held, tied])
+    at = known.unique().with_columns(by_value=key == TIME_ALONE)
+    tie = pl.col("revision") // TIE
+    same = pl.when("by_value").then(values_of(family)).otherwise(identity(family, key))
+
+    def marked(frame: pl.DataFrame) -> pl.DataFrame:
+        joined = frame.join(at, on=_KEY, how="left", maintain_order="left")
+        by_value = pl.lit(value=True) if not key else pl.col("by_value").fill_null(value=False)
+        return joined.with_columns(by_value=by_value).with_columns(same=same)
+
+    current = pl.col("revision") == pl.col("revision").max().over(*_KEY, tie)
+    compared = marked(held).filter(~pl.col("by_value") | current)
+    values = [c.name for c in SERIES[family].values]
+    row = [*_KEY, "same"]
+    fresh = _fresh(marked(rows), compared, values, row)
+    others = fresh.join(compared, on=row, how="anti", maintain_order="left").select(row)
+    others = others.unique(maintain_order=True)[::-1]
+    if len(key) > 1:
+        number = pl.col("same").str.extract(r':"(-?\d+(?:\.\d+)?)"').cast(pl.Float64)
+        others = others.sort(number, "same", maintain_order=True)
+    first = held.group_by(_KEY).agg((tie.max() + 1).alias("first"))
+    others = others.join(first, on=_KEY, how="left", maintain_order="left").select(
+        *row, tie=pl.col("first").fill_null(0) + pl.int_range(pl.len()).over(_KEY)
+    )
+    fresh = fresh.join(others, on=row, how="left", maintain_order="left")
+    revision = pl.col("revision") + TIE * pl.col("tie").fill_null(0)
+    return fresh.with_columns(revision.cast(pl.Int32).alias("revision"))

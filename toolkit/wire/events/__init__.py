@@ -1,0 +1,1 @@
+"""Event documents, and the cursor pager that fetches them."""

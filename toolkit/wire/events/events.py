@@ -1,0 +1,489 @@
+"""The cursor pager, and the reading of event documents, which are kept byte for byte.
+
+A value that its column cannot hold leaves it null and is a finding. A document without any
+usable time has no place among the others: its bytes are kept in a finding. One that is too large to
+keep is named in a finding, and its second is not answered for.
+
+A log's window is frozen while it is paged: start, end, filters and limit stay as they are, and the
+cursor is followed exactly, whether the newest documents come first or the oldest. An empty page, or
+status 204, ends the window. A repeated cursor is an error, and so are pages that get nowhere in
+time (`toolkit.wire.events.events`).
+
+A page that names neither a cursor nor whether there is more does not show where the window ends. A
+full one is an error. After a shorter one the rest of the window is asked for, and must be empty.
+Source: docs/interface.md, docs/design.md.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+import polars as pl
+
+from toolkit.errors import InputError, PagingError, WireError
+from toolkit.foreign import LONGEST, escaped, is_name, plain
+from toolkit.intervals import Interval, difference, union
+from toolkit.market import format_ts
+from toolkit.tables import BROUGHT, EVENT
+from toolkit.wire.events.event_columns import (
+    LARGEST,
+    MARKETS,
+    NAMES,
+    NUMBERS,
+    TIMES,
+    columns_at_once,
+)
+from toolkit.wire.exchange import (
+    NO_CONTENT,
+    UNREADABLE,
+    Answer,
+    Outcome,
+    Request,
+    RetryPolicy,
+    Step,
+    unreadable,
+    with_retries,
+)
+from toolkit.wire.limits import LIMITS, Limits
+from toolkit.wire.paging.items import check_number, too_large
+from toolkit.wire.paging.lost import LostStretch, read_lost
+from toolkit.wire.profile.event_routes import EventRoute
+from toolkit.wire.profile.places import value_at
+from toolkit.wire.profile.profile import Finding
+from toolkit.wire.rows.conversion import name_of
+from toolkit.wire.rows.doubled import doubled_fields, doubled_in_page
+from toolkit.wire.rows.mending import read_mended
+
+
+class CursorTrail:
+    """The cursors of one window, and how far in time its pages have come.
+
+    A page makes a step where a document is older than all before it or newer than all before it.
+    Steps count up to the window's start on the way down, and up to its end on the way up.
+
+    >>> trail = CursorTrail("/events", Interval(0, 60))
+    >>> trail.follow("a", [59_000]), trail.follow("b", [58_000])
+    (None, None)
+    >>> trail.follow("a", [57_000])
+    Traceback (most recent call last):
+    toolkit.errors.PagingError: /events gave one cursor twice in ...: its pages go in circles
+    """
+
+    def __init__(self, path: str, window: Interval, limits: Limits = LIMITS) -> None:
+        self._path = path
+        self._window = window
+        self._limits = limits
+        self._seen: set[bytes] = set()
+        self._oldest_ms: float = float("inf")
+        self._newest_ms: float = float("-inf")
+        self._without = 0
+
+    def follow(self, cursor: str, times_ms: list[int]) -> None:
+        """Take the next cursor and the times (ms) of the page that gave it.
+
+        Raises `WireError` for one that is too long. Raises `PagingError` for one that came before,
+        and after too many pages without a step in time.
+        """
+        size = len(cursor.encode())
+        if size > (most := self._limits.cursor_bytes):
+            raise WireError(
+                f"{self._path} gave a cursor of {size:,} bytes in {self._window}; "
+                f"at most {most:,} are followed; cursor_bytes of the limits allows more",
+                url=self._path,
+            )
+        seen = hashlib.blake2b(cursor.encode(), digest_size=16).digest()
+        if seen in self._seen:
+            raise PagingError(
+                f"{self._path} gave one cursor twice in {self._window}: its pages go in circles"
+            )
+        self._seen.add(seen)
+        self._without = 0 if self._moved(times_ms) else self._without + 1
+        if self._without >= self._limits.unmoved_pages:
+            raise PagingError(
+                f"{self._path} gave {self._without:,} pages in a row without a step in time in "
+                f"{self._window}, each with another cursor: its pages do not end; "
+                "unmoved_pages of the limits allows more"
+            )
+
+    def _moved(self, times_ms: list[int]) -> bool:
+        if not times_ms:
+            return False
+        oldest = max(min(times_ms), 1000 * self._window.start)
+        newest = min(max(times_ms), 1000 * self._window.end)
+        moved = oldest < self._oldest_ms or newest > self._newest_ms
+        self._oldest_ms = min(self._oldest_ms, oldest)
+        self._newest_ms = max(self._newest_ms, newest)
+        return moved
+
+
+_COLUMNS = pl.Schema(
+    {name: kind for name, kind in EVENT.schema.items() if name not in ("revision", *BROUGHT)}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EventPage:
+    """One page of a window's documents, and whether the window is exhausted with it.
+
+    ``frame`` has the columns of `toolkit.tables.EVENT` that a document fills, in the wire's order.
+    Documents outside the window are left out, and those without a time, which are findings.
+    ``missing`` are the seconds of documents that were too large to keep, and all of the window
+    where one of them shows no time. ``lost`` is what the source says it lost.
+    """
+
+    frame: pl.DataFrame
+    last: bool
+    findings: tuple[Finding, ...]
+    missing: tuple[Interval, ...] = ()
+    lost: tuple[LostStretch, ...] = ()
+
+
+@dataclass(slots=True)
+class Documents:
+    """The documents of a page: how many, their frame, and where some are too large to keep."""
+
+    number: int
+    frame: pl.DataFrame
+    missing: list[Interval]
+
+    @property
+    def times_ms(self) -> list[int]:
+        """The times of all of them (ms), as far as they are known."""
+        return self.frame["ts_ms"].to_list() + [1000 * each.start for each in self.missing]
+
+
+class _PageParts(msgspec.Struct):
+    items: list[msgspec.Raw]
+    more: bool
+    cursor: str | None
+    named: bool
+    """Whether the page has the field of the cursor, or says whether there is more."""
+    lost: tuple[LostStretch, ...] = ()
+
+
+def event_pages(
+    route: EventRoute, window: Interval, policy: RetryPolicy
+) -> Generator[Step | EventPage, Outcome, None]:
+    """Yield steps to carry out and, between them, the pages of one frozen window, newest first.
+
+    The window is at most the log's longest, else `InputError`. Raises what `with_retries` raises,
+    `WireError` for a body that is no page, a page on which nothing has a time and a cursor that is
+    too long. Raises `PagingError` where a cursor comes a second time, where pages do not move in
+    time, and where a page names neither a cursor nor
+    whether there is more, unless nothing else is found in the window.
+    """
+    if window.length_s > route.window_s:
+        raise InputError("window", str(window), f"at most {route.window_s} s at a time")
+    trail = CursorTrail(route.path, window, route.limits)
+    cursor: str | None = None
+    while True:
+        request = Request.get(route.path, route.query(window, cursor))
+        answer = yield from with_retries(request, policy)
+        findings: list[Finding] = []
+        envelope = _envelope(route, answer, findings)
+        if answer.message and not envelope.items:
+            findings.append(Finding("empty_page_says", route.path, answer.message))
+        cursor = envelope.cursor if envelope.more and envelope.items else None
+        if envelope.more and not envelope.items:
+            findings.append(Finding("more_without_more", route.path, "has_more with an empty page"))
+        elif envelope.more and cursor is None:
+            raise PagingError(
+                f"{route.path} says that {window} has more, but gives no cursor to ask for it"
+            )
+        read = read_documents(route, envelope.items, window, findings)
+        frame = _inside(route, read.frame, window, findings)
+        if envelope.items and not envelope.named:
+            yield from _check_whole(route, window, frame, read, policy)
+            findings.append(Finding("paging_unnamed", route.path, _unnamed(route)))
+        missing = tuple(union(read.missing))
+        yield EventPage(frame, cursor is None, tuple(findings), missing, envelope.lost)
+        if cursor is None:
+            return
+        trail.follow(cursor, read.times_ms)
+
+
+def _check_whole(
+    route: EventRoute, window: Interval, frame: pl.DataFrame, read: Documents, policy: RetryPolicy
+) -> Generator[Step, Outcome, None]:
+    """Raise `PagingError` where a page that names no end of its window may not be all of it.
+
+    A page that is not full is followed by a question for what is older than its documents, or newer
+    where they rise in time. That may bring nothing else.
+    """
+    missing = f"{route.path} sent {read.number} documents of {window}, and {_unnamed(route)}"
+    advice = "the profile can name the fields (more, next)"
+    if read.number >= route.limit:
+        raise PagingError(f"{missing}: as many as were asked for; {advice}")
+    if frame.is_empty():
+        return
+    first, last = frame["ts"][0], frame["ts"][-1]
+    rest = Interval(last, window.end) if first < last else Interval(window.start, last + 1)
+    answer = yield from with_retries(Request.get(route.path, route.query(rest, None)), policy)
+    again = read_documents(route, _envelope(route, answer, []).items, rest, [])
+    others = _inside(route, again.frame, rest, [])
+    key = ["event_id", "event_type", "ts_ms"]
+    found = others.join(frame, on=key, how="anti", nulls_equal=True).height
+    found += len(difference(again.missing, read.missing))
+    if found:
+        raise PagingError(f"{missing}: {found} others came for {rest}; {advice}")
+
+
+def _unnamed(route: EventRoute) -> str:
+    return f"its page names neither {route.more!r} nor {route.next!r}"
+
+
+def _envelope(route: EventRoute, answer: Answer, findings: list[Finding]) -> _PageParts:
+    if answer.status == NO_CONTENT:
+        return _PageParts([], more=False, cursor=None, named=True)
+
+    def read(body: bytes) -> _PageParts:
+        return _page_parts(route, replace(answer, body=body), findings)
+
+    return read_mended(read, answer.body, route.path, findings)
+
+
+def _page_parts(route: EventRoute, sent: Answer, findings: list[Finding]) -> _PageParts:
+    answer = route.flat(sent)
+    try:
+        page = msgspec.json.decode(answer.body, type=dict[str, msgspec.Raw])
+        check_number(page[route.items], answer, route.path, route.limits.page_items)
+        items = msgspec.json.decode(page[route.items], type=list[msgspec.Raw])
+        cursor = msgspec.json.decode(page.get(route.next, b"null"), type=str | int | None)
+        more = msgspec.json.decode(page.get(route.more, b"null"), type=bool | None)
+    except (*UNREADABLE, KeyError) as error:
+        raise unreadable(answer, route.path, f"an event page ({error})") from None
+    named = route.next in page or more is not None
+    found = route.cursor_in(str(cursor or "")) or None
+    doubled = doubled_in_page(sent.body, page, None, 0, route.path) if answer is sent else []
+    small = (body for body in map(bytes, items) if len(body) <= route.limits.document_bytes)
+    findings += doubled or doubled_fields(small, route.path)
+    said = page.get(route.lost, msgspec.Raw(b"[]"))
+    lost = (*read_lost(said, f"{route.path}.{route.lost}", findings),)
+    return _PageParts(items, bool(cursor) if more is None else more, found, named, lost)
+
+
+def read_documents(
+    route: EventRoute, items: list[msgspec.Raw], window: Interval, findings: list[Finding]
+) -> Documents:
+    """Read the documents of a page that have a time and can be kept. The others are findings."""
+    if columns := columns_at_once(route, items):
+        absent = [None] * len(items)
+        frame = pl.DataFrame({name: columns.get(name, absent) for name in _COLUMNS}, _COLUMNS)
+        return Documents(len(items), frame, [])
+    read, missing, error = list[dict[str, Any]](), list[Interval](), None
+    for body in map(bytes, items):
+        if len(body) > route.limits.document_bytes:
+            findings.append(document_too_large(route, body))
+            second = _second(route, body)
+            missing.append(window if second is None else Interval(second, second + 1))
+            continue
+        try:
+            read.append(read_document(route, body, findings))
+        except WireError as each:
+            error = each
+            findings.append(Finding("document_unreadable", route.path, str(each)))
+    if error and not read:
+        raise error
+    rows = [row for row in read if row["ts"] is not None]
+    if read and not rows:
+        raise WireError(
+            f"{route.path} sent a page of documents without a time; where they keep theirs is said "
+            "in the profile"
+        )
+    findings.extend(timeless(route, row) for row in read if row["ts"] is None)
+    return Documents(len(items), document_frame(rows), missing)
+
+
+def document_too_large(route: EventRoute, body: bytes) -> Finding:
+    """Return the finding that names a document which is too large to keep.
+
+    >>> from toolkit.market import EventFamily
+    >>> from toolkit.wire.profile.event_routes import BUILT_IN_EVENTS
+    >>> document_too_large(BUILT_IN_EVENTS[EventFamily.SPLASH], b'{"event_id":"e1","ts":60}').says
+    'event e1 at 1970-01-01 00:01 UTC has 25 bytes, and at most 16,384 are kept; ...'
+    """
+    event, second = name_of(_part(route, "event_id", body)), _second(route, body)
+    at = "" if second is None else f" at {format_ts(second)}"
+    named = f"event {plain(event, 80)}{at}" if isinstance(event, str) else f"a document{at}"
+    says = too_large(f"{named} has", len(body), route.limits.document_bytes)
+    return Finding("document_too_large", route.path, says)
+
+
+def _second(route: EventRoute, body: bytes) -> int | None:
+    """Read the second (Unix s) of a document of any size, None where it shows none."""
+    ts, ts_ms = (_checked(route, name, _part(route, name, body), []) for name in TIMES)
+    second: int | None = ts if ts is not None or ts_ms is None else ts_ms // 1000
+    return second
+
+
+def _part(route: EventRoute, column: str, body: bytes) -> Any:
+    """Read what fills one column, without making objects of the rest of the document."""
+    for path in route.paths[column]:
+        part = body
+        with contextlib.suppress(*UNREADABLE):
+            for name in path.split("."):
+                part = bytes(_field(name).decode(part).value)
+            if len(part) <= LONGEST and (found := msgspec.json.decode(part)) is not None:
+                return found
+    return None
+
+
+@functools.lru_cache(maxsize=64)
+def _field(name: str) -> msgspec.json.Decoder[Any]:
+    """Return what reads one field of an object, as its bytes, and passes over all others."""
+    fields = [("value", msgspec.Raw, msgspec.Raw(b"null"))]
+    return msgspec.json.Decoder(msgspec.defstruct("Field", fields, rename={"value": name}))
+
+
+def _inside(
+    route: EventRoute, frame: pl.DataFrame, window: Interval, findings: list[Finding]
+) -> pl.DataFrame:
+    ts = pl.col("ts")
+    kept = frame.filter((ts >= window.start) & (ts < window.end))
+    if kept.height < frame.height:
+        says = f"{frame.height - kept.height} documents outside {window}"
+        findings.append(Finding("outside_window", route.path, says))
+    if not frame["ts_ms"].is_sorted(descending=True):
+        findings.append(Finding("not_newest_first", route.path, "a page is out of order"))
+    return kept
+
+
+def document_frame(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+    """Make a frame with `toolkit.tables.EVENT`'s columns of what `read_document` returns.
+
+    >>> document_frame([{"family": "splash", "event_id": "e1", "ts_ms": 60000}])["ts_ms"][0]
+    60000
+    """
+    return pl.DataFrame([list(map(row.get, _COLUMNS)) for row in rows], _COLUMNS, orient="row")
+
+
+def read_document(route: EventRoute, body: bytes, findings: list[Finding]) -> dict[str, Any]:
+    """Read the columns of a document. A value that its column cannot hold is a finding.
+
+    ``ts`` (s) and ``ts_ms`` are read from one another where one of them is wanting or lies outside
+    the years 1 to 9999. Both are None where neither is of use. A value that is not JSON, such as
+    NaN, is null in the document too. Raises `WireError` where it is no JSON object, or larger than
+    ``document_bytes`` of the route's limits.
+
+    >>> from toolkit.market import EventFamily
+    >>> from toolkit.wire.profile.event_routes import BUILT_IN_EVENTS
+    >>> body = b'{"schema":"svc.splash.v1","event_type":"splash.pump","ts":60,"pct":11.4}'
+    >>> row = read_document(BUILT_IN_EVENTS[EventFamily.SPLASH], body, [])
+    >>> row["event_type"], row["ts_ms"], row["magnitude_pct"], row["event_id"][:7]
+    ('splash.pump', 60000, 11.4, 'sha256:')
+    """
+    if len(body) > (most := route.limits.document_bytes):
+        raise WireError(too_large(f"{route.path} sent a document of", len(body), most))
+    try:
+        document, text = read_mended(_document_and_text, body, route.path, findings)
+    except UNREADABLE as error:
+        raise WireError(
+            f"{route.path} sent a document that is not a JSON object ({error})"
+        ) from None
+    row: dict[str, Any] = {"family": route.family.value, "document": text}
+    for column, paths in route.paths.items():
+        row[column] = _checked(route, column, _found(document, paths), findings)
+    if row["ts"] is None and row["ts_ms"] is not None:
+        row["ts"] = row["ts_ms"] // 1000
+    elif row["ts_ms"] is None and row["ts"] is not None:
+        row["ts_ms"] = row["ts"] * 1000
+    if row["event_id"] is None:
+        row["event_id"] = "sha256:" + _fingerprint(document, route.volatile)
+    return row
+
+
+def lasting_content(route: EventRoute, body: bytes) -> str:
+    """Hash a document without its volatile fields: equal in each of its deliveries.
+
+    >>> from toolkit.market import EventFamily
+    >>> from toolkit.wire.profile.event_routes import BUILT_IN_EVENTS
+    >>> route = BUILT_IN_EVENTS[EventFamily.SPLASH]
+    >>> lasting_content(route, b'{"pct":2}') == lasting_content(route, b'{ "pct":2, "trace":"x"}')
+    True
+    """
+    return _fingerprint(_document(body), route.volatile)
+
+
+def timeless(route: EventRoute, row: Mapping[str, Any]) -> Finding:
+    """Return the finding that keeps a document without a usable time.
+
+    >>> from toolkit.market import EventFamily
+    >>> from toolkit.wire.profile.event_routes import BUILT_IN_EVENTS
+    >>> route = BUILT_IN_EVENTS[EventFamily.SPLASH]
+    >>> timeless(route, read_document(route, b'{"pct":2}', [])).says
+    '{"pct":2}'
+    """
+    return Finding("without_time", route.path, row["document"])
+
+
+def _document_and_text(body: bytes) -> tuple[dict[str, Any], str]:
+    return _document(body), body.decode()
+
+
+def _document(body: bytes) -> dict[str, Any]:
+    """Decode a document's fields. One that Python cannot hold (1e999) stays as bytes."""
+    try:
+        return msgspec.json.decode(body, type=dict[str, Any])
+    except UNREADABLE:
+        fields = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+    return {name: _value(raw) for name, raw in fields.items()}
+
+
+def _value(raw: msgspec.Raw) -> Any:
+    try:
+        return msgspec.json.decode(raw)
+    except UNREADABLE:
+        return bytes(raw)
+
+
+def _found(document: Mapping[str, Any], paths: tuple[str, ...]) -> Any:
+    for path in paths:
+        at = value_at(document, path) if "." in path or "[" in path else document.get(path)
+        if at is not None:
+            return at
+    return None
+
+
+def _checked(route: EventRoute, column: str, value: Any, findings: list[Finding]) -> Any:
+    """Return a value of the column's type. Whole numbers are text in columns of names and ids.
+
+    A text has no character that would do something to the terminal which shows a frame.
+    """
+    kind = NUMBERS.get(column, str)
+    sent = name_of(value) if kind is str else value
+    value = route.ours(column, sent)
+    if sent is None:
+        return None
+    if value is None or _is_no_market(column, value):
+        findings.append(Finding("leg_unreadable", f"{route.path}.{column}", plain(str(sent), 80)))
+        return None
+    number = type(value) in (int, float)
+    if not (isinstance(value, str) if kind is str else number and (kind is float or not value % 1)):
+        findings.append(Finding("type_changed", f"{route.path}.{column}", type(value).__name__))
+        return None
+    if column in NAMES and not is_name(value):
+        findings.append(Finding("not_a_name", f"{route.path}.{column}", plain(value, 80)))
+        return None
+    held = int(value) in TIMES[column] if kind is int else not number or abs(value) <= LARGEST
+    if not held:
+        findings.append(Finding("out_of_range", f"{route.path}.{column}", "a number too large"))
+        return None
+    return escaped(value) if kind is str else kind(value)
+
+
+def _is_no_market(column: str, value: Any) -> bool:
+    """Check for a name in a column of markets that is none of them."""
+    named = column.endswith("_market") and isinstance(value, str) and is_name(value)
+    return named and value not in MARKETS
+
+
+def _fingerprint(document: dict[str, Any], volatile: tuple[str, ...]) -> str:
+    """Hash the lasting content, which is the id where the service gives none."""
+    lasting = {name: value for name, value in document.items() if name not in volatile}
+    return hashlib.sha256(msgspec.json.encode(lasting, order="sorted")).hexdigest()

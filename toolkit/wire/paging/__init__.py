@@ -1,0 +1,1 @@
+"""Pagers as generators: which page is asked for next, and when a history is complete."""

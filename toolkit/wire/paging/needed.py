@@ -1,0 +1,143 @@
+"""The columns that statistics need: a page on which they cannot be read is refused.
+
+A value of another type stays in ``extra`` and its column is null. Where that happens in every row
+of a column that statistics need, all of a load would be null. So the first page with rows is an
+error, with the line of the profile that would read the values.
+
+What a service sends as null is believed. A leg that is missing, or that does not settle then, has
+no value, and the other columns have theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+import polars as pl
+
+from toolkit.errors import WireError
+from toolkit.market import Family
+from toolkit.tables import SERIES
+from toolkit.wire.exchange import UNREADABLE, Answer
+from toolkit.wire.profile.profile import HistoryRoute
+from toolkit.wire.rows.conversion import plain_number
+from toolkit.wire.survey import rows_of, shown_fields, survey_fields
+
+NEEDED: Mapping[Family, tuple[tuple[str, ...], ...]] = {
+    Family.PRICE: (("price",),),
+    Family.SPREAD: (("buy_price", "sell_price"), ("spread_pct",)),
+    Family.FUNDING: (("buy_rate", "sell_rate"), ("differential_pct_8h",)),
+}
+"""Per family the sets of columns of which statistics need one, the set they prefer first."""
+
+_NULLS_BELIEVED = 10
+"""A page of so many rows, or more, that are null in all columns needed is refused."""
+
+_NULL = "the service sends null"
+_MISSING = "the service sends no field of that name"
+_NO_LINE = "no line of the profile can read that"
+
+
+def check_needed(route: HistoryRoute, frame: pl.DataFrame, answer: Answer) -> None:
+    """Raise `WireError` for a page of rows on which what statistics need cannot be read.
+
+    ``frame`` is what was read of ``answer``. Three pages are refused. One on which a column of the
+    preferred set cannot be read in any row. One without a set whose fields are all there. One of 10
+    rows or more in which all columns of these sets are sent as null.
+
+    >>> from toolkit.market import Trajectory
+    >>> from toolkit.wire.profile.profile import BUILT_IN
+    >>> from toolkit.wire.rows.rows import read_history_page
+    >>> route = BUILT_IN.histories[Family.PRICE]
+    >>> answer = Answer(200, {}, b'{"items":[{"ts":60,"price":"97.6"}]}', "http://h/p")
+    >>> page = read_history_page(route, Trajectory.parse("BTC_USD:KRAKEN.spot"), answer)
+    >>> try:
+    ...     check_needed(route, page.frame, answer)
+    ... except WireError as error:
+    ...     print(str(error).partition("; ")[0])
+    http://h/p: price is null in 1 of 1 rows: the service sends text '97.6'
+    """
+    sets = NEEDED[route.family]
+    null = {c for columns in sets for c in columns if frame[c].null_count() == frame.height}
+    if not null or (route.row_leg and not {*sets[0]} <= null):  # a page may be of one leg alone
+        return
+    rows, _ = rows_of(route.flat(answer).body, route.items)
+    if not rows:
+        return  # a number too large for Python, say: nothing shows why the columns are null
+    why = {column: _why(route, column, rows) for column in sorted(null)}
+    for column in sets[0]:
+        if why.get(column, _NULL) not in (_NULL, _MISSING):
+            raise _refused(route, column, why[column], frame.height, answer)
+    usable = [columns for columns in sets if all(why.get(c, _NULL) == _NULL for c in columns)]
+    if not usable:
+        column = next(c for c in sets[0] if why.get(c, _NULL) != _NULL)
+        reason = f"{why[column]}; {_renamed(route, column, rows)}"
+        raise _refused(route, column, reason, frame.height, answer)
+    if frame.height >= _NULLS_BELIEVED and all(c in null for columns in usable for c in columns):
+        column = usable[0][0]
+        reason = f"{_NULL}; {_renamed(route, column, rows)}"
+        raise _refused(route, column, reason, frame.height, answer)
+
+
+def _why(route: HistoryRoute, column: str, rows: Sequence[Mapping[str, Any]]) -> str:
+    """Say why a column is null in every row, and which line of the profile would read it."""
+    rule = route.rule(column)
+    wire = rule.wire if rule else column
+    if all(wire not in row for row in rows):
+        return _MISSING
+    example = next((row[wire] for row in rows if row.get(wire) is not None), None)
+    if example is None:
+        return _NULL
+    if isinstance(example, str):
+        form = _form_of(example, rule.unit if rule else "")
+        readable = _readable(route, f'numbers = "{form}"') if form else _NO_LINE
+        return f"the service sends text {example!r:.40}; {readable}"
+    if rule is None:
+        line = f'fields.{column} = {{ unit = "{_unit(route, column)}" }}'
+        seen = f"the service sends {example!r:.40} in a unit that is not known"
+        return f"{seen}; {_readable(route, line, 'if that is its unit')}"
+    sends = f"the service sends {msgspec.json.encode(example).decode():.40}"
+    if rule.hours and isinstance(example, int | float):
+        line = _readable(route, f"fields.{rule.hours} = 8", "with the hours that its rates are of")
+        return f"{sends} in {rule.unit}, and no {rule.hours}; {line}"
+    return f"{sends}; {_NO_LINE}"
+
+
+def _renamed(route: HistoryRoute, column: str, rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return the line that reads a column from the field most like it, or that names one."""
+    found = survey_fields(route, shown_fields({}, rows))
+    rule, unit = route.rule(column), _unit(route, column)
+    wire = msgspec.json.encode("?").decode()
+    if guess := found.guesses.get(column):
+        wire = msgspec.json.encode(guess.name).decode()
+        line = f'fields.{column} = {{ wire = {wire}, unit = "{unit}" }}'
+        return _readable(route, line, f"a guess: {guess}")
+    unknown = ", ".join(map(str, found.unknown[:8])) or "nothing else"
+    line = f'fields.{column} = {{ wire = {wire}, unit = "{rule.unit if rule else unit}" }}'
+    return f"it sends {unknown}; {_readable(route, line, 'with its name for the ?')}"
+
+
+def _readable(route: HistoryRoute, line: str, hint: str = "") -> str:
+    where = f"{line} in [history.{route.family}]"
+    return f"the profile can read it: {where}{hint and f' ({hint})'}"
+
+
+def _unit(route: HistoryRoute, column: str) -> str:
+    return next(c.unit for c in SERIES[route.family].columns if c.name == column)
+
+
+def _form_of(text: str, unit: str) -> str:
+    """Return the form of numbers that a text has, "" where it is no number."""
+    for form, read in (("text", str), ("printed", lambda number: plain_number(number, unit))):
+        try:
+            msgspec.json.decode(read(text), type=float)
+        except UNREADABLE:
+            continue
+        return form
+    return ""
+
+
+def _refused(route: HistoryRoute, column: str, why: str, height: int, answer: Answer) -> WireError:
+    message = f"{answer.url or route.path}: {column} is null in {height} of {height} rows: {why}"
+    return WireError(message, status=answer.status, url=answer.url)

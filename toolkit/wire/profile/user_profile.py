@@ -1,0 +1,88 @@
+"""The user's own wire profile: a TOML file that has the last word on what a service calls things.
+
+It is the last of three layers: see `toolkit.wire.profile.layers`. It names only what differs::
+
+    [history.spread]
+    path = "/api/v2/spreads"
+    next = "next_before"
+    numbers = "text"
+    parameters = { end_time = "before" }
+    key = ["ts", "seq"]
+    fields.spread_pct = { wire = "spread", unit = "bps", reversed = true }
+
+    [events.splash]
+    retention_s = 604800
+    paths.magnitude_pct = ["size.percent"]
+
+    [spelling]
+    exchange_case = "lower"
+    symbol = "{base}-{quote}"
+    markets.futures = "PERP"
+
+docs/interface.md has an example of every name, ``built_in.toml`` the value of each without a file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from toolkit.errors import InputError
+from toolkit.fields import read_toml
+from toolkit.wire.limits import Limits
+from toolkit.wire.profile.layers import Document, check_layer, located
+from toolkit.wire.profile.profile import BUILT_IN, Profile
+
+
+@dataclass(frozen=True, slots=True)
+class UserProfile:
+    """A user's file: its limits, its SHA-256, and what it lays over a profile."""
+
+    path: Path
+    limits: Limits
+    hash: str
+    document: Document = field(repr=False)
+
+    @classmethod
+    def read(cls, path: str | Path) -> UserProfile:
+        """Read the file. A missing one, no TOML, or what no profile can say is an `InputError`.
+
+        >>> UserProfile.read("none.toml")
+        Traceback (most recent call last):
+        toolkit.errors.InputError: profile: 'none.toml' is not allowed; allowed: a TOML file ...
+        """
+        return cls.parsed(Path(path))
+
+    @classmethod
+    def parsed(cls, path: Path, text: str | None = None) -> UserProfile:
+        r"""Read the text of a file, which errors name by ``path`` and line. See `read`.
+
+        >>> UserProfile.parsed(Path("my.toml"), "[history.price]\ntimes = 'days'")
+        Traceback (most recent call last):
+        toolkit.errors.InputError: profile my.toml line 2, history.price.times: 'days' is not ...
+        """
+        text, said = read_toml(path, "profile", "a TOML file of the user's", text=text)
+        try:
+            check_layer(said)
+            _check_pairs(said)
+            limits = Limits(**BUILT_IN.over(said).document["limits"])
+        except InputError as error:
+            raise located(error, path, text) from None
+        return cls(path, limits, hashlib.sha256(text.encode()).hexdigest(), said)
+
+    def applied(self, profile: Profile) -> Profile:
+        """Lay the file over a profile."""
+        return replace(profile.over(self.document), users_hash=self.hash)
+
+
+def _check_pairs(said: dict[str, Any]) -> None:
+    """Raise `InputError` for two entries of which one is allowed, and one of which both are."""
+    for kind in ("history", "events"):
+        for family, section in said.get(kind, {}).items():
+            if {"ask", "parameters"} <= section.keys():
+                allowed = "either ask or parameters"
+                raise InputError(f"{kind}.{family}.parameters", "with an ask", allowed)
+    if "ok" in said and not (said["ok"].keys() == {"place", "value"} and said["ok"]["place"]):
+        raise InputError("ok", said["ok"], 'both, e.g. ok = { place = "code", value = "0" }')

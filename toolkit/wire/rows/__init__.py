@@ -1,0 +1,1 @@
+"""Bytes of an answer to typed rows."""

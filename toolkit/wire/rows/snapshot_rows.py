@@ -1,0 +1,224 @@
+"""The spread and funding dashboards as rows, and the answers rebuilt from them.
+
+An answer shows hundreds of pairs, twice a minute. Kept whole it would fill the store with names
+that are the same each time. So what the columns of a table take is kept there, and the rest as a
+document. Both together give back the answer that was sent: the same JSON value.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from toolkit.errors import InputError
+from toolkit.market import Leg, SnapshotKind, SnapshotTrajectory, Symbol
+from toolkit.tables import SNAPSHOT_SERIES
+from toolkit.wire.exchange import UNREADABLE
+from toolkit.wire.findings import Finding
+from toolkit.wire.profile.snapshots import item_faults
+
+SNAPSHOT_SIDES = {SnapshotKind.SPREAD: ("buy_", "sell_"), SnapshotKind.FUNDING: ("",)}
+"""The kinds whose items become rows, with what stands before the names of each leg's fields."""
+_COLUMNS: dict[SnapshotKind, dict[str, type]] = {
+    kind: {
+        column.name: int if column.type == "BIGINT" else float
+        for column in SNAPSHOT_SERIES[f"snapshot-{kind}"].values
+        if column.name != "extra"
+    }
+    for kind in SNAPSHOT_SIDES
+}
+"""The fields that columns take, by kind, each with the type of its column."""
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotRow:
+    """One item of an answer: its series, its place in the list, its values.
+
+    ``extra`` has the fields that no column takes as they are, as JSON, None for none.
+    """
+
+    stream: SnapshotTrajectory
+    place: int
+    values: Mapping[str, float | int | None]
+    extra: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SplitSnapshot:
+    """An answer in two parts: rows, and a document with all that they do not give back.
+
+    ``fields`` are those that each row's item has, in their order, None where the document is the
+    whole answer. ``understood`` is whether the answer is a list whose pairs can be read: of one
+    that is not, nothing is known about any pair. ``findings`` name the items that are odd.
+    """
+
+    document: str
+    rows: Sequence[SnapshotRow] = ()
+    fields: Sequence[str] | None = None
+    understood: bool = False
+    findings: Mapping[Finding, int] = field(default_factory=dict)
+
+
+def split_snapshot(kind: SnapshotKind, document: bytes) -> SplitSnapshot:
+    """Split an answer into rows and the rest. Of another kind than spread and funding all is rest.
+
+    An item that names its pair or leg is a row. A value that its column cannot hold exactly is in
+    ``extra``. An item whose pair cannot be read, or came before, stays in the document, and so does
+    one that lacks a field that the first one has.
+
+    >>> item = {"symbol": "A_B", "exchange": "X", "market": "futures", "rate": 0.5, "mood": "calm",
+    ...         "interval_hours": 8, "next_funding_time": 9}
+    >>> sent = msgspec.json.encode({"ts": 7, "items": [item, "what"]})
+    >>> split = split_snapshot(SnapshotKind.FUNDING, sent)
+    >>> split.document, [row.stream.key for row in split.rows], split.rows[0].extra
+    ('{"ts":7,"items":[[1,"what"]]}', ['snapshot-funding/A_B:X.futures'], '{"mood":"calm"}')
+    """
+    whole = document.decode()
+    if kind not in SNAPSHOT_SIDES:
+        return SplitSnapshot(whole)
+    try:
+        answer = msgspec.json.decode(document)
+    except UNREADABLE:
+        return SplitSnapshot(whole, findings=_findings(kind, {"no JSON": 1}))
+    items = answer.get("items") if isinstance(answer, dict) else None
+    if not isinstance(items, list):
+        return SplitSnapshot(whole, findings=_findings(kind, {"no list of items": 1}))
+    rows, fields, left, faults = _rows(kind, items)
+    findings = _findings(kind, faults)
+    if fields is None:
+        return SplitSnapshot(whole, findings=findings, understood=not items)
+    rest = msgspec.json.encode(answer | {"items": left}).decode()
+    return SplitSnapshot(rest, rows, fields, understood=True, findings=findings)
+
+
+def _rows(
+    kind: SnapshotKind, items: Sequence[object]
+) -> tuple[list[SnapshotRow], list[str] | None, list[tuple[int, object]], Counter[str]]:
+    """Return the rows, the fields of their items, the items that stay, and what is odd of them."""
+    rows: dict[SnapshotTrajectory, SnapshotRow] = {}
+    fields: list[str] | None = None
+    left: list[tuple[int, object]] = []
+    faults = Counter[str]()
+    known = {*_names(kind), *_COLUMNS[kind]}
+    for place, item in enumerate(items):
+        found = item_faults(kind, item)
+        stream = _stream(kind, *_named(kind, item)) if isinstance(item, dict) else None
+        if not found and stream is None:
+            found = ["legs that are none"]
+        elif stream in rows:
+            found = [*found, "the same pair twice"]
+        faults.update(found)
+        if not isinstance(item, dict) or stream is None or stream in rows:
+            left.append((place, item))
+            continue
+        own = [name for name in item if name in known]
+        fields = own if fields is None else fields
+        row = _row(kind, stream, place, item, fields)
+        if set(own) != set(fields):
+            left.append((place, item))
+        rows[stream] = row
+    return list(rows.values()), fields, left, faults
+
+
+def _row(
+    kind: SnapshotKind,
+    stream: SnapshotTrajectory,
+    place: int,
+    item: Mapping[str, Any],
+    fields: Sequence[str],
+) -> SnapshotRow:
+    values = {name: _exact(item.get(name), held) for name, held in _COLUMNS[kind].items()}
+    given = _given(kind, stream, values, fields)
+    extra = {n: v for n, v in item.items() if n not in given or not _same(given[n], v)}
+    return SnapshotRow(
+        stream, place, values, msgspec.json.encode(extra).decode() if extra else None
+    )
+
+
+def rebuilt_snapshot(
+    kind: SnapshotKind, document: str, fields: Sequence[str], rows: Sequence[SnapshotRow]
+) -> str:
+    """Return the answer that was split into these rows and this document: the same JSON value.
+
+    >>> sent = (b'{"items":[{"symbol":"A_B","exchange":"X","market":"futures","rate":0.5,'
+    ...         b'"interval_hours":8.0,"next_funding_time":null}]}')
+    >>> split = split_snapshot(SnapshotKind.FUNDING, sent)
+    >>> back = rebuilt_snapshot(SnapshotKind.FUNDING, split.document, split.fields, split.rows)
+    >>> back.encode() == sent
+    True
+    """
+    answer = msgspec.json.decode(document)
+    items: dict[int, object] = {
+        row.place: _given(kind, row.stream, row.values, fields)
+        | (msgspec.json.decode(row.extra) if row.extra else {})
+        for row in rows
+    }
+    items |= dict(answer["items"])
+    answer["items"] = [items[place] for place in sorted(items)]
+    return msgspec.json.encode(answer).decode()
+
+
+def _given(
+    kind: SnapshotKind,
+    stream: SnapshotTrajectory,
+    values: Mapping[str, float | int | None],
+    fields: Sequence[str],
+) -> dict[str, object]:
+    """Return the fields of an item that its series and its row give back."""
+    known: dict[str, object] = {"symbol": str(stream.symbol), **values}
+    for side, leg in zip(SNAPSHOT_SIDES[kind], stream.legs, strict=True):
+        known |= {f"{side}exchange": leg.exchange, f"{side}market": leg.market.value}
+    if kind is SnapshotKind.SPREAD:
+        known["spread_type"] = stream.spread_type
+    return {name: known[name] for name in fields}
+
+
+def _names(kind: SnapshotKind) -> list[str]:
+    """Return the fields that a series' key gives back."""
+    legs = [f"{side}{what}" for side in SNAPSHOT_SIDES[kind] for what in ("exchange", "market")]
+    return ["symbol", *legs, *(["spread_type"] if kind is SnapshotKind.SPREAD else [])]
+
+
+def _named(kind: SnapshotKind, item: Mapping[str, Any]) -> tuple[object, ...]:
+    """Return the symbol, and exchange and market of each leg, as an item has them."""
+    legs = [f"{side}{what}" for side in SNAPSHOT_SIDES[kind] for what in ("exchange", "market")]
+    return tuple(
+        value if isinstance(value := item.get(name), str) else None for name in ("symbol", *legs)
+    )
+
+
+@functools.lru_cache(maxsize=4096)
+def _stream(kind: SnapshotKind, symbol: object, *legs: object) -> SnapshotTrajectory | None:
+    """Return the series of a pair or leg, None where its names are none."""
+    if not isinstance(symbol, str) or not all(isinstance(name, str) for name in legs):
+        return None
+    try:
+        named = tuple(Leg.parse(f"{e}.{m}") for e, m in zip(legs[::2], legs[1::2], strict=True))
+        return SnapshotTrajectory(kind, Symbol.parse(symbol), named)
+    except InputError:
+        return None
+
+
+def _exact(value: object, held: type) -> float | int | None:
+    """Return a number as its column holds it, None where that would be another number."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    if held is int:
+        return int(value) if value == int(value) and abs(value) < 2**63 else None
+    try:
+        return float(value) if float(value) == value else None
+    except OverflowError:
+        return None
+
+
+def _same(given: object, sent: object) -> bool:
+    return given == sent and not isinstance(sent, bool)
+
+
+def _findings(kind: SnapshotKind, faults: Mapping[str, int]) -> dict[Finding, int]:
+    return {Finding("odd_item", f"snapshot/{kind}", why): n for why, n in faults.items()}

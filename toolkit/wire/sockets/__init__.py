@@ -1,0 +1,1 @@
+"""Streams and actions of the data socket, without the socket."""

@@ -1,0 +1,368 @@
+"""A stream without its socket: its messages, when it is lost, and when to try again.
+
+`lasting` is the whole life of one stream as a generator: it yields steps to carry out and, between
+them, what happened. Time comes from a clock that is handed in. Source of the rules:
+docs/design.md, "Live capture".
+"""
+
+from __future__ import annotations
+
+import random
+from collections import OrderedDict
+from collections.abc import Callable, Generator, Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from toolkit.errors import InputError, ServiceError, WireError
+from toolkit.market import Trajectory
+from toolkit.wire.exchange import UNREADABLE, Answer, Wait, refusal, retry_after_s
+from toolkit.wire.findings import Finding
+from toolkit.wire.limits import LIMITS
+from toolkit.wire.profile.profile import HistoryRoute
+from toolkit.wire.profile.stream_names import StreamNames
+from toolkit.wire.rows.mending import check_text, read_mended
+
+_POLICY_VIOLATION = 1008
+_PRIVATE_CODES = range(4000, 5000)
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """A stream's step: open a socket at this path. Send back None, or the `Loss`."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Say:
+    """A stream's step: send this message. Send back None, or the `Loss`."""
+
+    message: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Listen:
+    """A stream's step: receive a message. Send back None after so many seconds, or the `Loss`."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ping:
+    """A stream's step: wait so many seconds for the answer to a ping. Send back None or `Loss`."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Renew:
+    """A stream's step: open another socket at this path beside the open one, and use it.
+
+    The old one is closed and read to its end when the new one is first listened to. Send back None,
+    or the `Loss` of the new one: then the old one is still in use.
+    """
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """The stream is open and delivers what happens from now on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A message came."""
+
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The stream is not open. ``was_open`` where it had been."""
+
+    why: str
+    was_open: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """Why a socket is gone: in words, and the answer or close code where the service gave one."""
+
+    why: str
+    url: str = ""
+    answer: Answer | None = None
+    code: int | None = None
+
+
+StreamStep = Open | Say | Listen | Ping | Renew | Wait
+StreamItem = Joined | Received | Lost
+_Outcome = Loss | bytes | None
+_Stream = Generator[StreamStep | StreamItem, _Outcome, None]
+
+
+@dataclass(frozen=True, slots=True)
+class ReconnectPolicy:
+    """When to open a lost stream again, and when it counts as silent.
+
+    The n-th wait in a row is a random part (between a half and the whole) of
+    ``first_wait_s * 2**n``, at most ``longest_wait_s``, and never less than ``Retry-After``. One
+    of more than ``longest_asked_s`` ends the stream with the error of its status. The
+    count begins anew only when a connection has lasted ``stable_s`` with a message on it: one that
+    is accepted and closed at once is no success. A connection on which nothing came for
+    ``ping_s`` is asked for a ping's answer within ``pong_s``, and again as often. Without one it is
+    lost. With one the stream is quiet and nothing is lost. Some connections answer pings and have
+    gone mute, so after ``silence_s`` another is opened before the quiet one is closed.
+
+    >>> ReconnectPolicy(silence_s=0)
+    Traceback (most recent call last):
+    toolkit.errors.InputError: silence_s: 0 is not allowed; allowed: seconds above 0
+    """
+
+    first_wait_s: float = 0.5
+    longest_wait_s: float = 60.0
+    longest_asked_s: float = LIMITS.asked_wait_s
+    stable_s: float = 60.0
+    ping_s: float = 20.0
+    silence_s: float = 600.0
+    pong_s: float = 10.0
+    fraction: Callable[[], float] = field(default=random.random, repr=False)
+
+    def __post_init__(self) -> None:
+        for name in ("first_wait_s", "longest_wait_s", "ping_s", "silence_s", "pong_s"):
+            if getattr(self, name) <= 0:
+                raise InputError(name, getattr(self, name), "seconds above 0")
+
+
+class Backoff:
+    """How long to wait before the next attempt. `clock` gives seconds that only grow.
+
+    >>> waits = Backoff(ReconnectPolicy(fraction=lambda: 1.0), clock=lambda: 0.0)
+    >>> [waits.after(Loss("closed with 1011")) for _ in range(3)]
+    [0.5, 1.0, 2.0]
+    """
+
+    def __init__(self, policy: ReconnectPolicy, clock: Callable[[], float]) -> None:
+        self._policy = policy
+        self._clock = clock
+        self._failures = 0
+        self._opened_at: float | None = None
+        self._heard = False
+
+    def opened(self) -> None:
+        """Note that a connection is open."""
+        self._opened_at, self._heard = self._clock(), False
+
+    def heard(self) -> None:
+        """Note that a message came."""
+        self._heard = True
+
+    def after(self, loss: Loss) -> float:
+        """Return the seconds to wait after a loss, or raise where trying again is of no use."""
+        asked_s = retry_after_s(loss.answer) if loss.answer else None
+        if is_fatal(loss) or (asked_s or 0.0) > self._policy.longest_asked_s:
+            raise _error(loss)
+        lasted_s = 0.0 if self._opened_at is None else self._clock() - self._opened_at
+        if self._heard and lasted_s >= self._policy.stable_s:
+            self._failures = 0
+        self._opened_at, self._heard = None, False
+        policy = self._policy
+        whole_s = min(policy.longest_wait_s, policy.first_wait_s * 2.0 ** min(self._failures, 60))
+        self._failures += 1
+        return max(whole_s * (0.5 + 0.5 * policy.fraction()), asked_s or 0.0)
+
+
+def is_fatal(loss: Loss) -> bool:
+    """Check for a refusal that is not about load, or for close code 1008 or 4xxx.
+
+    >>> is_fatal(Loss("closed", code=4401)), is_fatal(Loss("closed", code=1013))
+    (True, False)
+    >>> is_fatal(Loss("refused", answer=Answer(401, {}, b""))), is_fatal(
+    ...     Loss("refused", answer=Answer(429, {}, b"")))
+    (True, False)
+    """
+    if loss.answer is not None:
+        return loss.answer.status != 429 and loss.answer.status < 500
+    return loss.code == _POLICY_VIOLATION or loss.code in _PRIVATE_CODES
+
+
+def _error(loss: Loss) -> ServiceError:
+    if loss.answer is not None:
+        return refusal(loss.answer)
+    return ServiceError(f"{loss.url}: the service ended the stream ({loss.why})", url=loss.url)
+
+
+def lasting(
+    path: str,
+    greetings: Sequence[bytes],
+    policy: ReconnectPolicy,
+    clock: Callable[[], float],
+) -> _Stream:
+    """Keep one stream open: open it, send the greetings, listen, reopen after a loss.
+
+    Yields each `StreamStep` to be carried out, and `Joined`, `Received` and `Lost`. ``greetings``
+    are sent each time it opens. Never returns. Raises what `Backoff.after` raises, after the
+    `Lost` of it.
+    """
+    backoff = Backoff(policy, clock)
+    while True:
+        refused = yield Open(path)
+        if isinstance(refused, Loss):
+            loss = refused
+        else:
+            backoff.opened()
+            loss = yield from _conversation(path, greetings, policy, clock, backoff)
+        yield Lost(loss.why, was_open=not isinstance(refused, Loss))
+        yield Wait(backoff.after(loss))
+
+
+def _conversation(
+    path: str,
+    greetings: Sequence[bytes],
+    policy: ReconnectPolicy,
+    clock: Callable[[], float],
+    backoff: Backoff,
+) -> Generator[StreamStep | StreamItem, _Outcome, Loss]:
+    """Run an open connection until it is lost. A quiet one that is alive is renewed."""
+    if loss := (yield from _greeted(greetings)):
+        return loss
+    yield Joined()
+    heard_at = answered_at = clock()
+    while True:
+        left_s = min(heard_at + policy.silence_s, answered_at + policy.ping_s) - clock()
+        if left_s > 0:
+            outcome = yield Listen(left_s)
+            if isinstance(outcome, Loss):
+                return outcome
+            if outcome is not None:
+                heard_at = answered_at = clock()
+                backoff.heard()
+                yield Received(outcome)
+            continue
+        if isinstance((yield Ping(policy.pong_s)), Loss):
+            quiet_s = min(policy.ping_s, policy.silence_s)
+            return Loss(f"silent for {quiet_s:g} s, also to a ping")
+        answered_at = clock()
+        if answered_at < heard_at + policy.silence_s:
+            continue
+        renewed = not isinstance((yield Renew(path)), Loss)
+        if renewed and (loss := (yield from _greeted(greetings))):
+            return loss
+        heard_at = answered_at = clock()
+
+
+def _greeted(
+    greetings: Sequence[bytes],
+) -> Generator[StreamStep | StreamItem, _Outcome, Loss | None]:
+    """Send the greetings, and return the loss where the connection did not take them."""
+    for greeting in greetings:
+        outcome = yield Say(greeting)
+        if isinstance(outcome, Loss):
+            return outcome
+    return None
+
+
+def subscription(
+    names: StreamNames, route: HistoryRoute, trajectory: Trajectory, identity: int
+) -> bytes:
+    """Encode the message that subscribes to a trajectory under an id.
+
+    >>> from toolkit.market import Family
+    >>> from toolkit.wire.profile.profile import BUILT_IN
+    >>> from toolkit.wire.profile.stream_names import BUILT_IN_STREAMS
+    >>> key = Trajectory.parse("BTC_USD:KRAKEN.spot")
+    >>> subscription(BUILT_IN_STREAMS, BUILT_IN.histories[Family.PRICE], key, 7)
+    b'{"action":"subscribe","id":7,"channel":"price","symbol":"BTC_USD","exchange":"KRAKEN",...}'
+    """
+    head = {
+        names.fields["action"]: names.words["subscribe"],
+        names.fields["id"]: identity,
+        names.fields["channel"]: names.channels[trajectory.family],
+    }
+    return msgspec.json.encode(head | route.trajectory_query(trajectory))
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A record of a subscription, by its id, its bytes unchanged."""
+
+    identity: int
+    record: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The service refused a subscription by its id. ``answer`` is that of REST."""
+
+    identity: int | None
+    answer: Answer
+
+
+def read_market_message(
+    names: StreamNames, body: bytes, findings: list[Finding]
+) -> Item | Refused | None:
+    """Read a message of the market socket, None where it only confirms something.
+
+    A value that is not JSON, such as NaN, is null and a finding. Raises `WireError` for what is no
+    JSON object.
+
+    >>> from toolkit.wire.profile.stream_names import BUILT_IN_STREAMS
+    >>> read_market_message(BUILT_IN_STREAMS, b'{"type":"price","id":"7","item":{"ts":60}}', [])
+    Item(identity=7, record=b'{"ts":60}')
+    >>> read_market_message(BUILT_IN_STREAMS, b'{"type":"subscribed","id":7}', []) is None
+    True
+    """
+    try:
+        message = read_mended(_fields, body, names.market, findings)
+    except UNREADABLE as error:
+        raise WireError(f"{names.market} sent a message that is no JSON object ({error})") from None
+    identity = _plain(message.get(names.fields["id"]), int)
+    if _plain(message.get(names.fields["type"]), str) == names.words["error"]:
+        status = _plain(message.get("status"), int)
+        return Refused(identity, Answer(status or 500, {}, body, names.market))
+    record = message.get(names.fields["item"])
+    return None if record is None or identity is None else Item(identity, bytes(record))
+
+
+def _fields(body: bytes) -> dict[str, msgspec.Raw]:
+    check_text(body)
+    return msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+
+
+def _plain(raw: msgspec.Raw | None, kind: type) -> Any:
+    """Return a value of a kind, also a number that is sent as text, None for any other."""
+    try:
+        return None if raw is None else msgspec.json.decode(raw, type=kind, strict=False)
+    except UNREADABLE:
+        return None
+
+
+class RecentlyDelivered:
+    """The contents that were lately delivered under each key, so that repeats are recognised.
+
+    At most ``capacity`` contents are remembered. The longest not received is forgotten first.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        if capacity < 1:
+            raise InputError("capacity", capacity, "1 or more")
+        self._capacity = capacity
+        self._known: OrderedDict[tuple[Hashable, Hashable], None] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def is_new(self, key: Hashable, content: Hashable) -> bool:
+        """Check whether a content is new under its key, and remember it.
+
+        >>> RecentlyDelivered(1).is_new("event 1", "opened")
+        True
+        """
+        known = (key, content) in self._known
+        self._known[key, content] = None
+        self._known.move_to_end((key, content))
+        if len(self._known) > self._capacity:
+            self._known.popitem(last=False)
+        return not known

@@ -1,0 +1,1 @@
+"""Webhook deliveries: their documents and their signatures."""
