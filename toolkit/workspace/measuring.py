@@ -6,7 +6,7 @@ import functools
 import inspect
 import warnings
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 import polars as pl
 
@@ -16,15 +16,30 @@ from toolkit.intervals import Interval
 from toolkit.market import Family, Stream, When
 from toolkit.series.base import MethodCall, Origin, remember
 from toolkit.show.result import Result
+from toolkit.statistics.fees import FeeModel
+from toolkit.store import Store
 from toolkit.workspace.answers import Answer
 from toolkit.workspace.passes import Function, Passes
 from toolkit.workspace.rules import find_fees
 from toolkit.workspace.selection import Selection
 
-if TYPE_CHECKING:
-    from toolkit.workspace.workspace import Workspace
-
 _Parameters = ParamSpec("_Parameters")
+
+
+class _Screening(Protocol):
+    """What has screens that are remembered: a workspace."""
+
+    @property
+    def store(self) -> Store: ...
+
+    @property
+    def fees(self) -> FeeModel | None: ...
+
+    @property
+    def known_at(self) -> int | None: ...
+
+
+_Rail = TypeVar("_Rail", bound=_Screening)
 
 _MEASURED = (*map(str, Family), "snapshot-spread", "snapshot-funding")
 _NOT_REMEMBERED = frozenset(("self", "start", "end", "fees", "cluster", "plain_text"))
@@ -65,15 +80,13 @@ def _prefixed(key: str, kind: str) -> str:
 
 
 def remembered(
-    method: Callable[Concatenate[Workspace, _Parameters], Result],
-) -> Callable[Concatenate[Workspace, _Parameters], Result]:
+    method: Callable[Concatenate[_Rail, _Parameters], Result],
+) -> Callable[Concatenate[_Rail, _Parameters], Result]:
     """Let a screen be remembered with what was asked, see `toolkit.series.base`."""
     signature = inspect.signature(method)
 
     @functools.wraps(method)
-    def screened(
-        self: Workspace, /, *args: _Parameters.args, **options: _Parameters.kwargs
-    ) -> Result:
+    def screened(self: _Rail, /, *args: _Parameters.args, **options: _Parameters.kwargs) -> Result:
         found = method(self, *args, **options)
         if not found.is_empty():
             asked = signature.bind(self, *args, **options).arguments
