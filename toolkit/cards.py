@@ -1,7 +1,6 @@
-"""How objects are displayed: cards with the same facts as text and as HTML, and tables of polars.
+"""The display of objects: cards as text and as HTML for a light or a dark page, tables of polars.
 
-Jupyter and IPython ask an object for ``_repr_mimebundle_``. Nothing of theirs is imported. The
-HTML takes its colours from the page around it, so that it reads on a light and on a dark one.
+Jupyter and IPython ask an object for ``_repr_mimebundle_``.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ class Card:
 
     @property
     def shown(self) -> list[tuple[str, str]]:
-        """The facts that are shown, at most ten, the last one with the number left out.
+        """At most ten facts, the last one the number left out.
 
         >>> Card("", [(f"symbol {n}", "") for n in range(12)]).shown[-1]
         ('…', '3 more')
@@ -68,7 +67,7 @@ class Card:
 
 
 class _Offered(ABCMeta):
-    """Keeps what serves the toolkit alone out of a class's names, from which completion offers."""
+    """Keeps ``_not_for_users`` out of what completion offers."""
 
     _not_for_users: frozenset[str] = frozenset()
 
@@ -77,10 +76,7 @@ class _Offered(ABCMeta):
 
 
 class Shown(metaclass=_Offered):
-    """Something that shows its card where it is displayed.
-
-    Completion offers what users use: no private name, and none of ``_not_for_users``.
-    """
+    """What shows its card. Completion offers no private name, and none of ``_not_for_users``."""
 
     __slots__ = ()
     _not_for_users = frozenset[str]()
@@ -103,8 +99,7 @@ def readable_tables(*, decimals: int = 2) -> None:
     """Have polars show its tables for reading: every column, 12 rows, numbers rounded.
 
     Numbers have so many ``decimals`` and a comma between thousands. A text is cut after 60
-    characters, a line that is printed is folded at 120. Types and the shape are left out. Only what
-    this process shows changes, no value. ``polars.Config.restore_defaults()`` undoes it. Raises
+    characters, a line folded at 120. ``polars.Config.restore_defaults()`` undoes it. Raises
     `InputError` for anything but 0 to 12 decimals.
 
     >>> import polars as pl

@@ -1,11 +1,9 @@
 """Every column of a result, declared once: type, unit, headings, decimals, reason and meaning.
 
-The declarations are ``columns.csv``, one line per column of each result, in the result's order. The
-first line of a name has all of it. Further lines of the name have only what differs there. A column
-``@RESULT`` stands for the lines of another result, ``@RESULT of COLUMN`` for those that it has of
-another column than the log spread. A line without a column names the module of
-`toolkit.statistics` that computes the result and declares its analysis. Docstrings, documentation,
-tables, reports and answers read the declarations here.
+``columns.csv`` has one line per column of each result, in order. Further lines of a name have only
+what differs. A column ``@RESULT`` stands for the lines of another result, ``@RESULT of COLUMN`` for
+those that it has of another column than the log spread. A line without a column names the module of
+`toolkit.statistics` that declares the analysis.
 """
 
 from __future__ import annotations
@@ -82,7 +80,6 @@ _TEXTS = ("type", "unit", "heading", "short", "reason", "when", "meaning")
 
 @cache
 def _lines() -> Mapping[str, tuple[Column | str, ...]]:
-    """Read each result's lines: a column, or the name of the result that it takes columns from."""
     found: dict[str, list[Column | str]] = {}
     first: dict[str, Column] = {}
     with _FILE.open(encoding="utf-8", newline="") as file:
@@ -113,7 +110,6 @@ def computed_in() -> Mapping[str, str]:
 
 @cache
 def _results() -> Mapping[str, tuple[Column, ...]]:
-    """Return each result's columns in order, those taken from other results among them."""
     found: dict[str, tuple[Column, ...]] = {}
     for result, lines in _lines().items():
         columns: dict[str, Column] = {}
@@ -126,7 +122,6 @@ def _results() -> Mapping[str, tuple[Column, ...]]:
 
 @cache
 def _declared() -> Mapping[str, Column]:
-    """Return each name's first declaration on a line of its own."""
     found: dict[str, Column] = {}
     for each in (one for lines in _lines().values() for one in lines):
         if isinstance(each, Column):
@@ -135,7 +130,6 @@ def _declared() -> Mapping[str, Column]:
 
 
 def _taken(line: str) -> Iterator[Column]:
-    """Yield the columns of a result that another takes, named for the column that it is of."""
     result, _, of = line.partition(" of ")
     for each in (one for one in _lines()[result] if isinstance(one, Column)):
         own = _named_for(each.name, of) if of else each.name
@@ -145,7 +139,6 @@ def _taken(line: str) -> Iterator[Column]:
 
 @cache
 def _first() -> Mapping[str, tuple[str, Column]]:
-    """Return each name's first declaration, and the result that has it."""
     found: dict[str, tuple[str, Column]] = {}
     for result, columns in _results().items():
         for each in columns:
@@ -156,7 +149,7 @@ def _first() -> Mapping[str, tuple[str, Column]]:
 def columns_of(result: str) -> tuple[Column, ...]:
     """Return the columns of a result in order. Raises `InputError` for one that is not declared.
 
-    ``result`` is the name of a statistic or its method: "spread.summary" or "spread.summary/5".
+    ``result`` may be a method: "spread.summary" or "spread.summary/5".
 
     >>> [each.name for each in columns_of("survival.median_life/1")]
     ['n_lives', 'n_ended', 'median_life_s', 'median_life_reason']
@@ -197,10 +190,9 @@ def _named_for(name: str, of: str) -> str:
 def column(name: str, result: str = "") -> Column:
     """Return what is declared of a column in a result, or else in any.
 
-    A figure of another column than the documented one is derived: ``buy_price_mean`` is the mean
-    of ``buy_price``. So are those of a path from the detection and of funding only, and a yearly
-    rate in another unit. An undeclared name gets its words as heading and the unit that its end
-    states.
+    Derived are a figure of another column than the documented one (``buy_price_mean``), of a path
+    from the detection, of funding only, and a yearly rate in another unit. An undeclared name gets
+    its words as heading and the unit that its end states.
 
     >>> column("half_life_s").unit, column("buy_price_mean", "spread.summary").heading
     ('s', 'mean')
@@ -223,7 +215,6 @@ def _column(name: str, result: str) -> Column:
 
 
 def _derived(name: str, result: str, declared: Mapping[str, Column]) -> Column | None:
-    """Derive a path's figure, one of funding only, a yearly rate's, or one of another column."""
     if _PATH.search(name):
         plain = _column(_PATH.sub("", name), result)
         return _varied(plain, name, "{}, from detection", "{}, the event as start")
@@ -263,16 +254,13 @@ def _unit(name: str) -> str:
 
 
 def _in_words(name: str) -> Column:
-    """Describe an undeclared column by its name: of a query, of a user's frame."""
     words = next((name.removesuffix(end) for end in _SUFFIXES if name.endswith(end)), name)
     words = words.replace("_", " ").strip() or name
     return replace(_NOTHING, name=name, unit=_unit(name), heading=words, short=words)
 
 
 def table_of(result: str) -> str:
-    """Return the columns of a result as a table for a docstring: name, type, unit and meaning.
-
-    Those that it takes from another result are left to that one.
+    """Return a result's own columns as a table for a docstring: name, type, unit and meaning.
 
     >>> print(table_of("survival.median_life").splitlines()[3])
     n_lives             Int64    count  events with a duration

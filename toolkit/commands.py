@@ -1,8 +1,4 @@
-"""Commands of `rail` to be typed by a reader: whole, with the store and the service they act on.
-
-A pasted command that leaves them out acts on ``rail.duckdb`` in the folder of the reader's terminal
-and on the local service, which are often others than those it was shown for.
-"""
+"""Commands of `rail` for a reader to paste, with the store and the service that they act on."""
 
 from __future__ import annotations
 
@@ -20,18 +16,9 @@ DEFAULT_STORE = "rail.duckdb"
 """The store of a command that names none."""
 
 _ADDRESS = re.compile(r"https?://[\w.:/\[\]%~-]{1,200}", re.ASCII)
-_TAKES_STORE = {
-    "app",
-    "follow",
-    "import",
-    "report",
-    "screen",
-    "stats",
-    "status",
-    "store",
-    "sync",
-    "webhook",
-}
+_TAKES_STORE = frozenset(
+    ("app", "follow", "import", "report", "screen", "stats", "status", "store", "sync", "webhook")
+)
 _TAKES_ADDRESS = {"doctor", "follow", "symbols", "sync", "webhook"}
 _PLACE: ContextVar[tuple[Path | str | None, str | None]] = ContextVar("place", default=(None, None))
 
@@ -42,11 +29,10 @@ def shown_for(store: Path | str | None, base_url: str | None = None) -> None:
 
 
 def rail(*words: str, store: Path | str | None = None, base_url: str | None = None) -> Command:
-    """Return a command line of `rail` that does what it says from the reader's own terminal.
+    """Return a command line of `rail` for the reader's own terminal.
 
     ``store`` and ``base_url`` default to those of `shown_for`. They are added where the command
-    takes them and would use others by itself. A ``base_url`` that is no address is left out: it is
-    text of whoever made the store.
+    takes them and would use others. A ``base_url`` that is not an address is left out.
 
     >>> rail("sync", "A_B:X.spot"), rail("sync", "A_B:X.spot", store=Path("rail.duckdb"))
     ('rail sync A_B:X.spot', 'rail sync A_B:X.spot')

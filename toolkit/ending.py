@@ -1,8 +1,7 @@
-"""The end of the process, and what its daemon threads have under way then.
+"""The end of the process, which interrupts what its daemon threads have under way and waits for it.
 
-Python ends a daemon thread wherever it is. In the middle of DuckDB's or polars' own code that
-aborts the whole process, with status 134 in place of the script's own. So whatever may run in such
-a thread is marked as under way. The end of the process interrupts it and waits until it has let go.
+Python ends a daemon thread wherever it is: in the code of DuckDB or polars that aborts the process,
+with status 134 in place of its own.
 """
 
 from __future__ import annotations
@@ -19,8 +18,6 @@ _PATIENCE_S = 30.0  # a page decoded or a batch written, however busy the machin
 
 @dataclass(eq=False, slots=True)
 class _UnderWay:
-    """Work of one thread, and how it is interrupted."""
-
     interrupt: Callable[[], object] | None
     thread: threading.Thread = field(default_factory=threading.current_thread)
 
@@ -35,12 +32,10 @@ _ends = threading.Event()
 def under_way(
     interrupt: Callable[[], object] | None = None, *, finishes: bool = False
 ) -> Iterator[None]:
-    """Have the end of the process interrupt a block and wait for it.
+    """Have the end of the process interrupt a block and wait for it, for half a minute at most.
 
-    ``interrupt`` is called by another thread. The wait lasts half a minute at most. In a daemon
-    thread an error is no error any more then, since nobody is left to hear of it: the thread ends,
-    quietly. So does one that begins a block then, unless the block ``finishes`` what this thread
-    has under way.
+    ``interrupt`` is called by another thread. A daemon thread then ends quietly at an error, or
+    where it begins a block, unless the block ``finishes`` what this thread has under way.
 
     >>> with under_way():
     ...     print("the process does not end here")
@@ -68,10 +63,10 @@ def under_way(
 
 @contextlib.contextmanager
 def outside() -> Iterator[None]:
-    """Have the end of the process not wait for a block, which only waits itself: for an answer.
+    """Have the end of the process not wait for a block that only waits itself, for an answer.
 
-    A daemon thread that comes back from it then ends, quietly. The block may call neither DuckDB
-    nor polars.
+    A daemon thread that comes back from it then ends quietly. The block may call neither DuckDB nor
+    polars.
 
     >>> with under_way(), outside():
     ...     print("the process may end here")
@@ -103,7 +98,6 @@ def nobody_waits() -> bool:
 
 
 def _end_calls() -> None:
-    """Interrupt what other threads have under way, and wait for it."""
     this = threading.current_thread()
     with _changing:
         _ends.set()

@@ -1,35 +1,35 @@
-"""The one error tree of the toolkit.
+"""The error tree. ``except RailError`` catches all of it.
 
-Every error is a `RailError`, keeps the facts it was made from as attributes, and reads as one
-line: what was wrong, what is allowed, what to do. ``except RailError`` catches all of them.
+Each error keeps the facts it was made from as attributes, and reads as one line: what was wrong,
+what is allowed, what to do.
 
 The tree (a test holds this drawing against the classes)::
 
     RailError
-        InputError                  what the caller gave
-            UnknownTrajectoryError  the service lists, or the store holds, no such trajectory
-        ServiceError                what the service answered, or did not
-            UnreachableError        no answer came: connection, name, time-out
-            BadRequestError         400: the service could not read the request
-            KeyRefusedError         401: no key, or not a valid one
-            PlanRefusedError        402, 403: the key's plan does not include this
-            NotFoundError           404: no such route at this address
-            QuotaError              429: the owner's quota is spent
-            UnavailableError        5xx: the service failed or is shutting down
-            WireError               an answer that cannot be read
-                PagingError         pages that contradict one another
-        StoreError                  the DuckDB file
-            StoreLockedError        another process holds it
-            NotAStoreError          the file is something else
-            StoreSourceError        it holds another source's data
-            StoreVersionError       it was written by a newer toolkit
-        ExchangeError               an exchange that the local service reads
-            ExchangeRefusedError    it will not answer: where one is, what it lists, how long ago
-            ExchangeOutageError     no answer came from it, or none that can be read
-        ClusterError                workers failed, or are gone
-        StoppedError                the user ended a command with Ctrl-C
-        EmptyWindowError            nothing in the window that was asked for
-        MissingExtraError           a package of an optional part is not installed
+        InputError
+            UnknownTrajectoryError
+        ServiceError
+            UnreachableError
+            BadRequestError         400
+            KeyRefusedError         401
+            PlanRefusedError        402, 403
+            NotFoundError           404
+            QuotaError              429
+            UnavailableError        5xx
+            WireError
+                PagingError
+        StoreError
+            StoreLockedError
+            NotAStoreError
+            StoreSourceError
+            StoreVersionError
+        ExchangeError
+            ExchangeRefusedError
+            ExchangeOutageError
+        ClusterError
+        StoppedError
+        EmptyWindowError
+        MissingExtraError
 """
 
 from __future__ import annotations
@@ -65,12 +65,11 @@ class RailError(Exception):
 
 
 def _restored(kind: type[RailError], args: tuple[object, ...]) -> RailError:
-    """Make the error without its constructor, since pickle holds the message alone."""
     return kind.__new__(kind, *args)
 
 
 def shown(value: object) -> str:
-    """Show a value in a few words of one line: a long text is cut, a large object is its type.
+    """Return a value in one line: a long text is cut, a large object is its type.
 
     >>> shown("7 d"), shown(60.0), shown({"a": list(range(100))}), shown(range)
     ("'7 d'", '60.0', 'a dict', 'a type')
@@ -99,9 +98,7 @@ def nearest(text: object, names: Iterable[str], most: int = 1) -> list[str]:
 
 
 class InputError(RailError, ValueError):
-    """A value the caller gave is not one of those allowed.
-
-    ``allowed`` is a sentence, or the names that are allowed: then the nearest follows.
+    """A value of the caller is not allowed. ``allowed`` is a sentence, or the allowed names.
 
     >>> str(InputError("limit", 0, "a whole number from 1 to 10000"))
     'limit: 0 is not allowed; allowed: a whole number from 1 to 10000'
@@ -159,11 +156,10 @@ class UnknownTrajectoryError(InputError):
 class ServiceError(RailError):
     """The service refused, failed, or could not be understood.
 
-    ``status`` is the HTTP status, or the one that a body of status 200 tells, None where no answer
-    came. ``url`` is the address without its
-    query. ``detail`` is the message in the body and ``code`` its short name, "" where it has none.
-    ``retry_after_s`` is how long the service asks to wait (s), None where it does not ask.
-    ``challenge`` is the ``WWW-Authenticate`` header, "" where there is none.
+    ``status`` is the HTTP status, or the one in a body of status 200, None without an answer.
+    ``url`` has no query. ``detail`` is the message in the body and ``code`` its short name, "" for
+    none. ``retry_after_s`` is how long the service asks to wait (s), None where it does not ask.
+    ``challenge`` is the ``WWW-Authenticate`` header, "" for none.
 
     >>> refused = ServiceError("busy", status=503, code="unavailable", retry_after_s=2.0)
     >>> refused.code, refused.retry_after_s
@@ -199,11 +195,11 @@ class BadRequestError(ServiceError):
 
 
 class KeyRefusedError(ServiceError):
-    """401: no API key was sent, or the service does not accept it."""
+    """401: no API key was sent, or it is not accepted."""
 
 
 class PlanRefusedError(ServiceError):
-    """402 or 403: the key is known, its plan does not include what was asked."""
+    """402 or 403: the plan of the key does not include this."""
 
 
 class NotFoundError(ServiceError):
@@ -211,7 +207,7 @@ class NotFoundError(ServiceError):
 
 
 class QuotaError(ServiceError):
-    """429: the quota of the key's owner is spent, and waiting longer was not allowed."""
+    """429: the owner's quota is spent, and to wait longer was not allowed."""
 
 
 class UnavailableError(ServiceError):
@@ -235,7 +231,7 @@ class StoreError(RailError):
 
 
 class StoreLockedError(StoreError):
-    """Another process holds the file, and did not let go within the time allowed."""
+    """Another process holds the file, and did not let go in time."""
 
     def __init__(self, message: str, *, path: str = "", pid: int | None = None) -> None:
         self.pid = pid
@@ -243,7 +239,7 @@ class StoreLockedError(StoreError):
 
 
 class NotAStoreError(StoreError):
-    """The file is there but is not a store of this toolkit."""
+    """The file is not a store of this toolkit."""
 
 
 class StoreSourceError(StoreError):
@@ -255,14 +251,11 @@ class StoreVersionError(StoreError):
 
 
 class ExchangeError(RailError):
-    """What an exchange answered, or did not, to the local service that reads it."""
+    """An exchange that the local service reads refused, or did not answer."""
 
 
 class ExchangeRefusedError(ExchangeError):
-    """An exchange will not answer this, however often it is asked.
-
-    ``reach``: the earliest moment that it still answers for (s), None where it is not about time.
-    """
+    """An exchange never answers this. ``reach``: the earliest time it answers for (s), or None."""
 
     def __init__(self, message: str, *, reach: int | None = None) -> None:
         self.reach = reach
@@ -270,10 +263,7 @@ class ExchangeRefusedError(ExchangeError):
 
 
 class ExchangeOutageError(ExchangeError):
-    """An exchange gave no answer, or none that can be read: asking again may bring one.
-
-    ``retry_after_s`` is how long it asks to wait (s), None where it does not ask.
-    """
+    """An exchange gave no readable answer. It asks to wait ``retry_after_s`` (s), None for not."""
 
     def __init__(self, message: str, *, retry_after_s: float | None = None) -> None:
         self.retry_after_s = retry_after_s
@@ -281,10 +271,7 @@ class ExchangeOutageError(ExchangeError):
 
 
 class ClusterError(RailError):
-    """A statistic failed on a worker, or the workers are gone.
-
-    ``streams`` are the keys of the trajectories that it is of, none where it is of none.
-    """
+    """A statistic, of the keys ``streams``, failed on a worker, or the workers are gone."""
 
     def __init__(self, message: str, *, streams: Iterable[str] = ()) -> None:
         self.streams = tuple(streams)

@@ -15,7 +15,7 @@ from toolkit.errors import InputError, nearest
 def read_toml(
     path: str | Path, parameter: str, allowed: str, *, advice: str = "", text: str | None = None
 ) -> tuple[str, dict[str, Any]]:
-    """Read a TOML file in UTF-8, or the ``text`` of it. Return its text and what that says.
+    """Return the text and the table of a TOML file in UTF-8, or of a ``text``.
 
     Raises `InputError` about ``parameter``, with the reason, for what is none.
 

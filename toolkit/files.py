@@ -9,10 +9,7 @@ _PLAIN = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os
 
 
 def open_own(path: Path, *, make: bool = True) -> int:
-    """Open a small file of ours and return its number: to write, made where it is not, or to read.
-
-    A link is not followed where the system knows them. Raises `OSError`.
-    """
+    """Open a small file to read, or to write (then ``make`` it), no link. Raises `OSError`."""
     return os.open(path, (os.O_RDWR | os.O_CREAT if make else os.O_RDONLY) | _PLAIN, 0o600)
 
 
@@ -30,10 +27,9 @@ def write_own(file: int, content: bytes, at: int = 0) -> None:
 
 
 def locked(file: int, *, waits: bool = False) -> bool:
-    """Lock an open file against other processes and threads until it is closed.
+    """Lock an open file until it is closed, and return whether that was possible, or wait for it.
 
-    Returns whether it could be: another may have it, unless one waits for that. Raises `OSError`
-    where there are no locks.
+    Raises `OSError` where there are no locks.
     """
     from filelock import lock_descriptor  # noqa: PLC0415 - 50 ms, and few commands lock
 

@@ -1,8 +1,6 @@
-"""The one door for foreign text: what a service, a store or a link wrote, made harmless to show.
+"""Foreign text, of a service, a store or a link, made harmless for each kind of reader.
 
-Each type is text for one kind of reader: `Markdown`, `Html`, `Command`. Each function is the way
-to a reader: a terminal, Markdown, HTML, a shell, a spreadsheet, a file's name. docs/design.md names
-the tests that hold this.
+A type is text for one of them: `Markdown`, `Html`, `Command`. docs/design.md names the tests.
 """
 
 from __future__ import annotations
@@ -46,9 +44,7 @@ def plain(text: str, at_most: int = LONGEST) -> str:
 
 
 def escaped(text: str) -> str:
-    r"""Return a text in which a character that is not printable is written as its escape.
-
-    No two texts become one by it, so that an id stays one.
+    r"""Return a text with unprintable characters as escapes. No two texts become one by it.
 
     >>> print(escaped("a\x1b[31m \u202eb"))
     a\x1b[31m \u202eb
@@ -59,9 +55,7 @@ def escaped(text: str) -> str:
 
 
 def is_name(text: str) -> bool:
-    r"""Check that a text can be a symbol or an exchange: printable, without blanks, not too long.
-
-    A name does not begin with a dash, since a command would read it as an option.
+    r"""Check that a text can be a symbol or an exchange: printable, short, no blank, no dash first.
 
     >>> is_name("BTC_USDT"), is_name("BTC\u202e_USDT"), is_name("--store=x"), is_name("A" * 65)
     (True, False, False, False)
@@ -71,18 +65,17 @@ def is_name(text: str) -> bool:
 
 
 class Written(str):
-    """Text for one kind of reader. It is made of literals, and of other text by `format` alone.
+    """Text for one kind of reader, made of literals, and by `format` and `join` of other text.
 
-    What is put in is made harmless unless it is of the same type already. So a function that shows
-    such text takes this type, and a type checker refuses any other. The type itself is given
-    literals alone, which tests/test_foreign_door.py holds.
+    What is put in is made harmless unless it is of the same type. The type itself is given literals
+    alone, which tests/test_foreign_door.py holds.
     """
 
     __slots__ = ()
 
     @classmethod
     def harmless(cls, text: str) -> Self:
-        """Return text of anybody's as text for this reader."""
+        """Return any text as text for this reader."""
         raise NotImplementedError
 
     def format(self, *values: object, **named: object) -> Self:
@@ -194,9 +187,7 @@ def command(*words: str) -> Command:
 
 
 def csv_cell(text: str) -> str:
-    """Return a cell that a spreadsheet shows and does not compute: one apostrophe is put before it.
-
-    A number with its sign and unit stays as it is.
+    """Return a cell that no spreadsheet computes, by an apostrophe. Numbers with a unit stay.
 
     >>> csv_cell("=1+1"), csv_cell("@SUM(A1)"), csv_cell("-3.4 %"), csv_cell("A_B")
     ("'=1+1", "'@SUM(A1)", '-3.4 %', 'A_B')

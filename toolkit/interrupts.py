@@ -1,8 +1,7 @@
 """Ctrl-C: one press ends a block with one `KeyboardInterrupt`, after the block has cleaned up.
 
-polars and DuckDB see the signal too, and end their own queries for it. So one press can arrive
-twice: as an error out of a query, and a moment later as Python's own. The second would come in the
-middle of the cleaning up that the first began. And what DuckDB raises is an error of its own.
+polars and DuckDB end their queries for the signal too. So one press can arrive twice: as an error
+of a query, then as Python's own in the middle of the cleaning up.
 """
 
 from __future__ import annotations
@@ -22,10 +21,7 @@ _OF_DUCKDB = ("Query interrupted", "failed: KeyboardInterrupt: ")
 
 
 def _in_one_line(error: Any) -> KeyboardInterrupt:
-    """Return the error of a Ctrl-C, of which a notebook shows one line.
-
-    It stays Python's own: for a class that derives of it no program ends by the signal.
-    """
+    """Return the error with one line for a notebook. A derived class would not end a program."""
     error._render_traceback_ = lambda: ["KeyboardInterrupt: stopped; what was committed is kept"]
     return cast("KeyboardInterrupt", error)
 
@@ -34,8 +30,8 @@ def _in_one_line(error: Any) -> KeyboardInterrupt:
 def one_interrupt() -> Iterator[None]:
     """Let a Ctrl-C end the block with `KeyboardInterrupt`, whatever error came of it.
 
-    In the main thread, the only one that Python interrupts, a press that already ended a query is
-    not raised once more while the block cleans up. Where Ctrl-C is ignored, it stays so.
+    In the main thread, a press that ended a query is not raised again while the block cleans up.
+    An ignored Ctrl-C stays ignored.
 
     >>> try:
     ...     with one_interrupt():
@@ -75,7 +71,6 @@ def later_interrupt() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _noted() -> Iterator[list[int]]:
-    """Note each Ctrl-C of the block besides its usual effect, in the main thread."""
     came: list[int] = []
     usual = signal.getsignal(signal.SIGINT)
 
@@ -91,7 +86,6 @@ def _noted() -> Iterator[list[int]]:
 
 @contextlib.contextmanager
 def _handled_by(handler: Callable[[int, FrameType | None], object]) -> Iterator[None]:
-    """Have a Ctrl-C of the block handled, in the main thread and where it is not ignored."""
     usual = signal.getsignal(signal.SIGINT)
     in_main_thread = threading.current_thread() is threading.main_thread()
     if not (in_main_thread and callable(usual)):

@@ -1,7 +1,7 @@
 """Half-open intervals ``[start, end)`` of whole Unix seconds: the arithmetic of the ledger.
 
-Every function takes any order, overlapping or touching intervals included, and gives back
-sorted, disjoint, non-touching ones. Empty intervals vanish.
+The functions take any intervals in any order, and return sorted, disjoint, non-touching ones. Empty
+ones vanish.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ EVER = Interval(-(2**62), 2**62)
 
 
 def union(intervals: Iterable[tuple[int, int]]) -> list[Interval]:
-    """Return all seconds that lie in any of the intervals.
+    """Return the seconds in any of the intervals.
 
     >>> [tuple(i) for i in union([(5, 9), (0, 2), (2, 3), (6, 7), (4, 4)])]
     [(0, 3), (5, 9)]
@@ -99,7 +99,7 @@ def union(intervals: Iterable[tuple[int, int]]) -> list[Interval]:
 def intersection(
     left: Iterable[tuple[int, int]], right: Iterable[tuple[int, int]]
 ) -> list[Interval]:
-    """Return all seconds that lie in both.
+    """Return the seconds in both.
 
     >>> [tuple(i) for i in intersection([(0, 10)], [(2, 4), (8, 12)])]
     [(2, 4), (8, 10)]
@@ -119,31 +119,17 @@ def intersection(
 
 
 def difference(left: Iterable[tuple[int, int]], right: Iterable[tuple[int, int]]) -> list[Interval]:
-    """Return all seconds of ``left`` that are not in ``right``.
+    """Return the seconds of ``left`` that are not in ``right``.
 
     >>> [tuple(i) for i in difference([(0, 10)], [(2, 4), (8, 12)])]
     [(0, 2), (4, 8)]
     """
-    minus = union(right)
-    found: list[Interval] = []
-    first = 0
-    for start, end in union(left):
-        at = start
-        while first < len(minus) and minus[first].end <= start:
-            first += 1
-        k = first
-        while k < len(minus) and minus[k].start < end:
-            if minus[k].start > at:
-                found.append(Interval(at, minus[k].start))
-            at = minus[k].end
-            k += 1
-        if at < end:
-            found.append(Interval(at, end))
-    return found
+    edges = [EVER.start, *itertools.chain(*union(right)), EVER.end]
+    return intersection(left, zip(edges[::2], edges[1::2], strict=True))
 
 
 def clip(intervals: Iterable[tuple[int, int]], window: tuple[int, int]) -> list[Interval]:
-    """Return the parts of the intervals that lie in the window.
+    """Return the parts of the intervals in the window.
 
     >>> [tuple(i) for i in clip([(0, 5), (7, 12)], (3, 10))]
     [(3, 5), (7, 10)]

@@ -41,10 +41,9 @@ class RequestCount(Protocol):
 
 
 class WholeRequests(H11Protocol):
-    """HTTP/1.1 whose requests come whole in time. uvicorn waits for one without end.
+    """HTTP/1.1 that closes a connection whose request is slow. uvicorn waits without end.
 
-    The head has ``most_s`` (s), and so has the body, with a second more for each kB that came. A
-    connection that is slower is closed.
+    The head has ``most_s`` (s), and so has the body, with a second more for each kB that came.
     """
 
     most_s = 10.0
@@ -92,10 +91,9 @@ class WholeRequests(H11Protocol):
 class ServerSettings:
     """An ASGI application and how uvicorn runs it.
 
-    ``grace_s`` (s) is how long a stopping server waits for open connections. With ``requests``
-    it first refuses new requests, and waits up to 3 s for those under way. ``date_header`` has
-    uvicorn date the answers. ``notify`` is awaited every ``notify_every_s`` seconds. ``http`` reads
-    the requests: h11 strips blanks from header values, which httptools does not.
+    ``grace_s``: how long a stopping server waits for open connections. With ``requests`` it first
+    refuses new ones, and waits up to 3 s for those under way. ``notify`` is awaited every
+    ``notify_every_s``. h11 as ``http`` strips blanks from header values, which httptools does not.
     """
 
     app: Callable[..., Awaitable[Any]]
@@ -109,10 +107,9 @@ class ServerSettings:
 
 
 def bind(host: str, port: int) -> tuple[socket.socket, str]:
-    """Bind a listening socket, and return it with its base URL.
+    """Bind a listening socket, and return it with its base URL. ``port`` 0 takes a free one.
 
-    ``port`` 0 takes a free one. Raises `InputError` for a port that is taken or no port, and for a
-    host that is not this machine's.
+    Raises `InputError` for a port that is taken or none, and a host that is not this machine's.
 
     >>> listener, base_url = bind("127.0.0.1", 0)
     >>> listener.close()
@@ -166,9 +163,8 @@ def run(
 def run_in_thread(settings: ServerSettings, host: str, port: int) -> Iterator[str]:
     """Serve in a thread for the length of a ``with`` block, which gets the base URL.
 
-    The block ends after all work of the application `in_worker` threads. The server also stops when
-    the main thread ends, so that it keeps no process alive. Errors as `bind`. An application that
-    does not start is an `UnavailableError`.
+    The block ends after all work `in_worker` threads. The server also stops with the main thread.
+    Errors as `bind`, and `UnavailableError` for an application that does not start.
 
     >>> async def app(scope, receive, send): ...
     >>> with run_in_thread(ServerSettings(app, grace_s=1), "127.0.0.1", 0) as base_url:
@@ -200,9 +196,8 @@ async def in_worker(
 ) -> _Result:
     """Run in a worker thread what would hold up the event loop.
 
-    A server gives up a request that takes too long, which ends no thread. A thread that the end of
-    the process meets in the code of polars or pyarrow aborts it, with status 134 in place of its
-    own. So the thread of `run_in_thread` ends after all work that its loop gave to workers.
+    The thread of `run_in_thread` ends after that work: the end of the process in the code of polars
+    or pyarrow would abort it, with status 134 in place of its own.
 
     >>> asyncio.run(in_worker(sum, [1, 2]))
     3
@@ -231,7 +226,7 @@ def expect_whole_requests() -> None:
 
 
 class _Here(threading.local):
-    """What the event loop of this thread has given to worker threads and they have not finished."""
+    """What this thread's event loop has given to worker threads and they have not finished."""
 
     def __init__(self) -> None:
         self.calls = set[Future[None]]()
@@ -241,7 +236,6 @@ _here = _Here()
 
 
 def _run_whole(server: uvicorn.Server, listener: socket.socket) -> None:
-    """Serve, and return once no worker thread works for the server."""
     try:
         server.run([listener])
     finally:

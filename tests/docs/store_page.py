@@ -18,7 +18,7 @@ HEAD = f"""\
 # The tables of a store
 
 A store is one DuckDB file. Programs with DuckDB {STORAGE_VERSION[1:4]} or newer can read it; 1.4
-refuses a file of "version number 68". `make docs` writes this page from `toolkit/tables.py`. The
+refuses a file of "version number 68". `make docs` writes this page from `toolkit/tables.csv`. The
 format is {FORMAT_VERSION}.
 
 Times are UTC, and a time in seconds is a Unix time. Intervals include their start and exclude their

@@ -1,4 +1,4 @@
-"""docs/store.md has every table and column of the store, as toolkit/tables.py has them."""
+"""docs/store.md has every table and column of the store, as toolkit/tables.csv has them."""
 
 from __future__ import annotations
 
