@@ -7,6 +7,7 @@ place in the user's home.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from toolkit.errors import StoreError
@@ -17,45 +18,24 @@ from toolkit.wire.secrets import ENVIRONMENT
 _FOLDER = "machine-rail"
 
 
-def data_folder(environment: Mapping[str, str] = ENVIRONMENT) -> Path:
-    """Return the toolkit's folder for data of this user, which need not be there yet.
+def _folder(name: str, below: str, environment: Mapping[str, str] = ENVIRONMENT) -> Path:
+    """Return a folder of this user's, which need not be there yet.
 
     >>> data_folder({"XDG_DATA_HOME": "/srv/data"}), data_folder({"HOME": "/srv/jane"}).parts[-3:]
     (PosixPath('/srv/data/machine-rail'), ('.local', 'share', 'machine-rail'))
     """
-    return _folder(environment, "XDG_DATA_HOME", ".local/share")
-
-
-def config_folder(environment: Mapping[str, str] = ENVIRONMENT) -> Path:
-    """Return the toolkit's folder for what this user has set for every store.
-
-    >>> config_folder({"XDG_CONFIG_HOME": "/srv/config"})
-    PosixPath('/srv/config/machine-rail')
-    """
-    return _folder(environment, "XDG_CONFIG_HOME", ".config")
-
-
-def state_folder(environment: Mapping[str, str] = ENVIRONMENT) -> Path:
-    """Return the toolkit's folder for what its processes remember between runs, and may lose.
-
-    >>> state_folder({"XDG_STATE_HOME": "/srv/state"})
-    PosixPath('/srv/state/machine-rail')
-    """
-    return _folder(environment, "XDG_STATE_HOME", ".local/state")
-
-
-def cache_folder(environment: Mapping[str, str] = ENVIRONMENT) -> Path:
-    """Return the toolkit's folder for what can be made again, which need not be there yet.
-
-    >>> cache_folder({"XDG_CACHE_HOME": "/srv/cache"})
-    PosixPath('/srv/cache/machine-rail')
-    """
-    return _folder(environment, "XDG_CACHE_HOME", ".cache")
-
-
-def _folder(environment: Mapping[str, str], name: str, below: str) -> Path:
     named = Path(environment.get(name, ""))
     return (named if named.is_absolute() else Path.home() / below) / _FOLDER
+
+
+data_folder = partial(_folder, "XDG_DATA_HOME", ".local/share")
+"""The toolkit's folder for data of this user."""
+config_folder = partial(_folder, "XDG_CONFIG_HOME", ".config")
+"""The toolkit's folder for what this user has set for every store."""
+state_folder = partial(_folder, "XDG_STATE_HOME", ".local/state")
+"""The toolkit's folder for what its processes remember between runs, and may lose."""
+cache_folder = partial(_folder, "XDG_CACHE_HOME", ".cache")
+"""The toolkit's folder for what can be made again."""
 
 
 def demo_store(source: Source, folder: Path | None = None) -> tuple[Path, list[Path]]:

@@ -243,11 +243,6 @@ def test_a_ctrl_c_at_any_moment_leaves_a_terminal_its_cursor_and_its_errors(
     assert pressed_at > 20
 
 
-@pytest.mark.parametrize("options", [", progress=False", ", on_progress=[].append"])
-def test_a_terminal_shows_no_bar_where_none_is_wanted(service: str, options: str) -> None:
-    assert on_terminal(LOAD.format(service=service, options=options)) == (0, "", "")
-
-
 def in_a_pipe(program: str) -> tuple[str, str]:
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
