@@ -115,7 +115,6 @@ class ProfileDraft:
         return _HEAD.format(base_url) + ("".join(parts) or _NOTHING)
 
     def _sections(self) -> dict[str, list[str]]:
-        """Return all sections with their lines, those in force first."""
         found: dict[str, list[str]] = {}
         for section in sorted({*self._proved, *self._notes}):
             proved = self._proved.get(section, {})

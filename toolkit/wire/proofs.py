@@ -194,7 +194,6 @@ def prove_differential(
 
 
 def _fitting(family: Family, frame: pl.DataFrame) -> list[dict[str, Any]]:
-    """List the units and signs in which a figure as sent is what the legs of all its rows give."""
     as_sent = FieldRule(GIVEN[family], "", _UNITS[family][0], _UNITS[family][0])
     fits = _fits(family, frame.drop_nulls(GIVEN[family]), as_sent)
     rules = [rule for rule, fit in fits.items() if fit.exact and rule.linear]
@@ -224,7 +223,6 @@ def _fits(family: Family, frame: pl.DataFrame, rule: FieldRule) -> dict[FieldRul
 
 
 def _readings(family: Family, rule: FieldRule) -> Iterator[FieldRule]:
-    """Yield the ways in which a figure may be sent, first those that differ in unit and sign."""
     spread = family is Family.SPREAD
     for inverse in (False, True) if spread else (False,):
         for turned, unit in itertools.product((False, True), _UNITS[family]):

@@ -49,7 +49,6 @@ def question_named(
 
 
 def _example_template(message: str, markets: Collection[str]) -> str | None:
-    """Read the template of a value that a refusal shows, by the words for markets in it."""
     words = "|".join(sorted(map(re.escape, markets), key=len, reverse=True))
     leg = re.compile(rf"(?<![A-Za-z0-9])[A-Za-z][A-Za-z0-9]*([:./@-])(?:{words})(?![A-Za-z0-9])")
     for chunk in message.split():
@@ -69,7 +68,6 @@ def _sides(legs: int) -> list[str]:
 
 
 def _template(name: str, example: str | None, legs: int) -> str | None:
-    """Return the template of a parameter by the example of its value, else by its name."""
     words = {*re.findall(r"[a-z]+", name.lower())}
     if example is None:
         return "{symbol}" if _OF_SYMBOL & words else None
@@ -116,7 +114,6 @@ def stated_question(
 
 
 def _required(said: object, path: str) -> Iterator[tuple[str, str]]:
-    """Yield the required parameters of a route, each with an example of it, "" for none."""
     for part in parts_said_of(said, (path,)):
         for facts in parts_said_of(part, ("parameters",)):
             for each in facts if isinstance(facts, list) else []:

@@ -66,8 +66,7 @@ class ShownField:
 class FieldSurvey:
     """A record's fields: those found, those wanted but not shown, those shown that nothing takes.
 
-    ``missing`` are our columns with their units. ``guesses`` has a field for some of them.
-    ``text`` is whether a field that is found or guessed has its numbers as text.
+    ``missing`` are our columns with their units. ``text`` is whether numbers are sent as text.
     """
 
     matched: tuple[str, ...]
@@ -80,9 +79,9 @@ class FieldSurvey:
 def described_fields(schemas: bytes, route: HistoryRoute) -> dict[str, dict[str, str]]:
     """Find the texts that a ``/schemas`` body of any shape has on a route's fields, by their names.
 
-    What is said of a route is under its family, its path or the end of its path, or beside a text
-    of these. Fields are there by name, each with a unit or an object of facts. A list of pairs
-    is the names and units of fields by position.
+    They are under the route's family, its path or the end of it, or beside a text of these: fields
+    by name, each with a unit or an object of facts, or a list of pairs, names and units by
+    position.
 
     >>> from toolkit.market import Family
     >>> from toolkit.wire.profile.profile import BUILT_IN
@@ -100,7 +99,6 @@ def described_fields(schemas: bytes, route: HistoryRoute) -> dict[str, dict[str,
 
 
 def _field_facts(part: object, depth: int = 0) -> Iterator[dict[str, dict[str, Any]]]:
-    """Yield the facts of fields in a part of a document, the outermost first."""
     values = [*values_of(part).values()]
     if depth > _DEEPEST or not values:
         return
@@ -237,7 +235,6 @@ def _unit_fits(wanted: str, field: ShownField) -> bool | None:
 
 
 def _likeness(one: str, other: str) -> float:
-    """Score how alike two names are (0 to 1), by their words. Buy never matches sell."""
     ours, theirs = _words(one), _words(other)
     if ours & _SIDES != theirs & _SIDES:
         return 0.0

@@ -144,7 +144,6 @@ class Derivation:
 
     @cached_property
     def _documents(self) -> list[object]:
-        """What describes the service as a whole: its schemas, and a document of OpenAPI."""
         bodies = [self._schemas]
         with suppress(ServiceError):
             bodies.append(self._get("/openapi.json", {}).body)
@@ -196,7 +195,6 @@ class Derivation:
                         return
 
     def _prove_spread(self, spread: _Read, buy: _Read, sell: _Read) -> None:
-        """Prove the price, the legs' prices and the spread by one another."""
         rule, places = buy.route.rule("price"), buy.numbers.columns[1:]
         places = [rule.wire] if rule and rule.wire in places else places
         fields = prove_spread(spread.numbers, buy.numbers, sell.numbers, places)
@@ -210,7 +208,6 @@ class Derivation:
         self._prove_fields(spread, fields)
 
     def _prove_fields(self, read: _Read, fields: Fields) -> None:
-        """Put fields in force, and whether their numbers are text."""
         places = [said["wire"] for said in fields.values()]
         text = any(isinstance(row.get(place), str) for row in read.rows for place in places)
         lines: dict[str, object] = {f"fields.{column}": said for column, said in fields.items()}
@@ -248,7 +245,6 @@ class Derivation:
 
 
 def _rates(said: Mapping[str, str], facts: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
-    """Return the places that may have the rates, and the hours of their intervals."""
     shown = [ShownField(p, "number", said.get(p), title=facts[p].get("title", "")) for p in facts]
     hours = [field for field in shown if field.unit == "hours"]
     found = guessed(dict.fromkeys(HOURS, "hours"), hours or shown)
@@ -269,7 +265,6 @@ def _declared_sign(route: HistoryRoute, facts: Mapping[str, str]) -> bool | None
 
 
 def _beside_rows(answer: Answer, items: str) -> dict[str, object]:
-    """Return what an answer has beside its rows, by place, and its headers."""
     page = decoded(answer.body)
     beside = leaves(page) if isinstance(page, dict) else {}
     beside = {place: each for place, each in beside.items() if not place.startswith(f"{items}[")}

@@ -82,7 +82,6 @@ def _examined(
     outcome: Answer,
     checks: list[Check],
 ) -> Examination:
-    """Go on with a service that has answered for its schemas, and was not refused for its key."""
     profile, schemas = _schemas(client, outcome)
     clock = _clock(outcome, profile.source)
     if _is_page(outcome) and not _lists_symbols(client):
@@ -136,7 +135,6 @@ def _is_page(answer: Answer) -> bool:
 
 
 def _lists_symbols(client: Client) -> bool:
-    """Check for a service behind an address where /schemas answers with a web page."""
     try:
         client.symbols()
     except ServiceError:
@@ -145,7 +143,6 @@ def _lists_symbols(client: Client) -> bool:
 
 
 def _schemas(client: Client, answer: Answer) -> tuple[Profile, Check]:
-    """Read the names that the service gives for its routes and fields, where it does."""
     name = "/schemas"
     assumed = client.speak(client.assumed)
     built_in = "names and units are taken as built in"
@@ -173,7 +170,6 @@ def _schemas(client: Client, answer: Answer) -> tuple[Profile, Check]:
 
 
 def _plan(allowance: Allowance | None, asked: Sequence[Check]) -> Check:
-    """Infer the plan from the service's headers, else from the routes that answer."""
     refused = [check.name for check in asked if check.state is State.REFUSED]
     answers = [c for c in asked if c.group == "routes" and c.state in (State.OK, State.NOTE)]
     open_to = f"{len(answers)} routes answer"
@@ -212,10 +208,7 @@ def _clock(answer: Answer, source: Source | None) -> Check:
 
 
 def mcp_check(settings: Settings, profile: Profile, draft: ProfileDraft) -> Check:
-    """Check the protocol version that is agreed on, and which tools are listed.
-
-    ``profile`` is that of REST, which may name a route's tool otherwise than MCP.
-    """
+    """Check the protocol version, and which tools are listed: ``profile`` is that of REST."""
     try:
         from toolkit.client.mcp import McpClient  # noqa: PLC0415 - the SDK takes most of a second
     except MissingExtraError as error:

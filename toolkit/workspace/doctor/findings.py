@@ -24,11 +24,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One question put to a service, how it went, and what to do where it did not go well.
-
-    >>> Check("service", "reachable", State.OK, "answered in 3 ms").advice
-    ''
-    """
+    """One question put to a service, how it went, and what to do where it did not go well."""
 
     group: str
     name: str
@@ -41,9 +37,9 @@ class Check:
 class Examination:
     """All checks of a service, in order. What can be loaded of it. A draft profile, if any.
 
-    ``readable`` are the histories and event logs that a sync would load. ``unreadable`` are those
-    that it would not, though the plan has them. ``listed`` is whether the listing has legs that can
-    be read, ``differs`` whether the draft has anything in it.
+    ``readable`` are the histories and event logs that a sync would load, ``unreadable`` those that
+    it would not, though the plan has them. ``listed`` is whether the listing has legs, ``differs``
+    whether the draft has anything in it.
     """
 
     base_url: str
@@ -92,9 +88,5 @@ def refused_words(error: ServiceError) -> str:
 
 
 def state_of(error: ServiceError) -> State:
-    """Return the state of a check that ended in an error: the plan, or a failure.
-
-    >>> state_of(PlanRefusedError("")).value
-    'not in plan'
-    """
+    """Return the state of a check that ended in an error: not in the plan, or failed."""
     return State.REFUSED if isinstance(error, PlanRefusedError) else State.FAILED

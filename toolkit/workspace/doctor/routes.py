@@ -156,7 +156,6 @@ class Routes:
         return [each for each in self._streams if isinstance(each, Trajectory)]
 
     def _candidates(self, family: Family) -> list[Trajectory]:
-        """Return trajectories of a family to ask for: those typed, else of the legs known."""
         pairs = spread_trajectories(self._listing)
         found = [each for each in self._trajectories if each.family is family]
         found += price_trajectories(self._listing) if family is Family.PRICE else []
@@ -215,7 +214,6 @@ class Routes:
         return found
 
     def _read(self, name: str, trajectory: Trajectory, page: Page) -> Check:
-        """Say what a page has, how far apart its rows are, and what a load would find odd in it."""
         times = page.frame["ts"].sort()
         apart = times.diff().drop_nulls().mode().min()
         spaced = f", mostly {duration(apart)} apart" if isinstance(apart, int) else ""
@@ -228,7 +226,6 @@ class Routes:
         return Check("routes", name, State.NOTE if odd else State.OK, says, advice)
 
     def _survey(self, route: HistoryRoute, answer: Answer) -> None:
-        """Lay the record's fields beside those expected. Once for each route."""
         if route.family in self._fields:
             return
         described = described_fields(self._schemas, route)
