@@ -1,8 +1,7 @@
 """The statistics of a store as read-only tools for an assistant, by MCP: `rail mcp`.
 
-`tools` says what can be asked: a `tool` for each question, most of them made of a declaration
-(`declared`). `questions` asks a workspace, `answers` writes what was found, and `server` speaks the
-protocol. Only `server` imports the MCP SDK.
+`tools` has a `tool` per question, most of them made from a declaration. `questions` asks a
+workspace, `answers` writes the result, and `server`, which alone imports the MCP SDK, serves them.
 """
 
 from toolkit.assistant.answers import ToolAnswer

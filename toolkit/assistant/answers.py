@@ -1,4 +1,4 @@
-"""What a tool answers: figures with all that they rest on, bounded in rows and bytes.
+"""Answers of tools: figures with their basis, bounded in rows and bytes.
 
 Text of a service, such as a name or a value of SQL, is one short line of printable characters.
 """
@@ -43,13 +43,12 @@ _NO_INTERVAL = "none: these figures have no standard error"
 
 @dataclass(frozen=True, slots=True)
 class ToolAnswer:
-    """Rows that were found, and what they rest on.
+    """Rows and their basis.
 
-    ``n`` are the observations of the window, ``coverage`` is the part of it (fraction) that is
-    held, each None where only the rows have it or it is not known. ``window`` is half-open in UTC:
-    ``bounds`` says which end belongs to it. ``limit`` is how many rows are shown at most, and
-    ``more`` is whether there are further ones that were not read. ``figure`` is a chart as
-    plotly's JSON. ``first`` are the columns that are shown where none are named, () for all.
+    ``n`` are the observations of the window, ``coverage`` the fraction of it that is held, each
+    None where unknown or only in the rows. ``window`` is half-open in UTC by its ``bounds``.
+    ``limit`` bounds the rows shown, and ``more`` is whether others were not read. ``figure`` is a
+    chart as plotly's JSON. ``first`` are the columns shown by default, () for all.
     """
 
     rows: pl.DataFrame
@@ -71,10 +70,10 @@ class ToolAnswer:
     curve: bool = False
 
     def narrowed(self, columns: str) -> ToolAnswer:
-        """Return the answer with some columns alone (names by commas), and what rows rest on.
+        """Return the answer with some columns (names by commas), their intervals, and the basis.
 
-        Without names they are the first ones, "all" are all. A figure comes with its interval, and
-        what tells rows apart is always there. Raises `InputError` for a name that is no column.
+        Without names they are the first ones, with "all" all. Raises `InputError` for an unknown
+        name.
 
         >>> frame = pl.DataFrame({"n": [9], "mean_bps": [2.0], "std_bps": [1.0]})
         >>> ToolAnswer(frame, "SIMULATED seed 7", True).narrowed("std_bps").rows.columns
@@ -98,8 +97,7 @@ class ToolAnswer:
     def document(self) -> dict[str, Any]:
         """Return the answer as a JSON object of at most `MOST_BYTES`.
 
-        Rows are left out from the end where they are too many. A null that the statistic gives a
-        reason for is in ``reason`` and not in its row. Any other null is in its row.
+        Rows beyond that are left out. A null with a reason is in ``reason`` and not in its row.
 
         >>> frame = pl.DataFrame({"mean_bps": [2.0], "std_bps": [None], "std_reason": ["too_few"]})
         >>> made = ToolAnswer(frame, "SIMULATED seed 7", True, n=1).document()

@@ -1,4 +1,4 @@
-"""What a tool asks of a workspace: one question each, by the methods that Python has."""
+"""Questions of tools to a workspace, by the methods that Python has."""
 
 from __future__ import annotations
 

@@ -16,9 +16,9 @@ from toolkit.workspace import Workspace
 
 @dataclass(frozen=True, slots=True)
 class StoreTool:
-    """A tool: its name, what it answers, the JSON schema of each argument, and who answers.
+    """A tool: its name, description, the JSON schema of each argument, and its function.
 
-    ``rows`` is how many rows an answer has at most, where a call has no ``limit``.
+    ``rows`` is the default ``limit`` of an answer.
     """
 
     name: str

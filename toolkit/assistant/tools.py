@@ -55,10 +55,7 @@ _COSTS = {
 
 
 def declared_tools() -> tuple[StoreTool, ...]:
-    """Return a tool for each name of an analysis, in the order of their declaration.
-
-    One name may be of several families: the stream decides which is meant.
-    """
+    """Return a tool for each name of an analysis. The stream decides among several families."""
     named: dict[str, list[Analysis]] = {}
     across = [each for each in analyses() if each.across is not None]
     for each in analyses():

@@ -70,8 +70,8 @@ _WHAT = ("history", "check", "test", "example")
 
 @tabled(lambda: ALERTS, of_now=True)
 @asks(
-    what=typer.Argument(help="history, check (the rules), test (one rule), or example."),
-    rule=typer.Argument(help="Of test: the name of the rule."),
+    what=typer.Argument(help="history, check (the rules), test (one rule) or example."),
+    rule=typer.Argument(help="The rule to test."),
 )
 def alerts_command(
     what: str = "history",
@@ -82,14 +82,13 @@ def alerts_command(
 ) -> None:
     """Show the alerts that rail follow found, newest first, and which of them are open.
 
-    The rules are tables [[alert]] of the rail.toml beside the store or here. A follow evaluates
-    them as rows come, and reads them anew when they change. Each change is printed by the follow,
-    and sent once where the environment says: RAIL_ALERT_WEBHOOK with RAIL_ALERT_SECRET, and
-    RAIL_ALERT_CHAT with addresses of apprise, for chat and mail.
+    Rules are tables [[alert]] in the rail.toml beside the store or here. rail follow evaluates them
+    as rows come, and reads them again when they change. It prints each change and sends it once to
+    the channels in the environment: RAIL_ALERT_WEBHOOK with RAIL_ALERT_SECRET, and RAIL_ALERT_CHAT
+    with apprise addresses for chat and mail.
 
-    check reads the rules and shows which streams of the store they watch, and what each would have
-    caught in the last 24 hours. test RULE sends one alert that is marked as a test. example prints
-    rules of every kind.
+    check shows which streams in the store each rule watches, and what it would have caught in the
+    last 24 hours. test RULE sends one alert marked as a test. example prints rules of every kind.
 
     Example: rail alerts --where is_open
 

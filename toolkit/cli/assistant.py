@@ -12,8 +12,8 @@ from toolkit.workspace import open_workspace
 
 
 @asks(
-    http="Answer at http://127.0.0.1:PORT/mcp, not over stdio.",
-    port="With --http: where to listen; 0 takes a free one.",
+    http="Serve at http://127.0.0.1:PORT/mcp instead of stdio.",
+    port="With --http: the port to listen on; 0 takes a free one.",
 )
 def mcp_command(
     store: Path | None = None,
@@ -21,12 +21,12 @@ def mcp_command(
     http: bool = False,
     port: int = 8701,
 ) -> None:
-    """Answer an assistant's questions about the store by MCP, over stdio or local HTTP.
+    """Serve the store's statistics to an assistant over MCP, by stdio or local HTTP.
 
-    The tools read and write nothing: search_streams, screen, coverage, chart, sql, and one for each
-    analysis of a series, such as summary. Each answer has n, coverage, window, interval, unit, and
-    why a figure is null. Over stdio the assistant's program starts this command: docs/assistant.md
-    has its settings. It ends with the input, or by Ctrl-C.
+    The tools are read-only: search_streams, screen, coverage, chart, sql, and one per analysis of a
+    series, such as summary. Each answer has n, coverage, window, interval, unit, and why a figure
+    is null. Over stdio the assistant's program starts this command: docs/assistant.md has its
+    settings. It ends with its input or with Ctrl-C.
 
     Example: rail mcp --http --port 0
     """

@@ -114,8 +114,8 @@ _TLS = (
 
 
 @asks(
-    host="The address to listen at. Default: 127.0.0.1, 0.0.0.0 with --share.",
-    set_password="Ask for the password of --share, keep it, and end.",  # noqa: S106 - a help
+    host="The address to listen on. Default: 127.0.0.1, 0.0.0.0 with --share.",
+    set_password="Ask for the password of --share, keep its hash, then exit.",  # noqa: S106 - a help
 )
 def app_command(
     store: Path | None = None,
@@ -129,8 +129,8 @@ def app_command(
 ) -> None:
     """Open the dashboard over a store. Ctrl-C ends it.
 
-    This machine alone reaches it. With --share others do, after a login by a password or by a
-    provider of OpenID Connect. Published data (--store archive) is shown as a store is.
+    Only this machine can reach it. With --share others can, after a login with a password or with
+    an OpenID Connect provider. --store archive shows published data.
 
     Example: rail app --port 8600 --no-browser
     """
@@ -187,8 +187,8 @@ def _checked_share(
 
 @asks(
     stream=typer.Argument(
-        help="A trajectory, two prices held (pair/BUY/SELL), or an event log: events/spread, "
-        "splash or funding."
+        help="A trajectory, two prices in the store (pair/BUY/SELL), or an event log: "
+        "events/spread, splash or funding."
     ),
 )
 def open_command(
@@ -200,8 +200,8 @@ def open_command(
 ) -> None:
     """Open the page of a trajectory or an event log, and print its address.
 
-    It opens in the dashboard of the `rail app` that runs over the store. Where none does, it starts
-    one, which Ctrl-C ends.
+    It opens in the dashboard that `rail app` runs over the store. If none runs, this starts one,
+    until Ctrl-C.
 
     Example: rail open LTC_USDT:AURORA.spot:BOREAS.spot --no-browser
     """

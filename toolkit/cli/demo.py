@@ -64,7 +64,7 @@ _OF_THE_MARKET: tuple[Stream, ...] = (*map(EventLog, EventFamily), *map(Snapshot
 
 
 @asks(
-    once="End after the figures, without the dashboard.",
+    once="Exit after the figures, without the dashboard.",
     store="The DuckDB file. Default: one in your data folder.",
 )
 def demo_command(
@@ -77,14 +77,13 @@ def demo_command(
 ) -> None:
     """Start a service on a SIMULATED market, load a week of it, open a dashboard that follows it.
 
-    It loads prices, spreads and funding of three symbols, what the first page lists, two days of
-    events and the snapshots. Everything happens on this machine. Nothing is asked of anybody else.
-    The store is kept: the next run loads what is new since. A store of an earlier version's market
-    stays as it is, and a new one begins beside it. While the dashboard is open, new rows go into
-    the store. Ctrl-C ends it.
+    It loads prices, spreads and funding of three symbols, the series on the first page, two days of
+    events and the snapshots. Everything happens on this machine. The store is kept, and the next
+    run loads what is new. The market of an earlier version keeps its own store. New rows go into
+    the store while the dashboard is open, until Ctrl-C.
 
-    With --exchanges usual, or names of exchanges, the market is a real one: ccxt asks their public
-    endpoints, without an account. `rail serve --check-exchanges` shows what they answer here.
+    --exchanges usual, or names of exchanges, takes a real market: ccxt asks their public endpoints,
+    without an account. `rail serve --check-exchanges` shows what they answer here.
 
     Example: rail demo --once
     """

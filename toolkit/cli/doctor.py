@@ -51,7 +51,7 @@ _STYLES = {
 
 @tabled(lambda: CHECKS, of_now=True)
 @asks(
-    streams=typer.Argument(help=f"Ask for these instead of what is listed: {KEYS}"),
+    streams=typer.Argument(help=f"Ask for these instead of the listed ones: {KEYS}"),
     profile_out="Write a draft wire profile (TOML) to this new file.",
 )
 def doctor_command(
@@ -64,11 +64,11 @@ def doctor_command(
 ) -> None:
     """Check a service: show what works, what does not, and what to do about it.
 
-    Reachable? Key accepted? Which plan, which clock, which routes, do its records have the fields
-    expected, are spreads and funding what both legs give, MCP, sockets? Asks about 40 questions,
-    loads nothing. The key is read from RAIL_API_KEY, a wire profile from the file that RAIL_PROFILE
-    names. The exit code is that of a sync. 0: all that the plan has can be loaded; 3: some of it;
-    1: nothing.
+    It makes about 40 requests and loads nothing: is the service reachable, is the key accepted,
+    which plan, clock and routes are there, do records have the expected fields, do spreads and
+    funding follow from both legs, do MCP and sockets work. The key is read from RAIL_API_KEY, a
+    wire profile from the file that RAIL_PROFILE names. The exit code is 0 if all that the plan has
+    can be loaded, 3 if some of it, 1 if nothing.
 
     Example: rail doctor --profile-out profile.toml
 

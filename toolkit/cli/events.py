@@ -107,11 +107,11 @@ def open_command(
     *,
     view: TableOptions,
 ) -> None:
-    """Show which events are open now, asked of the service by its filter. Nothing is stored.
+    """Show the events that are open now, by the service's filter. Nothing is stored.
 
-    An event that opened before --back is shown where it was updated since, without its opening.
-    Times are UTC, by the service's clock. What the plan delays is not open yet. What the store
-    holds of open events is in `rail events survival`.
+    An event that opened before --back is shown, without its opening, if it was updated since.
+    Times are UTC, by the service's clock. Events that the plan delays are not open yet.
+    `rail events survival` has the open events in the store.
 
     Example: rail events open funding --back 3d
     """

@@ -54,7 +54,7 @@ _Legs = Sequence[Trajectory | SnapshotTrajectory]
 
 @tabled(lambda: FEES, of_now=True)
 @asks(
-    example="Print a fee table of the store's exchanges, to be edited.",
+    example="Print a fee table of the store's exchanges to edit.",
 )
 def fees_command(
     example: bool = False,
@@ -63,11 +63,11 @@ def fees_command(
     asked: CostOptions,
     view: TableOptions,
 ) -> None:
-    """Show the fee table in force, by leg, and what it lacks for the streams of the store.
+    """Show the fee table in force by leg, and what is missing for the streams in the store.
 
-    The table is yours: no fee is built in, and what it does not state is unknown. It is the file of
-    --fees, else the one that rail.toml names by fees = "fees.toml". What is lacking is what the
-    style needs now, by the clock of the service.
+    The table is yours: no fee is built in, and a fee that it does not state is unknown. It is the
+    file of --fees, else the one that rail.toml names by fees = "fees.toml". Missing is what the
+    style needs now, by the service's clock.
 
     Before: rail fees --example > fees.toml
 

@@ -40,11 +40,11 @@ _SECONDS_A_LINE = 60.0
     streams=typer.Argument(help=f"In place of a watchlist: {STREAM_KEYS}"),
     watchlist="--watchlist FILE: Rules. Default: rail.toml beside the store or here, else 5 "
     "symbols.",
-    once="Bring everything up to now, and end: for cron.",
-    since="Fill up from here, UTC, or 7d. Default: the watchlist's.",
+    once="Load everything up to now, then exit: for cron.",
+    since="Load from this time on, UTC, or 7d. Default: the watchlist's.",
     lasting="--for: Stop after this long: 90s, 10m, 2h, 1d. Default: Ctrl-C.",
-    listed="--list: Print the streams and the rule of each, and end.",
-    example="Print a watchlist with every field, and end.",
+    listed="--list: Print the streams and the rule of each, then exit.",
+    example="Print a watchlist with every field, then exit.",
     lease="--lease FILE: A file, or its address in a bucket, that one follow at a time holds. "
     "Others with the same one wait, and go on when it is gone.",
 )
@@ -65,13 +65,13 @@ def follow_command(
 ) -> None:
     """Keep a watchlist current: by streams where the plan has them, else by polling.
 
-    What the store lacks is asked from the archive, as far back as the watchlist has it. Restarts,
-    outages, a spent quota and a locked store are waited for. Once per minute a line says how it
-    goes. Ctrl-C and SIGTERM end it cleanly, with a last look into the archive. A second one cuts it
-    short. The key is read from RAIL_API_KEY.
+    Gaps are backfilled from the archive, as far back as the watchlist asks. It waits out restarts,
+    outages, a spent quota and a locked store, and prints its progress every minute. Ctrl-C and
+    SIGTERM end it after a last look into the archive, a second one at once. The key is read from
+    RAIL_API_KEY.
 
-    With --once it exits 0 when every stream was loaded, 3 when some were refused. The options of
-    tables are those of --list.
+    With --once the exit code is 0 when every stream was loaded and 3 when some were refused. The
+    options of tables apply to --list.
 
     Example: rail follow --once LTC_USDT:AURORA.spot:BOREAS.spot --since 1d
 

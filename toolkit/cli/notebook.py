@@ -17,19 +17,20 @@ from toolkit.foreign import command
 
 
 @asks(
-    name=typer.Argument(metavar="[NAME]", help="How its name begins. Default: the quickstart."),
-    to="The new file, or the folder to write it to.",
-    listed="--list: Print the names and what each asks, and end.",
+    name=typer.Argument(
+        metavar="[NAME]", help="The beginning of its name. Default: the quickstart."
+    ),
+    to="The new file, or the folder for it.",
+    listed="--list: Print each name with its question, then exit.",
 )
 def notebook_command(
     name: str = "00_quickstart",
     to: Path = Path(),
     listed: bool = False,
 ) -> None:
-    """Write a notebook to the current folder. A file that is there is left alone.
+    """Write a notebook to the current folder. An existing file is left alone.
 
-    Each answers one question, and is kept with its outputs. It starts the local service by itself,
-    and needs no other.
+    Each notebook answers one question and has its outputs. It starts the local service itself.
 
     Example: rail notebook
 

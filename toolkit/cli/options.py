@@ -35,31 +35,31 @@ SHARED = {
     "base_url": "The service. Default: RAIL_BASE_URL, else http://127.0.0.1:8700.",
     "allow_http": "Send the key unencrypted, to an http address off this machine. Default: "
     "RAIL_ALLOW_HTTP, else refused.",
-    "funding_only": "Leave prices out: what settlements pay alone, named so.",
-    "start": "First second, UTC: 2023-03-01 or 2023-03-01T12:00:00Z. Without --end also a whole "
-    "window: 7d, 12h, today, yesterday, 2023-03.",
-    "end": "First second after the window, UTC.",
-    "fees": "--fees FILE: The fee table of net figures. Default: what fees = in rail.toml names, "
+    "funding_only": "Leave prices out: settlements alone, and the columns say so.",
+    "start": "Start of the window, UTC: 2023-03-01 or 2023-03-01T12:00:00Z. Without --end also a "
+    "whole window: 7d, 12h, today, yesterday, 2023-03.",
+    "end": "End of the window, UTC, itself outside.",
+    "fees": "--fees FILE: The fee table for net figures. Default: the one that rail.toml names, "
     "else none.",
     "style": "How a position is taken: taker (default), maker, maker_buy, maker_sell, prefunded, "
     "transfer.",
-    "notional": "Of one leg, in the quote currency, for gas. Default: 10000.",
-    "fx": "--fx KEY: Of pairs of two quotes: the price of one quote in the other, where the key "
-    "has none.",
-    "multiplier": "Of pairs: how many coins of the buy leg one of the sell leg has. Default: by "
-    "names.",
-    "max_stale": "Of pairs: how old a price may be, such as 5m. Default: until its next bar is "
-    "due.",
-    "exchanges": "--exchanges NAMES: Real exchanges, by ccxt, without an account: binance,okx or "
-    "usual, which is five.",
-    "symbols": "--symbols SYMBOLS: Of --exchanges: BTC_USDT,ETH_USDT. Default: BTC, ETH, SOL, XRP "
-    "and DOGE in USDT.",
-    "host": "The address to listen at.",
-    "port": "Where to listen; 0 takes a free one.",
+    "notional": "Size of one leg in the quote currency, for gas. Default: 10000.",
+    "fx": "--fx KEY: For pairs in two quote currencies: the price of one in the other, where "
+    "the key has none.",
+    "multiplier": "For pairs: how many coins of the buy leg equal one of the sell leg. Default: "
+    "from the names.",
+    "max_stale": "For pairs: the greatest age of a price, such as 5m. Default: until its next bar "
+    "is due.",
+    "exchanges": "--exchanges NAMES: Real exchanges over ccxt, without an account: binance,okx, or "
+    "usual for five of them.",
+    "symbols": "--symbols SYMBOLS: With --exchanges: BTC_USDT,ETH_USDT. Default: BTC, ETH, SOL, "
+    "XRP and DOGE in USDT.",
+    "host": "The address to listen on.",
+    "port": "The port to listen on; 0 takes a free one.",
     "share": "Let others in, after a login: see --set-password and docs/sharing.md.",
-    "name": "With --share: a name by which others reach it, as by a proxy.",
-    "proxy": "--proxy ADDRESS: With --share: the address of a proxy, which tells who asks and "
-    "whether by https.",
+    "name": "With --share: a host name under which others reach it, such as a proxy's.",
+    "proxy": "--proxy ADDRESS: With --share: the address of a proxy, which reports the client "
+    "and whether it uses https.",
     "browser": "--browser/--no-browser: Open a browser window.",
 }
 """The help of options that several commands have, by the name of their parameter."""
@@ -70,15 +70,15 @@ STREAM_KEYS = (
 )
 
 DashboardPort = Annotated[
-    int, typer.Option("--port", help="Where the dashboard listens, or the next free one.")
+    int, typer.Option("--port", help="The port of the dashboard, or the next free one.")
 ]
 
 SpreadKeys = Annotated[
     list[str] | None,
     typer.Argument(
-        help="Keys SYMBOL:BUY.market:SELL.market, or patterns such as BTC_USDT:*. Kept from "
-        "snapshots: snapshot-spread/SYMBOL:BUY.market:SELL.market, all: 'snapshot-spread/*'. Of "
-        "any two prices held: pair/SYMBOL:EXCHANGE.market/SYMBOL:EXCHANGE.market."
+        help="Keys SYMBOL:BUY.market:SELL.market, or patterns such as BTC_USDT:*. From "
+        "snapshots: snapshot-spread/SYMBOL:BUY.market:SELL.market, all: 'snapshot-spread/*'. "
+        "Any two prices in the store: pair/SYMBOL:EXCHANGE.market/SYMBOL:EXCHANGE.market."
     ),
 ]
 
@@ -86,7 +86,7 @@ SpreadKeys = Annotated[
 FundingKeys = Annotated[
     list[str] | None,
     typer.Argument(
-        help="Keys SYMBOL:BUY.market:SELL.market, or patterns such as BTC_USDT:*. Kept from "
+        help="Keys SYMBOL:BUY.market:SELL.market, or patterns such as BTC_USDT:*. From "
         "snapshots: snapshot-funding/SYMBOL:EXCHANGE.market, all: 'snapshot-funding/*'."
     ),
 ]

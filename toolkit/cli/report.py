@@ -51,14 +51,14 @@ _To = Annotated[
 ]
 _Against = Annotated[
     Path | None,
-    typer.Option("--against", metavar="FILE", help="A report before: what changed since is first."),
+    typer.Option("--against", metavar="FILE", help="An earlier report: changes since come first."),
 ]
 _Parts = Annotated[
     list[str] | None,
     typer.Option(
         "--part",
         metavar="NAME",
-        help="An analysis to add, by the name of its method: tail_index. May be repeated.",
+        help="An analysis to add, by its method: tail_index. May be repeated.",
     ),
 ]
 
@@ -122,7 +122,7 @@ class _WatchlistReport(_Report):
 
 @app.callback()
 @asks(
-    file="--verify FILE: Compute a report again from its snapshot, and say whether it is equal.",
+    file="--verify FILE: Compute a report again from its snapshot, and compare.",
 )
 def report_command(
     context: typer.Context,
@@ -132,13 +132,13 @@ def report_command(
     plain_text: bool = False,
     fees: Path | None = None,
 ) -> None:
-    """Write a report on the data in the store: one HTML file, which needs no network and prints.
+    """Write a report on the data in the store: one HTML file that needs no network and prints.
 
     Each figure has its definition, n, coverage, window, source, parameters, the SHA-256 of its
-    rows, and the Python that makes it again. A report is of one snapshot: what the store had
+    rows, and the Python that computes it. A report belongs to one snapshot: what the store had
     committed when it was made, or a publication (--store archive). --verify computes it again from
-    there, of the store or the publication that it was made of, also when more was loaded since.
-    The exit code is 0 where every figure and the page are equal, and 1 otherwise.
+    that snapshot, even if more was loaded since. The exit code is 0 if every figure and the page
+    are equal, else 1.
 
     Before: rail report spread
 
@@ -164,9 +164,9 @@ def report_command(
 def spread_command(trajectories: _Keys = None, *, parts: _Parts = None, report: _Report) -> None:
     """Write a report on spreads: one with its chart, figures and hours, several ranked in a table.
 
-    Positive: long the buy leg and short the sell leg earns it. Without keys it takes all that are
-    held, without a window all that is held of them. Of several the first three of the table are
-    drawn. One key may be of any two prices held (pair/BUY/SELL), or kept from snapshots
+    Positive: long the buy leg and short the sell leg earns it. By default it takes all spreads and
+    all of their time in the store. Of several, the first three of the table are drawn. A single key
+    may be two prices (pair/BUY/SELL), or from snapshots
     (snapshot-spread/SYMBOL:BUY.market:SELL.market).
 
     Example: rail report spread LTC_USDT:AURORA.spot:BOREAS.spot --start 1d
@@ -185,9 +185,9 @@ def spread_command(trajectories: _Keys = None, *, parts: _Parts = None, report: 
 def funding_command(trajectories: _Keys = None, *, parts: _Parts = None, report: _Report) -> None:
     """Write a report on funding: one pair with its chart, carry and holdings, several in a table.
 
-    Positive: long the buy leg and short the sell leg received it. Without keys it takes all that
-    are held, without a window all settlements. Of several the first three of the table are drawn.
-    One key may be of rates kept from snapshots (snapshot-funding/SYMBOL:EXCHANGE.market).
+    Positive: long the buy leg and short the sell leg received it. By default it takes all pairs and
+    all settlements in the store. Of several, the first three of the table are drawn. A single key
+    may be from snapshots (snapshot-funding/SYMBOL:EXCHANGE.market).
 
     Example: rail report funding BTC_USDT:AURORA.futures:EQUINOX.futures
     """
@@ -199,7 +199,7 @@ def funding_command(trajectories: _Keys = None, *, parts: _Parts = None, report:
 @app.command("events")
 @grouped
 @asks(
-    families=typer.Argument(help="Event logs. Default: all that are held."),
+    families=typer.Argument(help="Event logs. Default: all in the store."),
 )
 def events_command(
     families: list[EventFamily] | None = None,
@@ -209,7 +209,7 @@ def events_command(
 ) -> None:
     """Write a report on event logs: when events opened, how long they last, how often by legs.
 
-    Without a window it takes all that is held.
+    By default it takes all of the time in the store.
 
     Example: rail report events spread --start 1d
     """
@@ -232,8 +232,8 @@ def events_command(
 def symbol_command(symbol: str, *, report: _Report) -> None:
     """Write a report on a symbol: all its legs on one axis of time, its spreads and its funding.
 
-    It is of what is held: prices, spreads and funding of the symbol, and event logs. Without a
-    window it takes all that is held of the symbol.
+    It takes the symbol's prices, spreads, funding and events in the store, by default over all of
+    the time.
 
     Example: rail report symbol LTC_USDT --start 1d
     """
@@ -269,12 +269,11 @@ def watchlist_command(
     *,
     report: _WatchlistReport,
 ) -> None:
-    """Write the report of a day on what is watched: spreads and funding ranked, and events.
+    """Write a day's report on the watchlist: spreads and funding ranked, and events.
 
-    In a folder it is watchlist-DAY.html, and is compared with the newest of an earlier day there.
-    It takes what the store holds of the watchlist, see `rail follow`. A rule by which the service
-    is asked, such as open_now, stands for all that is held. Without a window it is of the last 24
-    hours.
+    In a folder its name is watchlist-DAY.html, and it is compared with the newest of an earlier
+    day. It takes the watchlist's series in the store, see `rail follow`. Rules that ask the
+    service, such as open_now, take all series. The window is by default the last 24 hours.
 
     Example: rail report watchlist
     """

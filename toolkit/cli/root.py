@@ -29,18 +29,18 @@ COMMANDS = {
     "stats": ("analyses:stats", "Print statistics of the data in the store."),
     "events": (
         "analyses:events",
-        "Print how long events last, how often, what followed and paid.",
+        "Print survival, rates, paths and payoffs of events.",
     ),
-    "screen": ("screen:screen_command", "Rank all pairs of the store by any figure."),
+    "screen": ("screen:screen_command", "Rank all pairs in the store by any figure."),
     "report": ("report:app", "Write a report: one HTML file that can be verified later."),
-    "fees": ("fees:fees_command", "Show the fee table and what it lacks, or print an example."),
+    "fees": ("fees:fees_command", "Show the fee table and its gaps, or print an example."),
     "store": ("store:app", "Publish, check, rewrite or copy a store."),
-    "import": ("store:import_command", "Make a store of published data, or of rows of your own."),
+    "import": ("store:import_command", "Make a store from published data or from your own rows."),
     "app": ("dashboard:app_command", "Open the dashboard over a store."),
-    "mcp": ("assistant:mcp_command", "Answer an assistant's questions about the store, by MCP."),
+    "mcp": ("assistant:mcp_command", "Serve the store's statistics to an assistant over MCP."),
     "notebook": ("notebook:notebook_command", "Write the quickstart notebook here."),
     "open": ("dashboard:open_command", "Open the page of a trajectory or an event log."),
-    "demo": ("demo:demo_command", "Load a SIMULATED market, open a dashboard that follows it."),
+    "demo": ("demo:demo_command", "Load a SIMULATED market and open a dashboard that follows it."),
 }
 """Each command: its function or group (module:name below this package) and its line of help."""
 

@@ -41,12 +41,12 @@ def _columns() -> Schema:
 
 @tabled(_columns)
 @asks(
-    family=typer.Argument(help="What is measured: what snapshots kept has its own."),
+    family=typer.Argument(help="What is ranked; rows from snapshots are families of their own."),
     symbols="--symbol: Only this symbol. May be repeated.",
-    exchanges="--exchange: Only pairs with both legs on these. May be repeated.",
+    exchanges="--exchange: Only pairs with both legs on these exchanges. May be repeated.",
     types="--type: Only pairs of these markets: spot/futures. May be repeated.",
     exclude_symbols="--exclude-symbol: Leave out this symbol. May be repeated.",
-    pairs="--pair: Two prices held, pair/BUY/SELL or pair/BUY/SELL/FX. May be repeated.",
+    pairs="--pair: Two prices in the store, pair/BUY/SELL or pair/BUY/SELL/FX. May be repeated.",
     exclude_flags="--exclude-flag: Leave out pairs with this flag, or with any: 'any'. May be "
     f"repeated. Flags: {', '.join(FLAGS)}.",
 )
@@ -64,26 +64,25 @@ def screen_command(
     net_of: CostOptions,
     view: TableOptions,
 ) -> None:
-    """Rank all spreads of the store by any figure, or all funding pairs, in one pass.
+    """Rank all spreads in the store, or all funding pairs, by any figure, in one pass.
 
-    Of each spread: its newest level, how many standard deviations that is from the mean of the
-    window, its percentile in it, the figures of `rail stats spread`, and flags of prices that are
-    not what they seem. The widest now is first. With a fee table the net figures follow: the net
-    edge is the mean over all time of what a spread is beyond the cost. Without a window it takes
-    the last 7 days that are held, of funding all.
+    A spread has its newest level, how many standard deviations that is from the window's mean, its
+    percentile, the figures of `rail stats spread`, and flags of suspect prices. The widest spread
+    now comes first. With a fee table the net figures follow: the net edge is the mean, over all of
+    the time, of the spread beyond the cost. The window is by default the last 7 days in the store,
+    for funding all of it.
 
-    A q-value is a p-value for the whole screen: of the pairs with one up to 0.05 at most 5 % are
-    expected to be there by chance. It is over all pairs measured, whatever --where and --top show.
-    One is of the test whether the spread returns to a level, one whether its mean net of the cost
-    is above 0.
+    A q-value is a p-value for the whole screen: of the pairs with a q-value up to 0.05, at most 5 %
+    are expected to be there by chance. It counts all pairs measured, whatever --where and --top
+    show. One tests whether the spread returns to a level, one whether its mean net of the cost is
+    above 0.
 
-    With --pair it takes the spreads of any two prices that are held instead of those stored.
+    --pair ranks the spreads of any two prices in the store instead of the stored spreads.
 
-    Of funding: the figures of `rail stats funding` and of `rail stats persistence`.
-    --funding-only leaves prices out of them.
+    A funding pair has the figures of `rail stats funding` and `rail stats persistence`.
 
-    Of snapshot-spread and snapshot-funding: the pairs and rates that snapshots showed, with
-    coverage by polls. An answer that lacks a pair is no gap. Rates in force have no net figures.
+    snapshot-spread and snapshot-funding rank the pairs and rates in snapshots, with coverage by
+    polls: an answer without a pair is not a gap. Rates in force have no net figures.
 
     Example: rail screen --top 5
 

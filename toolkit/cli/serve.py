@@ -46,19 +46,19 @@ def check_command(choice: ExchangeChoice, save: Path | None) -> None:
 
 
 @asks(
-    replay="A prices, funding or pumps.parquet, or the folder that holds them.",
-    dataset="Serve only this data set of the file; may be repeated.",
+    replay="A prices, funding or pumps.parquet, or their folder.",
+    dataset="Serve only this data set of the file. May be repeated.",
     interval="Serve only bars of this many seconds.",
-    rename="Serve this symbol of the file, or quote of exchanges, as: OLD=NEW.",
-    days="How far back exchanges are read. Default: 7.",
-    archive="Keeps their answers. Default: STORE.exchanges.duckdb, by the store.",
-    check="--check-exchanges: Show what each answers here, and end.",
-    save="With that: one raw answer of each kind, to a new file.",
-    seed="Which endless SIMULATED market. Default: 7.",
+    rename="Rename a symbol of the file, or a quote of exchanges: OLD=NEW.",
+    days="How many days back to read exchanges. Default: 7.",
+    archive="The file for their answers. Default: STORE.exchanges.duckdb.",
+    check="--check-exchanges: Show what each exchange answers here, then exit.",
+    save="With --check-exchanges: write one raw answer of each kind to a new file.",
+    seed="The seed of the SIMULATED market. Default: 7.",
     owners="A TOML file of owners, plans and keys.",
     now="Stop the service's clock at this time, UTC.",
     retention="Answer only for the last N days.",
-    webhooks_to_loopback="Webhooks may go to this machine, by http.",
+    webhooks_to_loopback="Let webhooks go to this machine, over http.",
 )
 def serve_command(
     replay: Path | None = None,
@@ -82,13 +82,13 @@ def serve_command(
     """Run a local service until Ctrl-C: on a SIMULATED market, a replay, or real exchanges.
 
     Its demo keys are demo-free, demo-builder and demo-pro. Its clock is the wall clock unless --now
-    stops it. A replay serves all it has unless --retention limits it. A simulated market
-    reaches as far back as the key's plan. --rename lets legs meet that are listed under two
-    quote currencies.
+    stops it. A replay serves all of its data unless --retention limits it, a simulated market as
+    much as the key's plan reaches back. --rename pairs legs that are listed in two quote
+    currencies.
 
-    --exchanges reads public endpoints, without an account: the last --days, then each minute. The
-    answers stay in --archive, and the same command goes on from there. Begin with --check-exchanges
-    to see what this machine reaches. docs/exchanges.md says what each exchange gives.
+    --exchanges reads public endpoints, without an account: the last --days, then every minute.
+    Answers stay in --archive, from which the same command resumes. Begin with --check-exchanges to
+    see what this machine can reach. docs/exchanges.md has what each exchange offers.
 
     Example: rail serve --seed 8 --port 8702
     """

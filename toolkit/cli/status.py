@@ -45,11 +45,11 @@ _STATUS = schema_of(
 def status_command(store: Path | None = None, *, view: TableOptions) -> None:
     """Show what the store holds: one line per trajectory, event log and kind of snapshot.
 
-    held: rows, documents or snapshots, else what came of asking: "nothing there", "no answer" or
-    "never asked". answered: of the time asked for that can be known by now, the share that the
-    service has answered for. behind: from the end of what came or was answered to now, by the
-    service's clock. holes: where rows are further apart than 1.5 steps, and how far at most. gaps:
-    losses of live capture that are still open. Times are UTC.
+    held: rows, documents or snapshots, else "nothing there", "no answer" or "never asked".
+    answered: the share of the time asked for, as far as it can be known by now, that the service
+    has answered for. behind: the time from the last row or answer to now, by the service's clock.
+    holes: how often rows are more than 1.5 steps apart, and the longest. gaps: losses of live
+    capture that are still open. Times are UTC.
 
     Example: rail status --store rail.duckdb
 

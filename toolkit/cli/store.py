@@ -37,7 +37,7 @@ def _root() -> None:
 @app.command("publish")
 @asks(
     where=typer.Argument(help="A folder, or the address of an object store: s3://BUCKET/FOLDER."),
-    keep="Remove publications older than this (30d), with files that no other one names.",
+    keep="Remove publications older than this (30d), and files that no other one names.",
 )
 def publish_command(
     where: str,
@@ -46,11 +46,11 @@ def publish_command(
 ) -> None:
     """Publish the store: one Parquet file per stream and month of UTC, and manifest.json.
 
-    Files are named by their content, so what did not change is not written again. The manifest is
-    replaced last. Polars, DuckDB and pandas read the files, `rail import` makes a store of them.
-    Object stores need the extra "publish", and take their credentials from the environment.
+    Files are named by their content, so unchanged ones are not written again. The manifest is
+    replaced last. Polars, DuckDB and pandas read the files, `rail import` makes a store from them.
+    Object stores need the extra "publish" and take their credentials from the environment.
 
-    The last line is the address of this publication. It can be read until --keep removes it.
+    The last line is the address of this publication, which can be read until --keep removes it.
 
     Example: rail store publish archive
 
@@ -74,7 +74,7 @@ def publications_command(
 ) -> None:
     """List the publications that can be read, the newest first.
 
-    Each has an address that no later one changes. Give it to --store, `rail import` or `tk.open`.
+    The address of each stays the same. Give it to --store, `rail import` or `tk.open`.
 
     Before: rail store publish archive
 
@@ -94,8 +94,8 @@ def publications_command(
 def verify_command(store: Path | None = None) -> None:
     """Check that the store is whole, and name each fault.
 
-    Every byte is read. Keys, revisions, loads, streams, counters and the ledger are held to their
-    laws. The exit code is 1 where there is a fault. Loads go on meanwhile.
+    It reads every byte and checks keys, revisions, loads, streams, counters and the ledger. The
+    exit code is 1 if there is a fault. Loads go on meanwhile.
 
     Example: rail store verify
     """
@@ -115,10 +115,10 @@ def verify_command(store: Path | None = None) -> None:
 @app.command("compact")
 @asks()
 def compact_command(store: Path | None = None) -> None:
-    """Rewrite the store in the order of its keys, which reads faster and takes less space.
+    """Rewrite the store sorted by key, which reads faster and takes less space.
 
-    Loads go on meanwhile. The rewritten file takes the place of the store within a moment at the
-    end. It needs as much free space as the store has. Worth it after large or many small loads.
+    Loads go on meanwhile. The new file replaces the store at the end, and needs as much free space
+    as the store has. It pays after large loads or many small ones.
 
     Example: rail store compact
     """
@@ -138,7 +138,7 @@ def compact_command(store: Path | None = None) -> None:
 def backup_command(target: str, store: Path | None = None) -> None:
     """Copy the store to a new file, as it is between two commits.
 
-    Loads wait until it is copied, as they wait for another load. The copy is a store.
+    Loads wait meanwhile. The copy is a store.
 
     Example: rail store backup copy.duckdb
     """
@@ -150,13 +150,13 @@ def backup_command(target: str, store: Path | None = None) -> None:
 @app.command("remap")
 @asks()
 def remap_command(store: Path | None = None) -> None:
-    """Read what the store holds anew, under the wire profile that RAIL_PROFILE names.
+    """Read the store again under the wire profile that RAIL_PROFILE names.
 
-    For a profile that had a wrong unit, sign, field or word. Rows are read again from the pages
-    that loads keep beside the store for 30 days (pages_days in rail.toml), the columns of event
-    documents from the documents. No service is asked. The store is then as if it had been loaded
-    under this profile. Where a row has no page any more, it names the streams and the time, and
-    changes nothing: rail sync --again asks for that anew. Stop what loads or follows first.
+    Use it after a profile had a wrong unit, sign, field or word. Rows come from the pages that
+    loads keep beside the store for 30 days (pages_days in rail.toml), the columns of events from
+    their documents. No service is asked. The store is then as if it had been loaded under this
+    profile. If the page of a row is gone, it names the streams and times and changes nothing:
+    rail sync --again loads them again. Stop loads and follows first.
 
     Example: rail store remap
     """
@@ -174,18 +174,18 @@ def remap_command(store: Path | None = None) -> None:
         help="A manifest.json, the folder or address it is in, or a file of rows: .csv, .json, "
         ".parquet and more."
     ),
-    stream="What rows of your own are: BTC_USD:VENDOR.spot, events/splash.",
-    layout=f"--as: A layout that is known: {', '.join(LAYOUTS)}.",
-    mapped="--map: The file's names of our columns: ts=time,price=close.",
-    columns="Names or places of ts and what is needed: 1,5 or 1+2,6.",
-    decimal="The mark of decimals, . or a comma.",
-    unit="Of times that are numbers: s (default), ms, us, ns.",
-    form="--format: How times are written, e.g. %d/%m/%Y %H:%M.",
-    timezone="Of times without one, e.g. UTC.",
-    stamped="Which end of its bar a row's time is: start or end.",
+    stream="The key of your own rows: BTC_USD:VENDOR.spot, events/splash.",
+    layout=f"--as: A known layout: {', '.join(LAYOUTS)}.",
+    mapped="--map: Names in the file for our columns: ts=time,price=close.",
+    columns="Names or places of ts and the other columns: 1,5 or 1+2,6.",
+    decimal="The decimal mark, . or a comma.",
+    unit="Unit of times that are numbers: s (default), ms, us, ns.",
+    form="--format: Format of times, such as %d/%m/%Y %H:%M.",
+    timezone="Time zone of times without one, such as UTC.",
+    stamped="Whether a row's time is the start or the end of its bar.",
     step="Length of a bar: 1m. Default: the commonest.",
-    shared="Of rows of one second take the first, last or mean.",
-    rates="What funding rates are: fraction or percent.",
+    shared="Of rows in one second take the first, last or mean.",
+    rates="Unit of funding rates: fraction or percent.",
 )
 def import_command(
     data: str,
@@ -203,15 +203,15 @@ def import_command(
     rates: str | None = None,
     store: Path | None = None,
 ) -> None:
-    """Make a store of published data, or keep rows of your own in a store of their own.
+    """Make a store from published data, or keep your own rows in a store of their own.
 
-    Of a manifest the store equals the one that was published. Each file is held to its SHA-256.
-    Where one is missing or damaged, nothing is made. A store that is there is left as it is.
+    The store of a manifest equals the one that was published. Each file is checked by its SHA-256:
+    if one is missing or damaged, nothing is made. An existing store is left alone.
 
-    With --stream the rows of a file are prices, spreads, funding or events of your own, as in
-    `rail import btc.csv --as binance-klines --stream BTC_USDT:BINANCE.spot`. They are checked, and
-    kept in a store that takes no service's data. More files may follow. The times of the first and
-    the last row are printed: look whether they are meant.
+    With --stream the rows of a file are your own prices, spreads, funding or events, as in
+    `rail import btc.csv --as binance-klines --stream BTC_USDT:BINANCE.spot`. They are checked and
+    kept in a store that takes no service's data. More files may follow. Check the printed times of
+    the first and last row.
 
     Before: rail store publish archive
 

@@ -24,7 +24,7 @@ _COLUMNS = ("symbol", "n_legs", "legs")
 
 @tabled(lambda: SYMBOLS, of_now=True)
 @asks(
-    text=typer.Argument(help="Part of a symbol's name; nothing lists all."),
+    text=typer.Argument(help="Part of a symbol's name. Default: all symbols."),
 )
 def symbols_command(
     text: str = "",
@@ -33,9 +33,9 @@ def symbols_command(
     *,
     view: TableOptions,
 ) -> None:
-    """Show the symbols that the service lists, each with the legs it trades on.
+    """Show the symbols that the service lists, each with its legs.
 
-    A symbol, a colon and a leg together are a price trajectory's key.
+    The key of a price is the symbol, a colon and a leg.
 
     Example: rail symbols BTC
 

@@ -64,13 +64,13 @@ _CELLS: Cells = {
     all_prices="Every price trajectory the service lists.",
     all_spreads="Every pair of legs of one symbol, once, the alphabetically first leg bought.",
     all_funding="Funding of every pair of futures legs.",
-    watched="--watchlist: The 5 symbols of most legs, every log and snapshot.",
+    watched="--watchlist: The 5 symbols with the most legs, every event log and snapshot.",
     symbol="With --all-…: only this symbol.",
-    again="Ask for all of the window, also what is held.",
+    again="Ask for the whole window again, even what the store has.",
     wait="Wait up to 60 s for a service that is just starting.",
     workers=typer.Option("--workers", min=1, max=64, help="Pages fetched at a time."),
-    over="Ask by requests (http), or on the data socket (Builder on).",
-    plan="Show what would be asked for and how long it takes. No load.",
+    over="Ask by requests (http) or over the data socket (from Builder on).",
+    plan="Show what would be asked for and how long it takes; load nothing.",
 )
 def sync_command(
     streams: list[str] | None = None,
@@ -92,18 +92,16 @@ def sync_command(
     *,
     view: TableOptions,
 ) -> None:
-    """Bring a window of trajectories, event logs or snapshots into the store: all of it, once.
+    """Load a window of trajectories, event logs or snapshots into the store, each row once.
 
-    A key with a * stands for all listed ones that match: 'BTC_USDT:*', 'events/*'. The window runs
-    from --start to just before --end. By default it is the last 7 days of the service's clock. A
-    snapshot is taken as it is now. The key is read from RAIL_API_KEY. A sync that was stopped goes
-    on where it ended.
+    A key with a * matches the keys that the service lists: 'BTC_USDT:*', 'events/*'. The window
+    runs up to --end, and is by default the last 7 days by the service's clock. A snapshot is the
+    one of now. The key is read from RAIL_API_KEY. A sync that was stopped resumes.
 
-    --plan loads nothing: it lists what is missing of each stream, the requests, and what leaves the
-    service's archive within 24 hours. --format, --sort, --top, --where and --output are for that
-    table.
+    --plan loads nothing: it lists per stream what is missing, the requests, and what leaves the
+    service's archive within 24 hours. The options of tables apply to that list.
 
-    Exit 0 when every stream was loaded, 3 when some were refused: each is named.
+    The exit code is 0 when every stream was loaded and 3 when some were refused.
 
     Example: rail sync LTC_USDT:AURORA.spot events/splash
 

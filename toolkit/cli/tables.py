@@ -63,14 +63,16 @@ _FormatOption = Annotated[
     Format | None,
     typer.Option(
         "--format",
-        help="table or markdown to read. json (one object per line), csv or parquet with every "
-        "column, in full. explain: in words, how each figure of each row came about. Default: by "
-        "the ending of --output, else table.",
+        help="table or markdown to read. json (one object per line), csv or parquet with "
+        "every column in full. explain: how each figure was computed, in words. Default: by the "
+        "ending of --output, else table.",
     ),
 ]
 _SortOption = Annotated[
     str | None,
-    typer.Option("--sort", metavar="COLUMN", help="Sort by it; -COLUMN: the largest first."),
+    typer.Option(
+        "--sort", metavar="COLUMN", help="Sort by this column; -COLUMN: the largest first."
+    ),
 ]
 _TopOption = Annotated[int | None, typer.Option("--top", min=1, help="Show the first N rows.")]
 _WhereOption = Annotated[
@@ -78,7 +80,7 @@ _WhereOption = Annotated[
     typer.Option(
         "--where",
         metavar="CONDITION",
-        help='Show the rows of which it is true: "coverage >= 0.95 and half_life_s < 3600".',
+        help='Show the rows that meet it: "coverage >= 0.95 and half_life_s < 3600".',
     ),
 ]
 AsOf = Annotated[
@@ -86,8 +88,7 @@ AsOf = Annotated[
     typer.Option(
         "--as-of",
         metavar="TIME",
-        help="Answer from the store as it was at that second of the local clock, UTC: from what it "
-        "had committed by then.",
+        help="Answer from what the store had committed by this second of the local clock, UTC.",
     ),
 ]
 _OutputOption = Annotated[

@@ -23,8 +23,10 @@ from toolkit.workspace.settings import allows_http, given_key
 
 
 @asks(
-    url=typer.Argument(metavar="[URL]", help="Your https endpoint. Without: show what is set."),
-    family="Deliver this family; repeated. Default: all three.",
+    url=typer.Argument(
+        metavar="[URL]", help="Your https endpoint. Without it: show the current one."
+    ),
+    family="Deliver this family. May be repeated. Default: all three.",
     code_env="--code-env NAME: The variable with a one-time code.",
     cookie_env="--cookie-env NAME: The variable with a dashboard session's cookie.",
     session="The file that keeps the session of a code.",
@@ -46,11 +48,10 @@ def setup_command(
 ) -> None:
     """Set the address that the service delivers events to, show it, test it or remove it.
 
-    The service takes a dashboard session for this, and no API key. A local service prints a
-    one-time code for each owner: the session it begins is kept in --session. Of another service
-    take the Cookie header that your browser sends to its dashboard. Codes, cookies and secrets are
-    never on the command line and never printed. The secret comes once, and only you can read its
-    file.
+    The service takes a dashboard session for this, not an API key. A local service prints a
+    one-time code per owner, whose session is kept in --session. For another service, take the
+    Cookie header that your browser sends to its dashboard. Codes, cookies and secrets are never
+    on the command line and never printed. The secret comes once, to a file that only you can read.
 
     Before: read -rs RAIL_CODE && export RAIL_CODE
 
@@ -137,8 +138,8 @@ app.command("setup")(setup_command)
 @asks(
     secret_env="--secret-env NAME: The variable with a secret. May be repeated.",  # noqa: S106
     header="The HMAC signature's header. Default: Standard Webhooks instead.",
-    signed="With --header: what is signed.",
-    written="With --header: how signature and time are written in it.",
+    signed="With --header: the text that is signed.",
+    written="With --header: the form of signature and time in it.",
     encoding="With --header: hex or base64.",
     base_url="Ask this service once for its source, and make the store for it.",
 )
@@ -157,16 +158,16 @@ def webhook_command(
 ) -> None:
     """Receive webhook deliveries into the store until Ctrl-C. Each event is stored once.
 
-    A delivery does not name its source: it is stored as data of the store's source. So the store
+    A delivery does not name its source and is stored as data of the store's source. So the store
     must exist, or --base-url must name the service. Only deliveries with a valid signature are
-    stored, and each is answered after it is stored. Secrets are read from the environment alone.
-    Put an https proxy in front.
+    stored, and each is answered after it is stored. Secrets are read only from the environment. Put
+    an https proxy in front.
 
-    Deliveries are signed by Standard Webhooks. With --header they have an HMAC-SHA256 instead, by
+    Signatures are those of Standard Webhooks. With --header they are HMAC-SHA256 instead, by
     default in GitHub's form. For Stripe's add --signed "{timestamp}.{body}" and
     --written "t={timestamp},v1={signature}".
 
-    `rail webhook setup` has the service deliver to an address.
+    `rail webhook setup` tells the service where to deliver.
 
     Before: export RAIL_WEBHOOK_SECRET=whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw
 

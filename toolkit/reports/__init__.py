@@ -1,7 +1,7 @@
-"""Reports: series and results in one HTML file that is pinned to the data it is of.
+"""Reports: series and results in one HTML file, pinned to a snapshot of the data.
 
-The file needs no network, prints, and is light or dark as its viewer. Its recipe is in it as data,
-by which `verify` computes it again from the same snapshot, and a later report is compared with it.
+The file needs no network, prints, and is light or dark as its viewer. Its recipe is in it as data:
+`verify` computes it again from the snapshot, and a later report is compared with it.
 """
 
 from toolkit.reports.answering import answered

@@ -23,7 +23,7 @@ from toolkit.workspace import Workspace
 from toolkit.workspace.events.event_rows import AROUND
 
 SHOWN_ROWS = 20
-"""The rows of a result that are in the file, the first ones. The hash is of all."""
+"""Rows of a result in the file, the first ones. The hash is of all."""
 
 _LONGEST_CELL = 200
 
@@ -42,18 +42,17 @@ Read = Callable[[str, int, int], Series]
 
 
 def reader(workspace: Workspace) -> Read:
-    """Return what reads the series of parts. Parts one after another of one series read it once."""
+    """Return a reader of series for parts. Consecutive parts of one series read it once."""
     return lru_cache(maxsize=1)(workspace.series)
 
 
 def answered(workspace: Workspace, part: Part, read: Read | None = None, **on: Any) -> MeasuredPart:
     """Compute a part over a workspace.
 
-    ``read`` is the workspace's `reader`, where other parts may be of the same series. ``on`` says
-    where parts of many streams are computed: ``cluster`` and ``plain_text`` as in
-    `toolkit.workspace.Workspace.measure`.
+    ``read`` is the workspace's `reader`, to share series between parts. ``on`` has ``cluster`` and
+    ``plain_text`` as in `toolkit.workspace.Workspace.measure`, for parts of many streams.
 
-    Raises `InputError` for a part that asks for no method, and what reading and the method raise.
+    Raises `InputError` for an unknown method, and what reading and the method raise.
     """
     if part.stream:
         series = (read or reader(workspace))(part.stream, *part.window)
@@ -66,7 +65,7 @@ def answered(workspace: Workspace, part: Part, read: Read | None = None, **on: A
 
 
 def method_of(series: Series, name: str, options: Any) -> Callable[..., Any]:
-    """Return a method that a series can be asked for by its name. Raises `InputError` otherwise."""
+    """Return the method of a series with a name. Raises `InputError` for an unknown one."""
     method = getattr(type(series), name, None) if name.isidentifier() else None
     taken = None if name.startswith("_") else getattr(method, "options", None)
     if method is None or taken is None:

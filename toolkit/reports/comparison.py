@@ -1,4 +1,4 @@
-"""What changed since the report before: the figures in sight, before and now."""
+"""Changes since the report before: the figures shown, before and now."""
 
 from __future__ import annotations
 
@@ -37,8 +37,7 @@ class Changes(NamedTuple):
 def changes_of(recipe: Recipe, earlier: Earlier) -> Changes:
     """Return what differs of each part that both reports have.
 
-    Parts are the same where they ask for the same of the same, whatever the window and the number
-    of streams.
+    Parts are the same where they ask the same of the same stream, over any window.
     """
     pairs = zip(earlier.parts, earlier.answers, strict=True)
     before = {_key(part): (part, answer) for part, answer in pairs if answer.shown}
@@ -87,10 +86,7 @@ def _one(before: PartResult, now: PartResult) -> tuple[Html | None, list[str]]:
 
 
 def _many(before: PartResult, now: PartResult) -> tuple[Html | None, list[str]]:
-    """Return the rows that differ, each figure with its change below it, and which came or went.
-
-    Rows are the same where their texts are: trajectory, family, legs. Nothing where none differs.
-    """
+    """Return the rows that differ, matched by their texts, each figure with its change below it."""
     columns = shown_columns(now)
     rows, old_rows = _rows(now), _rows(before)
     kept = [
@@ -129,7 +125,7 @@ def _rows(answer: PartResult) -> dict[tuple[str, ...], Mapping[str, Value]]:
 
 
 def change_words(before: Value, now: Value, meaning: Column) -> str:
-    """Return a change with its sign and unit. Of a share it is in percentage points.
+    """Return a change with its sign and unit, that of a share in percentage points.
 
     >>> bps = column("carry_bps")
     >>> change_words(2.0, 2.5, bps), change_words(None, 1.0, bps)

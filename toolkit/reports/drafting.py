@@ -21,12 +21,11 @@ from toolkit.workspace.passes import Passes
 class Draft:
     """Parts over the state of a workspace's store now, or at the workspace's own time.
 
-    The state of a store that takes rows is that of the last second that is over, so that no later
-    commit belongs to it. ``against`` is the report before. ``on`` says where parts of many streams
-    are computed: see `toolkit.reports.answered`.
+    The state is that of the last whole second, so that no later commit belongs to it. ``against``
+    is the report before. ``on`` is as in `toolkit.reports.answered`.
 
     Raises `InputError` for a cluster over a store that is not published, and for an ``against``
-    that is no report, or one on another source.
+    that is not a report on the same source.
     """
 
     def __init__(self, workspace: Workspace, against: str | Path | None = None, **on: Any) -> None:
@@ -72,10 +71,7 @@ class Draft:
 
 
 def reading_workspace(store: Store, **options: Any) -> Workspace:
-    """Return a workspace that reads a store and asks no service.
-
-    ``options`` are those of `toolkit.workspace.Workspace`.
-    """
+    """Return a workspace that reads a store and asks no service. ``options`` are `Workspace`'s."""
     return Workspace(_no_service, store, **options)
 
 
@@ -91,7 +87,7 @@ def _earlier(against: str | Path, pin: Pin) -> Earlier:
 
 
 def check_path(path: str | Path) -> Path:
-    """Return the file of a report. Raises `InputError` for what is no name of one.
+    """Return the file of a report. Raises `InputError` for a name that is not one.
 
     >>> check_path("report.pdf")
     Traceback (most recent call last):

@@ -33,26 +33,23 @@ def report(
 ) -> Path:
     """Write series and results to one HTML file that needs no network, and return its path.
 
-    A series is drawn and summed up. A result is what a method of a series returned, unchanged, or
+    A series is drawn and summed up. A result is the unchanged frame of a method of a series, or of
     `toolkit.workspace.Workspace.screen`: ``tk.report("r.html", spread, spread.episodes(50))``.
     Each has its definition, n, coverage, window, source, parameters, the SHA-256 of its rows, and
-    the code that makes it again. An existing file is replaced.
+    its code. An existing file is replaced.
 
-    The report is pinned: to what the store had committed when it was made, to the ``as_of`` of the
-    series, or to the publication that they are of. `toolkit.reports.verify` computes it again from
-    there. ``against`` is an earlier report: what changed since is listed first.
-
-    All is computed again from there, for the report to be what it can be verified by. ``cluster``
-    and ``plain_text`` compute screens on many processes, as in
-    `toolkit.workspace.Workspace.measure`. The report is the same.
+    The report is pinned to the store's commits when it is made, to the ``as_of`` of the series, or
+    to their publication, and computed from there. `toolkit.reports.verify` computes it again.
+    ``against`` is an earlier report: changes since come first. ``cluster`` and ``plain_text``
+    compute screens on many processes, as in `toolkit.workspace.Workspace.measure`.
 
     Raises
     ------
     InputError
-        Nothing is given, or what is no series and no result. A result that was filtered or made
-        with an option that is no text, number or list. Series of several stores or times, series
-        that were changed or are not of a store, and rows that changed in the store since they were
-        read. ``against`` is no report, or of another source. A path that cannot be written.
+        Nothing, or anything but series and results. A result that was filtered, or made with an
+        option that is not text, a number or a list. Series of several stores or times, changed or
+        not in a store, and rows that changed in the store since they were read. An ``against`` that
+        is not a report on the same source. A path that cannot be written.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Parts of a report over many streams: screens of spreads and of funding, a symbol's legs."""
+"""Parts of a report over many streams: screens of spreads and funding, and a symbol's legs."""
 
 from __future__ import annotations
 
@@ -30,10 +30,7 @@ On = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class OfMany:
-    """The result of many streams, its chart, and what it rests on.
-
-    ``n`` is the sum over the streams, ``coverage`` the mean of theirs.
-    """
+    """The result of many streams and its chart. ``n`` is their sum, ``coverage`` their mean."""
 
     result: pl.DataFrame
     chart: Figure | None
@@ -43,9 +40,9 @@ class OfMany:
 
 
 def row_hashes(rows: pl.DataFrame, start: int, end: int) -> pl.DataFrame:
-    """Return the SHA-256 of each trajectory's rows, bit by bit: trajectory, n, data_hash.
+    """Return the SHA-256 of each trajectory's rows: trajectory, n, data_hash.
 
-    ``start`` and ``end`` are those of any statistic, and the rows are already of that window.
+    The rows are those of the window already.
 
     >>> rows = pl.DataFrame({"trajectory": ["a", "a"], "ts": [0, 60], "price": [1.0, None]})
     >>> row_hashes(rows, 0, 120).select("trajectory", "n").row(0)

@@ -45,10 +45,10 @@ def opened(pin: Pin) -> str:
 
 
 def code_of(part: Part, pin: Pin, fees: str = "") -> str:
-    """Return the lines that give the result and the chart of a part.
+    """Return the lines of Python that compute a part.
 
-    ``fees`` is the label of the fee table, "" without one. Where its file is, a report does not
-    say, so a line names the table that is in force where the code is to give the same.
+    ``fees`` is the label of the fee table, "" without one. A comment names it, since a report does
+    not have the path of its file.
 
     >>> part = Part("episodes", 0, 60, stream="A_B:X.spot:Y.spot", options={"enter_bps": 5})
     >>> print(code_of(part, Pin("replay", "depeg", "rail.duckdb", 0)).splitlines()[-1])
@@ -187,7 +187,7 @@ def _basis(part: Part, answer: PartResult, recipe: Recipe) -> list[str]:
 
 
 def definition(part: Part, method: str) -> list[str]:
-    """Return what a part computes, in the words of its documentation.
+    """Return the documentation of a part's computation.
 
     >>> definition(Part("summary", 0, 60, stream="A_B:X.spot:Y.spot"), "spread.summary/5")[1][:30]
     'Compute the level, dispersion,'

@@ -1,4 +1,4 @@
-"""Which parts a report on spreads, funding, events, a symbol or a watchlist has."""
+"""The parts of a report on spreads, funding, events, a symbol or a watchlist."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from toolkit.workspace.listed import WATCHLIST, read_keys
 from toolkit.workspace.rules import Watchlist
 
 DRAWN = 3
-"""Of many trajectories so many are drawn: the first of the table that ranks them."""
+"""Trajectories drawn of many: the first of the table that ranks them."""
 
 _SETTLED_S = 8 * 3_600
 _SCREEN = {SCREENS[what].family: what for what in SCREENS}
@@ -38,9 +38,9 @@ def parts_of(family: Analyses) -> tuple[str, ...]:
 
 
 def checked_parts(family: Analyses, names: Sequence[str] | None) -> list[str]:
-    """Return the names of analyses that are added to a report, checked.
+    """Return the names of analyses to add to a report.
 
-    Raises `InputError` for one that is no analysis of the family, or that has to be asked more.
+    Raises `InputError` for an unknown analysis of the family, or one with a required parameter.
 
     >>> checked_parts("spread", ["tail_index"])
     ['tail_index']
@@ -59,8 +59,7 @@ def add_trajectories(
 ) -> None:
     """Add spreads or funding pairs: one with all its figures, several ranked in a table.
 
-    Of several the first `DRAWN` of the table are drawn, with their figures. ``parts`` are analyses
-    that are added for each that is drawn.
+    The first `DRAWN` of several are drawn with their figures, and ``parts``, names of analyses.
     """
     if len(keys) == 1:
         _add(draft, keys, (*parts_of(family_of(keys[0]) or family.value), *parts), window)
@@ -97,10 +96,10 @@ def add_symbol(draft: Draft, symbol: str, streams: Sequence[Stream], window: Int
 
 
 def add_watchlist(draft: Draft, streams: Sequence[Stream], window: Interval) -> list[str]:
-    """Add a watchlist: its spreads and its funding pairs, each ranked, and its event logs.
+    """Add a watchlist's spreads and funding pairs, ranked, and its event logs.
 
-    That of funding ends at the last 00:00, 08:00 or 16:00 UTC, when pairs of any interval settle:
-    later no carry is whole. Returns the logs of which nothing is held in the window.
+    Funding ends at the last 00:00, 08:00 or 16:00 UTC, when all pairs settle, so that each carry is
+    whole. Returns the logs without anything in the window.
     """
     settled = window.end - window.end % _SETTLED_S
     windows = {
@@ -122,8 +121,8 @@ def add_watchlist(draft: Draft, streams: Sequence[Stream], window: Interval) -> 
 def watched_streams(store: Store, watchlist: Watchlist) -> list[Stream]:
     """Return the streams with rows that a watchlist names, sorted by kind and key.
 
-    A rule by which the service is asked what it lists or shows (``watchlist``, ``open_now``,
-    ``top_open``, ``widest_funding``, ``events_above_pct``) stands for all that is held.
+    Rules that ask the service (``watchlist``, ``open_now``, ``top_open``, ``widest_funding``,
+    ``events_above_pct``) name all streams.
     """
     held = [Stream.parse(key) for key in store.catalogue().filter(pl.col("rows") > 0)["stream"]]
     patterns = [str(each) for each in read_keys(watchlist.streams)]

@@ -1,7 +1,7 @@
-"""What a report is made of, as data: it is in the file, and by it the report is made again.
+"""The recipe of a report as data in its file, from which the report is made again.
 
-A file may come from anybody. So what is read here is checked, and nothing in it is run: a part
-names a method of a series and its options, and both have to be known.
+A file may come from anybody. So it is checked and nothing in it runs: a part names a known method
+of a series and its options.
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ def family_of(key: str) -> Family | None:
 
 
 class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One figure or table: what is asked, of what, over which window ``[start, end)`` (s, UTC).
+    """One figure or table over a window ``[start, end)`` (s, UTC).
 
-    ``what`` is a method of the series of ``stream``, or one of
-    `toolkit.reports.many.OF_MANY` over all ``streams``.
+    ``what`` is a method of the series of ``stream``, or of `toolkit.reports.many.OF_MANY` over all
+    ``streams``.
     """
 
     what: str
@@ -79,12 +79,12 @@ class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def window(self) -> Interval:
-        """The window. Raises `InputError` for one that is none."""
+        """The window. Raises `InputError` for an invalid one."""
         return Interval.checked(self.start, self.end)
 
     @property
     def analysis(self) -> Analysis | None:
-        """The analysis that it asks for, None for what is no declared one of one series.
+        """The declared analysis of one series that it asks for, else None.
 
         >>> Part("tail_index", 0, 60, stream="A_B:X.spot:Y.spot").analysis.result
         'spread.tail_index'
@@ -94,7 +94,7 @@ class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def name(self) -> str:
-        """What it is called.
+        """Its title.
 
         >>> Part("summary", 0, 60, stream="events/spread").name
         'Figures, events/spread'
@@ -107,9 +107,9 @@ class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PartResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a part gave: its basis, the hashes of rows and result, and the rows that are shown.
+    """The result of a part: its basis, the hashes of rows and result, and the rows shown.
 
-    ``rows`` counts those of the result. ``chart_hash`` is "" where there is no chart.
+    ``rows`` counts those of the result. ``chart_hash`` is "" without a chart.
     """
 
     n: int | None
@@ -123,10 +123,10 @@ class PartResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Pin(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which state of which data a report is of.
+    """The snapshot of a report: a source, the name of the store's file, and a state.
 
-    It is a source, the name of the store's file, and either the second of the local clock until
-    which commits count (``as_of``), or the SHA-256 of a publication.
+    The state is the second of the local clock until which commits count (``as_of``), or the SHA-256
+    of a publication.
     """
 
     kind: str
@@ -177,7 +177,7 @@ class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def read_recipe(path: str | Path) -> tuple[Recipe, str]:
     """Read a report's recipe, and all of the file's text.
 
-    Raises `InputError` for a file that is not there, no report, damaged, or of a newer toolkit.
+    Raises `InputError` for a file that is missing, not a report, damaged, or of a newer toolkit.
 
     >>> read_recipe("none.html")
     Traceback (most recent call last):

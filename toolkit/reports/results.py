@@ -31,10 +31,7 @@ _MOST_FIGURES = 12
 
 @dataclass(frozen=True, slots=True)
 class ShownResult:
-    """What a page shows of a result: ``others`` are figures out of sight, of which it has a few.
-
-    ``rows`` is None for a result without a row.
-    """
+    """A result on a page. ``rows`` is None without a row, ``others`` are folded figures."""
 
     rows: Html | None
     others: Html | None = None
@@ -60,7 +57,7 @@ def result_of(part: Part, answer: PartResult) -> ShownResult:
 
 
 def shown_columns(answer: PartResult) -> list[str]:
-    """Return the columns of a table that are in sight: those declared, else the first with figures.
+    """Return the columns shown of a table: the declared ones, else the first with figures.
 
     >>> rows = [{"trajectory": "a", "n": 3, "x_bps": 1.0, "x_reason": None}]
     >>> shown_columns(PartResult(3, 1.0, "", "", "", 1, "", rows))
@@ -83,10 +80,7 @@ def shown_columns(answer: PartResult) -> list[str]:
 
 
 def shown_figures(answer: PartResult) -> list[str]:
-    """Return the figures of a result of one row that are in sight: those declared, else the first.
-
-    What is not plausible is among them.
-    """
+    """Return the figures shown of one row: declared or implausible ones, else the first."""
     row, analysis = answer.shown[0], _analysis(answer)
     figures = figures_of(row, answer.method)
     if analysis is None:

@@ -20,10 +20,10 @@ from toolkit.workspace.passes import Where
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """Whether a report is equal to what its snapshot gives now.
+    """Whether a report equals the one that its snapshot gives now.
 
     ``differences`` names the figures that differ, and how. ``page_differs``: the figures are equal
-    and the file is not the one that they make, ``page_reason`` says why that may be.
+    but the file is another one, with ``page_reason`` as the likely cause.
     """
 
     recipe: Recipe
@@ -56,18 +56,16 @@ def verify(
     cluster: Where | None = None,
     plain_text: bool = False,
 ) -> Verification:
-    """Compute a report again from the snapshot that it names, and compare it bit by bit.
+    """Compute a report again from its snapshot, and compare it bit by bit.
 
-    ``store`` is the store that it was made from, or the place of its publication, by default
-    ``RAIL_STORE`` or ``rail.duckdb``: nothing is opened because a report names it. What is compared
-    is each result, the rows it is of, each chart, and at last the whole file. ``fees`` is the fee
-    table of its net figures, by default the one in force. ``cluster`` and ``plain_text`` say where
-    the parts of many streams are computed, as in `toolkit.workspace.Workspace.measure`.
+    ``store`` is the store or the place of the publication that it was made from, by default
+    ``RAIL_STORE`` or ``rail.duckdb``: a path in a report is never opened. It compares each result,
+    its rows, each chart, and the whole file. ``fees`` is the fee table of net figures, by default
+    the one in force. ``cluster`` and ``plain_text`` are as in
+    `toolkit.workspace.Workspace.measure`.
 
-    Raises `InputError` for a file that is no report, another source's store, a publication that is
-    not there, and another fee table than the report's.
-
-    See `toolkit.reports.report` for an example.
+    Raises `InputError` for a file that is not a report, another source's store, a missing
+    publication, and another fee table than the report's. See `toolkit.reports.report`.
     """
     recipe, text = read_recipe(report)
     workspace = _workspace(recipe, store, fees)

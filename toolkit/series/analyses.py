@@ -1,4 +1,4 @@
-"""What a series can be asked: a method for each analysis of its kind, made of its declaration.
+"""Methods of a series, one for each analysis of its kind, made from its declaration.
 
 Rows, window and step are those of the series. Editors and type checkers read ``analyses.pyi``,
 which `make docs` writes.

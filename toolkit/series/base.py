@@ -33,11 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MethodCall:
-    """A method of a series and its options, and of the series all but its rows.
-
-    ``stream``, ``window`` and ``origin`` are those of the `toolkit.series.Series`. Of a screen of
-    many ``stream`` is None.
-    """
+    """A method of a series and its options, with the series' facts. A screen has no ``stream``."""
 
     stream: Any
     window: Any
@@ -50,7 +46,7 @@ _asked: dict[int, MethodCall] = {}  # by the identity of the frame
 
 
 def remember(result: pl.DataFrame, asked: MethodCall) -> None:
-    """Keep what a result is of until the result is gone.
+    """Keep the call that made a result until the result is gone.
 
     >>> frame = pl.DataFrame({"n": [1]})
     >>> remember(frame, MethodCall("events/spread", (0, 60), None, "summary", {}))
@@ -63,7 +59,7 @@ def remember(result: pl.DataFrame, asked: MethodCall) -> None:
 
 
 def asked_of(result: pl.DataFrame) -> MethodCall | None:
-    """Return what a result is of, None for a frame that no method of a series returned."""
+    """Return the call that made a result, None for a frame that no method of a series returned."""
     return _asked.get(id(result))
 
 
@@ -73,10 +69,9 @@ _ZONES = "UTC or an IANA name such as Europe/London"
 
 
 def checked_options(method: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
-    """Let a method refuse an option that it does not take, with the nearest that it takes.
+    """Let a method refuse an unknown option and name the nearest one.
 
-    What a frame that it returns was asked is remembered, see `remember`. The names of
-    the options are its attribute ``options``.
+    A frame that it returns is remembered, see `remember`. Its attribute ``options`` has the names.
 
     >>> @checked_options
     ... def plot(self, *, theme="light"): ...
@@ -106,15 +101,14 @@ def checked_options(method: Callable[_Parameters, _Result]) -> Callable[_Paramet
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where the rows of a series come from, and what the store knows about them.
+    """The origin of a series' rows, and what the store knows about them.
 
     ``as_of`` (s, local clock) is the time whose knowledge the rows are, None for the newest.
-    ``step_s`` is the spacing of the rows as observed, ``delay_s`` the plan's delay, each None where
-    it is not known. ``states`` has what the store knows of every second of the window, as
-    `toolkit.store.Store.coverage` gives it, None where it knows nothing of them. ``notes`` are
-    what a reader has to know of the rows. ``polls`` are those of `toolkit.store.Store.polls` in the
-    window, None for rows that are not kept from snapshots. ``fees`` is the workspace's fee table.
-    ``held_prices`` has the prices of the legs of funding, None for what is no funding of a store.
+    ``step_s`` is the observed spacing of the rows, ``delay_s`` the plan's delay, each None where
+    unknown. ``states`` is `toolkit.store.Store.coverage` of the window, None without one. ``notes``
+    are caveats for a reader. ``polls`` are `toolkit.store.Store.polls` of the window, None for rows
+    that are not from snapshots. ``fees`` is the workspace's fee table. ``held_prices`` has the
+    prices of funding legs in a store, else None.
     """
 
     source: Source
@@ -133,8 +127,7 @@ class Origin:
 class Series(Shown):
     """Rows of one stream over one window ``[start, end)``. It does not change.
 
-    ``rows`` is what was read of the store, which may reach beyond the window where a statistic
-    needs it. `df` has those of the window.
+    ``rows`` may reach beyond the window where a statistic needs it. `df` has those of the window.
     """
 
     stream: Stream
@@ -151,12 +144,11 @@ class Series(Shown):
     def df(self) -> pl.DataFrame:
         """The rows of the window as a polars frame.
 
-        Its columns are those of the store (`toolkit.store.Store.series`, ``.events``,
-        ``.snapshots``), and two more, both Datetime in UTC. ``time`` is ``ts``: of a bar its start.
-        ``known_at`` is the earliest time at which the service showed the row: the end of its bar
-        (of a settlement, an event or a snapshot its own time) and the plan's delay. It is null
-        where no delay or no step is known. Join with other data by ``known_at``, so that nothing is
-        used before it could be known.
+        Its columns are those of `toolkit.store.Store.series`, ``.events`` or ``.snapshots``, and
+        two more, both Datetime in UTC. ``time`` is ``ts``, the start of a bar. ``known_at`` is the
+        earliest time at which the service showed the row: the end of its bar (for a settlement, an
+        event or a snapshot its own time) plus the plan's delay. It is null where delay or step is
+        unknown. Join with other data by ``known_at`` to avoid lookahead.
         """
         inside = self.rows.filter(self._inside())
         first = "trajectory" in inside.columns
@@ -212,78 +204,60 @@ class Series(Shown):
 
     @cached_property
     def data_hash(self) -> str:
-        """The SHA-256 of the rows of the window as lines of JSON, without `df`'s two times.
-
-        Two series with the same hash have the same rows.
-        """
+        """The SHA-256 of the rows of the window as lines of JSON, without `df`'s two times."""
         rows = self.df.drop("time", "known_at")
         return hashlib.sha256(rows.write_ndjson().encode()).hexdigest()
 
     @property
     def facts(self) -> dict[str, str]:
-        """What the series is, in text: what `save` writes into the file beside the rows."""
-        known = {
-            "stream": self.stream.key,
-            "start": format_ts(self.window.start),
-            "end": format_ts(self.window.end),
-            "rows": str(len(self)),
-            "source": self.source.label,
-            "as_of": "" if self.origin.as_of is None else format_ts(self.origin.as_of),
-            "step_s": str(self.origin.step_s or ""),
-            "delay_s": "" if self.origin.delay_s is None else str(self.origin.delay_s),
-            "data_hash": self.data_hash,
-            "notes": "; ".join(self.origin.notes),
-        }
+        """The facts of the series as text, which `save` writes into the file beside the rows."""
+        of, (start, end) = self.origin, map(format_ts, self.window)
+        known = {"stream": self.stream.key, "start": start, "end": end, "rows": str(len(self))}
+        known["source"] = self.source.label
+        known["as_of"] = "" if of.as_of is None else format_ts(of.as_of)
+        known["step_s"] = str(of.step_s or "")
+        known["delay_s"] = "" if of.delay_s is None else str(of.delay_s)
+        known |= {"data_hash": self.data_hash, "notes": "; ".join(of.notes)}
         return {name: value for name, value in known.items() if value}
 
     def save(self, path: str | Path) -> Path:
-        """Write `df` as a Parquet file and return its path. The file's metadata has `facts`.
+        """Write `df` as a Parquet file and return its path. An existing file is replaced.
 
-        They are the JSON object under the key ``machine_rail``. An existing file is replaced.
-        Raises `InputError` for a name that does not end in ``.parquet`` and for a folder that is
-        not there or cannot be written.
+        Its metadata has `facts` as a JSON object under the key ``machine_rail``. Raises
+        `InputError` for a name that does not end in ``.parquet`` and a folder that does not exist
+        or cannot be written.
         """
         if not isinstance(path, str | PathLike) or Path(path).suffix != ".parquet":
-            raise InputError(
-                "path",
-                path,
-                "a name that ends in .parquet",
-                advice="for CSV: series.df.write_csv, which has no place for what the series is",
-            )
+            advice = "for CSV: series.df.write_csv, which has no place for what the series is"
+            raise InputError("path", path, "a name that ends in .parquet", advice=advice)
         file = Path(path)
         try:
             self.df.write_parquet(file, metadata={"machine_rail": json.dumps(self.facts)})
         except (OSError, ValueError) as error:
             reason = (getattr(error, "strerror", "") or "no such place").lower()
-            raise InputError(
-                "path", str(path), "a file that can be written", advice=reason
-            ) from None
+            allowed = "a file that can be written"
+            raise InputError("path", str(path), allowed, advice=reason) from None
         return file
 
     @checked_options
     def gaps(self) -> pl.DataFrame:
-        """List the stretches of the window that are not held, with why, oldest first.
+        """List the stretches of the window that the store does not hold, oldest first.
 
-        Columns: ``start`` and ``end`` (Datetime, UTC, half-open), ``length_s`` (s) and ``state``.
-        That is ``empty`` (the service was asked and has nothing there), ``not yet known``,
-        ``missing`` (not asked for), ``lost at the source`` (`toolkit.store.Store.gaps` has why) or
-        ``unrecoverable`` (the plan no longer reaches it), see docs/concepts.md. Of a series as of a
-        time it is what the store knew then. A pair is held where all its legs are. Where they are
-        in several states it has that named last above, and the series of a leg lists its own.
-        Raises `InputError` for a time before the store kept the history of its ledger, for
-        snapshots, which are of moments, and for rows of your own.
+        Columns: ``start`` and ``end`` (Datetime, UTC, half-open), ``length_s`` (s) and ``state``:
+        ``empty`` (the service was asked and has nothing there), ``not yet known``, ``missing`` (not
+        asked for), ``lost at the source`` (`toolkit.store.Store.gaps` has why) or ``unrecoverable``
+        (the plan no longer reaches it), see docs/concepts.md. A series as of a time has what the
+        store knew then. A pair is held where all its legs are, else it has the state of a leg that
+        comes last in this list. Raises `InputError` for a time before the history of the ledger,
+        for snapshots and for rows of your own.
         """
         times = pl.from_epoch(pl.col("start_ts", "end_ts"), time_unit="s")
         return (
             self._states.filter(pl.col("state") != "held")
             .with_columns(times.cast(pl.Datetime("us")).dt.replace_time_zone("UTC").name.keep())
             .rename({"start_ts": "start", "end_ts": "end"})
-            .select(
-                "start",
-                "end",
-                (pl.col("end") - pl.col("start")).dt.total_seconds().alias("length_s"),
-                "state",
-            )
+            .with_columns(length_s=(pl.col("end") - pl.col("start")).dt.total_seconds())
+            .select("start", "end", "length_s", "state")
         )
 
     @property
@@ -306,11 +280,7 @@ class Series(Shown):
 
     @property
     def footnote(self) -> str:
-        """What a sentence about the series rests on, in one line: n, coverage, window, source.
-
-        n counts rows, settlements, documents or snapshots of the window. The coverage is left out
-        where it is not known.
-        """
+        """The basis of the series in one line: n, coverage where known, window and source."""
         parts = [basis_text(len(self), self._share())]
         if self.origin.as_of is not None:
             parts.append(f"as of {format_ts(self.origin.as_of)}")

@@ -1,4 +1,4 @@
-"""Methods of series that are made of the declarations of analyses: one for each, named after it."""
+"""Methods of series made from the declarations of analyses, one for each."""
 
 from __future__ import annotations
 
@@ -32,20 +32,14 @@ def bind(series: type[Series], family: Family) -> None:
 
 
 def bound_to(family: Family) -> list[Analysis]:
-    """Return the analyses of a family that are methods of its series.
-
-    One of the figures of another is beside them, and one of what came of several logs is of none.
-    """
+    """Return the analyses of a family that are methods of its series: those of one series alone."""
     elsewhere = {"figures", "arrivals"}
     own = (each for each in analyses(family) if each.across is None)
     return [each for each in own if not each.takes & elsewhere]
 
 
 def signature_of(analysis: Analysis) -> inspect.Signature:
-    """Return the signature of an analysis' method, with annotations as text.
-
-    Rows, window and step are those of the series. What has to be given comes first.
-    """
+    """Return the signature of an analysis' method, annotations as text, required ones first."""
     own = analysis.written()
     taken = [inspect.Parameter("self", _EITHER), *_frames(own)]
     optional: list[inspect.Parameter] = []

@@ -1,4 +1,4 @@
-"""What analyses of events are given: the lives, the openings and the documents of a window."""
+"""Lives, openings and documents of a window, as analyses of events take them."""
 
 from __future__ import annotations
 
@@ -22,11 +22,10 @@ _GROUPED = ("by", "same")
 
 @dataclass(frozen=True)
 class HeldEvents:
-    """The documents of event logs, of a window and the time before in which its events opened.
+    """The documents of event logs in a window and before it, where its events opened.
 
-    ``logs`` has family and known_until (s), and ``held`` the stretches of time in which the logs
-    are held, as `toolkit.store.event_logs` and `toolkit.store.held_stretches` give both. ``family``
-    is that of which an analysis of one log is.
+    ``logs`` is `toolkit.store.event_logs` (family, known_until in s), ``held`` is
+    `toolkit.store.held_stretches`. ``family`` is that of an analysis of one log.
     """
 
     window: Interval
@@ -42,10 +41,10 @@ class HeldEvents:
         return event_statistics.with_groups(found)
 
     def openings(self, on: Trajectory | str | None = None) -> pl.DataFrame:
-        """Return the events that opened in the window, each with its trajectory, or with ``on``.
+        """Return the events that opened in the window, each with its trajectory.
 
-        Then they are those of its symbol, also of a list of one's own that names no leg. Raises
-        `EmptyWindowError` for none.
+        With ``on`` they are the events of its symbol, also those without legs. Raises
+        `EmptyWindowError` without an event.
         """
         found = event_statistics.detections(self.documents, placed=on is None)
         found = found.filter(pl.col("ts").is_between(*self.window, closed="left"))
@@ -63,14 +62,8 @@ class HeldEvents:
         self, analysis: Analysis, asked: Mapping[str, Any], on: Trajectory | str | None = None
     ) -> dict[str, Any]:
         """Return what an analysis takes of the events, beside what it is asked."""
-        known: dict[str, Any] = {
-            "frame": self.documents,
-            "start": self.window.start,
-            "end": self.window.end,
-            "logs": self.logs,
-            "held": self.held,
-            "family": self.family,
-        }
+        known: dict[str, Any] = {"frame": self.documents, "logs": self.logs, "held": self.held}
+        known |= {"start": self.window.start, "end": self.window.end, "family": self.family}
         if "lives" in analysis.takes:
             known["lives"] = self.lives
             if "family" in analysis.takes:
@@ -111,9 +104,9 @@ def _by_columns(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_places(rows: pl.DataFrame) -> pl.DataFrame:
-    """Add to rows of `toolkit.statistics.events.audited` what tells groups of them apart.
+    """Add the columns of groups to rows of `toolkit.statistics.events.audited`.
 
-    That is symbol, legs, exchange, and the band of the largest size of the episode, else the event.
+    They are symbol, legs, exchange, and the band of the largest size of episode or else event.
     """
     place = pl.col("trajectory").str.strip_prefix(f"{Family.FUNDING.value}/")
     symbol, legs = (place.str.splitn(":", 2).struct[n] for n in (0, 1))

@@ -1,8 +1,7 @@
-"""The prices of the legs of funding pairs that a store holds: what every face of carry reads.
+"""The prices of the legs of funding pairs in a store, for carry.
 
-Of a pair they are its spread, held either way round, or both its prices, joined as
-`toolkit.statistics.spread.pair` does: whichever reaches over more of the window, the spread where
-both reach as far.
+They are the pair's spread in either orientation, or both its prices joined as by
+`toolkit.statistics.spread.pair`: whichever covers more of the window, else the spread.
 """
 
 from __future__ import annotations
@@ -60,10 +59,7 @@ class HeldPrices:
         return self._read(pairs, whole, list(dict.fromkeys(around)))
 
     def keys_of(self, pair_key: str, window: Interval) -> tuple[str, ...]:
-        """Return the streams that the prices of a pair are of: its spread, or two prices.
-
-        Where none of them is held, it is the spread.
-        """
+        """Return the streams of a pair's prices: its spread, the default, or two prices."""
         trajectory = Trajectory.parse(pair_key, Family.FUNDING)
         spread = held_key(trajectory.legs_key, self._streams)
         legs = tuple(f"{trajectory.symbol}:{leg}" for leg in trajectory.legs)
@@ -73,10 +69,7 @@ class HeldPrices:
         return (spread or trajectory.legs_key,)
 
     def reach_over(self, pair_key: str, window: Interval) -> bool:
-        """Return whether what is held of a pair's prices begins and ends with the window, or later.
-
-        The first settlements of a window come up to 8 h after its start.
-        """
+        """Return whether a pair's prices span the window, from its first settlement on (8 h)."""
         reach = self._reach(self.keys_of(pair_key, window), window)
         return reach >= window.length_s - OPENS_WITHIN_S
 
@@ -90,7 +83,7 @@ class HeldPrices:
         return max(0, int(last - first))
 
     def loads(self, pairs: Iterable[str], window: Interval) -> str:
-        """Say which command loads the prices of some pairs over a window: of the first few."""
+        """Return advice on the command that loads the prices of the first few pairs."""
         named = sorted(set(pairs))
         keys = dict.fromkeys(key for each in named[:_NAMED] for key in self.keys_of(each, window))
         start, end = _typed(window)
@@ -99,10 +92,7 @@ class HeldPrices:
         return sync_advice(self.store, *keys, *times, does=f"asks for the prices{more}")
 
     def _call(self, pair_key: str, window: Interval) -> str:
-        """Return the call of Python that loads the prices of a pair.
-
-        It names no place, so that results of equal rows are equal wherever the store is.
-        """
+        """Return the Python call that loads a pair's prices: without a path, as results compare."""
         if self.store.published or self.store.source.kind == "own":
             return self.loads([pair_key], window)
         keys = ", ".join(f'"{key}"' for key in self.keys_of(pair_key, window))
@@ -110,10 +100,7 @@ class HeldPrices:
         return f'rail.sync([{keys}], "{start}", "{end}")'
 
     def lacking(self, found: pl.DataFrame, window: Interval) -> list[str]:
-        """Say in a line how many pairs of a result lack prices, and what loads them.
-
-        Nothing is said where none lacks, or the result leaves prices out.
-        """
+        """Return a line on the pairs of a result without prices and what loads them, else none."""
         if "prices_lack" not in found.columns:
             return []
         pairs = found.filter(pl.col("trajectory").str.count_matches(":") == 2)

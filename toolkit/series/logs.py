@@ -28,10 +28,9 @@ if TYPE_CHECKING:
 class EventSeries(EventAnalyses):
     """The documents of one event log, oldest first.
 
-    ``rows`` reach seven days further back than the window, so that the openings of events that
-    touch it are among them. ``logs`` states until when the log is known, and ``held`` in which
-    stretches of time it is held (`toolkit.store.held_stretches`), before the window too. ``lost``
-    are the gaps of its store, None of documents that have none.
+    ``rows`` begin seven days before the window, to include the openings of events that touch it.
+    ``logs`` has the time until which the log is known, ``held`` the stretches that are held, before
+    the window too (`toolkit.store.held_stretches`), and ``lost`` the gaps of the store, or None.
     """
 
     stream: EventLog
@@ -40,18 +39,15 @@ class EventSeries(EventAnalyses):
     lost: pl.DataFrame | None = None
 
     def _time(self) -> pl.Expr:
-        return (
-            pl.from_epoch("ts_ms", time_unit="ms")
-            .cast(pl.Datetime("us"))
-            .dt.replace_time_zone("UTC")
-        )
+        times = pl.from_epoch("ts_ms", time_unit="ms").cast(pl.Datetime("us"))
+        return times.dt.replace_time_zone("UTC")
 
     @checked_options
     def coverage(self) -> pl.DataFrame:
         """Measure how much of the window the service has answered for.
 
-        One row: ``stream``, ``n`` (documents), ``coverage`` (part of the window, fraction, null
-        where the service never answered, and as of an earlier time: the ledger is of now).
+        One row: ``stream``, ``n`` (documents), ``coverage`` (fraction of the window, null where the
+        service never answered, and as of an earlier time).
         """
         return pl.DataFrame(
             {"stream": [self.stream.key], "n": [len(self)], "coverage": [self._share()]},
@@ -68,9 +64,9 @@ class EventSeries(EventAnalyses):
     def lifecycles(self) -> pl.DataFrame:
         """Pair the documents: one row per event that touches the window.
 
-        See `toolkit.statistics.events.event_lifecycles`. Those of a store also have ``near_lost``
-        (String): why rows of their legs that were loaded are lost at the source from an hour before
-        an event to its end, null where none are.
+        See `toolkit.statistics.events.event_lifecycles`. Events in a store also have ``near_lost``
+        (String): why rows of their legs are lost at the source between an hour before an event and
+        its end, null where none are.
         """
         found = event_statistics.event_lifecycles(self.rows, *self.window, logs=self.logs)
         return found if self.lost is None else with_losses(found, self.lost)
@@ -80,15 +76,15 @@ class EventSeries(EventAnalyses):
         """List the events that opened in the window: when, in which trajectory, which way.
 
         See `toolkit.statistics.events.detections`. `toolkit.workspace.Workspace.around` has the
-        rows in which to look for what followed.
+        rows around them.
         """
         found = event_statistics.detections(self.rows)
         return found.filter(pl.col("ts").is_between(*self.window, closed="left"))
 
     def answer(self, analysis: Analysis, **asked: Any) -> pl.DataFrame:
-        """Compute an analysis of the events. ``asked`` has its parameters and the rows it takes.
+        """Compute an analysis of the events. ``asked`` has its parameters and rows.
 
-        Without ``fees`` it is the workspace's table.
+        ``fees`` are by default the workspace's.
         """
         if "fees" in asked:
             asked["fees"] = self.origin.fees if asked["fees"] is None else asked["fees"]
@@ -110,14 +106,8 @@ class EventSeries(EventAnalyses):
         """Draw each event from opening to close. See `toolkit.charts.event_timeline`."""
         from toolkit.charts import event_timeline  # noqa: PLC0415 - plotly takes half a second
 
-        return event_timeline(
-            self.lifecycles(),
-            **self._known,
-            subject=subject,
-            timezone=timezone,
-            theme=theme,
-            limit=limit,
-        )
+        given = self._known | {"subject": subject, "timezone": timezone, "theme": theme}
+        return event_timeline(self.lifecycles(), **given, limit=limit)
 
     @checked_options
     def plot_activity(
@@ -126,9 +116,8 @@ class EventSeries(EventAnalyses):
         """Draw how many events opened when. See `toolkit.charts.activity_chart`."""
         from toolkit.charts import activity_chart  # noqa: PLC0415 - plotly takes half a second
 
-        return activity_chart(
-            self.rows, **self._known, subject=subject, timezone=timezone, theme=theme
-        )
+        given = self._known | {"subject": subject, "timezone": timezone, "theme": theme}
+        return activity_chart(self.rows, **given)
 
     @property
     def _known(self) -> dict[str, Any]:
@@ -147,9 +136,8 @@ class SnapshotSeries(Series):
     def items(self) -> pl.DataFrame:
         """Return the items of the newest snapshot of the window: one row each, columns as sent.
 
-        ``ts`` (s) comes first. Lists and objects inside an item are JSON text. Items that are not
-        understood are left out, and `card` counts them. Raises `EmptyWindowError` without a
-        snapshot in the window.
+        ``ts`` (s) comes first. Lists and objects inside an item are JSON text. Malformed items are
+        left out, and `card` counts them. Raises `EmptyWindowError` without a snapshot.
         """
         if not len(self):
             raise EmptyWindowError(f"no {self.stream} in {self.window}")

@@ -34,15 +34,14 @@ from toolkit.statistics.families import FAMILIES
 from toolkit.tables import BROUGHT, EVENT, SERIES
 
 OURS = ("symbol", "kind", "size", "exchange", "market")
-"""What a list of events has beside ``ts``: the last three may be absent."""
+"""Columns of a list of events beside ``ts``. The last three are optional."""
 
 
 def event_series(log: EventLog, rows: pl.DataFrame, origin: Origin) -> EventSeries:
-    """Return the log of a list of events: ``ts`` in microseconds, and those of `OURS` that it has.
+    """Return the log of a list of events: ``ts`` in microseconds, and columns of `OURS`.
 
-    Each row opens an event of its own, but for a kind that closes one (closed, faded). A kind of
-    another name than pump and dump is one that opens, in the direction of a pump. The log is held
-    from the first row to the last.
+    Each row opens an event, except kinds that close one (closed, faded). Kinds other than pump and
+    dump count as a pump. The log is held from the first row to the last.
     """
     if log.family is not EventFamily.SPLASH:
         allowed = "events/splash: rows of one's own are of one leg or none"
@@ -144,54 +143,50 @@ def own_series(
     rates: Rates | None = None,
     name: str = "a frame",
 ) -> PriceSeries | SpreadSeries | FundingSeries | EventSeries:
-    """Make a series of one's own rows, to be measured and compared like any other.
+    """Make a series of your own rows, to measure and compare like any other.
 
-    ``data`` is a frame of polars or pandas, or a file .csv, .tsv, .txt or .json, as it is or as
-    .gz or .zst, or .parquet. Separators, a header or none, and UTF-16 are found. The index of a
-    frame of pandas is a column, ``ts`` where it has no name. A series of pandas is of prices.
-    ``stream`` names what the rows are, with an exchange of one's own choice:
-    ``BTC_USD:VENDOR.spot``, two legs for a spread, ``funding/`` before them for settled rates, of
-    one leg or of both, and ``events/splash`` for a list of events.
+    ``data`` is a frame of polars or pandas, or a file .csv, .tsv, .txt or .json (also .gz or .zst),
+    or .parquet. Separator, header and UTF-16 are detected. The index of a pandas frame is a column,
+    ``ts`` if it has no name. A pandas series has prices. ``stream`` is the key of the rows, with
+    any exchange: ``BTC_USD:VENDOR.spot``, two legs for a spread, ``funding/`` before one or two
+    legs for settled rates, and ``events/splash`` for a list of events.
 
-    ``columns`` has the file's name, or place from 1, for each of ours that it names otherwise:
-    ``{"ts": "time", "price": 5}``. Or it has those of ``ts`` and of what is needed, in this order:
-    ``(1, 5)``. ``"Date+Time"`` are two columns that make one. ``layout`` names a file whose columns
-    and unit are known: binance-klines, coinbase-candles, kraken-ohlcvt, tardis-derivative-ticker,
-    ccxt-ohlcv, cryptodatadownload. Ours are ``ts`` and those of the table in docs/store.md: price,
+    ``columns`` has the file's name, or place from 1, for each of our columns with another name:
+    ``{"ts": "time", "price": 5}``. Or it has those of ``ts`` and the required columns, in order:
+    ``(1, 5)``. ``"Date+Time"`` joins two columns. ``layout`` names a file with known columns and
+    unit, see `toolkit.series.own_files.LAYOUTS`. Our columns are those in docs/store.md: price,
     mark_price and volume; buy_price, sell_price and spread_pct; buy_rate, sell_rate,
-    buy_interval_hours and sell_interval_hours. Of one leg's funding they are rate and
-    interval_hours, of events symbol and kind, and where there are any size (percent), exchange and
-    market, see docs/own-data.md. Values that are null (in words too: NA, None, -),
-    NaN or infinite are kept as null. ``decimal`` is the mark of decimals in texts. The other one of
-    . and , is then between thousands.
+    buy_interval_hours and sell_interval_hours. Funding of one leg has rate and interval_hours,
+    events have symbol, kind and optionally size (percent), exchange and market, see
+    docs/own-data.md. Values that are null (or NA, None, -), NaN or infinite are null. ``decimal``
+    is the decimal mark in texts, . or a comma; the other one separates thousands.
 
-    Rows may come in any order. Those that repeat another in all are left out. Others of one second
-    are refused, but for ``shared``, which takes the first, the last or the mean of each.
+    Rows may come in any order. Exact repeats are left out. Other rows in one second are refused,
+    unless ``shared`` takes the first, the last or the mean.
 
     A time is a number in ``unit`` since 1970 (default: seconds, or those of the layout), a date, a
-    Datetime, or text such as 2023-03-10 12:00:00, or as ``format`` says, a form of ``strptime``
-    (``"%d/%m/%Y %H:%M"``). One without a zone needs ``timezone``. All lie in the years 2009 to
-    2099. ``stamped`` is which end of its bar a row's time is: ``end`` moves it back by a step, as
-    here ``ts`` is a bar's start. The last moment of a bar (12:00:59, 12:00:59.999) is its end. The
-    step is ``step_s``, else the commonest difference of times. Settlements are moments, to the
-    nearest second.
+    Datetime, or text: 2023-03-10 12:00:00, or by ``format``, as of ``strptime``
+    (``"%d/%m/%Y %H:%M"``). Times without a zone need ``timezone``. All lie in 2009 to 2099.
+    ``stamped`` is the end of its bar that a time marks: ``end`` moves it back by a step, as ``ts``
+    is a bar's start. The last moment of a bar (12:00:59, 12:00:59.999) is its end. The step is
+    ``step_s``, else the commonest difference of times. Settlements are moments, to the second.
 
-    ``rates`` says whether rates are fractions or percent per interval. They are taken for fractions
-    where it does not, but for those beyond 5 %, or with a median beyond 0.2 %.
+    ``rates`` are fractions or percent per interval. By default they are fractions, and rates beyond
+    5 %, or with a median beyond 0.2 %, are refused.
 
-    The window is from the first row to the end of the last. The notes of the series have the times
-    of both rows, and count those that were moved or left out, or are off the grid. Nothing is
-    stored, and nothing is known of rows that are missing. ``name`` is the source of a frame in
-    charts and tables. The source of a file is its own name with its hash.
+    The window is from the first row to the end of the last. The notes have the times of both rows,
+    and count rows that were moved, left out or off the grid. Nothing is stored, and missing rows
+    are unknown. ``name`` is the source of a frame in charts and tables. That of a file is its name
+    and hash.
 
     Raises
     ------
     InputError
-        A file, layout, stream, column, number, unit or zone that is none. A time that is null, that
-        cannot be read or can be in two ways (03/01/2023), or that lies in other years: the message
-        names the unit that fits. Times of two units. The last moments of bars, stamped at their
-        start. Rows that share a time. A price that is not above 0. Rates that are too large. No
-        row. The message counts the rows, and names the first.
+        An unknown file, layout, stream, column, number, unit or zone. A time that is null,
+        unreadable, ambiguous (03/01/2023) or in other years: the message names the unit that fits.
+        Times of two units. Last moments of bars stamped at their start. Rows that share a time. A
+        price not above 0. Rates that are too large. No row. The message counts the rows and names
+        the first.
 
     Examples
     --------

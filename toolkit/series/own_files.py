@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What a producer writes: the columns of prices, by name or by place from 1.
+    """A producer's columns of prices, by name or by place from 1.
 
-    Times are the start of a bar, in the first of ``units`` that fits all. ``width`` is how many
-    columns there are, None where that differs. ``{quote}`` is the quote of the key. A volume in
-    base is left out, as ours is in quote. ``what`` is what it is, for a reader.
+    Times are the start of a bar, in the first of ``units`` that fits all. ``width`` is the number
+    of columns, None where it varies. ``{quote}`` is the quote of the key. Volumes in base are left
+    out, as ours are in quote. ``what`` describes the file for a reader.
     """
 
     columns: Mapping[str, str]
@@ -44,25 +44,20 @@ class Layout:
     what: str
 
 
+_BARS = {"ts": "1", "price": "5"}
 LAYOUTS: Mapping[str, Layout] = MappingProxyType(
     {
         "binance-klines": Layout(
-            {"ts": "1", "price": "5", "volume": "8"},
+            _BARS | {"volume": "8"},
             ("ms", "us"),
             12,
             "bars of Binance's archive or REST API: 12 columns, with or without a header",
         ),
         "coinbase-candles": Layout(
-            {"ts": "1", "price": "5"},
-            ("s",),
-            6,
-            "candles of Coinbase Exchange: time, low, high, open, close, volume",
+            _BARS, ("s",), 6, "candles of Coinbase Exchange: time, low, high, open, close, volume"
         ),
         "kraken-ohlcvt": Layout(
-            {"ts": "1", "price": "5"},
-            ("s",),
-            7,
-            "Kraken's downloads: time, open, high, low, close, volume, trades, without a header",
+            _BARS, ("s",), 7, "Kraken's downloads: time, open, high, low, close, volume, trades"
         ),
         "tardis-derivative-ticker": Layout(
             {"ts": "timestamp", "price": "last_price", "mark_price": "mark_price"},
@@ -71,10 +66,7 @@ LAYOUTS: Mapping[str, Layout] = MappingProxyType(
             "Tardis' derivative_ticker: several rows a second, so that `shared` is needed",
         ),
         "ccxt-ohlcv": Layout(
-            {"ts": "1", "price": "5"},
-            ("ms",),
-            6,
-            "what ccxt's fetch_ohlcv returns: time, open, high, low, close, volume",
+            _BARS, ("ms",), 6, "ccxt's fetch_ohlcv: time, open, high, low, close, volume"
         ),
         "cryptodatadownload": Layout(
             {"ts": "1", "price": "7", "volume": "Volume {quote}"},
@@ -94,10 +86,9 @@ Decimal = Literal[".", ","]
 def columns_of(
     frame: pl.DataFrame, ours: Sequence[str], needed: Sequence[str], named: Mapping[str, str]
 ) -> pl.DataFrame:
-    """Return ``ts`` and those of our columns that a frame has, under our names.
+    """Return ``ts`` and our other columns in a frame, under our names.
 
-    ``named`` has the frame's name of a column, its place from 1, or several joined by +, whose
-    texts are put side by side.
+    ``named`` has the frame's name of a column, its place from 1, or several joined by +.
 
     >>> frame = pl.DataFrame({"Date": ["2023-03-10"], "Time": ["12:00"], "Close": ["1.5"]})
     >>> columns_of(frame, ["price"], ["price"], {"ts": "Date+Time", "price": "3"}).row(0)
@@ -121,10 +112,10 @@ def columns_of(
 
 
 def number(column: pl.Series, decimal: Decimal | None) -> pl.Series:
-    """Return a column as floats. Texts that stand for no value are null, others are refused.
+    """Return a column as floats. Words for no value are null, other texts are refused.
 
-    ``decimal`` is the mark of decimals, the other one is between thousands. Without it a comma is
-    the mark where no text has a dot and not all have three digits after it.
+    ``decimal`` is the decimal mark, the other one separates thousands. By default a comma is the
+    mark where no text has a dot and not all have three digits after it.
 
     >>> number(pl.Series("price", ["1,5", "NA", "1,25"]), None).to_list()
     [1.5, None, 1.25]
@@ -190,7 +181,7 @@ _VALUE = re.compile(r"\"?[+-]?\d[\d.,:/ TZe+-]*\"?")
 
 
 def is_rows_file(path: str) -> bool:
-    """Return whether a file's name says that it has rows. That of .json may be a manifest.
+    """Return whether a file's name is one of rows. A .json file may be a manifest.
 
     >>> is_rows_file("bars.csv.gz"), is_rows_file("archive/manifest.json")
     (True, False)
@@ -201,11 +192,10 @@ def is_rows_file(path: str) -> bool:
 def read_rows(
     data: pl.DataFrame | pd.DataFrame | pd.Series | str | Path, name: str, named: Collection[str]
 ) -> tuple[pl.DataFrame, Source, Path]:
-    """Return the rows, their source and where they were. ``name`` is that of a frame.
+    """Return the rows, their source and their path. ``name`` is that of a frame.
 
-    Texts are read as texts. Where a file has no header, the columns are called by their places from
-    1. Of a frame of pandas the index is a column, where it is of times, is one of ``named`` or no
-    other column has times.
+    Texts stay texts. Columns without a header are named by their places from 1. The index of a
+    pandas frame is a column if it is of times, one of ``named``, or no other column has times.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""The times of one's own rows: what each is in UTC, or one line of why that is not certain."""
+"""The times of your own rows in UTC, or one error where that is ambiguous."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ def moments(
 ) -> pl.Series:
     """Return times as whole microseconds of UTC, in the order given.
 
-    Numbers are in the first of ``units`` that puts all of them into the years 2009 to 2099. Texts
-    are read by ``form``, as of ``strptime``, or are ISO 8601. Those with the year last are read
-    where only one order of day and month reads them all. What has no zone is in ``timezone``.
+    Numbers are in the first of ``units`` that puts them all into 2009 to 2099. Texts are read by
+    ``form``, as of ``strptime``, or are ISO 8601, or have the year last if only one order of day
+    and month reads them all. Times without a zone are in ``timezone``.
 
     >>> moments(pl.Series("ts", ["03/13/2023 00:00", "03/14/2023 00:00"]), ["s"], "UTC").to_list()
     [1678665600000000, 1678752000000000]
@@ -85,7 +85,7 @@ def moments(
 
 
 def commonest_step(us: pl.Series) -> int | None:
-    """Return the commonest difference (s) of sorted times, the smallest of several, None of one.
+    """Return the commonest difference (s) of sorted times, the smallest if tied, None for one.
 
     >>> commonest_step(pl.Series([59_999_000, 119_999_000, 179_999_000]))
     60
@@ -96,11 +96,11 @@ def commonest_step(us: pl.Series) -> int | None:
 
 
 def bar_starts(us: pl.Series, step_s: int | None, stamped: Stamp) -> tuple[pl.Series, list[str]]:
-    """Return when the bars of sorted times start (s), and what to know of it.
+    """Return the starts (s) of the bars of sorted times, and notes.
 
     A bar may be stamped by its last moment: the last second of a minute, or the last thousandth of
-    any second. Where most are, those are moved to the end that they mean. With ``stamped`` start
-    they are refused. What lies off the grid of the others is kept, and counted in a line.
+    a second. Where most are, those are moved to the end that they mean, or refused if ``stamped``
+    is start. Times off the grid of the others are kept, and counted in a note.
 
     >>> closes = pl.Series([1_700_000_099_999_000, 1_700_000_159_999_000])
     >>> bar_starts(closes, 60, "end")[0].to_list()

@@ -23,7 +23,7 @@ _WORST = (
     LedgerState.EMPTY,
     LedgerState.HELD,
 )
-"""States of the ledger: a pair has the first of these that one of its legs is in."""
+"""States of the ledger, the worst first: a pair has that of its worst leg."""
 
 
 @overload
@@ -51,17 +51,16 @@ def pair_series(
 ) -> SpreadSeries | FundingSeries:
     """Join two price series to a series of their spread, see `toolkit.statistics.spread.pair`.
 
-    Two series of the funding of one leg are joined to that of the pair: long the first leg, short
-    the second. Settlements are those of either leg, to the minute.
+    The funding of two single legs is joined to that of the pair: long the first leg, short the
+    second, with the settlements of either, to the minute.
 
-    Its window is what all have in common. Nothing is read before the windows of the legs, so that
-    a price that comes seldom may be null at first. Its notes say how quotes and
-    contracts were made equal and how old a price may be. Series of several sources may be joined:
-    the notes name them. Its gaps are those of all legs together.
+    The window is the common one. Nothing is read before it, so a rare price may be null at first.
+    The notes name how quotes and contracts were made equal, the greatest age of a price, and
+    sources where there are several. Gaps are those of all legs together.
 
     Raises `EmptyWindowError` where the windows have no second in common or a series has no row, and
-    `InputError` as the statistic does, for legs as known at two times, and for the funding of two
-    symbols, or of what is no single leg.
+    `InputError` as the statistic does, for legs as of two times, and for the funding of two symbols
+    or of anything but single legs.
     """
     if isinstance(buy, FundingSeries) or isinstance(sell, FundingSeries):
         return _pair_of_funding(buy, sell)
@@ -176,7 +175,7 @@ def _states(legs: Mapping[str, Series], window: Interval) -> pl.DataFrame | None
 def joined_notes(
     two: Pair, multiplier: float | None = None, max_stale_s: int | None = None
 ) -> list[str]:
-    """Return in words how the prices of a pair are joined: first that of age, which all have.
+    """Return in words how the prices of a pair are joined. The first note is on their age.
 
     >>> joined_notes(Pair.of("A_USD:X.spot", "1000A_USD:Y.spot"))[1]
     'the sell price is divided by 1000, the coins in one contract'

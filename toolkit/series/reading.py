@@ -54,14 +54,13 @@ def read_series(
 ) -> Series:
     """Read a stream's rows of a window from a store.
 
-    ``start`` is a moment or the name of a window, as in `toolkit.market.asked_window`. Names are
-    relative to the service's clock as the last load showed it. Without a start or an end the
-    window is all that the store knows of the stream: from the first second asked for that the plan
-    reached, to the last that could be known. ``as_of`` (s, local clock) reads the rows that
-    were committed by then. ``fees`` is the table by which the series computes net figures. Without
-    ``whole`` events come without the text of their documents, which takes most of the memory.
+    ``start`` is a moment or the name of a window by the service's clock at the last load, as in
+    `toolkit.market.asked_window`. Without a start or an end the window is all that the store knows
+    of the stream: from the first second asked for within the plan's reach to the last that could be
+    known. ``as_of`` (s, local clock) reads the rows that were committed by then. ``fees`` is the
+    table of net figures. Without ``whole`` events come without the text of their documents.
 
-    A pair that is held the other way round is turned, with a warning and a note. Raises
+    A pair in the other orientation is turned, with a warning and a note. Raises
     `UnknownTrajectoryError` with the nearest keys for a stream that was never asked for, and
     `EmptyWindowError` where the store knows nothing of any second of the window.
     """
@@ -129,12 +128,8 @@ def _held(store: Store, stream: Stream) -> Stream:
     catalogue = store.catalogue()
     if stream.key not in catalogue["stream"]:
         nearest = catalogue.filter(kind=stream.kind)["stream"].to_list()
-        raise UnknownTrajectoryError(
-            stream.key,
-            nearest,
-            where=f"held by {store.name}",
-            advice=sync_advice(store, stream.key),
-        )
+        where, advice = f"held by {store.name}", sync_advice(store, stream.key)
+        raise UnknownTrajectoryError(stream.key, nearest, where=where, advice=advice)
     return stream
 
 
@@ -179,10 +174,7 @@ def _rows(
 
 
 def _ledger_time(store: Store, as_of: int | None) -> int | None:
-    """Return the time as of which the ledger is read: None, so now, where it is not known then.
-
-    Raises `EmptyWindowError` where no load had begun by then.
-    """
+    """Return the time as of which to read the ledger, None (now) before its history begins."""
     if as_of is None:
         return None
     first = store.loads()["started_at"].min()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import polars as pl
 
@@ -31,10 +31,9 @@ if TYPE_CHECKING:
 
 
 class TrajectorySeries(Series):
-    """A series of bars or of settlements, or of what snapshots showed.
+    """A series of bars, of settlements, or of rows from snapshots.
 
-    What is kept from snapshots has its coverage by polls wherever it is measured: see
-    `toolkit.statistics.quality.polls.by_polls`. Its card and figures are marked.
+    Rows from snapshots have coverage by polls: see `toolkit.statistics.quality.polls.by_polls`.
     """
 
     stream: Trajectory | SnapshotTrajectory | Pair
@@ -46,7 +45,7 @@ class TrajectorySeries(Series):
 
     @property
     def polls(self) -> PollCount | None:
-        """The polls of the window, answered and missed, None for what is no series of snapshots."""
+        """The polls of the window, answered and missed, None for rows not from snapshots."""
         polls = self.origin.polls
         return None if polls is None else poll_count(polls, *self.window)
 
@@ -56,10 +55,10 @@ class TrajectorySeries(Series):
         return self._measured(quality.coverage, column=self._column)
 
     def answer(self, analysis: Analysis, **asked: Any) -> pl.DataFrame:
-        """Compute an analysis of the rows, with what net figures need where it has some.
+        """Compute an analysis of the rows, with net figures where it has some.
 
-        ``asked`` are its parameters, and ``fees``, ``notional`` and ``style``. Without ``fees`` it
-        is the workspace's table. Of snapshots coverage is by polls.
+        ``asked`` are its parameters, and ``fees`` (default: the workspace's), ``notional`` and
+        ``style``. Coverage of rows from snapshots is by polls.
         """
         costs = {name: asked.pop(name) for name in COSTS if name in asked}
         if costs:
@@ -88,6 +87,10 @@ class TrajectorySeries(Series):
         covered = {"coverage", "method"} <= set(found.columns)
         return by_polls(found, self.polls) if covered and self.polls is not None else found
 
+    def _quantiles(self, names: str) -> pl.DataFrame:
+        figures: pl.DataFrame = cast("Any", self).summary()
+        return figures.select("trajectory", "n", "coverage", pl.col(names), "quantiles_reason")
+
     @property
     def _column(self) -> str | None:
         """The column whose values count as observed."""
@@ -95,14 +98,17 @@ class TrajectorySeries(Series):
 
     @checked_options
     def plot_coverage(self, *, timezone: str = "UTC", theme: str | None = None) -> Figure:
-        """Draw what of the window the store holds, and why not the rest.
+        """Draw which stretches of the window the store holds, and why the others are missing.
 
-        See `toolkit.charts.coverage_chart`, and `gaps` for the same as rows and for what it raises.
+        See `toolkit.charts.coverage_chart`. `gaps` has the same as rows, and its errors.
         """
-        from toolkit.charts import coverage_chart  # noqa: PLC0415 - plotly takes half a second
+        return self._drawn("coverage_chart", self._states, timezone=timezone, theme=theme)
 
-        known = self._known | {"timezone": timezone, "theme": theme}
-        return coverage_chart(self._states, **known)
+    def _drawn(self, chart: str, rows: pl.DataFrame, **options: Any) -> Figure:
+        from toolkit import charts  # noqa: PLC0415 - plotly takes half a second
+
+        drawn: Figure = getattr(charts, chart)(rows, **self._known, **options)
+        return drawn
 
     def _found(self) -> list[tuple[str, str]]:
         found = [("rows", f"{len(self):,}")]
@@ -131,7 +137,7 @@ class TrajectorySeries(Series):
 
 
 class BarTrajectorySeries(TrajectorySeries):
-    """A series of bars, or of what snapshots showed at moments."""
+    """A series of bars, or of rows from snapshots."""
 
     @property
     def _bar_s(self) -> int | None:
@@ -140,14 +146,13 @@ class BarTrajectorySeries(TrajectorySeries):
     def resample(self, every: str | int) -> Self:
         """Return the series with one row per bar of ``every`` (``5m``, ``1h``, 900), its last row.
 
-        Bars begin at midnight UTC and at multiples of ``every`` from it. A bar's ``ts`` is its
-        start, as before. ``volume`` is the sum over the bar, every other column the bar's last row,
-        which is the bar's close where its last minute is held. ``n`` counts the rows of the bar.
-        A bar without a row stays a gap. Bars that the window cuts are left out, so that the window
-        of the result may be shorter.
+        Bars begin at midnight UTC and at multiples of ``every``, and ``ts`` is a bar's start.
+        ``volume`` is the sum over the bar, every other column that of its last row, and ``n``
+        counts its rows. A bar without a row stays a gap. Bars that the window cuts are left out, so
+        the window of the result may be shorter.
 
-        Raises `InputError` for a length that does not divide a day or that is no multiple of the
-        rows' spacing, and for what is kept from snapshots, whose rows are of moments.
+        Raises `InputError` for a length that does not divide a day or is not a multiple of the
+        rows' spacing, and for rows from snapshots.
         """
         if self.origin.polls is not None:
             raise InputError("stream", self.stream.key, "bars: snapshots are of moments")
@@ -181,7 +186,7 @@ class BarTrajectorySeries(TrajectorySeries):
 class SpreadSeries(BarTrajectorySeries, SpreadAnalyses):
     """The spread between two legs: positive where long the buy leg, short the sell leg earns it.
 
-    Beside the store's columns the rows have ``spread_log_bps`` and ``spread_bps``, see
+    The rows also have ``spread_log_bps`` and ``spread_bps``, see
     `toolkit.statistics.spread.with_spread`. A bar's prices are its close, and its ``ts`` its start.
     """
 
@@ -192,9 +197,7 @@ class SpreadSeries(BarTrajectorySeries, SpreadAnalyses):
     @checked_options
     def quantiles(self) -> pl.DataFrame:
         """Compute the quantiles of the log spread (bps), with n and coverage, as `summary` does."""
-        return self.summary().select(
-            "trajectory", "n", "coverage", pl.col("^spread_q\\d\\d_log_bps$"), "quantiles_reason"
-        )
+        return self._quantiles("^spread_q\\d\\d_log_bps$")
 
     @checked_options
     def plot(
@@ -212,17 +215,14 @@ class SpreadSeries(BarTrajectorySeries, SpreadAnalyses):
     ) -> Figure:
         """Draw both legs and the spread. The parameters are those of `toolkit.charts.spread_chart`.
 
-        ``events`` are shaded: those of `Workspace.events`, which bring their ``logs``, or a frame
-        of event documents.
+        ``events`` are shaded: a series of events, which has its ``logs``, or a frame of documents.
         """
-        from toolkit.charts import spread_chart  # noqa: PLC0415 - plotly takes half a second
-
         if isinstance(events, EventSeries):
             logs = events.logs if logs is None else logs
             events = events.rows
-        return spread_chart(
+        return self._drawn(
+            "spread_chart",
             self.rows,
-            **self._known,
             step_s=self.origin.step_s,
             polls=self.origin.polls,
             thresholds_bps=thresholds_bps,
@@ -240,21 +240,18 @@ class SpreadSeries(BarTrajectorySeries, SpreadAnalyses):
 class FundingSeries(TrajectorySeries, FundingAnalyses):
     """Funding of a pair: positive where long the buy leg, short the sell leg receives it.
 
-    Of one leg it is what a position receives that is short that leg, without its prices.
-
-    A position is opened at the window's start and closed at its end, so that a settlement at the
-    start is not received and one at the end is: `df` has the settlements of ``(start, end]``.
+    Funding of one leg is received by a short position in it, without prices. A position opens at
+    the window's start and closes at its end, so `df` has the settlements of ``(start, end]``.
     """
 
     def _inside(self) -> pl.Expr:
         return pl.col("ts").is_between(*self.window, closed="right")
 
     def answer(self, analysis: Analysis, **asked: Any) -> pl.DataFrame:
-        """Compute an analysis of the settlements, with the prices of the legs where it has any.
+        """Compute an analysis of the settlements, with the prices of the legs where there are any.
 
-        ``prices`` is the spread series of the same legs, or a frame, by default what the store
-        holds of them: see `toolkit.series.held_prices`. ``funding_only`` leaves them out. One leg
-        has no spread, and so no basis.
+        ``prices`` is the spread series of the same legs, or a frame, by default those in the store:
+        see `toolkit.series.held_prices`. ``funding_only`` leaves them out. One leg has no basis.
         """
         if "funding_only" in asked:
             only = asked["funding_only"] or bool(asked.get("legs"))
@@ -271,7 +268,7 @@ class FundingSeries(TrajectorySeries, FundingAnalyses):
     def _leg_prices(
         self, prices: Series | pl.DataFrame | None, *, funding_only: bool, ends: bool = False
     ) -> LegPrices | pl.DataFrame | None:
-        """Return the prices that are given, else those held: of ``ends`` at the window's alone."""
+        """Return the prices given, else those held, for ``ends`` only at the window's ends."""
         if self._alone:
             return None
         if isinstance(prices, Series):
@@ -308,19 +305,11 @@ class FundingSeries(TrajectorySeries, FundingAnalyses):
 
         ``prices`` and ``funding_only`` are as in `holdings`.
         """
-        from toolkit.charts import funding_chart  # noqa: PLC0415 - plotly takes half a second
-
-        return funding_chart(
-            self.rows,
-            **self._known,
-            unit=unit,
-            cost_bps=cost_bps,
-            timezone=timezone,
-            theme=theme,
-            points=points,
-            prices=self._leg_prices(prices, funding_only=funding_only),
-            funding_only=funding_only or self._alone,
-        )
+        given = {"timezone": timezone, "theme": theme, "points": points}
+        held = self._leg_prices(prices, funding_only=funding_only)
+        only = funding_only or self._alone
+        own = {"unit": unit, "cost_bps": cost_bps, "prices": held, "funding_only": only}
+        return self._drawn("funding_chart", self.rows, **own, **given)
 
 
 def _of_series(prices: Series) -> LegPrices:
@@ -343,16 +332,8 @@ class PriceSeries(BarTrajectorySeries, PriceAnalyses):
         self, *, timezone: str = "UTC", theme: str | None = None, points: int = 2000
     ) -> Figure:
         """Draw the price. The parameters are those of `toolkit.charts.price_chart`."""
-        from toolkit.charts import price_chart  # noqa: PLC0415 - plotly takes half a second
-
-        return price_chart(
-            self.rows,
-            **self._known,
-            step_s=self.origin.step_s,
-            timezone=timezone,
-            theme=theme,
-            points=points,
-        )
+        given = {"timezone": timezone, "theme": theme, "points": points}
+        return self._drawn("price_chart", self.rows, step_s=self.origin.step_s, **given)
 
     @checked_options
     def hayashi_yoshida(
@@ -360,9 +341,8 @@ class PriceSeries(BarTrajectorySeries, PriceAnalyses):
     ) -> pl.DataFrame:
         """Correlate the returns with those of another price, each at times of its own.
 
-        ``other`` is the sell leg: a series of prices, or a frame with ``ts`` and ``price``. A peak
-        at a positive lag means that this price leads. Formula, columns, errors and an example:
-        `toolkit.statistics.spread.hayashi_yoshida`.
+        ``other`` is the sell leg: a series of prices, or a frame with ``ts`` and ``price``. At a
+        positive lag this price leads. See `toolkit.statistics.spread.hayashi_yoshida`.
         """
         sell = other.df if isinstance(other, Series) else other
         found = hayashi_yoshida(self.df, sell, *self.window, lags_s=lags_s)
@@ -370,9 +350,9 @@ class PriceSeries(BarTrajectorySeries, PriceAnalyses):
 
 
 class RateSeries(TrajectorySeries, RateAnalyses):
-    """The funding rate of one leg in force, kept from snapshots. Positive: longs pay shorts.
+    """The funding rate of one leg in force, from snapshots. Positive: longs pay shorts.
 
-    Beside the store's columns the rows have ``rate_pct_8h`` and ``funding_apr_pct``, see
+    The rows also have ``rate_pct_8h`` and ``funding_apr_pct``, see
     `toolkit.statistics.funding.rates_in_force.with_apr`. A rate in force pays nothing until it
     settles.
     """
@@ -384,23 +364,13 @@ class RateSeries(TrajectorySeries, RateAnalyses):
     @checked_options
     def quantiles(self) -> pl.DataFrame:
         """Compute the quantiles of ``funding_apr_pct``, with n and coverage, as `summary` does."""
-        return self.summary().select(
-            "trajectory", "n", "coverage", pl.col("^funding_apr_q\\d\\d_pct$"), "quantiles_reason"
-        )
+        return self._quantiles("^funding_apr_q\\d\\d_pct$")
 
     @checked_options
     def plot(
         self, *, timezone: str = "UTC", theme: str | None = None, points: int = 2000
     ) -> Figure:
         """Draw the rate. The parameters are those of `toolkit.charts.rate_chart`."""
-        from toolkit.charts import rate_chart  # noqa: PLC0415 - plotly takes half a second
-
-        return rate_chart(
-            self.rows,
-            **self._known,
-            step_s=self.origin.step_s,
-            polls=self.origin.polls,
-            timezone=timezone,
-            theme=theme,
-            points=points,
-        )
+        given = {"timezone": timezone, "theme": theme, "points": points}
+        known = {"step_s": self.origin.step_s, "polls": self.origin.polls}
+        return self._drawn("rate_chart", self.rows, **known, **given)

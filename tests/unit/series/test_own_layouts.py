@@ -120,7 +120,7 @@ def test_each_layout_is_opened_once() -> None:
     ("options", "says"),
     [
         ({"layout": "binance"}, "'binance' is not allowed.*nearest: binance-klines"),
-        ({"layout": "ccxt-ohlcv"}, "'7 columns'.*6: what ccxt's fetch_ohlcv returns"),
+        ({"layout": "ccxt-ohlcv"}, "'7 columns'.*6: ccxt's fetch_ohlcv"),
         ({"layout": "kraken-ohlcvt", "unit": "ms"}, "these are seconds"),
     ],
 )
