@@ -154,7 +154,8 @@ QUESTIONS = (
             "return_mean_upper_log_bps",
         ),
         "A path starts at the first price known after the detection, so that the jump that made "
-        "the event is no return. With `from_detection=True` it is one, and the columns say so.",
+        "the event is not part of the return. With `from_detection=True` it is, and the columns "
+        "say so.",
         "04_pumps_and_dumps",
         row=2,
     ),

@@ -169,7 +169,7 @@ class Results:
 
     def table(self) -> str:
         """As it stands in the docs."""
-        heads = ["one row a second", "3 rows a second", "30 rows a second"]
+        heads = ["one row per second", "3 rows per second", "30 rows per second"]
         lines = [
             f"{self.cells:,} cells; pages of {LIMIT} rows asked for; 120 rows in the archive.",
             "",
