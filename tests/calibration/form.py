@@ -90,7 +90,8 @@ def within(process: Process, name: str, runs: int) -> tuple[float, float]:
 def calibrated(process: Process, runs: int) -> Iterator[Calibration]:
     """Draw a process so many times, the same each time, and yield each interval of it."""
     rng = np.random.default_rng([_SEED, zlib.crc32(process.words.encode())])
-    parts = [process.draw(rng, _AT_ONCE) for _ in range(runs // _AT_ONCE)]
+    at_once = min(runs, _AT_ONCE)
+    parts = [process.draw(rng, at_once) for _ in range(runs // at_once)]
     for name in parts[0]:
         of_runs = [part[name] for part in parts]
         truth = np.stack([np.broadcast_to(each.truth, each.lower.shape) for each in of_runs])
