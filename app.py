@@ -1,5 +1,5 @@
 """The dashboard, for `streamlit run app.py` in a checkout; `rail app` needs no checkout."""
 
-from toolkit.dashboard.main import main
+from toolkit.dashboard.pages.main import main
 
 main()

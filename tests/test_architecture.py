@@ -319,7 +319,11 @@ def seeded(root: Path, files: dict[str, str]) -> Path:
         ("loader/plan.py", "from toolkit import service", "loader imports service, which only"),
         ("cli/serve.py", "from toolkit.service import serve", "cli imports service, which only"),
         ("charts/price.py", "from toolkit import connect", "charts imports toolkit"),
-        ("cli/app.py", "import toolkit.dashboard.main", "cli imports dashboard, which is not"),
+        (
+            "cli/app.py",
+            "import toolkit.dashboard.pages.main",
+            "cli imports dashboard, which is not",
+        ),
         ("dashboard/page.py", "from .. import cli", "dashboard imports cli, which is not below"),
         ("tables.py", "from toolkit.intervals import union", "tables imports intervals"),
         ("client/stream.py", "import httpx", "toolkit.client.stream imports httpx"),

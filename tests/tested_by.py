@@ -36,8 +36,12 @@ def defines(path: Path) -> bool:
 
 
 def stem(module: Path) -> str:
-    """Return a module's name in the table and in its test file; an ``__init__`` is its package."""
-    name = module.parent.name or "toolkit" if module.stem == "__init__" else module.stem
+    """Return a module's name in the table and in its test file.
+
+    An ``__init__`` and the ``page`` of the dashboard have that of their package.
+    """
+    own = module.stem == "__init__" or module.match("pages/*/page.py")
+    name = module.parent.name or "toolkit" if own else module.stem
     return name.strip("_")
 
 
@@ -61,9 +65,9 @@ def holders(root: Path, module: Path, named: dict[tuple[str, str], list[str]]) -
     """Return the files that test a module.
 
     They are ``test_<module>.py`` anywhere below tests/unit/<package>/, where a sub-package may
-    stand before the module's name (``test_event_audit.py``), and those of its row in the
-    table. A name with a slash there is a path below tests/, another is looked for in the package's
-    unit tests.
+    stand before the module's name (``test_event_audit.py``), and those of its row in the table, or
+    of its folder's, ``<folder>/``. A name with a slash there is a path below tests/, another is
+    looked for in the package's unit tests.
     """
     tests, own = root / "tests", package(module)
     folder = tests / "unit" / ("" if own == "toolkit" else own)
@@ -71,7 +75,8 @@ def holders(root: Path, module: Path, named: dict[tuple[str, str], list[str]]) -
     names = (f"test_{stem(module)}.py", f"test_{inner}_{stem(module)}.py")
     found = {path for name in names for path in folder.rglob(name) if own != "toolkit"}
     found |= set((tests / "unit").glob(f"test_{stem(module)}.py")) if own == "toolkit" else set()
-    for name in named.get((own, stem(module)), []):
+    rows = ((own, stem(module)), (own, f"{module.parent.name}/"))
+    for name in (each for row in rows for each in named.get(row, [])):
         found |= {tests / name} if "/" in name else set(folder.rglob(name))
     return sorted(path for path in found if path.exists())
 
@@ -80,6 +85,7 @@ def faults(root: Path) -> list[str]:
     """List the modules without a test file, and the rows that name what is not there."""
     named, every = table(root), modules(root)
     known = {(package(module), stem(module)) for module in every}
+    known |= {(package(module), f"{module.parent.name}/") for module in every}
     found = [
         f"toolkit/{module}: no test file of its name and no row in the table"
         for module in every

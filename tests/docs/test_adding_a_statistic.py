@@ -107,7 +107,7 @@ import toolkit as tk
 from tests.docs.series_stub import stub
 from tests.docs.statistics_page import statistics_pages
 from toolkit.assistant import TOOLS
-from toolkit.dashboard.analyses import Asked
+from toolkit.dashboard.parts.analyses import Asked
 from toolkit.reports.answering import answered
 from toolkit.reports.recipe import Part
 from tests.unit.statistics import test_level_crossings

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.empty_store import empty_store
-from toolkit.dashboard.event_tables import count_events, open_events
-from toolkit.dashboard.open_now import open_now
+from toolkit.dashboard.pages.overview.open_now import open_now
+from toolkit.dashboard.parts.event_tables import count_events, open_events
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, Source
 from toolkit.statistics.events import documents_window, event_lifecycles

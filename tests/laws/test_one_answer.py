@@ -22,7 +22,7 @@ from toolkit.charts.subject import subject_of
 from toolkit.cli.analyses import events as events_app
 from toolkit.cli.analyses import stats as stats_app
 from toolkit.client import Client
-from toolkit.dashboard.held_pairs import with_pair
+from toolkit.dashboard.pages.trajectory.held_pairs import with_pair
 from toolkit.dashboard.reading import (
     measure_each,
     read_held,

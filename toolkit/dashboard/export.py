@@ -7,8 +7,8 @@ from functools import partial
 
 import polars as pl
 
+from toolkit.dashboard.parts.tables import rows_csv, rows_parquet
 from toolkit.dashboard.screen import Screen, component, st
-from toolkit.dashboard.tables import rows_csv, rows_parquet
 from toolkit.foreign import Markdown, file_name
 from toolkit.market import Source
 

@@ -22,10 +22,10 @@ PAGES = {
 def page_file(name: str) -> str:
     """Return the absolute path of the page's script, which works without a checkout.
 
-    >>> Path(page_file("spreads")).name
-    'spreads.py'
+    >>> Path(page_file("spreads")).parts[-2:]
+    ('spreads', 'page.py')
     """
-    return str(Path(__file__).with_name(f"{name}.py"))
+    return str(Path(__file__).with_name("pages") / name / "page.py")
 
 
 def go_to(name: str, **asked: str) -> None:

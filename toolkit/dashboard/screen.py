@@ -104,12 +104,12 @@ st = cast("Screen", streamlit)
 def component(name: str, *shared: str) -> Callable[..., Any]:
     """Register a part of the page of our own, and return what draws it.
 
-    Its script and its looks are the files of its name beside this one, after those of the names
+    Its script and its looks are the files of its name in ``parts``, after those of the names
     that it has in common with others. The function ``start`` of the script gets an element whose id
     is the name, and returns what ends what it set going, if anything. It must show data as text and
     never as HTML.
     """
-    beside = Path(__file__).parent
+    beside = Path(__file__).with_name("parts")
     script = [f"{each}.js" for each in (*shared, name, "component")]
     looks = [f"{each}.css" for each in (*shared, name)]
     return streamlit.components.v2.component(

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from toolkit.workspace.login import PasswordFile, ProviderLogin
 
-MAIN = Path(__file__).with_name("main.py")
-"""The script that Streamlit runs."""
+MAIN = Path(__file__).with_name("pages") / "main.py"
+"""The script that Streamlit runs. A folder ``pages`` beside it would be pages of its own to it."""
 
 _SHARED = Path(__file__).with_name("shared.py")
 """The same with a door before it."""

@@ -25,7 +25,7 @@ def figures(page: AppTest) -> list[dict[str, Any]]:
 
 
 def rows_of(page: AppTest, key: str) -> dict[str, list[str]]:
-    """What the cells of a table of `toolkit.dashboard.rows` show, by heading; {} without it."""
+    """What the cells of a table of our own show, by heading; {} without it."""
     return {column["name"]: column["shown"] for column in _columns_of(page, key)}
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolkit.dashboard.zoom import read_range
+from toolkit.dashboard.parts.zoom import read_range
 from toolkit.intervals import Interval
 from toolkit.market import Trajectory
 from toolkit.store import Batch, LoadOrigin, StoreWriter

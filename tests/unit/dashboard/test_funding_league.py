@@ -7,14 +7,14 @@ import pytest
 
 from tests.empty_store import empty_store
 from toolkit.dashboard.fee_choice import Net
-from toolkit.dashboard.funding_league import league_rows
-from toolkit.dashboard.funding_measured import (
+from toolkit.dashboard.pages.funding.league import league_rows
+from toolkit.dashboard.pages.funding.measured import (
     largest_falls,
     measure_carried,
     measure_time,
     settled_until,
 )
-from toolkit.dashboard.funding_time import heat_rows
+from toolkit.dashboard.pages.funding.time import heat_rows
 from toolkit.dashboard.reading import read_held, store_version
 from toolkit.intervals import Interval
 from toolkit.market import Family, Source, Trajectory

@@ -6,7 +6,7 @@ from functools import partial
 import polars as pl
 import pytest
 
-from toolkit.dashboard.funding_countdown import due_in
+from toolkit.dashboard.pages.funding.countdown import due_in
 from toolkit.market import swapped
 from toolkit.series import own_series
 from toolkit.show.values import NULL

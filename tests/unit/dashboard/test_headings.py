@@ -12,7 +12,7 @@ import pytest
 import toolkit.dashboard
 from toolkit import columns
 from toolkit.columns import column
-from toolkit.dashboard.spreads_columns import COLUMNS
+from toolkit.dashboard.pages.spreads.columns import COLUMNS
 from toolkit.show.values import heading_of
 
 from .conftest import PAIR
@@ -29,7 +29,7 @@ HEADINGS = {
 
 def named() -> Iterator[tuple[str, str]]:
     """Each name of a column that a module of the pages has heading something, and the module."""
-    for path in sorted(Path(toolkit.dashboard.__file__).parent.glob("*.py")):
+    for path in sorted(Path(toolkit.dashboard.__file__).parent.rglob("*.py")):
         for call in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
                 at = NAMED.get(call.func.id, len(call.args))

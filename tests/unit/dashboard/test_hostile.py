@@ -15,7 +15,7 @@ from markdown_it import MarkdownIt
 from streamlit.testing.v1 import AppTest
 
 from toolkit.dashboard.navigation import PAGES
-from toolkit.dashboard.tables import rows_csv
+from toolkit.dashboard.parts.tables import rows_csv
 from toolkit.market import Source
 from toolkit.store import Store
 

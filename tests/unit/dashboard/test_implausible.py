@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from tests.empty_store import empty_store
-from toolkit.dashboard.implausible import high_rate_notes, row_notes
+from toolkit.dashboard.parts.implausible import high_rate_notes, row_notes
 from toolkit.intervals import Interval
 from toolkit.market import Family, Source, Trajectory
 from toolkit.statistics.quality.plausibility import SERIES_FLAGS, words_of

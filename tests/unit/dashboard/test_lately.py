@@ -10,14 +10,14 @@ import pytest
 from scipy.stats import percentileofscore
 
 from tests.empty_store import empty_store
-from toolkit.dashboard.lately import (
+from toolkit.dashboard.parts.lately import (
     funding_lately,
     newest_end,
     spread_percentiles,
     spreads_lately,
 )
+from toolkit.dashboard.parts.spreads_measured import measure_figures
 from toolkit.dashboard.reading import read_held, store_version
-from toolkit.dashboard.spreads_measured import measure_figures
 from toolkit.intervals import Interval
 from toolkit.market import Family, Source, Trajectory
 from toolkit.store import Batch, LoadOrigin, StoreWriter

@@ -11,8 +11,8 @@ from toolkit.analyses import find
 from toolkit.assistant import TOOLS
 from toolkit.columns import column
 from toolkit.dashboard.fee_choice import Net
-from toolkit.dashboard.funding_league import league_rows
-from toolkit.dashboard.funding_measured import measure_carried
+from toolkit.dashboard.pages.funding.league import league_rows
+from toolkit.dashboard.pages.funding.measured import measure_carried
 from toolkit.dashboard.reading import read_held, store_version
 from toolkit.market import Family
 from toolkit.reports.answering import answered

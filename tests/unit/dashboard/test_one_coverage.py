@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from toolkit.cli.analyses import stats as app
-from toolkit.dashboard.health_tables import coverage_lines
+from toolkit.dashboard.pages.health.tables import coverage_lines
 from toolkit.intervals import Interval
 from toolkit.market import Source, Trajectory, format_ts
 from toolkit.statistics import quality, spread

@@ -7,9 +7,9 @@ import json
 import polars as pl
 import pytest
 
-from toolkit.dashboard.event_reading import read_lately
-from toolkit.dashboard.overview_attention import lost_words
-from toolkit.dashboard.overview_events import week_before
+from toolkit.dashboard.pages.overview.attention import lost_words
+from toolkit.dashboard.pages.overview.events import week_before
+from toolkit.dashboard.parts.event_reading import read_lately
 from toolkit.dashboard.reading import read_held, store_version
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, Trajectory

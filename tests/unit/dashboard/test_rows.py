@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolkit.dashboard.rows import RowColumn
+from toolkit.dashboard.parts.rows import RowColumn
 
 
 def test_a_number_that_is_not_known_is_a_dash_and_sorts_as_nothing():

@@ -8,8 +8,8 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from toolkit.dashboard.age import age_facts
 from toolkit.dashboard.navigation import PAGES, page_file
+from toolkit.dashboard.parts.age import age_facts
 from toolkit.dashboard.reading import read_held, store_version
 from toolkit.intervals import Interval
 from toolkit.market import Source, Trajectory

@@ -8,7 +8,7 @@ import pytest
 
 from toolkit.cards import duration
 from toolkit.dashboard.navigation import page_file
-from toolkit.dashboard.spreads_columns import COLUMNS
+from toolkit.dashboard.pages.spreads.columns import COLUMNS
 from toolkit.intervals import Interval
 from toolkit.market import Trajectory
 from toolkit.statistics.screening import SPREAD_ORDER

@@ -5,7 +5,7 @@ import io
 
 import polars as pl
 
-from toolkit.dashboard.tables import gap_table, row_table, rows_csv
+from toolkit.dashboard.parts.tables import gap_table, row_table, rows_csv
 from toolkit.market import Source
 
 ROWS = pl.DataFrame(

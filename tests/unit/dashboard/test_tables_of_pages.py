@@ -5,20 +5,20 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from toolkit.dashboard.event_rows import event_columns
-from toolkit.dashboard.event_tables import (
+from toolkit.dashboard.pages.health.tables import (
+    STATE_COLUMNS,
+    coverage_lines,
+    load_lines,
+)
+from toolkit.dashboard.pages.spreads.columns import shown_columns
+from toolkit.dashboard.parts.event_rows import event_columns
+from toolkit.dashboard.parts.event_tables import (
     count_events,
     document_columns,
     newest_events,
     open_events,
 )
-from toolkit.dashboard.health_tables import (
-    STATE_COLUMNS,
-    coverage_lines,
-    load_lines,
-)
-from toolkit.dashboard.spread_table import SpreadFilters, spread_lines
-from toolkit.dashboard.spreads_columns import shown_columns
+from toolkit.dashboard.parts.spread_table import SpreadFilters, spread_lines
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily
 from toolkit.statistics.events import event_lifecycles

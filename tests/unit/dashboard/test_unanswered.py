@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from toolkit.dashboard.health_measured import measure_health
 from toolkit.dashboard.navigation import PAGES
+from toolkit.dashboard.pages.health.measured import measure_health
 from toolkit.dashboard.reading import read_held, store_version
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, Stream, Trajectory

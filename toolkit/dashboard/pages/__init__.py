@@ -1,0 +1,1 @@
+"""The pages, a package each, and the script that shows one of them."""

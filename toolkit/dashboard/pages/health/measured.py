@@ -1,0 +1,230 @@
+"""What is known of each stream, measured once for each version of a stream and not of the file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import polars as pl
+from streamlit import cache_data, cache_resource
+
+from toolkit.dashboard.pages.health.gaps import caused
+from toolkit.dashboard.pages.health.map import CoverageMap, cell_s, coverage_map, coverage_shares
+from toolkit.dashboard.pages.health.tables import COVERAGE, STATE_COLUMNS, coverage_lines
+from toolkit.dashboard.reading import Version
+from toolkit.intervals import Interval, clip
+from toolkit.loader.sync.planned import expected_load, load_words
+from toolkit.market import SnapshotKind, SnapshotLog, SnapshotTrajectory, Stream
+from toolkit.store import Ledger, Store, answer_words
+from toolkit.store.file.readable import Unreadable
+from toolkit.store.file.schema import read_format
+from toolkit.tables import GapStatus, LedgerState
+
+_KEEP_S = 600
+_WAIT_S = 3.0
+_STRETCHES = {"stream": pl.String, **COVERAGE}
+_LINES = {
+    "kind": pl.String,
+    "stream": pl.String,
+    "answer": pl.String,
+    "retention_s": pl.Int64,
+    "served_at": pl.Int64,
+}
+
+
+class Health(NamedTuple):
+    """What is known of a store, at one version of its file.
+
+    ``lines`` has one row of `coverage_lines` for each stream, with its ``kind`` and ``answer``
+    (`toolkit.store.answer_words`), ``retention_s`` and ``served_at`` (s, null where it never
+    answered), over the time from its first second asked for, or first row, to the service's clock
+    when it was last asked. ``map`` is of the coverage of all of them. ``missing`` has what of it is
+    missing and has a row due, with its cause, the requests and rows that it takes, and when it
+    leaves the archive: see `toolkit.dashboard.pages.health.gaps.caused`. ``lost`` has what the
+    service's own source lost, with stream, start_ts, end_ts, cause and leaves_at. ``rows`` is of
+    `toolkit.store.Store.rows_by_load`, ``unreadable`` of `toolkit.store.Store.unreadable`.
+    """
+
+    lines: pl.DataFrame
+    map: CoverageMap | None
+    missing: pl.DataFrame
+    lost: pl.DataFrame
+    rows: pl.DataFrame
+    store_format: int
+    unreadable: list[Unreadable]
+
+
+@cache_resource(ttl=_KEEP_S, max_entries=2, show_spinner="Reading the ledger")
+def measure_health(path: Path, version: Version) -> Health:
+    """Measure what is known. A stream that nobody asked since is not read again."""
+    del version
+    store = Store(path, wait_s=_WAIT_S)
+    with store.reading() as connection:
+        ledger, catalogue, loads = store.ledger(), store.catalogue(), store.loads()
+        newest = int(loads["served_at"][0]) if loads.height else 0
+        place = _kept(path, loads.tail(1).select("started_at", "served_at").rows())
+        before = place[0] if place else None
+        kept = _kept_states(store, catalogue)
+        lines, versions, changed = [], {}, {}
+        for row in catalogue.iter_rows(named=True):
+            stream = Stream.parse(row["stream"])
+            known = ledger.get(stream, Ledger(None))
+            edge, polled = known.edge, None
+            if isinstance(stream, SnapshotTrajectory) and stream.of in kept:
+                polled = kept[stream.of]["end_ts"][-1]
+            asked = (edge.served_at if edge else newest, polled)
+            facts = (*asked, *(row[name] for name in ("rows", "revisions", "asked_at", "first_ts")))
+            versions[stream.key] = facts
+            if before is None or before.versions.get(stream.key) != facts:
+                coverage = (
+                    _kept_coverage(stream, kept, row["first_ts"])
+                    if isinstance(stream, SnapshotTrajectory)
+                    else _coverage(store, stream, known, row["first_ts"], newest)
+                )
+                changed[stream.key] = coverage
+            lines.append(
+                {"kind": stream.kind, "stream": stream.key}
+                | {"answer": answer_words(ledger.get(stream), row["rows"])}
+                | {"retention_s": edge and edge.retention_s, "served_at": edge and edge.served_at}
+            )
+        place[:] = [_covered(before, versions, changed)]
+        covered, known_gaps = place[0], store.gaps()
+        of_capture = known_gaps.filter(status=GapStatus.OPEN.value)
+        gaps = caused(covered.stretches.filter(state=LedgerState.MISSING.value), ledger, of_capture)
+        cause = pl.format("lost at the source: {}", "cause").alias("cause")
+        lost = known_gaps.filter(status=GapStatus.LOST.value).select(
+            "stream", "start_ts", "end_ts", cause, leaves_at=pl.lit(None, pl.Int64)
+        )
+        missing = _of_whole_rows(pl.concat([gaps, expected_load(store, gaps)], how="horizontal"))
+        rows, store_format = store.rows_by_load(), read_format(connection, path)
+        unreadable = store.unreadable()
+    frame = (
+        pl.DataFrame(lines, schema=_LINES)
+        .join(covered.lines, on="stream", how="left", maintain_order="left")
+        .with_columns(pl.col("known_s", *STATE_COLUMNS.values()).fill_null(0))
+    )
+    shown = coverage_map(covered.stretches, covered.shares)
+    return Health(frame, shown, missing, lost, rows, store_format, unreadable)
+
+
+@cache_data(ttl=_KEEP_S, max_entries=16, show_spinner=False)
+def measure_cost(path: Path, parts: pl.DataFrame) -> str:
+    """Describe what a load of parts of streams takes: `toolkit.loader.sync.planned.load_words`.
+
+    ``parts`` has stream, start_ts and end_ts (s UTC), and may have their requests and rows.
+    """
+    store = Store(path, wait_s=_WAIT_S)
+    known = parts if "requests" in parts.columns else expected_load(store, parts)
+    rows = known["rows"]
+    return load_words(
+        store, int(known["requests"].sum()), None if rows.has_nulls() else int(rows.sum())
+    )
+
+
+def _of_whole_rows(missing: pl.DataFrame) -> pl.DataFrame:
+    """Leave out the stretches in which no row is due, such as the seconds between two bars.
+
+    An event may happen in any second, so that of a log all stretches stay.
+    """
+    log = pl.col("stream").str.starts_with("events/")
+    return missing.filter(log | pl.col("rows").is_null() | (pl.col("rows") > 0))
+
+
+class _Covered(NamedTuple):
+    """Coverage of all streams, by the facts in which the answers of each differ.
+
+    ``lines`` are `coverage_lines`, ``shares`` those of `coverage_shares`.
+    """
+
+    versions: dict[str, tuple[Any, ...]]
+    stretches: pl.DataFrame
+    lines: pl.DataFrame
+    shares: pl.DataFrame
+
+
+@cache_resource(ttl=_KEEP_S, max_entries=4, show_spinner=False)
+def _kept(path: Path, first: list[tuple[int, ...]]) -> list[_Covered]:
+    """Return the place of what was measured of a file, told from another by its first load."""
+    del path, first
+    return []
+
+
+def _covered(
+    before: _Covered | None,
+    versions: dict[str, tuple[Any, ...]],
+    changed: dict[str, pl.DataFrame | None],
+) -> _Covered:
+    """Measure the coverage of the streams that changed, and take that of the others as it was."""
+    parts = [
+        coverage.select(pl.lit(key).alias("stream"), *COVERAGE)
+        for key, coverage in changed.items()
+        if coverage is not None
+    ]
+    new = pl.concat([pl.DataFrame(schema=_STRETCHES), *parts])
+    lines = coverage_lines(new)
+    if before is None:
+        return _Covered(versions, new, lines, coverage_shares(new, cell_s(new)))
+    same = pl.col("stream").is_in(list(versions.keys() - changed))
+    stretches = pl.concat([before.stretches.filter(same), new])
+    step_s = cell_s(stretches)
+    if step_s == cell_s(before.stretches):
+        shares = pl.concat([before.shares.filter(same), coverage_shares(new, step_s)])
+    else:
+        shares = coverage_shares(stretches, step_s)
+    return _Covered(versions, stretches, pl.concat([before.lines.filter(same), lines]), shares)
+
+
+def _coverage(
+    store: Store, stream: Stream, known: Ledger, first_ts: int | None, newest: int
+) -> pl.DataFrame | None:
+    """Return the coverage of a stream, None where nothing is known to be due."""
+    if known.edge is None:
+        return _unanswered(known, newest)
+    window = _known_window(known, first_ts)
+    if window is None or isinstance(stream, SnapshotLog):
+        return None
+    return store.coverage(stream, window)
+
+
+def _kept_states(store: Store, catalogue: pl.DataFrame) -> dict[SnapshotKind, pl.DataFrame]:
+    """Read `Store.coverage` of the series kept from snapshots: of a kind all have the same."""
+    found: dict[SnapshotKind, pl.DataFrame] = {}
+    for key in catalogue["stream"]:
+        stream = Stream.parse(key)
+        if isinstance(stream, SnapshotTrajectory) and stream.of not in found:
+            polls = store.polls(stream.of)
+            if polls["period_s"].count():  # of one poll nothing is known to be due
+                window = Interval(polls["ts"][0], polls["ts"][-1] + 1)
+                found[stream.of] = store.coverage(stream, window)
+    return found
+
+
+def _kept_coverage(
+    stream: SnapshotTrajectory, kept: Mapping[SnapshotKind, pl.DataFrame], first_ts: int | None
+) -> pl.DataFrame | None:
+    """Return the coverage of a series from its first row on."""
+    states = kept.get(stream.of)
+    if states is None or first_ts is None:
+        return None
+    since = states.filter(pl.col("end_ts") > first_ts)
+    return since.with_columns(pl.col("start_ts").clip(lower_bound=first_ts))
+
+
+def _unanswered(known: Ledger, served_at: int) -> pl.DataFrame | None:
+    """Return the coverage of a stream that was asked for and never answered: all is missing."""
+    missing = clip(known.asked, (0, served_at))
+    if not missing:
+        return None
+    state = pl.lit(LedgerState.MISSING.value).alias("state")
+    return pl.DataFrame(missing, schema=["start_ts", "end_ts"], orient="row").with_columns(state)
+
+
+def _known_window(known: Ledger, first_ts: int | None) -> Interval | None:
+    """Return the time from the first second asked for or held to the last question."""
+    if known.edge is None:
+        return None
+    end = known.edge.served_at
+    starts = [part.start for part in (*known.asked[:1], *known.answered[:1])]
+    begun = [start for start in (*starts, first_ts) if start is not None and start < end]
+    return Interval(min(begun), end) if begun else None

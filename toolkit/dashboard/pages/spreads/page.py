@@ -1,0 +1,144 @@
+"""The page of all spreads: each trajectory with its figures, filters, and the way to one."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import polars as pl
+
+from toolkit.charts import spread_matrix
+from toolkit.dashboard.export import hand_over
+from toolkit.dashboard.fee_choice import Net
+from toolkit.dashboard.link import PRESETS, SHORT_PRESETS, Choice
+from toolkit.dashboard.loads import WATCHLIST, offer
+from toolkit.dashboard.navigation import go_to
+from toolkit.dashboard.pages.spreads.choice import Chosen, choose, chosen_kind
+from toolkit.dashboard.pages.spreads.columns import SORTS, shown_columns
+from toolkit.dashboard.parts.lately import spreads_lately
+from toolkit.dashboard.parts.rows import opened_key, show_rows
+from toolkit.dashboard.parts.spread_table import SpreadFilters, spread_lines, spread_names
+from toolkit.dashboard.parts.spreads_measured import (
+    measure_figures,
+    measure_level,
+    measure_net,
+)
+from toolkit.dashboard.reading import read_asked
+from toolkit.dashboard.screen import Screen, st
+from toolkit.dashboard.shell import PageShell, draw_cells, page
+from toolkit.foreign import Markdown, markdown
+from toolkit.intervals import Interval
+from toolkit.market import format_ts
+from toolkit.statistics.families import extent_of
+
+_ROWS_SHOWN = 500
+_ROWS_HIGH = 24
+
+
+class _ScreenedSpreads(NamedTuple):
+    """The rows that are kept, all rows, their window and what they are net of."""
+
+    kept: pl.DataFrame
+    lines: pl.DataFrame
+    window: Interval
+    net: Net | None
+
+
+def _body(shell: PageShell) -> None:
+    held = shell.held
+    bar = st.container(horizontal=True, vertical_alignment="center", gap="small", key="filters_row")
+    kind = chosen_kind(held.streams)
+    spreads = held.streams.filter(kind=kind)
+    everything = extent_of(spreads.iter_rows(named=True))
+    if everything is None:
+        answer = "asked, and the service has none there" if spreads.height else "none was asked for"
+        what = Markdown("{} holds no spread: {}.").format(markdown(held.place), answer)
+        offer(held, what, WATCHLIST)
+        return
+    net = shell.fees.net()
+    chosen = choose(bar, kind, held.streams, spread_names(spreads["stream"]), net is not None)
+    window = everything.last(PRESETS[chosen.preset])
+    if key := opened_key("spreads"):
+        # The whole link, as the page would write it: one step back leads here again.
+        go_to("trajectory", **Choice(key, window).params, **chosen.level_params)
+    lines = _lines(shell, spreads, chosen, window, net)
+    found = _ScreenedSpreads(shell.kept(chosen.asked.applied(lines)), lines, window, net)
+    _hand_over(bar, shell, chosen.asked, found)
+    if chosen.matrix is not None:
+        _show_matrix(shell, chosen.matrix, found)
+    _show(shell, chosen, found)
+
+
+def _lines(
+    shell: PageShell, spreads: pl.DataFrame, chosen: Chosen, window: Interval, net: Net | None
+) -> pl.DataFrame:
+    """Measure all spreads and build their rows."""
+    held, kind = shell.held, chosen.asked.kind
+    return spread_lines(
+        spreads,
+        measure_figures(held, kind, window),
+        measure_level(held, kind, window, chosen.level(net)),
+        spreads_lately(held).select("trajectory", recent="line"),
+        asked=read_asked(held.path, tuple(spreads["stream"]), *window, version=held.version),
+        now=held.now(),
+        stands=held.clock_stands,
+        net=None if net is None else measure_net(held, kind, window, net.fees, net.style),
+    )
+
+
+def _show(shell: PageShell, chosen: Chosen, found: _ScreenedSpreads) -> None:
+    kept = found.kept
+    if kept.is_empty():
+        st.info(Markdown("No spread passes the filters; take one of them back."))
+        return
+    shown = kept.head(_ROWS_SHOWN)
+    words = found.net.words if found.net else None
+    level_words = chosen.level(found.net).words
+    named = {"above": level_words, "episodes": level_words}
+    named["percentile"] = SHORT_PRESETS[chosen.preset]
+    columns = shown_columns(shown, chosen.columns, named, words)
+    show_rows(Markdown("Spreads"), shown["trajectory"].to_list(), columns, "spreads", _ROWS_HIGH)
+    limited = f", {_ROWS_SHOWN:,} shown" if kept.height > _ROWS_SHOWN else ""
+    st.caption(
+        Markdown("{:,} of {:,} spreads{}, {}, {} to {}.").format(
+            kept.height,
+            found.lines.height,
+            limited,
+            SORTS[chosen.asked.sort],
+            shell.moment(found.window.start),
+            shell.moment(found.window.end),
+        ),
+        help=words,
+    )
+
+
+def _show_matrix(shell: PageShell, symbol: str, found: _ScreenedSpreads) -> None:
+    """Draw the last spreads between all exchanges of a symbol, whatever the filters keep."""
+    figure = spread_matrix(
+        found.lines.filter(symbol=symbol).select(
+            "buy", "sell", ts="t_last", last_bps="spread_last_log_bps"
+        ),
+        symbol=symbol,
+        ts=found.window.end,
+        source=shell.held.source,
+        timezone=shell.timezone,
+        heading=False,
+    )
+    draw_cells(figure, "spreads_matrix")
+
+
+def _hand_over(
+    bar: Screen, shell: PageShell, asked: SpreadFilters, found: _ScreenedSpreads
+) -> None:
+    """Offer the rows as files, and the Python that gives them."""
+    rows = found.kept.drop("recent", "exchanges", "half_life_reason", "late_s", "old_s").rename(
+        {"t_last": "ts"}
+    )
+    rows = rows.with_columns(window_start=found.window.start, window_end=found.window.end)
+    costs = (found.net.fees, found.net.style) if found.net else None
+    start, end = map(format_ts, found.window)
+    python = asked.python(shell.held.place, (start, end), shell.symbols, costs)
+    hand_over(bar, rows, shell.held.source, f"spreads_{end}", python)
+
+
+if __name__ == "__main__":
+    page(Markdown("Spreads"), _body)

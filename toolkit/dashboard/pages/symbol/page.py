@@ -1,0 +1,322 @@
+"""The page of one symbol: prices, funding and events on one axis of time, spreads as a matrix."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import polars as pl
+
+from toolkit.charts import spread_matrix, symbol_chart
+from toolkit.dashboard.desk import held_symbols
+from toolkit.dashboard.export import hand_over
+from toolkit.dashboard.fee_choice import Net
+from toolkit.dashboard.link import (
+    PRESETS,
+    SHORT_PRESETS,
+    Choice,
+    read_option,
+    read_zoom,
+    zoom_text,
+)
+from toolkit.dashboard.loads import LOGS, WATCHLIST, Load, offer
+from toolkit.dashboard.navigation import go_to
+from toolkit.dashboard.page_link import PageLink
+from toolkit.dashboard.pages.events.shown import clicked_event
+from toolkit.dashboard.pages.symbol.reading import (
+    busiest_symbol,
+    read_prices,
+    read_rates,
+    spread_keys,
+    spread_kind,
+    streams_of,
+)
+from toolkit.dashboard.parts.event_reading import read_lifecycles
+from toolkit.dashboard.parts.event_rows import event_columns
+from toolkit.dashboard.parts.rows import RowColumn, opened_key, row_column, show_rows
+from toolkit.dashboard.parts.spread_table import SpreadFilters, spread_names
+from toolkit.dashboard.parts.spreads_measured import measure_figures, measure_net
+from toolkit.dashboard.parts.zoom import ZOOMED_BY_US, listen_to_zoom
+from toolkit.dashboard.screen import Screen, st
+from toolkit.dashboard.shell import PageShell, draw, draw_cells, page
+from toolkit.foreign import Markdown, markdown
+from toolkit.intervals import Interval
+from toolkit.market import format_ts
+from toolkit.statistics.fees.net_edge import net_now_bps
+from toolkit.workspace.orientation import each_pair_once
+
+_ZOOM = "symbol_zoom"
+_DEFAULT_WINDOW = "24 hours"
+_SHOWN = {"price": "Prices", "from_median": "bps from median"}
+_LEVELS = {"last": "Last", "mean": "Mean"}
+_EVENTS_SHOWN = 200
+_SIDE_PX = 480
+_LINK = PageLink("symbol", ("symbol", "window", "zoom", "prices", "spreads"))
+_WIDGETS = {
+    "symbol_window": (Markdown("Window, up to the newest row"), SHORT_PRESETS),
+    "symbol_prices": (Markdown("Prices"), _SHOWN),
+    "symbol_level": (Markdown("Spreads"), _LEVELS),
+}
+
+
+class _SymbolChoice(NamedTuple):
+    """What the widgets ask for: a symbol, a stretch of time, and what is shown of it."""
+
+    symbol: str
+    view: Interval
+    zoom: Interval | None
+    shown: str
+    level: str
+
+
+def _body(shell: PageShell) -> None:
+    symbols = held_symbols(shell.held)
+    if not symbols:
+        what = Markdown("{} holds no symbol yet.").format(markdown(shell.held.place))
+        offer(shell.held, what, WATCHLIST)
+        return
+    bar = st.container(horizontal=True, vertical_alignment="center", gap="small", key="filters_row")
+    _follow_link(shell, symbols)
+    asked = _choose(bar, shell, symbols)
+    lives = read_lifecycles(shell.held, asked.view) if shell.held.logs.height else None
+    mine = None if lives is None else lives.filter(symbol=asked.symbol)
+    _open_row(asked, mine)
+    _draw(shell, asked, mine)
+    with st.grid(2, min_column_width=_SIDE_PX):
+        matrix, lists = st.container(), st.container()
+    with matrix:
+        _show_spreads(shell, bar, asked, lists)
+    with lists:
+        _list_events(shell, mine)
+
+
+def _open_row(asked: _SymbolChoice, lives: pl.DataFrame | None) -> None:
+    """Leave for the spread or the event that was opened."""
+    if (key := opened_key("symbol_spreads")) is not None:
+        go_to("trajectory", **Choice(key, asked.view).params)
+    event = opened_key("symbol_events")
+    if event is None and lives is not None:
+        event = clicked_event("symbol_chart", lives)
+    if event is not None:
+        go_to("events", event=event)
+
+
+# -- what is chosen ------------------------------------------------------------------------------
+
+
+def _follow_link(shell: PageShell, symbols: list[str]) -> None:
+    """Fill the widgets from a link that the page did not write itself."""
+    state = st.session_state
+    params = _LINK.to_follow(*_WIDGETS, ready=state.get("symbol") in symbols)
+    if params is None:
+        return
+    faults: list[Markdown] = []
+    usual = busiest_symbol(
+        shell.held.streams, [s for s in symbols if s in shell.symbols] or symbols
+    )
+    state["symbol"] = read_option(params, "symbol", symbols, usual, faults)
+    state["symbol_window"] = read_option(params, "window", PRESETS, _DEFAULT_WINDOW, faults)
+    state["symbol_prices"] = read_option(params, "prices", _SHOWN, "price", faults)
+    state["symbol_level"] = read_option(params, "spreads", _LEVELS, "last", faults)
+    state[_ZOOM] = read_zoom(params, faults)
+    _LINK.keep_faults(faults)
+
+
+def _choose(bar: Screen, shell: PageShell, symbols: list[str]) -> _SymbolChoice:
+    """Draw the widgets, and keep the link in step with them."""
+    state = st.session_state
+    kept = [each for each in symbols if not shell.symbols or each in shell.symbols]
+    with bar:
+        symbol = st.selectbox(
+            Markdown("Symbol"),
+            sorted({*kept, state["symbol"]}),
+            key="symbol",
+            label_visibility="collapsed",
+            width=170,
+            on_change=_end_zoom,
+        )
+        for key, (label, words) in _WIDGETS.items():
+            st.segmented_control(
+                label,
+                list(words),
+                key=key,
+                required=True,
+                label_visibility="collapsed",
+                format_func=words.__getitem__,
+                on_change=_end_zoom if key == "symbol_window" else None,
+            )
+        if state[_ZOOM]:
+            st.button(Markdown("⤢ Zoom out"), key="symbol_zoom_out", on_click=_end_zoom)
+    window = _held(shell, symbol).last(PRESETS[state["symbol_window"]])
+    asked = _SymbolChoice(
+        symbol, state[_ZOOM] or window, state[_ZOOM], state["symbol_prices"], state["symbol_level"]
+    )
+    params = {"symbol": symbol, "window": state["symbol_window"], "prices": asked.shown}
+    params |= {"spreads": asked.level, "zoom": zoom_text(asked.zoom) if asked.zoom else ""}
+    usual = {"window": _DEFAULT_WINDOW, "prices": "price", "spreads": "last", "zoom": ""}
+    _LINK.write({name: value for name, value in params.items() if value != usual.get(name)})
+    return asked
+
+
+def _end_zoom() -> None:
+    st.session_state[_ZOOM] = None
+
+
+def _held(shell: PageShell, symbol: str) -> Interval:
+    """Return the time from the symbol's first row to the end of its last, in minutes."""
+    mine = streams_of(shell.held, symbol)
+    dated = mine.filter(~pl.col("kind").str.contains("funding"))
+    times = dated if dated.height else mine
+    if times.is_empty():
+        end = shell.held.now() // 60 * 60
+        return Interval(end - 86_400, end)
+    first, last = min(times["first_ts"]), min(max(times["end"]), shell.held.now())
+    return Interval(first // 60 * 60, max(-(-last // 60), first // 60 + 1) * 60)
+
+
+# -- what is shown -------------------------------------------------------------------------------
+
+
+def _draw(shell: PageShell, asked: _SymbolChoice, lives: pl.DataFrame | None) -> None:
+    keys = streams_of(shell.held, asked.symbol)
+    rows = read_prices(shell.held, keys, asked.view)
+    chart = symbol_chart(
+        rows,
+        read_rates(shell.held, keys, asked.view),
+        _NO_LIVES if lives is None else lives,
+        symbol=asked.symbol,
+        start=asked.view.start,
+        end=asked.view.end,
+        source=shell.held.source,
+        shown=asked.shown,
+        timezone=shell.timezone,
+    )
+    draw(chart, key="symbol_chart", headed=False, **ZOOMED_BY_US)
+    listen_to_zoom("symbol_chart", shell.timezone, _ZOOM)
+    words = "Double-click to zoom out." if asked.zoom else "Drag over a part to zoom."
+    st.caption(
+        Markdown("{:,} prices of {:,} legs, {} to {}. {}").format(
+            rows.height, rows["leg"].n_unique(), *map(shell.moment, asked.view), words
+        )
+    )
+
+
+_NO_LIVES = pl.DataFrame(
+    schema={
+        **dict.fromkeys(("family", "symbol", "legs", "kind", "event_id"), pl.String),
+        **dict.fromkeys(("t_open", "t_close"), pl.Int64),
+        **dict.fromkeys(("duration_s", "peak"), pl.Float64),
+    }
+)
+
+
+def _show_spreads(shell: PageShell, bar: Screen, asked: _SymbolChoice, beside: Screen) -> None:
+    """Show the spreads between all exchanges as a matrix, and one by one beside it."""
+    kind = spread_kind(streams_of(shell.held, asked.symbol))
+    if kind is None:
+        what = Markdown("No spread of {} is held.").format(markdown(asked.symbol))
+        words = Markdown("Load 7 days of {}").format(markdown(asked.symbol))
+        offer(shell.held, what, Load.of(words, f"{asked.symbol}:*", since="7d"))
+        return
+    net = shell.fees.net()
+    lines = _spreads(shell, asked, kind, net)
+    if lines.is_empty():
+        words = Markdown("No spread of {} in this time. Choose a longer window above.")
+        st.caption(words.format(markdown(asked.symbol)))
+        return
+    _hand_over(shell, bar, asked, kind, lines)
+    words = Markdown("**{} spreads, {} (bps)**").format(
+        _LEVELS[asked.level], "net" if net else "gross"
+    )
+    st.markdown(words, help=_NET.format(net.words) if net else None)
+    matrix = spread_matrix(
+        _cells(lines, net),
+        symbol=asked.symbol,
+        ts=asked.view.end,
+        source=shell.held.source,
+        timezone=shell.timezone,
+        filled=net is None,
+    )
+    draw_cells(matrix, "symbol_matrix", headed=False)
+    columns = [
+        row_column(lines, "buy"),
+        row_column(lines, "sell"),
+        RowColumn(f"spread_{asked.level}_log_bps", "number", lines["gross_bps"].to_list()),
+        row_column(lines, "cost_bps", narrow=False, result=_COSTS),
+        RowColumn("net_now_bps", "number", lines["net_bps"].to_list()),
+    ]
+    keys = lines["trajectory"].to_list()
+    with beside:
+        show_rows(Markdown("Spreads, the widest first"), keys, columns, "symbol_spreads", 12)
+
+
+_COSTS = "spread.net_summary"
+_NET = Markdown("The spread less the cost of a round trip at its last observation. {}")
+
+
+def _spreads(shell: PageShell, asked: _SymbolChoice, kind: str, net: Net | None) -> pl.DataFrame:
+    """Measure each spread the way round in which it is held, the widest first.
+
+    One that is held both ways round is there once. Columns: trajectory (key as held), buy, sell,
+    t_last, gross_bps, cost_bps and net_bps.
+    """
+    held, keys = shell.held, spread_keys(shell.held, asked.symbol, kind)
+    level = pl.col(f"spread_{asked.level}_log_bps")
+    figures = measure_figures(held, kind, asked.view, keys)
+    found = spread_names(figures["trajectory"]).join(figures, on="trajectory")
+    found = each_pair_once(found.sort("trajectory"), "t_last")
+    found = found.with_columns(cost_bps=pl.lit(None, pl.Float64))
+    if net is not None:
+        costs = measure_net(held, kind, asked.view, net.fees, net.style, versions=keys)
+        found = found.drop("cost_bps").join(
+            costs.select("trajectory", "cost_bps"), on="trajectory", how="left"
+        )
+    gross, cost = pl.col("gross_bps"), pl.col("cost_bps")
+    return (
+        found.select("trajectory", "t_last", "cost_bps", "buy", "sell", gross_bps=level)
+        .with_columns(net_bps=net_now_bps(gross, cost, net.style if net else "taker"))
+        .sort(gross.abs(), "trajectory", descending=[True, False], nulls_last=True)
+    )
+
+
+def _cells(lines: pl.DataFrame, net: Net | None) -> pl.DataFrame:
+    """Return what the matrix shows: net of costs a pair has a figure of its own each way round."""
+    held = lines.select("buy", "sell", ts="t_last", last_bps="gross_bps")
+    if net is None:
+        return held
+    cost = lines["cost_bps"]
+    turned = held.select(
+        pl.col("sell").alias("buy"), pl.col("buy").alias("sell"), "ts", -pl.col("last_bps")
+    )
+    both = pl.concat([held.with_columns(cost=cost), turned.with_columns(cost=cost)])
+    return both.with_columns(last_bps=pl.col("last_bps") - pl.col("cost")).drop("cost")
+
+
+def _hand_over(
+    shell: PageShell, bar: Screen, asked: _SymbolChoice, kind: str, lines: pl.DataFrame
+) -> None:
+    net = shell.fees.net()
+    start, end = map(format_ts, asked.view)
+    costs = (net.fees, net.style) if net else None
+    python = SpreadFilters(kind).python(shell.held.place, (start, end), [asked.symbol], costs)
+    rows = lines.rename({"t_last": "ts"}).with_columns(level=pl.lit(asked.level))
+    hand_over(bar, rows, shell.held.source, f"{asked.symbol}_spreads_{end}", python)
+
+
+def _list_events(shell: PageShell, lives: pl.DataFrame | None) -> None:
+    """List the events of the symbol, newest first."""
+    if lives is None:
+        offer(shell.held, Markdown("No event log is held."), LOGS, part="events")
+        return
+    if lives.is_empty():
+        st.markdown(Markdown("**Events**"))
+        st.caption(Markdown("No event of the symbol in this time. Choose a longer window above."))
+        return
+    st.markdown(Markdown("**Events**, {:,}, newest first").format(lives.height))
+    shown = lives.head(_EVENTS_SHOWN)
+    columns = [c for c in event_columns(shown, shell.timezone) if c.name not in ("symbol", "seen")]
+    label = Markdown("Events of the symbol")
+    show_rows(label, shown["event_id"].to_list(), columns, "symbol_events", 24)
+
+
+if __name__ == "__main__":
+    page(Markdown("Symbol"), _body)

@@ -1,0 +1,289 @@
+"""Which trajectory and which time its page shows: one row of widgets, filled from the link."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Collection
+from dataclasses import dataclass
+from zoneinfo import ZoneInfo
+
+import polars as pl
+
+from toolkit.charts.subject import subject_of
+from toolkit.charts.time_axis import clock_moment
+from toolkit.dashboard.link import (
+    PRESETS,
+    SHORT_PRESETS,
+    Choice,
+    held_window,
+    read_link,
+    read_number,
+    read_option,
+    read_zoom,
+    zoom_text,
+)
+from toolkit.dashboard.page_link import PageLink
+from toolkit.dashboard.parts.age import age_facts, show_age, stream_ages
+from toolkit.dashboard.screen import Screen, st
+from toolkit.dashboard.shell import PageShell
+from toolkit.foreign import Markdown
+from toolkit.intervals import Interval
+from toolkit.market import Family, format_ts
+from toolkit.statistics.fees import NOTIONAL
+from toolkit.statistics.spread.level import LEVEL_BPS
+from toolkit.workspace.orientation import held_stream
+
+LEGS = {"none": "Legs: off", "below": "Legs: prices", "from_mean": "Legs: bps from mean"}
+"""What the chart of a spread shows below it, as `toolkit.charts.spread_chart` takes it."""
+
+_LINK = PageLink(
+    "trajectory",
+    ("trajectory", "window", "start", "end", "zoom", "legs", "threshold", "side", "marks", "size"),
+)
+_MOST_BPS = 10_000.0
+MOST_NOTIONAL = 1e12
+_FIRST_DAY, _LAST_DAY = dt.datetime(1969, 12, 31), dt.datetime(2100, 1, 2)  # noqa: DTZ001 - the calendar widget has no zones
+
+
+@dataclass(frozen=True, slots=True)
+class ShownPart:
+    """What the widgets ask for: a trajectory, a window of it, and what is drawn beside its rows.
+
+    ``zoom`` is the part of the window, or beside it, that is looked at. ``either`` is whether the
+    threshold is of the spread's size, on either side of zero. ``marks`` are the events of the two
+    legs. ``notional`` is the size per leg, in the quote currency.
+    """
+
+    choice: Choice
+    zoom: Interval | None
+    legs: str
+    threshold_bps: float | None
+    either: bool
+    marks: bool
+    notional: float
+
+    @property
+    def view(self) -> Interval:
+        """The stretch of time that is shown and measured."""
+        return self.zoom or self.choice.window
+
+    @property
+    def params(self) -> dict[str, str]:
+        """What is asked for as the parameters of a link."""
+        params = self.choice.params
+        if self.zoom:
+            params["zoom"] = zoom_text(self.zoom)
+        if self.legs != "none":
+            params["legs"] = self.legs
+        if self.threshold_bps:
+            params["threshold"] = f"{self.threshold_bps:g}"
+        if self.either:
+            params["side"] = "either"
+        if not self.marks:
+            params["marks"] = "off"
+        if self.notional != NOTIONAL:
+            params["size"] = f"{self.notional:.15g}"
+        return params
+
+
+def choose_trajectory(shell: PageShell, catalogue: pl.DataFrame, *, logged: bool) -> Choice:
+    """Draw the widgets, filled from the link.
+
+    Offered are the trajectories of the symbols kept to, of all where there are none, and the one
+    that is open. ``logged`` is whether the log of spread events is held.
+    """
+    _follow_link(catalogue)
+    state = st.session_state
+    row = st.container(horizontal=True, vertical_alignment="center", gap="small", key="filters_row")
+    with row:
+        key = st.selectbox(
+            Markdown("Trajectory"),
+            _offered(catalogue, shell.symbols),
+            key="trajectory",
+            label_visibility="collapsed",
+        )
+        now = shell.held.now()
+        own = stream_ages(catalogue.filter(stream=key), now, stands=shell.held.clock_stands).row(
+            0, named=True
+        )
+        if own["age_s"] != age_facts(shell.held, now)["age_s"]:  # else the bar says it
+            show_age(own, "trajectory_age")
+        window = held_window(catalogue, key)
+        st.segmented_control(
+            Markdown("Window, up to the newest row"),
+            list(PRESETS),
+            key="preset",
+            format_func=SHORT_PRESETS.__getitem__,
+            label_visibility="collapsed",
+            required=True,
+            width="content",
+            on_change=end_zoom,
+        )
+        spread = subject_of(key).family is Family.SPREAD
+        if spread:
+            _choose_legs()
+        window = _chosen_window(window)
+        with st.popover(Markdown("More"), type="tertiary"):
+            _choose_window(window, shell.timezone)
+            if spread:
+                _choose_marks(logged=logged)
+    return Choice(key, window, state["preset"])
+
+
+def chosen_part(choice: Choice) -> ShownPart:
+    """Return what is looked at of a choice, and keep the link in step with it."""
+    state = st.session_state
+    if state.pop("threshold_dragged", False):
+        st.rerun()  # all of the page: the threshold is also typed in, beside what is chosen
+    names = ("trajectory_zoom", "legs", "threshold", "threshold_either", "marks", "notional")
+    asked = ShownPart(choice, *(state[name] for name in names))
+    _LINK.write(asked.params)
+    return asked
+
+
+def asked_key() -> str | None:
+    """Return the key that the page's link names, None where it names none."""
+    return _LINK.asks_for("trajectory")
+
+
+def take_threshold(sent: object) -> None:
+    """Take over the level (bps) that a threshold was dragged to. Below zero it is none.
+
+    That is unless it is of sizes, whose line below zero is dragged as well.
+    """
+    if isinstance(sent, int | float) and math.isfinite(sent):
+        level = abs(sent) if st.session_state.get("threshold_either") else max(sent, 0)
+        st.session_state["threshold"] = round(min(level, _MOST_BPS), 1) or None
+        st.session_state["threshold_dragged"] = True
+
+
+def end_zoom() -> None:
+    """Look at all of the window."""
+    st.session_state["trajectory_zoom"] = None
+
+
+def _offered(catalogue: pl.DataFrame, symbols: Collection[str]) -> list[str]:
+    keys: list[str] = catalogue["stream"].to_list()
+    if not symbols:
+        return keys
+    now = st.session_state["trajectory"]
+    return [key for key in keys if key == now or str(subject_of(key).symbol) in symbols]
+
+
+def _choose_legs() -> None:
+    st.selectbox(
+        Markdown("Legs"),
+        list(LEGS),
+        key="legs",
+        format_func=LEGS.__getitem__,
+        label_visibility="collapsed",
+        persist_state="session",
+        width=170,
+    )
+
+
+def _choose_window(window: Interval, timezone: str) -> None:
+    """Draw the calendars. They show the window, and what is set in them is no preset any more."""
+    state = st.session_state
+    for name, ts in zip(("start", "end"), window, strict=True):
+        state[name] = dt.datetime.fromtimestamp(ts, ZoneInfo(timezone)).replace(tzinfo=None)
+    since, until = st.columns(2)
+    _calendar(since, Markdown("From ({})").format(timezone), "start", timezone)
+    _calendar(until, Markdown("To, excluded ({})").format(timezone), "end", timezone)
+
+
+def _calendar(column: Screen, label: Markdown, key: str, timezone: str) -> None:
+    column.datetime_input(
+        label,
+        key=key,
+        min_value=_FIRST_DAY,
+        max_value=_LAST_DAY,
+        step=60,
+        format="YYYY-MM-DD",
+        on_change=_take_calendars,
+        args=(timezone,),
+    )
+
+
+def _take_calendars(timezone: str) -> None:
+    state = st.session_state
+    state["trajectory_window"] = tuple(
+        int(clock_moment(state[name], timezone)) for name in ("start", "end")
+    )
+    state["preset"] = None
+    end_zoom()
+
+
+def _choose_marks(*, logged: bool) -> None:
+    threshold, toggles = st.columns(2, vertical_alignment="bottom")
+    threshold.number_input(
+        Markdown("Time and episodes from (bps) on"),
+        min_value=0.0,
+        max_value=_MOST_BPS,
+        step=5.0,
+        format="%g",
+        key="threshold",
+        persist_state="session",
+        placeholder=f"{LEVEL_BPS:g}",
+    )
+    toggles.toggle(
+        Markdown("Of |spread|"),
+        key="threshold_either",
+        persist_state="session",
+        help=Markdown("The size of the spread, on either side of zero."),
+    )
+    toggles.toggle(
+        Markdown("Mark spread events"),
+        key="marks",
+        persist_state="session",
+        disabled=not logged,
+        help=None
+        if logged
+        else Markdown("The log of spread events is not held. Data health offers to load it."),
+    )
+
+
+def _follow_link(catalogue: pl.DataFrame) -> None:
+    """Fill the widgets from a link that the page did not write itself."""
+    state = st.session_state
+    timed = state.get("preset") or state.get("trajectory_window")
+    params = _LINK.to_follow(
+        *("legs", "threshold_either", "marks", "notional"),
+        ready=state.get("trajectory") in catalogue["stream"] and timed is not None,
+    )
+    if params is None:
+        return
+    choice, faults = read_link(params, catalogue)
+    asked = params.get("trajectory", choice.trajectory)
+    shown = held_stream(asked, catalogue["stream"])
+    state["trajectory_absent"] = None if shown and shown[0] == choice.trajectory else asked
+    state["trajectory"] = choice.trajectory
+    state["preset"] = choice.preset
+    state["trajectory_window"] = None if choice.preset else tuple(choice.window)
+    state["trajectory_zoom"] = read_zoom(params, faults)
+    state["legs"] = read_option(params, "legs", LEGS, "none", faults)
+    state["threshold"] = read_number(params, "threshold", 0.0, (0.0, _MOST_BPS), faults) or None
+    side = read_option(params, "side", ("above", "either"), "above", faults)
+    state["threshold_either"] = side == "either"
+    state["marks"] = read_option(params, "marks", ("on", "off"), "on", faults) == "on"
+    state["notional"] = read_number(params, "size", NOTIONAL, (1.0, MOST_NOTIONAL), faults)
+    _LINK.keep_faults(faults)
+
+
+def _chosen_window(held: Interval) -> Interval:
+    """Return the window of the preset, or the one set. An empty one is explained."""
+    state = st.session_state
+    if state["preset"] is not None:
+        state["trajectory_window"] = None
+        return held.last(PRESETS[state["preset"]])
+    start, end = state["trajectory_window"]
+    if start < end:
+        return Interval(start, end)
+    st.warning(
+        Markdown(
+            "The window from {} to {} is empty: its start must lie before its end. The page "
+            "shows all that is held instead."
+        ).format(format_ts(start), format_ts(end))
+    )
+    return held

@@ -1,0 +1,174 @@
+"""The figures of what is zoomed into: its level, how it returns, and what it would have paid."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from toolkit.analyses import find
+from toolkit.cards import duration
+from toolkit.columns import column
+from toolkit.dashboard.fee_choice import Net
+from toolkit.dashboard.formatting import heading
+from toolkit.dashboard.pages.trajectory.beyond import Beyond
+from toolkit.dashboard.pages.trajectory.choice import MOST_NOTIONAL
+from toolkit.dashboard.pages.trajectory.explorer import Explored, asked_of
+from toolkit.dashboard.parts.analyses import answered
+from toolkit.dashboard.parts.implausible import row_notes, show_implausible
+from toolkit.dashboard.screen import st
+from toolkit.dashboard.shell import show_metric
+from toolkit.foreign import Markdown, markdown
+from toolkit.market import Family
+from toolkit.show.half_life import NEEDS_NO_MODEL, NOT_BELIEVED, half_life_note
+from toolkit.show.values import NULL, reason_words, value_text
+from toolkit.statistics.core.contract import column_for
+from toolkit.statistics.screening import spread_figures
+from toolkit.statistics.spread import summary
+from toolkit.statistics.spread.notes import spread_notes
+
+BPS = Markdown("bps: 10,000 ln(sell price / buy price), above 0 where the sell leg is dearer.")
+COLUMNS = {
+    Family.SPREAD: "spread_log_bps",
+    Family.PRICE: "price",
+    Family.FUNDING: "funding_apr_pct",
+}
+"""What is measured of each family."""
+_LEAST_PX = 110
+
+
+def measure_explored(explored: Explored, rows: pl.DataFrame) -> dict[str, Any]:
+    """Measure the rows, of a spread as `rail screen` does."""
+    asked, family = explored.selection, explored.trajectory.family
+    measured = (
+        asked.applied(rows, spread_figures)
+        if family is Family.SPREAD
+        else asked.applied(rows, summary, column=COLUMNS[family])
+    )
+    return measured.row(0, named=True)
+
+
+def show_figures(explored: Explored, row: Mapping[str, Any], beyond: Beyond | None) -> None:
+    """Show the row of metrics."""
+    spread = explored.trajectory.family is Family.SPREAD
+    with st.grid(8 if spread else 4, min_column_width=_LEAST_PX):
+        if spread:
+            _show_last(row)
+        for name in ("mean", "std"):
+            figure = column_for(COLUMNS[explored.trajectory.family], name)
+            show_metric(row, figure, of=explored.priced_in, sign=BPS if spread else None)
+        if spread:
+            _show_half_life(row)
+            _show_beyond(beyond)
+        empty = f"{row['n_null']:,} without a value" if row["n_null"] else None
+        show_metric(row, "n", empty, long=True)
+        gap = row["longest_gap_s"]
+        gap_words = f"{heading('longest_gap_s')} {duration(gap)}" if gap else None
+        why = reason_words(row, "coverage") if row["n"] and row["coverage"] is None else None
+        show_metric(row, "coverage", why or gap_words, sign=_coverage_help(explored, row))
+    show_implausible(row_notes(row))
+
+
+def _show_last(row: Mapping[str, Any]) -> None:
+    """Show the newest observation, and how unusual it is in what is shown."""
+    name = "last_percentile"
+    share, within = row[name], duration(row["window_end"] - row["window_start"])
+    text = f"{value_text(share, column(name), unit=True)} of {within}"
+    if share is None:
+        text = f"{NULL}: {reason_words(row, name)}"
+    show_metric(row, "spread_last_log_bps", f"{column(name).short} {text}", sign=BPS)
+
+
+def show_notes(explored: Explored, row: Mapping[str, Any]) -> None:
+    """Say what is unusual about a spread, as the page of spreads does."""
+    if explored.trajectory.family is Family.SPREAD and (notes := spread_notes(row)):
+        st.caption(Markdown("; ").join(notes))
+
+
+def show_kept(explored: Explored) -> None:
+    """Show what one round trip an episode would have kept, by the fees of the bar."""
+    st.subheader(Markdown("What would I have kept?"), anchor=False)
+    if (net := explored.shell.fees.net()) is None:
+        st.caption(Markdown("Choose a fee table in the bar above, where it says Gross."))
+        return
+    with st.grid(7, min_column_width=_LEAST_PX):
+        notional = st.number_input(
+            Markdown("Size per leg ({})").format(explored.trajectory.symbol.quote),
+            min_value=1.0,
+            max_value=MOST_NOTIONAL,
+            step=1000.0,
+            format="%g",
+            key="notional",
+            persist_state="session",
+        )
+        _show_round_trips(explored, net, notional)
+
+
+def _show_round_trips(explored: Explored, net: Net, notional: float) -> None:
+    answer = answered(explored.shell, asked_of(explored), find("spread.net_episodes"))
+    found = answer.rows.row(0, named=True)
+    count, total = found["net_episodes"], found["net_entry_bps"]
+    found["net_entry_mean_bps"] = total / count if count else None
+    found["net_entry_quote"] = None if total is None else 1e-4 * notional * total
+    of_table = _COST.format(markdown(net.fees.name), net.fees.hash, net.style)
+    show_metric(found, "cost_lowest_bps", sign=of_table)
+    show_metric(found, "cost_highest_bps", sign=of_table)
+    show_metric(found, "net_episodes", sign=_ENTERED)
+    show_metric(found, "net_entry_mean_bps", sign=_ENTERED)
+    show_metric(found, "net_entry_bps")
+    show_metric(found, "net_entry_quote", of=explored.trajectory.symbol.quote)
+
+
+_COST = Markdown("Of a round trip of this size, by the fee table {} ({}), style {}.")
+_ENTERED = Markdown(
+    "An episode is from where the spread is beyond the cost of a round trip to where it is not. "
+    "One round trip is taken in each, at its first row and in full size, and left at a spread of 0."
+)
+
+
+def _show_half_life(row: Mapping[str, Any]) -> None:
+    """Show the half-life with its interval, or why it is not believed."""
+    lower, upper = row["half_life_lower_s"], row["half_life_upper_s"]
+    sign, note = _HALF_LIFE, half_life_note(row)
+    beside = f"95 %: {duration(lower or 0)} to {duration(upper)}"
+    if note:
+        beside = note if row["half_life_s"] is None else NOT_BELIEVED
+        sign = Markdown("{} Here: {}.").format(sign, note)
+        for words, figure in NEEDS_NO_MODEL.items():
+            if row[figure] is not None:
+                sign = Markdown("{} {}: {}.").format(sign, words, duration(row[figure]))
+    show_metric(row, "half_life_s", beside, sign=sign)
+
+
+_HALF_LIFE = Markdown(
+    "The time in which half of a distance from the mean is gone. It is believed where its 95 % "
+    "interval has an upper bound. It has none where one speed beneath noise does not fit."
+)
+
+
+def _show_beyond(beyond: Beyond | None) -> None:
+    """Show how much of the time is beyond the fees or else the level, and how often."""
+    if beyond is None:
+        return
+    row, words, begun = beyond.row, beyond.level.words, beyond.row["level_begun"]
+    seen = None if begun is None else f"{begun:,} {column('level_begun').short}"
+    show_metric(row, "level_share", of=words, sign=_LEVEL)
+    show_metric(row, "level_per_day", seen, of=words, sign=_DAILY)
+
+
+_DAILY = Markdown("Those whose beginning was seen, of the days for which a value is known.")
+_LEVEL = Markdown(
+    "Of the time observed. With fees, chosen in the bar above, it is the time in which the size of "
+    "the spread is beyond the cost of a round trip, else that from a level on, which More sets."
+)
+
+
+def _coverage_help(explored: Explored, row: Mapping[str, Any]) -> Markdown:
+    expected = Markdown("the rows expected, one a step")
+    if explored.selection.polls is not None:
+        expected = Markdown("the polls due, less those whose answer lacks it")
+    return Markdown(
+        "Rows with a value over {}. Observed share {}: of the time for which a value is known, "
+        "each for three steps at most."
+    ).format(expected, value_text(row["observed_share"], column("observed_share")))

@@ -1,0 +1,1 @@
+"""Tables, figures and widgets that several pages have."""

@@ -1,0 +1,172 @@
+"""The answer of an analysis on a page: its chart, its figures or its table, and what to know of it.
+
+Columns, their order and the chart are those of the declaration.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable
+from typing import Any
+
+import polars as pl
+
+from toolkit import charts
+from toolkit.analyses import Analysis
+from toolkit.columns import column
+from toolkit.dashboard.export import hand_over
+from toolkit.dashboard.parts.rows import RowColumn, row_column, show_rows, time_column
+from toolkit.dashboard.screen import st
+from toolkit.dashboard.shell import PageShell, draw, show_metric
+from toolkit.errors import InputError
+from toolkit.foreign import LONGEST, Markdown, markdown
+from toolkit.show.values import figures_text, reason_words
+from toolkit.workspace.answers import Answer
+from toolkit.workspace.events.event_answers import EventAnswer
+
+_MOST_ROWS, _ROWS_HIGH = 500, 12
+_LEAST_PX = 130
+_MOST_GROUPS = 15
+_NARROW = 4
+"""Columns of a table that a phone shows."""
+
+
+def show_answer(
+    shell: PageShell, answer: Answer | EventAnswer, part: str, *, quote: str, python: str | None
+) -> None:
+    """Show an answer in a part of the page, as files and as Python too.
+
+    ``quote`` is the currency of prices.
+    """
+    rows, analysis = answer.sheet.ordered(), answer.analysis
+    line = st.container(horizontal=True, vertical_alignment="center", gap="small")
+    with line:
+        st.markdown(_heading(shell, answer))
+    named = f"{analysis.name}_{answer.asked.window.end}"
+    hand_over(line, rows, shell.held.source, named, python, of=part)
+    if rows.is_empty() and not answer.notes:
+        st.caption(Markdown("No row."))
+    if rows.height and analysis.chart:
+        _draw_chart(shell, answer, f"{part}_chart_{analysis.name}")
+    if rows.height == 1:
+        show_figures(shell, answer, quote)
+    elif rows.height:
+        _show_table(shell, answer, rows, f"{part}_{analysis.name}", quote)
+    for note in answer.notes:
+        st.caption(line_of(f"{note[0].upper()}{note[1:]}."))
+
+
+def line_of(text: str) -> Markdown:
+    """Return a line in which commands are between backticks.
+
+    >>> line_of("none is held: `rail sync a:* b` loads them")
+    'none is held: `rail sync a:* b` loads them'
+    """
+    made = []
+    for place, part in enumerate(map(str.strip, text.split("`"))):
+        if place % 2:
+            made.append(markdown(part, LONGEST))
+        elif part:
+            end = _ENDS.get(part[-1], Markdown(""))
+            made.append(Markdown("{}{}").format(part.removesuffix(end), end))
+    return Markdown(" ").join(made)
+
+
+_ENDS = {";": Markdown(";"), ":": Markdown(":")}
+
+
+def _heading(shell: PageShell, answer: Answer | EventAnswer) -> Markdown:
+    title = answer.heading.partition(" over ")[0].rstrip(",")
+    return Markdown("**{}** · {} to {}").format(title, *map(shell.moment, answer.asked.window))
+
+
+def _draw_chart(shell: PageShell, answer: Answer | EventAnswer, key: str) -> None:
+    """Draw the chart with what it takes of the page, or say in a line why it cannot be drawn.
+
+    One of other rows than those of the answer, as of prices themselves, is left out.
+    """
+    try:
+        figure = drawn(shell, answer.analysis, answer.rows, limit=_MOST_GROUPS)
+    except InputError as error:
+        if not str(error.value).startswith("no "):
+            st.caption(Markdown("No chart of these rows: it takes {}.").format(error.allowed))
+        return
+    draw(figure, key=key, headed=False)
+
+
+def drawn(shell: PageShell, analysis: Analysis, rows: pl.DataFrame, **known: Any) -> Any:
+    """Return the chart that an analysis declares of its rows, with what it takes of what is known.
+
+    Raises `InputError` for rows that it does not take.
+    """
+    chart = getattr(charts, analysis.chart)
+    known |= {"source": shell.held.source, "timezone": shell.timezone}
+    takes = inspect.signature(chart).parameters
+    return chart(rows, **{name: each for name, each in known.items() if name in takes})
+
+
+def _columns(answer: Answer | EventAnswer) -> list[str]:
+    """Return what is shown: what tells rows apart, unless all have it, and the answer."""
+    rows, analysis = answer.rows, answer.analysis
+    same = [name for name in analysis.key if name in rows.columns and rows[name].n_unique() < 2]
+    cells = answer.sheet.columns
+    names = (name for cell in cells for name in ([cell] if isinstance(cell, str) else cell))
+    return [*dict.fromkeys(name for name in names if name not in same)]
+
+
+def show_figures(shell: PageShell, answer: Answer | EventAnswer, quote: str = "") -> None:
+    """Show the figures of the only row beside each other, each null with its reason."""
+    row, result = answer.rows.row(0, named=True), answer.analysis.result
+    with st.grid(8, min_column_width=_LEAST_PX):
+        for name in _columns(answer):
+            unit, text = column(name, result).unit, None
+            if unit == "UTC" and row[name] is not None:
+                text = shell.clock(answer.rows[name])[0]
+            of = {"UTC": shell.timezone, "quote": quote}.get(unit, "")
+            at_least = f"{name.removesuffix('_s')}_censored"
+            beside = column(at_least, result).short if row.get(at_least) else None
+            show_metric({"method": result} | row, name, beside, text=text, of=of)
+
+
+def _show_table(
+    shell: PageShell, answer: Answer | EventAnswer, rows: pl.DataFrame, key: str, quote: str
+) -> None:
+    """Show the rows. What is null in all of them is named below, with its reason."""
+    result, shown = answer.analysis.result, rows.head(_MOST_ROWS)
+    columns: list[RowColumn] = []
+    rests = _rests(rows)
+    for name in _columns(answer):
+        if name in rests:
+            continue
+        options: dict[str, Any] = {"narrow": len(columns) < _NARROW, "result": result}
+        if (unit := column(name, result).unit) == "UTC":
+            columns.append(time_column(shown, name, shell.timezone, **options))
+        else:
+            of = quote if unit == "quote" else ""
+            columns.append(row_column(shown, name, of=of, **options))
+    label = _heading(shell, answer)
+    keys = [str(at) for at in range(shown.height)]
+    show_rows(label, keys, columns, key, _ROWS_HIGH, opens=False)
+    some = rows.height > _MOST_ROWS
+    words = Markdown("First {:,} of {:,} rows") if some else Markdown("{1:,} rows")
+    of_all = figures_text(rows.row(0, named=True), rests, result)
+    st.caption(Markdown(", ").join(filter(None, [words.format(_MOST_ROWS, rows.height), of_all])))
+    for why, names in _unknown(rows, _columns(answer)).items():
+        headings = "; ".join(column(name, result).heading for name in names)
+        known = Markdown("Not known: {} ({}).") if why else Markdown("Not known: {}.")
+        st.caption(known.format(headings, why))
+
+
+def _unknown(rows: pl.DataFrame, names: Iterable[str]) -> dict[str, list[str]]:
+    """Return what is null in all rows, by the reason in the first."""
+    found: dict[str, list[str]] = {}
+    for name in names:
+        if rows[name].null_count() == rows.height:
+            found.setdefault(reason_words(rows.row(0, named=True), name), []).append(name)
+    return found
+
+
+def _rests(rows: pl.DataFrame) -> list[str]:
+    """Return what all figures rest on, where that is the same of each row."""
+    names = [name for name in ("n", "coverage") if name in rows.columns]
+    return [name for name in names if rows[name].n_unique() == 1]

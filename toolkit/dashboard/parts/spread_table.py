@@ -1,0 +1,199 @@
+"""The rows of the page of spreads: one a trajectory with its figures, and which are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from toolkit.charts.subject import subject_of
+from toolkit.dashboard.export import literal
+from toolkit.dashboard.fee_choice import python_costs
+from toolkit.dashboard.parts.age import stream_ages
+from toolkit.dashboard.reading import SPREADS
+from toolkit.statistics.fees import FeeModel, Style
+from toolkit.statistics.screening import SPREAD_ORDER, Ranking
+from toolkit.statistics.spread.notes import spread_notes
+from toolkit.workspace.screening import Screening, markets_of
+
+FIGURES = (
+    "spread_last_log_bps",
+    "spread_last_size_log_bps",
+    "last_percentile",
+    "last_z",
+    "spread_mean_log_bps",
+    "spread_std_log_bps",
+    "half_life_s",
+    "half_life_reason",
+    "half_life_upper_s",
+    "half_life_upper_reason",
+    "acf_half_lag_s",
+    "half_life_without_spikes_s",
+    "reversion_q_value",
+    "reversion_tests",
+    "flags",
+    "n",
+    "coverage",
+    "t_last",
+    "spread_basis",
+)
+"""The columns of `toolkit.statistics.screening.spread_figures` that the rows have."""
+
+NET = ("net_share", "net_mean_bps", "edge_q_value", "edge_tests", "cost_bps")
+
+
+class SpreadFilters(NamedTuple):
+    """Which spreads are kept, and in which order. Nothing chosen of a kind is all of it.
+
+    The names and the rules are those of `toolkit.workspace.Workspace.screen`. ``least_bps`` is of
+    the last spread's size (bps of the log spread), on either side of zero.
+    """
+
+    kind: str = "spread"
+    exchanges: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    exclude_symbols: tuple[str, ...] = ()
+    least_bps: float = 0.0
+    sort: str = SPREAD_ORDER
+
+    @property
+    def where(self) -> str | None:
+        """The condition on the figures, None where there is none."""
+        least = self.least_bps
+        return f"spread_last_size_log_bps >= {least:g}" if least else None
+
+    def applied(self, lines: pl.DataFrame) -> pl.DataFrame:
+        """Select the rows that are kept, in their order.
+
+        >>> lines = pl.DataFrame({"trajectory": ["A_B:X.spot:Y.spot", "C_D:Y.spot:Z.spot"],
+        ...                       "spread_last_size_log_bps": [30.0, None], "last_z": [0.0, 1.0]})
+        >>> both = SpreadFilters(exchanges=("Y", "Z"), sort="last_z")
+        >>> both.applied(lines)["trajectory"].to_list()
+        ['C_D:Y.spot:Z.spot']
+        >>> SpreadFilters(least_bps=20, sort="last_z").applied(lines)["trajectory"].to_list()
+        ['A_B:X.spot:Y.spot']
+        """
+        meant = Screening(
+            self.kind,
+            exchanges=self.exchanges or None,
+            types=self.types or None,
+            exclude_symbols=self.exclude_symbols or None,
+        ).among(map(subject_of, lines["trajectory"]))
+        chosen = lines.filter(pl.col("trajectory").is_in([each.key for each in meant]))
+        return Ranking.of(lines.schema, self.where, self.sort, None, False).applied(chosen)
+
+    def python(
+        self,
+        store: str,
+        window: tuple[str, str],
+        symbols: Collection[str],
+        costs: tuple[FeeModel, Style] | None,
+    ) -> str:
+        """Build the lines of Python that give the same rows.
+
+        >>> window = ("2026-11-01", "2026-11-02")
+        >>> print(SpreadFilters(exclude_symbols=("C_D",)).python("rail.duckdb", window, [], None))
+        import toolkit as tk
+        <BLANKLINE>
+        rail = tk.open("rail.duckdb")
+        rail.screen(
+            "2026-11-01",
+            "2026-11-02",
+            exclude_symbols=["C_D"],
+        )
+        """
+        named = {
+            "family": None if self.kind == "spread" else self.kind,
+            "symbols": sorted(symbols),
+            "exchanges": list(self.exchanges),
+            "types": list(self.types),
+            "exclude_symbols": list(self.exclude_symbols),
+            "where": self.where,
+            "sort": None if self.sort == SPREAD_ORDER else self.sort,
+        }
+        given = [literal(each) for each in window]
+        given += [f"{name}={literal(value)}" for name, value in named.items() if value]
+        if costs is not None:
+            given += python_costs(*costs)
+        arguments = "".join(f"    {each},\n" for each in given)
+        return (
+            f"import toolkit as tk\n\nrail = tk.open({literal(store)})\nrail.screen(\n{arguments})"
+        )
+
+
+_NAMES = ("trajectory", "symbol", "buy", "sell", "type")
+
+
+def spread_names(keys: pl.Series) -> pl.DataFrame:
+    """Parse the keys of spreads: trajectory, symbol, buy, sell, type and exchanges (list).
+
+    >>> spread_names(pl.Series(["BTC_USD:X.spot:Y.dex"])).row(0)
+    ('BTC_USD:X.spot:Y.dex', 'BTC_USD', 'X.spot', 'Y.dex', 'spot/dex', ['X', 'Y'])
+    """
+    known = [subject_of(key) for key in keys]
+    return pl.DataFrame(
+        {
+            "trajectory": [t.key for t in known],
+            "symbol": [str(t.symbol) for t in known],
+            "buy": [str(t.buy) for t in known],
+            "sell": [str(t.sell) for t in known],
+            "type": [markets_of(t) for t in known],
+            "exchanges": [[leg.exchange for leg in t.legs] for t in known],
+        },
+        schema={**dict.fromkeys(_NAMES, pl.String), "exchanges": pl.List(pl.String)},
+    )
+
+
+def spread_lines(
+    catalogue: pl.DataFrame,
+    figures: pl.DataFrame,
+    beyond: pl.DataFrame,
+    recent: pl.DataFrame,
+    *,
+    asked: Collection[str],
+    now: int,
+    stands: bool = False,
+    net: pl.DataFrame | None = None,
+) -> pl.DataFrame:
+    """Build one row per spread of the catalogue, in the order of the keys.
+
+    ``catalogue`` is of `toolkit.store.Store`. ``figures`` and ``beyond`` are what
+    `toolkit.dashboard.parts.spreads_measured` measures over one window, the latter of a level.
+    ``recent`` has the lines of `toolkit.dashboard.parts.lately`. Each lacks a trajectory without a
+    row then. ``asked`` has the trajectories that were asked for in the window. ``now`` is the
+    service's clock (s). ``net`` is of `toolkit.statistics.spread.net_summary`, None for gross
+    figures alone.
+
+    Columns: those of `spread_names`, `FIGURES`, level_share, level_per_day, recent (list),
+    those of `toolkit.dashboard.parts.age.stream_ages` and notes (what is unusual, and why a figure
+    is null, "" where nothing is). With ``net`` also `NET` and cost_lacks.
+    """
+    spreads = catalogue.filter(pl.col("kind").is_in(SPREADS)).rename({"stream": "trajectory"})
+    parts = [
+        figures.select("trajectory", *FIGURES),
+        beyond.select("trajectory", "level_share", "level_per_day"),
+        recent,
+        stream_ages(catalogue, now, stands=stands).rename({"stream": "trajectory"}),
+    ]
+    if net is not None:
+        parts.append(net.select("trajectory", *NET, "cost_lacks"))
+    found = spread_names(spreads["trajectory"])
+    for part in parts:
+        found = found.join(part, on="trajectory", how="left", maintain_order="left")
+    found = found.with_columns(
+        pl.col("n").fill_null(0), asked=pl.col("trajectory").is_in(list(asked))
+    )
+    notes = [_notes(line) for line in found.iter_rows(named=True)]
+    return found.with_columns(pl.Series("notes", notes, pl.String)).drop("asked").sort("trajectory")
+
+
+def _notes(line: dict[str, Any]) -> str:
+    """Say what is unusual about a spread, and why a figure of it is null."""
+    if not line["n"]:
+        return (
+            "asked, no observation in the window"
+            if line["asked"]
+            else "never asked for in the window"
+        )
+    return "; ".join(spread_notes(line))
