@@ -11,13 +11,13 @@ from pathlib import Path
 import polars as pl
 
 from toolkit.charts.time_axis import clock_text
+from toolkit.dashboard.choice import OPTION, PageLink
 from toolkit.dashboard.fee_choice import FeeChoice
 from toolkit.dashboard.fee_form import offer_form
 from toolkit.dashboard.following import show_following
 from toolkit.dashboard.formatting import dated, newest_end, plan_words, source_words
 from toolkit.dashboard.link import read_choice, read_option, read_zone
 from toolkit.dashboard.membership import show_leaving
-from toolkit.dashboard.page_link import OPTION, PageLink
 from toolkit.dashboard.parts.age import age_facts, show_age
 from toolkit.dashboard.reading import Held, store_version
 from toolkit.dashboard.screen import Screen, st

@@ -305,7 +305,6 @@ async def _form(request: Request) -> dict[str, str]:
 
 
 def _ask(status: int, target: str, fault: str = "", wait_s: int = 0) -> Response:
-    """Answer with the form of the login."""
     answer = _page(status, "Log in", _LOGIN.format(next=_own_page(target), fault=fault))
     if wait_s:
         answer.headers["retry-after"] = str(wait_s)

@@ -37,7 +37,6 @@ def offer_form(held: Held, choice: FeeChoice) -> None:
 
 
 def _form(held: Held, own: FeeModel | None) -> None:
-    """Open the form in a dialog, filled with the fees in force."""
     exchanges, path = held_exchanges(held), fee_file(held.path)
 
     @st.dialog(Markdown("My fees"), width="large")
@@ -103,7 +102,6 @@ def _dates(own: FeeModel | None, now: int) -> tuple[dt.date, dt.date]:
 
 
 def _fields(before: Mapping[str, Mapping[str, float | None] | None]) -> None:
-    """Draw a row of fields for each exchange."""
     for exchange, known in before.items():
         fees = [name for name in FORM_FIELDS if name != "gas_quote" or _is_dex(exchange)]
         name, *places = st.columns([1.3, *(1 for _ in fees)], vertical_alignment="bottom")
@@ -133,7 +131,6 @@ def _entered(state: Mapping[str, Any], exchange: str) -> dict[str, float | None]
 def _save(
     held: Held, before: Mapping[str, Mapping[str, float | None] | None], since: dt.date
 ) -> None:
-    """Write the fees of the exchanges whose fields differ from what is in force."""
     state = st.session_state
     since = state.get("fee_since", since)
     entered = {

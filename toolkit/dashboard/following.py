@@ -170,7 +170,6 @@ def follow_button(held: Held, key: str) -> None:
 
 @cache_data(ttl=60, max_entries=4, show_spinner=False)
 def _first_load(path: Path, base_url: str | None) -> str:
-    """Return in words what a follow of the store's watchlist loads before it waits for new rows."""
     with open_workspace(path, base_url=base_url) as workspace:
         client, store = workspace.client, workspace.store
         watchlist = wanted_watchlist(store)

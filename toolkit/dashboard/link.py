@@ -269,7 +269,6 @@ def read_number(
 
 
 def _read_time(name: str, text: str, default: int, wrong: list[Markdown]) -> int:
-    """Read the time of a parameter, or the default and why in ``wrong``."""
     try:
         ts = parse_ts(text, parameter=name)
     except InputError as error:

@@ -197,7 +197,6 @@ class PageLoader:
 
 
 def _came(results: list[LoadResult]) -> Markdown:
-    """Return what came of loads, in words."""
     new = sum(result.rows.new for result in results)
     requests = sum(result.requests.total for result in results)
     parts = [Markdown("{:,} new, {}").format(new, counted(requests, "request"))]
@@ -278,8 +277,6 @@ def show_load(held: Held) -> None:
 
 
 def _watch(loader: PageLoader) -> None:
-    """Show the progress of a load until it ends, then the page anew."""
-
     @st.fragment(run_every=_LOOK_S)
     def look() -> None:
         if not loader.runs:

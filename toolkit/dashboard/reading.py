@@ -159,7 +159,6 @@ def read_held(path: Path, version: Version) -> Held:
 
 @cache_resource(ttl=KEEP_S, max_entries=4, show_spinner=False)
 def _last_held(path: Path) -> list[Held]:
-    """Return the place of the newest look at a store, empty at first."""
     del path
     return []
 

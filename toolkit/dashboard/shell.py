@@ -159,7 +159,6 @@ def show_alone(body: Callable[[], None]) -> None:
 
 
 def _try_again() -> None:
-    """Run the page again in a moment."""
     began = time.monotonic()
 
     @st.fragment(run_every=_AGAIN_S)
@@ -225,7 +224,6 @@ def _make_room(figure: Any) -> None:
 
 
 def _names_on(figure: Any, axis: Any) -> list[str]:
-    """Return the names among the places on an axis."""
     short = axis.plotly_name.replace("axis", "")
     mine = (t.y for t in figure.data if "yaxis" in t and (t.yaxis or "y") == short)
     known = (place for places in mine if places is not None for place in places)

@@ -34,7 +34,6 @@ def view_pages(store: Path) -> list[StreamlitPage]:
 
 
 def _open(view: SavedView) -> None:
-    """Leave for what a view shows: its link alone, nothing of what was chosen before."""
     for page in (view.page, *_OF_THE_BAR):
         st.session_state.pop(f"{page}_written", None)
     go_to(view.page, **view.params)

@@ -84,7 +84,7 @@ def test_unix_seconds_are_times_too():
 
 PAGE_OF_TWO_WIDGETS = """
 import streamlit as st
-from toolkit.dashboard.page_link import PageLink
+from toolkit.dashboard.choice import PageLink
 
 link = PageLink("pair", ("first", "second"))
 params = link.to_follow("first", "second")

@@ -132,7 +132,7 @@ def test_what_is_zoomed_into_is_what_is_shown_and_measured(page, held):
     assert metrics_of(shown)["observations"] == "60"
     assert shown.get_by_key("start").value == march(10)
     assert link(shown) == {"trajectory": PAIR, "window": "7 days", "zoom": zoom}
-    shown.get_by_key("zoom_out").click().run()
+    shown.get_by_key("trajectory_zoom_out").click().run()
     assert metrics_of(shown)["observations"] == "539"
     assert "zoom" not in link(shown)
 

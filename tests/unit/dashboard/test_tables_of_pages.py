@@ -203,16 +203,19 @@ def test_the_shown_table_has_units_and_no_zero_for_what_is_missing():
     assert shown["24 h"][0][-1] == -50.0
 
 
+LEAST = "spread_last_size_log_bps >= 50"
+
+
 @pytest.mark.parametrize(
     ("asked", "kept"),
     [
         (SpreadFilters(), [A, B, C]),
-        (SpreadFilters(exclude_symbols=("A_U",)), [B, C]),
-        (SpreadFilters(exchanges=("X", "Y")), [A, B, C]),
-        (SpreadFilters(exchanges=("Y",)), []),
-        (SpreadFilters(types=("spot/futures",)), [A, B, C]),
-        (SpreadFilters(least_bps=50.0), [A]),
-        (SpreadFilters(exclude_symbols=("A_U",), least_bps=50.0), []),
+        (SpreadFilters(arguments={"exclude_symbols": ["A_U"]}), [B, C]),
+        (SpreadFilters(arguments={"exchanges": ["X", "Y"]}), [A, B, C]),
+        (SpreadFilters(arguments={"exchanges": ["Y"]}), []),
+        (SpreadFilters(arguments={"types": ["spot/futures"]}), [A, B, C]),
+        (SpreadFilters(arguments={"where": LEAST}), [A]),
+        (SpreadFilters(arguments={"exclude_symbols": ["A_U"], "where": LEAST}), []),
         (SpreadFilters(sort="-n"), [A, B, C]),
         (SpreadFilters(sort="n"), [C, B, A]),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import polars as pl
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -11,11 +12,12 @@ from toolkit.dashboard.navigation import PAGES
 from toolkit.dashboard.pages.health.measured import measure_health
 from toolkit.dashboard.reading import read_held, store_version
 from toolkit.intervals import Interval
-from toolkit.market import EventFamily, EventLog, Stream, Trajectory
+from toolkit.market import EventFamily, EventLog, Family, Stream, Trajectory
 from toolkit.store import Batch, Delivered, Edge, LoadOrigin, Store, StoreWriter, keep_deliveries
 from toolkit.wire.events.events import document_frame
 
-from .conftest import SERVED_AT, spread_rows
+from .conftest import EDGE, LEG, PAIR, SERVED_AT, START, spread_rows
+from .funded import settled
 from .shown import rows_of
 
 ASKED = [
@@ -28,6 +30,7 @@ ASKED = [
         "events/splash",
     )
 ]
+OLD = "ETH_USD:COINBASE.futures:KRAKEN.futures"
 ORIGIN = LoadOrigin("http://h", SERVED_AT, None, "0")
 
 
@@ -64,6 +67,45 @@ def test_every_page_opens_over_streams_without_an_answer(
     shown = page(store.path, name)
     assert not shown.exception
     assert not [error.value for error in shown.error]
+
+
+BEFORE = "2022-03-10T08:00:00Z/2022-03-10T09:00:00Z"
+NO_ROW_THEN = [
+    ("symbol", {"zoom": BEFORE}),
+    ("symbol", {"zoom": BEFORE, "fees": "example", "prices": "from_median"}),
+    ("trajectory", {"trajectory": PAIR.key, "zoom": BEFORE, "legs": "below"}),
+    ("trajectory", {"trajectory": PAIR.key, "zoom": BEFORE, "fees": "example", "threshold": "5"}),
+    ("trajectory", {"trajectory": LEG.key, "zoom": BEFORE}),
+    ("events", {"zoom": BEFORE}),
+    (
+        "events",
+        {"family": "spread", "state": "over", "zoom": "2023-03-10T20:00Z/2023-03-10T20:01Z"},
+    ),
+    ("spreads", {"window": "24 hours", "fees": "example", "matrix": "ETH_USD"}),
+    ("funding", {"view": "time", "window": "24 hours", "rows": "pairs"}),
+    ("funding", {"trajectory": f"funding/{OLD}", "window": "24 hours", "fees": "example"}),
+    ("overview", {"symbols": "ETH_USD"}),
+]
+"""Pages with a zoom or a window in which what is shown, or one row of it, has no observation."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "asked"), NO_ROW_THEN)
+def test_a_time_without_a_row_is_said_in_words_on_every_page(
+    page: Callable[..., AppTest], full: Store, name: str, asked: dict[str, str]
+) -> None:
+    month_s = 30 * 86_400
+    batch, writer = Batch(), StoreWriter(full)
+    old = spread_rows().with_columns(pl.col("ts") - month_s)
+    whole = Interval(START - month_s, SERVED_AT - month_s)
+    batch.add(Trajectory.parse(OLD), old, whole, EDGE)
+    rates = settled().with_columns(ts=pl.int_range(30) * 28_800 + START - month_s)
+    long = Interval(START - month_s, START - 20 * 86_400)
+    batch.add(Trajectory.parse(OLD, Family.FUNDING), rates, long, Edge(SERVED_AT, step_s=28_800))
+    writer.commit(writer.start_load(ORIGIN), batch)
+    shown = page(full.path, name, **asked)
+    assert not [error.value for error in shown.error]
+    assert [*shown.caption, *shown.info, *shown.markdown]
 
 
 def test_what_was_asked_and_never_answered_is_missing(held: Store) -> None:

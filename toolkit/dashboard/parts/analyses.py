@@ -13,10 +13,10 @@ from typing import Any
 from streamlit import cache_resource
 
 from toolkit.analyses import Analysis, Family, analyses
+from toolkit.dashboard.choice import OPTION, PageLink
 from toolkit.dashboard.export import literal
 from toolkit.dashboard.fee_choice import Net, python_costs
 from toolkit.dashboard.link import read_option
-from toolkit.dashboard.page_link import OPTION, PageLink
 from toolkit.dashboard.parts.analysis_options import (
     draw_options,
     follow_options,
@@ -126,7 +126,6 @@ def show_analyses(shell: PageShell, asked: Asked) -> None:
 
 
 def _name_others(asked: Asked, known: Collection[str]) -> None:
-    """Name the analyses that are not offered, and the command that has them."""
     others = {each.name for each in analyses(asked.family) if each.command}.difference(known)
     if others:
         words = Markdown("What compares several series is in `rail stats`: {}.")
@@ -136,7 +135,6 @@ def _name_others(asked: Asked, known: Collection[str]) -> None:
 
 
 def _link(page: str) -> PageLink:
-    """Return the part's own link, beside that of the page."""
     options = [name for name in st.query_params if name.startswith(OPTION)]
     return PageLink(f"{page}_analyses", ("analysis", *options))
 
@@ -175,7 +173,6 @@ def _words(name: str) -> str:
 
 
 def _answer(shell: PageShell, asked: Asked, analysis: Analysis, options: Mapping[str, Any]) -> None:
-    """Answer what is chosen, or say in a line why that cannot be."""
     if analysis.needs_fees and asked.net is None:
         st.caption(Markdown("Choose a fee table in the bar above, where it says Gross."))
         return

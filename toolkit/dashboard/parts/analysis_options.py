@@ -11,8 +11,8 @@ from typing import Any
 
 from toolkit.analyses import Analysis, Parameter
 from toolkit.columns import column
+from toolkit.dashboard.choice import OPTION
 from toolkit.dashboard.link import read_choice, read_number, read_option
-from toolkit.dashboard.page_link import OPTION
 from toolkit.dashboard.screen import st
 from toolkit.errors import InputError
 from toolkit.foreign import Markdown
@@ -100,7 +100,6 @@ def _is_number(parameter: Parameter) -> bool:
 
 
 def _start(parameter: Parameter) -> Any:
-    """Return what a widget shows first."""
     value = parameter.example if parameter.required else parameter.default
     if parameter.choices:
         return list(value or ()) if parameter.many else value
@@ -174,7 +173,6 @@ def _in_link(value: Any) -> str:
 
 
 def _from_link(parameter: Parameter, params: Mapping[str, str], faults: list[Markdown]) -> Any:
-    """Return the value of a widget that a link asks for, the first one where it asks for none."""
     name, start = f"{OPTION}{parameter.name}", _start(parameter)
     if name not in params:
         return start

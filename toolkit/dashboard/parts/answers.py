@@ -106,7 +106,6 @@ def drawn(shell: PageShell, analysis: Analysis, rows: pl.DataFrame, **known: Any
 
 
 def _columns(answer: Answer | EventAnswer) -> list[str]:
-    """Return what is shown: what tells rows apart, unless all have it, and the answer."""
     rows, analysis = answer.rows, answer.analysis
     same = [name for name in analysis.key if name in rows.columns and rows[name].n_unique() < 2]
     cells = answer.sheet.columns
@@ -158,7 +157,6 @@ def _show_table(
 
 
 def _unknown(rows: pl.DataFrame, names: Iterable[str]) -> dict[str, list[str]]:
-    """Return what is null in all rows, by the reason in the first."""
     found: dict[str, list[str]] = {}
     for name in names:
         if rows[name].null_count() == rows.height:

@@ -90,7 +90,6 @@ class RowColumn:
         return value_text(value, self.column)
 
     def _sent(self) -> list[Any]:
-        """Return the values as they go to the browser: to sort by, a little finer than shown."""
         if self.kind == "line":
             return [_drawn(value or []) for value in self.values]
         if self.kind == "text":

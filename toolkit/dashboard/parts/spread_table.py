@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -44,44 +44,29 @@ NET = ("net_share", "net_mean_bps", "edge_q_value", "edge_tests", "cost_bps")
 
 
 class SpreadFilters(NamedTuple):
-    """Which spreads are kept, and in which order. Nothing chosen of a kind is all of it.
+    """Which spreads are kept, and in which order.
 
-    The names and the rules are those of `toolkit.workspace.Workspace.screen`. ``least_bps`` is of
-    the last spread's size (bps of the log spread), on either side of zero.
+    ``arguments`` are some of `toolkit.workspace.Workspace.screen`, ``where`` among them.
     """
 
     kind: str = "spread"
-    exchanges: tuple[str, ...] = ()
-    types: tuple[str, ...] = ()
-    exclude_symbols: tuple[str, ...] = ()
-    least_bps: float = 0.0
+    arguments: Mapping[str, Any] = {}
     sort: str = SPREAD_ORDER
-
-    @property
-    def where(self) -> str | None:
-        """The condition on the figures, None where there is none."""
-        least = self.least_bps
-        return f"spread_last_size_log_bps >= {least:g}" if least else None
 
     def applied(self, lines: pl.DataFrame) -> pl.DataFrame:
         """Select the rows that are kept, in their order.
 
         >>> lines = pl.DataFrame({"trajectory": ["A_B:X.spot:Y.spot", "C_D:Y.spot:Z.spot"],
         ...                       "spread_last_size_log_bps": [30.0, None], "last_z": [0.0, 1.0]})
-        >>> both = SpreadFilters(exchanges=("Y", "Z"), sort="last_z")
+        >>> both = SpreadFilters(arguments={"exchanges": ["Y", "Z"]}, sort="last_z")
         >>> both.applied(lines)["trajectory"].to_list()
         ['C_D:Y.spot:Z.spot']
-        >>> SpreadFilters(least_bps=20, sort="last_z").applied(lines)["trajectory"].to_list()
-        ['A_B:X.spot:Y.spot']
         """
-        meant = Screening(
-            self.kind,
-            exchanges=self.exchanges or None,
-            types=self.types or None,
-            exclude_symbols=self.exclude_symbols or None,
-        ).among(map(subject_of, lines["trajectory"]))
+        given = dict(self.arguments)
+        where = given.pop("where", None)
+        meant = Screening(self.kind, **given).among(map(subject_of, lines["trajectory"]))
         chosen = lines.filter(pl.col("trajectory").is_in([each.key for each in meant]))
-        return Ranking.of(lines.schema, self.where, self.sort, None, False).applied(chosen)
+        return Ranking.of(lines.schema, where, self.sort, None, False).applied(chosen)
 
     def python(
         self,
@@ -93,7 +78,8 @@ class SpreadFilters(NamedTuple):
         """Build the lines of Python that give the same rows.
 
         >>> window = ("2026-11-01", "2026-11-02")
-        >>> print(SpreadFilters(exclude_symbols=("C_D",)).python("rail.duckdb", window, [], None))
+        >>> print(SpreadFilters(arguments={"exclude_symbols": ["C_D"]}).python(
+        ...     "rail.duckdb", window, [], None))
         import toolkit as tk
         <BLANKLINE>
         rail = tk.open("rail.duckdb")
@@ -106,10 +92,7 @@ class SpreadFilters(NamedTuple):
         named = {
             "family": None if self.kind == "spread" else self.kind,
             "symbols": sorted(symbols),
-            "exchanges": list(self.exchanges),
-            "types": list(self.types),
-            "exclude_symbols": list(self.exclude_symbols),
-            "where": self.where,
+            **self.arguments,
             "sort": None if self.sort == SPREAD_ORDER else self.sort,
         }
         given = [literal(each) for each in window]
@@ -189,7 +172,6 @@ def spread_lines(
 
 
 def _notes(line: dict[str, Any]) -> str:
-    """Say what is unusual about a spread, and why a figure of it is null."""
     if not line["n"]:
         return (
             "asked, no observation in the window"

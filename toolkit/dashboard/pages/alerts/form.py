@@ -13,9 +13,9 @@ from toolkit.alerts import AlertKind, AlertRule
 from toolkit.alerts.channels import read_channels
 from toolkit.alerts.message import Alert
 from toolkit.cards import counted, duration
+from toolkit.dashboard.choice import PageLink
 from toolkit.dashboard.desk import held_symbols
 from toolkit.dashboard.link import read_option
-from toolkit.dashboard.page_link import PageLink
 from toolkit.dashboard.screen import st
 from toolkit.dashboard.shell import PageShell
 from toolkit.errors import RailError
@@ -128,7 +128,6 @@ def show_form(shell: PageShell) -> None:
 
 
 def _show_caught(shell: PageShell, field: str) -> None:
-    """Say how many streams the rule in the controls watches, and what it would have caught."""
     held, state = shell.held, st.session_state
     if held.published:
         return
@@ -167,7 +166,6 @@ def _caught(path: Path, rule: AlertRule, end: int, first: tuple[int, ...]) -> pl
 
 
 def _choose_scope(shell: PageShell, kind: AlertKind) -> None:
-    """Draw how long it has to last, whether net, and of which symbols, where the kind has these."""
     state = st.session_state
     if kind in (AlertKind.SPREAD, AlertKind.FUNDING):
         st.selectbox(

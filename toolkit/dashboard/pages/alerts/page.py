@@ -62,7 +62,6 @@ def _body(shell: PageShell) -> None:
 
 
 def _go(changes: pl.DataFrame, change_id: str) -> None:
-    """Go to what a change is of."""
     row = changes.filter(pl.col("change_id").cast(pl.String) == change_id).row(0, named=True)
     stream = Stream.parse(row["stream"])
     if stream.kind in _PAGES:
@@ -115,7 +114,6 @@ def _show_rules(shell: PageShell, changes: pl.DataFrame) -> None:
 
 
 def _show_watched(shell: PageShell) -> None:
-    """Name what is followed, and say when the rules were evaluated, or that nothing does."""
     held = shell.held
     watched = find_watchlist(held.path)
     named = ", ".join([*watched.streams, *watched.symbols]) or watched.name
@@ -161,7 +159,6 @@ def _show_history(shell: PageShell, changes: pl.DataFrame) -> None:
 
 
 def _values(rows: pl.DataFrame) -> RowColumn:
-    """Build the column of the values, each in the unit of its rule."""
     one = column("value", "tables")
     texts = [
         (value_text(value, replace(one, unit=unit)), "" if value is None or unit == "s" else unit)

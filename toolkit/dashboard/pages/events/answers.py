@@ -123,7 +123,6 @@ def _step(shell: PageShell, known: tuple[str, ...]) -> int:
 
 
 def _show_horizon(row: Mapping[str, Any]) -> None:
-    """Show what prices did until one time after the events."""
     later, one = value_text(row["horizon_s"], column("horizon_s")), column("return_median_log_bps")
     bounds = [f"return_median_{end}_log_bps" for end in ("lower", "upper")]
     band = figures_text(row, bounds)

@@ -13,12 +13,7 @@ from toolkit.dashboard.export import hand_over, literal
 from toolkit.dashboard.link import PRESETS
 from toolkit.dashboard.loads import LOGS, Load, load_button, offer
 from toolkit.dashboard.pages.events.answers import show_following, show_rates_and_lives
-from toolkit.dashboard.pages.events.choice import (
-    ZOOM,
-    AskedEvents,
-    choose_events,
-    follow_link,
-)
+from toolkit.dashboard.pages.events.choice import CHOICES, ZOOM, AskedEvents, choose_events
 from toolkit.dashboard.pages.events.shown import ShownEvent, clicked_event, find_event, show_event
 from toolkit.dashboard.parts.analyses import Asked, show_analyses
 from toolkit.dashboard.parts.event_reading import (
@@ -53,8 +48,7 @@ def _body(shell: PageShell) -> None:
         offer(shell.held, what, LOGS)
         return
     bar = st.container(horizontal=True, vertical_alignment="center", gap="small", key="filters_row")
-    follow_link()
-    window = held_events(shell.held).last(PRESETS[st.session_state["event_window"]])
+    window = held_events(shell.held).last(PRESETS[CHOICES.early("window")])
     documents = read_documents(shell.held, window)
     asked = choose_events(bar, shell.kept(documents), window)
     lives = shell.kept(read_lifecycles(shell.held, window))
@@ -69,7 +63,6 @@ def _body(shell: PageShell) -> None:
 
 
 def _open_row(lives: pl.DataFrame) -> None:
-    """Put the event that was opened in a table or in the chart into the link."""
     opened = opened_key("kinds") or opened_key("events") or clicked_event("timeline", lives)
     if opened is not None:
         st.query_params["event"] = opened
@@ -91,7 +84,6 @@ def _show_events(
     lives: pl.DataFrame,
     shown: ShownEvent | None,
 ) -> None:
-    """Show what passes the filters: by kind, through time, one by one, and measured."""
     chosen, view = asked.chosen, asked.view
     held = shell.held
     in_view = shell.kept(read_lifecycles(held, view)) if asked.zoom else lives
@@ -132,7 +124,6 @@ def _show_events(
 
 
 def _question(shell: PageShell, asked: AskedEvents) -> Asked:
-    """Return what analyses are asked of: the events that are shown."""
     held, chosen, view = shell.held, asked.chosen, asked.view
     logs = tuple(each for each in EventFamily if each.value in set(held.logs["family"]))
     families = tuple(each for each in logs if each.value in (chosen.families or logs))
@@ -158,7 +149,6 @@ def _question(shell: PageShell, asked: AskedEvents) -> Asked:
 
 
 def _detected(shell: PageShell, asked: AskedEvents) -> pl.DataFrame:
-    """Return when each pump and dump of what is shown was detected."""
     documents = asked.chosen.documents(shell.kept(read_documents(shell.held, asked.window)))
     return detections(documents).filter(
         pl.col("ts").is_between(*asked.view, closed="left"), family=EventFamily.SPLASH.value
@@ -182,7 +172,7 @@ def _draw_timeline(
         bars=_BARS,
     )
     draw(chart, key="timeline", headed=False, **ZOOMED_BY_US)
-    listen_to_zoom("timeline", timezone, ZOOM)
+    listen_to_zoom("timeline", timezone, ZOOM.key)
     words = [Markdown("Drag over a stretch to measure it alone; a click on a bar opens it.")]
     if asked.zoom:
         words = [
@@ -196,7 +186,6 @@ def _draw_timeline(
 
 
 def _say_unknown_time(shell: PageShell, asked: AskedEvents) -> None:
-    """Say which logs end before the window does, and which hold no answer, with what loads them."""
     logs = shell.held.logs
     if ended := logs_that_end(logs, asked.window.end, shell.timezone):
         st.caption(ended)
@@ -209,7 +198,6 @@ def _say_unknown_time(shell: PageShell, asked: AskedEvents) -> None:
 
 
 def _show_unknown(documents: pl.DataFrame, asked: AskedEvents) -> None:
-    """Name the documents that belong to no event."""
     mine = asked.chosen.documents(documents)
     unknown = mine.filter(pl.col("role").is_null())["event_type"].fill_null("none")
     if unknown.is_empty():
@@ -224,7 +212,6 @@ def _show_unknown(documents: pl.DataFrame, asked: AskedEvents) -> None:
 
 
 def _hand_over(shell: PageShell, bar: Screen, asked: AskedEvents, listed: pl.DataFrame) -> None:
-    """Offer the lifecycles as files, and the Python that gives them."""
     start, end = map(format_ts, asked.view)
     families = [family.value for family in EventFamily if family in shell.held.logs["family"]]
     symbols = asked.chosen.symbols or tuple(sorted(shell.symbols))

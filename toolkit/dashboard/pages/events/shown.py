@@ -110,7 +110,6 @@ def show_event(shell: PageShell, event_id: str, shown: ShownEvent | None, alike:
 
 
 def _show_head(shell: PageShell, event_id: str, shown: ShownEvent, alike: pl.Series) -> None:
-    """Show what and when it was, beside the buttons to its neighbours."""
     newest, life = shown.documents.row(-1, named=True), shown.life
     kind = shown.documents["event_type"][0] or shown.life["family"]
     name = Markdown("**{}** {} {}").format(
@@ -182,7 +181,6 @@ def _margin(span: Interval) -> Interval:
 
 
 def _draw_around(shell: PageShell, shown: ShownEvent) -> None:
-    """Draw the price, spread or funding around the event, or offer to load it."""
     trajectory = around(shown.documents.row(-1, named=True))
     if trajectory is None:
         st.caption(Markdown("The document does not say of which legs it is."))
@@ -237,7 +235,6 @@ def _figure(shell: PageShell, key: str, window: Interval, rows: pl.DataFrame) ->
 
 
 def _show_after(shell: PageShell, shown: ShownEvent) -> None:
-    """Show how far the price of a pump or dump went on after it was detected."""
     opened = detections(shown.documents).filter(family=EventFamily.SPLASH.value).head(1)
     held = shell.held.streams.filter(pl.col("rows") > 0)
     mine = held.filter(pl.col("stream").is_in(opened["trajectory"].to_list()))
@@ -281,7 +278,6 @@ def _show_transitions(shell: PageShell, documents: pl.DataFrame) -> None:
 
 
 def _show_document(shell: PageShell, documents: pl.DataFrame) -> None:
-    """Show the document whose transition was opened, the newest one at first."""
     shown = documents.tail(_DOCUMENTS_SHOWN)
     state = st.session_state
     event = documents["event_id"][0]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from toolkit.charts import FUNDING_UNITS
-from toolkit.dashboard.link import PRESETS, read_number, read_option
-from toolkit.dashboard.page_link import PageLink
+from toolkit.dashboard.choice import Choices, Number, OneOf
 from toolkit.dashboard.pages.funding.tables import read_pair, without_family
 from toolkit.dashboard.screen import Screen, st
 from toolkit.foreign import Markdown
@@ -24,14 +24,55 @@ UNITS = dict(zip(("1h", "8h", "24h", "apr"), FUNDING_UNITS, strict=True))
 ROWS = {"symbols": "Symbols", "legs": "Legs", "pairs": "Pairs"}
 """What the rows of the heat map are, by the word that a link has for it."""
 
-_PRICE_WORDS = {"with": "With prices", "without": "Funding only"}
-_UNIT_WORDS = dict(zip(UNITS, ("% 1 h", "% 8 h", "% day", "% year"), strict=True))
-_PRESET_WORDS = {"24 hours": "1 d", "7 days": "7 d", "30 days": "30 d", "All": "all"}
-_USUAL = {"unit": "apr", "window": "7 days", "rows": "symbols", "prices": "with"}
-_MOST = 1e9
 _KEPT = "funding_kept"
-_LINK = PageLink("funding", ("view", "trajectory", *_USUAL, "size"))
-_SIZE_HELP = Markdown("Notional of each leg, in the quote of the pair. Fees may depend on it.")
+_BARE: dict[str, Any] = {"label_visibility": "collapsed"}
+CHOICES = Choices(
+    "funding",
+    (
+        OneOf("view", Markdown("Show"), NOW, key="funding_view", allowed=VIEWS, looks=_BARE),
+        OneOf(
+            "unit",
+            Markdown("Unit of rates"),
+            "apr",
+            key="funding_unit",
+            allowed=dict(zip(UNITS, ("% 1 h", "% 8 h", "% day", "% year"), strict=True)),
+            looks=_BARE,
+        ),
+        OneOf(
+            "window",
+            Markdown("Window, up to the newest settlement"),
+            "7 days",
+            key="funding_window",
+            allowed={"24 hours": "1 d", "7 days": "7 d", "30 days": "30 d", "All": "all"},
+            looks=_BARE,
+        ),
+        OneOf("rows", Markdown("Rows"), "symbols", key="funding_rows", allowed=ROWS, looks=_BARE),
+        OneOf(
+            "prices",
+            Markdown("What is kept"),
+            "with",
+            key="funding_prices",
+            allowed={"with": "With prices", "without": "Funding only"},
+            looks=_BARE,
+        ),
+        Number(
+            "size",
+            Markdown("Size per leg"),
+            NOTIONAL,
+            key="funding_size",
+            bounds=(1.0, 1e9),
+            step=1000.0,
+            looks={
+                **_BARE,
+                "help": Markdown(
+                    "Notional of each leg, in the quote of the pair. Fees may depend on it."
+                ),
+                "width": 150,
+            },
+        ),
+    ),
+    also=("trajectory",),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,107 +98,60 @@ def choose_funding(bar: Screen, keys: Sequence[str]) -> FundingChoice:
 
     ``keys`` are the pairs that are held.
     """
-    _follow_link(keys)
-    state = st.session_state
+    CHOICES.follow(
+        lambda params, faults: _read_pair(params, keys, faults),
+        besides=st.session_state.pop(_KEPT, None),
+    )
+    view = st.session_state["funding_view"]
+    pair = None
     with bar:
-        _segments(Markdown("Show"), VIEWS, "funding_view")
-        pair = None
-        if state["funding_view"] == PAIR and keys:
+        CHOICES.draw("view")
+        if view == PAIR and keys:
             pair = _choose_pair(keys)
-        if state["funding_view"] == TIME:
-            _segments(Markdown("Rows"), ROWS, "funding_rows")
-        if state["funding_view"] != NOW and keys:
-            _segments(
-                Markdown("Window, up to the newest settlement"), _PRESET_WORDS, "funding_window"
-            )
-        _segments(Markdown("Unit of rates"), _UNIT_WORDS, "funding_unit")
-        if state["funding_view"] != TIME:
-            _segments(Markdown("What is kept"), _PRICE_WORDS, "funding_prices")
+        if view == TIME:
+            CHOICES.draw("rows")
+        if view != NOW and keys:
+            CHOICES.draw("window")
+        CHOICES.draw("unit")
+        if view != TIME:
+            CHOICES.draw("prices")
         if pair is not None:
-            st.number_input(
-                Markdown("Size per leg"),
-                1.0,
-                _MOST,
-                step=1000.0,
-                format="%g",
-                key="funding_size",
-                label_visibility="collapsed",
-                help=_SIZE_HELP,
-                persist_state="session",
-                width=150,
-            )
-    _LINK.write(_widget_params(pair))
+            CHOICES.draw("size")
+    named = (pair or st.session_state["funding_asked"]) if view == PAIR else None
+    if named:
+        st.session_state["funding_asked"] = named
+    also = {"trajectory": named} if named else {}
+    CHOICES.given(view={"usual": PAIR if named else NOW}).write(also)
+    values = CHOICES.values()
     return FundingChoice(
-        state["funding_view"],
-        UNITS[state["funding_unit"]],
-        state["funding_window"],
-        state["funding_size"],
+        view,
+        UNITS[values["unit"]],
+        values["window"],
+        values["size"],
         pair,
-        state["funding_rows"],
-        state["funding_prices"] == "without",
+        values["rows"],
+        values["prices"] == "without",
     )
 
 
 def keep_choice() -> None:
     """Take unit, window and size along to the pair that is opened next."""
     written = st.session_state.get("funding_written", {})
-    names = (*_USUAL, "size")
-    st.session_state[_KEPT] = {name: written[name] for name in names if name in written}
+    names = {option.name for option in CHOICES} - {"view"}
+    st.session_state[_KEPT] = {name: text for name, text in written.items() if name in names}
 
 
-def _segments(label: Markdown, words: Mapping[str, str], key: str) -> None:
-    st.segmented_control(
-        label,
-        list(words),
-        key=key,
-        format_func=words.__getitem__,
-        required=True,
-        label_visibility="collapsed",
-        persist_state="session",
-    )
-
-
-def _follow_link(keys: Sequence[str]) -> None:
-    """Fill the widgets from a link that the page did not write itself."""
+def _read_pair(params: dict[str, str], keys: Sequence[str], faults: list[Markdown]) -> None:
+    """Take over the pair that a link names, whose view is that of one pair."""
     state = st.session_state
-    kept = state.pop(_KEPT, {})
-    params = _LINK.to_follow(*(f"funding_{name}" for name in ("view", *_USUAL, "size")))
-    if params is None:
-        return
-    params = kept | params
+    if "trajectory" in params:
+        params.setdefault("view", PAIR)
     state["funding_asked"] = params.get("trajectory")
-    state["funding_pair"], faults = read_pair(params.get("trajectory"), keys)
-    usual = PAIR if "trajectory" in params else NOW
-    state["funding_view"] = read_option(params, "view", VIEWS, usual, faults)
-    state["funding_unit"] = read_option(params, "unit", UNITS, _USUAL["unit"], faults)
-    state["funding_window"] = read_option(params, "window", PRESETS, _USUAL["window"], faults)
-    state["funding_rows"] = read_option(params, "rows", ROWS, _USUAL["rows"], faults)
-    state["funding_prices"] = read_option(params, "prices", _PRICE_WORDS, _USUAL["prices"], faults)
-    state["funding_size"] = read_number(params, "size", NOTIONAL, (1.0, _MOST), faults)
-    _LINK.keep_faults(faults)
-
-
-def _widget_params(pair: str | None) -> dict[str, str]:
-    """Return the values of the widgets that are not the usual ones, as parameters of a link."""
-    state = st.session_state
-    params: dict[str, str] = {}
-    if state["funding_view"] != PAIR:
-        if state["funding_view"] != NOW:
-            params["view"] = state["funding_view"]
-    elif asked := pair or state["funding_asked"]:
-        params["trajectory"] = state["funding_asked"] = asked
-    else:
-        params["view"] = PAIR
-    for name, usual in _USUAL.items():
-        if state[f"funding_{name}"] != usual:
-            params[name] = state[f"funding_{name}"]
-    if state["funding_size"] != NOTIONAL:
-        params["size"] = f"{state['funding_size']:g}"
-    return params
+    state["funding_pair"], wrong = read_pair(params.get("trajectory"), keys)
+    faults.extend(wrong)
 
 
 def _choose_pair(keys: Sequence[str]) -> str | None:
-    """Draw the pairs to choose from: those held, and the one asked for the other way round."""
     state = st.session_state
     if state.get("funding_pair") is None:
         state["funding_pair"] = read_pair(state["funding_asked"], keys)[0]

@@ -109,7 +109,6 @@ def shown_pairs(carried: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _offer_prices(shell: PageShell, rows: pl.DataFrame) -> None:
-    """Offer the prices of the pairs of which what they kept is not known without them."""
     lack = rows.filter("lacks_prices")["stream"].head(_MOST_LOADED).to_list()
     if not lack:
         return
@@ -219,7 +218,6 @@ def _turned(carried: pl.DataFrame) -> pl.DataFrame:
 
 
 def _words(row: Mapping[str, Any], net: Net | None, notional: float, quote: str) -> str:
-    """Say what a figure rests on and what it is in money, or why it is null."""
     only = "carry_bps" not in row
     name = _column(net, only=only)
     names = ["coverage", "funding_bps", *([] if only else ["basis_bps"])]
@@ -249,7 +247,6 @@ def _kept(rows: pl.DataFrame) -> list[RowColumn]:
 
 
 def _steady(shell: PageShell, rows: pl.DataFrame, unit: str) -> list[RowColumn]:
-    """Build the columns of the last 30 days: how steady the sign is, flips, fall and the line."""
     known = funding_lately(shell.held, rows["stream"].to_list()).select(
         "trajectory", "positive_share", "negative_share", "flips", "days", "line"
     )

@@ -143,7 +143,6 @@ def _opened(
 
 
 def _title(line: dict[str, Any], unit: str, key: str | None, held: Collection[str]) -> str:
-    """Say of a cell what the service gave, when it settles next and what a click opens."""
     value = value_text(line["value"], column(rate_in("apr_pct", unit)[0]))
     words = (
         f"{line['symbol']} {line['leg']}: {value} {unit}, as the service gave it "

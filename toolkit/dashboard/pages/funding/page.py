@@ -62,7 +62,6 @@ def _body(shell: PageShell) -> None:
 
 
 def _open_row(shell: PageShell, keys: list[str], place: Screen) -> None:
-    """Show what the cell or row that was opened names. Where it cannot be had, say why and stay."""
     if (leg := opened_key("kept")) is not None:
         _open_leg(shell, leg)
     key = opened_key("rates") or opened_key("league")
@@ -84,7 +83,6 @@ def _open_leg(shell: PageShell, key: str) -> None:
 
 
 def _show_kept(shell: PageShell) -> None:
-    """List the legs of which nothing but what snapshots showed is held."""
     kept = shell.kept(kept_legs(shell.held.streams))
     if kept.is_empty():
         return

@@ -99,7 +99,6 @@ def show_pair(
 
 
 def _question(shell: PageShell, pair: str, stream: str, window: Interval, net: Net | None) -> Asked:
-    """Return what analyses are asked of: the pair as asked, of a stream that may be its turn."""
     held = shell.held
     keys = (stream, *held.price_keys(pair, window))
     passes = Passes.of(Store(held.path, wait_s=WAIT_S))
@@ -167,7 +166,6 @@ def _draw_pair(
 def _show_kept(
     shell: PageShell, question: Asked, window: Interval, asked: FundingChoice
 ) -> dict[str, Any]:
-    """Say what a position would have kept, and return its row of figures."""
     net, options = question.net, {"funding_only": asked.funding_only}
     found = answered(shell, question, find("funding.summary"), options)
     row = found.rows.row(0, named=True)
@@ -182,7 +180,6 @@ def _show_kept(
 
 
 def _show_figures(row: Mapping[str, Any], unit: str) -> None:
-    """Show what the pair received, also net, and how many settlements are odd."""
     show_metrics(pair_figures(row, unit))
     show_implausible(row_notes(row))
     odd = [column(name, "funding.summary") for name in COUNTED if row[name]]
@@ -241,7 +238,6 @@ def _settled_window(rows: pl.DataFrame, window: Interval) -> Interval:
 
 
 def _settlements_python(shell: PageShell, pair: str, window: Interval) -> str:
-    """Build the lines of Python that give the settlements."""
     return (
         f"import toolkit as tk\n\nwith tk.open({literal(shell.held.place)}) as rail:\n"
         f"    pair = {_series_python(pair, window)}\n"
@@ -255,7 +251,6 @@ def _series_python(pair: str, window: Interval) -> str:
 
 
 def _show_settlements(shell: PageShell, pair: str, window: Interval, settled: pl.DataFrame) -> None:
-    """List the settlements, and offer them as files."""
     some = f"{_SHOWN:,} of " if settled.height > _SHOWN else ""
     line = st.container(horizontal=True, vertical_alignment="center", gap="small")
     with line:

@@ -178,7 +178,6 @@ def _covered(
 def _coverage(
     store: Store, stream: Stream, known: Ledger, first_ts: int | None, newest: int
 ) -> pl.DataFrame | None:
-    """Return the coverage of a stream, None where nothing is known to be due."""
     if known.edge is None:
         return _unanswered(known, newest)
     window = _known_window(known, first_ts)
@@ -203,7 +202,6 @@ def _kept_states(store: Store, catalogue: pl.DataFrame) -> dict[SnapshotKind, pl
 def _kept_coverage(
     stream: SnapshotTrajectory, kept: Mapping[SnapshotKind, pl.DataFrame], first_ts: int | None
 ) -> pl.DataFrame | None:
-    """Return the coverage of a series from its first row on."""
     states = kept.get(stream.of)
     if states is None or first_ts is None:
         return None

@@ -44,7 +44,6 @@ def _body(shell: PageShell) -> None:
 
 
 def _open(key: str) -> None:
-    """Leave for the page that shows a stream."""
     stream = Stream.parse(key)
     if isinstance(stream, EventLog):
         go_to("events", family=stream.family.value)
@@ -78,7 +77,6 @@ def _show_counts(shell: PageShell, health: Health) -> None:
 
 
 def _show_repairs(shell: PageShell, health: Health) -> None:
-    """Show what is missing by its cause, each with its button, and what is not asked for yet."""
     missing = health.missing
     now = shell.held.now()
     if shell.held.published:

@@ -63,7 +63,6 @@ def _show_retention(shell: PageShell, health: Health) -> None:
 
 
 def _show_findings(shell: PageShell) -> None:
-    """Show in words what the service did otherwise than assumed."""
     found = found_lines(shell.held.loads.head(_LOADS_SHOWN))
     st.markdown(
         Markdown("**What the service did otherwise than assumed**"),
@@ -119,7 +118,6 @@ def _show_loads(shell: PageShell, rows: pl.DataFrame) -> None:
 
 
 def _show_file(shell: PageShell) -> None:
-    """Show the file, and who waits for it or follows the service for it."""
     path = shell.held.path
     waiting = waiting_for(path)
     follower = follower_of(path)

@@ -87,7 +87,6 @@ def _draw_hours(
 
 
 def _show_counted(shell: PageShell) -> None:
-    """Say what the service counts of a day, and what of it is held."""
     held = shell.held
     answer = read_snapshot(held.path, "activity", version=held.version)
     if answer is None:

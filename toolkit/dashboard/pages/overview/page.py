@@ -57,7 +57,6 @@ def _show_market(shell: PageShell) -> None:
 
 
 def _open_row(shell: PageShell, place: Screen) -> None:
-    """Leave for what the row that was opened shows. Where it cannot be had, say why and stay."""
     event = opened_key("newest")
     if event is not None:
         go_to("events", event=event)

@@ -84,7 +84,6 @@ def _show_table(shell: PageShell, label: Markdown, rows: pl.DataFrame, at: int, 
 
 
 def _open_words(shell: PageShell, newest: OpenNow | None) -> Markdown:
-    """Say how many are open, and by which answer of when."""
     if newest is not None and newest.items and newest.items.why and newest.rows.is_empty():
         return Markdown("the list is not understood")
     if newest is None or (newest.rows.is_empty() and newest.items and not newest.items.dated):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -12,7 +13,7 @@ from toolkit.dashboard.fee_choice import Net
 from toolkit.dashboard.link import PRESETS, SHORT_PRESETS, Choice
 from toolkit.dashboard.loads import WATCHLIST, offer
 from toolkit.dashboard.navigation import go_to
-from toolkit.dashboard.pages.spreads.choice import Chosen, choose, chosen_kind
+from toolkit.dashboard.pages.spreads.choice import choose, chosen_kind, chosen_level, level_params
 from toolkit.dashboard.pages.spreads.columns import SORTS, shown_columns
 from toolkit.dashboard.parts.lately import spreads_lately
 from toolkit.dashboard.parts.rows import opened_key, show_rows
@@ -29,6 +30,7 @@ from toolkit.foreign import Markdown, markdown
 from toolkit.intervals import Interval
 from toolkit.market import format_ts
 from toolkit.statistics.families import extent_of
+from toolkit.statistics.spread.level import Level
 
 _ROWS_SHOWN = 500
 _ROWS_HIGH = 24
@@ -55,28 +57,30 @@ def _body(shell: PageShell) -> None:
         offer(held, what, WATCHLIST)
         return
     net = shell.fees.net()
-    chosen = choose(bar, kind, held.streams, spread_names(spreads["stream"]), net is not None)
-    window = everything.last(PRESETS[chosen.preset])
+    names = spread_names(spreads["stream"])
+    choices = choose(bar, held.streams, names, has_costs=net is not None)
+    values = choices.values()
+    window = everything.last(PRESETS[values["window"]])
     if key := opened_key("spreads"):
         # The whole link, as the page would write it: one step back leads here again.
-        go_to("trajectory", **Choice(key, window).params, **chosen.level_params)
-    lines = _lines(shell, spreads, chosen, window, net)
-    found = _ScreenedSpreads(shell.kept(chosen.asked.applied(lines)), lines, window, net)
-    _hand_over(bar, shell, chosen.asked, found)
-    if chosen.matrix is not None:
-        _show_matrix(shell, chosen.matrix, found)
-    _show(shell, chosen, found)
+        go_to("trajectory", **Choice(key, window).params, **level_params(choices))
+    lines = _lines(shell, spreads, chosen_level(values, net), window, net)
+    asked = SpreadFilters(kind, choices.arguments(), values["sort"])
+    found = _ScreenedSpreads(shell.kept(asked.applied(lines)), lines, window, net)
+    _hand_over(bar, shell, asked, found)
+    if values["matrix"] is not None:
+        _show_matrix(shell, values["matrix"], found)
+    _show(shell, values, found)
 
 
 def _lines(
-    shell: PageShell, spreads: pl.DataFrame, chosen: Chosen, window: Interval, net: Net | None
+    shell: PageShell, spreads: pl.DataFrame, level: Level, window: Interval, net: Net | None
 ) -> pl.DataFrame:
-    """Measure all spreads and build their rows."""
-    held, kind = shell.held, chosen.asked.kind
+    held, kind = shell.held, spreads["kind"][0]
     return spread_lines(
         spreads,
         measure_figures(held, kind, window),
-        measure_level(held, kind, window, chosen.level(net)),
+        measure_level(held, kind, window, level),
         spreads_lately(held).select("trajectory", recent="line"),
         asked=read_asked(held.path, tuple(spreads["stream"]), *window, version=held.version),
         now=held.now(),
@@ -85,17 +89,17 @@ def _lines(
     )
 
 
-def _show(shell: PageShell, chosen: Chosen, found: _ScreenedSpreads) -> None:
+def _show(shell: PageShell, values: Mapping[str, Any], found: _ScreenedSpreads) -> None:
     kept = found.kept
     if kept.is_empty():
         st.info(Markdown("No spread passes the filters; take one of them back."))
         return
     shown = kept.head(_ROWS_SHOWN)
     words = found.net.words if found.net else None
-    level_words = chosen.level(found.net).words
+    level_words = chosen_level(values, found.net).words
     named = {"above": level_words, "episodes": level_words}
-    named["percentile"] = SHORT_PRESETS[chosen.preset]
-    columns = shown_columns(shown, chosen.columns, named, words)
+    named["percentile"] = SHORT_PRESETS[values["window"]]
+    columns = shown_columns(shown, values["columns"], named, words)
     show_rows(Markdown("Spreads"), shown["trajectory"].to_list(), columns, "spreads", _ROWS_HIGH)
     limited = f", {_ROWS_SHOWN:,} shown" if kept.height > _ROWS_SHOWN else ""
     st.caption(
@@ -103,7 +107,7 @@ def _show(shell: PageShell, chosen: Chosen, found: _ScreenedSpreads) -> None:
             kept.height,
             found.lines.height,
             limited,
-            SORTS[chosen.asked.sort],
+            SORTS[values["sort"]],
             shell.moment(found.window.start),
             shell.moment(found.window.end),
         ),
@@ -129,7 +133,6 @@ def _show_matrix(shell: PageShell, symbol: str, found: _ScreenedSpreads) -> None
 def _hand_over(
     bar: Screen, shell: PageShell, asked: SpreadFilters, found: _ScreenedSpreads
 ) -> None:
-    """Offer the rows as files, and the Python that gives them."""
     rows = found.kept.drop("recent", "exchanges", "half_life_reason", "late_s", "old_s").rename(
         {"t_last": "ts"}
     )

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
 
 from toolkit.charts import spread_matrix, symbol_chart
+from toolkit.dashboard.choice import Choices, OneOf, Picked, Zoom
 from toolkit.dashboard.desk import held_symbols
 from toolkit.dashboard.export import hand_over
 from toolkit.dashboard.fee_choice import Net
-from toolkit.dashboard.link import (
-    PRESETS,
-    SHORT_PRESETS,
-    Choice,
-    read_option,
-    read_zoom,
-    zoom_text,
-)
+from toolkit.dashboard.link import PRESETS, SHORT_PRESETS, Choice
 from toolkit.dashboard.loads import LOGS, WATCHLIST, Load, offer
 from toolkit.dashboard.navigation import go_to
-from toolkit.dashboard.page_link import PageLink
 from toolkit.dashboard.pages.events.shown import clicked_event
 from toolkit.dashboard.pages.symbol.reading import (
     busiest_symbol,
@@ -44,18 +37,47 @@ from toolkit.market import format_ts
 from toolkit.statistics.fees.net_edge import net_now_bps
 from toolkit.workspace.orientation import each_pair_once
 
-_ZOOM = "symbol_zoom"
-_DEFAULT_WINDOW = "24 hours"
-_SHOWN = {"price": "Prices", "from_median": "bps from median"}
 _LEVELS = {"last": "Last", "mean": "Mean"}
 _EVENTS_SHOWN = 200
 _SIDE_PX = 480
-_LINK = PageLink("symbol", ("symbol", "window", "zoom", "prices", "spreads"))
-_WIDGETS = {
-    "symbol_window": (Markdown("Window, up to the newest row"), SHORT_PRESETS),
-    "symbol_prices": (Markdown("Prices"), _SHOWN),
-    "symbol_level": (Markdown("Spreads"), _LEVELS),
-}
+_BARE: dict[str, Any] = {"label_visibility": "collapsed"}
+_ZOOM = Zoom("zoom", Markdown("⤢ Zoom out"), None, key="symbol_zoom")
+_CHOICES = Choices(
+    "symbol",
+    (
+        Picked(
+            "symbol",
+            Markdown("Symbol"),
+            "",
+            looks={**_BARE, "width": 170, "on_change": _ZOOM.end},
+        ),
+        OneOf(
+            "window",
+            Markdown("Window, up to the newest row"),
+            "24 hours",
+            key="symbol_window",
+            allowed=SHORT_PRESETS,
+            looks={**_BARE, "on_change": _ZOOM.end},
+        ),
+        OneOf(
+            "prices",
+            Markdown("Prices"),
+            "price",
+            key="symbol_prices",
+            allowed={"price": "Prices", "from_median": "bps from median"},
+            looks=_BARE,
+        ),
+        OneOf(
+            "spreads",
+            Markdown("Spreads"),
+            "last",
+            key="symbol_level",
+            allowed=_LEVELS,
+            looks=_BARE,
+        ),
+        _ZOOM,
+    ),
+)
 
 
 class _SymbolChoice(NamedTuple):
@@ -75,7 +97,6 @@ def _body(shell: PageShell) -> None:
         offer(shell.held, what, WATCHLIST)
         return
     bar = st.container(horizontal=True, vertical_alignment="center", gap="small", key="filters_row")
-    _follow_link(shell, symbols)
     asked = _choose(bar, shell, symbols)
     lives = read_lifecycles(shell.held, asked.view) if shell.held.logs.height else None
     mine = None if lives is None else lives.filter(symbol=asked.symbol)
@@ -90,7 +111,6 @@ def _body(shell: PageShell) -> None:
 
 
 def _open_row(asked: _SymbolChoice, lives: pl.DataFrame | None) -> None:
-    """Leave for the spread or the event that was opened."""
     if (key := opened_key("symbol_spreads")) is not None:
         go_to("trajectory", **Choice(key, asked.view).params)
     event = opened_key("symbol_events")
@@ -103,62 +123,22 @@ def _open_row(asked: _SymbolChoice, lives: pl.DataFrame | None) -> None:
 # -- what is chosen ------------------------------------------------------------------------------
 
 
-def _follow_link(shell: PageShell, symbols: list[str]) -> None:
-    """Fill the widgets from a link that the page did not write itself."""
-    state = st.session_state
-    params = _LINK.to_follow(*_WIDGETS, ready=state.get("symbol") in symbols)
-    if params is None:
-        return
-    faults: list[Markdown] = []
-    usual = busiest_symbol(
-        shell.held.streams, [s for s in symbols if s in shell.symbols] or symbols
-    )
-    state["symbol"] = read_option(params, "symbol", symbols, usual, faults)
-    state["symbol_window"] = read_option(params, "window", PRESETS, _DEFAULT_WINDOW, faults)
-    state["symbol_prices"] = read_option(params, "prices", _SHOWN, "price", faults)
-    state["symbol_level"] = read_option(params, "spreads", _LEVELS, "last", faults)
-    state[_ZOOM] = read_zoom(params, faults)
-    _LINK.keep_faults(faults)
-
-
 def _choose(bar: Screen, shell: PageShell, symbols: list[str]) -> _SymbolChoice:
-    """Draw the widgets, and keep the link in step with them."""
-    state = st.session_state
-    kept = [each for each in symbols if not shell.symbols or each in shell.symbols]
+    kept = [each for each in symbols if each in shell.symbols] or symbols
+    usual = busiest_symbol(shell.held.streams, kept)
+    choices = _CHOICES.given(symbol={"allowed": symbols, "usual": usual})
+    choices.follow(ready=st.session_state.get("symbol") in symbols)
+    offered = sorted({*kept, st.session_state["symbol"]})
     with bar:
-        symbol = st.selectbox(
-            Markdown("Symbol"),
-            sorted({*kept, state["symbol"]}),
-            key="symbol",
-            label_visibility="collapsed",
-            width=170,
-            on_change=_end_zoom,
-        )
-        for key, (label, words) in _WIDGETS.items():
-            st.segmented_control(
-                label,
-                list(words),
-                key=key,
-                required=True,
-                label_visibility="collapsed",
-                format_func=words.__getitem__,
-                on_change=_end_zoom if key == "symbol_window" else None,
-            )
-        if state[_ZOOM]:
-            st.button(Markdown("⤢ Zoom out"), key="symbol_zoom_out", on_click=_end_zoom)
-    window = _held(shell, symbol).last(PRESETS[state["symbol_window"]])
-    asked = _SymbolChoice(
-        symbol, state[_ZOOM] or window, state[_ZOOM], state["symbol_prices"], state["symbol_level"]
+        choices.given(symbol={"allowed": offered}).draw(*(option.name for option in choices))
+    values = choices.values()
+    window = _held(shell, values["symbol"]).last(PRESETS[values["window"]])
+    # The symbol is named always: the one with most rows may be another tomorrow.
+    choices.given(symbol={"usual": ""}).write()
+    zoom = values["zoom"]
+    return _SymbolChoice(
+        values["symbol"], zoom or window, zoom, values["prices"], values["spreads"]
     )
-    params = {"symbol": symbol, "window": state["symbol_window"], "prices": asked.shown}
-    params |= {"spreads": asked.level, "zoom": zoom_text(asked.zoom) if asked.zoom else ""}
-    usual = {"window": _DEFAULT_WINDOW, "prices": "price", "spreads": "last", "zoom": ""}
-    _LINK.write({name: value for name, value in params.items() if value != usual.get(name)})
-    return asked
-
-
-def _end_zoom() -> None:
-    st.session_state[_ZOOM] = None
 
 
 def _held(shell: PageShell, symbol: str) -> Interval:
@@ -191,7 +171,7 @@ def _draw(shell: PageShell, asked: _SymbolChoice, lives: pl.DataFrame | None) ->
         timezone=shell.timezone,
     )
     draw(chart, key="symbol_chart", headed=False, **ZOOMED_BY_US)
-    listen_to_zoom("symbol_chart", shell.timezone, _ZOOM)
+    listen_to_zoom("symbol_chart", shell.timezone, _ZOOM.key)
     words = "Double-click to zoom out." if asked.zoom else "Drag over a part to zoom."
     st.caption(
         Markdown("{:,} prices of {:,} legs, {} to {}. {}").format(
@@ -210,7 +190,6 @@ _NO_LIVES = pl.DataFrame(
 
 
 def _show_spreads(shell: PageShell, bar: Screen, asked: _SymbolChoice, beside: Screen) -> None:
-    """Show the spreads between all exchanges as a matrix, and one by one beside it."""
     kind = spread_kind(streams_of(shell.held, asked.symbol))
     if kind is None:
         what = Markdown("No spread of {} is held.").format(markdown(asked.symbol))
@@ -303,7 +282,6 @@ def _hand_over(
 
 
 def _list_events(shell: PageShell, lives: pl.DataFrame | None) -> None:
-    """List the events of the symbol, newest first."""
     if lives is None:
         offer(shell.held, Markdown("No event log is held."), LOGS, part="events")
         return

@@ -71,7 +71,6 @@ def show_below(
 
 
 def _list_events(explored: Explored, events: pl.DataFrame) -> None:
-    """List the events of the two legs, newest first, each with a button to its page."""
     view, timezone = explored.asked.view, explored.shell.timezone
     known = identified(events)
     mine = known.filter(pl.col("ts").is_between(*view, closed="left"))

@@ -10,7 +10,7 @@ from toolkit.charts import Figure, price_chart, rate_chart, spread_chart
 from toolkit.charts.theme import MARK_COLOUR
 from toolkit.columns import column
 from toolkit.dashboard.pages.trajectory.beyond import Beyond
-from toolkit.dashboard.pages.trajectory.choice import end_zoom, take_threshold
+from toolkit.dashboard.pages.trajectory.choice import CHOICES, take_threshold
 from toolkit.dashboard.pages.trajectory.explorer import Explored
 from toolkit.dashboard.parts.zoom import ZOOMED_BY_US, listen_to_zoom
 from toolkit.dashboard.screen import st
@@ -33,14 +33,12 @@ def draw_explored(
     draw(chart, key="chart", headed=False, **ZOOMED_BY_US, edits={"shapePosition": True})
     listen_to_zoom("chart", explored.shell.timezone, "trajectory_zoom", take_threshold)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        if explored.asked.zoom:
-            st.button(Markdown("⤢ Zoom out"), key="zoom_out", on_click=end_zoom)
+        CHOICES.draw("zoom")
         if rows.height:
             st.caption(_caption(explored, rows.height, beyond))
 
 
 def _caption(explored: Explored, rows: int, beyond: Beyond | None) -> Markdown:
-    """Say what is drawn, and what the reader can do with it."""
     words = [Markdown("Every one of {:,} rows is drawn.").format(rows)]
     if rows > _POINTS:
         words = [

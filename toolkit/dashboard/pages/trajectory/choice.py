@@ -12,18 +12,8 @@ import polars as pl
 
 from toolkit.charts.subject import subject_of
 from toolkit.charts.time_axis import clock_moment
-from toolkit.dashboard.link import (
-    PRESETS,
-    SHORT_PRESETS,
-    Choice,
-    held_window,
-    read_link,
-    read_number,
-    read_option,
-    read_zoom,
-    zoom_text,
-)
-from toolkit.dashboard.page_link import PageLink
+from toolkit.dashboard.choice import Choices, Number, Picked, Switch, Zoom
+from toolkit.dashboard.link import PRESETS, SHORT_PRESETS, Choice, held_window, read_link
 from toolkit.dashboard.parts.age import age_facts, show_age, stream_ages
 from toolkit.dashboard.screen import Screen, st
 from toolkit.dashboard.shell import PageShell
@@ -37,12 +27,47 @@ from toolkit.workspace.orientation import held_stream
 LEGS = {"none": "Legs: off", "below": "Legs: prices", "from_mean": "Legs: bps from mean"}
 """What the chart of a spread shows below it, as `toolkit.charts.spread_chart` takes it."""
 
-_LINK = PageLink(
-    "trajectory",
-    ("trajectory", "window", "start", "end", "zoom", "legs", "threshold", "side", "marks", "size"),
-)
 _MOST_BPS = 10_000.0
-MOST_NOTIONAL = 1e12
+_ZOOM = Zoom("zoom", Markdown("⤢ Zoom out"), None, key="trajectory_zoom")
+CHOICES = Choices(
+    "trajectory",
+    (
+        _ZOOM,
+        Picked(
+            "legs",
+            Markdown("Legs"),
+            "none",
+            allowed=LEGS,
+            looks={"label_visibility": "collapsed", "width": 170},
+        ),
+        Number(
+            "threshold",
+            Markdown("Time and episodes from (bps) on"),
+            None,
+            bounds=(0.0, _MOST_BPS),
+            looks={"placeholder": f"{LEVEL_BPS:g}"},
+        ),
+        Switch(
+            "side",
+            Markdown("Of |spread|"),
+            usual=False,
+            key="threshold_either",
+            on="either",
+            off="above",
+            looks={"help": Markdown("The size of the spread, on either side of zero.")},
+        ),
+        Switch("marks", Markdown("Mark spread events"), usual=True),
+        Number(
+            "size",
+            Markdown("Size per leg"),
+            NOTIONAL,
+            key="notional",
+            bounds=(1.0, 1e12),
+            step=1000.0,
+        ),
+    ),
+    also=("trajectory", "window", "start", "end"),
+)
 _FIRST_DAY, _LAST_DAY = dt.datetime(1969, 12, 31), dt.datetime(2100, 1, 2)  # noqa: DTZ001 - the calendar widget has no zones
 
 
@@ -68,24 +93,6 @@ class ShownPart:
         """The stretch of time that is shown and measured."""
         return self.zoom or self.choice.window
 
-    @property
-    def params(self) -> dict[str, str]:
-        """What is asked for as the parameters of a link."""
-        params = self.choice.params
-        if self.zoom:
-            params["zoom"] = zoom_text(self.zoom)
-        if self.legs != "none":
-            params["legs"] = self.legs
-        if self.threshold_bps:
-            params["threshold"] = f"{self.threshold_bps:g}"
-        if self.either:
-            params["side"] = "either"
-        if not self.marks:
-            params["marks"] = "off"
-        if self.notional != NOTIONAL:
-            params["size"] = f"{self.notional:.15g}"
-        return params
-
 
 def choose_trajectory(shell: PageShell, catalogue: pl.DataFrame, *, logged: bool) -> Choice:
     """Draw the widgets, filled from the link.
@@ -93,8 +100,12 @@ def choose_trajectory(shell: PageShell, catalogue: pl.DataFrame, *, logged: bool
     Offered are the trajectories of the symbols kept to, of all where there are none, and the one
     that is open. ``logged`` is whether the log of spread events is held.
     """
-    _follow_link(catalogue)
     state = st.session_state
+    timed = state.get("preset") or state.get("trajectory_window")
+    CHOICES.follow(
+        lambda params, faults: _read_choice(params, catalogue, faults),
+        ready=state.get("trajectory") in catalogue["stream"] and timed is not None,
+    )
     row = st.container(horizontal=True, vertical_alignment="center", gap="small", key="filters_row")
     with row:
         key = st.selectbox(
@@ -118,11 +129,11 @@ def choose_trajectory(shell: PageShell, catalogue: pl.DataFrame, *, logged: bool
             label_visibility="collapsed",
             required=True,
             width="content",
-            on_change=end_zoom,
+            on_change=_ZOOM.end,
         )
         spread = subject_of(key).family is Family.SPREAD
         if spread:
-            _choose_legs()
+            CHOICES.draw("legs")
         window = _chosen_window(window)
         with st.popover(Markdown("More"), type="tertiary"):
             _choose_window(window, shell.timezone)
@@ -136,15 +147,13 @@ def chosen_part(choice: Choice) -> ShownPart:
     state = st.session_state
     if state.pop("threshold_dragged", False):
         st.rerun()  # all of the page: the threshold is also typed in, beside what is chosen
-    names = ("trajectory_zoom", "legs", "threshold", "threshold_either", "marks", "notional")
-    asked = ShownPart(choice, *(state[name] for name in names))
-    _LINK.write(asked.params)
-    return asked
+    CHOICES.write(choice.params)
+    return ShownPart(choice, *CHOICES.values().values())
 
 
 def asked_key() -> str | None:
     """Return the key that the page's link names, None where it names none."""
-    return _LINK.asks_for("trajectory")
+    return CHOICES.link.asks_for("trajectory")
 
 
 def take_threshold(sent: object) -> None:
@@ -158,29 +167,12 @@ def take_threshold(sent: object) -> None:
         st.session_state["threshold_dragged"] = True
 
 
-def end_zoom() -> None:
-    """Look at all of the window."""
-    st.session_state["trajectory_zoom"] = None
-
-
 def _offered(catalogue: pl.DataFrame, symbols: Collection[str]) -> list[str]:
     keys: list[str] = catalogue["stream"].to_list()
     if not symbols:
         return keys
     now = st.session_state["trajectory"]
     return [key for key in keys if key == now or str(subject_of(key).symbol) in symbols]
-
-
-def _choose_legs() -> None:
-    st.selectbox(
-        Markdown("Legs"),
-        list(LEGS),
-        key="legs",
-        format_func=LEGS.__getitem__,
-        label_visibility="collapsed",
-        persist_state="session",
-        width=170,
-    )
 
 
 def _choose_window(window: Interval, timezone: str) -> None:
@@ -212,63 +204,29 @@ def _take_calendars(timezone: str) -> None:
         int(clock_moment(state[name], timezone)) for name in ("start", "end")
     )
     state["preset"] = None
-    end_zoom()
+    _ZOOM.end()
 
 
 def _choose_marks(*, logged: bool) -> None:
     threshold, toggles = st.columns(2, vertical_alignment="bottom")
-    threshold.number_input(
-        Markdown("Time and episodes from (bps) on"),
-        min_value=0.0,
-        max_value=_MOST_BPS,
-        step=5.0,
-        format="%g",
-        key="threshold",
-        persist_state="session",
-        placeholder=f"{LEVEL_BPS:g}",
-    )
-    toggles.toggle(
-        Markdown("Of |spread|"),
-        key="threshold_either",
-        persist_state="session",
-        help=Markdown("The size of the spread, on either side of zero."),
-    )
-    toggles.toggle(
-        Markdown("Mark spread events"),
-        key="marks",
-        persist_state="session",
-        disabled=not logged,
-        help=None
-        if logged
-        else Markdown("The log of spread events is not held. Data health offers to load it."),
-    )
+    with threshold:
+        CHOICES.draw("threshold")
+    why = Markdown("The log of spread events is not held. Data health offers to load it.")
+    with toggles:
+        CHOICES.draw("side")
+        CHOICES.draw("marks", disabled=not logged, help=None if logged else why)
 
 
-def _follow_link(catalogue: pl.DataFrame) -> None:
-    """Fill the widgets from a link that the page did not write itself."""
+def _read_choice(params: dict[str, str], catalogue: pl.DataFrame, faults: list[Markdown]) -> None:
     state = st.session_state
-    timed = state.get("preset") or state.get("trajectory_window")
-    params = _LINK.to_follow(
-        *("legs", "threshold_either", "marks", "notional"),
-        ready=state.get("trajectory") in catalogue["stream"] and timed is not None,
-    )
-    if params is None:
-        return
-    choice, faults = read_link(params, catalogue)
+    choice, wrong = read_link(params, catalogue)
+    faults.extend(wrong)
     asked = params.get("trajectory", choice.trajectory)
     shown = held_stream(asked, catalogue["stream"])
     state["trajectory_absent"] = None if shown and shown[0] == choice.trajectory else asked
     state["trajectory"] = choice.trajectory
     state["preset"] = choice.preset
     state["trajectory_window"] = None if choice.preset else tuple(choice.window)
-    state["trajectory_zoom"] = read_zoom(params, faults)
-    state["legs"] = read_option(params, "legs", LEGS, "none", faults)
-    state["threshold"] = read_number(params, "threshold", 0.0, (0.0, _MOST_BPS), faults) or None
-    side = read_option(params, "side", ("above", "either"), "above", faults)
-    state["threshold_either"] = side == "either"
-    state["marks"] = read_option(params, "marks", ("on", "off"), "on", faults) == "on"
-    state["notional"] = read_number(params, "size", NOTIONAL, (1.0, MOST_NOTIONAL), faults)
-    _LINK.keep_faults(faults)
 
 
 def _chosen_window(held: Interval) -> Interval:

@@ -13,7 +13,7 @@ from toolkit.columns import column
 from toolkit.dashboard.fee_choice import Net
 from toolkit.dashboard.formatting import heading
 from toolkit.dashboard.pages.trajectory.beyond import Beyond
-from toolkit.dashboard.pages.trajectory.choice import MOST_NOTIONAL
+from toolkit.dashboard.pages.trajectory.choice import CHOICES
 from toolkit.dashboard.pages.trajectory.explorer import Explored, asked_of
 from toolkit.dashboard.parts.analyses import answered
 from toolkit.dashboard.parts.implausible import row_notes, show_implausible
@@ -71,7 +71,6 @@ def show_figures(explored: Explored, row: Mapping[str, Any], beyond: Beyond | No
 
 
 def _show_last(row: Mapping[str, Any]) -> None:
-    """Show the newest observation, and how unusual it is in what is shown."""
     name = "last_percentile"
     share, within = row[name], duration(row["window_end"] - row["window_start"])
     text = f"{value_text(share, column(name), unit=True)} of {within}"
@@ -93,16 +92,9 @@ def show_kept(explored: Explored) -> None:
         st.caption(Markdown("Choose a fee table in the bar above, where it says Gross."))
         return
     with st.grid(7, min_column_width=_LEAST_PX):
-        notional = st.number_input(
-            Markdown("Size per leg ({})").format(explored.trajectory.symbol.quote),
-            min_value=1.0,
-            max_value=MOST_NOTIONAL,
-            step=1000.0,
-            format="%g",
-            key="notional",
-            persist_state="session",
-        )
-        _show_round_trips(explored, net, notional)
+        label = Markdown("Size per leg ({})").format(explored.trajectory.symbol.quote)
+        CHOICES.given(size={"label": label}).draw("size")
+        _show_round_trips(explored, net, explored.asked.notional)
 
 
 def _show_round_trips(explored: Explored, net: Net, notional: float) -> None:
@@ -128,7 +120,6 @@ _ENTERED = Markdown(
 
 
 def _show_half_life(row: Mapping[str, Any]) -> None:
-    """Show the half-life with its interval, or why it is not believed."""
     lower, upper = row["half_life_lower_s"], row["half_life_upper_s"]
     sign, note = _HALF_LIFE, half_life_note(row)
     beside = f"95 %: {duration(lower or 0)} to {duration(upper)}"
@@ -148,7 +139,6 @@ _HALF_LIFE = Markdown(
 
 
 def _show_beyond(beyond: Beyond | None) -> None:
-    """Show how much of the time is beyond the fees or else the level, and how often."""
     if beyond is None:
         return
     row, words, begun = beyond.row, beyond.level.words, beyond.row["level_begun"]

@@ -47,7 +47,6 @@ def _body(shell: PageShell) -> None:
 
 
 def _show(explored: Explored) -> None:
-    """Show the chart, the figures of what is looked at, and what is below."""
     rows, events = explored.rows(), explored.events()
     beyond = measure_beyond(explored, rows)
     draw_explored(explored, rows, events, beyond)
