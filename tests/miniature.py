@@ -14,7 +14,7 @@ import polars as pl
 
 from toolkit.market import Leg
 from toolkit.service import Replay, Simulated
-from toolkit.service.market.recording import KIND_METADATA
+from toolkit.service.market.replay import KIND_METADATA
 
 SEED = 84
 START, END = 1_793_491_200, 1_793_750_400

@@ -26,8 +26,8 @@ from toolkit.service.server import Application
 from toolkit.service.transports.access import is_loopback
 from toolkit.service.transports.capacity import Gate
 from toolkit.service.transports.rest import application
+from toolkit.service.transports.webhooks.courier import WebhookSettings
 from toolkit.service.transports.webhooks.routes import Webhooks
-from toolkit.service.transports.webhooks.settings import WebhookSettings
 
 PATH = "/control/adversary"
 

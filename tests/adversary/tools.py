@@ -19,8 +19,7 @@ from tests.adversary.settings import ActiveSwitches
 from toolkit.market import unit_factor
 from toolkit.service.api.calls import Call
 from toolkit.service.api.queries import EventQuery, PriceQuery, SearchQuery, SpreadQuery
-from toolkit.service.api.records import Record
-from toolkit.service.api.tools import Tool
+from toolkit.service.api.tools import Record, Tool
 
 _FAITHFUL = RestSwitches()
 _ALL = 10**9

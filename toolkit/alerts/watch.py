@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from toolkit.alerts.channels import AlertSender, Channel
+from toolkit.alerts.channels import Alert, AlertSender, Channel
 from toolkit.alerts.evaluation import (
     event_marks,
     level_marks,
@@ -23,7 +23,6 @@ from toolkit.alerts.evaluation import (
     threshold_marks,
     transitions,
 )
-from toolkit.alerts.message import Alert
 from toolkit.alerts.rules import AlertKind, AlertRule
 from toolkit.errors import RailError, StoreLockedError
 from toolkit.market import EventLog, Family, SnapshotLog, SnapshotTrajectory, Stream

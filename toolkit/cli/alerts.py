@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import typer
 
-from toolkit.alerts.message import Alert
+from toolkit.alerts.channels import Alert
 from toolkit.alerts.rules import EXAMPLE, AlertRule
 from toolkit.cards import counted
 from toolkit.cli.options import asks

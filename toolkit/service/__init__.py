@@ -11,7 +11,7 @@ from toolkit.service.market.replay import Replay
 from toolkit.service.market.simulated import Simulated
 from toolkit.service.market.source import Bars, MarketSource
 from toolkit.service.server import Config, Running, running, serve
-from toolkit.service.transports.webhooks.settings import WebhookSettings
+from toolkit.service.transports.webhooks.courier import WebhookSettings
 
 __all__ = [
     "DEMO_OWNERS",

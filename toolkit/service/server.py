@@ -9,9 +9,8 @@ from pathlib import Path
 
 from starlette.types import ASGIApp
 
-from toolkit.service.accounts.owners import DEMO_OWNERS, Owner, Owners, OwnersFile
+from toolkit.service.accounts.owners import DEMO_OWNERS, Owner, Owners, OwnersFile, Sessions
 from toolkit.service.accounts.policy import Policy
-from toolkit.service.accounts.sessions import Sessions
 from toolkit.service.api.calls import Service
 from toolkit.service.events.archive import EventArchive
 from toolkit.service.events.detectors import DetectorSettings
@@ -19,8 +18,8 @@ from toolkit.service.market.clock import WALL_CLOCK, Clock, RevealedClock
 from toolkit.service.market.source import MarketSource
 from toolkit.service.transports.capacity import DEFAULT_CAPACITY, Gate
 from toolkit.service.transports.rest import application
+from toolkit.service.transports.webhooks.courier import WebhookSettings
 from toolkit.service.transports.webhooks.routes import Webhooks
-from toolkit.service.transports.webhooks.settings import WebhookSettings
 from toolkit.serving import ServerSettings, run, run_in_thread
 
 _GRACE_S = 2  # for connections to close, after 3 s for answers under way

@@ -1,7 +1,8 @@
 """What a service gone mad may cost: the limits on bytes, values, seconds, pages and documents.
 
 This is the one place where they are set. A client, a capture and a webhook receiver each take a
-`Limits`. The user's profile sets them under ``[limits]`` (`toolkit.wire.profile.user_profile`).
+`Limits`. The user's profile sets them under ``[limits]``
+(`toolkit.wire.profile.user_profile`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Kept snapshots as tables: open spreads and funding rates in force.
 
-An item that is not understood is left out: see `toolkit.wire.profile.snapshots.snapshot_items`.
+An item that is not understood is left out: see
+`toolkit.wire.profile.snapshots.snapshot_items`.
 """
 
 from __future__ import annotations

@@ -12,8 +12,7 @@ import pytest
 
 from tests.empty_store import empty_store
 from toolkit.alerts import AlertRule
-from toolkit.alerts.channels import ChatChannel, Webhook, read_channels
-from toolkit.alerts.message import Alert
+from toolkit.alerts.channels import Alert, ChatChannel, Webhook, read_channels
 from toolkit.errors import InputError
 from toolkit.loader.webhook.webhooks import webhook_app
 from toolkit.market import Source

@@ -14,8 +14,7 @@ import pytest
 
 from tests.empty_store import empty_store
 from toolkit.alerts import read_alerts
-from toolkit.alerts.channels import AlertSender, Sent, Webhook
-from toolkit.alerts.message import Alert
+from toolkit.alerts.channels import Alert, AlertSender, Sent, Webhook
 from toolkit.alerts.watch import AlertPlan, AlertWatch, Rulebook
 from toolkit.errors import InputError
 from toolkit.intervals import Interval

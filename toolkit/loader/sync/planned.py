@@ -1,6 +1,7 @@
 """What a load would do, before it does it: what is missing, how many requests, what is about to go.
 
-It comes from the planner that a load carries out (`toolkit.loader.sync.plan`), and loads nothing.
+It comes from the planner that a load carries out (`toolkit.loader.sync.plan`), and loads
+nothing.
 """
 
 from __future__ import annotations

@@ -65,9 +65,9 @@ def sync(
 
     Trajectories and event logs are asked for what the coverage ledger lacks: a stretch answered for
     is not asked again, except its youngest part, which may still change, and where more may still
-    arrive (`toolkit.store.ledger.answers`). ``again`` asks for all of the window. A snapshot is
-    asked for once, as it is now, whatever the window. A series kept from snapshots stands for its
-    snapshot. Interrupted at any moment, a sync leaves whole batches. A second call goes on from
+    arrive (`toolkit.store.ledger.answers`). ``again`` asks for all of the window. A snapshot
+    is asked for once, as it is now, whatever the window. A series kept from snapshots stands for
+    its snapshot. Interrupted at any moment, a sync leaves whole batches. A second call goes on from
     there, and one more adds nothing. The pages that rows come from are kept beside the store for
     ``pages_days`` (days), 0 for not at all: see `toolkit.store.writing.remap`.
 

@@ -1,4 +1,4 @@
-"""Owners and their keys: fixed ones, or those of a TOML file that is read again when it changes.
+"""Owners, their keys and sessions. A file of owners is read again when it changes.
 
 One table per owner::
 
@@ -10,9 +10,11 @@ One table per owner::
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 import logging
 import re
+import secrets
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -21,6 +23,38 @@ from types import MappingProxyType
 
 from toolkit.errors import InputError
 from toolkit.market import Plan
+
+
+class Sessions:
+    """The codes not used yet and the open sessions, as hashes, until the service ends."""
+
+    def __init__(self) -> None:
+        self._codes: dict[bytes, str] = {}
+        self._owners: dict[bytes, str] = {}
+
+    def issue(self, owner: str) -> str:
+        """Issue a new code for signing in once, as the owner of this name."""
+        code = secrets.token_urlsafe(16)
+        self._codes[_hash(code)] = owner
+        return code
+
+    def sign_in(self, code: str) -> str | None:
+        """Exchange a code for a session's token, None for a code that is not valid."""
+        owner = self._codes.pop(_hash(code), None)
+        if owner is None:
+            return None
+        token = secrets.token_urlsafe(32)
+        self._owners[_hash(token)] = owner
+        return token
+
+    def owner_of(self, token: str) -> str | None:
+        """Return the name of a session's owner, None without such a session."""
+        return self._owners.get(_hash(token))
+
+
+def _hash(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+
 
 _log = logging.getLogger(__name__)
 

@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from typing import Any, get_args
 
 from toolkit.market import EventFamily, Market, Plan
-from toolkit.service.api.records import RecordField
-from toolkit.service.api.tools import Tool
+from toolkit.service.api.tools import RecordField, Tool
 from toolkit.service.events.documents import document_schema
 from toolkit.service.market.source import Kind
 

@@ -13,10 +13,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from toolkit.market import Trajectory
-from toolkit.service.accounts.owners import Owner
-from toolkit.service.accounts.policy import Policy
-from toolkit.service.accounts.quotas import Quotas
-from toolkit.service.accounts.sessions import Sessions
+from toolkit.service.accounts.owners import Owner, Sessions
+from toolkit.service.accounts.policy import Policy, Quotas
 from toolkit.service.events.archive import EventArchive
 from toolkit.service.market.clock import WALL_CLOCK, Clock
 from toolkit.service.market.series import Column, series

@@ -19,8 +19,10 @@ from toolkit.service.accounts.problems import bad_request, tier_required
 from toolkit.service.api.answers import (
     funding_history,
     price_history,
+    rate_in_force,
     search_symbols,
     spread_history,
+    tracked_spreads,
 )
 from toolkit.service.api.calls import Call, Service
 from toolkit.service.api.queries import (
@@ -34,7 +36,7 @@ from toolkit.service.api.queries import (
     SpreadEventQuery,
     SpreadQuery,
 )
-from toolkit.service.api.records import (
+from toolkit.service.api.tools import (
     ACTIVITY_RECORD,
     FUNDING_OVERVIEW_RECORD,
     FUNDING_RECORD,
@@ -42,12 +44,17 @@ from toolkit.service.api.records import (
     SPREAD_DASHBOARD_RECORD,
     SPREAD_RECORD,
     SYMBOL_RECORD,
+    Tool,
 )
-from toolkit.service.api.snapshots import rate_in_force, tracked_spreads
-from toolkit.service.api.tools import Tool
-from toolkit.service.events.archive import EventArchive, EventFilters
-from toolkit.service.events.cursors import Position, open_, seal, secret_of
-from toolkit.service.events.detectors.rows import DAY_S
+from toolkit.service.events.archive import (
+    EventArchive,
+    EventFilters,
+    Position,
+    open_,
+    seal,
+    secret_of,
+)
+from toolkit.service.events.detectors.lives import DAY_S
 from toolkit.service.market.source import before_all
 
 _FILTERS = [field.name for field in fields(EventFilters)]

@@ -13,9 +13,8 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from toolkit.service.accounts.owners import Owner
-from toolkit.service.accounts.policy import Policy
+from toolkit.service.accounts.policy import Policy, Quotas
 from toolkit.service.accounts.problems import CHALLENGE, Problem, bad_request
-from toolkit.service.accounts.quotas import Quotas
 
 SURFACES = ("/api/v1/data", "/api/v1/fundingbot", "/api/v1/spreadbot", "/api/v1/xbot", "/mcp")
 """The paths that need a key, and everything below them. Other paths need none."""

@@ -20,7 +20,14 @@ import duckdb
 from toolkit.errors import NotAStoreError, StoreError, StoreVersionError
 from toolkit.interrupts import one_interrupt
 from toolkit.market import Source
-from toolkit.store.file.engine import DATABASE, DRAFT, check_place, draft_folder, quoted, real_path
+from toolkit.store.file.engine import (
+    DATABASE,
+    DRAFT,
+    check_place,
+    draft_folder,
+    quoted,
+    real_path,
+)
 from toolkit.store.file.refusals import full_disk
 from toolkit.store.ledger.streams import append
 from toolkit.store.reading.views import make_views

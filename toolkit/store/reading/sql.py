@@ -1,9 +1,9 @@
 """Queries of users over the views of a store: one SELECT that reads nothing else.
 
 The query runs in a read-only transaction of an engine that reaches no other file and no address
-(`toolkit.store.file.connection`). A file may come from a stranger, with views and functions under
-any name. So no name of the query is looked up in the file: the views are temporary ones made here,
-over tables that are named in full.
+(`toolkit.store.file.connection`). A file may come from a stranger, with views and functions
+under any name. So no name of the query is looked up in the file: the views are temporary ones made
+here, over tables that are named in full.
 """
 
 from __future__ import annotations

@@ -36,9 +36,9 @@ def forward_pages(
     """Yield steps to carry out and, between them, the pages of ``window``, newest part first.
 
     Raises what `with_retries` and `read_history_page` raise, and `WireError` as
-    `toolkit.wire.paging.paging.trajectory_pages` does. Raises `PagingError` where the service does
-    not begin at the start that was asked for, does not send the oldest rows first, or has more rows
-    in one second than a page holds.
+    `toolkit.wire.paging.paging.trajectory_pages` does. Raises `PagingError` where the
+    service does not begin at the start that was asked for, does not send the oldest rows first, or
+    has more rows in one second than a page holds.
     """
     parts = _Parts(route, trajectory, policy)
     end, length_s = window.end, _BAR_S * route.limit

@@ -18,7 +18,12 @@ from toolkit.wire.limits import LIMITS, Limits
 from toolkit.wire.profile.layers import BUILT_IN_DOCUMENT, Document
 from toolkit.wire.profile.places import WHOLE, flat_answer, is_nameable
 from toolkit.wire.profile.spelling import AS_OURS, Spelling
-from toolkit.wire.profile.templates import check_templates, filled, filled_query, placeholders
+from toolkit.wire.profile.templates import (
+    check_templates,
+    filled,
+    filled_query,
+    placeholders,
+)
 from toolkit.wire.rows.moments import clock_value
 
 _Value = TypeVar("_Value", float, pl.Expr)
@@ -32,10 +37,10 @@ OF_PAGE = ("start_time", "end_time", "limit")
 class FieldRule:
     """A field of a wire record: the column it fills, its name, unit and sign on the wire.
 
-    ``wire`` is a place in the row: see `toolkit.wire.profile.places`. With ``text`` its numbers may
-    be text of a JSON number, such as ``"97.6"``, with ``printed`` also one such as ``"+1,234.5"``.
-    With ``inverse`` a spread is that of the price of the leg bought over that of the leg sold. A
-    ``constant`` fills the column, and no field is read.
+    ``wire`` is a place in the row: see `toolkit.wire.profile.places`. With ``text`` its
+    numbers may be text of a JSON number, such as ``"97.6"``, with ``printed`` also one such as
+    ``"+1,234.5"``. With ``inverse`` a spread is that of the price of the leg bought over that of
+    the leg sold. A ``constant`` fills the column, and no field is read.
     """
 
     column: str

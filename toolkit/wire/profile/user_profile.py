@@ -1,6 +1,7 @@
 """The user's own wire profile: a TOML file that has the last word on what a service calls things.
 
-It is the last of three layers: see `toolkit.wire.profile.layers`. It names only what differs::
+It is the last of three layers: see `toolkit.wire.profile.layers`. It names only what
+differs::
 
     [history.spread]
     path = "/api/v2/spreads"

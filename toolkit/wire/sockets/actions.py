@@ -1,7 +1,8 @@
 """History actions of the data socket: a route's question as a message, and its answer.
 
 The service gives the query fields of a route and of its action as the same, and their answers too.
-Which action a route has, and how messages name it, is in `toolkit.wire.profile.stream_names`.
+Which action a route has, and how messages name it, is in
+`toolkit.wire.profile.stream_names`.
 """
 
 from __future__ import annotations

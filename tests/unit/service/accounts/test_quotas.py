@@ -6,8 +6,8 @@ import pytest
 from tests.counting import Ticks
 from toolkit.market import Plan
 from toolkit.service import Clock, Config, Owner, Replay, running
+from toolkit.service.accounts.policy import Quotas
 from toolkit.service.accounts.problems import Problem
-from toolkit.service.accounts.quotas import Quotas
 
 DATA = "/api/v1/data"
 ANN = Owner("ann", Plan.BUILDER, ("first", "second"))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from toolkit.service.events.detectors import spread_lives
-from toolkit.service.events.detectors.rows import DAY_S
+from toolkit.service.events.detectors.lives import DAY_S
 from toolkit.service.market.simulated import Simulated
 
 pytestmark = pytest.mark.slow

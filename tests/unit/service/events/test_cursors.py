@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.errors import RailError
-from toolkit.service.events.cursors import Position, open_, seal, secret_of
+from toolkit.service.events.archive import Position, open_, seal, secret_of
 
 SECRET = secret_of("seed-7")
 

@@ -10,8 +10,7 @@ import polars as pl
 from streamlit import cache_data
 
 from toolkit.alerts import AlertKind, AlertRule
-from toolkit.alerts.channels import read_channels
-from toolkit.alerts.message import Alert
+from toolkit.alerts.channels import Alert, read_channels
 from toolkit.cards import counted, duration
 from toolkit.dashboard.choice import PageLink
 from toolkit.dashboard.desk import held_symbols

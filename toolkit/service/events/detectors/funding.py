@@ -11,9 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolkit.market import EventFamily, Leg, Market
-from toolkit.service.events.detectors.lives import Life, Span, spans
-from toolkit.service.events.detectors.rows import DAY_S
-from toolkit.service.events.detectors.settings import DEFAULT, DetectorSettings
+from toolkit.service.events.detectors.lives import (
+    DAY_S,
+    DEFAULT,
+    DetectorSettings,
+    Life,
+    Span,
+    spans,
+)
 from toolkit.service.events.documents import (
     FundingDocument,
     FundingLeg,

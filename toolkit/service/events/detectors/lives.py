@@ -32,8 +32,55 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolkit.errors import InputError
-from toolkit.service.events.detectors.rows import DAY_S
+from toolkit.market import Leg
 from toolkit.service.events.documents import Document
+from toolkit.service.market.source import MarketSource
+
+DAY_S = 86_400
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LegRows:
+    """Bars of one leg by ``ts``, the END of the bar (s, Unix UTC), ascending, none twice.
+
+    ``price`` then (quote). ``volume``: what it traded (quote), None where the source has none.
+    """
+
+    ts: NDArray[np.int64]
+    price: NDArray[np.float64]
+    volume: NDArray[np.float64] | None
+
+
+def rows_over(source: MarketSource, symbol: str, leg: Leg, start: int, end: int) -> LegRows:
+    """Return a listed leg's bars that are over at a moment in ``[start, end)``."""
+    series = source.bars(symbol, leg)
+    bars = series.between(start - series.interval_s, end - series.interval_s)
+    return LegRows(bars.ts + series.interval_s, bars.price, bars.volume)
+
+
+def rows_within(source: MarketSource, symbol: str, leg: Leg, ts: int) -> LegRows:
+    """Return the bar of a listed leg that is over at ``ts``, by its seconds where known."""
+    series = source.bars(symbol, leg)
+    bars = series.parts(ts - series.interval_s)
+    return LegRows(bars.ts + bars.interval_s, bars.price, bars.volume)
+
+
+def crossing(reached: NDArray[np.bool_]) -> int:
+    """Return the place from which on something is reached, and before which it is not.
+
+    What flickers crosses more than once. Of the places where it is reached, the one that has the
+    most others on their right side counts, the first of several, else the last place of all.
+
+    >>> crossing(np.array([False, True, True])), crossing(np.array([False, False]))
+    (1, 1)
+    >>> crossing(np.array([True, False, False, False, True, True]))
+    4
+    """
+    places = np.flatnonzero(reached)
+    if not len(places):
+        return len(reached) - 1
+    return int(places[np.argmax(places - 2 * np.arange(len(places)))])
+
 
 CloseReason = Literal["converged", "expired", "leg_lost"]
 
@@ -193,3 +240,32 @@ def _updates(
         if told >= len(peaks):
             return
         yield PeakUpdate(first + told, float(peaks[told]))
+
+
+_HOUR_S, _DAY_S = 3_600, 86_400
+_SPREAD = Rule(1.0, 0.5, step=0.25, every_s=300, max_age_s=2 * _HOUR_S, lost_after_s=600)
+_SPLASH = Rule(2.0, 1.0, step=None, every_s=0, max_age_s=2 * _HOUR_S, lost_after_s=2 * _HOUR_S)
+_FUNDING = Rule(0.1, 0.05, step=0.02, every_s=300, max_age_s=3 * _DAY_S, lost_after_s=2 * _DAY_S)
+
+
+@dataclass(frozen=True, slots=True)
+class DetectorSettings:
+    """The rule of each family, and the window of a splash (s).
+
+    ``spread`` is in percent of the buy price, ``splash`` in percent of the price that the move
+    began at, ``funding`` in percent per 8 h. A funding rate is known for hours, so that rule gives
+    a leg two days before it is lost.
+    """
+
+    spread: Rule = _SPREAD
+    splash: Rule = _SPLASH
+    splash_window_s: int = 300
+    funding: Rule = _FUNDING
+
+    def __post_init__(self) -> None:
+        if self.splash_window_s < 1:
+            raise InputError("splash_window_s", self.splash_window_s, "1 or more")
+
+
+DEFAULT = DetectorSettings()
+"""The settings of the local service."""

@@ -11,9 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolkit.market import EventFamily, Leg, Market
-from toolkit.service.events.detectors.lives import Life, Rule, Span, lives_of, spans
-from toolkit.service.events.detectors.rows import DAY_S, LegRows, crossing, rows_over, rows_within
-from toolkit.service.events.detectors.settings import DEFAULT, DetectorSettings
+from toolkit.service.events.detectors.lives import (
+    DAY_S,
+    DEFAULT,
+    DetectorSettings,
+    LegRows,
+    Life,
+    Rule,
+    Span,
+    crossing,
+    lives_of,
+    rows_over,
+    rows_within,
+    spans,
+)
 from toolkit.service.events.documents import SplashDocument, event_id, instrument, milliseconds
 from toolkit.service.market.source import MarketSource, Pump, RecordsPumps
 

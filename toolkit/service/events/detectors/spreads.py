@@ -11,9 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolkit.market import EventFamily, Leg, Trajectory
-from toolkit.service.events.detectors.lives import CloseReason, Life, Rule, Span, lives_of, spans
-from toolkit.service.events.detectors.rows import DAY_S, crossing, rows_over, rows_within
-from toolkit.service.events.detectors.settings import DEFAULT, DetectorSettings
+from toolkit.service.events.detectors.lives import (
+    DAY_S,
+    DEFAULT,
+    CloseReason,
+    DetectorSettings,
+    Life,
+    Rule,
+    Span,
+    crossing,
+    lives_of,
+    rows_over,
+    rows_within,
+    spans,
+)
 from toolkit.service.events.documents import (
     SpreadDocument,
     SpreadSize,

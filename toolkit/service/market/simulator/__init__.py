@@ -1,8 +1,8 @@
 """A simulated market: prices, spreads and funding as a pure function of (seed, time).
 
-`streams` (random numbers by name and index) -> `processes` (paths over days and minutes) and
-`pulses` (what is planted), both placed by the `schedule` over the `catalogue` -> `prices`,
-`funding` -> `Simulator`. `timeline` has the bounds of time, 2026 to 2099.
+`processes` (random numbers by name and index, paths over days and minutes) and `pulses` (what is
+planted), both placed by the `schedule` over the `catalogue` -> `simulator`. `timeline` has the
+bounds of time, 2026 to 2099.
 
 The generator is numpy's Philox. A test pins its bytes, and the source's identity names seed,
 catalogue and generator version.

@@ -14,8 +14,7 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.service.market.simulator.processes import Floats
-from toolkit.service.market.simulator.streams import RandomStream
+from toolkit.service.market.simulator.processes import Floats, RandomStream
 
 _SLOTS_KEPT = 256
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from toolkit.market import Market
 from toolkit.service.market.simulator.catalogue import TURNS, Asset, Listing
+from toolkit.service.market.simulator.processes import RandomStream
 from toolkit.service.market.simulator.pulses import PlantedOverTime, Pulse, Slots, TimeSpan
-from toolkit.service.market.simulator.streams import RandomStream
 from toolkit.service.market.simulator.timeline import DAY_S, HOUR_S, MINUTE_S
 
 _SHORT_EPISODES = 0.6  # the rest last from two minutes to four hours, times the illiquidity

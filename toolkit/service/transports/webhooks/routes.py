@@ -21,8 +21,7 @@ from toolkit.service.accounts.owners import Owner
 from toolkit.service.accounts.problems import Problem, bad_request, json_object, tier_required
 from toolkit.service.api.calls import Service
 from toolkit.service.transports.webhooks.addresses import Target, target_of
-from toolkit.service.transports.webhooks.courier import MINIMUM_PLAN, Courier
-from toolkit.service.transports.webhooks.settings import WebhookSettings
+from toolkit.service.transports.webhooks.courier import MINIMUM_PLAN, Courier, WebhookSettings
 
 COOKIE = "rail_session"
 """The cookie that holds a session's token."""

@@ -11,11 +11,11 @@ from toolkit.errors import InputError
 from toolkit.service.market.simulator.processes import (
     Diffusion,
     Midnights,
+    RandomStream,
     Reverting,
     brownian_bridge,
     reverting_bridge,
 )
-from toolkit.service.market.simulator.streams import RandomStream
 
 FIRST, DAYS = 20_500, 400
 

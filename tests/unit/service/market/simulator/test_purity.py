@@ -12,8 +12,8 @@ import pytest
 
 from toolkit.market import Leg
 from toolkit.service.market.simulator import MARKETS, Simulator
+from toolkit.service.market.simulator.processes import RandomStream
 from toolkit.service.market.simulator.simulator import GENERATOR
-from toolkit.service.market.simulator.streams import RandomStream
 
 AURORA, LUNARIS = Leg.parse("AURORA.spot"), Leg.parse("DEX-LUNARIS.dex")
 PROGRAM = """

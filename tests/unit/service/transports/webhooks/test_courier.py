@@ -18,7 +18,7 @@ from tests.adversary import Adversary, WebhookSwitches, adverse
 from toolkit.market import EventFamily
 from toolkit.service import Config, WebhookSettings, running
 from toolkit.service.events.archive import EventArchive
-from toolkit.service.transports.webhooks.settings import RETRIES_S
+from toolkit.service.transports.webhooks.courier import RETRIES_S
 
 from .conftest import DAY, ENDPOINT, SetClock, Sink, wait_until
 

@@ -17,7 +17,7 @@ import pytest
 from tests.listening import listening
 from toolkit.service import WebhookSettings
 from toolkit.service.transports.webhooks.addresses import Target, target_of
-from toolkit.service.transports.webhooks.posting import Post, Reply
+from toolkit.service.transports.webhooks.courier import Post, Reply
 
 from .conftest import Sink, serve_sink
 
