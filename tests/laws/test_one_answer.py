@@ -19,8 +19,8 @@ import pytest
 
 from toolkit.analyses import Analysis
 from toolkit.charts.subject import subject_of
-from toolkit.cli.analyses import events as events_app
 from toolkit.cli.analyses import stats as stats_app
+from toolkit.cli.events import by_hand
 from toolkit.client import Client
 from toolkit.dashboard.pages.trajectory.held_pairs import with_pair
 from toolkit.dashboard.reading import (
@@ -110,7 +110,7 @@ ELSEWHERE = {
 }
 
 OF = (SpreadSeries, FundingSeries, RateSeries, PriceSeries, EventSeries, SnapshotSeries)
-APPS = {"stats": stats_app, "events": events_app}
+APPS = {"stats": stats_app, "events": by_hand}
 
 
 def test_each_statistic_of_a_series_is_declared_or_said_to_be_elsewhere() -> None:

@@ -23,7 +23,7 @@ NAMED_ELSEWHERE = {
     "wire/agreement.py": {"sign_disagrees", "value_disagrees"},
     "wire/findings.py": set(),  # of a kind that was counted before
     "wire/listing.py": {"listing_cut", "listing_unstated"},
-    "wire/rows.py": {"field_missing", "field_unknown", "type_changed"},
+    "wire/rows/rows.py": {"field_missing", "field_unknown", "type_changed"},
 }
 """The kinds of the modules that make a finding of a kind in a variable."""
 
