@@ -73,8 +73,8 @@ _OLD_S = 86_400
 class SharedPace:
     """Lets the requests of a key go as its quota allows, over all processes of this user.
 
-    The file is named by a keyed digest and readable by its owner alone. It holds no key. Where it
-    is lost, unreadable or kept locked, requests go as if nothing was known.
+    Its file is named by a keyed digest, readable by its owner alone, and holds no key. Where it is
+    lost, unreadable or kept locked, requests go as if nothing was known.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -136,7 +136,6 @@ class SharedPace:
 
 
 def _locked(file: int) -> bool:
-    """Lock a file against other processes and threads. One that is stopped does not stop others."""
     with contextlib.suppress(OSError):  # where the system has no locks
         for _ in range(_LOOKS):
             if locked(file):
@@ -179,7 +178,6 @@ def _plan(allowance: Allowance | None) -> str:
 
 
 def _reach(profile: Profile) -> str:
-    """Describe how far back and how fresh the routes answer, equal ones together."""
     routes: dict[str, HistoryRoute | EventRoute] = {
         **{f"{family} history": route for family, route in profile.histories.items()},
         **{f"{family} events": route for family, route in profile.events.items()},
@@ -384,15 +382,11 @@ class Contact(Shown):
         return answer
 
     def _unanswered(self) -> None:
-        """Let the shared quota know that a request is over, which no answer will show."""
         if self._pace is not None:
             self._pace.learn(None, None)
 
     def _waits(self) -> Iterator[float]:
-        """Yield seconds to wait, one after the other, until the shared quota has a place.
-
-        Where that takes longer than retries may wait, the service is asked and refuses itself.
-        """
+        """Yield seconds to wait until the shared quota has a place, as long as retries may wait."""
         waited_s = 0.0
         while self._pace is not None and (wait_s := self._pace.wait_s()):
             waited_s += wait_s
@@ -401,10 +395,7 @@ class Contact(Shown):
             yield self._warned(wait_s, "the processes that share the key have used its quota")
 
     def _warned(self, wait_s: float, why: str) -> float:
-        """Return the seconds to wait. Warn of many, once for all threads that wait together.
-
-        A program without logging of its own shows the warning on stderr.
-        """
+        """Return the seconds to wait. Warn of many, once for all threads that wait together."""
         now = time.monotonic()
         with self._counting:
             silent = wait_s < _WARN_FROM_S or now < self._warned_until
@@ -449,12 +440,11 @@ class Contact(Shown):
     def _ask_rows(
         self, trajectory: Trajectory | str, window: Window
     ) -> Flow[tuple[Trajectory, Interval]]:
-        """Read which rows are asked for."""
         asked = Trajectory.parse(trajectory)
         return asked, (yield from self._ask_window(*window_ends(window)))
 
     def _ask_window(self, start: When, end: When | None) -> Flow[Interval]:
-        """Read a window. The service is asked for its clock where the present is an end of it."""
+        """Read a window. Where the present is an end of it, the service is asked for its clock."""
         present: list[int] = []
 
         def now() -> int:
@@ -503,12 +493,10 @@ def history_frame(trajectory: Trajectory, frames: Iterable[pl.DataFrame]) -> pl.
 
 @functools.cache
 def _warn_of_http(address: str) -> None:
-    """Warn once per address that the key can be read on its way."""
     _log.warning("%s: the key is sent unencrypted, as allow_http allows; use https", address)
 
 
 def _checked_key(key: Secret) -> Secret:
-    """Refuse a key that no header can carry, without showing it."""
     if not key.sendable:
         raise InputError("api_key", "***", "the key as issued: printable ASCII without blanks")
     return key

@@ -27,14 +27,12 @@ from toolkit.wire.sockets.actions import action_of, answer_of
 
 
 class SocketClient(Client):
-    """A machine-rail service of which pages are asked by the history actions of its data socket.
+    """A machine-rail service whose pages are asked by the history actions of its data socket.
 
-    It is a `toolkit.client.Client` with the same pager, profile and limits, so that a load by it
-    gives the same rows and the same ledger. Schemas, symbols and snapshots are asked over HTTP,
-    as is what a profile pages by headers.
-    Each thread that waits has a connection of its own, and one that is free is used again. A
-    connection that is lost is a failed request: it is asked again by ``retries``. The sockets begin
-    at the Builder plan.
+    A load by it gives the rows and the ledger of a `toolkit.client.Client`. Schemas, symbols,
+    snapshots and what a profile pages by headers are asked over HTTP. Each thread that waits has a
+    connection of its own, and free ones are used again. A lost connection is a failed request. The
+    sockets begin at the Builder plan.
 
     >>> from toolkit.service import Clock, Config, Simulated, running
     >>> config = Config(Simulated(7), port=0, clock=Clock(fixed_at=1_795_046_400))
@@ -93,7 +91,7 @@ class SocketClient(Client):
 
     @contextlib.contextmanager
     def _connection(self, path: str) -> Iterator[ClientConnection]:
-        """Yield a connection that nobody else uses. It is kept only where the block ends well."""
+        """Yield a connection of one's own, which is kept only where the block ends well."""
         try:
             socket, closing = self._free.pop()
         except IndexError:
@@ -115,7 +113,6 @@ class SocketClient(Client):
 
 
 def _closed(free: deque[tuple[ClientConnection, contextlib.ExitStack]]) -> None:
-    """Close connections that nobody uses. Threads may do it at once."""
     with contextlib.suppress(IndexError):
         while True:
             free.pop()[1].close()

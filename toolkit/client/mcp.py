@@ -1,7 +1,4 @@
-"""A look at the tools that a service lists over MCP: the protocol's version, names, and schemas.
-
-Importing the protocol's SDK takes most of a second, so `toolkit.client` does not import this.
-"""
+"""A look at the tools that a service lists over MCP. To import its SDK takes most of a second."""
 
 from __future__ import annotations
 
@@ -35,7 +32,7 @@ _NO_ANSWER = {sdk.CONNECTION_CLOSED, sdk.REQUEST_TIMEOUT}
 
 
 class McpListing(NamedTuple):
-    """What a service's MCP is: its version, the names of its tools, and what they are called."""
+    """The version of a service's MCP, the names of its tools, and the profile of its schemas."""
 
     version: str
     tools: tuple[str, ...]
@@ -43,9 +40,7 @@ class McpListing(NamedTuple):
 
 
 class McpClient(Contact):
-    """A machine-rail service's MCP, looked at once.
-
-    ``limits`` and ``allow_http`` are those of `toolkit.client.Client`.
+    """A machine-rail service's MCP, looked at once, with the options of `toolkit.client.Client`.
 
     >>> from toolkit.service import Clock, Config, Simulated, running
     >>> config = Config(Simulated(7), port=0, clock=Clock(fixed_at=1_795_046_400))
@@ -121,7 +116,6 @@ class McpClient(Contact):
         return self.struck(body)
 
     def _give_up(self, unread: errors.ServiceError) -> None:
-        """Keep why a body was given up, which the SDK does not pass on."""
         self._unread = unread
 
     async def _note(self, response: httpx2.Response) -> None:
@@ -131,7 +125,6 @@ class McpClient(Contact):
         self._refused = None if response.is_success else answer
 
     def _error(self, raised: Exception) -> errors.ServiceError:
-        """Return our error for the SDK's: that of the status where the service sent one."""
         while isinstance(raised, ExceptionGroup):
             raised = raised.exceptions[0]
         if isinstance(raised, errors.ServiceError):
@@ -148,7 +141,6 @@ class McpClient(Contact):
         return errors.WireError(f"{failure.url}: {said}", url=failure.url, detail=said)
 
     def _tool_error(self, tool: str, document: Any, body: bytes) -> errors.ServiceError:
-        """Return the error for a tool's result: that of its status where it is a problem."""
         said, url = self.without_key(body.decode()), f"{self._url(self._asked)}#{tool}"
         status = document.get("status") if isinstance(document, dict) else None
         if type(status) is int:
@@ -158,11 +150,10 @@ class McpClient(Contact):
 
 
 class _BoundedTransport(httpx2.AsyncBaseTransport):
-    """Passes on answers with their bodies inflated and bounded.
+    """Passes on answers with their bodies inflated and bounded in size and time.
 
-    An answer is to be whole in time. A stream of events may go on for ever, and the SDK
-    bounds each of its events: only its head is bounded here. ``unread`` is called with why a body
-    was given up.
+    Of a stream of events only the head is bounded in time: the SDK bounds each event. ``unread`` is
+    called with why a body was given up.
     """
 
     def __init__(

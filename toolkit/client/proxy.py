@@ -1,7 +1,4 @@
-"""Which proxy a service is asked through: one for https alone, and none to this machine.
-
-Over https a proxy passes on what it cannot read. Over http it would read the key.
-"""
+"""The proxy to a service: for https alone, since over http it would read the key."""
 
 from __future__ import annotations
 
@@ -14,11 +11,10 @@ from toolkit.wire.address import is_loopback
 
 
 def proxy_for(base_url: str) -> str | None:
-    """Return the proxy of the environment for an address, None where it is asked directly.
+    """Return the proxy of the environment for an address, None for none.
 
-    ``HTTPS_PROXY`` and ``ALL_PROXY`` are read, and ``NO_PROXY`` for the hosts without one. An
-    address of http and one of this machine have none, whatever the variables are set to. Raises
-    `InputError` for a proxy that is not HTTP. It is not shown, for it may hold a password.
+    ``HTTPS_PROXY``, ``ALL_PROXY`` and ``NO_PROXY`` are read. An address of http or of this machine
+    has none. Raises `InputError` for a proxy that is not HTTP, without its password.
 
     >>> proxy_for("http://127.0.0.1:8700") is None
     True
@@ -47,9 +43,6 @@ def proxy_for(base_url: str) -> str | None:
 
 
 def proxy_variable() -> str:
-    """Return what names the proxy: a variable of the environment, else the system's settings.
-
-    Of the two variables the one of https counts, of two spellings the small one, as everywhere.
-    """
+    """Return what names the proxy: a variable of the environment, else the system's settings."""
     names = ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
     return next((name for name in names if os.environ.get(name)), "the system's proxy")

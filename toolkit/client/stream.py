@@ -1,7 +1,6 @@
 """WebSocket streams: the steps of `toolkit.wire.sockets.stream` on sockets of `websockets`.
 
-This module and `toolkit.client.data_socket` alone import websockets. Its logs show headers. Here
-they show stars for the key.
+The library's logs show headers. Here they show stars for the key.
 """
 
 from __future__ import annotations
@@ -55,13 +54,12 @@ def stream(
 ) -> Iterator[StreamItem]:
     """Yield what a stream delivers: `Joined`, `Received` with a message, `Lost`, `Joined` ...
 
-    Of an event family each message is an event document. Of trajectories each is a message of the
-    market socket, which `toolkit.wire.sockets.stream.read_market_message` reads. The id of a
-    subscription is the trajectory's place in ``of``. A lost connection is opened again by
-    ``policy``. What happened meanwhile is NOT made up for: `toolkit.loader.follow` does
-    that. Ends soon after ``stop`` is set. A redirect is a refusal. ``admitted`` is called whenever
-    a connection opens, before anything is heard. The connection is given up where it raises what
-    may pass.
+    A message is an event document, or of trajectories one of the market socket, which
+    `toolkit.wire.sockets.stream.read_market_message` reads: the id of a subscription is the place in
+    ``of``. A lost connection is opened again by ``policy``. What happened meanwhile is NOT made up
+    for: `toolkit.loader.follow.follow` does that. Ends soon after ``stop`` is set. A redirect is a
+    refusal. ``admitted`` is called whenever a connection opens, before anything is heard. The
+    connection is given up where it raises what may pass.
 
     Raises `KeyRefusedError`, `PlanRefusedError` and others where trying again is of no use.
 
@@ -90,7 +88,6 @@ def stream(
 
 
 def _place(client: Client, of: EventFamily | Sequence[Trajectory]) -> tuple[str, list[bytes]]:
-    """Return the stream's path, and the messages to send when it opens."""
     profile = client.profile()
     if isinstance(of, EventFamily):
         return profile.streams.events[of], []
@@ -101,14 +98,14 @@ def _place(client: Client, of: EventFamily | Sequence[Trajectory]) -> tuple[str,
 
 
 class _Straight(reconnect):
-    """A connection to the service itself: another place may be another source."""
+    """A connection without redirects: another place may be another source."""
 
     def process_redirect(self, exc: Exception) -> Exception | str:
         return exc
 
 
 def socket_to(contact: Contact, path: str, largest: int, logger: logging.Logger) -> reconnect:
-    """Make a socket to a path, of messages up to so many bytes. It opens in a ``with`` block."""
+    """Make a socket to a path, of messages up to ``largest`` bytes, opened by a ``with`` block."""
     return _Straight(
         f"ws{contact.base_url.removeprefix('http')}{path}",
         additional_headers=contact.key_header,
@@ -153,7 +150,7 @@ class _Driver:
         self._closing.close()
 
     def carry_out(self, step: StreamStep) -> Loss | bytes | None:
-        """Do what the flow asks for, and give what came of it."""
+        """Take a step, and return what came of it."""
         match step:
             case Open(path):
                 self.close()
@@ -239,7 +236,7 @@ class _Driver:
         return None
 
     def _carefully(self, use: Callable[[ClientConnection], bytes | None]) -> Loss | bytes | None:
-        """Use the socket. Return None where the time ran out, the loss where it closed."""
+        """Use the socket. Return None where time ran out, the loss where it closed."""
         if self._socket is None:
             return Loss("no connection")
         try:
@@ -258,14 +255,13 @@ class _Driver:
 
 
 def _waiting(socket: ClientConnection) -> Iterator[bytes]:
-    """Yield the messages that came on a socket and were not received yet."""
     with contextlib.suppress(TimeoutError, ConnectionClosed):
         while True:
             yield socket.recv(0, decode=False)
 
 
 def discreet_logger(hide: Callable[[str], str]) -> logging.Logger:
-    """Return a logger below that of the library which hides the key in its records."""
+    """Return a logger below the library's that hides the key."""
 
     def without_key(record: logging.LogRecord) -> bool:
         record.msg, record.args = hide(record.getMessage()), ()
@@ -278,9 +274,7 @@ def discreet_logger(hide: Callable[[str], str]) -> logging.Logger:
 
 
 def upgrade(client: Client, path: str) -> Answer | Failure:
-    """Ask for a WebSocket at a path of the service, with its key. Status 101 means that it opens.
-
-    An open socket is closed at once. Any other answer is the service's refusal.
+    """Ask for a WebSocket at a path. Status 101 means that it opens, and it is closed at once.
 
     >>> from toolkit.service import Config, Simulated, running
     >>> with running(Config(Simulated(7), port=0)) as service:

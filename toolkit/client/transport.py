@@ -1,8 +1,7 @@
-"""Connections of threads and tasks: a deadline for a whole answer, a proxy for https alone.
+"""Connections of threads and tasks, with a deadline for a whole answer.
 
-httpx's own time-outs are for each part of an answer: a service that sends one byte a second never
-passes them. An asyncio task can be cancelled at its deadline, and a thread cannot. So here each
-read and write of a thread waits no longer than its deadline allows.
+httpx's time-outs are for each part of an answer. A task can be cancelled at its deadline, and a
+thread cannot: each of its reads and writes waits no longer than its deadline allows.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ LIMITS = httpx.Limits(max_connections=100, max_keepalive_connections=32, keepali
 
 
 def options_of(contact: Contact) -> dict[str, Any]:
-    """Return what the connections of threads and httpx's client of tasks are made with."""
+    """Return the address, headers and time-outs of a client's connections."""
     try:
         url = httpx.URL(contact.base_url)
     except httpx.InvalidURL:
@@ -64,7 +63,7 @@ def check_open(client: Connections | httpx.AsyncClient) -> None:
 
 
 def named(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    """Return headers by their names in lower case, the values of one name joined.
+    """Return headers by lower-case name, the values of one name joined.
 
     >>> named([(b"Vary", b"a"), (b"vary", b"b"), (b"Age", b"3")])
     {'vary': 'a, b', 'age': '3'}
@@ -77,7 +76,7 @@ def named(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
 
 
 class Deadline(threading.local):
-    """When the answer that this thread waits for is to be whole, by the monotonic clock (s).
+    """When this thread's answer is to be whole, by the monotonic clock (s).
 
     >>> deadline = Deadline()
     >>> deadline.set(300.0)
@@ -105,8 +104,6 @@ class Deadline(threading.local):
 
 
 class _DeadlineStream(httpcore.NetworkStream):
-    """A connection whose every step ends by the deadline of the thread that takes it."""
-
     def __init__(self, stream: httpcore.NetworkStream, deadline: Deadline) -> None:
         self._stream = stream
         self._deadline = deadline
@@ -136,8 +133,6 @@ class _DeadlineStream(httpcore.NetworkStream):
 
 
 class _DeadlineBackend(httpcore.SyncBackend):
-    """Opens connections that keep the deadline."""
-
     def __init__(self, deadline: Deadline) -> None:
         self._deadline = deadline
 
@@ -156,9 +151,9 @@ class _DeadlineBackend(httpcore.SyncBackend):
 
 @functools.cache
 def tls() -> ssl.SSLContext:
-    """Return the one TLS context of this process: to load the authorities takes 45 ms.
+    """Return the process's TLS context, which takes 45 ms to load.
 
-    Raises `InputError` for a variable that names no file of authorities or of session keys.
+    Raises `InputError` where SSL_CERT_FILE or SSLKEYLOGFILE names no usable file.
     """
     try:
         return httpx.create_ssl_context()
@@ -181,9 +176,8 @@ def tls() -> ssl.SSLContext:
 class Connections:
     """Connections of threads, each of which keeps to its deadline.
 
-    They are httpcore's own: httpx, which reads the address and merges the headers anew for each
-    request, would double what a request costs. Those of a client that nobody closed are closed
-    when Python lets go of it: a notebook that binds its name anew leaves no socket open.
+    They are httpcore's: httpx would double the cost of a request. Without `close` they close when
+    Python lets go of the client.
     """
 
     def __init__(self, contact: Contact, deadline: Deadline) -> None:
@@ -232,10 +226,10 @@ class Connections:
 
 
 def post(url: str, headers: Mapping[str, str], body: bytes, *, within_s: float) -> int:
-    """Send a body with POST, and return the status of the answer, which is whole in time (s).
+    """Send a body with POST, and return the status of the answer, whole ``within_s``.
 
-    No redirect is followed and no proxy used. Raises `UnreachableError` where no answer comes. It
-    names no address, since that of a webhook may be a secret.
+    No redirect is followed and no proxy used. Raises `UnreachableError` without an answer, and
+    without the address, which may be a secret.
     """
     deadline = Deadline()
     deadline.set(within_s)
@@ -257,5 +251,5 @@ def post(url: str, headers: Mapping[str, str], body: bytes, *, within_s: float) 
 
 
 def async_transport(proxy: str | None) -> httpx.AsyncHTTPTransport:
-    """Return connections of tasks, which are cancelled at their deadline."""
+    """Return connections of tasks."""
     return httpx.AsyncHTTPTransport(verify=tls(), limits=LIMITS, proxy=proxy)

@@ -25,9 +25,9 @@ _ANEW = "sign in anew with a new code, or with the cookie of the dashboard"
 class WebhookSession:
     """Asks the routes that set a webhook up, which take a dashboard session and no API key.
 
-    ``cookie`` is the Cookie header of a session, such as a browser sends to the dashboard. Without
-    one, `sign_in` begins a session. Neither a code nor a cookie is in an error or a repr, and a
-    redirect is not followed. Over http they go to this machine alone, unless ``allow_http``.
+    ``cookie`` is the Cookie header of a browser's session. Without one, `sign_in` begins one.
+    Neither a code nor a cookie is in an error or a repr, and no redirect is followed. Over http
+    they go to this machine alone, unless ``allow_http``.
 
     >>> from toolkit.service import Config, Simulated, running
     >>> config = Config(Simulated(7), port=0)
@@ -103,12 +103,10 @@ class WebhookSession:
 
 
 def _values(cookie: str) -> list[str]:
-    """Return what is secret in a Cookie header: the values."""
     return [part.partition("=")[2].strip() for part in cookie.split(";")]
 
 
 def _refused(url: str, status: int, body: bytes) -> ServiceError:
-    """Return the error for a refusal. One of the session has other advice than one of the key."""
     if status != 401:
         return refusal(Answer(status, {}, body, url))
     said, code = message_and_code(body)

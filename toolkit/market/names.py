@@ -167,8 +167,8 @@ class Leg:
 class Source:
     """Where data comes from, as `/schemas` names it: its kind and its identity.
 
-    Kind is ``live``, ``simulated`` or ``replay``. ``unknown`` where the service does not name it,
-    ``several`` of rows joined from more than one, and ``own`` of rows of the analyst's own.
+    Kind is ``live``, ``simulated`` or ``replay``, ``unknown`` where it is not named, ``several`` of
+    rows joined from more than one, ``own`` of the analyst's rows.
 
     >>> Source("simulated", "seed-7-1a2b").label
     'SIMULATED market, seed-7-1a2b'
@@ -183,7 +183,7 @@ class Source:
 
     @property
     def label(self) -> str:
-        """The source in words, for titles, banners and the head of a table."""
+        """The source in words."""
         if self.by_ccxt:
             return f"Live exchanges, by ccxt, {plain(self.id.removeprefix(_BY_CCXT), 80)}"
         words = {
@@ -197,7 +197,7 @@ class Source:
 
     @property
     def by_ccxt(self) -> bool:
-        """Whether a local service read it from the public endpoints of exchanges.
+        """Whether a local service read it from exchanges.
 
         >>> Source("live", "rail").by_ccxt, Source("live", "exchanges-by-ccxt-1a2b3c4d").by_ccxt
         (False, True)

@@ -68,7 +68,7 @@ class Pair(Stream):
 
     @property
     def prices(self) -> tuple[Trajectory, ...]:
-        """The price streams that it is computed from: buy, sell, and the FX leg if there is one."""
+        """The price streams: buy, sell, and the FX leg if there is one."""
         return tuple(leg for leg in (self.buy, self.sell, self.fx) if leg is not None)
 
     @property
@@ -109,9 +109,8 @@ class Pair(Stream):
     def coins(self, multiplier: float | None = None) -> tuple[float, float]:
         """Return how many coins one unit of each leg has. Prices are divided by them.
 
-        Without ``multiplier`` they are read from names: of PEPE and 1000PEPE, 1 and 1000, and as
-        `toolkit.market.venues` has those of the leg's exchange. Raises `InputError` for two bases
-        that are not the same coin by their names.
+        Without ``multiplier`` `toolkit.market.venues` reads them from names, and `InputError` is
+        raised for two bases that are not the same coin by those.
 
         >>> Pair.of("PEPE_USDT:X.spot", "1000PEPE_USDT:Y.futures").coins()
         (1.0, 1000.0)

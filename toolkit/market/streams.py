@@ -1,4 +1,4 @@
-"""Streams: everything that can be asked for, each with one text key that reads back.
+"""Streams: what can be asked for, each with one text key that reads back.
 
 =========================================  ======================================================
 key                                        stream
@@ -59,8 +59,7 @@ _READ_BY = {
 class Stream:
     """Anything that can be asked for: a `Trajectory`, an `EventLog` or a `SnapshotLog`.
 
-    A `SnapshotTrajectory` comes with the snapshots that it is kept from. Two streams are equal
-    where their keys are.
+    A `SnapshotTrajectory` comes with its snapshots. Streams are equal where their keys are.
 
     >>> Stream.parse("events/splash")
     EventLog(family=<EventFamily.SPLASH: 'splash'>)
@@ -94,9 +93,9 @@ class Stream:
         raise NotImplementedError
 
     def matches(self, patterns: Iterable[str], *, either_way: bool = False) -> bool:
-        """Check whether its key is one of some keys and patterns (``*`` for any text).
+        """Check its key against keys and patterns (``*`` for any text).
 
-        With ``either_way`` that of the same two legs the other way round may be, too.
+        With ``either_way`` that of the legs the other way round may match too.
 
         >>> pair = Stream.parse("BTC_USD:A.spot:B.spot")
         >>> pair.matches(["BTC_USD:B.*"]), pair.matches(["BTC_USD:B.*"], either_way=True)
@@ -107,7 +106,7 @@ class Stream:
 
     @property
     def swapped(self) -> Self:
-        """The same two legs the other way round, itself where it has no two."""
+        """The same with two legs the other way round, else itself."""
         return self
 
     def __str__(self) -> str:
@@ -177,8 +176,8 @@ class _OfLegs(Stream):
 class Trajectory(_OfLegs):
     """One series: a family, a symbol and its one (price) or two (buy, then sell) legs.
 
-    Funding of one leg is that of a position which is short that leg, and hedged where it is not
-    said. Such a series is of one's own rows: no service is asked for it.
+    Funding of one leg is that of a position short that leg, hedged elsewhere. It is of own rows:
+    no service is asked for it.
 
     >>> one = Trajectory.parse("BTC_USD:KRAKEN.spot")
     >>> two = Trajectory.parse("BTC_USD:COINBASE.spot:KRAKEN.spot")
@@ -219,9 +218,8 @@ class Trajectory(_OfLegs):
     def parse(cls, key: str | Stream, family: Family | None = None) -> Trajectory:
         """Read a trajectory's key: one leg is a price, two legs (buy, sell) are a spread.
 
-        A key of funding begins with ``funding/``. Where ``family`` is funding the prefix may be
-        left out. A key of another family than the one asked for is an `InputError`. A trajectory
-        is read as its key.
+        A key of funding begins with ``funding/``, which may be left out where ``family`` says so.
+        A key of another family is an `InputError`.
 
         >>> Trajectory.parse("BTC_USDT:X.futures:Y.futures", Family.FUNDING).key
         'funding/BTC_USDT:X.futures:Y.futures'
@@ -266,7 +264,7 @@ class EventLog(Stream):
 
     @classmethod
     def of(cls, family: EventLog | EventFamily | str) -> EventLog:
-        """Return the log of a family given by name or by key. Another is an `InputError`.
+        """Return the log of a family, by name or key. Another is an `InputError`.
 
         >>> EventLog.of("pump")
         Traceback (most recent call last):
@@ -306,7 +304,7 @@ class SnapshotLog(Stream):
 
     @classmethod
     def named(cls, kind: SnapshotLog | SnapshotKind | str) -> SnapshotLog:
-        """Return the snapshots of a kind given by name or by key. Another is an `InputError`.
+        """Return the snapshots of a kind, by name or key. Another is an `InputError`.
 
         >>> SnapshotLog.named("snapshot/symbols") == SnapshotLog.named("symbols")
         True
@@ -330,10 +328,9 @@ _SNAPSHOT_LEGS = {"snapshot-spread": 2, "snapshot-funding": 1}
 
 @dataclass(frozen=True, order=True, slots=True)
 class SnapshotTrajectory(_OfLegs):
-    """One series kept from snapshots: the spread of two legs, or the funding rate of one leg.
+    """One series kept from snapshots: a spread, or the funding rate of one leg.
 
-    It has a row for each snapshot that shows the pair or the leg. The order of the legs is the
-    snapshot's own.
+    It has a row for each snapshot that shows it, its legs in the snapshot's order.
 
     >>> kept = SnapshotTrajectory.parse("snapshot-funding/BTC_USDT:BYBIT.futures")
     >>> kept.log.key, kept.legs_key

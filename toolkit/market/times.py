@@ -29,9 +29,8 @@ _SECONDS = range(-62_135_596_800, 253_402_300_800)  # the years 1 to 9999
 def parse_ts(text: When, *, parameter: str = "time") -> int:
     """Read Unix seconds (UTC) from an ISO 8601 text, a datetime, a date or Unix seconds.
 
-    Times of numpy and pandas, and whole numbers of numpy, are read as well. A time without a zone
-    is UTC. What `format_ts` writes is read back. A part of a second is refused, for nothing here
-    is finer. So is a time outside the years 1 to 9999, as a count of milliseconds is.
+    So are times of numpy and pandas. A time without a zone is UTC. What `format_ts` writes is read
+    back. A part of a second and a time outside the years 1 to 9999 are refused.
 
     >>> parse_ts("2023-03-01"), parse_ts("2023-03-01T00:01Z"), parse_ts(1677628800)
     (1677628800, 1677628860, 1677628800)
@@ -62,7 +61,6 @@ def parse_ts(text: When, *, parameter: str = "time") -> int:
 
 
 def _finer(given: object) -> str:
-    """Return what to do with a count of a finer unit than seconds, "" for anything else."""
     units = {"milliseconds": 10**3, "microseconds": 10**6, "nanoseconds": 10**9}
     if isinstance(given, int):
         for unit, size in units.items():
@@ -72,9 +70,7 @@ def _finer(given: object) -> str:
 
 
 def parse_length(text: str | int, *, parameter: str = "length") -> int:
-    """Read a length of time in seconds from a text such as 90s, 5m (or 5min), 12h, 7d or 2w.
-
-    Whole seconds are taken as they are. A length is above 0.
+    """Read a length above 0 (s) from 90s, 5m (or 5min), 12h, 7d or 2w, or whole seconds.
 
     >>> parse_length("5m"), parse_length("7d"), parse_length(60)
     (300, 604800, 60)
@@ -134,8 +130,8 @@ def asked_window(
 ) -> tuple[int, int]:
     """Read the window that a caller asks for, by two moments or by the name of a window as start.
 
-    What is not given is that of ``default``. ``now`` (s) is asked where a name is relative to it.
-    Both are called only after what was given has been checked. ``names`` are the parameters' own.
+    What is not given is that of ``default``. ``now`` (s) is asked for a name relative to it. Both
+    are called only after what was given has been checked. ``names`` are the parameters' own.
 
     >>> asked_window("7d", None, now=lambda: 604_860, default=lambda: (0, 9))
     (60, 604860)
@@ -182,7 +178,6 @@ def window_ends(window: Window) -> tuple[When, When | None]:
 
 
 def _window_meant(given: object, *, alone: bool) -> str:
-    """Return what to write in the place of what reads like the name of a window, else ""."""
     if not isinstance(given, str):
         return ""
     if named_window(given, 0) is not None:
@@ -192,13 +187,11 @@ def _window_meant(given: object, *, alone: bool) -> str:
 
 
 def _first_day(name: object) -> str:
-    """Return the first day of a month or a year that is named, "" for any other window."""
     window = named_window(name, 0) if re.match(r"[1-9]\d{3}(-|$)", str(name)) else None
     return f"its first day is {format_ts(window[0])[:10]}" if window else ""
 
 
 def _plain(given: Any) -> Any:
-    """Turn a time or a whole number of numpy into Python's own."""
     if isinstance(given, str | int | dt.date):
         return given
     if type(given).__name__ == "datetime64":
