@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -39,6 +39,9 @@ RATE = "snapshot-funding/BTC_USDT:A.futures"
 POLLED = [WINDOW.start + 60 * minute for minute in (0, 1, 2, 3, 5, 6)]  # one was not answered
 
 
+Rail = Callable[..., subprocess.CompletedProcess[str]]
+
+
 def refused(done: subprocess.CompletedProcess[str]) -> str:
     """Return the one line that a refusal is."""
     assert done.returncode == 1, (done.stdout, done.stderr)
@@ -47,6 +50,12 @@ def refused(done: subprocess.CompletedProcess[str]) -> str:
     assert len(lines) == 1, done.stderr
     assert lines[0].startswith("rail: ")
     return lines[0]
+
+
+def as_rows(done: subprocess.CompletedProcess[str]) -> list[dict]:
+    assert (done.returncode, done.stderr) == (0, "")
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    return [{name: value for name, value in row.items() if name != "source"} for row in rows]
 
 
 @pytest.fixture(scope="session")

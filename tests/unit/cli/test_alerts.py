@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,7 +15,8 @@ from toolkit.market import Source, Stream
 from toolkit.store import LoadOrigin, Store, StoreWriter
 from toolkit.store.writing.alerts import AlertRecord
 
-Rail = Callable[..., subprocess.CompletedProcess[str]]
+from .conftest import Rail
+
 __all__ = ["receiver"]
 
 RULES = """

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
@@ -18,9 +17,8 @@ from toolkit.market import EventFamily, EventLog, SnapshotKind, SnapshotLog, Tra
 from toolkit.store import Store, StoreWriter
 from toolkit.workspace import Workspace
 
-from .conftest import LOADED, NOW, refused
+from .conftest import LOADED, NOW, Rail, refused
 
-Rail = Callable[..., subprocess.CompletedProcess[str]]
 FIRST, SECOND = 1_700_000_000, 1_700_086_400
 THEN = "2023-11-14 23:00"
 PARTS = [

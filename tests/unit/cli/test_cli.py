@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from toolkit.errors import RailError
 
-Rail = Callable[..., subprocess.CompletedProcess[str]]
+from .conftest import Rail
+
 COMMANDS = (
     *("serve", "doctor", "symbols", "sync", "follow", "webhook", "status", "app", "open", "demo"),
     *("stats spread", "stats funding", "stats events", "import"),

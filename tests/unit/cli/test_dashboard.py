@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import signal
 import socket
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,9 +12,7 @@ import pytest
 from toolkit.cli.dashboard import claim_port, ended_by_signals, open_command
 from toolkit.errors import InputError
 
-from .conftest import refused
-
-Rail = Callable[..., subprocess.CompletedProcess[str]]
+from .conftest import Rail, refused
 
 
 @pytest.mark.parametrize(

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 from toolkit.market import Source
 from toolkit.store import Store, StoreWriter
 
-from .conftest import refused
-
-Rail = Callable[..., subprocess.CompletedProcess[str]]
+from .conftest import Rail, refused
 
 
 def test_a_store_of_another_source_is_refused_and_left_as_it_is(rail: Rail, workdir: Path) -> None:

@@ -8,7 +8,7 @@ import os
 import socket
 import stat
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,7 +17,7 @@ from tests import miniature
 from tests.adversary import adversary_of, adverse
 from toolkit.service import Clock, Config, Simulated, running
 
-Rail = Callable[..., subprocess.CompletedProcess[str]]
+from .conftest import Rail
 
 
 @pytest.fixture(scope="module")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
@@ -18,10 +16,8 @@ from toolkit.statistics.core.definition import turned, with_spread
 from toolkit.store import Store
 from toolkit.workspace import Workspace, open_workspace
 
-from .conftest import WINDOW, refused
-from .test_event_analyses import as_rows
+from .conftest import WINDOW, Rail, as_rows, refused
 
-Rail = Callable[..., subprocess.CompletedProcess[str]]
 TIMES = ("--start", str(WINDOW.start), "--end", str(WINDOW.end))
 JSON = ("--format", "json")
 PRICE, PAIR = "LTC_USDT:AURORA.spot", "PEPE_USDT:FORNAX.spot:DEX-LUNARIS.dex"

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Callable
-
 import pytest
 
 from toolkit.cli.exit_codes import ExitCode
 
-Rail = Callable[..., subprocess.CompletedProcess[str]]
+from .conftest import Rail
 
 
 def test_the_numbers_never_change() -> None:

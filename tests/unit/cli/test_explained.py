@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Callable
-
 import pytest
 
-from .conftest import LOADED, refused
-
-Rail = Callable[..., subprocess.CompletedProcess[str]]
+from .conftest import LOADED, Rail, refused
 
 
 @pytest.mark.usefixtures("held")

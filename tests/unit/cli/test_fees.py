@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,9 +12,7 @@ from toolkit.statistics.fees import FeeModel
 from toolkit.store import Store
 from toolkit.workspace import Workspace
 
-from .conftest import refused
-
-Rail = Callable[..., subprocess.CompletedProcess[str]]
+from .conftest import Rail, refused
 
 TABLE = """
 name = "mine"

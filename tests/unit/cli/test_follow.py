@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,9 +13,8 @@ from toolkit.service import Config, Simulated, SpedClock, running
 from toolkit.store import Store
 from toolkit.workspace.rules import EXAMPLE
 
-from .conftest import LOADED, refused
+from .conftest import LOADED, Rail, refused
 
-Rail = Callable[..., subprocess.CompletedProcess[str]]
 PRICE, SPREAD = LOADED[0].key, LOADED[1].key
 
 

@@ -6,7 +6,7 @@ import json
 import re
 import shlex
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,8 +16,8 @@ from tests.listening import Handler, listening
 from toolkit.store import Store
 
 from ...hostile import store_of, streams, texts
+from .conftest import Rail
 
-Rail = Callable[..., subprocess.CompletedProcess[str]]
 NOWHERE = "http://127.0.0.1:9"
 EVERY = " ".join(texts(NOWHERE).values())
 COMMANDS = (

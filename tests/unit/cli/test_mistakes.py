@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import shlex
-import subprocess
-from collections.abc import Callable
 
 import pytest
 
 from toolkit.store import Store
 
 from ..mistakes.judged import LONGEST, RAW
+from .conftest import Rail
 
-Rail = Callable[..., subprocess.CompletedProcess[str]]
 KEY = "BTC_USDT:AURORA.spot"
 PAIR = "BTC_USDT:AURORA.spot:CORONA.futures"
 

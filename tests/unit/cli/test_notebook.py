@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
-from .conftest import refused
+from .conftest import Rail, refused
 
-Rail = Callable[..., subprocess.CompletedProcess[str]]
 SHIPPED = Path(__file__).parents[3] / "notebooks" / "00_quickstart.ipynb"
 
 

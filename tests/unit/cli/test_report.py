@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,9 +9,8 @@ import pytest
 from toolkit.reports import read_recipe
 from toolkit.store import Store
 
-from .conftest import LOADED, refused
+from .conftest import LOADED, Rail, refused
 
-Rail = Callable[..., subprocess.CompletedProcess[str]]
 SPREAD, FUNDING = (str(each.key) for each in LOADED[1:])
 
 

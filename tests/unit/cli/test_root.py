@@ -7,13 +7,14 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from importlib import import_module
 
 import pytest
 import typer
 
 from toolkit.cli.root import COMMANDS
+
+from .conftest import Rail
 
 HEAVY = {"duckdb", "httpx", "numpy", "plotly", "polars", "pyarrow", "rich", "streamlit", "mcp"}
 PROGRAM = """
@@ -101,7 +102,7 @@ def test_a_shell_completes_a_commands_name_without_loading_one(shell: str) -> No
     ],
 )
 def test_a_shell_completes_a_commands_own_commands_and_options(
-    rail: Callable[..., subprocess.CompletedProcess[str]],
+    rail: Rail,
     monkeypatch: pytest.MonkeyPatch,
     shell: str,
     words: str,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,9 +17,8 @@ from toolkit.cli.dashboard import note_path, noted, running_address
 from toolkit.market import Trajectory
 from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
 
-from .conftest import LOADED, refused
+from .conftest import LOADED, Rail, refused
 
-Rail = Callable[..., subprocess.CompletedProcess[str]]
 PRICE, PAIR, FUNDING = LOADED
 
 

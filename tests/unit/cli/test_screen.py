@@ -6,7 +6,6 @@ import json
 import re
 import shlex
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,9 +15,8 @@ from toolkit.series import RateSeries, SpreadSeries
 from toolkit.store import Store
 from toolkit.workspace import Workspace
 
-from .conftest import BRIEF, LOADED, POLLED, RATE, STEADY, refused
+from .conftest import BRIEF, LOADED, POLLED, RATE, STEADY, Rail, refused
 
-Rail = Callable[..., subprocess.CompletedProcess[str]]
 _, PAIR, FUNDING = LOADED
 README = Path(__file__).parents[3] / "README.md"
 LINES = re.findall(r"`(rail ?\.?screen[^`]* .*?|rail\.screen\([^`]*\))`", README.read_text("utf-8"))

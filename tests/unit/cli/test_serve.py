@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import socket
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from .conftest import refused
-
-Rail = Callable[..., subprocess.CompletedProcess[str]]
+from .conftest import Rail, refused
 
 
 def test_a_port_that_is_taken(rail: Rail) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
-from collections.abc import Callable
 from types import FrameType
 
 import pytest
@@ -12,15 +10,13 @@ import pytest
 from toolkit.statistics import spread
 from toolkit.store import Store
 
-from .conftest import LOADED
+from .conftest import LOADED, Rail
 
 MOST = 12
 
 
 @pytest.mark.slow
-def test_a_command_reaches_its_statistic_through_few_modules(
-    held: Store, rail: Callable[..., subprocess.CompletedProcess[str]]
-) -> None:
+def test_a_command_reaches_its_statistic_through_few_modules(held: Store, rail: Rail) -> None:
     """Count those on the call stack, from the entry of `rail`, where the statistic is entered."""
     ways: list[list[str]] = []
 

@@ -5,24 +5,18 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from toolkit.analyses import find
-from toolkit.columns import schema_of
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, Source, Trajectory, format_ts
 from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
 from toolkit.wire.events.events import document_frame
-from toolkit.workspace.events.event_answers import EventAnswer
-from toolkit.workspace.events.event_selection import EventSelection
 
-from .conftest import BRIEF, LOADED, RATE, SETTLED, STEADY, WINDOW, refused
+from .conftest import BRIEF, LOADED, RATE, SETTLED, STEADY, WINDOW, Rail, refused
 
-Rail = Callable[..., subprocess.CompletedProcess[str]]
 _, PAIR, FUNDING = LOADED
 FUNDING_KEY = FUNDING.key.removeprefix("funding/")
 
@@ -332,11 +326,6 @@ def test_a_trajectory_without_a_row_in_the_window_is_named(rail: Rail, uneven: P
     assert row["trajectory"] == FUNDING.key
     assert done.stderr.startswith("nothing in (")
     assert done.stderr.endswith(f"] of {key}\n")
-
-
-def test_the_columns_of_counted_events_are_those_declared(held: Store) -> None:
-    counted = EventAnswer.of(find("events.summary"), EventSelection.of(held, None, *WINDOW)).rows
-    assert counted.schema == schema_of("events.summary")
 
 
 @pytest.mark.usefixtures("held")

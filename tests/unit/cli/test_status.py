@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -41,9 +40,8 @@ from toolkit.wire.events.events import document_frame
 from toolkit.wire.paging.lost import LostStretch
 from toolkit.workspace.holdings import STATUS
 
-from .conftest import LOADED, refused
+from .conftest import LOADED, Rail, refused
 
-Rail = Callable[..., subprocess.CompletedProcess[str]]
 PRICE = Trajectory.parse("A_B:X.spot")
 SPREADS = EventLog(EventFamily.SPREAD)
 ORIGIN = LoadOrigin("http://h", 100_000, None, "0")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
@@ -14,9 +12,8 @@ from toolkit.market import Source
 from toolkit.store import Store, StoreWriter
 from toolkit.store.file.verification import verify
 
-from .conftest import refused
+from .conftest import Rail, refused
 
-Rail = Callable[..., subprocess.CompletedProcess[str]]
 KEY = "BTC_USDT:AURORA.spot:CORONA.futures"
 
 

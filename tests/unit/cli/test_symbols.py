@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Callable
-
 from tests.adversary import Adversary, RestSwitches, adverse
 from toolkit.service import Config, Simulated, running
 
-from .conftest import refused
-
-Rail = Callable[..., subprocess.CompletedProcess[str]]
+from .conftest import Rail, refused
 
 
 def test_a_part_of_a_name_finds_the_symbol_with_its_legs(rail: Rail, service: str) -> None:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from .conftest import refused
+from .conftest import Rail, refused
 
-Rail = Callable[..., subprocess.CompletedProcess[str]]
 KEY = "BTC_USDT:AURORA.spot"
 HOUR = ("--start", "2026-11-03T12:00:00Z", "--end", "2026-11-03T13:00:00Z")
 

@@ -10,7 +10,6 @@ import pty
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -22,9 +21,8 @@ from toolkit.market import Family, Source, Trajectory
 from toolkit.statistics import spread
 from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
 
-from .conftest import refused
+from .conftest import Rail, refused
 
-Rail = Callable[..., subprocess.CompletedProcess[str]]
 START, ROWS = 1_678_406_400, 240
 WINDOW = Interval(START, START + 60 * ROWS)
 KEYS = [f"{symbol}:X.spot:Y.spot" for symbol in ("A_USD", "B_USD", "C_USD", "D_USD")]

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import socket
-import subprocess
-from collections.abc import Callable
 
 import pytest
 
-from .conftest import refused
+from .conftest import Rail, refused
 
-Rail = Callable[..., subprocess.CompletedProcess[str]]
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 HELD_BY = ("--secret-env", "RAIL_WEBHOOK_SECRET")
 

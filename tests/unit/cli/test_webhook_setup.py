@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from subprocess import CompletedProcess
 
@@ -10,12 +10,12 @@ import pytest
 from standardwebhooks.webhooks import Webhook
 
 from tests.unit.alerts.conftest import Receiver, receiver
-from tests.unit.cli.conftest import refused
 from toolkit.client.webhook_session import WebhookSession
 from toolkit.errors import KeyRefusedError, UnreachableError
 from toolkit.service import Config, Simulated, WebhookSettings, running
 
-Rail = Callable[..., CompletedProcess[str]]
+from .conftest import Rail, refused
+
 ENDPOINT = "https://hooks.example/rail"
 SIGNING_IN = ("--code-env", "RAIL_CODE")
 __all__ = ["receiver"]
