@@ -39,7 +39,7 @@ from .kill_loop import KILLS
 SEEDS = int(os.environ.get("RAIL_SEEDS", "1"))
 FAMILIES = (EventFamily.SPREAD, EventFamily.SPLASH)
 SPREADS = [Trajectory.parse(f"C{n}_USDT:ALPHA.spot:BETA.spot") for n in range(3)]
-SPEED, STREAMED_S, SETTLING_S = 20.0, 180 if SEEDS >= 20 else 80, 70
+SPEED, STREAMED_S, SETTLING_S = 20.0, 180 if SEEDS >= 20 else 120, 70
 IMPATIENT = ReconnectPolicy(first_wait_s=0.02, longest_wait_s=0.1)
 
 
@@ -168,11 +168,11 @@ def test_a_mute_socket_that_answers_pings_makes_way_for_one_that_is_heard_and_is
     policy = ReconnectPolicy(first_wait_s=0.02, silence_s=1.0)
     with running(config(truth, clock, fault)) as service, Client(service.base_url, "demo-pro") as c:
         warm(c)
-        result = captured(c, store, clock, policy, streamed_s=80)
+        result = captured(c, store, clock, policy, streamed_s=100)
 
     assert store.gaps().is_empty()
     assert result.messages > 0
-    assert_whole(truth, store, result.window.start, START + 140)
+    assert_whole(truth, store, result.window.start, START + 160)
 
 
 def test_accepted_and_closed_at_once_a_follow_tries_fewer_than_twenty_times_a_minute(
@@ -198,8 +198,8 @@ def test_a_service_restarted_in_the_middle_costs_nothing(
             client = Client(service.base_url, "demo-pro")
             warm(client)
             capturing = pool.submit(captured, client, store, clock)
-            wait_until(clock, START + 90)
-        wait_until(clock, START + 110)
+            wait_until(clock, START + 120)
+        wait_until(clock, START + 140)
         port = int(service.base_url.rpartition(":")[2])
         with running(config(truth, clock, port=port)):
             result = capturing.result()
