@@ -412,7 +412,7 @@ class EventAnalyses(Series, metaclass=ABCMeta):
         move_s: int | None = None,
         by: Sequence[str] = (),
     ) -> Result:
-        """Sum up how true a log is: how many events are real, how many episodes it saw, how late.
+        """Summarise the accuracy of a log: precision, recall and delay.
 
         Formula, columns, errors and an example: `toolkit.statistics.events.audit`.
 
@@ -434,7 +434,7 @@ class EventAnalyses(Series, metaclass=ABCMeta):
         max_stale_s: int | None = None,
         move_s: int | None = None,
     ) -> Result:
-        """Match each event with an episode of its trajectory, and list what one side alone has.
+        """Match each event with an episode of its trajectory, and list those without a match.
 
         Formula, columns, errors and an example: `toolkit.statistics.events.audited`.
 
@@ -514,7 +514,7 @@ class EventAnalyses(Series, metaclass=ABCMeta):
         """
 
     def league(self, by: Sequence[str] = ("legs",), *, cluster: str = "auto") -> Result:
-        """Rank the groups of each family by how often their events open, with chance taken out.
+        """Rank the groups of each family by how often their events open, with shrunk rates.
 
         Formula, columns, errors and an example: `toolkit.statistics.events.league`.
 
@@ -553,7 +553,7 @@ class EventAnalyses(Series, metaclass=ABCMeta):
         notional: float = 10000.0,
         style: Style = "taker",
     ) -> Result:
-        """Sum up what taking events would have paid, by how late they were taken.
+        """Sum up what taking events would have paid, by delay.
 
         Formula, columns, errors and an example: `toolkit.statistics.events.payoff`.
 
@@ -634,7 +634,7 @@ class EventAnalyses(Series, metaclass=ABCMeta):
         """
 
     def rates(self, by: Sequence[str] = (), *, cluster: str = "auto") -> Result:
-        """Compute how often events open, per hour and per day of time in which their log is held.
+        """Compute how often events open, per hour and per day of time covered by their log.
 
         Formula, columns, errors and an example: `toolkit.statistics.events.rates`.
 
@@ -691,7 +691,7 @@ class EventAnalyses(Series, metaclass=ABCMeta):
         """
 
     def survival_curve(self, by: Sequence[str] = (), *, cluster: str = "auto") -> Result:
-        """Compute the share of events that live on at each age, with its 95 % band and those watched.
+        """Compute the share of events that survive to each age, with its 95 % band and those watched.
 
         Formula, columns, errors and an example: `toolkit.statistics.events.survival_curve`.
 

@@ -1,11 +1,7 @@
-"""How long events last, how often they come, what comes with them, and how true their log is.
+"""Statistics of events: sizes, durations, rates, what prices did then, and the accuracy of the log.
 
-`lifecycles` and `event_lifecycles` pair the documents of event logs. `magnitudes` says how large
-events are, `survival` how long they last and `hazard_ratios` what makes them last. `detections`
-says when they became known, and `study`, `placebo` and `follow_through` what prices, spreads and
-rates did then. `positions` and `payoff` say what spread events would have paid. `cooccurrence` says
-which events come together. `audit` holds a log to the trajectories, and `channels` the ways by
-which it came to each other.
+All start from `event_lifecycles`, which pairs the documents of event logs. `survival` documents the
+conventions that they share: ``lives``, ``by``, ``held`` and ``cluster``.
 """
 
 from toolkit.statistics.core.windows import LOOK_BACK_S, documents_window

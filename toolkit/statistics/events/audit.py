@@ -1,4 +1,4 @@
-"""How true a log of events is, against the episodes in the trajectories."""
+"""Accuracy of an event log, measured against the episodes in the trajectories."""
 
 from __future__ import annotations
 
@@ -38,19 +38,18 @@ from toolkit.statistics.numeric.tails import share_columns
 from toolkit.statistics.spread.episodes import episodes
 
 MOVE = "move_bps"
-"""The column of moves."""
 
 PUMP, DUMP = ":pump", ":dump"
-"""What follows on the trajectory of a price in that of its rises, and of its falls."""
+"""Suffixes of the trajectories of a price's rises and falls."""
 
 
 @described("price_moves.price_moves")
 def price_moves(prices: Frame, move_s: int) -> pl.DataFrame:
-    """Compute how far each price lies above the lowest, and below the highest, of a time before.
+    """Compute how far each price lies above the lowest, and below the highest, of the time before.
 
-    ``prices`` have ``trajectory`` (String), ``ts`` (Int64, s, Unix UTC) and ``price`` (Float64), in
-    any order. The time is ``[ts - move_s, ts]``, both ends inside. There are two rows per row of
-    prices, sorted by trajectory and time:
+    The time is ``[ts - move_s, ts]``. ``prices`` have ``trajectory`` (String), ``ts`` (Int64, s,
+    Unix UTC) and ``price`` (Float64), in any order. Two rows per price, sorted by trajectory and
+    time:
 
     {columns}
 
@@ -58,11 +57,11 @@ def price_moves(prices: Frame, move_s: int) -> pl.DataFrame:
     ------
     InputError
         A column is missing or of another type. A trajectory or ts is null, or two rows share both.
-        ``move_s`` is no whole number of seconds from 1.
+        ``move_s`` is not a whole number from 1.
 
     Examples
     --------
-    >>> prices = pl.DataFrame({"trajectory": ["A_B:X.spot"] * 3, "ts": [0, 60, 120],
+    >>> prices = pl.DataFrame({"trajectory": "A_B:X.spot", "ts": [0, 60, 120],
     ...     "price": [100.0, 103.0, 102.0]})
     >>> price_moves(prices, 60).select("trajectory", pl.col("move_bps").round(1)).rows()[4:]
     [('A_B:X.spot:pump', 300.0), ('A_B:X.spot:pump', 0.0)]
@@ -104,11 +103,11 @@ def judged(
     window: Interval,
     slack_s: int,
 ) -> pl.DataFrame:
-    """Tell which rows of an audit count, by what is known of the log when their episodes began.
+    """Decide which rows of an audit count, by what is known of the log when their episodes began.
 
-    ``rows`` have the columns of `toolkit.statistics.events.audit.audited`, of which audit_reason,
-    judged and episode_judged are completed. ``lives`` are all events of their family, with their
-    trajectory, and ``held`` the stretches of that family (None: the log is held at all times).
+    ``rows`` are those of `audited`, whose audit_reason, judged and episode_judged are completed.
+    ``lives`` are all events of the family with their trajectory, ``held`` its covered stretches
+    (None: always).
     """
     starts, ends = pl.Series([_FIRST], dtype=pl.Int64), pl.Series([_LAST], dtype=pl.Int64)
     if held is not None:
@@ -134,11 +133,11 @@ def judged(
 
 
 def _begun(lives: pl.DataFrame, starts: pl.Series, window: Interval) -> pl.DataFrame:
-    """Return when each event came into sight, and until when it may have been open.
+    """Return from when and until when each event may have been open.
 
-    One whose opening was not seen is there from where the log was held again before its close. Of
-    several such, one alone can have been open then: the first to close. One that opened in the
-    window and closed is open for the episodes that it matches alone.
+    An event whose opening was not seen starts where coverage resumed before its close. Of several
+    such only the first to close can have been open. One that opened in the window and closed is
+    open only for the episodes that it matches.
     """
     again = starts.gather(
         starts.search_sorted(lives["t_close"].fill_null(_FIRST), side="right") - 1
@@ -178,7 +177,7 @@ def _still_open(rows: pl.DataFrame, begun: pl.DataFrame, slack_s: int) -> pl.Ser
 
 
 MOVE_S = 300
-"""The longest time over which a splash moves the price, where nothing else is asked for (s)."""
+"""The default time over which a splash moves the price (s)."""
 
 _COLUMNS = {
     EventFamily.SPREAD: "spread_bps",
@@ -205,7 +204,6 @@ _SIZES = {
 def _audit_title(
     family: str, enter_bps: float | None, move_s: int | None, **_others: object
 ) -> str:
-    """Say which log is held to what."""
     within = duration(MOVE_S if move_s is None else move_s)
     sizes = _SIZES[EventFamily(family)].format(enter_bps, within)
     return f"{family.capitalize()} events against {sizes}"
@@ -241,37 +239,35 @@ def audited(
     max_stale_s: int | None = None,
     move_s: int | None = None,
 ) -> pl.DataFrame:
-    """Match each event with an episode of its trajectory, and list what one side alone has.
+    """Match each event with an episode of its trajectory, and list those without a match.
 
-    ``lives`` are rows of `event_lifecycles`, of which those of ``family`` with an opening in the
-    window are used. ``rows`` has ``trajectory``, ``ts`` and of spreads the prices
-    of both legs, or ``spread_bps``. Of funding it has ``differential_pct_8h``: of funding events
-    read differential for spread below, with basis points per 8 h and percent per 8 h. An episode is
-    a stretch in which the spread is ``enter_bps`` or more, until it is below ``leave_bps`` (None:
-    the same), as in `toolkit.statistics.spread.episodes`, with its ``step_s`` and ``max_stale_s``.
-    Only the positive side counts: a trajectory the other way round has events of its own.
-    ``enter_bps`` None is the smallest size of an event, as the log is then taken to have no smaller
-    threshold.
+    ``lives`` are rows of `event_lifecycles`: events of ``family`` that opened in the window are
+    used. An episode is a stretch with a spread of at least ``enter_bps`` (None: the smallest size
+    of an event) until it falls below ``leave_bps`` (None: the same), as in
+    `toolkit.statistics.spread.episodes`, with its ``step_s`` and ``max_stale_s``. Only positive
+    spreads count: the reverse trajectory has its own events.
 
-    Of splashes ``lives`` have the column of `with_direction` too, and ``rows`` the prices of legs.
-    For spread read how far the price is above the lowest of the last ``move_s`` (None: 300), of a
-    dump below the highest, as in `toolkit.statistics.events.audit`. Trajectories end in :pump or
-    :dump. Sizes have no sign. Prices further apart than ``move_s`` show no such move: there is a
-    gap. Documents of splashes name the time and the price that a move began at, and not what the
-    service asks for: take ``move_s`` and ``leave_bps`` from its description.
+    ``rows`` have ``trajectory``, ``ts`` and, by family:
 
-    ``held`` has the stretches of time in which the log is held, as in `survival`. An episode that
-    begins in a gap of the log, or whose beginning was not seen, does not count for recall, whether
-    it has an event or not. Nor does one while an event from before may be open: one that opened
-    before the window or in a gap of the log, or one without a close, until the next opening. An
-    event without a close is itself held against what was there when it opened. Of an archive that
-    is late the youngest events are not there yet: end the window before them.
+    - spread: the prices of both legs, or ``spread_bps``.
+    - funding: ``differential_pct_8h``. Sizes are in bps per 8 h.
+    - splash: the prices of legs. ``lives`` need the column of `with_direction`. The size is the
+      move above the lowest price of the last ``move_s`` (None: 300), or for a dump below the
+      highest, without sign. Trajectories end in :pump or :dump. A step longer than ``move_s`` is a
+      gap. Take ``move_s`` and ``leave_bps`` from the service's description: documents do not name
+      them.
 
-    A row's spread is known ``known_after_s`` after its ``ts``, by default a step: at a bar's end.
-    An event and an episode match where they overlap or are at most ``slack_s`` apart, by default a
-    step. Of funding both are 0 by default, as a rate is known when it settles. There is one row per
-    event, and one per episode that is not in an event's row, as an event may be of several
-    episodes. Sorted by trajectory, events first, and time:
+    ``held`` is the coverage of the log, as in `survival`. An episode does not count for recall if
+    it begins in a gap of the log or its beginning was not seen, nor while an earlier event may
+    still be open: one that opened before the window or in a gap, or one without a close, until the
+    next opening. An event without a close is matched by its opening. If the archive is late, end
+    the window before its youngest events.
+
+    A row is known ``known_after_s`` after its ``ts`` (default: one step, at a bar's end). An event
+    and an episode match if they overlap or are at most ``slack_s`` apart (default: one step). Both
+    defaults are 0 for funding, which is known when it settles. One row per event, and one per
+    episode without a row so far, as an event may match several. Sorted by trajectory, events first,
+    and time:
 
     {columns}
 
@@ -285,7 +281,7 @@ def audited(
 
     Examples
     --------
-    >>> spreads = pl.DataFrame({"trajectory": ["A_B:X.spot:Y.spot"] * 4, "ts": [0, 60, 120, 180],
+    >>> spreads = pl.DataFrame({"trajectory": "A_B:X.spot:Y.spot", "ts": [0, 60, 120, 180],
     ...     "spread_bps": [10.0, 80.0, 70.0, 10.0]})
     >>> lives = pl.DataFrame({"family": ["spread"], "event": ["s1"], "symbol": ["A_B"],
     ...     "legs": ["X.spot → Y.spot"], "t_open": [125], "t_close": [250], "peak": [0.8],
@@ -329,7 +325,6 @@ def audited(
 
 
 def _measured(family: EventFamily | str) -> tuple[EventFamily, str]:
-    """Return a family of events, and the column of the rows that it is measured by, in bps."""
     for each, column in _COLUMNS.items():
         if family == each.value:
             return each, column
@@ -337,7 +332,6 @@ def _measured(family: EventFamily | str) -> tuple[EventFamily, str]:
 
 
 def _with_sizes(rows: Frame, column: str, move_s: int | None) -> Frame:
-    """Add what events are measured by, where the rows lack it."""
     if column == MOVE:
         return price_moves(rows, MOVE_S if move_s is None else move_s)
     if move_s is not None:
@@ -349,7 +343,6 @@ def _with_sizes(rows: Frame, column: str, move_s: int | None) -> Frame:
 
 
 def _log(lives: Frame, family: EventFamily) -> pl.LazyFrame:
-    """Return the events of a family with their trajectory, not yet read."""
     of_splash = family is EventFamily.SPLASH
     checked_types(lives, _SPLASHES if of_splash else _LIVES, parameter="lives")
     rows = lives.lazy().filter(family=family.value)
@@ -362,7 +355,6 @@ def _log(lives: Frame, family: EventFamily) -> pl.LazyFrame:
 
 
 def _opened(logged: pl.DataFrame, window: Interval) -> pl.DataFrame:
-    """Return the events that opened in a window, by trajectory and time."""
     inside = pl.col("t_open").is_between(*window, closed="left")
     order = dict.fromkeys(("trajectory", "t_open", "event"), False)
     return in_order(logged.drop("known_until").filter(inside), order)
@@ -371,10 +363,9 @@ def _opened(logged: pl.DataFrame, window: Interval) -> pl.DataFrame:
 def smallest_size_bps(
     lives: Frame, window: Ends, family: EventFamily | str = EventFamily.SPREAD
 ) -> float:
-    """Return the smallest size of an event of a family that opened in a window (bps).
+    """Return the size of the smallest event that opened in a window (bps, for funding per 8 h).
 
-    Of funding it is in bps per 8 h. It is the threshold of `audited` where none is given. Raises
-    `InputError` where no event has a size.
+    It is the default threshold of `audited`. Raises `InputError` if no event has a size.
 
     >>> lives = pl.DataFrame({"family": ["spread"], "event": ["s1"], "symbol": ["A_B"],
     ...     "legs": ["X.spot → Y.spot"], "t_open": [125], "t_close": [250], "peak": [0.75],
@@ -413,16 +404,15 @@ def smallest_size_bps(
     by=BY_OPENING,
 )
 def audit(rows: pl.DataFrame, *, by: Sequence[str] = ()) -> pl.DataFrame:
-    """Sum up how true a log is: how many events are real, how many episodes it saw, how late.
+    """Summarise the accuracy of a log: precision, recall and delay.
 
-    ``rows`` are those of `audited`, with columns of one's own for groups: the size, the plan that
-    the log was asked with. One row per group of the columns ``by``, sorted, or one row:
+    ``rows`` are those of `audited`, with any columns to group ``by``. One row per group, sorted, or
+    one row:
 
     {columns}
 
-    ``enter_bps``, ``window_start``, ``window_end``, ``method`` and ``params_hash`` follow, those of
-    ``rows``. A recall below 1 may be of the rows: an episode within one bar is none of the log's
-    where the service asks for more than one.
+    ``enter_bps``, ``window_start``, ``window_end``, ``method`` and ``params_hash`` of ``rows``
+    follow. Recall may be below 1 because the service requires more than one bar.
 
     Raises
     ------
@@ -436,7 +426,7 @@ def audit(rows: pl.DataFrame, *, by: Sequence[str] = ()) -> pl.DataFrame:
 
     Examples
     --------
-    >>> spreads = pl.DataFrame({"trajectory": ["A_B:X.spot:Y.spot"] * 4, "ts": [0, 60, 120, 180],
+    >>> spreads = pl.DataFrame({"trajectory": "A_B:X.spot:Y.spot", "ts": [0, 60, 120, 180],
     ...     "spread_bps": [10.0, 80.0, 10.0, 90.0]})
     >>> lives = pl.DataFrame({"family": ["spread"], "event": ["s1"], "symbol": ["A_B"],
     ...     "legs": ["X.spot → Y.spot"], "t_open": [125], "t_close": [150], "peak": [0.8],

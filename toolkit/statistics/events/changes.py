@@ -1,4 +1,4 @@
-"""How a value changed around events, less what it would have done without them."""
+"""Changes of a value around events, less what it would have done without them."""
 
 from __future__ import annotations
 
@@ -21,10 +21,9 @@ from toolkit.statistics.events.paths import (
 )
 
 COMPARISONS = ("none", "past", "against", "controls")
-"""What the path of an event may be taken less."""
 
 CONTROL_DAYS = 28
-"""How far from an event its times without one may be (days)."""
+"""How far from an event its control times may be (days)."""
 
 _CONTROLS = 5
 _POINTS = 60
@@ -37,11 +36,11 @@ STUDIED = {
     Family.SPREAD: "spread_log_bps",
     Family.FUNDING: "differential_pct_8h",
 }
-"""The column of rows that is studied around events."""
+"""The column studied around events, by kind of rows."""
 
 
 def studied_column(values: Frame, column: str | None) -> str:
-    """Return the column that is studied, by default what the values are of.
+    """Return the column to study, by default the first of `STUDIED` that the values have.
 
     >>> studied_column(pl.DataFrame({"trajectory": ["a"], "spread_log_bps": [1.0]}), None)
     'spread_log_bps'
@@ -54,7 +53,7 @@ def studied_column(values: Frame, column: str | None) -> str:
 
 
 def usual_s(column: str) -> int:
-    """Return how long before and after events a column is studied: settlements are hours apart.
+    """Return the default time before and after events (s): a day for funding, else an hour.
 
     >>> usual_s("price"), usual_s("differential_pct_8h")
     (3600, 86400)
@@ -64,7 +63,7 @@ def usual_s(column: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What is asked of the time around events."""
+    """The options of a study of the time around events."""
 
     before_s: int
     after_s: int
@@ -84,16 +83,12 @@ class Around:
             raise InputError("from_detection", self.from_detection, "True or False")
 
     def options(self, **others: str | int | None) -> tuple[tuple[str, str | float | None], ...]:
-        """Return what is asked, with other options, for the hash of a result."""
+        """Return all options, with others, for the hash of a result."""
         return tuple((asdict(self) | others).items())
 
 
 def is_price(column: str) -> bool:
-    """Return whether a column holds prices, by its name.
-
-    >>> is_price("buy_price"), is_price("spread_log_bps")
-    (True, False)
-    """
+    """Return whether a column holds prices, by its name."""
     return column == "price" or column.endswith("_price")
 
 
@@ -113,7 +108,7 @@ def name_of_change(column: str, figure: str, *, from_detection: bool = False) ->
 
 
 def in_bps(known: KnownValues) -> KnownValues:
-    """Return prices as 1e4 times their logarithms, once for all the times they are looked up."""
+    """Return prices as 1e4 times their logarithms."""
     return replace(known, values=_TO_BPS * np.log(known.values))
 
 
@@ -121,9 +116,9 @@ def in_bps(known: KnownValues) -> KnownValues:
 class Changes:
     """The changes of trajectories after events: one number and one time per event.
 
-    A path starts at the first value known after the event, and its offsets count from the time at
-    which that was known. ``from_detection`` starts paths at the event: those of a price at the one
-    known then, others at the median before it. The values of a price are those of `in_bps`.
+    Offsets count from when the first value after the event was known. With ``from_detection`` they
+    count from the event, and changes are from the price known then, or from the median before it
+    for other columns. Prices are those of `in_bps`.
     """
 
     known: KnownValues
@@ -134,22 +129,22 @@ class Changes:
 
     @cached_property
     def starts(self) -> Integers:
-        """When each path starts (s), so late that nothing is known then where none does."""
+        """The start of each path (s), or a time after all values if there is none."""
         if self.around.from_detection:
             return self.times
         return self.known.known_when[self.known.first_after(self.numbers, self.times)]
 
     def values(self, offset_s: int) -> Floats:
-        """Return the value at an offset from the start, of a price 1e4 times its logarithm."""
+        """Return the value at an offset from the start."""
         return self.known.at(self.numbers, self.starts + offset_s)
 
     def before(self, offset_s: int) -> Floats:
-        """Return the value at an offset from the event itself, which is not above 0."""
+        """Return the value at an offset <= 0 from the event."""
         return self.known.at(self.numbers, self.times + offset_s)
 
     @cached_property
     def reference(self) -> Floats:
-        """The value that changes are from, NaN where a path does not start."""
+        """The value that changes are from, NaN without a start."""
         if self.is_price or not self.around.from_detection:
             return self.values(0)
         return self._median_before
@@ -164,7 +159,7 @@ class Changes:
 
     @property
     def offsets(self) -> list[int]:
-        """The offsets before the event at which values are looked up for what changes are from."""
+        """The offsets before the event that the reference needs."""
         around = self.around
         trend = [around.before_s, around.quiet_s] if around.less == "past" else []
         of_values = self.is_price or not around.from_detection
@@ -172,25 +167,25 @@ class Changes:
 
     @property
     def before_offsets(self) -> Integers:
-        """The offsets before the event, without those of the quiet time: at most 60."""
+        """At most 60 offsets before the event, without the quiet time."""
         length = self.around.before_s - self.around.quiet_s
         every = max(self.known.step_s, -(-length // _POINTS))
         return np.arange(-self.around.before_s, -self.around.quiet_s, every, dtype=np.int64)
 
     @cached_property
     def _trend(self) -> Floats:
-        """The change per second over the time before the event, without the quiet time."""
+        """The change per second before the event, without the quiet time."""
         first, last = -self.around.before_s, -self.around.quiet_s
         return (self.before(last) - self.before(first)) / (last - first)
 
     def at(self, offset_s: int) -> Floats:
-        """Return the change at an offset, NaN where it is not known."""
+        """Return the change at an offset, NaN if not known."""
         found = self.values(offset_s) - self.reference
         return found - self._trend * offset_s if self.around.less == "past" else found
 
     @cached_property
     def volatility(self) -> Floats:
-        """The standard deviation of the steps before the event, NaN with less than two of them."""
+        """The standard deviation of the steps before the event, NaN with fewer than two."""
         steps = np.diff(np.stack([self.before(int(each)) for each in self.before_offsets]), axis=0)
         found = np.full(self.times.size, np.nan)
         some = np.isfinite(steps).sum(axis=0) > 1
@@ -198,19 +193,19 @@ class Changes:
         return found
 
     def of(self, numbers: Integers, times: Integers) -> Changes:
-        """Return the plain changes of other trajectories and times."""
+        """Return the changes of other trajectories and times, without a comparison."""
         around = replace(self.around, less="none")
         return Changes(self.known, numbers, times, around, self.is_price)
 
 
 @dataclass(frozen=True)
 class AbnormalChanges:
-    """The changes from events on, less their comparison, in the direction of each event."""
+    """The changes after events, less their comparison, in the direction of each event."""
 
     events: pl.DataFrame
     changes: Changes
     every: pl.DataFrame = field(default_factory=pl.DataFrame)
-    """All events, also those that were left out: none of them may be a control."""
+    """All events, of which none may be a control."""
 
     @classmethod
     def of(
@@ -222,7 +217,7 @@ class AbnormalChanges:
         *,
         is_price: bool,
     ) -> AbnormalChanges:
-        """Take the events, each with a trajectory of the values."""
+        """Return the changes of events, each with a trajectory of the values."""
         if around.less == "against" and "against" not in events.columns:
             raise InputError("events", "no against", "a column against, with trajectories")
         numbers, times = known.numbered(events["trajectory"]), events["ts"].to_numpy()
@@ -231,7 +226,7 @@ class AbnormalChanges:
 
     @cached_property
     def _others(self) -> tuple[Changes, Integers] | None:
-        """The changes to take off, and the event that each is taken off."""
+        """The changes to subtract, and the event that each belongs to."""
         changes = self.changes
         if changes.around.less == "against":
             numbers = changes.known.numbered(self.events["against"])
@@ -243,7 +238,7 @@ class AbnormalChanges:
 
     @property
     def known(self) -> Flags:
-        """Which events have a first value, and one of their comparison."""
+        """The events with a first value, and one of their comparison."""
         found = np.isfinite(self.changes.reference)
         if self._others is not None:
             others, owners = self._others
@@ -252,7 +247,7 @@ class AbnormalChanges:
         return found
 
     def at(self, offset_s: int) -> Floats:
-        """Return the change of each event at an offset, NaN where it is not known."""
+        """Return the change of each event at an offset, NaN if not known."""
         found = self.changes.at(offset_s)
         if self._others is not None:
             others, owners = self._others
@@ -266,7 +261,7 @@ class AbnormalChanges:
         return directed
 
     def _controls(self) -> tuple[Integers, Integers]:
-        """Find the times of each event's controls: the event's row and the time."""
+        """Return the times of each event's controls: the event's row and the time."""
         # those of one trajectory together, as neighbours are looked up faster
         rows = np.argsort(in_one_order(self.changes.numbers, self.changes.times), kind="stable")
         days = np.arange(1, CONTROL_DAYS + 1, dtype=np.int64)
@@ -281,7 +276,7 @@ class AbnormalChanges:
         return np.concatenate([none, *owners]), np.concatenate([none, *times])
 
     def _nearest(self, rows: Integers, shifts: Integers) -> tuple[Integers, Integers]:
-        """Choose of the same times on other days those of the volatility nearest to the event's."""
+        """Choose the days whose volatility at that time is nearest to the event's."""
         changes = self.changes
         own = changes.of(changes.numbers[rows], changes.times[rows])
         # those of one day together, as neighbours are looked up faster
@@ -298,7 +293,7 @@ class AbnormalChanges:
         return rows[event[chosen]], times[chosen]
 
     def _apart(self, numbers: Integers, times: Integers) -> Flags:
-        """Return which times are further from each event of their trajectory than its path."""
+        """Return which times are further than a path from each event of their trajectory."""
         around = self.changes.around
         apart_s = around.before_s + around.after_s
         after = in_one_order(numbers, times - apart_s)
@@ -308,7 +303,6 @@ class AbnormalChanges:
 
     @cached_property
     def _places(self) -> Integers:
-        """The places of all events in one order, and one after all of them."""
         numbers = self.changes.known.numbered(self.every["trajectory"])
         places = np.sort(in_one_order(numbers, self.every["ts"].to_numpy()))
         return np.append(places, np.iinfo(np.int64).max)

@@ -1,7 +1,4 @@
-"""Channels by which event documents came: what each lost or doubled, how late, and which is first.
-
-A channel is a way of delivery: the archive asked by REST, a socket, a webhook.
-"""
+"""Comparison of channels of event documents: the archive asked by REST, a socket, a webhook."""
 
 from __future__ import annotations
 
@@ -67,31 +64,29 @@ def channels(
 
     ``arrivals`` has one row per delivery: ``channel``, ``family``, ``event_id``, ``event_type``
     (String, may be null), ``ts_ms`` (Int64, when it happened, Unix UTC) and ``arrived_ms`` (Int64,
-    when it came, Unix UTC, null where that is not known). Or it has the name of each channel with
-    such rows. A document is known by family, event_id, event_type and ts_ms. It arrived where it
-    came first, and further deliveries are doubled. With a column ``n_deliveries`` (Int64) a row is
-    of so many deliveries, null if nobody counted.
+    Unix UTC, null if not known). Or it maps channel names to such rows. A column ``n_deliveries``
+    (Int64) counts the deliveries of a row, null if not counted. Rows equal in family, event_id,
+    event_type and ts_ms are one document: the first delivery is its arrival, the others are
+    doubled.
 
-    A store notes by which channels each document came: ``channels(store.arrivals("spread",
-    window))``, with `toolkit.store.Store.arrivals`. Channels of two stores are compared by
-    ``channels({"rest": a.arrivals("spread", window), "webhook": b.arrivals("spread", window)})``.
-    The time of a message of a socket is when it came. That of other documents is when they were
-    committed. Both are of the local clock, and a latency has the error of that clock. The
-    difference of two channels on one machine does not.
+    A store notes the channels of each document: ``channels(store.arrivals("spread", window))``,
+    with `toolkit.store.Store.arrivals`. To compare two stores: ``channels({"rest":
+    a.arrivals("spread", window), "webhook": b.arrivals("spread", window)})``. A socket's message
+    has its time of arrival, other documents that of their commit. Latencies have the error of the
+    local clock. Differences of two channels on one machine do not.
 
-    ``held`` has the stretches of time in which channels were open: ``channel``, ``family``
-    (String), ``start_ts`` and ``end_ts`` (Int64, s, half-open). A channel without a row there
-    counts as open from its first document of the family to its last. A document that happened when
-    one of the two was not open counts for neither. There is one row per family and ordered pair of
-    channels, sorted:
+    ``held`` has the stretches in which channels were open: ``channel``, ``family`` (String),
+    ``start_ts`` and ``end_ts`` (Int64, s, half-open). A channel without a row is taken as open from
+    its first to its last document of the family. A document counts only if both channels were open
+    when it happened. One row per family and ordered pair of channels, sorted:
 
     {columns}
 
     Raises
     ------
     InputError
-        Less than two channels. A column is missing or of another type. A family, an event_id or a
-        ts_ms is null. No window is given and no document has come.
+        Fewer than two channels. A column is missing or of another type. A family, an event_id or a
+        ts_ms is null. There is neither a window nor a document.
 
     Examples
     --------
@@ -140,7 +135,6 @@ def channels(
 
 
 def _documents(arrivals: Mapping[str, Frame]) -> dict[str, dict[str, pl.DataFrame]]:
-    """Return by family and channel one row per document: when it came first, and how often."""
     if len(arrivals) < 2:
         raise InputError("arrivals", ", ".join(arrivals) or None, "two channels or more")
     found: dict[str, dict[str, pl.DataFrame]] = {}
@@ -162,7 +156,7 @@ def _documents(arrivals: Mapping[str, Frame]) -> dict[str, dict[str, pl.DataFram
 
 
 def _once_each(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return one row per document of a channel, as it came first, with all its deliveries."""
+    """Return one row per document of a channel: first arrival and number of deliveries."""
     # by number, as to group all documents takes more memory: what comes once may be among these
     number = rows.select(_KEY).hash_rows()
     ordered = number.sort()
@@ -182,7 +176,6 @@ def _once_each(rows: pl.DataFrame) -> pl.DataFrame:
 def _open(
     family: str, documents: Mapping[str, pl.DataFrame], held: pl.DataFrame | None
 ) -> dict[str, list[Interval]]:
-    """Return when each channel was open for a family."""
     edges = (pl.col("ts").min(), (pl.col("ts").max() + 1).alias("end_ts"))
     found = {name: [Interval(*part.select(edges).row(0))] for name, part in documents.items()}
     if held is None:
@@ -200,7 +193,6 @@ def _pairs(
     names: list[str],
     window: Interval,
 ) -> Iterator[dict[str, Any]]:
-    """Compare each channel with each other one, over the time in which both were open."""
     none = next(iter(documents.values())).clear()
     for pair in combinations(names, 2):
         both = clip(intersection(*(opened.get(name, []) for name in pair)), window)
@@ -226,7 +218,6 @@ def _pairs(
 
 
 def _arrived(documents: pl.DataFrame) -> dict[str, Any]:
-    """Count the documents of a channel, and sum up how late they came."""
     uncounted = documents["n_deliveries"].null_count() > 0
     latency_ms = (documents["arrived_ms"] - documents["ts_ms"]).drop_nulls()
     return (
@@ -238,12 +229,11 @@ def _arrived(documents: pl.DataFrame) -> dict[str, Any]:
 
 
 def _quantiles_s(levels: Mapping[str, float], name: str, waits_ms: pl.Series) -> dict[str, Any]:
-    """Return quantiles of times in milliseconds, in seconds, each rounded once."""
     found = {level: waits_ms.quantile(share, "linear") for level, share in levels.items()}
     return {f"{name}_{level}_s": None if ms is None else ms / 1_000 for level, ms in found.items()}
 
 
 def _inside(times: npt.NDArray[np.int64], stretches: list[Interval]) -> pl.Series:
-    """Return which times (s) are in any of the stretches, which are in order and apart."""
+    """Return which times (s) lie in any of the stretches, which are sorted and disjoint."""
     edges = np.array([edge for stretch in stretches for edge in stretch], dtype=np.int64)
     return pl.Series(np.searchsorted(edges, times, side="right") % 2 == 1)

@@ -1,9 +1,8 @@
-"""95 % bands of means and medians of values that come in clusters, by drawing clusters again.
+"""95 % bands of means and medians of clustered values, by the cluster bootstrap.
 
-Values of one cluster may depend on each other in any way. Clusters are taken to be independent, so
-that whole clusters are drawn, as many as there are, and not values (Field and Welsh 2007). The
-bands are Student's with one degree of freedom less than there are clusters, about the figure of
-all values: the spread of draws alone is too narrow where clusters are few.
+Clusters are taken as independent, and whole clusters are drawn (Field and Welsh 2007). Bands use
+Student's quantile with one degree of freedom less than clusters: the spread of draws alone is too
+narrow for few clusters.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from toolkit.statistics.numeric.student import two_sided_95, two_sided_95_betwee
 from toolkit.statistics.numeric.tails import share_interval
 
 FEWEST_VALUES = 20
-"""Fewer values than this, and there is no band."""
+"""The fewest values with a band."""
 
 _DRAWS = 999
 _SEED = 20_261_123
@@ -41,7 +40,7 @@ Integers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class ClusterBand:
-    """The 95 % bands of the mean and of the median, each the lower and the upper end."""
+    """The 95 % bands (lower, upper) of the mean and of the median."""
 
     mean: tuple[float, float]
     median: tuple[float, float]
@@ -50,10 +49,8 @@ class ClusterBand:
 def cluster_band(clusters: Integers, values: Floats) -> ClusterBand | None:
     """Return the bands of values, or None for too few values or clusters.
 
-    ``clusters`` has the number of each value's cluster, from 0. Where there are more than 400
-    clusters, neighbouring ones are drawn together. The median of a draw is exact for up to 512
-    values. Of more it lies between two of 512 quantiles. Draws are by a fixed seed, so that equal
-    values have equal bands.
+    ``clusters`` has the number of each value's cluster, from 0. Above 400 clusters, neighbours are
+    joined. Above 512 values, medians of draws lie between two of 512 quantiles. The seed is fixed.
 
     >>> values = np.arange(40.0)
     >>> found = cluster_band(np.arange(40), values)
@@ -81,21 +78,17 @@ def cluster_band(clusters: Integers, values: Floats) -> ClusterBand | None:
 
 
 def no_band_reason(values: int) -> Reason:
-    """Return why so many values have no band: too few of them, or of their clusters.
-
-    >>> no_band_reason(19).value, no_band_reason(20).value
-    ('too_few', 'few_clusters')
-    """
+    """Return why so many values have no band: too few of them, or of their clusters."""
     return Reason.TOO_FEW if values < FEWEST_VALUES else Reason.FEW_CLUSTERS
 
 
 def cluster_share_interval(
     clusters: Integers, inside: npt.NDArray[np.bool_]
 ) -> tuple[float, float]:
-    """Return the 95 % interval of the share of events that are inside, which come in clusters.
+    """Return the 95 % interval of the share of clustered events that are inside.
 
-    The exact one of events apart (Clopper and Pearson), of counts over the design effect of the
-    clusters where that is above 1, with Student's quantile as the clusters are few.
+    The exact interval (Clopper and Pearson) of counts divided by the design effect, if that is
+    above 1, with Student's quantile.
 
     >>> inside = np.repeat([True, False], 20)
     >>> [round(end, 2) for end in cluster_share_interval(np.arange(40), inside)]
@@ -119,7 +112,7 @@ def _about(centre: float, drawn: Floats, reach: float) -> tuple[float, float]:
 
 
 def _medians(cluster: Integers, values: Floats, drawn: Floats) -> Floats:
-    """Compute the median of each draw, from the values of each cluster below some ranks."""
+    """Compute the median of each draw from the counts of each cluster below some ranks."""
     ranked = np.sort(values)
     if values.size > _RANKS:
         ranked = ranked[np.ceil((values.size - 1) * np.linspace(0, 1, _RANKS + 1)).astype(int)]
@@ -138,6 +131,6 @@ def _medians(cluster: Integers, values: Floats, drawn: Floats) -> Floats:
 
 @cache
 def _draws(count: int) -> Floats:
-    """Return how often each cluster is in each draw."""
+    """Return the count of each cluster in each draw."""
     drawn = np.random.default_rng(_SEED).multinomial(count, np.full(count, 1 / count), _DRAWS)
     return drawn.astype(np.float64)

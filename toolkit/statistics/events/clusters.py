@@ -1,9 +1,7 @@
-"""Which events depend on each other: their clusters, and which of several kinds of them is used.
+"""Clusters of events: which may depend on each other, and the choice between several kinds.
 
-Events of one cluster may depend on each other in any way, and clusters are taken to be independent.
-How much an interval of independent events is too narrow is measured by the design effect: the
-variance of what the clusters add to an estimate, over that of the same events were they independent
-(Kish 1965). Of counts in stretches of time this is the Fano factor.
+Clusters are taken as independent. The design effect (Kish 1965; for counts the Fano factor) is the
+variance of the clusters' contributions to an estimate over that of independent events.
 """
 
 from __future__ import annotations
@@ -27,13 +25,12 @@ LIVES_IN = Parameter(
     "Within what lives may depend on each other. auto: what widens the intervals most.",
     choices=KINDS,
 )
-"""What ``cluster`` may be of lives."""
 FEWEST_CLUSTERS = 10
-"""Fewer clusters than this, and there is no interval."""
+"""The fewest clusters with an interval."""
 LEAST_FREEDOM = 3.0
-"""Fewer degrees of freedom than this, as where few clusters have most events: no interval."""
+"""The fewest degrees of freedom with an interval: less if few clusters have most events."""
 MOST_CLUSTERS = 100
-"""Of more clusters neighbouring ones are joined, which keeps them independent."""
+"""Above this number neighbouring clusters are joined."""
 
 _FROM_DATA = ("path", "day", "symbol", "trajectory")
 _SURE = 0.01
@@ -44,10 +41,7 @@ Integers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Clusters:
-    """The clusters of events. ``of`` has the number of each event's, from 0 to ``count`` - 1.
-
-    ``few`` says that an interval needs more of them.
-    """
+    """The clusters of events: the number of each event's, and whether there are too ``few``."""
 
     kind: str
     of: Integers
@@ -56,59 +50,41 @@ class Clusters:
 
     @property
     def joined(self) -> tuple[Integers, int]:
-        """The numbers and the count with neighbours joined, so that there are at most 100."""
+        """The numbers and the count after joining neighbours to at most 100."""
         return joined(self.of, self.count, MOST_CLUSTERS)
 
 
 def joined(of: Integers, count: int, most: int) -> tuple[Integers, int]:
-    """Join neighbouring clusters where there are more than ``most``.
-
-    >>> [each if type(each) is int else each.tolist() for each in joined(np.arange(4), 4, 2)]
-    [[0, 0, 1, 1], 2]
-    """
+    """Join neighbouring clusters if there are more than ``most``."""
     return (of * most // count, most) if count > most else (of, count)
 
 
 def checked_cluster_kind(cluster: str, allowed: Sequence[str] = KINDS) -> str:
-    """Return what ``cluster`` is, or raise `InputError`.
-
-    >>> checked_cluster_kind("day")
-    'day'
-    """
+    """Return ``cluster``, or raise `InputError` if it is not allowed."""
     if cluster not in allowed:
         raise InputError("cluster", cluster, allowed)
     return cluster
 
 
 def clusters_text(kind: str, count: int) -> str:
-    """Return in words which clusters an interval allows for.
-
-    >>> clusters_text("symbol", 12), clusters_text("none", 40)
-    ('12 clusters, by symbol', 'events apart')
-    """
+    """Return in words which clusters an interval allows for."""
     if kind == NONE:
         return "events apart"
     return f"{count:,} clusters, by {kind.replace('_', ' and ')}"
 
 
 def effective_freedom(of: Integers) -> float:
-    """Return the degrees of freedom of clusters: (sum of sizes)^2 / sum of squares, less 1.
-
-    Of clusters of one size it is one less than there are.
-
-    >>> effective_freedom(np.array([0, 0, 1, 1, 2, 2]))
-    2.0
-    """
+    """Return the degrees of freedom of clusters: (sum of sizes)^2 / sum of squares, less 1."""
     sizes = np.bincount(of).astype(np.float64)
     return float(sizes.sum() ** 2 / np.square(sizes).sum() - 1)
 
 
 def clusters_of_lives(lives: pl.DataFrame, asked: str) -> dict[str, Integers]:
-    """Return the number of each life's cluster, from 0, by kind: that asked for, else those known.
+    """Return the number of each life's cluster, from 0, by kind: the one asked for, else all known.
 
     ``lives`` have t_open (Int64, s) and duration_s (Float64), with ``_symbol`` and ``_trajectory``
-    (Int64) where they are known. A path is as long as 95 % of the lives. Raises `InputError` for a
-    kind that needs a column that is not there.
+    (Int64) if known. A path is as long as 95 % of the lives. Raises `InputError` if a kind needs a
+    missing column.
 
     >>> lives = pl.DataFrame({"t_open": [0, 50, 120], "duration_s": [60.0] * 3})
     >>> {kind: of.tolist() for kind, of in clusters_of_lives(lives, "auto").items()}
@@ -137,11 +113,10 @@ def clusters_of_lives(lives: pl.DataFrame, asked: str) -> dict[str, Integers]:
 def chosen_clusters(asked: str, kinds: Mapping[str, Integers], influence: Floats) -> Clusters:
     """Choose the clusters that widen the intervals of an estimate most.
 
-    ``influence`` has what each event adds to the error of the estimate, a row an event and a column
-    an estimate. With ``asked`` auto these are the clusters of the largest design effect above 1, of
-    those of which there are 10 or more. Where the events of fewer clusters depend on each other for
-    sure (a chance below 0.01 given the design effect of the others) it is those, of which there
-    are too ``few``. Where no effect is above 1 each event is its own.
+    ``influence`` has the contribution of each event (row) to the error of each estimate (column).
+    auto chooses the largest design effect above 1 among kinds with 10 or more clusters, or a kind
+    with fewer, marked ``few``, if its effect is larger with a p-value below 0.01. Without an effect
+    above 1 each event is a cluster.
 
     >>> pulled = np.repeat([1.0, -1.0], 20)[:, None]
     >>> kinds = {"day": np.repeat(np.arange(10), 4), "symbol": np.arange(40) % 20}
@@ -174,7 +149,7 @@ def chosen_clusters(asked: str, kinds: Mapping[str, Integers], influence: Floats
 
 
 def design_effect(of: Integers, influence: Floats) -> float:
-    """Return the largest design effect of clusters on some estimates, 0 where nothing varies.
+    """Return the largest design effect of clusters on some estimates, 0 if nothing varies.
 
     >>> design_effect(np.array([0, 0, 1, 1]), np.array([[1.0], [1.0], [-1.0], [-1.0]]))
     4.0

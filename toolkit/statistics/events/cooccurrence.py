@@ -1,4 +1,4 @@
-"""Which events come together: pairs of openings near in time, against shifts of one log."""
+"""Cooccurrence of events: pairs of openings near in time, compared with shifts of one log."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from toolkit.statistics.numeric.life_curve import numbered
 from toolkit.statistics.numeric.season_shifts import SeasonShifts
 
 MIN_EVENTS = 10
-"""A pair with fewer events than this on either side is counted and not compared."""
+"""The fewest events on either side with a comparison."""
 MIN_SHIFTS = 19
-"""Of fewer shifts than this no p-value can be 0.05."""
+"""The fewest shifts for which a p-value can be 0.05."""
 MOST_PAIRS = 100_000
-"""The most pairs of groups that are compared at once, each counted in both orders."""
+"""The most pairs of groups that are compared at once."""
 
 _MOST_AT_ONCE = 64
 _CELLS = 1_000_000
@@ -86,36 +86,34 @@ def cooccurrence(
 ) -> pl.DataFrame:
     """Measure which events open near others in time, more often than their own hours explain.
 
-    ``lives``, ``by`` and ``held`` are those of `survival`. Each family, or group of a family, is
-    held against each other. Two openings are a pair where they are at most ``within_s`` (s) apart,
-    and one is after the other where it is at least 1 s later. An event can be in many pairs. With
-    ``same`` only events that are equal in these columns can be a pair: ``same=["symbol"]`` asks
-    which families come together on one symbol. An event with a null there is left out.
+    ``lives``, ``by`` and ``held`` are those of `survival`. Each group is compared with each other.
+    Two openings at most ``within_s`` (s) apart are a pair, and one is after the other if it is at
+    least 1 s later. An event can be in many pairs. With ``same``, only events equal in these
+    columns are paired, and a null there leaves an event out: ``same=["symbol"]`` asks which
+    families come together on one symbol.
 
-    Only time that is held of both logs counts. What is expected is the mean over shifts of one log
-    by whole seasons within that time, from the end on to the beginning
-    (`toolkit.statistics.numeric.season_shifts`). A shifted log has its own bursts, its hours of the
-    day, and no event in a gap. All shifts but that by 0 are tried. ``season_s`` (s) is by default a
-    day where at least 20 days are held, else an hour, and then hours that are busy in both logs
-    raise the ratio. A week (604,800) keeps the hours of the week, in windows of 20 weeks. Days that
-    are busy in both logs raise the ratio in any case: they are what comes together. So does time in
-    which neither group could have an event, as before a listing: ask for a window after it.
+    Only time covered by both logs counts. The expected number is the mean over all shifts of one
+    log by whole seasons within that time, wrapped from its end to its beginning
+    (`toolkit.statistics.numeric.season_shifts`): a shifted log keeps its bursts and its hours of
+    the day, and has no event in a gap. ``season_s`` (s) is by default a day with 20 covered days or
+    more, else an hour, and then hours busy in both logs raise the ratio. A week (604,800) keeps the
+    hours of the week and needs 20 weeks. Days busy in both logs always raise the ratio. So does
+    time in which neither could have an event, as before a listing: exclude it.
 
-    The p-value is one plus the shifts with as many pairs or more, over one plus all shifts, so that
-    it is at least 1 / (1 + n_shifts). The q-value is that of Benjamini and Hochberg over all rows
-    with a p-value: of m pairs, a single one that comes together has one of at least m / (1 +
-    n_shifts), so that many groups need a long window. The band has 95 % of the ratios of the
-    shifts, and of less than 39 shifts all.
+    The p-value is (1 + shifts with as many pairs or more) / (1 + n_shifts). The q-value is that of
+    Benjamini and Hochberg over all rows with a p-value: of m pairs of groups a single true one has
+    at least m / (1 + n_shifts), so many groups need a long window. The band has 95 % of the ratios
+    of the shifts, or all of fewer than 39.
 
-    There are two rows per pair of groups, one in each order, sorted. With ``same`` only groups that
-    have a value of it in common are a pair:
+    Two rows per pair of groups, one in each order, sorted. With ``same`` they need a value in
+    common:
 
     {columns}
 
     Raises
     ------
     InputError
-        As `survival`. ``same`` names no column. ``within_s`` is no whole number from 1.
+        As `survival`. ``same`` is not a column. ``within_s`` is not a whole number from 1.
         ``season_s`` is less than ``within_s``. There are more than 100,000 pairs of groups.
 
     References
@@ -152,11 +150,10 @@ def cooccurrence(
 
 @dataclass(frozen=True, slots=True)
 class _Openings:
-    """Openings by group, and by the part of the log in which an event can be in a pair.
+    """Openings by group, and by the part of the log in which events can be paired.
 
-    ``groups`` has a row per group, in order. Groups and parts are numbers. ``members`` says which
-    groups have an event in which part. ``times`` (s) are in the order of ``code``, which is that of
-    the part and then of the group.
+    Groups and parts are numbers. ``groups`` has one row per group, in order, ``members`` the groups
+    with an event in each part, and ``times`` (s) are sorted by ``code``: part, then group.
     """
 
     watched: Watched
@@ -168,7 +165,7 @@ class _Openings:
 
     @classmethod
     def of(cls, watched: Watched, lives: Frame, same: Sequence[str]) -> _Openings:
-        """Give groups and parts numbers. It raises `InputError` as `cooccurrence` does."""
+        """Give groups and parts numbers. Raises `InputError` as `cooccurrence`."""
         same = [same] if isinstance(same, str) else list(same)
         schema = lives.collect_schema()
         for name in same:
@@ -198,7 +195,7 @@ class _Openings:
         )
 
     def compared(self, within_s: int, season_s: int | None) -> Iterator[pl.DataFrame]:
-        """Yield the rows of each group with the groups after it, family by family."""
+        """Yield the rows of each group with later groups, family by family."""
         held: dict[str, list[tuple[int, int]]] = {name: [] for name in self.groups["family"]}
         for family, start, end in self.watched.inside().iter_rows():
             held[family].append((start, end))
@@ -221,7 +218,7 @@ class _Openings:
                 yield found.with_columns(shared).select(*_ROWS)
 
     def during(self, held: list[Interval]) -> _Openings:
-        """Return the openings of which the second is held."""
+        """Return the openings in covered seconds."""
         edges = np.array(held, np.int64).ravel()
         inside = np.searchsorted(edges, self.times, "right") % 2 == 1
         return replace(self, times=self.times[inside], code=self.code[inside])
@@ -231,8 +228,8 @@ class _Openings:
     ) -> Iterator[tuple[Counts, Counts]]:
         """Yield pairs of groups that share a part, the lower one first, and their pairs of events.
 
-        Pairs of groups have two rows: one of ``ones``, and one ``among`` the others. Their events
-        are counted as `SeasonShifts.pair_counts` does, over all parts.
+        Pairs of groups have two rows: one of ``ones`` and one ``among`` the others. Events are
+        counted as in `SeasonShifts.pair_counts`, over all parts.
         """
         most = max(1, min(_MOST_AT_ONCE, int((_CELLS / shifts.shifts) ** 0.5)))
         for some in _cut(ones, most):
@@ -253,7 +250,6 @@ class _Openings:
     def _table(
         self, parts: Counts, ones: Counts, others: Counts, shifts: SeasonShifts, within_s: int
     ) -> Counts:
-        """Count the pairs of each of some groups with each of others, within each of the parts."""
         shape = ones.size, others.size
         found = np.zeros((3, *shape, shifts.shifts), np.int64)
         for part in parts.tolist():
@@ -264,7 +260,7 @@ class _Openings:
         return found
 
     def _log(self, part: int, groups: Counts) -> tuple[Counts, Counts]:
-        """Return times and places among the groups of the events that these have in a part."""
+        """Return times and places among the groups of their events in a part."""
         codes = part * self.groups.height + groups
         low, high = np.searchsorted(self.code, [codes[0], codes[-1] + 1])
         place = np.searchsorted(codes, self.code[low:high])
@@ -272,7 +268,7 @@ class _Openings:
         return self.times[low:high][own], place[own]
 
     def named(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Put the columns of the groups in the place of their numbers."""
+        """Replace the numbers of groups by their columns."""
         rows = rows.sort("group", "other_group")
         first, other = (self.groups[rows[name]] for name in ("group", "other_group"))
         others = other.rename({name: f"other_{name}" for name in other.columns})
@@ -280,19 +276,17 @@ class _Openings:
 
 
 def _cut(groups: Counts, most: int) -> list[Counts]:
-    """Cut groups into pieces of about one size, of at most so many."""
     return np.array_split(groups, -(-groups.size // most)) if groups.size else []
 
 
 def _shifts(held: list[Interval], within_s: int, season_s: int | None) -> SeasonShifts:
-    """Choose the season: a day where enough of them are held, else an hour where that helps."""
+    """Choose the season: a day if that leaves enough shifts, else an hour."""
     wanted = [each for each in _SEASONS_S if each >= within_s] if season_s is None else [season_s]
     found = [SeasonShifts.of(held, each) for each in wanted]
     return next((each for each in found if each.shifts > MIN_SHIFTS), found[0])
 
 
 def _both_orders(pairs: Counts, n: Counts, counts: Counts) -> pl.DataFrame:
-    """Make two rows of each pair of groups: one in each order."""
     before, _, after = counts
     either = _figures(counts.sum(axis=0))
     orders = []
@@ -318,7 +312,7 @@ def _figures(counts: Counts) -> dict[str, npt.NDArray[Any]]:
 
 
 def _judged(rows: pl.DataFrame, window: Interval) -> pl.DataFrame:
-    """Add coverage, ratios, q-values and reasons, in the order of the columns."""
+    """Add coverage, ratios, q-values and reasons."""
     reason = first_reason(
         {
             Reason.EMPTY: pl.col("held_s") == 0,
@@ -336,7 +330,6 @@ def _judged(rows: pl.DataFrame, window: Interval) -> pl.DataFrame:
 
 
 def _judged_figures(name: str, reason: pl.Expr) -> Iterator[pl.Expr]:
-    """Yield the columns of pairs in either order, or of those in one."""
     expected, lower, upper, p_value = (pl.col(f"{name}{each}") for each in _COMPARED)
     never = {Reason.TOO_FEW: expected == 0}
     of_ratio = pl.coalesce(reason, first_reason(never))

@@ -1,4 +1,4 @@
-"""Event documents: what each does to its event, and which event it belongs to."""
+"""Event documents: their role, and the event each belongs to."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ from toolkit.statistics.core.contract import checked_frame, checked_types
 
 @described("events.detections")
 def detections(events: pl.DataFrame, *, placed: bool = True) -> pl.DataFrame:
-    """List the events that were seen to open: when, in which trajectory, which way, how large.
+    """List the openings of events: when, in which trajectory, in which direction, how large.
 
-    ``events`` are rows of `toolkit.store.Store.events` of any families, in any order. `study`,
-    `placebo` and `follow_through` take the result. An event whose opening is not among the
-    documents is left out: when it became known is not known. One that opens again is there again.
-    One row per opening, sorted by time:
+    ``events`` are rows of `toolkit.store.Store.events` of any families, in any order. Events
+    without an opening document are left out, and one that opens again has a row each time. `study`,
+    `placebo` and `follow_through` take the result. Sorted by time:
 
     {columns}
 
@@ -55,10 +54,10 @@ def detections(events: pl.DataFrame, *, placed: bool = True) -> pl.DataFrame:
 
 
 def with_direction(lives: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
-    """Add to lifecycles which way each event went: -1 of a dump, 1 of any other (Float64).
+    """Add the direction of each event to lifecycles: -1 for a dump, else 1 (Float64).
 
-    ``lives`` are rows of `event_lifecycles`, and ``events`` the documents that they were paired
-    from. Null where the opening of a splash is not among these. Rows keep their order.
+    ``lives`` are rows of `event_lifecycles`, and ``events`` the documents they were paired from.
+    Null for a splash whose opening is not among these. Rows keep their order.
 
     >>> events = pl.DataFrame({"family": ["splash"], "event_id": ["s1"], "symbol": ["A_USDT"],
     ...     "event_type": ["splash.dump"], "lifecycle": [None], "ts": [60], "buy_exchange": ["X"],
@@ -79,7 +78,7 @@ def with_direction(lives: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
 
 
 def trajectory_of() -> pl.Expr:
-    """Build the key of the trajectory of an event, from its family, symbol and legs.
+    """Build the key of an event's trajectory from its family, symbol and legs.
 
     >>> event = {"family": ["funding"], "symbol": ["A_B"], "legs": ["X.spot → Y.futures"]}
     >>> pl.DataFrame(event).select(trajectory_of()).item()
@@ -105,7 +104,7 @@ _SIZES = ("peak_pct", "magnitude_pct", "differential_pct_8h")
 
 
 def opens() -> pl.Expr:
-    """Build the expression that is true of documents with an event type that opens an event.
+    """Build the expression that is true if a document's event type opens an event.
 
     >>> types = ["spread.opened", "splash.pump", "splash.faded", None]
     >>> pl.DataFrame({"event_type": types}).select(opens())["opens"].to_list()
@@ -115,21 +114,20 @@ def opens() -> pl.Expr:
 
 
 def identified(events: Rows) -> Rows:
-    """Add to event documents which event each belongs to, its legs, its size and its role.
+    """Add to event documents the event each belongs to, its legs, its size and its role.
 
-    The rows are those of `toolkit.store.Store.events`, of any families, and keep their order. The
-    columns of the sizes may be missing. Four columns are added:
+    ``events`` are rows of `toolkit.store.Store.events`, of any families, and keep their order.
+    Columns of sizes may be missing. Four columns are added:
 
-    - ``event`` (String): what all documents of one event of a family share. That is ``event_id``
-      where the service sends one. An id that begins with ``sha256:`` was made, of one document
-      alone, and the symbol and legs take its place. A pump and a dump of one leg that overlap are
-      then one event that opened twice. Which close belongs to which opening is a guess then, and
-      lifetimes are null.
-    - ``legs`` (String): the legs in words, null where the document names none.
+    - ``event`` (String): shared by all documents of one event of a family: ``event_id`` if the
+      service sent one. An id that begins with ``sha256:`` was made for one document, so symbol and
+      legs replace it. A pump and a dump of one leg that overlap are then one event that opened
+      twice: which close belongs to which is a guess, and lifetimes are null.
+    - ``legs`` (String): the legs in words, null if the document has none.
     - ``size`` (Float64): the largest spread so far, else the magnitude (both percent), else the
-      differential (percent per 8 h). Null where the document has none of them.
-    - ``role`` (String): a `toolkit.market.EventRole`, null where the document has no event
-      type, or where neither that nor the lifecycle is known.
+      differential (percent per 8 h), else null.
+    - ``role`` (String): a `toolkit.market.EventRole`, null without an event type, or if neither it
+      nor the lifecycle is known.
 
     Raises
     ------
@@ -138,9 +136,9 @@ def identified(events: Rows) -> Rows:
 
     Examples
     --------
-    >>> events = pl.DataFrame({"event_id": ["s1", "sha256:ab"], "symbol": ["A_B"] * 2,
+    >>> events = pl.DataFrame({"event_id": ["s1", "sha256:ab"], "symbol": "A_B",
     ...     "event_type": ["spread.opened", "splash.gone"], "lifecycle": ["open", "closed"],
-    ...     "buy_exchange": ["X"] * 2, "buy_market": ["spot"] * 2, "sell_exchange": ["Y", None],
+    ...     "buy_exchange": "X", "buy_market": "spot", "sell_exchange": ["Y", None],
     ...     "sell_market": ["spot", None], "peak_pct": [None, 2.0], "magnitude_pct": [1.0, 1.0]})
     >>> identified(events).select("event", "legs", "size", "role").rows()
     [('s1', 'X.spot → Y.spot', 1.0, 'opens'), ('A_B X.spot', 'X.spot', 2.0, 'closes')]
@@ -169,12 +167,12 @@ def identified(events: Rows) -> Rows:
 
 
 def made_id() -> pl.Expr:
-    """Build the expression that is true of an ``event_id`` that was made, as none was sent."""
+    """Build the expression that is true if an ``event_id`` was made because none was sent."""
     return pl.col("event_id").cast(pl.String).str.starts_with("sha256:").fill_null(value=False)
 
 
 def event_role() -> pl.Expr:
-    """Build the expression of a document's role, a category, null where its words are not known."""
+    """Build a document's role, a category, null if its words are not known."""
     lifecycle = pl.col("lifecycle").cast(pl.Categorical)
     of_lifecycle = (
         pl.when(lifecycle == word).then(_category(role)) for word, role in LIFECYCLE_ROLES.items()
@@ -184,10 +182,7 @@ def event_role() -> pl.Expr:
 
 
 def _role_of_type() -> pl.Expr:
-    """Build the role that the last word of an event type has, null where it has none.
-
-    Of categories each word is looked at once, and not once a document.
-    """
+    """Build the role of the last word of an event type, once per category."""
     kind = pl.col("event_type").cast(pl.Categorical)
     return pl.coalesce(
         pl.when((kind == word) | kind.cat.ends_with(f".{word}")).then(_category(role))

@@ -1,4 +1,4 @@
-"""Which events were watched, and for how long: lifecycles beside what is held of their logs."""
+"""Exposure of events: lifecycles with the coverage of their logs."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from toolkit.statistics.core.contract import Frame, Question, checked_types
 from toolkit.statistics.numeric.life_curve import numbered, some_rows
 
 BEFORE_S = 3_600
-"""How long before an event a loss may be that is near it (s)."""
+"""How long before an event a loss may be to count as near (s)."""
 
 _LOST = {"symbol": pl.String(), "lost_legs": pl.List(pl.String), "of_funding": pl.Boolean()}
 
 
 def with_losses(lives: pl.DataFrame, gaps: pl.DataFrame) -> pl.DataFrame:
-    """Add to rows of `event_lifecycles` why rows of their legs are lost at the source near them.
+    """Add to rows of `event_lifecycles` why rows of their legs near them are lost at the source.
 
-    ``gaps`` are of `toolkit.store.Store.gaps`, of which those with the status lost count. Of the
-    first that touches an event, or the `BEFORE_S` before it, ``near_lost`` (String) has the reason.
-    Without one it is null, also where nothing was loaded of these legs. Funding counts for funding
-    events, prices and spreads for others, and a pair where the event has both of its legs.
+    ``near_lost`` (String) is the cause of the first row of ``gaps`` (of `toolkit.store.Store.gaps`)
+    with status lost that touches an event or the `BEFORE_S` before it. Null without one, also if
+    nothing of these legs was loaded. Gaps of funding count for funding events, those of prices and
+    spreads for others, and those of a pair if the event has both legs.
 
     >>> lives = pl.DataFrame({"family": ["splash"], "symbol": ["A_B"], "legs": ["X.spot"],
     ...     "since": [9_000], "t_close": [9_060], "known_until": [9_900]})
@@ -74,13 +74,12 @@ _HELD = {"family": "String", "start_ts": "Int64", "end_ts": "Int64"}
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """Lifecycles of one window, and the stretches of time in which their logs are held.
+    """Lifecycles of one window, and the stretches of time in which their logs are covered.
 
-    ``names`` are the columns that tell groups apart, the family first. ``groups`` has these columns
-    and ``_number`` (UInt32), the number of each group, sorted. ``lives`` has that number in their
-    place, since a number is compared faster and takes less memory, and where the lifecycles have a
-    symbol or legs ``_symbol`` and ``_trajectory`` (Int64), which tell these apart. ``stretches``
-    have ``family``, ``start_ts`` and ``end_ts`` (s), in order and apart.
+    ``names`` are the columns of the groups, the family first. ``groups`` has them and ``_number``
+    (UInt32) of each group, sorted. ``lives`` has ``_number`` in their place, which saves memory,
+    and if known ``_symbol`` and ``_trajectory`` (Int64). ``stretches`` have ``family``,
+    ``start_ts`` and ``end_ts`` (s), sorted and disjoint.
     """
 
     lives: pl.DataFrame
@@ -90,17 +89,10 @@ class Watched:
 
     @classmethod
     def of(cls, lives: Frame, by: Sequence[str], held: pl.DataFrame | None) -> Watched:
-        """Check lifecycles and what is held of their logs, by default all that is known.
+        """Check lifecycles and the coverage of their logs, by default all until it is known.
 
-        Raises `InputError` for a missing column, lifecycles of several windows, and for groups by
-        no column.
-
-        >>> lives = pl.DataFrame(schema={"family": pl.String, "t_open": pl.Int64,
-        ...     "duration_s": pl.Float64, "entry_s": pl.Float64, "observed": pl.Int64,
-        ...     "kind": pl.String, "known_until": pl.Int64, "window_start": pl.Int64,
-        ...     "window_end": pl.Int64, "symbol": pl.String})
-        >>> Watched.of(lives, ["symbol"], None).names
-        ['family', 'symbol']
+        Raises `InputError` for a missing column, lifecycles of several windows, and a missing
+        column of ``by``.
         """
         checked_types(lives, _LIVES, parameter="lives")
         names = list(dict.fromkeys(["family", *([by] if isinstance(by, str) else by)]))
@@ -133,15 +125,15 @@ class Watched:
 
     @property
     def names(self) -> list[str]:
-        """The columns that tell groups apart."""
+        """The columns of the groups."""
         return self.groups.columns[1:]
 
     def during(self, window: Interval) -> Watched:
-        """Return the same lifecycles and stretches, of a part of the window."""
+        """Return the same lifecycles and stretches in a part of the window."""
         return replace(self, window=window)
 
     def without_lives(self) -> Watched:
-        """Return the same groups and stretches, so that the lifecycles leave the memory."""
+        """Return the same without lifecycles, to free memory."""
         return replace(self, lives=self.lives.clear())
 
     def inside(self) -> pl.DataFrame:
@@ -167,11 +159,7 @@ class Watched:
         )
 
     def openings(self) -> pl.DataFrame:
-        """Return the events that opened in the window while their log was held, in order of time.
-
-        The columns are ``_number``, ``t_open`` and ``stretch``, the number of the stretch that each
-        is in.
-        """
+        """Return ``_number``, ``t_open`` and ``stretch`` of covered openings, sorted by time."""
         inside = self.inside()
         opened = pl.col("t_open").is_between(*self.window, closed="left")
         found = [
@@ -183,10 +171,9 @@ class Watched:
         return pl.concat(found).sort("t_open")
 
     def cut(self) -> pl.DataFrame:
-        """Return the lifecycles, each watched no longer than to the next gap of its log.
+        """Return the lifecycles, each until the next gap of its log, which would hide a close.
 
-        A close inside a gap would not have been seen, so nothing is known of an event from the
-        first gap after its opening on. ``cut`` is true of an event that a gap ended or left out.
+        ``cut`` is true if a gap ended an event or left it out.
         """
         opened, duration_s = pl.col("t_open").is_not_null(), pl.col("duration_s")
         seen_s = (pl.col("until") - pl.col("t_open")).fill_null(0).clip(lower_bound=0)
@@ -214,10 +201,7 @@ class Watched:
         return pl.concat(found)
 
     def _placed(self, lives: pl.DataFrame, stretches: pl.DataFrame) -> pl.DataFrame:
-        """Add number and end of the ``stretch`` that began last before each event opened, or null.
-
-        The end is ``until`` (s).
-        """
+        """Add the ``stretch`` that began last before each opening, and its end ``until`` (s)."""
         times = lives["t_open"].fill_null(-(2**62)).to_numpy()
         groups = lives["_number"].to_numpy()
         found = np.full(times.size, -1, np.int32)
@@ -235,19 +219,19 @@ class Watched:
         return lives.with_columns(stretch, stretches["end_ts"].gather(stretch).alias("until"))
 
     def question(self, method: str, **options: str | float | None) -> Question:
-        """Return what was asked of these lifecycles, for the last columns of a result."""
+        """Return the question, for the last columns of a result."""
         by = tuple(("by", name) for name in self.names)
         return Question(method, *self.window, options=(*by, *options.items()))
 
 
 def checked_held(held: pl.DataFrame) -> pl.DataFrame:
-    """Return stretches of logs, or raise `InputError` for a column that is missing or of a type."""
+    """Return the coverage of logs, or raise `InputError` for a missing or mistyped column."""
     checked_types(held, _HELD, parameter="held")
     return held
 
 
 def _codes(apart: Sequence[str]) -> dict[str, pl.Expr]:
-    """Build numbers that tell the symbols and the trajectories of lives apart, of those known."""
+    """Build numbers for the symbols and trajectories of lives."""
     # ranks, not the codes of words, which follow the order of the rows
     codes = {name: pl.col(name).rank("dense").cast(pl.Int64).fill_null(-1) for name in apart}
     found = {"_symbol": codes["symbol"]} if "symbol" in codes else {}
@@ -257,7 +241,7 @@ def _codes(apart: Sequence[str]) -> dict[str, pl.Expr]:
 
 
 def _merged(stretches: pl.DataFrame) -> pl.DataFrame:
-    """Join stretches that overlap or touch, and end them where knowledge of their log does."""
+    """Join stretches that overlap or touch, and end them where knowledge of their log ends."""
     start, end = pl.col("start_ts"), pl.col("end_ts")
     before = end.cum_max().shift(1).over("family")
     return (

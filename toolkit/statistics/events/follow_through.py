@@ -1,4 +1,4 @@
-"""What a price does after events: how far it goes on, and how much of the move it gives back."""
+"""Follow-through of prices after events: how far they go on, and how much they retrace."""
 
 from __future__ import annotations
 
@@ -60,7 +60,6 @@ _FROM_DETECTION = {
     name: _STEM.sub(r"\1_from_detection_", name).replace("run_up_", "run_up_to_detection_")
     for name in _FIGURES
 }
-"""The names of the figures of paths that start at the event."""
 _FIRST = (
     *("return_median_log_bps", "return_median_lower_log_bps", "return_median_upper_log_bps"),
     *("went_on_share", "retraced_median", "run_up_median_log_bps", "highest_median_log_bps"),
@@ -70,7 +69,7 @@ SHOWN = (
     *(name for each in _FIRST for name in dict.fromkeys((each, _FROM_DETECTION[each]))),
     *("n", "n_events", "n_overlapping", "cluster", "n_clusters"),
 )
-"""The columns that are shown first, of either way in which paths start."""
+"""The columns shown first, for either start of paths."""
 
 
 @analysis(
@@ -106,25 +105,20 @@ def follow_through(
 ) -> pl.DataFrame:
     """Compute how far prices went on after pumps and dumps, and which share they gave back.
 
-    ``events`` and ``values`` are those of `study`. A pump has the ``direction`` 1 and a dump -1,
-    so that a positive return went on the event's way. An event that follows another of its
-    trajectory by less than the longest horizon is left out. All returns are 1e4 ln(P(t) / P(start))
-    times the direction, from the first price known after the event on, as in `study`. A size that
-    was known only after the event is no fair group: take the magnitude at detection.
+    ``events`` and ``values`` are those of `study`. Returns are 1e4 ln(P(t) / P(start)) times the
+    ``direction`` (1 pump, -1 dump), from the first price known after the event: positive went on
+    the event's way. An event that follows another of its trajectory by less than the longest
+    horizon is left out. To group by size use the magnitude at detection: a later one looks ahead.
 
-    With ``from_detection`` paths start at the price known at the event, so that the move that made
-    it counts as what followed. The columns say so: return_from_detection_median_log_bps,
+    With ``from_detection`` paths start at the price known at the event, so the move that triggered
+    it is included, and columns are named return_from_detection_median_log_bps,
     went_on_from_detection_share, retraced_from_detection_median, run_up_to_detection_median_log_bps
     and so on.
 
-    The move is from ``before_s`` before the start to the furthest price since. The share that was
-    retraced is (furthest - now) / (furthest - before): 0 at the furthest, 1 back where it began,
-    null where the furthest is not beyond the beginning.
-
-    Events of one ``cluster``, as in `study`, may depend on each other in the band of the median and
-    in the interval of the share.
-
-    One row per group of the events' columns ``by`` and horizon, sorted:
+    The move is from ``before_s`` before the start to the furthest price since. The share retraced
+    is (furthest - now) / (furthest - before): 0 at the furthest, 1 back at the beginning, null if
+    the furthest is not beyond the beginning. Band and interval allow for dependence within a
+    ``cluster``, as in `study`. One row per group of the events' columns ``by`` and horizon, sorted:
 
     {columns}
 
@@ -133,7 +127,7 @@ def follow_through(
     Raises
     ------
     InputError
-        As `study`. ``by`` names no column of the events.
+        As `study`. ``by`` is not a column of the events.
 
     References
     ----------
@@ -204,7 +198,7 @@ def follow_through(
 
 
 def _of_group(events: pl.DataFrame, own: dict[str, object]) -> Flags:
-    """Return which events have the values of a group, all where there are no groups."""
+    """Return which events have the values of a group."""
     found = np.ones(events.height, dtype=bool)
     for name, value in own.items():
         same = events.select(pl.col(name).eq_missing(pl.lit(value)))
@@ -236,7 +230,6 @@ def _measured(
 
 
 def _figures(measured: Floats, clusters: Integers) -> dict[str, float | int | str | None]:
-    """Compute the figures of a group at one horizon."""
     there = np.isfinite(measured[1])
     measured, clusters = measured[:, there], clusters[there]
     run_up, path, highest, lowest, retraced = measured

@@ -1,4 +1,4 @@
-"""What tells groups of events apart: the hour of the opening, the exchanges, the size."""
+"""Groups of events by the hour of the opening, the exchanges and the size."""
 
 from __future__ import annotations
 
@@ -11,26 +11,24 @@ from toolkit.columns import described
 from toolkit.statistics.core.contract import checked_types
 
 GROUP_COLUMNS = tuple(GROUPS.values())
-"""The columns by which groups are told apart."""
 
 BY_ALL = Parameter("A row for each of these groups.", choices=tuple(GROUPS))
-"""What tells groups of lives apart."""
 
 BY_OPENING = Parameter("A row for each of these groups.", choices=tuple(GROUPS)[:-1])
-"""The same of what no hour of the day can be compared by."""
+"""The same without the hour, for rates."""
 
 _LIVES = {"t_open": "Int64", "legs": "String", "size": "Float64"}
 _BANDS = pl.Series(
     [0.0, *(float(f"{step}e{power}") for power in range(-4, 6) for step in (1, 2, 5))]
 )
-"""Where the bands of sizes begin, written out so that 0.2 is in the band from 0.2."""
+"""Lower ends of the bands of sizes, as decimals so that 0.2 is in the band from 0.2."""
 
 
 @described("events.with_groups")
 def with_groups(lives: pl.DataFrame) -> pl.DataFrame:
-    """Add to lifecycles the columns by which events are compared, beside their symbol and legs.
+    """Add to rows of `event_lifecycles` the columns by which events are compared.
 
-    ``lives`` are rows of `event_lifecycles`. They keep their order, and three columns are added:
+    Rows keep their order. The columns are:
 
     {columns}
 
@@ -61,7 +59,7 @@ def with_groups(lives: pl.DataFrame) -> pl.DataFrame:
 
 
 def group_columns(groups: str | Iterable[str]) -> list[str]:
-    """Return the columns that groups are told apart by: of the size at the opening its band.
+    """Return the columns of groups: for the size at the opening its band.
 
     >>> group_columns(["size", "symbol", "peak"])
     ['size_from', 'symbol', 'peak']

@@ -1,4 +1,4 @@
-"""What makes events last: the regression of Cox on their sizes, venues and hours."""
+"""Regression of Cox: which sizes, venues and hours make events last."""
 
 from __future__ import annotations
 
@@ -35,11 +35,10 @@ from toolkit.statistics.numeric.student import two_sided_95_between, two_sided_c
 
 @dataclass(frozen=True)
 class Scores:
-    """What each life adds to the score and to the information of a fitted regression.
+    """The contribution of each life to the score and the information of a fitted regression.
 
-    ``design`` has a row per life and a column per slope. A life is watched after its entry, to its
-    duration. Ties are taken as by Breslow: of slopes that were fitted with another rule the scores
-    sum up to nearly 0.
+    ``design`` has one row per life and one column per slope. A life is watched from its entry to
+    its duration. Ties are Breslow's: with slopes fitted by another rule the scores sum to nearly 0.
 
     >>> durations = np.array([1.0, 2.0, 3.0])
     >>> fitted = Scores(durations, np.zeros(3), np.ones(3, bool), np.eye(3)[:, :1], np.zeros(1))
@@ -69,7 +68,7 @@ class Scores:
         return np.exp(self.design @ self.slopes)
 
     def _watched(self, each: Floats) -> Floats:
-        """Sum over those watched at each age, of values or of rows of values."""
+        """Sum values, or rows of values, over the lives watched at each age."""
         begun, over = self._places
         change = np.zeros((self._ages.size + 1, *each.shape[1:]))
         np.add.at(change, begun, each)
@@ -78,7 +77,7 @@ class Scores:
 
     @cached_property
     def _at_ages(self) -> tuple[Floats, Floats]:
-        """The hazard at each age, and the mean of the design among those watched."""
+        """The hazard at each age, and the mean design of those watched."""
         total = self._watched(self._risk)
         mean = self._watched(self._risk[:, None] * self.design) / total[:, None]
         ends = np.bincount(self._places[1][self.ended] - 1, minlength=self._ages.size)
@@ -86,7 +85,7 @@ class Scores:
 
     @cached_property
     def _expected(self) -> tuple[Floats, Floats]:
-        """The sums of the hazard, and of hazard times mean, over the ages of each life."""
+        """The sums of hazard, and of hazard times mean, over the ages of each life."""
         hazard, mean = self._at_ages
         begun, over = self._places
         sums = np.cumsum(np.column_stack([hazard, hazard[:, None] * mean]), axis=0)
@@ -96,7 +95,7 @@ class Scores:
 
     @cached_property
     def of_lives(self) -> Floats:
-        """The score of each life: a row per life, a column per slope."""
+        """The score of each life (row) for each slope (column)."""
         hazards, means = self._expected
         own = np.zeros(self.design.shape)
         at = self._places[1][self.ended] - 1
@@ -104,7 +103,7 @@ class Scores:
         return own - (self.design * hazards - means)
 
     def information(self, some: np.ndarray) -> Floats:
-        """Return what some lives add to the information: all lives add up to all of it."""
+        """Return the contribution of some lives to the information."""
         hazard, mean = self._at_ages
         hazards, means = self._expected
         design = self.design[some]
@@ -119,12 +118,12 @@ class Scores:
 
 
 def clustered_errors(scores: Scores, of: Integers, count: int) -> tuple[Floats, Floats]:
-    """Return the errors of slopes whose lives come in clusters, and their degrees of freedom.
+    """Return the errors of slopes for clustered lives, and their degrees of freedom.
 
-    The sandwich of Lin and Wei (1989), with the jackknife's correction for few clusters: the change
-    of the slopes without a cluster, by one step of Newton among the lives of the others (Lipsitz
-    and Parzen 1996, CR3 of Bell and McCaffrey 2002). The freedom is Satterthwaite's of what each
-    cluster adds to the information, less 1: few where few clusters tell most about a slope.
+    The sandwich of Lin and Wei (1989) with the jackknife's correction for few clusters: the change
+    of the slopes without each cluster, by one Newton step (Lipsitz and Parzen 1996, CR3 of Bell and
+    McCaffrey 2002). The freedom is Satterthwaite's of the clusters' shares of the information, less
+    1.
     """
     whole = scores.of_lives.sum(axis=0)  # nearly 0
     moved, parts = [], []
@@ -148,12 +147,12 @@ def clustered_errors(scores: Scores, of: Integers, count: int) -> tuple[Floats, 
 
 
 MOST_RATIOS = 50
-"""The most ratios of a family that one regression estimates."""
+"""The most ratios of a family in one regression."""
 
 _MOST_LEFT_OUT = 50
-"""Of more clusters neighbouring ones are joined: for each the regression is looked at once more."""
+"""Above this number neighbouring clusters are joined: each needs one more pass."""
 _LEAST_FREEDOM = 2.0
-"""Fewer degrees of freedom of a slope than this, as where few clusters tell it: no bounds."""
+"""The fewest degrees of freedom of a slope with bounds."""
 
 Numbers = npt.NDArray[np.float64]
 
@@ -197,17 +196,16 @@ def hazard_ratios(
 ) -> pl.DataFrame:
     """Estimate what makes events end sooner or later, by the regression of Cox.
 
-    ``lives`` and ``held``, and what counts, are those of `survival`. A hazard ratio of 2 says that
-    of events of any age twice as many end in the next moment, where all other covariates are equal.
-    Of a column of numbers it is the ratio for one more of its unit. Of a column of text there is
-    one for each value, against the value that most events have. Ties are taken as by Efron.
+    ``lives``, ``held`` and what counts are those of `survival`. With a hazard ratio of 2, twice as
+    many events of any age end in the next moment, all other covariates equal. For a column of
+    numbers it is the ratio per unit, for text that of each value against the commonest. Ties are
+    Efron's.
 
-    The ratio is taken to be the same at every age: `survival_curve` by the same groups shows
-    whether it is. Lives of one ``cluster`` may depend on each other, as in `survival`: the bounds
-    and p-values are then those of `toolkit.statistics.events.hazards.clustered_errors`. Lives with
-    a null among the covariates are left out, and those of a value of which none ended, which has
-    no ratio. An event that ended at the moment it opened was not watched, as in `log_rank`.
-    One row per family, covariate and value but the baseline, in the order of ``covariates``:
+    The ratio is taken as constant over age, which `survival_curve` by the same groups shows. Bounds
+    and p-values allow for dependence within a ``cluster``, as in `survival`
+    (`toolkit.statistics.events.hazards.clustered_errors`). Left out are lives with a null
+    covariate, with a value of which none ended, and those that ended when they opened. One row per
+    family, covariate and value but the baseline, in the order of ``covariates``:
 
     {columns}
 
@@ -230,10 +228,10 @@ def hazard_ratios(
     Examples
     --------
     >>> count = 40
-    >>> lives = pl.DataFrame({"family": ["spread"] * count, "t_open": [0] * count,
-    ...     "duration_s": [1.0 + k * (1 + k % 2) for k in range(count)],
-    ...     "entry_s": [0.0] * count, "observed": [1] * count, "kind": ["closed"] * count,
-    ...     "known_until": [100] * count, "window_start": [0] * count, "window_end": [100] * count,
+    >>> lives = pl.DataFrame({"family": "spread", "t_open": [0] * count,
+    ...     "duration_s": [1.0 + k * (1 + k % 2) for k in range(count)], "entry_s": 0.0,
+    ...     "observed": [1] * count, "kind": "closed", "known_until": [100] * count,
+    ...     "window_start": [0] * count, "window_end": [100] * count,
     ...     "symbol": ["A_B", "C_D"] * (count // 2)})
     >>> found = hazard_ratios(lives, ["symbol"])
     >>> found.select("value", "baseline", "n", pl.col("hazard_ratio").round(2)).row(0)
@@ -265,7 +263,6 @@ def hazard_ratios(
 
 
 def _ratios(lives: pl.DataFrame, names: list[str], cluster: str) -> list[dict[str, object]]:
-    """Estimate the ratios of one family."""
     known = lives.drop_nulls(names)
     used = _comparable(known, [name for name in names if known.schema[name] == pl.String])
     rows: list[dict[str, object]] = []
@@ -298,20 +295,18 @@ def _ratios(lives: pl.DataFrame, names: list[str], cluster: str) -> list[dict[st
 
 
 def _values(lives: pl.DataFrame, name: str) -> list[str]:
-    """Return the values of a column, the one that most lives have first."""
     counted = lives.group_by(name).len().sort("len", name, descending=[True, False])
     return counted[name].to_list()
 
 
 def _comparable(lives: pl.DataFrame, texts: list[str]) -> pl.DataFrame:
-    """Leave out the lives of values of which none ended, until each value has one that did."""
+    """Leave out lives of values of which none ended, until each value has one."""
     some_ended = [(pl.col("observed").sum() > 0).over(name) for name in texts]
     kept = lives.filter(some_ended) if texts else lives
     return kept if kept.height == lives.height else _comparable(kept, texts)
 
 
 def _fitted(lives: pl.DataFrame, design: Numbers, cluster: str) -> list[dict[str, object]]:
-    """Fit the regression: the ratio of each column of the design, with its bounds."""
     with needs_extra("survival"):
         from statsmodels.duration.hazard_regression import PHReg  # noqa: PLC0415 - of an extra
 
@@ -340,7 +335,7 @@ def _fitted(lives: pl.DataFrame, design: Numbers, cluster: str) -> list[dict[str
 def _bounded(
     lives: pl.DataFrame, design: Numbers, slopes: Numbers, apart: Numbers, asked: str
 ) -> list[dict[str, object]]:
-    """Return the ratios of slopes with their bounds, from the errors of lives apart or clusters."""
+    """Return the ratios of slopes with their bounds."""
     durations, entries = lives["duration_s"].to_numpy(), lives["entry_s"].to_numpy()
     scores = Scores(durations, entries, lives["observed"].to_numpy() == 1, design, slopes)
     clusters = chosen_clusters(asked, clusters_of_lives(lives, asked), scores.of_lives)

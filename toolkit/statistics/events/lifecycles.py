@@ -46,21 +46,19 @@ def event_lifecycles(
 ) -> pl.DataFrame:
     """Pair the documents of event logs: one row per lifecycle that touches the window.
 
-    Everything that counts, lists or draws events calls this function. ``events`` are rows of
-    `toolkit.store.Store.events` of any families, read over `documents_window`, in any order, with
-    or without the columns of `toolkit.statistics.events.documents.identified`. Documents of no
-    known role are left out.
+    ``events`` are rows of `toolkit.store.Store.events` of any families, read over
+    `documents_window`, in any order, with or without the columns of
+    `toolkit.statistics.events.documents.identified`. Documents without a known role are left out.
 
-    ``logs`` has one row per event log, as `toolkit.store.event_logs` gives them: ``family`` and
-    ``known_until`` (s, Unix UTC). Nothing is known of a log from then on. Events of a family
-    without a row, or with a null, are left out. By default all is known until ``end``.
+    ``logs`` has one row per event log, as from `toolkit.store.event_logs`: ``family`` and
+    ``known_until`` (s, Unix UTC), from when on nothing is known of it. Families without a row, or
+    with a null, are left out. By default all is known until ``end``.
 
-    The columns are those of `lifecycles` with ``event`` of `identified` as their key and with the
-    size as their ``peak``, and five more: ``symbol`` and ``legs`` (String, nullable), ``event_id``
-    (String, of the event's first document), ``size`` (Float64, of the opening document, null where
-    that was not seen) and ``since`` (Int64, s, Unix UTC: ``t_open``, or the event's first document
-    where the opening was not seen). Rows are sorted by ``since``, newest first. `with_groups` adds
-    columns by which they are compared.
+    The columns are those of `lifecycles`, with ``event`` of `identified` as the key and the size as
+    the ``peak``, and five more: ``symbol`` and ``legs`` (String, nullable), ``event_id`` (String,
+    of the first document), ``size`` (Float64, of the opening document, null if not seen) and
+    ``since`` (Int64, s, Unix UTC: ``t_open``, else the first document). Sorted by ``since``, newest
+    first. `with_groups` adds columns for comparisons.
 
     Raises
     ------
@@ -69,11 +67,11 @@ def event_lifecycles(
 
     Examples
     --------
-    >>> events = pl.DataFrame({"family": ["spread"] * 2, "event_id": ["s1", "s1"],
+    >>> events = pl.DataFrame({"family": "spread", "event_id": ["s1", "s1"],
     ...     "event_type": ["spread.opened", "spread.closed"], "lifecycle": ["open", "closed"],
-    ...     "ts": [10, 40], "ts_ms": [10_000, 40_000], "arrival": [0, 1], "symbol": ["A_B"] * 2,
-    ...     "buy_exchange": ["X"] * 2, "buy_market": ["spot"] * 2, "sell_exchange": ["Y"] * 2,
-    ...     "sell_market": ["spot"] * 2, "magnitude_pct": [1.0, 2.0]})
+    ...     "ts": [10, 40], "ts_ms": [10_000, 40_000], "arrival": [0, 1], "symbol": "A_B",
+    ...     "buy_exchange": "X", "buy_market": "spot", "sell_exchange": "Y", "sell_market": "spot",
+    ...     "magnitude_pct": [1.0, 2.0]})
     >>> found = event_lifecycles(events, 20, 60)
     >>> found.select("kind", "t_open", "duration_s", "peak", "symbol", "legs").row(0)
     ('closed', 10, 30.0, 2.0, 'A_B', 'X.spot → Y.spot')
@@ -116,23 +114,22 @@ def lifecycles(
 ) -> pl.DataFrame:
     """Pair documents into lifecycles: from the opening to the close, or to the last that is known.
 
-    The frame has one row per document: ``family``, ``event_type``, ``lifecycle`` (String, may be
-    null), ``ts`` (Int64, Unix seconds UTC), ``ts_ms`` (Int64, null where the document has none),
-    ``arrival`` (integer: the order in which documents of one time happened), the columns of ``key``
-    (String or integer) and, where given, ``magnitude`` (Float64). Rows may come in any order.
+    The frame has one row per document, in any order: ``family``, ``event_type``, ``lifecycle``
+    (String, may be null), ``ts`` (Int64, Unix seconds UTC), ``ts_ms`` (Int64, may be null),
+    ``arrival`` (integer: the order of documents of one time), the columns of ``key`` (String or
+    integer) and, if given, ``magnitude`` (Float64).
 
-    Documents of one family and key are paired in the order of (``ts_ms``, ``arrival``). Where
-    documents carry an id that stays the same through an event, the id is the key. Elsewhere it is
-    the symbol and the legs. An event type that ends in ``opened``, ``pump`` or ``dump`` opens, one
-    in ``updated`` updates, one in ``closed`` or ``faded`` closes. Of another type, a ``lifecycle``
-    of open updates and one of closed closes. A document of no known word changes nothing but
-    ``n_unknown`` and ``unknown_types``. A document equal to an earlier one in all but
-    ``arrival`` is a duplicate and changes nothing but ``n_duplicates``.
+    Documents of one family and key are paired in the order of (``ts_ms``, ``arrival``). The key is
+    an id that stays the same through an event, else the symbol and the legs. An event type that
+    ends in ``opened``, ``pump`` or ``dump`` opens, one in ``updated`` updates, one in ``closed`` or
+    ``faded`` closes. For other types, a ``lifecycle`` of open updates and one of closed closes.
+    Documents without a known word change only ``n_unknown`` and ``unknown_types``, and duplicates
+    (equal in all but ``arrival``) only ``n_duplicates``.
 
-    Lifecycles that touch the window are given: those not over before ``start``. Documents of
-    ``[start - LOOK_BACK_S, known_until)`` are used, where known_until is the earlier of ``end`` and
-    ``now`` - ``delay_s``. So an event that opened before the window and closed in it has its true
-    duration, if the frame has its opening: read it over `documents_window`. The kinds:
+    Returned are lifecycles not over before ``start``, from documents in ``[start - LOOK_BACK_S,
+    known_until)``, where known_until is the earlier of ``end`` and ``now`` - ``delay_s``. An event
+    that opened before the window has its true duration if the frame has its opening: read it over
+    `documents_window`. The kinds:
 
     ==============  ==============================================================================
     kind            meaning
@@ -146,30 +143,23 @@ def lifecycles(
     unknown         documents of no known word alone
     ==============  ==============================================================================
 
-    The rows with a duration are those of a survival curve. Orphans are not among
-    them. Rows are sorted by family, key and time.
+    Rows with a duration, which excludes orphans, are those of a survival curve. Sorted by family,
+    key and time:
 
     {columns}
 
     Raises
     ------
     InputError
-        A column is missing or of another type. A family, event_type, ts or key is null. The
-        window is empty. ``key`` names no column.
+        A column is missing or of another type. A family, event_type, ts or key is null. The window
+        is empty. ``key`` is not a column.
 
     Examples
     --------
-    >>> frame = pl.DataFrame(
-    ...     {
-    ...         "family": ["spread"] * 4,
-    ...         "event_id": ["a", "a", "b", "c"],
-    ...         "event_type": ["spread.opened", "spread.closed", "spread.opened", "spread.closed"],
-    ...         "lifecycle": ["open", "closed", "open", "closed"],
-    ...         "ts": [10, 40, 50, 60],
-    ...         "ts_ms": [10_000, 40_500, 50_000, 60_000],
-    ...         "arrival": [0, 1, 2, 3],
-    ...     }
-    ... )
+    >>> frame = pl.DataFrame({"family": "spread", "event_id": ["a", "a", "b", "c"],
+    ...     "event_type": ["spread.opened", "spread.closed", "spread.opened", "spread.closed"],
+    ...     "lifecycle": ["open", "closed", "open", "closed"], "ts": [10, 40, 50, 60],
+    ...     "ts_ms": [10_000, 40_500, 50_000, 60_000], "arrival": [0, 1, 2, 3]})
     >>> found = lifecycles(frame, 0, 100, now=130, delay_s=60)
     >>> found.select("event_id", "duration_s", "observed", "kind").rows()
     [('a', 30.5, 1, 'closed'), ('b', 20.0, 0, 'open'), ('c', None, 0, 'orphan_close')]
@@ -229,7 +219,7 @@ def _lifecycles(
 def _documents(
     frame: pl.LazyFrame, names: list[str], magnitude: str | None, shown: Sequence[str]
 ) -> Iterator[pl.DataFrame]:
-    """Read what pairing needs of documents. Words but the key are categories."""
+    """Read the columns that pairing needs, words except the key as categories."""
     if not names:
         raise InputError("key", names, "the columns that tell events apart, e.g. event_id")
     for name in names:

@@ -1,4 +1,4 @@
-"""How large events are: the quantiles of their sizes by group, and how heavy the tail is."""
+"""Sizes of events: quantiles by group, and the heaviness of the tail."""
 
 from __future__ import annotations
 
@@ -38,17 +38,12 @@ def magnitudes(
 ) -> pl.DataFrame:
     """Compute how large events become, by family and group, and how fast large ones become rare.
 
-    ``lives`` are rows of `event_lifecycles`, of one window. The size of an event is the ``peak`` of
-    its lifecycle without its sign. It is known in full only after the close, so that it is no
-    condition for what follows an event. Events that opened before the window are left out: the
-    longer an event lasts, the more of them touch a window, and long ones are larger. The size of an
-    event that is still open is that so far. ``held`` is that of `survival`: it says in which part
-    of the window the log is held.
-
-    The tail index of sizes is that of `toolkit.statistics.spread.tail_index`: with an index of 3,
-    sizes twice as large are 8 times as rare. At p percent it needs 50 events in the tail.
-
-    There is one row per family and group of ``lives``, sorted:
+    ``lives`` are rows of `event_lifecycles` of one window, ``held`` is as in `survival`. The size
+    is the ``peak`` without its sign, so far for open events. It is known only after the close:
+    conditioning on it looks ahead. Events that opened before the window are left out, as long ones,
+    which are larger, would be too many. The tail index is that of
+    `toolkit.statistics.spread.tail_index`: with an index of 3, sizes twice as large are 8 times as
+    rare. It needs 50 events in the tail. One row per family and group, sorted:
 
     {columns}
 
@@ -66,10 +61,10 @@ def magnitudes(
 
     Examples
     --------
-    >>> lives = pl.DataFrame({"family": ["spread"] * 4, "t_open": [0, 600, 1200, 1800],
-    ...     "duration_s": [30.0] * 4, "entry_s": [0.0] * 4, "observed": [1] * 4,
-    ...     "kind": ["closed"] * 4, "known_until": [3600] * 4, "window_start": [0] * 4,
-    ...     "window_end": [3600] * 4, "peak": [0.6, 0.5, 1.1, None]})
+    >>> lives = pl.DataFrame({"family": "spread", "t_open": [0, 600, 1200, 1800],
+    ...     "duration_s": 30.0, "entry_s": 0.0, "observed": [1] * 4, "kind": "closed",
+    ...     "known_until": [3600] * 4, "window_start": [0] * 4, "window_end": [3600] * 4,
+    ...     "peak": [0.6, 0.5, 1.1, None]})
     >>> row = magnitudes(lives).row(0, named=True)
     >>> row["n"], row["n_without"], row["size_median_pct"], row["tail_10pct_reason"]
     (3, 1, 0.6, 'too_few')

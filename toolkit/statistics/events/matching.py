@@ -1,4 +1,4 @@
-"""Which episodes of a trajectory are those of a log's events, all of a trajectory at once."""
+"""Matching of the events of a log with the episodes of their trajectories."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ _BPS_A_PERCENT = 100
 _WHY_ALONE = ("no_rows", "gap", "below")
 
 FOUND_IN = pl.Enum(["both", "log", "rows"])
-"""Which side an event or an episode is on."""
 WHY = pl.Enum([*_WHY_ALONE, "missed", "began_before", "log_ended", "log_gap", "still_open"])
-"""Why one side lacks it."""
+"""Why one side has no match."""
 
 ROWS: Schema = {
     "trajectory": pl.Categorical(),
@@ -29,7 +28,7 @@ ROWS: Schema = {
     **dict.fromkeys(("judged", "episode_judged"), pl.Boolean()),
     "audit_reason": WHY,
 }
-"""The columns of an audit's rows, words as numbers: they take a sixteenth of the memory."""
+"""The columns of an audit's rows, with words as numbers to save memory."""
 
 
 def matched_rows(
@@ -37,9 +36,9 @@ def matched_rows(
 ) -> pl.DataFrame:
     """Return the events, then the episodes without an event, each by trajectory and time.
 
-    ``lives`` are events by trajectory and time of their openings, and ``found`` the episodes, which
-    are known ``after_s`` later. Those match that are ``slack_s`` apart at most. An
-    event without a close is matched by its opening alone. What counts is not judged here.
+    ``lives`` are events sorted by trajectory and opening, and ``found`` the episodes, known
+    ``after_s`` later. Both match if at most ``slack_s`` apart. An event without a close is matched
+    by its opening. What counts is decided later.
     """
     shared = pl.concat([lives.select("trajectory"), found.select("trajectory")])
     names, numbers = numbered(shared, ["trajectory"])
@@ -79,10 +78,10 @@ def matched_rows(
 def _overlaps(
     opened: Integers, until: Integers, starts: Integers, ends: Integers
 ) -> tuple[Integers, Flags, Flags]:
-    """Match the events of a trajectory, in order of their openings, with its episodes.
+    """Match the events of a trajectory, sorted by opening, with its episodes.
 
-    Return the number of the first episode of each event or -1, whether no earlier event is of that
-    one, and which episodes have an event.
+    Return the first episode of each event or -1, whether no earlier event has it, and which
+    episodes have an event.
     """
     place, beyond = np.searchsorted(ends, opened), np.searchsorted(starts, until, side="right")
     matched = place < beyond
@@ -93,7 +92,7 @@ def _overlaps(
 
 
 def _why_alone(name: str, opened: Integers, until: Integers, known: KnownValues) -> Integers:
-    """Return the place in `_WHY_ALONE` of why no episode matches an event, of each event."""
+    """Return for each event the place in `_WHY_ALONE` of why no episode matches it."""
     number = known.numbers.get(name, -1)
     if number < 0:
         return np.zeros(opened.size, np.int64)
@@ -103,7 +102,7 @@ def _why_alone(name: str, opened: Integers, until: Integers, known: KnownValues)
 
 
 def _rows(lives: pl.DataFrame, place: pl.Series, known: pl.DataFrame) -> pl.DataFrame:
-    """Put events beside the episode at their place, and below the episodes that are not shown."""
+    """Put events beside their episodes, and append the episodes not shown."""
     both = pl.col("episode_start").is_not_null()
     beside = pl.exclude("trajectory", "used", "shown").gather(place.set(place < 0, None))
     seen = known.select(beside)

@@ -1,8 +1,7 @@
-"""How far counts of events vary beyond chance, and intervals of rates that allow for it.
+"""Overdispersion of counts of events, and the divisor that makes them nearly Poisson.
 
-The Fano factor of a count is its variance over that of events that open apart from each other
-(Poisson), which is 1. Events that trigger each other, or that one cause opens together, have more.
-The time that is held is cut into stretches, and the counts of these show the factor.
+The Fano factor is the variance of counts over that of independent events (Poisson), and above 1 if
+events come in bursts. It is measured on stretches of the covered time.
 """
 
 from __future__ import annotations
@@ -24,13 +23,12 @@ RATE_CLUSTERS = (AUTO, NONE, "stretch", "day")
 OPENINGS_IN = Parameter(
     "What may hold bursts of openings. auto: where they show.", choices=RATE_CLUSTERS
 )
-"""What ``cluster`` may be of rates."""
 
 _STRETCHES, _DAY_S = 16, 86_400
 _MOST_MEMORY = 0.5
-"""Where neighbouring stretches correlate more, bursts last as long as they do: no interval."""
+"""Above this correlation of neighbouring stretches bursts last as long as they do: no interval."""
 _LEAST_EVENTS = 2.0
-"""Fewer events than this, when those of one burst count as one, and there is no interval."""
+"""With fewer bursts than this there is no interval."""
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -40,15 +38,15 @@ Flags = npt.NDArray[np.bool_]
 def dispersions(watched: Watched, opened: pl.DataFrame, cluster: str) -> pl.DataFrame:
     """Compute the Fano factor of each group's count of openings, by `Watched.openings`.
 
-    By stretch the time that is held is cut into 16 of one length, or of whole days where 16 days
-    or more are held. From two days on what a day's sine and cosine explain is no chance. The factor
-    is the variance of their counts over the mean, times 1 + 2 r where r is their correlation with
-    the next, if above 0. By day they are UTC days, as long as each is held.
+    The covered time is cut into 16 equal stretches, or with 16 days or more into stretches of whole
+    days. From two days on, a daily sine and cosine are removed first. The factor is the variance of
+    the counts over the mean, times 1 + 2 r, where r is their correlation with the next stretch if
+    above 0. With cluster day the stretches are UTC days.
 
-    A row per group: ``_number``, ``cluster`` (with auto none where the counts show no bursts),
-    ``n_clusters`` (stretches, of cluster none the openings), ``fano`` (1 where it is not known),
-    ``freedom`` (its degrees of freedom, null of cluster none), ``long_bursts`` (they last as long
-    as stretches, or there are too few of these) and ``pooled``, the factor with r of either sign.
+    One row per group: ``_number``, ``cluster`` (with auto none if the counts show no bursts),
+    ``n_clusters`` (stretches, for none the openings), ``fano`` (1 if unknown), ``freedom`` (degrees
+    of freedom, null for none), ``long_bursts`` (as long as stretches, or too few of these) and
+    ``pooled``, the factor with r of either sign.
 
     References
     ----------
@@ -79,11 +77,10 @@ def dispersions(watched: Watched, opened: pl.DataFrame, cluster: str) -> pl.Data
 def divisor_of(
     counts: Floats, fano: Floats, freedom: Floats, long_bursts: Flags
 ) -> tuple[Floats, Flags]:
-    """Return what counts are divided by to be nearly Poisson, and where no interval holds.
+    """Return the divisor that makes counts nearly Poisson, and where no interval holds.
 
-    It is 1 where ``freedom`` is NaN, else the factor, at least 1, with Student's quantile in it as
-    the factor is known from few stretches. No interval holds where bursts are long, or where
-    less than 2 events are left when those of one burst count as one.
+    It is 1 if ``freedom`` is NaN, else the factor, at least 1, with Student's quantile in it. No
+    interval holds for long bursts, or if fewer than 2 events are left after the division.
 
     >>> given = np.array([50.0]), np.array([4.0]), np.array([8.0]), np.array([False])
     >>> divisor_of(*given)[0].round(2).tolist()
@@ -152,11 +149,7 @@ def _by_stretch(
 
 
 def _in_bursts(counts: Floats, fano: Floats, freedom: Floats) -> Flags:
-    """Find the groups whose counts say that their events come in bursts.
-
-    Of few events the factor has to be above the 95 % point of that of events apart: a single one,
-    or two in neighbouring stretches, say nothing of bursts.
-    """
+    """Return which groups have bursts: for few events the factor must exceed its 95 % point."""
     few = counts < _LEAST_EVENTS * fano * _reach(freedom)
     shows = fano * freedom > 2 * gamma_quantile(freedom / 2, 0.95)
     found: Flags = (fano > 1) & (~few | shows)
@@ -164,13 +157,12 @@ def _in_bursts(counts: Floats, fano: Floats, freedom: Floats) -> Flags:
 
 
 def _reach(freedom: Floats) -> Floats:
-    """Return how much more a factor of so few degrees of freedom has to be, squared."""
     found: Floats = np.square(two_sided_95_between(freedom) / TWO_SIDED_95)
     return found
 
 
 def _even(starts: Integers, ends: Integers) -> Floats:
-    """Return the edges of stretches in which equally much is held."""
+    """Return the edges of stretches with equal coverage."""
     lengths = ends - starts
     held_s = int(lengths.sum())
     number = _STRETCHES
@@ -189,7 +181,7 @@ def _days(starts: Integers, ends: Integers) -> Floats:
 
 
 def _held_until(starts: Integers, ends: Integers, edges: Floats) -> Floats:
-    """Return how much is held until each edge."""
+    """Return the coverage until each edge (s)."""
     before = np.concatenate([[0], np.cumsum(ends - starts)])
     stretch = np.searchsorted(starts, edges, side="right") - 1
     into = np.clip(edges - starts[stretch], 0, (ends - starts)[stretch])
@@ -198,7 +190,7 @@ def _held_until(starts: Integers, ends: Integers, edges: Floats) -> Floats:
 
 
 def _season(held_s: Floats, middles: Floats, total_s: int) -> Floats:
-    """Return what counts follow without chance: the time held, and a day's season if it shows."""
+    """Return the regressors of counts: the covered time, and a daily season if it can show."""
     if total_s < 2 * _DAY_S or held_s.max() >= _DAY_S * (1 - 1e-9):
         return held_s[:, None]
     angle = 2 * math.pi * middles / _DAY_S

@@ -1,4 +1,4 @@
-"""Documents of event logs, in the order they happened, made into lifecycles."""
+"""Pairing of event documents, in the order they happened, into lifecycles."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from toolkit.statistics.core.contract import collected, first_reason
 from toolkit.statistics.events.documents import made_id
 
 UNKNOWN = "unknown"
-"""The role of a document of no known word, and the kind of a lifecycle of such alone."""
+"""The role of a document without a known word, and the kind of a lifecycle of such alone."""
 COUNTS = ("n", "n_updates", "n_duplicates", "n_ts_differs", "n_unknown")
-"""The columns of a lifecycle that count its documents."""
 _PARTS = 16
 
 SKEW_S = 60
@@ -25,10 +24,9 @@ SKEW_S = 60
 def whole_events(
     batches: Iterable[pl.DataFrame], key: str, most: int = 100_000
 ) -> Iterator[pl.DataFrame]:
-    """Deal batches of documents out to parts of about ``most`` that split no event.
+    """Distribute batches of documents over parts of about ``most`` rows that split no event.
 
-    ``key`` is one of the columns that documents of one event share. These keep their order. A part
-    that was given takes no more memory here, nor does a column that is the same as ``key``.
+    ``key`` is a column that documents of one event share. They keep their order.
 
     >>> batches = pl.DataFrame({"event": ["a", "b"]}), pl.DataFrame({"event": ["a"]})
     >>> [sorted(part["event"]) for part in whole_events(batches, "event")]
@@ -56,10 +54,9 @@ def paired(
 ) -> pl.DataFrame:
     """Return the lifecycles not over before ``start``, in no order, with their words as categories.
 
-    A document that opens, and one that follows on a close, begin the next lifecycle. The columns
-    ``shown`` are those of its first document, and ``since`` is the time of that (s). The `COUNTS`
-    have 32 bits, and ``observed`` is true or false. One whose ``event_id``, in ``names`` or
-    ``shown``, was made has no duration.
+    A document that opens, and one after a close, begin a lifecycle. The columns ``shown`` and the
+    time ``since`` (s) are those of its first document. `COUNTS` have 32 bits, and ``observed`` is
+    Boolean. There is no duration if the ``event_id``, in ``names`` or ``shown``, was made.
     """
     made = made_id() if "event_id" in (*names, *shown) else pl.lit(value=False)
     found = _unskewed(_grouped(_once_each(documents, names), names, shown))
@@ -104,10 +101,7 @@ def paired(
 
 
 def _once_each(documents: pl.DataFrame, names: list[str]) -> pl.DataFrame:
-    """Put documents in the order of their ``key``, a number, and time, each once.
-
-    One equal to an earlier one, which is near, is dropped and counted in ``copies``.
-    """
+    """Sort documents by their ``key``, a number, and time, each once, with its ``copies``."""
     differs = ((pl.col("ts_ms") - 1000 * pl.col("ts")).abs() > 1000).fill_null(value=False)
     rows = documents.with_row_index("key").with_columns(
         pl.col("key").first().over(names), pl.when(~differs).then("ts_ms"), ts_differs=differs
@@ -128,7 +122,7 @@ def _once_each(documents: pl.DataFrame, names: list[str]) -> pl.DataFrame:
 
 
 def _grouped(documents: pl.DataFrame, names: list[str], shown: Sequence[str]) -> pl.DataFrame:
-    """Aggregate the documents of each lifecycle, in the order of key and time."""
+    """Aggregate the documents of each lifecycle, sorted by key and time."""
     role, at_ms, words = pl.col("role"), pl.col("at_ms"), pl.col("event_type").cast(pl.String)
     another = pl.col("key") != pl.col("key").shift(1)
     begins = (role == EventRole.OPENS) | (role.shift(1) == EventRole.CLOSES) | another
@@ -175,10 +169,9 @@ def _grouped(documents: pl.DataFrame, names: list[str], shown: Sequence[str]) ->
 
 
 def _unskewed(found: pl.DataFrame) -> pl.LazyFrame:
-    """Join a close to the opening right after it, where the opening arrived before the close.
+    """Join a close to the opening right after it that arrived first: its clock runs behind.
 
-    A clock that runs behind stamps the close before its opening. The lifecycle is closed and
-    ``skewed``: it has no duration.
+    The lifecycle is closed and ``skewed``: it has no duration.
     """
     same = pl.col("key") == pl.col("key").shift(1)
     lone_close = (~pl.col("opened") & pl.col("closed") & (pl.col("n") == 1)).shift(1)

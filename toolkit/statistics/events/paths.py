@@ -1,4 +1,4 @@
-"""The values of trajectories before and after events, each as it was known at that time."""
+"""Values of trajectories before and after events, each as it was known at that time."""
 
 from __future__ import annotations
 
@@ -33,14 +33,13 @@ CLUSTERS = ("path", "day", "trajectory", "trajectory_day")
 EVENTS_IN = Parameter(
     "Within what events may depend on each other. path: in time.", choices=CLUSTERS
 )
-"""What events are taken to depend on each other within."""
 
 DAY_S = 86_400
 
 _MOST_STEPS = 4
 _FAR_S = 2**39
 NEVER_TS = 2 * _FAR_S
-"""A time at which nothing is known any more."""
+"""A time after all values."""
 
 
 @dataclass(frozen=True)
@@ -48,9 +47,8 @@ class KnownValues:
     """The observations of trajectories by the time at which they became known."""
 
     numbers: dict[str | int, int]
-    """The number of each trajectory."""
     first: Integers
-    """The observation with which each trajectory begins, and the number of observations."""
+    """The first observation of each trajectory, and the number of observations."""
     known_ts: Integers
     values: Floats
     step_s: int
@@ -68,9 +66,8 @@ class KnownValues:
     ) -> KnownValues:
         """Read the observations of a frame, sorted by trajectory and time.
 
-        ``step_s`` None takes the commonest step, also of steps that are known of trajectories,
-        ``known_after_s`` None one step (a bar's close is known at its end), ``max_stale_s`` None
-        three steps.
+        Defaults: ``step_s`` the commonest step, also of known steps of trajectories,
+        ``known_after_s`` one step (a bar's close is known at its end), ``max_stale_s`` three steps.
 
         >>> bars = pl.DataFrame({"trajectory": ["a"] * 2, "ts": [0, 60], "price": [1.0, 2.0]})
         >>> known = KnownValues.of(bars, "price", step_s=None, known_after_s=None, max_stale_s=None)
@@ -99,18 +96,18 @@ class KnownValues:
 
     @cached_property
     def grid(self) -> Grid | None:
-        """The newest observation at each step, where all observations keep to one clock."""
+        """The newest observation at each step, if all observations keep to one clock."""
         return Grid.of(self.known_ts, self.first)
 
     def numbered(self, trajectories: pl.Series) -> Integers:
-        """Return the number of each trajectory, -1 of one without observations."""
+        """Return the number of each trajectory, -1 without observations."""
         found = trajectories.replace_strict(self.numbers, default=-1, return_dtype=pl.Int64)
         return found.to_numpy()
 
     def at(self, numbers: Integers, times: Integers) -> Floats:
-        """Return the newest value known at each time, NaN where none is or it is too old.
+        """Return the newest value known at each time, NaN without one or if it is too old.
 
-        ``numbers`` and ``times`` have one length. Rows may come in any order.
+        ``numbers`` and ``times`` have one length, in any order.
         """
         values, fresh_until = self._looked_up
         place = self._place(numbers, times)
@@ -120,14 +117,14 @@ class KnownValues:
 
     @cached_property
     def _looked_up(self) -> tuple[Floats, Integers]:
-        """Each value and until when it is fresh, NaN at the end; where there is a grid its own."""
+        """Each value and until when it is fresh, NaN at the end, on the grid if there is one."""
         found = np.append(self.values, np.nan), np.append(self.known_ts + self.max_stale_s, 0)
         if self.grid is None:
             return found
         return found[0][self.grid.places], found[1][self.grid.places]
 
     def _place(self, numbers: Integers, times: Integers) -> Integers:
-        """Return where the newest observation known at each time is looked up, -1 without one."""
+        """Return where the newest observation known at each time is looked up, or -1."""
         if self.grid is not None:
             return self.grid.place(numbers, times)
         found = np.full(times.shape, -1)
@@ -137,12 +134,11 @@ class KnownValues:
         return found
 
     def first_after(self, numbers: Integers, times: Integers) -> Integers:
-        """Return the place of the first value known after each time, -1 where it is too late.
+        """Return the place of the first value known after each time, -1 if there is none in time.
 
-        That is where what follows an event starts: the one place that decides it. A value of the
-        very second of an event is no such value, as times are in whole seconds, and it may be of
-        before the event. Too late is more than ``max_stale_s`` after the time. The arguments are
-        those of `at`.
+        Paths after events start here. Times are whole seconds, so a value of the very second of an
+        event may be of before it and is skipped. Too late is more than ``max_stale_s`` after the
+        time.
 
         >>> bars = pl.DataFrame({"trajectory": ["a"] * 2, "ts": [0, 60], "price": [1.0, 2.0]})
         >>> known = KnownValues.of(bars, "price", step_s=60, known_after_s=None, max_stale_s=None)
@@ -159,15 +155,11 @@ class KnownValues:
 
     @cached_property
     def known_when(self) -> Integers:
-        """When each value became known (s), and at the place -1 a time after all others."""
+        """When each value became known (s), and at place -1 a time after all others."""
         return np.append(self.known_ts, NEVER_TS)
 
     def following(self, numbers: Integers, times: Integers) -> Integers:
-        """Return the place of the first value known at each time or after, -1 where it is too late.
-
-        Such a time is one at which a value was known or a limit is over, and not that of an event.
-        The rest is as in `first_after`.
-        """
+        """Return the place of the first value known at each time or later, as `first_after`."""
         found = np.full(times.shape, -1, dtype=np.int64)
         for asked, begin, end in self._parts(numbers):
             next_one = begin + np.searchsorted(self.known_ts[begin:end], times[asked])
@@ -185,7 +177,7 @@ class KnownValues:
         return np.where(found < ends[numbers], found, -1)
 
     def _parts(self, numbers: Integers) -> Iterator[tuple[Integers, int, int]]:
-        """Yield for each trajectory where it is asked for, and its first and last place."""
+        """Yield for each trajectory the rows that ask for it, and its first and last place."""
         order = np.argsort(numbers, kind="stable")
         ends = np.searchsorted(numbers[order], np.arange(len(self.numbers) + 1))
         for number in np.unique(numbers[numbers >= 0]):
@@ -195,20 +187,17 @@ class KnownValues:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """The newest observation at each step of a clock that all observations keep to.
-
-    To look it up takes a tenth of the time of a search.
-    """
+    """The newest observation at each step of a common clock: ten times as fast as a search."""
 
     begin: int
     every_s: int
     width: int
     places: npt.NDArray[np.int32]
-    """The observations: of each trajectory and of -1 one per step, the first before all of them."""
+    """One observation per step for each trajectory and for -1, the first before all of them."""
 
     @classmethod
     def of(cls, known_ts: Integers, first: Integers) -> Grid | None:
-        """Return the grid, or None where its steps would be far more than the observations.
+        """Return the grid, or None if it has far more steps than there are observations.
 
         >>> grid = Grid.of(np.array([60, 180, 120]), np.array([0, 2, 3]))
         >>> asked = grid.place(np.array([0, 0, 1, -1]), np.array([179, 180, 60, 180]))
@@ -230,14 +219,14 @@ class Grid:
         return cls(begin, every_s, steps + 1, places.ravel())
 
     def place(self, numbers: Integers, times: Integers) -> Integers:
-        """Return the place among the ``places`` of the newest known at each time."""
+        """Return the place in ``places`` of the newest observation known at each time."""
         column = np.clip((times - self.begin) // self.every_s + 1, 0, self.width - 1)
         # the number -1, of a trajectory without observations, is the last row
         return np.asarray(numbers * self.width + column, np.int64)
 
 
 def _step(rows: pl.DataFrame) -> int:
-    """Return the commonest step of neighbouring rows of a trajectory, the smallest on a tie."""
+    """Return the commonest step of a trajectory's neighbouring rows, the smallest on a tie."""
     lengths = rows["trajectory"].rle().struct.field("len").to_numpy()
     steps = pl.Series(np.delete(np.diff(rows["ts"].to_numpy()), lengths.cumsum()[:-1] - 1))
     if steps.is_empty():
@@ -246,7 +235,7 @@ def _step(rows: pl.DataFrame) -> int:
 
 
 def checked_events(events: Frame) -> pl.DataFrame:
-    """Return the events by time: ``trajectory``, ``ts``, ``direction`` (1 without one), the rest.
+    """Return the events by time: ``trajectory``, ``ts``, ``direction`` (default 1), the rest.
 
     >>> checked_events(pl.DataFrame({"trajectory": ["a"], "ts": [60]})).row(0)
     ('a', 60, 1.0)
@@ -268,7 +257,7 @@ def checked_events(events: Frame) -> pl.DataFrame:
 
 
 def without_overlaps(events: pl.DataFrame, apart_s: int) -> pl.DataFrame:
-    """Keep of each trajectory the first event, and each that follows the last kept by ``apart_s``.
+    """Keep each trajectory's first event, and each at least ``apart_s`` after the last kept.
 
     >>> events = pl.DataFrame({"trajectory": ["a"] * 3, "ts": [0, 50, 60]})
     >>> without_overlaps(events, 60)["ts"].to_list()
@@ -290,27 +279,19 @@ def without_overlaps(events: pl.DataFrame, apart_s: int) -> pl.DataFrame:
 
 
 def in_one_order(numbers: Integers, times: Integers) -> Integers:
-    """Return one number for trajectory and time, in the order of both.
-
-    >>> in_one_order(np.array([0, 1]), np.array([60, -60])).tolist() == [60, 2**40 - 60]
-    True
-    """
+    """Return one number for trajectory and time, in the order of both."""
     return numbers * 2 * _FAR_S + np.clip(times, -_FAR_S, _FAR_S - 1)
 
 
 def checked_cluster(cluster: str) -> str:
-    """Return the name of a kind of cluster, or raise `InputError`.
-
-    >>> checked_cluster("day")
-    'day'
-    """
+    """Return the name of a kind of cluster, or raise `InputError`."""
     if cluster not in CLUSTERS:
         raise InputError("cluster", cluster, CLUSTERS)
     return cluster
 
 
 def clusters_of(events: pl.DataFrame, cluster: str, path_s: int) -> Integers:
-    """Return the number of each event's cluster, in the order of time or of the trajectories.
+    """Return the number of each event's cluster, in the order of time or trajectories.
 
     >>> events = pl.DataFrame({"trajectory": ["a", "b", "a"], "ts": [0, 50, 120]})
     >>> clusters_of(events, "path", 60).tolist(), clusters_of(events, "trajectory", 60).tolist()

@@ -1,4 +1,4 @@
-"""What taking events would have paid: the distribution over all of them, by how late it was."""
+"""Payoff of events, had they been taken: its distribution by delay."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LEFT_OUT = {
     "n_closed_before": ("closed_before",),
     "n_returned_before": ("returned_before",),
 }
-"""The counts of events without a position, by the reasons that `positions` has for it."""
+"""Counts of events without a position, by the reasons of `positions`."""
 
 _ENDED = {"n_closed": "close", "n_returned": "return", "n_limited": "limit"}
 _OVER = ("n_closed_before", "n_returned_before")
@@ -88,7 +88,6 @@ _COLUMNS = (
 def _title(
     limit_s: int | None, exit_bps: float | None, exit_delay_s: int, **_others: object
 ) -> str:
-    """Say of what the payoffs are, and what ends a position."""
     ends = ["held to the close"]
     if exit_bps is not None:
         ends.append(f"a spread of {exit_bps:g} bps")
@@ -126,29 +125,24 @@ def _title(
     cluster=EVENTS_IN,
 )
 def payoff(rows: pl.DataFrame, *, by: Sequence[str] = (), cluster: str = "path") -> pl.DataFrame:
-    """Sum up what taking events would have paid, by how late they were taken.
+    """Sum up what taking events would have paid, by delay.
 
-    ``rows`` are those of `toolkit.statistics.events.positions`, with columns of one's own for
-    groups. ``by`` are columns of groups, such as trajectory or symbol. A size that was known only
-    after the entry is no fair group.
+    ``rows`` are those of `toolkit.statistics.events.positions`, with any columns to group ``by``,
+    such as trajectory or symbol. Grouping by a size known only after the entry looks ahead.
 
     An event without a position is in one of the counts ``n_opened_before`` to
-    ``n_returned_before``, and in no figure of positions. One that was over before the entry is not
-    taken and pays nothing, so that the positions of a late entry are those of long events. How fast
-    the payoff decays with the delay is in ``gross_per_event_bps``. Open events have lasted longest:
-    where they are many, the figures are of the shorter ones. A ``limit_s`` brings those in that
-    opened longer ago.
+    ``n_returned_before``. One over before the entry pays nothing, so late entries are those of long
+    events: ``gross_per_event_bps`` shows the decay with the delay. Open events have lasted longest,
+    so with many of them the figures are of shorter ones: a ``limit_s`` includes older ones.
 
-    Events of one ``cluster`` may depend on each other: those that opened in a time as long as 95 %
-    of positions last from opening to exit (path) or in a day in UTC (day), of one trajectory, or of
-    one trajectory_day. The bands draw clusters again, and not events.
-
-    One row per group and delay, sorted:
+    Bands draw clusters, as events of one ``cluster`` may depend on each other: events that opened
+    within a time as long as 95 % of positions last (path), on one UTC day (day), of one trajectory,
+    or of one trajectory_day. One row per group and delay, sorted:
 
     {columns}
 
     ``style``, ``notional``, ``fee_model``, ``fee_model_hash``, ``window_start``, ``window_end``,
-    ``method`` and ``params_hash`` are last. Without rows there is no result row.
+    ``method`` and ``params_hash`` are last. No rows give no rows.
 
     Raises
     ------
@@ -163,7 +157,7 @@ def payoff(rows: pl.DataFrame, *, by: Sequence[str] = (), cluster: str = "path")
     Examples
     --------
     >>> from toolkit.statistics.events import positions
-    >>> spreads = pl.DataFrame({"trajectory": ["A_B:X.spot:Y.spot"] * 4, "ts": [0, 60, 120, 180],
+    >>> spreads = pl.DataFrame({"trajectory": "A_B:X.spot:Y.spot", "ts": [0, 60, 120, 180],
     ...     "spread_log_bps": [90.0, 80.0, 50.0, 20.0]})
     >>> lives = pl.DataFrame({"family": ["spread"], "event": ["s1"], "symbol": ["A_B"],
     ...     "legs": ["X.spot → Y.spot"], "kind": ["closed"], "t_open": [50], "t_close": [190],
@@ -201,7 +195,7 @@ def payoff(rows: pl.DataFrame, *, by: Sequence[str] = (), cluster: str = "path")
 
 
 def _sums() -> list[pl.Expr]:
-    """Build the counts of a group, the sums of its positions and their quantiles."""
+    """Build the counts of a group, and the means and quantiles of its positions."""
     gross, net, cost = pl.col("gross_bps"), pl.col("net_bps"), pl.col("cost_bps")
     held, reason = pl.col("held_s"), pl.col("position_reason")
     counts = {name: reason.is_in(why).sum() for name, why in LEFT_OUT.items()}
@@ -231,7 +225,6 @@ def _sums() -> list[pl.Expr]:
 
 
 def _shares() -> list[pl.Expr]:
-    """Build what is of all events whose outcome is known, and the reasons of nulls."""
     n, judged = pl.col("n"), pl.sum_horizontal("n", *_OVER)
     share = pl.when(judged > 0).then(n / judged)
     nothing = pl.when(n == 0).then(pl.when(judged > 0).then(0.0))
@@ -260,7 +253,7 @@ def _shares() -> list[pl.Expr]:
 
 
 def _bands(part: pl.DataFrame, cluster: str) -> dict[str, float | int | str]:
-    """Count the clusters of a group, and draw them for the bands of mean and median."""
+    """Count the clusters of a group, and compute the bands of mean and median."""
     gross, net = (part[f"{side}_bps"].to_numpy() for side in _SIDES)
     taken = np.isfinite(gross)
     if not taken.any():

@@ -1,4 +1,4 @@
-"""Whether what follows events would have followed other times as well."""
+"""Placebo test: whether what follows events would have followed other times as well."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ CHANGES = tuple(
     for column in STUDIED.values()
     for way in (False, True)
 )
-"""The columns of mean changes, of which a placebo has that of what was studied."""
+"""The columns of mean changes, of which a placebo has one."""
 _TOGETHER = 10_000  # events, so that what is made on the way stays in the processor's cache
 
 
@@ -81,16 +81,14 @@ def placebo(
 ) -> pl.DataFrame:
     """Test whether the mean change after events is one that other times would have as well.
 
-    A change is from the first value known after the event, as in `study`, or as there with
-    ``from_detection``. All events are moved by one random time, around the end of the values to
-    their beginning, so that they keep their distances and what happened in all trajectories at
-    once. The p-value is the share of such runs with a mean at least as far from 0, the true one
-    counted as a run. What a time of day does to the values stays in the comparison, as the runs
-    move it.
+    Each run moves all events by one random time, wrapped around the end of the values, which keeps
+    their distances and what happened in all trajectories at once. The p-value is (1 + runs with a
+    mean at least as far from 0) / (1 + runs). Effects of the time of day count as change, as runs
+    move it. The seed is fixed.
 
-    ``events``, ``values`` and the options are those of `study`. An event that follows another of
-    its trajectory by less than the longest horizon is left out. Draws are by a fixed seed. One row
-    per horizon, sorted. Names carry the unit of ``column``, here of a price:
+    ``events``, ``values`` and the options are those of `study`, where changes start too. An event
+    that follows another of its trajectory by less than the longest horizon is left out. One row per
+    horizon, sorted, named with the unit of ``column``, here a price:
 
     {columns}
 
@@ -99,7 +97,7 @@ def placebo(
     Raises
     ------
     InputError
-        As `study`, and for less="controls": controls are a comparison of their own.
+        As `study`, and for less="controls", a comparison of its own.
 
     Examples
     --------
@@ -180,19 +178,18 @@ _PLACEBO = {
 
 
 def _means(sums: Floats) -> tuple[Floats, Floats]:
-    """Return means, NaN without a value, and how many values each is of."""
+    """Return means, NaN without a value, and their counts."""
     total, count = sums
     with np.errstate(invalid="ignore"):
         return total / count, count
 
 
 def _paths(changes: AbnormalChanges | Changes, horizons: Sequence[int]) -> Floats:
-    """Return the events' changes, a row per horizon."""
     return np.stack([changes.at(horizon) for horizon in horizons])
 
 
 def _sums(paths: Floats) -> Floats:
-    """Return the sum of the events' changes at each horizon, and how many have one."""
+    """Return the sum of the changes at each horizon, and their count."""
     unknown = np.flatnonzero(~np.isfinite(paths))
     np.put(paths, unknown, 0.0)
     horizons, events = paths.shape
@@ -201,7 +198,7 @@ def _sums(paths: Floats) -> Floats:
 
 
 def _moved(changes: AbnormalChanges, horizons: Sequence[int], runs: int) -> Floats:
-    """Return the sums of each run, with the events moved around the values' end by one time."""
+    """Return the sums of each run."""
     of, known = changes.changes, changes.changes.known
     sums = np.zeros((2, runs, len(horizons)))
     if not known.known_ts.size:
@@ -236,28 +233,28 @@ def _moved(changes: AbnormalChanges, horizons: Sequence[int], runs: int) -> Floa
 class _ChangesByStep:
     """The changes from each step of the values on, looked up for many times of the events.
 
-    Between two steps nothing becomes known, and nothing grows too old but just after a step. So the
-    changes are those from a second after a step on, and at a few steps themselves they are others.
+    Between two steps nothing becomes known, and values grow too old only just after a step: changes
+    are those of a second after a step, except at a few steps themselves.
     """
 
     every_s: int
     steps: int
-    """How many steps the values of a trajectory have, after the last of which the first follows."""
+    """The number of steps of a trajectory, which wrap."""
     first: Integers
-    """Where the steps of each event's trajectory begin."""
+    """The first step of each event's trajectory."""
     begin: Integers
-    """How long after the first step each event is (s)."""
+    """The time from the first step to each event (s)."""
     changes: Floats
-    """The changes from just after each step on, a row per horizon."""
+    """The changes from just after each step, one row per horizon."""
     edges: Integers
-    """The steps at which they are others, and one after all of them."""
+    """The steps at which they differ, and one after all of them."""
     at_edges: Floats
 
     @classmethod
     def of(
         cls, changes: Changes, horizons: Sequence[int], first_ts: int, length_s: int, runs: int
     ) -> _ChangesByStep | None:
-        """Compute the changes from all steps, or return None where that is more work."""
+        """Compute the changes from all steps, or return None if that is more work."""
         grid, known = changes.known.grid, changes.known
         if grid is None or changes.around.less == "against":
             return None
@@ -286,7 +283,7 @@ class _ChangesByStep:
         return cls(grid.every_s, count, row * count, begin, found, edge, at_edge)
 
     def moved(self, rows: slice, shifts: Integers) -> Iterator[Floats]:
-        """Yield the changes of some events after each shift (s), a row per horizon."""
+        """Yield the changes of some events after each shift (s), one row per horizon."""
         step, rest = np.divmod(self.begin[rows], self.every_s)
         step += self.first[rows]
         last = self.first[rows] + self.steps

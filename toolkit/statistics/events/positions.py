@@ -1,4 +1,4 @@
-"""The position that each spread event would have been: its entry, its exit and what it kept."""
+"""Positions in spread events: entry, exit and result."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from toolkit.statistics.fees.fee_table import (
 from toolkit.statistics.fees.net_edge import costs_over_time, named_by
 
 DELAYS_S = (0, 60, 300, 900)
-"""How long after its detection an event is taken (s), where nothing else is asked."""
+"""The default delays after detection (s)."""
 
 _COLUMN = "spread_log_bps"
 _NEVER = 2**60
@@ -100,39 +100,31 @@ def positions(
 ) -> pl.DataFrame:
     """Compute what each spread event would have paid, taken so long after it was detected.
 
-    ``lives`` are rows of `event_lifecycles`, of which those of spreads with two legs are used.
-    ``spreads`` has ``trajectory``, ``ts`` and the prices of both legs, or ``spread_log_bps``. They
-    should reach past the window, to the exits. `toolkit.statistics.events.payoff` sums up the rows.
+    ``lives`` are rows of `event_lifecycles`, of which spreads with two legs are used. ``spreads``
+    has ``trajectory``, ``ts`` and the prices of both legs, or ``spread_log_bps``, and should reach
+    past the window, to the exits. `toolkit.statistics.events.payoff` sums up the rows.
 
-    The position is long the buy leg and short the sell leg. It is entered at the first spread that
-    became known later than ``delay_s`` after the opening, where paths of `study` start too. It ends
-    by what comes first:
+    The position is long the buy leg and short the sell leg, from the first spread known later than
+    ``delay_s`` after the opening (as paths of `study`) until the earliest of:
 
-    - close: the event closed, and ``exit_delay_s`` has passed,
-    - return: a spread known after the entry was at most ``exit_bps``, and ``exit_delay_s`` has
-      passed. None: a position does not wait for a level,
-    - limit: ``limit_s`` have passed since the entry. None: there is no limit.
+    - close: the event closed, and ``exit_delay_s`` has passed. A service may also close events for
+      their age: a close does not prove that the spread fell.
+    - return: a spread known after the entry was at most ``exit_bps`` (None: no such exit), and
+      ``exit_delay_s`` has passed. In a gap no return is seen.
+    - limit: ``limit_s`` since the entry (None: no limit).
 
-    A close is no proof that the spread fell: a service may also close events that grow old.
+    It is left at the first spread known then or later, after a close strictly later, as a spread of
+    the second of a document may be of before it. Rows are known ``known_after_s`` after their
+    ``ts`` (default: one step, at a bar's end), and used if known at most ``max_stale_s`` (default:
+    three steps) after they are wanted. An event already over when the entry's spread is known is
+    not taken: nothing looks ahead.
 
-    The position is left at the first spread known then or later, after a close at the first known
-    later: a spread of the very second of a document may be of before it. A row is known
-    ``known_after_s`` after its ``ts``, by default a step: at a bar's end. A spread that is known
-    more than ``max_stale_s`` (by default three steps) after it was wanted is none. Nothing later
-    than a decision enters it: an event that is over when the entry's spread is known is not taken.
-    Over a gap of the rows no return is seen, so that the position ends at the first row after it
-    that shows one.
+    Gross is the log spread at the entry less that at the exit, positive if it fell. Net is gross
+    less `FeeModel.round_trip_bps` at the entry. Prices were seen: fills are not promised. When the
+    service shows an opening depends on the plan, which is part of a delay.
 
-    Gross is the log spread at the entry less that at the exit: positive where the spread fell. Net
-    is gross less `FeeModel.round_trip_bps` at the entry. Both are of prices that were seen, not a
-    promise of fills. When the service shows an opening depends on the plan: that is part of a
-    delay.
-
-    ``held`` are the stretches in which the event log is held: ``family``, ``start_ts``, ``end_ts``
-    (s). A close in a gap of the log would not have been seen. By default the log is held until it
-    is known.
-
-    One row per event and delay, sorted by trajectory, opening and delay:
+    ``held`` is the coverage of the log, as in `survival`: in a gap a close would not have been
+    seen. One row per event and delay, sorted by trajectory, opening and delay:
 
     {columns}
 
@@ -146,7 +138,7 @@ def positions(
     --------
     A spread of 80 bps is seen a minute after the event, and 20 bps after its close.
 
-    >>> spreads = pl.DataFrame({"trajectory": ["A_B:X.spot:Y.spot"] * 4, "ts": [0, 60, 120, 180],
+    >>> spreads = pl.DataFrame({"trajectory": "A_B:X.spot:Y.spot", "ts": [0, 60, 120, 180],
     ...     "spread_log_bps": [90.0, 80.0, 50.0, 20.0]})
     >>> lives = pl.DataFrame({"family": ["spread"], "event": ["s1"], "symbol": ["A_B"],
     ...     "legs": ["X.spot → Y.spot"], "kind": ["closed"], "t_open": [50], "t_close": [190],
@@ -197,7 +189,7 @@ def _delays(given: Sequence[int]) -> list[int]:
 
 
 def _events(lives: pl.DataFrame, watched: Watched) -> pl.DataFrame:
-    """Return the spread events with two legs: until when each is known to go on, and why not.
+    """Return the spread events with two legs, and why some are left out.
 
     ``over_ts`` is the close, or else the last time at which it is known to be open.
     """
@@ -230,7 +222,7 @@ def _events(lives: pl.DataFrame, watched: Watched) -> pl.DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class _Exit:
-    """What ends a position: so long after its entry, or a spread, or the close, and how late."""
+    """The rule of the exit: a limit, a spread, and how late."""
 
     limit_s: int | None
     level: float | None
@@ -280,7 +272,7 @@ def _at(values: Integers | Floats, places: Integers) -> Any:
 
 
 def _row(reasons: list[str]) -> list[pl.Expr]:
-    """Build the columns of a row: none of an exit where there is a reason, nor of an entry."""
+    """Build the columns of a row, null from where a reason applies."""
     words = {name: pl.lit(name) for name in reasons} | {"still_open": pl.col("still")}
     reason = pl.coalesce("left_out", *(pl.when(name).then(word) for name, word in words.items()))
     entered = reason.is_null() | reason.is_in(_AFTER_ENTRY)
@@ -298,7 +290,6 @@ def _row(reasons: list[str]) -> list[pl.Expr]:
 def _with_costs(
     rows: pl.DataFrame, fees: FeeModel | None, notional: float, style: Style
 ) -> pl.DataFrame:
-    """Add the cost at each entry, and what is left."""
     gross, cost = pl.col("gross_bps"), pl.col("cost_bps")
     named = [pl.lit(None, kind).alias(name) for name, kind in _TABLE.items()]
     found = rows.with_columns(cost_bps=pl.lit(None, pl.Float64))

@@ -1,4 +1,4 @@
-"""How often events open against the week before, by the test of two counts that may have bursts."""
+"""Changes of event rates from week to week, by a test of two counts that allows for bursts."""
 
 from __future__ import annotations
 
@@ -65,15 +65,12 @@ def rate_changes(
 ) -> pl.DataFrame:
     """Compare how often events open in the last week of the window with the week before.
 
-    ``lives``, ``by`` and ``held`` are those of `survival`, over a window of at least twice
-    ``length_s`` (s, by default a week). What counts is as in `rates`. If both weeks have one rate,
-    the openings fall on them in proportion to the time that is held of each. The test is the exact
-    one of that (binomial, twice the smaller tail), and the interval of the ratio agrees with it.
-    Where events come in bursts all counts are first divided by the Fano factor of both weeks, with
-    Student's quantile in it, as `rates` does. ``cluster`` is as there. Of many groups some change
-    by chance, which the ``q_value`` takes into account.
-
-    There is one row per family and group that has an event, sorted:
+    ``lives``, ``by`` and ``held`` are those of `survival`, over at least twice ``length_s`` (s, by
+    default a week). What counts is as in `rates`. At one rate, openings fall on the weeks in
+    proportion to their covered time: the test of that is exact (binomial, twice the smaller tail),
+    and the interval of the ratio agrees with it. With bursts, counts are first divided by the Fano
+    factor of both weeks with Student's quantile, and ``cluster`` is as in `rates`. The ``q_value``
+    allows for many groups. One row per family and group that has an event, sorted:
 
     {columns}
 
@@ -91,10 +88,9 @@ def rate_changes(
     Examples
     --------
     >>> opened = [9_000, 400_000, *range(610_000, 1_209_600, 75_000)]
-    >>> lives = pl.DataFrame({"family": ["spread"] * 10, "t_open": opened,
-    ...     "duration_s": [30.0] * 10, "entry_s": [0.0] * 10, "observed": [1] * 10,
-    ...     "kind": ["closed"] * 10, "known_until": [1_209_600] * 10, "window_start": [0] * 10,
-    ...     "window_end": [1_209_600] * 10})
+    >>> lives = pl.DataFrame({"family": "spread", "t_open": opened, "duration_s": 30.0,
+    ...     "entry_s": 0.0, "observed": [1] * 10, "kind": "closed", "known_until": [1_209_600] * 10,
+    ...     "window_start": [0] * 10, "window_end": [1_209_600] * 10})
     >>> row = rate_changes(lives).row(0, named=True)
     >>> row["n"], row["n_before"], row["ratio"], round(row["p_value"], 6)
     (8, 2, 4.0, 0.109375)
@@ -175,10 +171,7 @@ def _compared(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _pooled(rows: pl.DataFrame, late: Numbers, early: Numbers) -> tuple[Numbers, Numbers, Flags]:
-    """Return the Fano factor of both weeks, by their openings, its freedom, and if bursts are long.
-
-    The freedom is NaN where neither week has bursts.
-    """
+    """Return the Fano factor of both weeks, its freedom (NaN without bursts), and long bursts."""
     own = [rows[f"fano{end}"].to_numpy() for end in ("", "_before")]
     total = np.maximum(late + early, 1)
     fano = np.where(late + early > 0, (late * own[0] + early * own[1]) / total, 1.0)
@@ -195,9 +188,9 @@ def _pooled(rows: pl.DataFrame, late: Numbers, early: Numbers) -> tuple[Numbers,
 
 
 def false_discoveries(p_value: pl.Expr, *by: str) -> pl.Expr:
-    """Build the q-values of p-values, by Benjamini and Hochberg. A null is no test.
+    """Build the q-values of p-values, by Benjamini and Hochberg. A null is not a test.
 
-    ``by`` names the columns of what is tested together, by default all rows.
+    ``by`` names columns of families of tests, by default all rows.
 
     >>> frame = pl.DataFrame({"p": [0.01, None, 0.04, 0.03]})
     >>> frame.select(false_discoveries(pl.col("p")).round(9))["p"].to_list()

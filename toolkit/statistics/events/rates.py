@@ -1,4 +1,4 @@
-"""How often events open: rates with exact intervals, and league tables with chance taken out."""
+"""Rates of events with exact intervals, and league tables with shrinkage."""
 
 from __future__ import annotations
 
@@ -53,10 +53,9 @@ def summary(
 ) -> pl.DataFrame:
     """Count the events that touch a window, by family and kind, with their median life.
 
-    ``frame`` has the documents and ``logs`` until when they are known, as
-    `toolkit.statistics.events.event_lifecycles` takes both. ``held`` and
-    what counts as a life are those of `toolkit.statistics.events.survival`: nothing is known of an
-    event beyond a gap of its log. One row per family, sorted:
+    ``frame`` has the documents and ``logs`` until when they are known, as in
+    `toolkit.statistics.events.event_lifecycles`. ``held`` and what counts as a life are those of
+    `toolkit.statistics.events.survival`. One row per family, sorted:
 
     {columns}
 
@@ -68,10 +67,10 @@ def summary(
     Examples
     --------
     >>> legs = ("symbol", "buy_exchange", "buy_market", "sell_exchange", "sell_market")
-    >>> log = pl.DataFrame(
-    ...     {"family": ["spread"] * 3, "event_id": ["a", "a", "b"], "lifecycle": None, "arrival": 0,
-    ...      "event_type": ["spread.opened", "spread.closed", "spread.opened"], "ts": [10, 40, 20],
-    ...      "ts_ms": [10_000, 40_000, 20_000], **dict.fromkeys(legs, "X")},
+    >>> log = pl.DataFrame({"family": ["spread"] * 3, "event_id": ["a", "a", "b"],
+    ...     "lifecycle": None, "arrival": 0,
+    ...     "event_type": ["spread.opened", "spread.closed", "spread.opened"], "ts": [10, 40, 20],
+    ...     "ts_ms": [10_000, 40_000, 20_000], **dict.fromkeys(legs, "X")},
     ...     schema_overrides={"lifecycle": pl.String, "arrival": pl.Int64})
     >>> row = summary(log, 0, 100).row(0, named=True)
     >>> row["n"], row["closed"], row["open"], row["median_life_s"]
@@ -97,13 +96,12 @@ def summary(
 
 
 MIN_GROUPS = 10
-"""Fewer groups of a family than this, and their rates are not shrunk."""
+"""The fewest groups of a family whose rates are shrunk."""
 
 RATES = (
     *("rate_per_day", "rate_lower_per_day", "rate_upper_per_day", "n", "coverage"),
     *("between_median_s", "rate_per_h", "n_not_held", "fano", "cluster", "n_clusters"),
 )
-"""The columns of rates that are shown first."""
 
 _UNITS = {"per_h": 3_600, "per_day": 86_400}
 _QUANTILES = {"between_q25_s": 0.25, "between_median_s": 0.5, "between_q75_s": 0.75}
@@ -133,30 +131,27 @@ def rates(
     held: pl.DataFrame | None = None,
     cluster: str = AUTO,
 ) -> pl.DataFrame:
-    """Compute how often events open, per hour and per day of time in which their log is held.
+    """Compute how often events open, per hour and per day of time covered by their log.
 
-    ``lives``, ``by`` and ``held`` are those of `survival`. An event counts where it opened in the
-    window and in a held stretch of its log. Time that is not held counts neither for events nor for
-    hours: a gap of the log is no quiet time.
+    ``lives``, ``by`` and ``held`` are those of `survival`. Openings in the window count if the log
+    was covered then, and gaps do not count as quiet time.
 
-    The interval is the exact one of events that open apart from each other (Poisson), of the count
-    and its bounds over the Fano factor: that of the counts of 16 stretches of the time held
-    (`toolkit.statistics.events.overdispersion.dispersions`), with Student's quantile as they are
-    few. ``cluster`` is what may hold bursts of events: a stretch, a UTC day, or none. By default
-    (auto) it is a stretch where the factor is above 1, else none. Of events so few that less than 2
-    would be left of them, the factor has to be one that events apart have in 1 of 20 windows at
-    most. Of a window of less than 2 days the factor has the season of a day in it, and the interval
-    is wider than it has to be.
+    The interval is the exact one of independent events (Poisson), of the count divided by the Fano
+    factor: that of counts in 16 stretches (`toolkit.statistics.events.overdispersion.dispersions`),
+    with Student's quantile. ``cluster`` is what may hold bursts: stretch, UTC day, or none. auto
+    takes a stretch if the factor is above 1. If fewer than 2 events would be left, the factor must
+    exceed that of independent events in 19 of 20 windows. In windows shorter than 2 days the factor
+    includes the daily season, and the interval is too wide.
 
-    Times between openings are those of neighbours in one held stretch. There is one row per family
-    and group that has an event, also one that opened before the window, sorted:
+    Times between openings are within one covered stretch. One row per family and group that has an
+    event, also one from before the window, sorted:
 
     {columns}
 
     Raises
     ------
     InputError
-        As `survival`. ``cluster`` is no kind of these.
+        As `survival`. ``cluster`` is not one of these.
 
     References
     ----------
@@ -166,12 +161,11 @@ def rates(
     --------
     Five openings in six hours, of which the log is held for four.
 
-    >>> lives = pl.DataFrame({"family": ["spread"] * 5, "t_open": [0, 600, 1200, 16_000, 20_000],
-    ...     "duration_s": [30.0] * 5, "entry_s": [0.0] * 5, "observed": [1] * 5,
-    ...     "kind": ["closed"] * 5, "known_until": [21_600] * 5, "window_start": [0] * 5,
-    ...     "window_end": [21_600] * 5})
-    >>> held = pl.DataFrame({"family": ["spread"] * 2, "start_ts": [0, 14_400],
-    ...                      "end_ts": [7_200, 21_600]})
+    >>> lives = pl.DataFrame({"family": "spread", "t_open": [0, 600, 1200, 16_000, 20_000],
+    ...     "duration_s": 30.0, "entry_s": 0.0, "observed": [1] * 5, "kind": "closed",
+    ...     "known_until": [21_600] * 5, "window_start": [0] * 5, "window_end": [21_600] * 5})
+    >>> held = pl.DataFrame({"family": "spread", "start_ts": [0, 14_400],
+    ...     "end_ts": [7_200, 21_600]})
     >>> rates(lives, held=held).select("n", "rate_per_h", "between_median_s").row(0)
     (5, 1.25, 600.0)
     """
@@ -208,10 +202,7 @@ def _counted(watched: Watched, cluster: str) -> pl.DataFrame:
 
 
 def rates_of_groups(watched: Watched, groups: pl.DataFrame, cluster: str) -> pl.DataFrame:
-    """Compute the columns of `rates` of the groups given, without those of the question.
-
-    Before the rates are also ``freedom``, ``long_bursts`` and ``pooled`` of `dispersions`.
-    """
+    """Compute the columns of `rates`, and ``freedom``, ``long_bursts`` and ``pooled``."""
     names, figures = watched.names, _counted(watched, cluster)
     none = {"cluster": NONE, "n_clusters": 0, "fano": 1.0, "long_bursts": False, "pooled": 1.0}
     rows = (
@@ -273,27 +264,24 @@ def league(
     all_groups: pl.DataFrame | None = None,
     cluster: str = AUTO,
 ) -> pl.DataFrame:
-    """Rank the groups of each family by how often their events open, with chance taken out.
+    """Rank the groups of each family by how often their events open, with shrunk rates.
 
-    The parameters and the columns are those of `rates`, with the columns below before
-    ``window_start``. Of many groups with few events the first are mostly those with luck. So each
-    rate is shrunk toward the mean of its family, the more the fewer events it has (empirical
-    Bayes): the rates of groups are taken to be gamma distributed, and the distribution that makes
-    the counts most likely is the prior. The bounds take it for known, and are a little too narrow.
-    Where events come in bursts counts are first divided by the Fano factor of the family, which is
-    the mean of those of its groups, by their openings: the luck of one burst is no rate.
+    Parameters and columns are those of `rates`, with those below before ``window_start``. Rates are
+    shrunk toward the family's mean, the more the fewer events they have (empirical Bayes), since
+    small samples would lead. The prior is the gamma distribution of rates under which the counts
+    are most likely. The bounds take it as known and are a little too narrow. With bursts, counts
+    are first divided by the family's Fano factor, the mean over its groups by their openings.
 
-    ``all_groups`` has the family and the columns ``by`` of all groups that could have had an
-    event, so that those without one are ranked as well. Without it the prior is that of the groups
-    that have one. Rows are sorted by family and rank:
+    ``all_groups`` has the family and the columns ``by`` of all groups that could have had an event:
+    those without one are ranked too, and count for the prior. Sorted by family and rank:
 
     {columns}
 
     Raises
     ------
     InputError
-        As `survival`. ``by`` names no column. ``all_groups`` lacks a column, or has one of another
-        type than the lifecycles.
+        As `survival`. ``by`` is empty or not a column. ``all_groups`` lacks a column, or has one of
+        another type than the lifecycles.
 
     References
     ----------
@@ -304,10 +292,9 @@ def league(
     --------
     >>> opened = [1_440 * k for k in range(60)]
     >>> names = [f"S{k // 2 % 12}" if k % 2 else "S3" for k in range(60)]
-    >>> lives = pl.DataFrame({"family": ["spread"] * 60, "t_open": opened, "symbol": names,
-    ...     "duration_s": [30.0] * 60, "entry_s": [0.0] * 60, "observed": [1] * 60,
-    ...     "kind": ["closed"] * 60, "known_until": [86_400] * 60, "window_start": [0] * 60,
-    ...     "window_end": [86_400] * 60})
+    >>> lives = pl.DataFrame({"family": "spread", "t_open": opened, "symbol": names,
+    ...     "duration_s": 30.0, "entry_s": 0.0, "observed": [1] * 60, "kind": "closed",
+    ...     "known_until": [86_400] * 60, "window_start": [0] * 60, "window_end": [86_400] * 60})
     >>> first = league(lives, ["symbol"]).row(0, named=True)
     >>> first["symbol"], first["rate_per_day"], round(first["rate_shrunk_per_day"], 1)
     ('S3', 33.0, 27.7)
@@ -347,7 +334,7 @@ def league(
 
 
 def _shrunk(found: pl.DataFrame) -> pl.DataFrame:
-    """Add the shrunk rates of the groups of one family, which share the time that is held."""
+    """Add the shrunk rates of the groups of one family."""
     counts = found["n"].to_numpy().astype(np.float64)
     total = counts.sum()
     factor = max(1.0, float(counts @ found["pooled"].to_numpy()) / total) if total else 1.0

@@ -1,4 +1,4 @@
-"""What follows events: the path of a price, spread, rate or volume around them, with bands."""
+"""Event studies: the path of a price, spread, rate or volume around events, with bands."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from toolkit.statistics.events.paths import (
 
 _OFFSETS_A_SIDE = 60
 _LESS = tuple(each for each in COMPARISONS if each != "against")
-"""What is taken from the path, where events name no other trajectory."""
+"""The comparisons without another trajectory."""
 _FIGURES = (
     *("mean", "mean_lower", "mean_upper", "median", "median_lower", "median_upper"),
     *("q25", "q75"),
@@ -44,7 +44,7 @@ PATHS = tuple(
     for column in STUDIED.values()
     for way in (False, True)
 )
-"""The columns of paths of prices, spreads and differentials, of which a study has those of one."""
+"""The columns of paths, of which a study has those of one value."""
 
 
 @analysis(
@@ -87,28 +87,23 @@ def study(
     """Compute the mean and median path of a column around events, with 95 % bands.
 
     ``events`` has one row per event: ``trajectory`` (that of the values), ``ts`` (Int64, Unix
-    seconds UTC: when the event became known, not its extreme) and where wanted ``direction`` (1 or
-    -1, which the path is multiplied by). ``values`` has ``trajectory``, ``ts`` and ``column``
-    (Float64, by default what the values are of: ``price``, ``spread_log_bps`` or
-    ``differential_pct_8h``). Rows of both may come in any order. Without times it is an hour before
-    and after, of differentials a day.
+    seconds UTC: when it became known, not its extreme) and optionally ``direction`` (1 or -1, a
+    factor of the path). ``values`` has ``trajectory``, ``ts`` and ``column`` (Float64, by default
+    the one present of ``price``, ``spread_log_bps`` and ``differential_pct_8h``). Both in any
+    order. ``before_s`` and ``after_s`` are an hour by default, for differentials a day.
 
-    A value is used from when it was known: ``known_after_s`` after its ``ts``, by default one step,
-    as a bar's close is known at its end. It is used for ``max_stale_s`` from then on, by default
-    three steps. Nothing later than an offset is in the path at that offset.
-
-    A path starts at the first value known after the event, at which it is 0, and offsets count from
-    when that was known. So the move by which the event was detected is in no figure of what
-    followed, but in those before. A value known in the very second of an event is not yet known
-    after it. Of a price (a column named price, or that ends in _price) the path is
-    1e4 ln(P(t) / P(start)), in bps, of any other column the value less that at the start. An event
-    without a first value within ``max_stale_s`` is left out, and so is one that follows another of
-    its trajectory by less than ``after_s``.
+    A value is known ``known_after_s`` after its ``ts`` (default: one step, a bar's end) and used
+    for ``max_stale_s`` from then on (default: three steps). Nothing later than an offset is in the
+    path there. A path is 0 at the first value known after the event, not in its very second, and
+    offsets count from then: the move that triggered the event is not in what followed. The path of
+    a price (a column named price or that ends in _price) is 1e4 ln(P(t) / P(start)), in bps, of
+    another column its difference from the start. Left out are events without a first value within
+    ``max_stale_s``, and those that follow another of their trajectory by less than ``after_s``.
 
     With ``from_detection`` paths start at the event: a price at the one known then, which is of
-    before a move within its bar, any other column at its median over the time before the event, of
-    which the last ``quiet_s`` are left out. The move that made the event then counts as what
-    followed. The columns say so: return_from_detection_mean_log_bps, and of a spread
+    before a move within its bar, another column at its median over the time before the event,
+    without the last ``quiet_s``. What follows then includes the move that triggered the event.
+    Columns are named return_from_detection_mean_log_bps, and for a spread
     spread_change_from_before_mean_log_bps.
 
     ``less`` takes from the path:
@@ -119,22 +114,20 @@ def study(
     none      nothing
     past      the trend of the time before the event, without its last ``quiet_s``, carried on
     against   the path of the trajectory in the events' column ``against``, such as another venue
-    controls  the mean path of five times without an event: of the same trajectory, at the same
-              time of day up to 28 days away, ``before_s`` + ``after_s`` from any of its events, of
-              the volatility of ``before_s`` nearest to the event's
+    controls  the mean path of five times of the same trajectory and time of day, up to 28 days away
+              and ``before_s`` + ``after_s`` from any of its events, with the volatility of
+              ``before_s`` nearest to the event's
     ========  ====================================================================================
 
-    Events of one ``cluster`` may depend on each other: those of all trajectories in a time as long
-    as a path (path) or in a day in UTC (day), of one trajectory, or of one trajectory_day. The
-    bands draw clusters again, and not events.
-
-    One row per offset, sorted, every ``every_s`` (by default the 60th part of the longer side, in
-    steps). Names carry the unit of ``column``, here of a price:
+    Bands draw clusters, as events of one ``cluster`` may depend on each other: those of all
+    trajectories in a time as long as a path (path) or on a UTC day (day), of one trajectory, or of
+    one trajectory_day. They are per offset: some offsets of a path without effect lie outside. One
+    row per offset, sorted, every ``every_s`` (default: the 60th part of the longer side, in steps),
+    named with the unit of ``column``, here a price:
 
     {columns}
 
     ``window_start``, ``window_end`` (of the events given), ``method`` and ``params_hash`` are last.
-    A band is of each offset by itself: of a whole path that does nothing some offsets lie outside.
 
     Raises
     ------
@@ -212,7 +205,6 @@ def study(
 
 
 def _every(around: Around, step_s: int) -> int:
-    """Return the time between two offsets: the 60th part of the longer side, in whole steps."""
     longer = max(around.before_s, around.after_s)
     return max(1, -(-longer // (_OFFSETS_A_SIDE * step_s))) * step_s
 

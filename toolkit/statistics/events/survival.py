@@ -1,4 +1,4 @@
-"""How long events last, by group: survival with the log's edges and gaps, and the log-rank test."""
+"""Survival of events by group, with the log's edges and gaps, and the log-rank test."""
 
 from __future__ import annotations
 
@@ -52,17 +52,16 @@ _SCHEMA = {
 def with_clusters(
     curve: pl.DataFrame, lives: pl.DataFrame, asked: str
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Give a curve the errors of lives in clusters, and return which clusters each group has.
+    """Replace the errors of a curve by those of clustered lives, and return each group's clusters.
 
     ``curve`` is `toolkit.statistics.numeric.life_curve.life_curve` of ``lives`` by ``_number``,
-    which also have t_open and what `toolkit.statistics.events.clusters.clusters_of_lives` reads.
-    What a life adds to the logarithm of the share at an age is its martingale, weighted by one over
-    those who live on. The variance is that of the jackknife: of what the lives of each cluster add,
-    over one less its share of all lives (Williams 1995, Lin and Wei 1989). ``log_error`` is scaled
-    so that 1.96 of it are Student's quantile, with the freedom of
-    `toolkit.statistics.events.clusters.effective_freedom`. Groups of which less than 10 ended are
-    taken as lives apart. The second frame has a row per group: _number, cluster, n_clusters and
-    few_clusters.
+    with t_open and the columns of `toolkit.statistics.events.clusters.clusters_of_lives`. A life
+    adds its martingale, weighted by one over the survivors, to the logarithm of the share at an
+    age. The variance is the jackknife's over clusters (Williams 1995, Lin and Wei 1989).
+    ``log_error`` is scaled so that 1.96 of it are Student's quantile, with
+    `toolkit.statistics.events.clusters.effective_freedom`. In groups of which fewer than 10 ended,
+    lives are taken as independent. The second frame has one row per group: _number, cluster,
+    n_clusters and few_clusters.
 
     References
     ----------
@@ -98,7 +97,7 @@ def with_clusters(
 
 
 def _clustered(curve: pl.DataFrame, lives: pl.DataFrame, asked: str) -> tuple[Clusters, Floats]:
-    """Choose the clusters of one group, and return them with the error at each age of its curve."""
+    """Choose the clusters of one group, and compute the error at each age of its curve."""
     errors = curve["log_error"].to_numpy()
     ended = curve["ended"].to_numpy()
     apart = Clusters(NONE, np.arange(lives.height), lives.height, few=False)
@@ -130,7 +129,7 @@ def _clustered(curve: pl.DataFrame, lives: pl.DataFrame, asked: str) -> tuple[Cl
 
 
 def _influence(lives: pl.DataFrame, ages: Floats, hazard: Floats, weight: Floats) -> Floats:
-    """Return what each life adds to the fall of the logarithm of the share at the last age."""
+    """Return the contribution of each life to the logarithm of the share at the last age."""
     durations, entries = lives["duration_s"].to_numpy(), lives["entry_s"].to_numpy()
     expected = np.concatenate([[0.0], np.cumsum((hazard * weight)[: ages.size])])
     over = np.searchsorted(ages, durations, side="right")
@@ -146,8 +145,8 @@ def risk_tables(
 ) -> Iterator[tuple[Integers, Integers]]:
     """Yield for some ages at a time how many lives of each group are watched, and how many end.
 
-    ``lives`` are sorted by duration. ``ages`` are those at which any ends. The tables have a row
-    per group and a column per age.
+    ``lives`` are sorted by duration, and ``ages`` those at which any ends. Tables have one row per
+    group and one column per age.
     """
     durations, entries = lives["duration_s"].to_numpy(), lives["entry_s"].to_numpy()
     ended = lives["observed"].to_numpy() == 1
@@ -167,14 +166,14 @@ def risk_tables(
 
 
 def _table(at: Integers, group: Integers, low: int, size: int, count: int) -> Integers:
-    """Count the marks of each group at each of some ages, from those sorted by the age's number."""
+    """Count the marks of each group at some ages, from those sorted by the age's number."""
     part = slice(*np.searchsorted(at, [low, low + size]))
     cells = np.bincount(group[part] * size + at[part] - low, minlength=count * size)
     return cells.reshape(count, size)
 
 
 MOST_GROUPS = 100
-"""The most groups of a family that one log-rank test compares."""
+"""The most groups of a family in one log-rank test."""
 
 _SHARES = {"median_life": 0.5, "life_q25": 0.75, "life_q75": 0.25, "life_q90": 0.1}
 _WANTED = [
@@ -230,36 +229,33 @@ def survival(
     """Compute how long events last, with those whose end was not seen, by Kaplan and Meier.
 
     ``lives`` are rows of `lifecycles` or `event_lifecycles` over one window, with any columns to
-    group ``by``. Of a LazyFrame, such as a scan of a file, the columns that are needed are read and
-    no others. Each family is a group of its own. An event counts from its opening:
+    group ``by``. Of a LazyFrame only the columns needed are read. Each family is a group. Events
+    count from their opening:
 
-    - One that is still open, or whose close was lost, lived at least so long (right-censored).
-    - One that opened before the window was seen because it lived until then. It is watched from the
-      age that it had at the window's start (delayed entry), else long lives would be too many.
+    - Right-censored: still open, or the close was lost.
+    - Delayed entry: one that opened before the window is watched from its age at the window's
+      start, else long lives would be too many.
     - One whose opening was not seen has no age. It is counted and not used.
 
-    ``held`` has the stretches of time that are held of each log: ``family`` (String), ``start_ts``
-    and ``end_ts`` (Int64, s, half-open), in any order. A close inside a gap would not have been
-    seen, so an event is watched up to the first gap after its opening. One that opened inside a
-    gap, or before the first stretch, is not watched. By default all is held until ``known_until``.
+    ``held`` is the coverage of the logs: ``family`` (String), ``start_ts`` and ``end_ts`` (Int64,
+    s, half-open), in any order. A gap would hide a close, so an event is watched until the first
+    gap after its opening, and not at all if it opened in one or before the first stretch. By
+    default all is covered until ``known_until``.
 
-    The bounds hold the time with 95 % for lives that are drawn alike, where those of one
-    ``cluster`` may depend on each other: those that opened in a time as long as 95 % of lives last
-    (path), on one UTC day, of one symbol, of one trajectory, or of one trajectory_day. With none
-    each is apart. By default (auto) it is the kind, without the last, that widens the bounds most,
-    and none where no kind does (`toolkit.statistics.events.clusters.chosen_clusters`). The errors
-    are those of `toolkit.statistics.events.survival.with_clusters`.
-
-    There is one row per family and group that has an event, sorted:
+    Bounds hold with 95 % and allow for dependence within a ``cluster``: lives that opened within a
+    time as long as 95 % of lives last (path), on one UTC day (day), of one symbol, trajectory, or
+    trajectory_day. none takes lives as independent. auto takes the kind but the last that widens
+    the bounds most, if any (`toolkit.statistics.events.clusters.chosen_clusters`). Errors are those
+    of `toolkit.statistics.events.survival.with_clusters`. One row per family and group that has an
+    event, sorted:
 
     {columns}
 
     Raises
     ------
     InputError
-        A column is missing or of another type. The lifecycles are of several windows. A column
-        of ``by`` is not there. ``cluster`` is no kind of these, or needs a symbol or legs that are
-        not there.
+        A column is missing or of another type. The lifecycles are of several windows. ``by`` is not
+        a column. ``cluster`` is not one of these, or needs a missing symbol or legs.
 
     References
     ----------
@@ -308,7 +304,7 @@ def survival(
 
 
 def _without_few(name: str) -> list[pl.Expr]:
-    """Build a bound and its reason, of which there is none with too few clusters."""
+    """Build a bound and its reason, null with too few clusters."""
     reason, few = pl.col(f"{name.removesuffix('_s')}_reason"), pl.col("few_clusters")
     known = reason.is_in([Reason.EMPTY.value, Reason.TOO_FEW.value, Reason.MADE_ID.value])
     return [
@@ -346,11 +342,11 @@ def survival_curve(
     held: pl.DataFrame | None = None,
     cluster: str = AUTO,
 ) -> pl.DataFrame:
-    """Compute the share of events that live on at each age, with its 95 % band and those watched.
+    """Compute the share of events that survive to each age, with its 95 % band and those watched.
 
-    The parameters and what counts are those of `survival`. The band is of the share at one age, on
-    the scale of log(-log), by Greenwood's variance or that of clusters. There is one row per
-    family, group and age at which an event ends, is seen last or comes under watch, sorted:
+    Parameters and what counts are those of `survival`. The band is per age, on the scale of
+    log(-log), by Greenwood's variance or that of clusters. One row per family, group and age at
+    which an event ends, is seen last or comes under watch, sorted:
 
     {columns}
 
@@ -366,10 +362,9 @@ def survival_curve(
 
     Examples
     --------
-    >>> lives = pl.DataFrame({"family": ["spread"] * 3, "t_open": [0, 10, 20],
-    ...     "duration_s": [30.0, 60.0, 80.0], "entry_s": [0.0] * 3, "observed": [1, 1, 0],
-    ...     "kind": ["closed", "closed", "open"], "known_until": [100] * 3,
-    ...     "window_start": [0] * 3, "window_end": [100] * 3})
+    >>> lives = pl.DataFrame({"family": "spread", "t_open": [0, 10, 20], "duration_s": [30.0, 60.0,
+    ...     80.0], "entry_s": 0.0, "observed": [1, 1, 0], "kind": ["closed", "closed", "open"],
+    ...     "known_until": [100] * 3, "window_start": [0] * 3, "window_end": [100] * 3})
     >>> survival_curve(lives).select("life_s", "n", "survival").rows()
     [(30.0, 3, 0.6666666666666667), (60.0, 2, 0.33333333333333337), (80.0, 1, 0.33333333333333337)]
     """
@@ -422,17 +417,17 @@ def log_rank(
 ) -> pl.DataFrame:
     """Test whether the groups of a family live equally long, by the log-rank test.
 
-    The parameters and what counts are those of `survival`. At each age at which events end, the
-    ends of a group are compared with its share of those watched. Groups that nobody was watched in
-    are left out. Events are taken to be independent: where many end together, differences seem
-    surer than they are. One row per family:
+    Parameters and what counts are those of `survival`. At each age at which events end, the ends of
+    a group are compared with its share of those watched. Groups without a watched event are left
+    out. Events are taken as independent: if many end together, p-values are too small. One row per
+    family:
 
     {columns}
 
     Raises
     ------
     InputError
-        As `survival`. ``by`` names no column. A family has more than 100 groups.
+        As `survival`. ``by`` is empty or not a column. A family has more than 100 groups.
 
     References
     ----------
@@ -469,7 +464,6 @@ def log_rank(
 
 
 def _compared(lives: pl.DataFrame) -> dict[str, object]:
-    """Compare the groups of one family."""
     there = np.bincount(lives["_number"].to_numpy()) > 0
     count = int(there.sum())
     if count > MOST_GROUPS:
@@ -490,10 +484,7 @@ def _compared(lives: pl.DataFrame) -> dict[str, object]:
 
 
 def _excess(lives: pl.DataFrame, group: Counts, count: int) -> tuple[Numbers, Numbers]:
-    """Sum over the ages by how much the ends of each group exceed its part, and the variance.
-
-    ``lives`` are sorted by duration. Some ages at a time have a table of groups by ages.
-    """
+    """Sum over the ages each group's excess of ends, and its variance."""
     ages = lives.filter(observed=1)["duration_s"].unique().sort().to_numpy()
     excess, variance = np.zeros(count), np.zeros((count, count))
     for at_risk, ends in risk_tables(lives, group, count, ages):

@@ -1,4 +1,4 @@
-"""When events open: in bursts or apart, and at which hours of the week."""
+"""Timing of events: bursts, and hours of the week."""
 
 from __future__ import annotations
 
@@ -32,10 +32,9 @@ Waves = npt.NDArray[np.complex128]
 def drawn_squares(events: Counts, places: Counts, draws: int) -> Counts:
     """Put the events of each hour into its buckets at random, and sum the squares of their counts.
 
-    ``events`` are the events of each hour, and ``places`` its buckets, each of which has an equal
-    chance. There is one sum per draw. An hour of at most 256 events and at most eight a bucket is
-    drawn from the chances of its sums, by one random number. Elsewhere each event is put into a
-    bucket. The seed is of the events, so that groups are drawn apart from each other.
+    ``events`` are the events of each hour, and ``places`` its equally likely buckets. One sum per
+    draw. An hour of at most 256 events and eight per bucket is drawn from the chances of its sums,
+    by one random number. The seed depends on the events, so groups are drawn independently.
 
     >>> drawn_squares(np.array([3, 1]), np.array([1, 5]), 2).tolist()
     [10, 10]
@@ -58,16 +57,14 @@ def drawn_squares(events: Counts, places: Counts, draws: int) -> Counts:
 
 @lru_cache(maxsize=32)
 def pairs_chance(sixteen: int, places: int) -> Floats:
-    """Return the chance that at most so many pairs of events are in one bucket together.
+    """Return the chance that at most so many pairs of events share a bucket.
 
-    There is a row for each of 16 numbers of events, from 16 times ``sixteen`` on, and a column for
-    each number of pairs. The chances are right to 1e-12. The last column is 1 as far as a random
-    number can tell.
+    One row for each of 16 numbers of events, from 16 times ``sixteen`` on, and one column per
+    number of pairs, right to 1e-12. The last column is 1 for any random number.
 
-    Where the number of events is random, Poisson and near to those of the rows, the buckets do not
-    depend on each other. So the generating function of events and pairs is that of one bucket to
-    the power of their number. Its value on a circle gives the characteristic function of the pairs
-    for each number of events, and that their chances (Flajolet and Sedgewick, Analytic
+    With a Poisson number of events buckets are independent, so the generating function of events
+    and pairs is that of one bucket to the power of their number. Its values on a circle give the
+    characteristic function of the pairs, and that their chances (Flajolet and Sedgewick, Analytic
     Combinatorics, VIII).
 
     >>> pairs_chance(0, 4)[2, :2].round(12).tolist()
@@ -95,7 +92,7 @@ def _waves(number: Counts, size: int) -> Waves:
 
 
 def _squares(rng: np.random.Generator, count: int, places: int, draws: int) -> Counts:
-    """Put events into buckets of equal chance, and sum the squares of the counts of each draw."""
+    """Put events into equally likely buckets, and sum the squares of the counts of each draw."""
     # an event takes about an eighth of the time of a bucket
     if count > min(8 * places, max(places, _CELLS // draws)):
         held = rng.multinomial(count, np.full(places, 1 / places), size=draws)
@@ -106,11 +103,11 @@ def _squares(rng: np.random.Generator, count: int, places: int, draws: int) -> C
 
 
 MIN_EVENTS = 20
-"""Fewer events than this, and nothing is computed about their bursts."""
+"""The fewest events for a measure of bursts."""
 
 _HOUR_S, _WEEK_HOURS = 3_600, 168
 _FEW = 10
-"""Of an hour with fewer events than this the weeks alone say too little."""
+"""With fewer events in an hour the weeks alone show too little."""
 
 _FIGURES = ("fano", "fano_apart", "p_value")
 _TRIGGERED = ("triggered_share", "burst_s")
@@ -145,28 +142,25 @@ def clustering(
 ) -> pl.DataFrame:
     """Measure whether events open in bursts, beyond what the hours of the week explain.
 
-    ``lives``, ``by`` and ``held`` are those of `survival`. Openings are counted in buckets of
-    ``bucket_s`` (s, a part of an hour) that are held from end to end. The Fano factor is the
-    variance of these counts over their mean. Of events that open apart from each other at a
-    constant rate it is 1, and hours that are busier than others raise it as bursts do.
+    ``lives``, ``by`` and ``held`` are those of `survival`. Openings are counted in fully covered
+    buckets of ``bucket_s`` (s, a divisor of an hour). The Fano factor is the variance of the counts
+    over their mean: 1 for independent events at a constant rate, more with bursts or busy hours. It
+    is compared with ``draws`` in which each event keeps its hour of the week and its bucket is
+    drawn anew among those of all weeks: in a window of one week only bursts within an hour are
+    seen. Hours of at most 256 events are drawn from computed chances. The seed is fixed, and equal
+    factors count as larger.
 
-    So it is compared with ``draws`` of the same events: each keeps its hour of the week, and its
-    bucket is drawn anew among all buckets of that hour, of all weeks. Of a window of one week these
-    are the buckets of the same hour, and only bursts within an hour are seen. The squares of an
-    hour of at most 256 events are drawn from their chances, which are computed, so that not each
-    event has to be placed. Draws are by a fixed seed, and one with an equal factor counts as one
-    with a larger.
-
-    The triggered share is that of a process in which each event triggers others, which come sooner
-    or later by an exponential distribution: see `toolkit.statistics.events.triggering`. It does not
-    depend on ``bucket_s``. There is one row per family and group that has an event, sorted:
+    The triggered share is that of a process in which events trigger others after exponential times
+    (`toolkit.statistics.events.triggering`). It does not depend on ``bucket_s``. One row per family
+    and group that has an event, sorted:
 
     {columns}
 
     Raises
     ------
     InputError
-        As `survival`. ``bucket_s`` does not divide an hour. ``draws`` is no whole number from 99.
+        As `survival`. ``bucket_s`` does not divide an hour. ``draws`` is not a whole number from
+        99.
 
     References
     ----------
@@ -178,10 +172,9 @@ def clustering(
     Thirty events at the beginning of hours, three at a time.
 
     >>> opened = [3_600 * (k // 3) + k % 3 for k in range(30)]
-    >>> lives = pl.DataFrame({"family": ["spread"] * 30, "t_open": opened,
-    ...     "duration_s": [30.0] * 30, "entry_s": [0.0] * 30, "observed": [1] * 30,
-    ...     "kind": ["closed"] * 30, "known_until": [36_000] * 30, "window_start": [0] * 30,
-    ...     "window_end": [36_000] * 30})
+    >>> lives = pl.DataFrame({"family": "spread", "t_open": opened, "duration_s": 30.0,
+    ...     "entry_s": 0.0, "observed": [1] * 30, "kind": "closed", "known_until": [36_000] * 30,
+    ...     "window_start": [0] * 30, "window_end": [36_000] * 30})
     >>> row = clustering(lives).row(0, named=True)
     >>> row["n_buckets"], round(row["fano"], 2), row["p_value"]
     (120, 2.77, 0.002)
@@ -238,7 +231,7 @@ def clustering(
 
 
 def _whole(stretches: pl.DataFrame, length_s: int) -> Counts:
-    """Return the numbers of the buckets since 1970 that lie within the stretches."""
+    """Return the numbers since 1970 of the buckets within the stretches."""
     parts = [
         np.arange(-(-start // length_s), end // length_s, dtype=np.int64)
         for start, end in stretches.select("start_ts", "end_ts").iter_rows()
@@ -289,16 +282,13 @@ def rates_by_hour(
 ) -> pl.DataFrame:
     """Compute how many events open in each hour of the week, in UTC, with errors between weeks.
 
-    ``lives``, ``by`` and ``held`` are those of `survival`. Only hours that are held from end to end
-    count, and one without an opening counts as 0. The hours are compared from week to week as in
-    `toolkit.statistics.spread.hour_of_week`: the errors allow for bursts, and one hour in twenty
-    ``differs`` where there is no season. Of an hour with less than 10 openings, over their Fano
-    factor in such an hour, the weeks say too little. Its bounds reach at least as far as the exact
-    ones of so few: they hold the true mean in more than 95 of 100 cases, and fewer such hours
-    differ. The factor is the variance between weeks of all hours over their mean. So the clusters
-    are weeks, and ``weeks`` their number.
-
-    There are 168 rows per family and group that has an event, sorted by group and hour:
+    ``lives``, ``by`` and ``held`` are those of `survival`. Only fully covered hours count, one
+    without an opening as 0. Hours are compared from week to week as in
+    `toolkit.statistics.spread.hour_of_week`, so clusters are weeks: errors allow for bursts, and
+    without a season one hour in twenty ``differs``. Bounds of hours with fewer than 10 openings per
+    Fano factor (the variance between weeks of all hours over their mean) reach at least as far as
+    the exact ones of such counts: they hold in more than 95 of 100 cases, and fewer such hours
+    differ. 168 rows per family and group that has an event, sorted by group and hour:
 
     {columns}
 
@@ -312,10 +302,9 @@ def rates_by_hour(
     Five weeks with two events at noon on each Monday.
 
     >>> noon = [604_800 * week + 4 * 86_400 + 43_200 + k for week in range(5) for k in range(2)]
-    >>> lives = pl.DataFrame({"family": ["spread"] * 10, "t_open": noon,
-    ...     "duration_s": [30.0] * 10, "entry_s": [0.0] * 10, "observed": [1] * 10,
-    ...     "kind": ["closed"] * 10, "known_until": [3_024_000] * 10, "window_start": [0] * 10,
-    ...     "window_end": [3_024_000] * 10})
+    >>> lives = pl.DataFrame({"family": "spread", "t_open": noon, "duration_s": 30.0,
+    ...     "entry_s": 0.0, "observed": [1] * 10, "kind": "closed", "known_until": [3_024_000] * 10,
+    ...     "window_start": [0] * 10, "window_end": [3_024_000] * 10})
     >>> found = rates_by_hour(lives)
     >>> found.height, found.filter(weekday=1, hour=12)["events_per_h_mean"].item()
     (168, 2.0)
@@ -356,7 +345,7 @@ def rates_by_hour(
 
 
 def _wide_enough(found: pl.DataFrame) -> pl.DataFrame:
-    """Let the bounds of hours with few events reach those of a count that is nearly Poisson."""
+    """Widen the bounds of hours with few events to those of a count that is nearly Poisson."""
     mean, weeks = pl.col("events_per_h_mean"), pl.col("weeks")
     counts = found.select((mean * weeks).fill_null(0.0).round()).to_series().to_numpy()
     squares = pl.col("events_per_h_std").pow(2).sum() / mean.filter(weeks > 1).sum()

@@ -1,14 +1,12 @@
-"""Which share of events others have triggered, and how long their bursts last.
+"""Share of triggered events, and the length of their bursts.
 
-Where each event triggers n others on average, after times of an exponential distribution with mean
-tau, counts in long buckets have a Fano factor of 1 / (1 - n)^2, and in buckets of w seconds
-(Hawkes 1971)
+Where each event triggers n others on average, after exponential times of mean tau, the Fano factor
+of counts in buckets of w seconds is (Hawkes 1971)
 
     1 + (1 / (1 - n)^2 - 1) (1 - (1 - exp(-a w)) / (a w)),    a = (1 - n) / tau.
 
-So the factor of one width tells little: short buckets cut bursts apart. Both n and a are fitted to
-the factors of buckets from a minute to 3 hours. What all days have alike at an hour of the day, and
-all hours of a day have alike, is season and no burst: it is taken from the counts first.
+Short buckets cut bursts, so n and a are fitted to factors of buckets from a minute to 3 hours,
+after removing what days have alike at an hour of the day, and hours of a day alike: season.
 """
 
 from __future__ import annotations
@@ -26,9 +24,9 @@ _DAY = 1_440
 _FEWEST_DAYS, _FEWEST_CELLS = 3, 30
 _SWEEPS = 20
 _ERRORS = 3.0
-"""By so many errors no factor is above 1 where there are no bursts."""
+"""Without bursts no factor is above 1 by so many errors."""
 _LEAST_SEEN = 0.3
-"""Of the rise of the factor, what the widest bucket has to have for it to be known."""
+"""The share of the rise that the widest bucket must show."""
 
 Counts = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -37,9 +35,9 @@ Floats = npt.NDArray[np.float64]
 def triggering(times: Counts, minutes: Counts) -> tuple[float, float] | None:
     """Estimate the triggered share n, and the time 1 / a in seconds over which bursts die out.
 
-    ``times`` are those of openings (s), and ``minutes`` the numbers since 1970 of those that are
-    held from end to end, sorted. Without bursts the two are 0 and NaN. Returns None for less than 3
-    days, and where bursts last so long that no bucket of at most 3 hours has a third of the rise.
+    ``times`` are those of openings (s), and ``minutes`` the numbers since 1970 of the fully covered
+    minutes, sorted. Without bursts returns 0 and NaN. Returns None for fewer than 3 days, and if
+    bursts last so long that buckets of 3 hours show less than a third of the rise.
 
     References
     ----------
@@ -98,7 +96,7 @@ def _factor(counts: Counts, held: Counts, width: int, days: int) -> tuple[float,
 
 
 def _fitted(widths: Floats, factors: Floats, freedom: Floats) -> tuple[float, float] | None:
-    """Fit the rise of the factor: its rate by a grid, and its height at each by least squares."""
+    """Fit the rise of the factor: its rate on a grid, and its height by least squares."""
     burst_s = np.geomspace(5, 50_000, 160)
     scaled = FINEST_S * widths / burst_s[:, None]
     rise = 1 + np.expm1(-scaled) / scaled

@@ -63,13 +63,8 @@ def net_edge(
 
     Examples
     --------
-    >>> frame = pl.DataFrame(
-    ...     {
-    ...         "trajectory": ["BTC_USDT:BINANCE.spot:KRAKEN.spot"] * 2,
-    ...         "ts": [1700000000, 1700000060],
-    ...         "spread_bps": [80.0, -20.0],
-    ...     }
-    ... )
+    >>> frame = pl.DataFrame({"trajectory": "BTC_USDT:BINANCE.spot:KRAKEN.spot",
+    ...     "ts": [1700000000, 1700000060], "spread_bps": [80.0, -20.0]})
     >>> net = net_edge(frame, FeeModel.example(), notional=10_000)
     >>> net.select("gross_bps", "cost_bps", "edge_bps", "breakeven_bps").rows()
     [(80.0, 53.0, 27.0, 20.0), (20.0, 53.0, -33.0, 5.0)]

@@ -32,7 +32,7 @@ def bucket_sums(stretches: pl.DataFrame, bucket_s: int = BUCKET_S) -> pl.DataFra
     (fraction, sell less buy). A bucket without any covered time has no row.
 
     >>> stretches = pl.DataFrame({"trajectory": ["a"], "begins": [25200.0], "ends": [32400.0],
-    ...                           "buy_rate_per_hour": [0.0], "sell_rate_per_hour": [0.5]})
+    ...     "buy_rate_per_hour": [0.0], "sell_rate_per_hour": [0.5]})
     >>> bucket_sums(stretches).rows()
     [('a', 0, 3600.0, 0.5), ('a', 28800, 3600.0, 0.5)]
     """

@@ -112,10 +112,9 @@ def by_hour(frame: Frame, start: When | None = None, end: When | None = None) ->
     {columns}
 
     >>> ts = [28800 * k for k in range(1, 106)]
-    >>> frame = pl.DataFrame({"trajectory": ["a"] * 105, "ts": ts}).with_columns(
-    ...     buy_rate=0.0, sell_rate=(pl.col("ts") % 86400 == 28800) * 1e-4,
-    ...     buy_interval_hours=None, sell_interval_hours=8,
-    ... )
+    >>> frame = pl.DataFrame({"trajectory": "a", "ts": ts}).with_columns(buy_rate=0.0,
+    ...     sell_rate=(pl.col("ts") % 86400 == 28800) * 1e-4, buy_interval_hours=None,
+    ...     sell_interval_hours=8)
     >>> found = by_hour(frame, 0, 35 * 86400)
     >>> found["funding_apr_pct"].round(2).to_list()[6:10], found["n"][0]
     ([10.95, 10.95, 0.0, 0.0], 6)
@@ -138,9 +137,8 @@ def by_weekday(frame: Frame, start: When | None = None, end: When | None = None)
     {columns}
 
     >>> ts = [28800 * k for k in range(1, 106)]
-    >>> frame = pl.DataFrame({"trajectory": ["a"] * 105, "ts": ts}).with_columns(
-    ...     buy_rate=0.0, sell_rate=1e-4, buy_interval_hours=None, sell_interval_hours=8
-    ... )
+    >>> frame = pl.DataFrame({"trajectory": "a", "ts": ts}).with_columns(buy_rate=0.0,
+    ...     sell_rate=1e-4, buy_interval_hours=None, sell_interval_hours=8)
     >>> found = by_weekday(frame, 0, 35 * 86400)
     >>> found["funding_apr_pct"].round(2).to_list()[:2], found["n"].unique().to_list()
     ([10.95, 10.95], [5])

@@ -200,16 +200,9 @@ def holdings(
     --------
     Ten days at 3 bps per 8 h, against a spot leg, while the spread falls by 1 bps a day.
 
-    >>> frame = pl.DataFrame(
-    ...     {
-    ...         "trajectory": ["BTC_USDT:KRAKEN.spot:BINANCE.futures"] * 30,
-    ...         "ts": [28800 * k for k in range(1, 31)],
-    ...         "buy_rate": [0.0] * 30,
-    ...         "sell_rate": [3e-4] * 30,
-    ...         "buy_interval_hours": [None] * 30,
-    ...         "sell_interval_hours": [8] * 30,
-    ...     }
-    ... )
+    >>> frame = pl.DataFrame({"trajectory": "BTC_USDT:KRAKEN.spot:BINANCE.futures",
+    ...     "ts": [28800 * k for k in range(1, 31)], "buy_rate": 0.0, "sell_rate": 3e-4,
+    ...     "buy_interval_hours": None, "sell_interval_hours": [8] * 30})
     >>> days = {"trajectory": frame["trajectory"][0], "ts": [28800 * k for k in range(-1, 31)]}
     >>> prices = pl.DataFrame(days | {"spread_log_bps": [-k / 3 for k in range(-1, 31)]})
     >>> found = holdings(frame, horizons=["1d", "7d"], prices=prices)

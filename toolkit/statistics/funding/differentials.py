@@ -123,16 +123,9 @@ def differential(frame: Frame) -> pl.DataFrame:
 
     {columns}
 
-    >>> frame = pl.DataFrame(
-    ...     {
-    ...         "trajectory": ["a"] * 3,
-    ...         "ts": [0, 3600, 7200],
-    ...         "buy_rate": [1e-5, 2e-5, None],
-    ...         "sell_rate": [8e-5, None, None],
-    ...         "buy_interval_hours": [1, 1, 1],
-    ...         "sell_interval_hours": [8, 8, 8],
-    ...     }
-    ... )
+    >>> frame = pl.DataFrame({"trajectory": "a", "ts": [0, 3600, 7200],
+    ...     "buy_rate": [1e-5, 2e-5, None], "sell_rate": [8e-5, None, None],
+    ...     "buy_interval_hours": [1, 1, 1], "sell_interval_hours": [8, 8, 8]})
     >>> steps = differential(frame).select("ts", "differential_per_hour", "differential_reason")
     >>> steps.rows()
     [(0, 0.0, None), (3600, -1e-05, None), (10800, None, 'missing_leg'),

@@ -201,16 +201,9 @@ def dispersion(
 
     It raises as `legs`, and for a bucket that neither divides a day nor is a number of days.
 
-    >>> frame = pl.DataFrame(
-    ...     {
-    ...         "trajectory": ["funding/A:X.futures:Y.futures"] * 2,
-    ...         "ts": [28800, 57600],
-    ...         "buy_rate": [1e-4, 1e-4],
-    ...         "sell_rate": [2e-4, -1e-4],
-    ...         "buy_interval_hours": [8] * 2,
-    ...         "sell_interval_hours": [8] * 2,
-    ...     }
-    ... )
+    >>> frame = pl.DataFrame({"trajectory": "funding/A:X.futures:Y.futures", "ts": [28800, 57600],
+    ...     "buy_rate": [1e-4, 1e-4], "sell_rate": [2e-4, -1e-4], "buy_interval_hours": [8] * 2,
+    ...     "sell_interval_hours": [8] * 2})
     >>> found = dispersion(frame, 0, 57600)
     >>> found.select("ts", "n", pl.col("range_apr_pct").round(6), "highest").rows()
     [(0, 2, 10.95, 'Y.futures'), (28800, 2, 21.9, 'X.futures')]
@@ -255,16 +248,9 @@ def dispersion_summary(
 
     {columns}
 
-    >>> frame = pl.DataFrame(
-    ...     {
-    ...         "trajectory": ["funding/A:X.futures:Y.futures"] * 2,
-    ...         "ts": [28800, 57600],
-    ...         "buy_rate": [1e-4, 1e-4],
-    ...         "sell_rate": [2e-4, -1e-4],
-    ...         "buy_interval_hours": [8] * 2,
-    ...         "sell_interval_hours": [8] * 2,
-    ...     }
-    ... )
+    >>> frame = pl.DataFrame({"trajectory": "funding/A:X.futures:Y.futures", "ts": [28800, 57600],
+    ...     "buy_rate": [1e-4, 1e-4], "sell_rate": [2e-4, -1e-4], "buy_interval_hours": [8] * 2,
+    ...     "sell_interval_hours": [8] * 2})
     >>> found = dispersion_summary(frame, 0, 57600)
     >>> found.select("symbol", "n", "n_venues", pl.col("range_mean_apr_pct").round(6)).row(0)
     ('A', 2, 2, 16.425)

@@ -133,16 +133,9 @@ def persistence(
     no number from 0.
 
     >>> rates = [1e-4, 1e-4, -1e-4, -1e-4, -1e-4, 1e-4]
-    >>> frame = pl.DataFrame(
-    ...     {
-    ...         "trajectory": ["a"] * 6,
-    ...         "ts": [28800 * k for k in range(6)],
-    ...         "buy_rate": [0.0] * 6,
-    ...         "sell_rate": rates,
-    ...         "buy_interval_hours": [None] * 6,
-    ...         "sell_interval_hours": [8] * 6,
-    ...     }
-    ... )
+    >>> frame = pl.DataFrame({"trajectory": "a", "ts": [28800 * k for k in range(6)],
+    ...     "buy_rate": 0.0, "sell_rate": rates, "buy_interval_hours": None,
+    ...     "sell_interval_hours": [8] * 6})
     >>> row = persistence(frame, 0, 172800).row(0, named=True)
     >>> row["positive_share"], row["flips"], row["longest_run_s"] / 3600, row["same_sign_share"]
     (0.5, 2, 24.0, 0.6)

@@ -62,16 +62,9 @@ def intervals(frame: Frame) -> pl.DataFrame:
     {columns}
 
     >>> hours = [0, 8, 16, 20, 24, 25, 26, 28]
-    >>> frame = pl.DataFrame(
-    ...     {
-    ...         "trajectory": ["a"] * 8,
-    ...         "ts": [3600 * hour for hour in hours],
-    ...         "buy_rate": [0.0] * 8,
-    ...         "sell_rate": [1e-4] * 8,
-    ...         "buy_interval_hours": [None] * 8,
-    ...         "sell_interval_hours": [8, 8, 8, 4, 4, 1, 1, 1],
-    ...     }
-    ... )
+    >>> frame = pl.DataFrame({"trajectory": "a", "ts": [3600 * hour for hour in hours],
+    ...     "buy_rate": 0.0, "sell_rate": 1e-4, "buy_interval_hours": None,
+    ...     "sell_interval_hours": [8, 8, 8, 4, 4, 1, 1, 1]})
     >>> found = intervals(frame)
     >>> found["interval_hours"].to_list()
     [8.0, 8.0, 8.0, 4.0, 4.0, 1.0, 1.0, 1.0]
@@ -116,16 +109,9 @@ def carry(
     {columns}
 
     >>> key = "A_B:X.spot:Y.futures"
-    >>> frame = pl.DataFrame(
-    ...     {
-    ...         "trajectory": [key] * 3,
-    ...         "ts": [0, 28800, 57600],
-    ...         "buy_rate": [0.0] * 3,
-    ...         "sell_rate": [5e-4, 1e-4, 2e-4],
-    ...         "buy_interval_hours": [None] * 3,
-    ...         "sell_interval_hours": [8] * 3,
-    ...     }
-    ... )
+    >>> frame = pl.DataFrame({"trajectory": [key] * 3, "ts": [0, 28800, 57600], "buy_rate": 0.0,
+    ...     "sell_rate": [5e-4, 1e-4, 2e-4], "buy_interval_hours": None,
+    ...     "sell_interval_hours": [8] * 3})
     >>> spread = {"trajectory": key, "ts": [-28800, 0, 28800], "spread_log_bps": [9.0, 4.0, 6.0]}
     >>> found = carry(frame, 0, 57600, prices=pl.DataFrame(spread))
     >>> found.select("ts", "payment_bps", "funding_bps", "basis_bps", "carry_bps").rows()
@@ -257,16 +243,9 @@ def summary(
 
     {columns}
 
-    >>> frame = pl.DataFrame(
-    ...     {
-    ...         "trajectory": ["BTC_USDT:BINANCE.spot:BINANCE.futures"] * 3,
-    ...         "ts": [28800, 57600, 86400],
-    ...         "buy_rate": [0.0] * 3,
-    ...         "sell_rate": [3e-4] * 3,
-    ...         "buy_interval_hours": [None] * 3,
-    ...         "sell_interval_hours": [8] * 3,
-    ...     }
-    ... )
+    >>> frame = pl.DataFrame({"trajectory": "BTC_USDT:BINANCE.spot:BINANCE.futures",
+    ...     "ts": [28800, 57600, 86400], "buy_rate": 0.0, "sell_rate": 3e-4,
+    ...     "buy_interval_hours": None, "sell_interval_hours": [8] * 3})
     >>> row = summary(frame, 0, 86400).row(0, named=True)
     >>> row["n"], row["coverage"], round(row["funding_bps"], 9), round(row["funding_apr_pct"], 9)
     (3, 1.0, 9.0, 32.85)

@@ -69,10 +69,8 @@ def prediction_errors(
     >>> rows = {"trajectory": ["funding/A:X.futures"] * 2, "ts": [28800, 57600]}
     >>> paid = {"buy_rate": [0.0] * 2, "sell_rate": [1e-4, -2e-4]}
     >>> hours = {"buy_interval_hours": [None] * 2, "sell_interval_hours": [8] * 2}
-    >>> rates = pl.DataFrame({
-    ...     "trajectory": ["snapshot-funding/A:X.futures"] * 2, "ts": [28500, 57300],
-    ...     "rate": [3e-4, -3e-4], "interval_hours": [8, 8],
-    ... })
+    >>> rates = pl.DataFrame({"trajectory": "snapshot-funding/A:X.futures", "ts": [28500, 57300],
+    ...     "rate": [3e-4, -3e-4], "interval_hours": [8, 8]})
     >>> found = prediction_errors(pl.DataFrame(rows | paid | hours), rates, 0, 57600)
     >>> found.select("n", pl.col("error_mean_bps").round(9), "same_sign_share").row(0)
     (2, -0.5, 1.0)

@@ -70,9 +70,8 @@ def settled(rows: pl.DataFrame) -> pl.DataFrame:
     settlement. The first row of a leg is one where the next row comes later than it came after the
     calendar time. Else a row before it was cut off, and it settles nothing.
 
-    >>> rows = pl.DataFrame({"leg_number": [0] * 17, "rate": [2e-4] * 17,
-    ...                      "ts": [3600 * hour for hour in range(17)],
-    ...                      "declared_hours": [8.0] * 17})
+    >>> rows = pl.DataFrame({"leg_number": [0] * 17, "rate": 2e-4,
+    ...     "ts": [3600 * hour for hour in range(17)], "declared_hours": 8.0})
     >>> settled(rows).filter(~pl.col("in_force"))["ts"].to_list()
     [0, 28800, 57600]
     >>> settled(rows.with_columns(declared_hours=None))["undecided"].all()

@@ -56,8 +56,8 @@ def without_duplicates(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     Rows within half an hour are taken together before, whatever is declared and due, as no leg
     settles sooner than hourly. Of these the first on the hour stays, else the first.
 
-    >>> rows = pl.DataFrame({"leg_number": [0] * 4, "ts": [0, 28800, 28920, 57600],
-    ...                      "rate": [1e-4] * 4, "declared_hours": [8.0] * 4})
+    >>> rows = pl.DataFrame({"leg_number": [0] * 4, "ts": [0, 28800, 28920, 57600], "rate": 1e-4,
+    ...     "declared_hours": 8.0})
     >>> kept, left_out = without_duplicates(rows)
     >>> kept.select("ts", "n_duplicates").rows(), left_out["ts"].to_list()
     ([(0, 0), (28800, 1), (57600, 0)], [28920])
@@ -216,16 +216,9 @@ def settlements(frame: Frame, *columns: str) -> LegSettlements:
     The rows have only the ``columns`` that are named, if any are: each of them takes its time. An
     interval that is not declared is that of the leg's exchange in `toolkit.market.venues`, if any.
 
-    >>> frame = pl.DataFrame(
-    ...     {
-    ...         "trajectory": ["a", "a"],
-    ...         "ts": [0, 28800],
-    ...         "buy_rate": [0.0, 0.0],
-    ...         "sell_rate": [1e-4, 2e-4],
-    ...         "buy_interval_hours": [None, None],
-    ...         "sell_interval_hours": [8, 8],
-    ...     }
-    ... )
+    >>> frame = pl.DataFrame({"trajectory": ["a", "a"], "ts": [0, 28800], "buy_rate": [0.0, 0.0],
+    ...     "sell_rate": [1e-4, 2e-4], "buy_interval_hours": [None, None],
+    ...     "sell_interval_hours": [8, 8]})
     >>> found = settlements(frame)
     >>> found.trajectories.row(0), found.rows.select("leg", "rate", "interval_hours").rows()
     (('a', True, False), [('sell', 0.0001, 8.0), ('sell', 0.0002, 8.0)])
