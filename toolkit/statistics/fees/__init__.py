@@ -1,8 +1,8 @@
-"""What a spread leaves after costs, by a fee table that the user owns.
+"""Net edge of spreads, by a fee table that the user owns.
 
-`FeeModel` is the table: read it from a TOML file, whose form `toolkit.statistics.fees.fee_table`
-has. `net_edge` applies it to each row of spreads. `toolkit.statistics.spread.net_summary` and
-`toolkit.statistics.funding.net_summary` sum up what is left.
+`FeeModel` reads the table from TOML (`toolkit.statistics.fees.fee_table`), and `net_edge` applies
+it to each row. `toolkit.statistics.spread.net_summary` and `toolkit.statistics.funding.net_summary`
+sum it up.
 """
 
 from toolkit.statistics.fees.fee_table import FILLS, NOTIONAL, Fee, FeeModel, Style

@@ -1,26 +1,24 @@
-"""The fee table that the user owns, and what a position costs by it.
+"""Fee table of the user, and the costs of positions by it.
 
-The service's figures net of fees are always null, and no fee is built in here: what trading costs
-depends on the account, and on the day. A fee that the table does not state is unknown, never 0, and
-a figure that needs it is null.
-
-The table is a TOML file, with one entry per exchange (or per market of it) and date::
+No fee is built in: costs depend on the account and the day. A fee that the table does not state is
+unknown, never 0, and figures that need it are null. The table is a TOML file with one entry per
+exchange (or market of it) and date::
 
     name = "my account"
 
     [[fee]]
     exchange = "BINANCE"        # as in the data: UPPERCASE, DEX-{CHAIN} for a DEX
-    market = "futures"          # optional, without it, for markets that have no entry of their own
+    market = "futures"          # optional: without it, all markets without an entry
     valid_from = 2026-01-01     # UTC
-    valid_to = 2026-07-01       # optional, UTC, the first second after it
-    tier = "VIP 1"              # optional: the tier whose rates these are, a word for the reader
+    valid_to = 2026-07-01       # optional, UTC, exclusive
+    tier = "VIP 1"              # optional, for the reader
     maker_bps = 2.0             # of the notional, per fill, negative for a rebate
     taker_bps = 5.0             # of the notional, per fill, on a DEX the pool's fee
     slippage_bps = 1.0          # of the notional, per round trip on this leg
-    gas_quote = 3.0             # of one fill on a DEX, in the quote currency
-    withdraw_quote = {BTC = 20.0}   # to withdraw that asset once, in the quote currency
+    gas_quote = 3.0             # per fill on a DEX, in the quote currency
+    withdraw_quote = {BTC = 20.0}   # per withdrawal of the asset, in the quote currency
 
-At any time the entry in force is the one that began last of those that have begun and not ended.
+Of the entries that have begun and not ended, the one that began last applies.
 """
 
 from __future__ import annotations
@@ -41,7 +39,6 @@ from toolkit.market.venues import canonical, venue_of
 from toolkit.statistics.core.contract import real_number
 
 EXAMPLE_EXCHANGES = ("BINANCE", "KRAKEN", "DEX-ETHEREUM")
-"""The exchanges of the example where none are named."""
 
 _HEAD = """\
 # A fee table. The numbers are EXAMPLES, no exchange's own: edit them all.
@@ -87,7 +84,7 @@ Style = Literal["taker", "maker", "maker_buy", "maker_sell", "prefunded", "trans
 """How a position is taken: see `FeeModel.round_trip_bps`."""
 
 NOTIONAL = 10_000.0
-"""The notional of one leg in the quote currency, where none is given."""
+"""The default notional of one leg in the quote currency."""
 
 FILLS: dict[str, int] = {
     "taker": 4,
@@ -97,7 +94,7 @@ FILLS: dict[str, int] = {
     "prefunded": 2,
     "transfer": 2,
 }
-"""How many fills each style has on two legs. One leg has half."""
+"""The fills of each style on two legs; one leg has half."""
 
 _TAKER, _MAKER = "taker_bps", "maker_bps"
 RATES: dict[str, tuple[str, str]] = {
@@ -119,7 +116,7 @@ _PAIR = "SYMBOL:BUY.market:SELL.market"
 
 @dataclass(frozen=True, slots=True)
 class Fee:
-    """One entry of a fee table. None is what it does not state. ``tier`` decides nothing."""
+    """One entry of a fee table. None is not stated. ``tier`` has no effect."""
 
     exchange: str
     market: Market | None
@@ -133,7 +130,7 @@ class Fee:
     tier: str | None = None
 
     def in_force(self, at: int) -> bool:
-        """Check whether the entry has begun at a time (s) and has not ended.
+        """Return whether the entry applies at a time (s).
 
         >>> fee = Fee("KRAKEN", None, 0, valid_to=60)
         >>> fee.in_force(59), fee.in_force(60)
@@ -144,7 +141,7 @@ class Fee:
 
 @dataclass(frozen=True, slots=True)
 class FeeModel:
-    """A fee table: its name, which is beside every figure made with it, and its entries.
+    """A fee table: its name, shown with every figure made with it, and its entries.
 
     >>> fees = FeeModel.example()
     >>> fees.round_trip_bps("BTC_USDT:BINANCE.spot:KRAKEN.spot", at=1700000000)
@@ -158,7 +155,7 @@ class FeeModel:
 
     @classmethod
     def example(cls, exchanges: Iterable[str] = EXAMPLE_EXCHANGES) -> FeeModel:
-        """Make a table of round numbers that shows the form, named as an example."""
+        """Return a table of round numbers, named as an example."""
         return cls.parse(example_text(exchanges))
 
     @classmethod
@@ -168,7 +165,7 @@ class FeeModel:
         Raises
         ------
         InputError
-            There is no such file, or as `parse`.
+            The file does not exist, or as `parse`.
         """
         advice = "`rail fees --example` prints one"
         return cls._of(read_toml(path, "fees", "a TOML file in UTF-8", advice=advice)[1])
@@ -208,17 +205,13 @@ class FeeModel:
 
     @property
     def hash(self) -> str:
-        """The first 16 hex digits of the SHA-256 over the name and every entry, in any order.
-
-        >>> len(FeeModel.example().hash)
-        16
-        """
+        """The first 16 hex digits of the SHA-256 over the name and the sorted entries."""
         given = [self.name, *sorted(repr(fee) for fee in self.fees)]
         return hashlib.sha256(json.dumps(given).encode()).hexdigest()[:16]
 
     @property
     def label(self) -> str:
-        """The name with the hash, for a line beside figures."""
+        """The name with the hash."""
         return f"{self.name} ({self.hash})"
 
     @property
@@ -238,28 +231,27 @@ class FeeModel:
         """Return the cost of taking a position at a time, in bps of one leg's notional, or None.
 
         ==============  =========================================================================
-        style           what is paid for
+        style           costs
         ==============  =========================================================================
-        ``taker``       both legs opened and closed by takers: four fills. One leg: two fills
-        ``maker``       the same, all of them makers
-        ``maker_buy``   four fills: the two on the buy leg are makers, the others takers
-        ``maker_sell``  four fills: the two on the sell leg are makers, the others takers
-        ``prefunded``   bought on one leg and sold on the other from what is held on both: one
-                        taker's fill each. Nothing is withdrawn, and moving the holdings back some
-                        day is not in it
-        ``transfer``    bought on the buy leg, withdrawn from there, and sold on the other: one
-                        taker's fill each and the withdrawal. What prices do on the way is not in
-                        it, and what trades on futures is not withdrawn
+        ``taker``       both legs opened and closed as taker: four fills. One leg: two fills
+        ``maker``       the same as maker
+        ``maker_buy``   four fills: maker on the buy leg, taker on the sell leg
+        ``maker_sell``  four fills: taker on the buy leg, maker on the sell leg
+        ``prefunded``   bought on one leg and sold on the other from holdings on both: one taker
+                        fill each. Moving the holdings back is not included
+        ``transfer``    bought on the buy leg, withdrawn, and sold on the other: one taker fill
+                        each and the withdrawal. Price moves on the way are not included, and
+                        futures cannot be withdrawn
         ==============  =========================================================================
 
-        Two fills on a leg pay its slippage once, one fill pays half of it. Each fill on a DEX pays
-        gas. None where the table does not state something that this needs: see `lacking`.
+        Two fills on a leg pay its slippage once, one fill half of it. Each fill on a DEX pays gas.
+        None if the table lacks something needed: see `lacking`.
 
         Raises
         ------
         InputError
-            ``notional`` (in the quote currency) is no number above 0, or ``style`` none of these,
-            or none for one leg, or the key names no legs.
+            ``notional`` (in the quote currency) is not a number above 0, ``style`` is not one of
+            these or needs two legs, or the key names no legs.
 
         Examples
         --------
@@ -285,7 +277,7 @@ class FeeModel:
         return math.fsum(known) if len(known) == len(parts) else None
 
     def lacking(self, trajectory: str | Stream, style: Style = "taker", *, at: int) -> list[str]:
-        """List what the table does not state and `round_trip_bps` would need, in words.
+        """List in words what `round_trip_bps` needs and the table does not state.
 
         >>> pair = "ETH_USDT:DEX-ETHEREUM.dex:BYBIT.spot"
         >>> FeeModel.example().lacking(pair, "maker", at=1700000000)
@@ -303,7 +295,7 @@ class FeeModel:
         return found
 
     def lacking_of(self, leg: Leg, *rates: str, at: int) -> list[str]:
-        """List what the table does not state of a leg, with the rates (``taker_bps``) needed."""
+        """List what the table does not state about a leg, including the rates named."""
         fee = self.in_force(leg, at)
         if fee is None:
             return [f"an entry for {leg}"]
@@ -313,8 +305,8 @@ class FeeModel:
     def in_force(self, leg: Leg, at: int) -> Fee | None:
         """Return the newest entry in force for the leg's market, or else for its exchange.
 
-        An exchange's entry without a market is for markets without any entry of their own. An
-        alias of an exchange is that exchange: `toolkit.market.venues`.
+        An exchange's entry without a market is for markets without an entry of their own. An alias
+        counts as its exchange (`toolkit.market.venues`).
         """
         exchange = canonical(leg.exchange)
         for market in (leg.market, None):
@@ -346,12 +338,7 @@ class FeeModel:
 
 
 def check_asked(fees: object, notional: float, style: str) -> None:
-    """Raise an `InputError` for what is no table, no notional or no style.
-
-    >>> check_asked(FeeModel.example(), 1e4, "both")
-    Traceback (most recent call last):
-    toolkit.errors.InputError: style: 'both' is not allowed; allowed: taker, maker, ...
-    """
+    """Raise `InputError` for a bad fee table, notional or style."""
     real_number("notional", notional, "an amount above 0 in the quote currency", above=0)
     if style not in get_args(Style):
         raise InputError("style", style, get_args(Style))
@@ -360,18 +347,13 @@ def check_asked(fees: object, notional: float, style: str) -> None:
 
 
 def check_held_style(style: str) -> None:
-    """Raise an `InputError` for a style that opens no position.
-
-    >>> check_held_style("transfer")
-    Traceback (most recent call last):
-    toolkit.errors.InputError: style: 'transfer' is not allowed; allowed: a style that opens and ...
-    """
+    """Raise `InputError` for a style that opens no position."""
     if style in ("prefunded", "transfer"):
         raise InputError("style", style, "a style that opens and closes a position, e.g. taker")
 
 
 class _CostedLegs(NamedTuple):
-    """What is bought and sold: the asset that is bought, and where."""
+    """The asset bought, and the legs."""
 
     base: str
     legs: tuple[Leg, ...]

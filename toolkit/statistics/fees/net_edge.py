@@ -1,4 +1,4 @@
-"""What each row of a spread leaves after costs, and which costs apply when."""
+"""Net edge: each row of a spread after costs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from toolkit.statistics.core.observations import checked_keys, observed
 from toolkit.statistics.fees.fee_table import FILLS, NOTIONAL, FeeModel, Style, check_asked
 
 MULTIPLES = {"": 1.0, "_at_half_cost": 0.5, "_at_twice_cost": 2.0}
-"""How much of the cost is taken off, by what the name of a figure has for it."""
+"""Multiples of the cost, by the suffix of figures' names."""
 
 
 @analysis(
@@ -47,19 +47,19 @@ def net_edge(
 ) -> pl.DataFrame:
     """Compute what the spread of each row would leave after the costs of a round trip.
 
-    Reads ``trajectory`` (a String, the text key, which names both legs), ``ts`` and ``spread_bps``
-    (computed from ``buy_price`` and ``sell_price`` where the frame lacks it). Gross is as of
-    `gross_bps`, the cost as of `FeeModel.round_trip_bps`, at the row's time. A LazyFrame is
-    collected. This is arithmetic on a price that was seen, not a promise of a fill.
+    Reads ``trajectory`` (String, the key of two legs), ``ts`` and ``spread_bps`` (computed from
+    ``buy_price`` and ``sell_price`` if missing). Gross is as of `gross_bps`, the cost as of
+    `FeeModel.round_trip_bps` at the row's time. A LazyFrame is collected. Prices were seen: fills
+    are not promised.
 
     {columns}
 
     Raises
     ------
     InputError
-        A column is missing or of another type. A key is null, doubled or no key of two legs.
-        ``notional`` or ``exit_bps`` is no number, or ``style`` none of `Style`. The table has
-        entries and the cost of no row: the message names what it lacks.
+        A column is missing or of another type. A key is null, doubled or not of two legs.
+        ``notional`` or ``exit_bps`` is not a number, or ``style`` not one of `Style`. The table has
+        entries and the cost of no row: the message names what is missing.
 
     Examples
     --------
@@ -111,23 +111,18 @@ def net_edge(
 
 
 def check_pairs(keys: Iterable[str]) -> None:
-    """Raise an `InputError` for a key that does not name two legs.
-
-    >>> check_pairs(["BTC_USDT:KRAKEN.spot"])
-    Traceback (most recent call last):
-    toolkit.errors.InputError: trajectory: ... allowed: SYMBOL:BUY.market:SELL.market
-    """
+    """Raise `InputError` for a key that does not name two legs."""
     for key in keys:
         if str(key).count(":") != 2:
             raise InputError("trajectory", key, "SYMBOL:BUY.market:SELL.market")
 
 
 def gross_bps(spread: pl.Expr, style: Style, exit_bps: float = 0.0) -> pl.Expr:
-    """Build the expression of what a spread (bps) pays before costs, taken in a style.
+    """Build the gross payoff of a spread (bps) before costs, taken in a style.
 
-    Where a position is opened and closed it is abs(spread - exit_bps), with ``exit_bps`` the level
-    at which the spread is assumed to be closed. ``prefunded`` trades once, in either direction:
-    abs(spread). ``transfer`` takes only what the sell leg pays more: the spread itself.
+    abs(spread - exit_bps) if opened and closed, where ``exit_bps`` is the assumed spread at the
+    exit. ``prefunded`` trades once in either direction: abs(spread). ``transfer`` gains only if the
+    sell leg pays more: the spread.
 
     >>> frame = pl.DataFrame({"x": [30.0, -30.0]})
     >>> [frame.select(gross_bps(pl.col("x"), style, 10))["x"].to_list()
@@ -140,7 +135,7 @@ def gross_bps(spread: pl.Expr, style: Style, exit_bps: float = 0.0) -> pl.Expr:
 
 
 def net_now_bps(log_bps: pl.Expr, cost_bps: pl.Expr, style: Style) -> pl.Expr:
-    """Build the expression of what a log spread (bps) leaves of a round trip's cost (bps).
+    """Build what a log spread (bps) leaves of a round trip's cost (bps).
 
     >>> frame = pl.DataFrame({"x": [100.0], "cost": [30.0]})
     >>> frame.select(net_now_bps(pl.col("x"), pl.col("cost"), "taker").round(2)).item()
@@ -150,7 +145,7 @@ def net_now_bps(log_bps: pl.Expr, cost_bps: pl.Expr, style: Style) -> pl.Expr:
 
 
 def named_by(fees: FeeModel, notional: float, style: Style) -> list[pl.Expr]:
-    """Build the columns that show what net figures were computed by."""
+    """Build the columns that name style, notional and fee table."""
     return [
         pl.lit(style).alias("style"),
         pl.lit(float(notional)).alias("notional"),
@@ -162,9 +157,9 @@ def named_by(fees: FeeModel, notional: float, style: Style) -> list[pl.Expr]:
 def costs_over_time(
     keys: Iterable[str], fees: FeeModel, notional: float, style: Style
 ) -> pl.DataFrame:
-    """Return the cost of each trajectory from each time on at which the table changes, by time.
+    """Return each trajectory's cost from each change of the table on, by time.
 
-    Columns: trajectory, ts (s, from when it applies) and cost_bps, null where it is not known.
+    Columns: trajectory, ts (s, from when it applies) and cost_bps, null if unknown.
 
     >>> key = "BTC_USDT:BINANCE.spot:KRAKEN.spot"
     >>> costs_over_time([key], FeeModel.example(), 1e4, "taker").rows()

@@ -1,4 +1,4 @@
-"""Which settlement pays for each moment of a window, on both legs."""
+"""Accruals: the settlement that pays for each moment of a window, on both legs."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from toolkit.statistics.funding.settlements import LEGS, LegSettlements
 _COLUMNS = ("row", *LEG_KEY, "ts", "rate_per_hour", "accrues_from", "accrues_until")
 
 STALE_INTERVALS = 2
-"""How many of its own intervals a rate is in force, where no settlement follows."""
+"""How many of its intervals a rate is in force without another settlement."""
 
 
 def accruals(found: LegSettlements, question: Question, *columns: str) -> pl.DataFrame:
     """List the part of the window that each settlement paid for, one row per settlement.
 
-    A settlement pays for the time since the one before it, where that is its interval give or take
-    a tenth. Otherwise it pays for its own interval, at most since the one before. Columns: row (its
-    place in ``found.rows``), trajectory, leg, ts (s, the settlement), rate_per_hour, accrues_from
-    and accrues_until (s, within the window), or those of them that are named. A settlement that
-    paid for nothing in the window, or whose interval is not known, has no row.
+    It pays for the time since the previous one if that is its interval within a tenth, else for its
+    own interval, at most since the previous one. Columns (or those named): row (its place in
+    ``found.rows``), trajectory, leg, ts (s), rate_per_hour, accrues_from and accrues_until (s,
+    within the window). Settlements that paid for nothing in the window, or with an unknown
+    interval, have no row.
 
     >>> from toolkit.statistics.funding.settlements import settlements
     >>> rows = {"trajectory": ["a"], "ts": [28800], "buy_rate": [0.0], "sell_rate": [8e-4]}
@@ -51,14 +51,7 @@ def accruals(found: LegSettlements, question: Question, *columns: str) -> pl.Dat
 def in_force(found: LegSettlements, question: Question) -> pl.DataFrame:
     """List the part of the window in which each settled rate is in force, as `accruals` does.
 
-    A rate is in force from its settlement until the leg's next one, at most two of its intervals.
-
-    >>> from toolkit.statistics.funding.settlements import settlements
-    >>> rows = {"trajectory": ["a"], "ts": [28800], "buy_rate": [0.0], "sell_rate": [8e-4]}
-    >>> hours = {"buy_interval_hours": [None], "sell_interval_hours": [8]}
-    >>> found = settlements(pl.DataFrame(rows | hours))
-    >>> in_force(found, Question("rows/1", 3600, 90000)).rows()
-    [(0, 'a', 'sell', 28800, 0.0001, 28800.0, 86400.0)]
+    A rate is in force until the leg's next settlement, at most two of its intervals.
     """
     ts, interval_s = pl.col("ts"), 3600 * pl.col("interval_hours")
     number = pl.col("leg_number")
@@ -78,12 +71,11 @@ def in_force(found: LegSettlements, question: Question) -> pl.DataFrame:
 
 
 def covered_stretches(found: LegSettlements, paid: pl.DataFrame) -> pl.DataFrame:
-    """Cut the window into the stretches that both legs cover, by what `accruals` listed.
+    """Cut the window into the stretches that both legs cover, by rows of `accruals` or `in_force`.
 
-    Columns: trajectory, begins and ends (s), length_s, and of each leg ``LEG_row`` (the row of the
-    settlement that paid for the stretch, in ``found.rows``) and ``LEG_rate_per_hour``. A spot leg
-    covers all of it at 0, and its row is null. They are sorted by trajectory and time. Of what
-    `in_force` listed they are the stretches in which both legs have a rate in force.
+    Columns: trajectory, begins and ends (s), length_s, and for each leg ``LEG_row`` (the
+    settlement's row in ``found.rows``) and ``LEG_rate_per_hour``. A spot leg covers all at 0 with a
+    null row. Sorted by trajectory and time.
 
     >>> from toolkit.statistics.funding.settlements import settlements
     >>> rows = {"trajectory": ["a"] * 2, "ts": [0, 28800], "buy_rate": [None, 8e-4],
@@ -119,7 +111,6 @@ def covered_stretches(found: LegSettlements, paid: pl.DataFrame) -> pl.DataFrame
 
 
 def _of_leg(rows: pl.DataFrame, leg: str) -> pl.DataFrame:
-    """Name the values of a leg's rows after the leg."""
     values = ("row", "rate_per_hour", "accrues_from", "accrues_until")
     named = (pl.col(name).alias(f"{leg}_{name}") for name in values)
     return rows.select("trajectory", "number", *named)
@@ -128,7 +119,7 @@ def _of_leg(rows: pl.DataFrame, leg: str) -> pl.DataFrame:
 def _overlaps(a: pl.DataFrame, b: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     """Return the places of the rows of two legs that accrue at one time, in order of time.
 
-    The rows of a leg do not overlap, so that two that do begin to where one of them begins.
+    Rows of a leg do not overlap, so each overlap begins where one of them does.
     """
     begins_a, begins_b = _moments(a, "accrues_from"), _moments(b, "accrues_from")
     # two sorted runs, which a stable sort merges: of moments that are the same, b's come first
@@ -145,17 +136,14 @@ def _overlaps(a: pl.DataFrame, b: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]
 
 
 def _moments(rows: pl.DataFrame, name: str) -> np.ndarray:
-    """Return trajectory and time as complex numbers, which numpy sorts by the one, then the other.
-
-    Neither is rounded, as each is a float of its own.
-    """
+    """Return trajectory and time as complex numbers, which numpy sorts by both without rounding."""
     moments = np.empty(rows.height, dtype=np.complex128)
     moments.real, moments.imag = rows["number"].to_numpy(), rows[name].to_numpy()
     return moments
 
 
 def _holds(rows: pl.DataFrame, places: np.ndarray, moments: np.ndarray) -> np.ndarray:
-    """Return whether the rows at some places accrue at some moments, after which they began."""
+    """Return whether rows at some places, begun before, still accrue at some moments."""
     if not rows.height:
         return np.zeros(places.size, dtype=bool)
     ends = _moments(rows, "accrues_until")[places]

@@ -1,4 +1,4 @@
-"""Stretches of funding cut at the beginnings of buckets of time, such as 8 hours, and summed."""
+"""Funding in buckets of time, such as 8 hours."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from toolkit.statistics.funding.rates_in_force import HOURS_A_YEAR
 from toolkit.statistics.funding.settlements import LegSettlements
 
 BUCKET_S = 28_800
-"""The common bucket: 8 hours, the longest usual interval, from 00:00 UTC."""
+"""8 hours, the longest usual interval."""
 
 WHOLE = 1 - 1e-9
-"""The part of a bucket that is covered where all of it is, up to rounding."""
+"""The coverage of a full bucket, up to rounding."""
 
 _PCT = 100
 
 
 def bucket_sums(stretches: pl.DataFrame, bucket_s: int = BUCKET_S) -> pl.DataFrame:
-    """Sum what accrued over each bucket, in rows sorted by trajectory and time.
+    """Sum what accrued over each bucket, sorted by trajectory and time.
 
     ``stretches`` are those of `toolkit.statistics.funding.accruals.covered_stretches`. Buckets
-    begin at multiples of ``bucket_s`` since 1970. A settlement counts in each bucket by the part of
-    its time there, so that legs of 1, 4, 8 and 24 h add up to the same buckets. Columns:
-    trajectory, ts (s, where the bucket begins), covered_s (s that both legs cover), accrued
-    (fraction, sell less buy). A bucket without any covered time has no row.
+    begin at multiples of ``bucket_s`` since 1970, and settlements count by their time in each, so
+    that legs of 1, 4, 8 and 24 h are comparable. Columns: trajectory, ts (s, the beginning),
+    covered_s (s, by both legs), accrued (fraction, sell less buy). Buckets without covered time
+    have no row.
 
     >>> stretches = pl.DataFrame({"trajectory": ["a"], "begins": [25200.0], "ends": [32400.0],
     ...     "buy_rate_per_hour": [0.0], "sell_rate_per_hour": [0.5]})
@@ -89,7 +89,7 @@ def mean_rates(found: LegSettlements, question: Question, bucket_s: int) -> pl.D
 
 
 def whole_buckets(window: Interval, bucket_s: int) -> pl.Series:
-    """Return where the buckets begin that the window has in whole, ``ts`` (s).
+    """Return the beginnings ``ts`` (s) of the buckets that lie in the window.
 
     >>> whole_buckets(Interval(10, 90), 30).to_list()
     [30, 60]

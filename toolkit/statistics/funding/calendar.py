@@ -1,4 +1,4 @@
-"""When funding is high: by bucket of time, by hour of the day and by day of the week."""
+"""Calendar of funding: by bucket of time, hour of the day and day of the week."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from toolkit.statistics.funding.settlements import settlements
 from toolkit.statistics.numeric.long_run import FEWEST_VALUES, moments_of, with_ends
 
 MIN_WEEKS = FEWEST_VALUES
-"""With fewer weeks than this a mean by hour or day has no interval."""
+"""The fewest weeks for the interval of a mean."""
 
 _HOUR_S, _DAY_S, _WEEK_S = 3_600, 86_400, 604_800
 _MONDAY_S = 4 * _DAY_S  # 1970-01-05 was the first Monday
@@ -43,14 +43,13 @@ def heatmap(
 ) -> pl.DataFrame:
     """Average the funding of each trajectory in buckets of time, as a yearly rate.
 
-    One row per trajectory and bucket that is in the window in whole, sorted, also where nothing is
-    known. A settlement counts by the time it accrued over. The mean is of the time that both legs
-    cover, which may be a small part of the bucket: ``coverage`` is that part. Of one leg alone ask
-    for ``heatmap(legs(frame))``.
+    One row per trajectory and bucket that lies in the window, sorted, also without data. A
+    settlement counts by the time it accrued over. The mean is over the time that both legs cover,
+    whose share is ``coverage``. For single legs use ``heatmap(legs(frame))``.
 
     {columns}
 
-    It raises `InputError` as `toolkit.statistics.funding.summary`, and for a bucket that neither
+    Raises `InputError` as `toolkit.statistics.funding.summary`, and for a bucket that neither
     divides a day nor is a number of days.
 
     >>> rows = {"trajectory": ["a"], "ts": [28800], "buy_rate": [0.0], "sell_rate": [0.5]}
@@ -98,16 +97,12 @@ _WEEKS = """
 def by_hour(frame: Frame, start: When | None = None, end: When | None = None) -> pl.DataFrame:
     """Average the funding of each trajectory by hour of the day in UTC, with 95 % intervals.
 
-    One row per trajectory and hour, sorted. What a settlement paid counts in the hours it accrued
-    over, so that 8 hours of one settlement are alike. Each week, from Monday 00:00 UTC, gives one
-    mean of the hour. The error is that of these means between the weeks: hours and days of one week
-    resemble each other, and counted each alone they would find seasons where there are none. A week
-    resembles the next one, so that it is the error of the slow part of the means, as in
-    `toolkit.statistics.spread.hour_of_week`, and the interval is Student's, moved by the
-    skewness of all hours.
-
-    Where funding remembers more than the window, as it often does, the mean of an hour has no
-    interval, for ``long_memory``: see `holdings`.
+    One row per trajectory and hour, sorted. A settlement counts in the hours it accrued over. Each
+    week, from Monday 00:00 UTC, gives one mean per hour: hours and days of a week resemble each
+    other. The error is that of the slow part of these means, as in
+    `toolkit.statistics.spread.hour_of_week`, as weeks resemble each other too. The interval is
+    Student's, moved by the skewness of all hours. With memory beyond the window there is none, for
+    ``long_memory``: see `holdings`.
 
     {columns}
 
@@ -132,7 +127,7 @@ def by_hour(frame: Frame, start: When | None = None, end: When | None = None) ->
 def by_weekday(frame: Frame, start: When | None = None, end: When | None = None) -> pl.DataFrame:
     """Average the funding of each trajectory by day of the week in UTC, with 95 % intervals.
 
-    As `by_hour`, with ``weekday`` (1 Monday to 7 Sunday) in the place of ``hour``:
+    As `by_hour`, with ``weekday`` (1 Monday to 7 Sunday) for ``hour``:
 
     {columns}
 
@@ -147,7 +142,7 @@ def by_weekday(frame: Frame, start: When | None = None, end: When | None = None)
 
 
 class _Cells(NamedTuple):
-    """The parts of a day or a week, which come again and again."""
+    """The recurring parts of a day or a week."""
 
     name: str
     length_s: int
@@ -156,7 +151,7 @@ class _Cells(NamedTuple):
 
 
 def _profile(frame: Frame, start: When | None, end: When | None, cells: _Cells) -> pl.DataFrame:
-    """Average over the weeks what each week has on the mean in each part of the day or week."""
+    """Average the weekly means of each part of the day or week."""
     question = Question(
         f"funding.by_{cells.name}/2", *window_of(frame, start, end, settlements_extent)
     )
@@ -223,7 +218,7 @@ def _figures() -> list[pl.Expr]:
 
 
 def _due(question: Question, cells: _Cells) -> pl.DataFrame:
-    """Count how often each part of the day or week is in the window, cut ones by their part."""
+    """Count each part of the day or week in the window, cut ones by their share."""
     length_s = cells.length_s
     begins = pl.int_range(
         question.start // length_s, -(-question.end // length_s), eager=True
@@ -241,5 +236,4 @@ def _due(question: Question, cells: _Cells) -> pl.DataFrame:
 
 
 def _keys(frame: Frame) -> pl.DataFrame:
-    """Return the trajectories of a frame, sorted."""
     return frame.lazy().select(pl.col("trajectory").unique().sort()).collect()

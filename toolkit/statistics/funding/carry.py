@@ -1,8 +1,4 @@
-"""What it came to, to hold a funding position for a time: over all times at which to enter.
-
-A single figure of carry depends on when the position was opened. `holdings` opens it every hour and
-gives the distribution of what was kept, by how long it was held.
-"""
+"""Returns of holding a funding position, over all entry times."""
 
 from __future__ import annotations
 
@@ -42,7 +38,7 @@ from toolkit.statistics.funding.settlements import LEGS, LegSettlements, settlem
 from toolkit.statistics.numeric.long_run import Memory
 
 HORIZONS = ("1h", "8h", "1d", "3d", "7d", "30d")
-"""How long a position is held, where nothing else is asked."""
+"""The default holding times."""
 
 _SETTLED = ("leg_number", "ts", "rate", "interval_hours", "interval_reason")
 _ACCRUES = ("accrues_from", "accrues_until")
@@ -130,51 +126,42 @@ def holdings(
     """Compute the distribution of what a position kept, over all times at which it was entered.
 
     One row per trajectory and horizon, sorted. The position is long the buy leg and short the sell
-    leg. A frame with ``rate`` and ``interval_hours`` in place of those of two legs is of single
-    legs, each held short, so that a positive rate is received; of them there is funding alone. To
-    hold the other way round, turn the legs with `toolkit.statistics.spread.turned`. The better side
-    is not chosen afterwards.
+    leg: turn the legs with `toolkit.statistics.spread.turned` for the other side, which is not
+    chosen in hindsight. A frame with ``rate`` and ``interval_hours`` is of single legs, held short,
+    so that a positive rate is received, with funding alone.
 
-    - A position is entered at each multiple of ``every`` in ``[start, end - horizon]``, from 00:00
-      UTC on, and closed a horizon later. A settlement at the entry is not received, one at the exit
-      is. Each pays its whole rate.
-    - An entry counts where both legs cover its whole horizon by settlements, as in
-      `toolkit.statistics.funding.summary`. The others are counted in ``n_uncovered``, and in no
-      other figure.
-    - Gross is funding and basis: what settlements paid, and what prices brought, by ``prices`` as
-      `toolkit.statistics.funding` has them. A price is known from its ts plus a step (``step_s`` or
-      the commonest), for ``max_stale_s`` more, by default three steps. Prices are needed at the
-      entry and at the exit: entries that lack one are counted in ``n_unpriced`` and left out of all
-      but funding. Where they are more than a tenth, all but funding is null. At a settlement
-      between, the last known price counts.
-    - ``legs`` holds each leg of the pairs alone and short, with ``funding_only``.
-    - ``funding_only`` leaves prices out. There is no basis and no gross, and what is net of fees,
-      falls or breaks even is then of funding, under names that begin with ``funding_only_``.
-    - A rate is paid on the notional of one leg at the entry, with and without prices, and the basis
-      is what the log spread fell by, of that notional: ``notional_basis`` is ``constant``. All is
-      in bps of it, so that swapping the legs turns the sign and nothing else. Of a day of BTC at
-      two venues that is within 0.3 bps of equal units of both legs in 95 % of entries.
-      ``compound``: all that is received, and the fall of the spread, is put into the position at
-      each settlement, at no cost.
-    - Net is gross less `FeeModel.round_trip_bps` as of the entry, of the notional then.
-    - A position breaks even at the first settlement at which the level has earned the cost. The
-      quantiles count those that had not within the horizon as not yet (Kaplan and Meier: as all of
-      them are watched for one horizon, it is the share of all). The spread counts as it was then.
-    - The drawdown is the largest fall of the level from a maximum before it, over the entry, the
-      settlements and the exit. The cost is no fall.
-    - The bands hold the mean and the median of what entries keep at 95 %. Their error is that of
-      the slow part of what entries keep over time, with Student's t, so that overlapping holdings
-      are not taken for independent ones. Where most is earned in a few times of high rates, the
-      band of the mean reaches further up than down (Hall), and further the fewer they are. That of
-      the median is between the quantiles at the ends of the band of the share that kept at most it
-      (Woodruff).
-    - A band assumes that what is paid forgets well within the window. Where the chance that it does
-      not is 0.3 or more, as of much real funding, the bands are null for ``long_memory``: the mean
-      of such rates strays over months, and the window does not say how far. Of rates with long
-      memory (fractional differences of order 0.3 to 0.5, 90 days of 8 h) 9 in 10 have no band. Of
-      rates that forget within days, those that have one held the truth in 93 to 98 %. Of less than
-      four months a tenth to a fifth of such rates have none either. The bands are null where the
-      entries span fewer than 12 horizons, or where fewer than 24 settlements are known.
+    - Entries are at each multiple of ``every`` from 00:00 UTC in ``[start, end - horizon]``, exits
+      a horizon later. A settlement at the entry is not received, one at the exit is. Each pays its
+      whole rate.
+    - An entry counts if both legs cover its whole horizon by settlements, as in
+      `toolkit.statistics.funding.summary`. Others are only in ``n_uncovered``.
+    - Gross is funding and basis, by ``prices`` of `toolkit.statistics.funding`. A price is known
+      from its ts plus a step (``step_s``, default the commonest) for ``max_stale_s`` (default three
+      steps) more. Entries without a price at the entry or exit are in ``n_unpriced`` and only in
+      funding. If they are more than a tenth, all but funding is null. At settlements between, the
+      last known price counts.
+    - ``funding_only`` leaves prices, basis and gross out. Net, drawdown and break-even are then of
+      funding, named ``funding_only_``. ``legs`` holds each leg of the pairs alone and short, with
+      ``funding_only``.
+    - ``notional_basis`` is ``constant``: rates are paid on the notional of one leg at the entry,
+      and the basis is the fall of the log spread on it. All is in bps of it, so swapping the legs
+      only turns the sign. For a day of BTC at two venues that is within 0.3 bps of equal units of
+      both legs in 95 % of entries. ``compound`` reinvests funding and basis at each settlement, at
+      no cost.
+    - Net is gross less `FeeModel.round_trip_bps` at the entry.
+    - Break-even is the first settlement at which the cost is earned, at the spread then. Entries
+      that do not reach it within the horizon are censored (Kaplan and Meier).
+    - The drawdown is the largest fall from an earlier maximum, over entry, settlements and exit,
+      without the cost.
+    - Bands of mean and median hold with 95 %. Errors are those of the slow part over time, with
+      Student's t, so overlapping holdings do not count as independent. If a few times of high rates
+      earn most, the band of the mean is skewed (Hall) and wider. That of the median is by Woodruff.
+    - Bands need memory well within the window. They are null for ``long_memory`` if the chance of
+      longer memory is 0.3 or more, as for much real funding, whose mean strays over months. Of
+      rates with long memory (fractional differences of order 0.3 to 0.5, 90 days of 8 h) 9 in 10
+      have no band. Of rates that forget within days, the bands hold in 93 to 98 %, and in less than
+      four months a tenth to a fifth have none. They are also null if entries span fewer than 12
+      horizons, or fewer than 24 settlements are known.
 
     {columns}
 
@@ -192,8 +179,8 @@ def holdings(
     Raises
     ------
     InputError
-        As `toolkit.statistics.funding.summary`. A length is none, a notional is not above 0, or a
-        style opens no position. ``prices`` lack a column, have a row twice, or are given with
+        As `toolkit.statistics.funding.summary`. A length is invalid, a notional is not above 0, or
+        a style opens no position. ``prices`` lack a column, have a row twice, or are given with
         ``funding_only``.
 
     Examples
@@ -262,7 +249,6 @@ def holdings(
 
 
 def _lengths(horizons: Sequence[str | int] | str | int) -> list[int]:
-    """Read how long positions are held (s): several lengths, or one alone."""
     each_of = [horizons] if isinstance(horizons, str | int) else horizons
     lengths = [parse_length(each, parameter="horizons") for each in each_of]
     if not lengths or len(set(lengths)) < len(lengths):
@@ -271,14 +257,14 @@ def _lengths(horizons: Sequence[str | int] | str | int) -> list[int]:
 
 
 def _lacks(sample: Sample, key: Any, prices: LegPrices | None) -> dict[str, Any]:
-    """Return what loads the prices where too many entries lack one."""
+    """Return how to load the prices if too many entries lack one."""
     if prices is None or not sample.lacks_prices:
         return {}
     return {"prices_lack": prices.lacking(key)}
 
 
 def _of_pairs(frame: Frame) -> Frame:
-    """Return a frame of single legs as one of pairs whose buy leg is spot, and others as it is."""
+    """Return a frame of single legs as pairs whose buy leg is spot, and others unchanged."""
     checked_frame(frame)
     schema = frame.collect_schema()
     if "rate" not in schema or "sell_rate" in schema or "interval_hours" not in schema:
@@ -293,7 +279,7 @@ def _of_pairs(frame: Frame) -> Frame:
 
 @dataclass(frozen=True, slots=True)
 class _Legs:
-    """What one trajectory's legs paid and cover. ``why`` is the reason where nothing is covered."""
+    """One trajectory's settlements and coverage. ``why`` is the reason if nothing is covered."""
 
     key: Any
     ts: Times
@@ -304,7 +290,6 @@ class _Legs:
 
 
 def _trajectories(found: LegSettlements, question: Question) -> Iterator[_Legs]:
-    """Yield the trajectories one after another, in their order."""
     rows, paid = found.rows, accruals(found, question, "row", *_ACCRUES)
     # rows of the legs of a trajectory follow each other, and spot legs have none
     since = np.searchsorted(
@@ -334,7 +319,7 @@ def _trajectories(found: LegSettlements, question: Question) -> Iterator[_Legs]:
 def _received(
     legs: list[tuple[Times, Numbers]], question: Question
 ) -> tuple[Times, Numbers, Numbers]:
-    """Return when either leg settled in the window, and the rate of each then, 0 for none."""
+    """Return the settlement times in the window, and the rate of each leg then, 0 without one."""
     times = [settled for settled, _ in legs]
     both = np.sort(np.concatenate(times), kind="stable")  # two sorted runs, which it merges
     ts = both[np.append(True, both[1:] > both[:-1])[: both.size]]
@@ -356,7 +341,7 @@ def _samples(
     horizons_s: list[int],
     every_s: int,
 ) -> Iterator[Sample]:
-    """Enter at each due time, and keep what counts: a sample of each horizon, shortest first."""
+    """Enter at each due time, and yield a sample per horizon, shortest first."""
     path = position.path()
     first = -(-question.start // every_s) * every_s
     due = np.arange(first, question.end + 1, every_s, dtype=np.int64)
@@ -397,7 +382,7 @@ def _samples(
 
 
 def _costs_at(ts: Times, costs: pl.DataFrame | None) -> Numbers:
-    """Return the cost in force at each time, NaN where none is known."""
+    """Return the cost in force at each time, NaN if unknown."""
     if costs is None or costs.is_empty():
         return np.full(ts.size, np.nan)
     since = np.searchsorted(costs["ts"].to_numpy(), ts, side="right") - 1

@@ -1,4 +1,4 @@
-"""The figures of a sample of holdings: how much they kept, how often, and how soon."""
+"""Figures of a sample of holdings: level, spread, bands, break-even."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from toolkit.statistics.numeric.long_run import WAVES, Memory, ends_of, slow_var
 from toolkit.statistics.numeric.student import freedom_of, two_sided_95, two_sided_95_between
 
 FEWEST_HORIZONS = 12
-"""The fewest horizons, one after the other, that the entries must span for a band."""
+"""The fewest consecutive horizons of entries with a band."""
 
 _FEWEST_ENTRIES = 24
 _CELLS = 120
@@ -29,24 +29,20 @@ _NORMAL = 1.959964
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """The 95 % bands of the mean and of the median, each the lower and the upper end."""
+    """The 95 % bands (lower, upper) of the mean and of the median."""
 
     mean: tuple[float, float]
     median: tuple[float, float]
 
     def moved(self, by: float) -> Band:
-        """Return the bands of the values with ``by`` added to each.
-
-        >>> Band((0.0, 2.0), (1.0, 2.0)).moved(-1).mean
-        (-1.0, 1.0)
-        """
+        """Return the bands with ``by`` added."""
         (low, high), (below, above) = self.mean, self.median
         return Band((low + by, high + by), (below + by, above + by))
 
 
 @dataclass(frozen=True)
 class Ranked:
-    """Values in the order of their times, and the same from the least to the largest."""
+    """Values in the order of their times, and sorted."""
 
     values: Numbers
     rising: Numbers
@@ -58,15 +54,15 @@ class Ranked:
 
     @classmethod
     def of(cls, values: Numbers) -> Ranked:
-        """Rank values, none of which is NaN."""
+        """Rank values without NaN."""
         return cls(values, np.sort(values))
 
     def moved(self, by: float) -> Ranked:
-        """Return the values with ``by`` added to each."""
+        """Return the values with ``by`` added."""
         return Ranked(self.values + by, self.rising + by)
 
     def quantile(self, share: float) -> float:
-        """Return a quantile, on the line between the two values about it.
+        """Return a quantile by linear interpolation.
 
         >>> Ranked.of(np.array([4.0, 1.0, 2.0])).quantile(0.75)
         3.0
@@ -76,7 +72,7 @@ class Ranked:
 
 
 def quantiles(values: Numbers, *shares: float) -> list[float]:
-    """Return a few quantiles of values that are in no order, as `Ranked` does.
+    """Return quantiles of unsorted values, as `Ranked` does.
 
     >>> quantiles(np.array([4.0, 1.0, 2.0]), 0.5, 0.75)
     [2.0, 3.0]
@@ -88,7 +84,7 @@ def quantiles(values: Numbers, *shares: float) -> list[float]:
 
 
 def at_places(values: Numbers, places: Iterable[int]) -> list[float]:
-    """Return what sorting would bring to some rising places: it sorts no more than that takes.
+    """Return the values at rising places of the sorted order, by partial sorting.
 
     >>> at_places(np.array([4.0, 1.0, 2.0]), [1, 2])
     [2.0, 4.0]
@@ -102,23 +98,23 @@ def at_places(values: Numbers, places: Iterable[int]) -> list[float]:
 
 
 def _about(share: float, size: int) -> tuple[int, int, float]:
-    """Return the places about a quantile, and its part of the way from the one to the other."""
+    """Return the places around a quantile, and its position between them."""
     at = share * (size - 1)
     below = math.floor(at)
     return below, min(below + 1, size - 1), at - below
 
 
 def _between(low: float, high: float, part: float) -> float:
-    """Return the point on the line, from the nearer end, as numpy goes."""
+    """Interpolate from the nearer end, as numpy does."""
     return low + part * (high - low) if part < 0.5 else high - (1 - part) * (high - low)
 
 
 def band(ts: Times, kept: Ranked, horizon_s: int, every_s: int, memory: Memory) -> Band | Reason:
-    """Return the bands of values of windows that begin at ``ts`` (s, rising), or why there is none.
+    """Return the bands of values of windows that begin at ``ts``, or why there are none.
 
-    ``every_s`` is the time between two windows where none is missing, and ``memory`` that of what
-    the windows sum. There are too few where the windows span fewer than twelve horizons, where more
-    than half of that time is without a window, or where there are fewer than 24.
+    ``ts`` (s) rises, ``every_s`` is the time between windows, and ``memory`` that of what they sum.
+    There are too few if the windows span fewer than twelve horizons, miss more than half of that
+    time, or are fewer than 24.
 
     >>> ts, short = np.arange(2400) * 3600, Memory(None, 1.0)
     >>> found = band(ts, Ranked.of(np.sin(ts / 7200)), 28800, 3600, short)
@@ -156,9 +152,9 @@ def band(ts: Times, kept: Ranked, horizon_s: int, every_s: int, memory: Memory) 
 
 
 def cell_sums(values: Numbers, begins: Times) -> Numbers:
-    """Sum each row over each cell.
+    """Sum each row over cells.
 
-    ``begins`` has the column at which each cell begins, and the last column is in none.
+    ``begins`` has the first column of each cell. The last column is in none.
 
     >>> cell_sums(np.array([[1.0, 2.0, 4.0, 0.0]]), np.array([0, 2])).tolist()
     [[3.0, 4.0]]
@@ -171,7 +167,7 @@ def cell_sums(values: Numbers, begins: Times) -> Numbers:
 
 
 def _few_cells(sums: Numbers) -> float:
-    """Return how much further a band reaches where few cells make up most of the variance."""
+    """Return the factor of a band if few cells make up most of the variance."""
     freedom = freedom_of(np.square(sums))
     if math.isinf(freedom):
         return 1.0
@@ -181,7 +177,7 @@ def _few_cells(sums: Numbers) -> float:
 def skewness_of_sum(of_cells: Numbers, cells: int) -> float:
     """Compute the skewness of the sum over all cells, of which blocks of ``cells`` are independent.
 
-    Blocks begin at each cell, and after the last cell comes the first.
+    Blocks begin at each cell and wrap.
 
     >>> round(skewness_of_sum(np.array([2.0, -1.0, -1.0]), 1), 3)
     0.408
@@ -195,14 +191,12 @@ def skewness_of_sum(of_cells: Numbers, cells: int) -> float:
 
 
 QUANTILES = {"q05": 0.05, "q25": 0.25, "median": 0.5, "q75": 0.75, "q95": 0.95}
-"""The quantiles of what positions kept, by what the names of columns have for them."""
+"""The quantiles by their part of a column's name."""
 ENDS = ("mean_lower", "mean_upper", "median_lower", "median_upper")
-"""The ends of their bands."""
 FORMS = ("mean", *QUANTILES)
-"""The mean, and those quantiles."""
 
 LEAST_PRICED = 0.9
-"""The least part of the covered entries that have every price, for a figure with prices."""
+"""The least share of covered entries with every price, for figures with prices."""
 
 _BREAKEVEN = ("q25", "median", "q75")
 _FALLS = {"drawdown_median_bps": 0.5, "drawdown_q95_bps": 0.95}
@@ -210,11 +204,7 @@ _SHARE_SLACK = 1e-12  # a count over a count misses a share by a few bits
 
 
 def schema(*, funding_only: bool) -> dict[str, Any]:
-    """Return the columns that `figures` fills, the basis of the notional, and what lacks.
-
-    >>> "gross_mean_bps" in schema(funding_only=True)
-    False
-    """
+    """Return the columns of `figures`, the basis of the notional, and the missing prices."""
     of, only = ("funding", FUNDING_ONLY) if funding_only else ("gross", "")
     numbers = dict.fromkeys(_shape_names("funding"), pl.Float64)
     falls = dict.fromkeys((f"{only}{name}" for name in _FALLS), pl.Float64)
@@ -254,10 +244,9 @@ def _band(name: str) -> dict[str, Any]:
 class Sample:
     """The entries of one trajectory and horizon that count, and how many do not.
 
-    ``ts`` and ``funding_bps`` are of those that are covered, ``priced`` marks those of which every
-    price is known, and ``holding`` is of these. ``priced`` None leaves prices out: ``holding`` is
-    of all. ``why`` is the reason where none counts, ``memory`` that of what the
-    position is paid. A cost that is not known is NaN.
+    ``ts`` and ``funding_bps`` are of covered entries, ``priced`` marks those with every price, and
+    ``holding`` is of these. ``priced`` None leaves prices out: ``holding`` is of all. ``why`` is
+    the reason if none counts. An unknown cost is NaN.
     """
 
     horizon_s: int
@@ -274,14 +263,14 @@ class Sample:
 
     @property
     def lacks_prices(self) -> bool:
-        """Whether too few of the entries have every price, where prices are asked for."""
+        """Whether prices are wanted and too few entries have every one."""
         if self.priced is None:
             return False
         return bool(np.count_nonzero(self.priced) < LEAST_PRICED * self.ts.size)
 
 
 def figures(sample: Sample) -> dict[str, Any]:
-    """Return the figures of a sample by the names of their columns: those left out are null.
+    """Return the figures of a sample by column, without nulls.
 
     >>> kept, ts = np.array([1.0, 3.0]), np.array([0, 3600])
     >>> holding = Holding(kept, kept, np.zeros(2), np.array([np.inf, 1.0]))
@@ -326,7 +315,7 @@ def figures(sample: Sample) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Of:
-    """What was kept, its band, and both as columns."""
+    """The values, their band, and both as columns."""
 
     kept: Ranked
     band: Band | Reason
@@ -343,7 +332,7 @@ def _ranked(name: str, values: Numbers, sample: Sample) -> _Of:
 def _kept(
     sample: Sample, why: Reason | None, unknown: int, gross: _Of | None, only: str
 ) -> dict[str, Any]:
-    """Return what is kept after the cost, and how far it fell on the way."""
+    """Return the figures after costs, with drawdown and break-even."""
     net_why = why or (Reason.UNKNOWN_FEE if unknown else None)
     found: dict[str, Any] = {f"{only}net_reason": net_why, f"{only}net_band_reason": net_why}
     held = sample.holding
@@ -376,7 +365,7 @@ def _kept(
 
 
 def _shape(name: str, kept: Ranked, of: Band | Reason) -> dict[str, Any]:
-    """Return the mean and the quantiles of what was kept, with their bands."""
+    """Return mean and quantiles, with their bands."""
     figures = [kept.mean, *(kept.quantile(share) for share in QUANTILES.values())]
     found: dict[str, Any] = {
         f"{name}_{form}_bps": figure for form, figure in zip(FORMS, figures, strict=True)
@@ -388,10 +377,9 @@ def _shape(name: str, kept: Ranked, of: Band | Reason) -> dict[str, Any]:
 
 
 def _breakeven(hours: Numbers, why: Reason | None, only: str) -> dict[str, Any]:
-    """Return by when a share of the entries had earned the cost, from the hours that each took.
+    """Return by when a share of entries had earned the cost, from the hours of each.
 
-    All of them are watched for one horizon, so that the estimate of Kaplan and Meier is one less
-    the share that had.
+    All are watched for one horizon, so Kaplan and Meier's estimate is one less that share.
     """
     if why is not None:
         return dict.fromkeys((f"{only}breakeven_{name}_reason" for name in _BREAKEVEN), why)

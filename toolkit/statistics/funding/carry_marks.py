@@ -1,4 +1,4 @@
-"""What closing a position would add or take at some times, from prices known by then."""
+"""Marks of a position: what closing it would add at some times, by the prices known then."""
 
 from __future__ import annotations
 
@@ -17,16 +17,14 @@ from toolkit.statistics.core.observations import checked_keys, observed
 from toolkit.statistics.funding.carry_paths import Moments, Numbers, Path, Times, counted
 
 FUNDING_ONLY = "funding_only_"
-"""How the columns begin that leave prices out of what a position keeps."""
+"""The prefix of columns without prices."""
 HOW_TO_PRICE = "prices= takes rows of both legs' prices, funding_only=True leaves prices out"
-"""What to do where nobody says what loads the prices."""
 STALE_STEPS = 3
-"""For so many steps after it is known a price holds, where nothing else is asked."""
+"""The default number of steps for which a price holds once known."""
 
 OPENS_WITHIN_S = 28_800
-"""How long after the start of a window a position may be opened, where no price is known before."""
+"""How long after a window's start a position may be opened if no price is known before (s)."""
 BASIS = ("basis_bps", "basis_reason", "carry_bps", "carry_reason", "prices_lack")
-"""The columns that `with_basis` adds."""
 
 _PREFIX = "funding/"
 _SPREAD = "spread_log_bps"
@@ -34,14 +32,14 @@ _SPREAD = "spread_log_bps"
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """The spread of one pair, 1e4 ln(sell / buy): when each is known (s, rising), for how long."""
+    """The log spread of one pair, 1e4 ln(sell / buy): when known (s, rising), and for how long."""
 
     known_at: Times
     spread_log_bps: Numbers
     max_stale_s: int
 
     def at(self, ts: Times) -> Numbers:
-        """Return what was known last at each time, NaN where that is too old.
+        """Return the value last known at each time, NaN if too old.
 
         >>> marks = Marks(np.array([60, 120]), np.array([1.0, 2.0]), 30)
         >>> marks.at(np.array([59, 60, 91, 120])).tolist()
@@ -54,19 +52,15 @@ class Marks:
         return np.where(fresh, self.spread_log_bps[np.maximum(row, 0)], np.nan)
 
     def last(self, ts: Times) -> Numbers:
-        """Return what was known last at each time however old it is, NaN before the first.
-
-        >>> Marks(np.array([60]), np.array([1.0]), 30).last(np.array([59, 999])).tolist()
-        [nan, 1.0]
-        """
+        """Return the value last known at each time, however old, NaN before the first."""
         row = np.searchsorted(self.known_at, ts, side="right")
         return np.append(np.nan, self.spread_log_bps)[row]
 
     def opening(self, start: int, before: int | None) -> float:
-        """Return the log spread at which a position is opened at ``start``, NaN for none.
+        """Return the log spread at which a position is opened at ``start``, NaN without one.
 
-        It is the last known then. Where none is, the position is opened at the first that is known
-        within 8 h, and before the first settlement, ``before``: it receives the same settlements.
+        It is the last known then, else the first known within 8 h and before the first settlement,
+        ``before``, so that the same settlements are received.
 
         >>> marks = Marks(np.array([60, 120]), np.array([1.0, 2.0]), 30)
         >>> [marks.opening(start, before) for start, before in ((120, None), (1, 3600), (1, 60))]
@@ -82,20 +76,16 @@ class Marks:
 
     @property
     def turned(self) -> Marks:
-        """The same of the pair the other way round."""
+        """The marks of the reverse pair."""
         return replace(self, spread_log_bps=-self.spread_log_bps)
 
 
 NONE_KNOWN = Marks(np.empty(0, np.int64), np.empty(0), 0)
-"""The prices of a pair without any."""
 
 
 @dataclass(frozen=True, slots=True)
 class LegPrices:
-    """The prices of the legs of pairs, by the key of the pair without ``funding/``.
-
-    ``loads`` says of each pair what loads those that lack.
-    """
+    """The marks of pairs, by key without ``funding/``, and what ``loads`` missing ones."""
 
     marks: Mapping[object, Marks]
     loads: Mapping[object, str] = field(default_factory=dict)
@@ -109,10 +99,11 @@ class LegPrices:
         step_s: int | None = None,
         max_stale_s: int | None = None,
     ) -> LegPrices | None:
-        """Read the prices that a statistic is given, None where it leaves prices out.
+        """Read the prices given to a statistic, None if it leaves prices out.
 
         A frame has trajectory, ts and either ``buy_price`` and ``sell_price`` or
-        ``spread_log_bps``. Raises `InputError` for another one, and for prices of ``funding_only``.
+        ``spread_log_bps``. Raises `InputError` for another one, and for prices with
+        ``funding_only``.
 
         >>> frame = pl.DataFrame({"trajectory": "a", "ts": [0, 60], "spread_log_bps": [1.0, 2.0]})
         >>> LegPrices.of(frame, funding_only=False)["a"].known_at.tolist()
@@ -129,18 +120,17 @@ class LegPrices:
         return cls({} if prices is None else _marks_of(prices, step_s, max_stale_s))
 
     def __getitem__(self, key: object) -> Marks:
-        """Return the prices of a pair: of one that is held the other way round turned."""
         key = plain(key)
         if key not in self.marks and isinstance(key, str) and swapped(key) in self.marks:
             return self.marks[swapped(key)].turned
         return self.marks.get(key, NONE_KNOWN)
 
     def lacking(self, key: object) -> str:
-        """Say what loads the prices of a pair that lack."""
+        """Return how to load a pair's missing prices."""
         return self.loads.get(plain(key), HOW_TO_PRICE)
 
     def held_for(self, max_stale_s: int) -> LegPrices:
-        """Return the same prices, each of which holds for another time."""
+        """Return the same prices with another ``max_stale_s``."""
         marks = {key: replace(each, max_stale_s=max_stale_s) for key, each in self.marks.items()}
         return replace(self, marks=marks)
 
@@ -175,7 +165,7 @@ def marks_of(rows: pl.DataFrame, step_s: int, max_stale_s: int | None = None) ->
 
 
 def plain(key: object) -> object:
-    """Return the key without the prefix of funding, so that it is that of the spread.
+    """Return the key without the prefix of funding.
 
     >>> plain("funding/BTC_USDT:X.futures:Y.futures"), plain(7)
     ('BTC_USDT:X.futures:Y.futures', 7)
@@ -184,11 +174,10 @@ def plain(key: object) -> object:
 
 
 def with_basis(figures: pl.DataFrame, prices: LegPrices) -> pl.DataFrame:
-    """Add what prices brought from ``window_start`` to ``window_end``, and the carry: `BASIS`.
+    """Add the basis from ``window_start`` to ``window_end``, and the carry: the columns `BASIS`.
 
     ``figures`` has trajectory, t_first (s, the first settlement), funding_bps with its reason,
-    window_start and window_end (s), in any order. What the columns are is in
-    `toolkit.statistics.funding.summary`.
+    window_start and window_end (s), in any order. See `toolkit.statistics.funding.summary`.
 
     >>> rows = {"trajectory": ["a"], "t_first": [60], "funding_bps": [1.0], "window_start": [60],
     ...         "funding_reason": [None], "window_end": [120]}
@@ -227,7 +216,7 @@ def with_basis(figures: pl.DataFrame, prices: LegPrices) -> pl.DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class FundedPosition:
-    """One trajectory's settlements, ``ts`` rising, each leg's rate at each (0 where it has none).
+    """One trajectory's settlements: ``ts`` rising, and each leg's rate then, 0 without one.
 
     ``marks`` None leaves prices out.
     """
@@ -240,7 +229,7 @@ class FundedPosition:
 
     @property
     def basis(self) -> str:
-        """What rates are paid on, in a word."""
+        """The notional that rates are paid on."""
         return "compound" if self.compound else "constant"
 
     def path(self) -> Path:
@@ -260,7 +249,7 @@ class FundedPosition:
         return Path(self.ts, level, mark, self.marks is not None)
 
     def moments(self, ts: Times, path: Path) -> Moments:
-        """Return where the path is at times equally far apart, and what a unit of it is then."""
+        """Return the path's places at equidistant times, and the value of a unit then."""
         place = counted(path.ts, ts)
         mark = self._mark(None if self.marks is None else self.marks.at(ts), ts)
         level = path.level[place]
@@ -272,7 +261,7 @@ class FundedPosition:
         return Moments(ts, place, level, level + mark, scale, funding_scale)
 
     def _mark(self, spread_log_bps: Numbers | None, ts: Times) -> Numbers:
-        """Return what prices add to a level of 1, or where gains are put back, per one."""
+        """Return what prices add to a level of 1, or with compounding per one."""
         if spread_log_bps is None:
             return np.zeros(ts.size)
         fall = -spread_log_bps / 1e4
@@ -280,4 +269,3 @@ class FundedPosition:
 
 
 Prices = Frame | LegPrices
-"""What a statistic is given as prices."""

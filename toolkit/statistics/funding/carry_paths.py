@@ -1,8 +1,7 @@
-"""What holdings of one trajectory received, entered at many times: by sums since its beginning.
+"""Holdings of one trajectory, entered at many times, by sums since its beginning.
 
-A path is a level after each settlement, of which a holding keeps the differences. So each figure of
-a holding comes from two places on the path, and what lies between from maxima over stretches whose
-lengths are powers of two. Nothing here goes through the entries one by one.
+A path is a level after each settlement, and a holding the difference of two places on it. Extremes
+between them come from stretches whose lengths are powers of two, without a loop over entries.
 """
 
 from __future__ import annotations
@@ -19,17 +18,17 @@ Times = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 TIE_BPS = 1e-9
-"""By how much a sum may miss a bound and has reached it: sums of floats miss by some bits."""
+"""The tolerance of sums of floats that reach a bound."""
 
 
 @dataclass(frozen=True)
 class Path:
-    """The level after each settlement, and where it is known.
+    """The level after each settlement, and whether prices are included.
 
-    ``ts`` are the times of settlement of either leg, rising. ``level`` is what a position that is
-    always held has received since its beginning, in the unit of ``scale``. It has one element more
-    than ``ts``, the first before all settlements. ``mark`` is what closing at each settlement adds
-    to the level, NaN before any price is known, and nothing anywhere if the path is not ``priced``.
+    ``ts`` are the settlements of either leg, rising. ``level`` is the sum received since the
+    beginning by a position that is always held, in units of ``scale``, with one more element first.
+    ``mark`` is what closing at each settlement adds, NaN before a price is known, 0 if not
+    ``priced``.
     """
 
     ts: Times
@@ -39,7 +38,7 @@ class Path:
 
     @cached_property
     def closed(self) -> Stretches:
-        """What closing at each settlement comes to, by stretches, 0 where it is not known."""
+        """The value of closing at each settlement, 0 if unknown, by stretches."""
         return Stretches(np.nan_to_num(self.level[1:] + self.mark))
 
 
@@ -47,10 +46,9 @@ class Path:
 class Moments:
     """Times at which positions are opened or closed (``ts``, s), and the path there.
 
-    ``place`` is how many settlements there were by then, and ``level`` what they came to. ``worth``
-    is the level with the mark, NaN where no price is known. ``scale`` is bps per unit of the worth
-    for what is opened then, and ``funding_scale`` per unit of the level alone, which differs where
-    gains are put back.
+    ``place`` is the number of settlements by then, ``level`` their sum, and ``worth`` the level
+    with the mark, NaN without a price. ``scale`` is bps per unit of worth for positions opened
+    then, ``funding_scale`` per unit of level, which differs with compounding.
     """
 
     ts: Times
@@ -61,7 +59,6 @@ class Moments:
     funding_scale: Numbers
 
     def __getitem__(self, which: Flags | slice) -> Moments:
-        """Return some of them."""
         return Moments(*(column[which] for column in _columns(self)))
 
 
@@ -70,10 +67,10 @@ _columns = attrgetter(*(each.name for each in fields(Moments)))
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """What each entry came to, in bps of one leg's notional.
+    """The result of each entry, in bps of one leg's notional.
 
-    ``breakeven_h`` is the hours to the first settlement at which the cost was earned, infinite
-    where that was not within the horizon, and NaN where a cost is not known.
+    ``breakeven_h`` is the hours to the first settlement at which the cost was earned, infinite if
+    not within the horizon, NaN if the cost is unknown.
     """
 
     gross_bps: Numbers
@@ -85,8 +82,8 @@ class Holding:
 def covered(segments: list[tuple[Times, Times]], ts: Times, horizon_s: int) -> Flags:
     """Mark the entries over whose whole horizon each leg is covered.
 
-    ``segments`` has, of each leg, the beginnings and ends of the stretches that it covers, apart
-    from each other and rising, as ``ts`` is.
+    ``segments`` has for each leg the beginnings and ends of its covered stretches, disjoint and
+    rising, as ``ts`` is.
 
     >>> legs = [(np.array([0, 100]), np.array([60, 200]))]
     >>> covered(legs, np.array([0, 1, 100, 150]), 60).tolist()
@@ -103,7 +100,7 @@ def covered(segments: list[tuple[Times, Times]], ts: Times, horizon_s: int) -> F
 
 
 def merged(begins: Numbers, ends: Numbers) -> tuple[Times, Times]:
-    """Join stretches that touch or overlap. They come sorted by their beginning.
+    """Join stretches that touch or overlap, sorted by their beginning.
 
     >>> [each.tolist() for each in merged(np.array([0.0, 60, 200]), np.array([60.0, 90, 260]))]
     [[0, 200], [90, 260]]
@@ -117,7 +114,7 @@ def merged(begins: Numbers, ends: Numbers) -> tuple[Times, Times]:
 
 
 def counted(times: Times, ts: Times) -> Times:
-    """Count those of rising times that are at or before each of some that are equally far apart.
+    """Count the rising times at or before each of some equidistant ones.
 
     >>> counted(np.array([0, 61, 120]), np.array([60, 120, 180])).tolist()
     [1, 3, 3]
@@ -128,7 +125,7 @@ def counted(times: Times, ts: Times) -> Times:
 
 
 def sliced(which: Flags) -> Flags | slice:
-    """Return marks as a slice where those marked follow each other, since it copies nothing.
+    """Return marks as a slice if those marked are consecutive: it copies nothing.
 
     >>> sliced(np.array([False, True, True]))
     slice(1, 3, None)
@@ -138,18 +135,18 @@ def sliced(which: Flags) -> Flags | slice:
 
 
 def gross_bps(opened: Moments, closed: Moments) -> Numbers:
-    """Compute what each entry came to, NaN where the price at its entry or exit is not known."""
+    """Compute the gross result of each entry, NaN if a price is unknown."""
     return opened.scale * (closed.worth - opened.worth)
 
 
 def held(
     path: Path, opened: Moments, closed: Moments, gross: Numbers, cost_bps: Numbers
 ) -> Holding:
-    """Compute what each entry came to, from the moment it is opened to the one it is closed.
+    """Compute the result of each entry, from the moment it is opened to the one it is closed.
 
-    A settlement at the entry is not received, one at the exit is. ``gross`` is `gross_bps`, all of
-    it known. The drawdown is the largest fall of the level from a maximum before it, over the
-    entry, the settlements and the exit. The cost is paid at the entry and is itself no fall.
+    A settlement at the entry is not received, one at the exit is. ``gross`` is `gross_bps` without
+    NaN. The drawdown is the largest fall from an earlier maximum, over the entry, the settlements
+    and the exit, without the cost.
 
     >>> path = Path(np.array([60, 120]), np.array([0.0, 2.0, 1.0]), np.zeros(2))
     >>> at, one = np.array([0, 1, 2]), np.ones(3)
@@ -183,10 +180,9 @@ def held(
 
 
 class Stretches:
-    """The least, the largest and the largest fall of stretches of values that follow each other.
+    """The minimum, maximum and largest fall of stretches of consecutive values.
 
-    They are kept of each stretch whose length is a power of two, by where it begins. Any other
-    stretch is two of them that overlap.
+    They are stored for lengths that are powers of two. Any other stretch is two that overlap.
     """
 
     def __init__(self, values: Numbers) -> None:
@@ -199,9 +195,9 @@ class Stretches:
         self._filled = 1
 
     def extremes(self, first: Times, last: Times) -> tuple[Numbers, Numbers, Numbers]:
-        """Return of each stretch ``[first, last)`` the least, the largest and the largest fall.
+        """Return the minimum, the maximum and the largest fall of each stretch ``[first, last)``.
 
-        Of no values they are infinite, so that nothing is below the least or above the largest.
+        Without values they are infinite.
 
         >>> values = Stretches(np.array([1.0, 3.0, 2.0]))
         >>> [each.tolist() for each in values.extremes(np.array([0, 2]), np.array([3, 2]))]
@@ -228,7 +224,7 @@ class Stretches:
         )
 
     def first_at_least(self, first: Times, last: Times, least: Numbers) -> Times:
-        """Return where in each stretch ``[first, last)`` a value is ``least`` or more, else last.
+        """Return the first place in each stretch ``[first, last)`` with ``least`` or more, or last.
 
         >>> values = Stretches(np.array([1.0, 3.0, 2.0, 5.0]))
         >>> values.first_at_least(np.array([0, 2]), np.array([4, 4]), np.array([2.5, 6.0])).tolist()
@@ -244,12 +240,12 @@ class Stretches:
         return at
 
     def _places(self, row: Times, begin: Times, count: int | None) -> Times | slice:
-        """Return where some kept stretches are, or so many that follow on, row by row."""
+        """Return the places of some stored stretches, or a slice of ``count``."""
         at = row * self._width + begin
         return at if count is None else slice(int(at[0]), int(at[0]) + count)
 
     def _longest_within(self, length: Times) -> tuple[Times, Times]:
-        """Return the row of the longest kept stretch within each length, and how long that is."""
+        """Return the row and the length of the longest stored stretch within each length."""
         row = np.frexp(length)[1].astype(np.int64)
         while self._filled < row.max(initial=0):
             size = 1 << (self._filled - 1)

@@ -1,4 +1,4 @@
-"""The difference of the rates in force on both legs, and the one that a service sends itself."""
+"""Differentials: the rates in force on both legs, and the one that a service sends."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _RATES = ("buy_rate", "sell_rate")
 
 
 def without_rates(frame: _Rows) -> _Rows:
-    """Return the rows of the trajectories that have a differential and not one rate of a leg.
+    """Return the rows of the trajectories that have a differential and no rate of a leg.
 
     >>> rows = {"trajectory": ["a", "b"], "buy_rate": [None, 1e-4], "sell_rate": [None, 1e-4]}
     >>> without_rates(pl.DataFrame(rows | {"differential_pct_8h": [0.5, 0.0]})).height
@@ -37,10 +37,7 @@ def without_rates(frame: _Rows) -> _Rows:
 
 
 def with_service_differential(found: pl.DataFrame, frame: Frame, window: Interval) -> pl.DataFrame:
-    """Add the differential of the service in ``[start, end)`` where there are no rates of legs.
-
-    The columns that ``found`` gets are those of `toolkit.statistics.funding.summary`.
-    """
+    """Add the service's differential in ``[start, end)`` where there are no rates of legs."""
     unsettled = pl.col("trajectory").is_in(found.filter(n=0)["trajectory"].implode())
     rows = frame.lazy().filter(unsettled, pl.col("ts").is_between(*window, closed="left"))
     if _COLUMN not in frame.collect_schema():
@@ -81,12 +78,12 @@ def service_differential(
     """Average the differential in force that the service sends, over time in ``[start, end)``.
 
     One row per trajectory, sorted. A value holds until the next one, at most three steps, as in
-    `toolkit.statistics.spread.coverage`, whose columns come first. Then follow:
+    `toolkit.statistics.spread.coverage`, whose columns come first:
 
     {columns}
 
-    Positive: long the buy leg and short the sell leg earns it. It is a rate in force and not what a
-    position received: that takes settled rates, and is `toolkit.statistics.funding.summary`.
+    Positive: long the buy leg and short the sell leg earns it. What a position received is in
+    `toolkit.statistics.funding.summary`, from settled rates.
 
     Raises
     ------
@@ -117,9 +114,9 @@ def service_differential(
 def differential(frame: Frame) -> pl.DataFrame:
     """Return the rates in force on both legs and their difference, as steps.
 
-    A row holds from its ts until the next row of its trajectory. A rate is in force from its
-    settlement until the leg's next one, at most two of its own intervals. Where it runs out there
-    is a row of its own, so that the last row of a trajectory shows where nothing is in force.
+    A row holds until the next one of its trajectory. A rate is in force until the leg's next
+    settlement, at most two of its intervals. A row marks its end, so each trajectory ends in one
+    without a rate.
 
     {columns}
 
@@ -159,7 +156,7 @@ def differential(frame: Frame) -> pl.DataFrame:
 
 
 def _steps(rows: pl.DataFrame) -> pl.DataFrame:
-    """List the changes of a leg's rate in force, its end included: trajectory, ts, rate."""
+    """List the changes of a leg's rate in force, and its end: trajectory, ts, rate."""
     stands_s = (STALE_INTERVALS * 3600 * pl.col("interval_hours")).round().cast(pl.Int64)
     until = pl.col("ts").shift(-1).over("trajectory")
     out = rows.select("trajectory", ts=pl.col("ts") + stands_s, until=until).filter(

@@ -1,4 +1,4 @@
-"""How far the funding of one symbol is apart between venues."""
+"""Dispersion of funding between the venues of a symbol."""
 
 from __future__ import annotations
 
@@ -25,9 +25,7 @@ from toolkit.statistics.funding.settlements import settlements
 
 
 def lowest_leg(leg: pl.Expr, value: pl.Expr) -> pl.Expr:
-    """Build the expression of the leg with the lowest value of a group, the one to be long.
-
-    Of equal values it is that of the first leg by name, in whatever order the rows come.
+    """Build the leg with the lowest value of a group, to be long. Ties go to the first by name.
 
     >>> rows = pl.DataFrame({"leg": ["Z.futures", "X.futures"], "apr_pct": [5.0, 5.0]})
     >>> rows.select(lowest_leg(pl.col("leg"), pl.col("apr_pct"))).item()
@@ -37,10 +35,10 @@ def lowest_leg(leg: pl.Expr, value: pl.Expr) -> pl.Expr:
 
 
 def highest_leg(leg: pl.Expr, value: pl.Expr) -> pl.Expr:
-    """Build the expression of the leg with the highest value of a group, the one to be short.
+    """Build the leg with the highest value of a group, to be short.
 
-    Of equal values it is that of the first leg by name, of all legs equal the second, so that it is
-    never that of `lowest_leg`. A group of one leg has that leg.
+    Ties go to the first by name, or if all are equal to the second, so that it is never
+    `lowest_leg` unless the group has one leg.
 
     >>> rows = pl.DataFrame({"leg": ["Z.futures", "X.futures"], "apr_pct": [5.0, 5.0]})
     >>> rows.select(highest_leg(pl.col("leg"), pl.col("apr_pct"))).item()
@@ -64,20 +62,20 @@ TYPES = {
     "buy_interval_hours": "number or null",
     "sell_interval_hours": "number or null",
 }
-"""The columns that legs are read of, with their types."""
+"""The columns that `legs` reads, with their types."""
 _SPREADS = ("range_apr_pct", "iqr_apr_pct", "std_apr_pct")
 
 
 def legs(frame: Frame) -> pl.DataFrame:
     """Return the settlements of each leg once, as those of a position that is short that leg alone.
 
-    The rows are as `toolkit.statistics.funding` reads them, so that its functions take them.
-    ``trajectory`` is ``funding/SYMBOL:EXCHANGE.market``, and the buy leg is spot. Legs that settle
-    nothing, as spot does, are left out. A leg that is part of several pairs comes once. Times are
-    whole minutes. A frame of legs gives the same again.
+    Rows are as `toolkit.statistics.funding` reads them: ``trajectory`` is
+    ``funding/SYMBOL:EXCHANGE.market``, the buy leg is spot, and times are whole minutes. Legs that
+    settle nothing, such as spot, are left out. A leg of several pairs comes once, and legs of legs
+    are the same.
 
-    It raises `InputError` for a key without a symbol and legs, and where two pairs have different
-    rates of one leg at one time.
+    Raises `InputError` for a key without a symbol and legs, and if two pairs have different rates
+    of one leg at one time.
 
     >>> rows = {"trajectory": ["funding/A:X.futures:Y.futures"], "ts": [28800]}
     >>> rates = {"buy_rate": [1e-4], "sell_rate": [2e-4]}
@@ -119,7 +117,6 @@ def legs(frame: Frame) -> pl.DataFrame:
 
 
 def _once(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return one row per leg and time, of the legs that settle."""
     rate, hours = pl.col("sell_rate"), pl.col("sell_interval_hours")
     settles = hours.is_not_null().any() | (rate.fill_null(0) != 0).any()
     kinds = rows.group_by("trajectory").agg(settles.alias("settles")).filter("settles")
@@ -191,15 +188,15 @@ def dispersion(
 ) -> pl.DataFrame:
     """Measure how far the venues of each symbol are apart, in buckets of time.
 
-    One row per symbol and bucket that is in the window in whole, sorted. A venue is an exchange and
-    its market. Its rate is the mean over the bucket of its settled rates, by `legs` of the frame.
-    The venues of a symbol are those with ``min_coverage`` of the buckets or more, and stay the same
-    over the window: with each venue more the range grows, also where nothing is apart. So a bucket
-    that lacks one of them has no figures.
+    One row per symbol and bucket that lies in the window, sorted. A venue is an exchange and its
+    market, and its rate the mean over the bucket of its settled rates, by `legs` of the frame. The
+    venues of a symbol are those with at least ``min_coverage`` of the buckets. They stay the same
+    over the window, as the range grows with their number: a bucket without one of them has no
+    figures.
 
     {columns}
 
-    It raises as `legs`, and for a bucket that neither divides a day nor is a number of days.
+    Raises as `legs`, and for a bucket that neither divides a day nor is a number of days.
 
     >>> frame = pl.DataFrame({"trajectory": "funding/A:X.futures:Y.futures", "ts": [28800, 57600],
     ...     "buy_rate": [1e-4, 1e-4], "sell_rate": [2e-4, -1e-4], "buy_interval_hours": [8] * 2,
@@ -242,9 +239,9 @@ def dispersion_summary(
     bucket: str | int = "8h",
     min_coverage: float = MIN_COVERAGE,
 ) -> pl.DataFrame:
-    """Measure how far the funding rates of a symbol's venues are apart, a row per symbol.
+    """Measure how far the funding rates of a symbol's venues are apart, one row per symbol.
 
-    It sums up `dispersion` over the window. Rows are sorted.
+    It sums up `dispersion` over the window. Sorted by symbol.
 
     {columns}
 
@@ -292,7 +289,7 @@ def dispersion_summary(
 def _question(
     method: str, window: Interval, bucket: str | int, min_coverage: float
 ) -> tuple[Question, int]:
-    """Check what is asked, and return it with the length of a bucket (s)."""
+    """Check the options, and return the question and the length of a bucket (s)."""
     bucket_s, allowed = bucket_length(bucket), "a part of the window, 0 to 1"
     share = real_number("min_coverage", min_coverage, allowed)
     if not 0 <= share <= 1:
@@ -304,7 +301,7 @@ def _question(
 def _of_venues(
     frame: Frame, question: Question, bucket_s: int, min_coverage: float
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return all venues with ``in_set``, and the whole buckets of those in the set."""
+    """Return all venues with ``in_set``, and the full buckets of those in it."""
     singles = legs(frame)
     buckets = whole_buckets(Interval(question.start, question.end), bucket_s)
     parts = pl.col("trajectory").str.strip_prefix(_PREFIX).str.split(":")
@@ -324,7 +321,7 @@ def _of_venues(
 
 
 def _sets(venues: pl.DataFrame) -> pl.DataFrame:
-    """Return the venues of the set of each symbol: n_venues and their names."""
+    """Return n_venues and venues of the set of each symbol."""
     named = pl.col("venue").filter(pl.col("in_set"))
     return (
         venues.group_by("symbol")
@@ -336,7 +333,6 @@ def _sets(venues: pl.DataFrame) -> pl.DataFrame:
 def _by_bucket(
     venues: pl.DataFrame, rates: pl.DataFrame, question: Question, bucket_s: int
 ) -> pl.DataFrame:
-    """Measure each bucket of each symbol."""
     apr, venue = pl.col("apr_pct"), pl.col("venue")
     buckets = whole_buckets(Interval(question.start, question.end), bucket_s).to_frame()
     found = (

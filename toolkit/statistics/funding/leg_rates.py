@@ -1,4 +1,4 @@
-"""Funding rates in force of single legs, as snapshots show them."""
+"""Rates in force of single legs, from snapshots."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def summary(
     """Compute level, dispersion and tails of a leg's funding rate in force, in percent a year.
 
     It is `toolkit.statistics.spread.summary` of ``funding_apr_pct``, with its columns and errors.
-    `toolkit.statistics.funding.rates_in_force.with_apr` adds the column to the rows of snapshots.
+    `toolkit.statistics.funding.rates_in_force.with_apr` adds that column to rows of snapshots.
 
     >>> rows = {"trajectory": ["snapshot-funding/A:X.futures"] * 3, "ts": [0, 60, 120]}
     >>> frame = pl.DataFrame(rows | {"funding_apr_pct": [10.0, 11.0, 12.0]})

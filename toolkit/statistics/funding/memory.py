@@ -1,4 +1,4 @@
-"""How long the funding of a position remembers, by trajectory."""
+"""Memory of the funding of positions."""
 
 from __future__ import annotations
 
@@ -20,10 +20,9 @@ _FEWEST_DAYS = 8
 def funding_memories(found: LegSettlements, question: Question) -> dict[Any, Memory]:
     """Judge the memory of what each position is paid per hour, settlement by settlement.
 
-    The steps are the longest interval that is usual on a leg, what 90 % of its settlements have at
-    most, and parts of a day or whole days. A season of the day is taken out, as it moves no mean of
-    whole days. ``found`` needs leg_number, ts, rate and interval_hours. See
-    `toolkit.statistics.numeric.long_run.memories`.
+    Steps are parts of a day or whole days, at least the interval that 90 % of a leg's settlements
+    do not exceed. The daily season is removed. ``found`` needs leg_number, ts, rate and
+    interval_hours. See `toolkit.statistics.numeric.long_run.memories`.
 
     >>> from toolkit.statistics.funding.settlements import settlements
     >>> import polars as pl
@@ -47,7 +46,7 @@ def funding_memories(found: LegSettlements, question: Question) -> dict[Any, Mem
 
 
 def _paid(legs: list[tuple[Numbers, Numbers, Numbers] | None], question: Question) -> Numbers:
-    """Compute what sell less buy pays per hour at equal steps, NaN where a leg did not settle."""
+    """Compute sell less buy per hour at equal steps, NaN if a leg did not settle."""
     inside = []
     for leg in legs:
         known = None
@@ -74,13 +73,13 @@ def _paid(legs: list[tuple[Numbers, Numbers, Numbers] | None], question: Questio
 
 
 def _step_s(least_s: float) -> int:
-    """Return the shortest part of a day, or number of days, that is not shorter."""
+    """Return the shortest part of a day, or number of days, that is at least so long."""
     part = next((each for each in _STEPS_S if each >= least_s), None)
     return part or _DAY_S * math.ceil(least_s / _DAY_S)
 
 
 def _without_season(paid: Numbers, step_s: int) -> Numbers:
-    """Take the mean of each time of the day out, where it is of eight days or more."""
+    """Subtract the mean of each time of the day, given eight days or more."""
     a_day = _DAY_S // step_s
     if a_day < 2 or paid.size < _FEWEST_DAYS * a_day:
         return paid

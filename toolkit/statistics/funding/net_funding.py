@@ -1,4 +1,4 @@
-"""What funding leaves after the cost of opening and closing the position."""
+"""Net funding: after the cost of opening and closing the position."""
 
 from __future__ import annotations
 
@@ -69,25 +69,23 @@ def net_summary(
 ) -> pl.DataFrame:
     """Compute what one round trip leaves of the carry, beside the rows of `summary`.
 
-    The position is opened at ``window_start`` and closed at ``window_end``, and pays the cost of
-    `FeeModel.round_trip_bps` once, by the fees at ``window_start``. The yearly rate is
-    funding_apr_pct, and basis_bps less the cost times 8760 h over the hours of the window. Rows
-    stay in the order given. Of rows that leave prices out, as ``funding_only`` does, the carry is
-    funding_bps alone, and the figures after cost_lacks have names that begin with
-    ``funding_only_``.
+    The position is held from ``window_start`` to ``window_end``, and pays `FeeModel.round_trip_bps`
+    of ``window_start`` once. The yearly rate is funding_apr_pct, plus basis_bps less the cost times
+    8760 h over the hours of the window. Rows keep their order. For rows with ``funding_only`` the
+    carry is funding_bps, and figures after cost_lacks are named ``funding_only_``.
 
     {columns}
 
     Raises
     ------
     InputError
-        A column is missing or of another type, or a key names no legs. ``fees`` is no fee table,
-        ``notional`` no number above 0, or ``style`` none in which a position is held.
+        A column is missing or of another type, or a key names no legs. ``fees`` is not a fee table,
+        ``notional`` not a number above 0, or ``style`` not one in which a position is held.
 
     Examples
     --------
-    9 bps in a day, for two takers' round trips of 53 bps, break even in the sixth day. The spread
-    widened by 4 bps.
+    9 bps in a day break even with 53 bps for two round trips in the sixth day. The spread widened
+    by 4 bps.
 
     >>> figures = pl.DataFrame({"trajectory": ["funding/BTC_USDT:BINANCE.futures:KRAKEN.futures"],
     ...     "funding_bps": [9.0], "funding_apr_pct": [32.85], "basis_bps": [-4.0],

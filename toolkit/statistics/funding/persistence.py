@@ -1,4 +1,4 @@
-"""How long a funding differential keeps its sign, and how much it resembles itself later."""
+"""Persistence of funding differentials: runs of one sign, and autocorrelation."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from toolkit.statistics.funding.settlements import (
 )
 
 MIN_SETTLEMENTS = 60
-"""With fewer buckets of 8 h than this there is no carry to noise."""
+"""The fewest buckets of 8 h with a carry to noise."""
 
 MIN_PAIRS = 20
-"""With fewer pairs of buckets than this there is no autocorrelation."""
+"""The fewest pairs of buckets with an autocorrelation."""
 
 _SAME = 1e-9
 _NEWEY_WEST_LAG = 8
@@ -102,35 +102,30 @@ def persistence(
     *,
     band_apr_pct: float = 0.0,
 ) -> pl.DataFrame:
-    """Measure how long the differential in force keeps its sign, and how it resembles itself later.
+    """Measure how long the differential in force keeps its sign, and its autocorrelation.
 
-    One row per trajectory of the frame, sorted. A row of ``frame`` is as in
-    `toolkit.statistics.funding`. The differential in force is the sell leg's rate per hour less the
-    buy leg's, where both have one: see `toolkit.statistics.funding.differential`. It is positive
-    where long buy, short sell receives. Of a leg against spot it is the rate of that leg. Shares
-    are of the time in which it is known, in the window ``[start, end)``.
+    One row per trajectory, sorted. ``frame`` is as in `toolkit.statistics.funding`. The
+    differential is the sell leg's rate per hour less the buy leg's, where both are in force
+    (`toolkit.statistics.funding.differential`): positive if long buy, short sell receives. Shares
+    are of the time in which it is known, in ``[start, end)``.
 
-    - The band is ``band_apr_pct`` on either side of 0, its edges included. There the differential
-      has no sign. By default it is 0, so that only a differential of exactly 0 has none. What a
-      round trip costs, over the days it is held, is a band that matters to a trader.
-    - A flip is a change from one sign to the other, whether or not it stays in the band between. A
-      run of one sign ends at the band. Neither goes over a time that is not known.
-    - What a settlement shows of the next is counted at the times at which a leg settles.
-    - The autocorrelation and carry to noise are of what accrued in buckets of 8 h from 00:00 UTC
-      that both legs cover in whole, so that legs of different intervals add up to the same times.
-      Where every interval is 8 h, a bucket is a settlement. Pairs are exactly the lag apart.
+    - Within ``band_apr_pct`` of 0, edges included, the differential has no sign. The default is 0.
+      The cost of a round trip over the days held is a useful band.
+    - A flip is a change of sign, also through the band. A run of one sign ends at the band. Neither
+      crosses unknown time.
+    - ``same_sign_share`` is counted at the times at which a leg settles.
+    - Autocorrelation and carry to noise are of what accrued in buckets of 8 h from 00:00 UTC that
+      both legs cover in full. Pairs are exactly the lag apart.
     - Carry to noise is the mean over the standard deviation, for a year of 1095 buckets. The
-      deviation is that of Newey and West (1987) with 8 lags and Bartlett weights: a carry that
-      stays as it was brings less certainty than as many independent ones.
-    - A cap is the exchange's, where `toolkit.market.venues` has it. Of others it is the largest or
-      the smallest rate of a leg at one interval, where it is reached twice or more. The baseline is
-      the exchange's there, else 0.01 % per 8 h, the interest that most start from. A rate that is
-      at either is cut off: the market may have paid more.
+      deviation is that of Newey and West (1987) with 8 lags and Bartlett weights, as persistent
+      carry is less certain than independent carry.
+    - A cap is the exchange's (`toolkit.market.venues`), else a leg's largest or smallest rate at
+      one interval, if reached twice or more. The baseline is the exchange's, else 0.01 % per 8 h.
+      Rates at either may be cut off.
 
     {columns}
 
-    It raises as the other functions of `toolkit.statistics.funding`, and where ``band_apr_pct`` is
-    no number from 0.
+    Raises as `toolkit.statistics.funding`, and if ``band_apr_pct`` is not a number from 0.
 
     >>> rates = [1e-4, 1e-4, -1e-4, -1e-4, -1e-4, 1e-4]
     >>> frame = pl.DataFrame({"trajectory": "a", "ts": [28800 * k for k in range(6)],
@@ -160,7 +155,7 @@ def persistence(
 
 
 def _signs(known: pl.DataFrame, band_apr_pct: float) -> pl.DataFrame:
-    """Sum the times of each sign, and count the changes, by trajectory."""
+    """Sum the time of each sign, and count the changes, by trajectory."""
     band, sign = band_apr_pct / (_PCT * HOURS_A_YEAR), pl.col("sign")
     hourly = pl.col("sell_rate_per_hour") - pl.col("buy_rate_per_hour")
     before = pl.col("trajectory") == pl.col("trajectory").shift(1)
@@ -208,7 +203,7 @@ def _signs(known: pl.DataFrame, band_apr_pct: float) -> pl.DataFrame:
 
 
 def _longest(signed: pl.DataFrame) -> pl.DataFrame:
-    """Find the longest run of one sign, and whether it was seen from its beginning to its end."""
+    """Find the longest run of one sign, and whether it is cut off."""
     # runs of two trajectories have two numbers, and sorted ones are taken as slices
     runs = signed.group_by(pl.col("run").set_sorted(), maintain_order=True).agg(
         pl.col("trajectory").first(),
@@ -222,7 +217,7 @@ def _longest(signed: pl.DataFrame) -> pl.DataFrame:
 
 
 def _later(sums: pl.DataFrame) -> pl.DataFrame:
-    """Compute of each trajectory what its whole buckets show of later ones."""
+    """Compute what each trajectory's full buckets show of later ones."""
     whole = sums.filter(pl.col("covered_s") >= BUCKET_S * WHOLE)
     names = [f"acf_{lag}h" for lag in _LAGS_H]
     columns = ["n_8h", *names, "n_pairs", "carry_to_noise", "varies"]
@@ -234,7 +229,7 @@ def _later(sums: pl.DataFrame) -> pl.DataFrame:
 
 
 def _buckets(whole: pl.DataFrame) -> Iterator[tuple[npt.NDArray[np.int64], _Floats]]:
-    """Yield of each trajectory the numbers of its buckets and what accrued in them."""
+    """Yield each trajectory's numbers of buckets and what accrued in them."""
     number, accrued = (whole["ts"] // BUCKET_S).to_numpy(), whole["accrued"].to_numpy()
     lengths = whole["trajectory"].rle().struct.field("len").to_list() if whole.height else []
     at = 0
@@ -273,7 +268,7 @@ def _of_buckets(
 
 
 def _limits(found: LegSettlements, question: Question) -> pl.DataFrame:
-    """Count of each leg the settlements at its caps and at the baseline."""
+    """Count each leg's settlements at its caps and at the baseline."""
     rate, per_hour = pl.col("rate"), pl.col("rate_per_hour")
     columns = found.rows.select(*LEG_KEY, "leg_number", "ts", "interval_hours", rate, per_hour)
     rows = columns.filter(inside(question) & per_hour.is_not_null())

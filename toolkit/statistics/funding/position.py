@@ -1,4 +1,4 @@
-"""Funding and carry of a position in two legs, settlement by settlement and over a window."""
+"""Funding and carry of a position in two legs, per settlement and over a window."""
 
 from __future__ import annotations
 
@@ -51,13 +51,12 @@ _SENT = (
 def intervals(frame: Frame) -> pl.DataFrame:
     """List every settlement of every leg with the interval it accrued over.
 
-    Spot legs have none. The interval is the time since the settlement before, where that is within
-    a tenth of the declared interval, at this settlement or at the one before. It is also a shorter
-    time of 1, 2, 4, 8 or 24 h that lasts for two settlements, as venues shorten their intervals at
-    will. A time longer than declared is no interval: settlements are missing. Otherwise it is the
-    declared one. Where none is declared, any time on the list counts that lasts, else the one last
-    seen. That looks one settlement ahead, so that the interval of the newest may yet change. Rows
-    that are rates in force are left out.
+    Spot legs and rates in force are left out. The interval is the time since the previous
+    settlement if within a tenth of the interval declared at either, or if a shorter time of 1, 2,
+    4, 8 or 24 h lasts for two settlements, as venues shorten intervals. Longer times mean missing
+    settlements: the declared interval applies. Without a declared one any listed time that lasts
+    counts, else the last seen. As this looks one settlement ahead, the newest interval may still
+    change.
 
     {columns}
 
@@ -100,11 +99,10 @@ def carry(
 ) -> pl.DataFrame:
     """Sum what the position has received and gained after each settlement in ``(start, end]``.
 
-    One row per time at which a leg settles. A settlement pays its whole rate to whoever holds the
-    position at that time, and nothing is accrued between settlements. Where the other leg does not
-    cover all the time in the window that a settlement pays for, only the covered part of the rate
-    counts: see `summary`, whose ``funding_bps`` is the last of this one. Basis is as there, up to
-    the row's time. With ``funding_only`` there is no column from basis_bps to prices_lack.
+    One row per time at which a leg settles. A settlement pays its whole rate, or the part of its
+    time in the window that the other leg covers: see `summary`, whose ``funding_bps`` is the last
+    one here. Basis is as there, up to the row's time. With ``funding_only`` the columns from
+    basis_bps to prices_lack are missing.
 
     {columns}
 
@@ -218,28 +216,24 @@ def summary(
 ) -> pl.DataFrame:
     """Sum the funding and the carry of a position over ``(start, end]``, also as a yearly rate.
 
-    One row per trajectory of the frame, sorted. Intervals are those of `intervals` over the whole
-    frame.
+    One row per trajectory, sorted. Intervals are those of `intervals` over the whole frame.
 
-    - A leg covers the part of the window that its settlements paid for, inside the window or after
-      it: the time from a settlement back over its interval. A spot leg covers everything.
-    - Coverage is settlements present over settlements expected. One is expected per interval, and
-      each counts by the part of its interval inside the window. So it is also a share of time.
-    - Only time that both legs cover counts, in the funding and in the yearly rate. Where it is less
-      of the window than ``min_coverage``, 0 to 1, the figures are null.
-    - Funding is what was received in cash, as in `carry`: a settlement in ``(start, end]`` counts
-      whole, also for an interval that began before ``start``. Of a settlement whose time in the
-      window the other leg covers in part, that part counts.
-    - Basis is of the spread last known at ``start`` and at ``end``. Where none is known at
-      ``start``, the position is opened at the first that is known within 8 h and before the first
-      settlement, so that it receives the same.
+    - A leg covers the time from each settlement, in the window or after it, back over its interval.
+      A spot leg covers everything.
+    - Coverage is settlements present over expected, one per interval and each by its part in the
+      window: also a share of time.
+    - Only time that both legs cover counts. If it is less of the window than ``min_coverage``, 0 to
+      1, figures are null.
+    - Funding is cash received, as in `carry`: a settlement in ``(start, end]`` counts whole, also
+      for an interval that began before ``start``, or by the part that the other leg covers.
+    - Basis is of the spreads last known at ``start`` and ``end``. Without one at ``start``, the
+      position is opened at the first known within 8 h and before the first settlement.
     - The yearly rate is the mean over the covered time of the sell leg's rate per hour less the buy
-      leg's, times 8760 h, of funding alone. Where the window cuts an interval, only the time inside
-      counts. So funding over the hours of the window is this rate where the window begins and ends
-      at a settlement of both legs.
-    - All of it is what was settled, and has no error. How near the yearly rate may be to that of
-      other times is another question: `holdings` and `by_hour` have intervals for that.
-    - With ``funding_only`` there is no column from basis_bps to prices_lack.
+      leg's, times 8760 h. Only the part of an interval in the window counts, so it equals funding
+      over the hours of the window if that begins and ends at settlements of both legs.
+    - Figures are of what settled and have no error. `holdings` and `by_hour` have intervals for
+      other times.
+    - With ``funding_only`` the columns from basis_bps to prices_lack are missing.
 
     {columns}
 

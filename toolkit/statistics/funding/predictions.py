@@ -1,4 +1,4 @@
-"""How far the rate in force just before a settlement was from what was settled."""
+"""Prediction errors: what settled, less the rate in force just before."""
 
 from __future__ import annotations
 
@@ -53,18 +53,18 @@ def prediction_errors(
 ) -> pl.DataFrame:
     """Compare what each leg settled with the last rate in force before, which predicted it.
 
-    One row per leg of ``frame``, as `toolkit.statistics.funding.legs` lists them, sorted. The
-    settlements are those of ``(start, end]``. ``rates`` has the rates in force of single legs, as
-    snapshots keep them: ``trajectory`` (``snapshot-funding/SYMBOL:EXCHANGE.market``), ``ts`` (s),
-    ``rate`` (fraction per its interval) and ``interval_hours`` (h, null for that of the
-    settlement). Without it they are the rows of the frame that are no settlements. The prediction
-    is the last one before the settlement, at most ``max_age`` old, scaled to the interval that was
-    settled. One at the time of the settlement itself may already be the next one's: it is not used.
+    One row per leg of ``frame``, as in `toolkit.statistics.funding.legs`, sorted. Settlements are
+    those of ``(start, end]``. ``rates`` has rates in force of single legs, as snapshots keep them:
+    ``trajectory`` (``snapshot-funding/SYMBOL:EXCHANGE.market``), ``ts`` (s), ``rate`` (fraction per
+    its interval) and ``interval_hours`` (h, null for that of the settlement). By default they are
+    the frame's rows between settlements. The prediction is the last one before the settlement, at
+    most ``max_age`` old, scaled to the settled interval. One at the settlement's time may be the
+    next one's and is not used.
 
     {columns}
 
-    It raises as `toolkit.statistics.funding.legs`, also for ``rates`` without these columns or with
-    two rows of a leg at one time.
+    Raises as `toolkit.statistics.funding.legs`, also if ``rates`` lack a column or have two rows of
+    a leg at one time.
 
     >>> rows = {"trajectory": ["funding/A:X.futures"] * 2, "ts": [28800, 57600]}
     >>> paid = {"buy_rate": [0.0] * 2, "sell_rate": [1e-4, -2e-4]}
@@ -106,7 +106,7 @@ def prediction_errors(
 
 
 def _own(singles: pl.DataFrame, found: LegSettlements) -> pl.DataFrame:
-    """Return the rows of the frame itself that are rates in force."""
+    """Return the frame's own rows that are rates in force."""
     return (
         singles.join(found.in_force, on=["trajectory", "ts"], how="semi", maintain_order="left")
         .select(
@@ -120,7 +120,6 @@ def _own(singles: pl.DataFrame, found: LegSettlements) -> pl.DataFrame:
 
 
 def _given(rates: Frame) -> pl.DataFrame:
-    """Check rates in force, and name them as the legs that settle."""
     checked_types(rates, _TYPES, parameter="rates")
     leg = pl.lit("funding/") + pl.col("trajectory").str.replace(_PREFIXES, "")
     hours = pl.col("interval_hours").cast(pl.Float64)
@@ -136,7 +135,6 @@ def _given(rates: Frame) -> pl.DataFrame:
 
 
 def _errors(compared: pl.DataFrame) -> pl.DataFrame:
-    """Sum the errors by leg."""
     settled, predicted = pl.col("rate"), pl.col("predicted")
     has = predicted.is_not_null()
     error = BPS * (settled - predicted)

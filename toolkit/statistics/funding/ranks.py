@@ -1,4 +1,4 @@
-"""Whether the order of funding rates in one week is that of the next."""
+"""Persistence of the ranks of funding rates from week to week."""
 
 from __future__ import annotations
 
@@ -29,12 +29,7 @@ _Floats = npt.NDArray[np.float64]
 
 
 def compared(frame: Frame) -> pl.DataFrame:
-    """Return what `rank_persistence` takes of rows, of which it needs those of all trajectories.
-
-    >>> from toolkit.statistics.funding.dispersion import TYPES
-    >>> compared(pl.DataFrame(schema=dict.fromkeys([*TYPES, "extra"]))).columns == list(TYPES)
-    True
-    """
+    """Return the columns that `rank_persistence` needs, of all trajectories together."""
     return collected(frame.lazy().select(list(TYPES)))
 
 
@@ -57,32 +52,22 @@ def rank_persistence(
 ) -> pl.DataFrame:
     """Correlate the ranks of mean funding rates in a week with those in the next week.
 
-    One row per symbol and week, sorted. Weeks begin on Monday 00:00 UTC, and both are in the window
-    in whole. ``of`` venues ranks the legs of each symbol, as `toolkit.statistics.funding.legs`
-    lists them. ``of`` pairs ranks the trajectories of the frame with each other, of all symbols.
-    What counts is what has ``min_coverage`` of both weeks covered or more.
+    One row per symbol and week, sorted. Both weeks begin on Monday 00:00 UTC and lie in the window.
+    ``of`` venues ranks the legs of each symbol (`toolkit.statistics.funding.legs`), ``of`` pairs
+    the trajectories of all symbols. At least ``min_coverage`` of both weeks must be covered.
 
-    The correlation is Spearman's, with mean ranks for equal rates. The p-value is the share of
-    orders of the second week that are correlated as much or more, in either direction. Of 7 or
-    fewer all orders are tried, of more 1,999 random ones with a fixed seed, and the real one. It
-    holds for the one row: neighbouring rows share a week, so that their p-values go together.
+    The correlation is Spearman's, with mean ranks for ties. The p-value is the share of orders of
+    the second week that are correlated as much or more, in either direction: of all orders up to 7,
+    above that of 1,999 random ones with a fixed seed and the real one. It is per row: neighbouring
+    rows share a week, so their p-values are dependent.
 
     {columns}
 
-    >>> day, names = 86400, ["X.f", "Y.f", "Z.f"]
-    >>> frame = pl.concat(
-    ...     pl.DataFrame(
-    ...         {
-    ...             "trajectory": [f"funding/A:{name}"] * 14,
-    ...             "ts": [day * (5 + k) for k in range(14)],
-    ...             "buy_rate": [0.0] * 14,
-    ...             "sell_rate": [rate] * 14,
-    ...             "buy_interval_hours": [None] * 14,
-    ...             "sell_interval_hours": [24] * 14,
-    ...         }
-    ...     )
-    ...     for name, rate in zip(names, [1e-4, 2e-4, 3e-4])
-    ... )
+    >>> day = 86400
+    >>> rates = pl.DataFrame({"trajectory": [f"funding/A:{name}.f" for name in "XYZ"],
+    ...     "sell_rate": [1e-4, 2e-4, 3e-4]})
+    >>> frame = rates.join(pl.DataFrame({"ts": [day * (5 + k) for k in range(14)]}), how="cross")
+    >>> frame = frame.with_columns(buy_rate=0.0, buy_interval_hours=None, sell_interval_hours=24)
     >>> rank_persistence(frame, 4 * day, 18 * day).row(0)[:5]
     ('A', 345600, 3, 1.0, 0.3333333333333333)
     """
@@ -116,7 +101,7 @@ def rank_persistence(
 
 
 def _weekly(frame: Frame, question: Question, min_coverage: float) -> pl.DataFrame:
-    """Average each trajectory over the whole weeks of the window, of those that it covers."""
+    """Average each trajectory over the full weeks that it covers."""
     days = mean_rates(settlements(frame), question, _DAY_S)
     week = (pl.col("ts") - _MONDAY_S) // _WEEK_S * _WEEK_S + _MONDAY_S
     coverage = pl.col("coverage")
@@ -132,7 +117,7 @@ def _weekly(frame: Frame, question: Question, min_coverage: float) -> pl.DataFra
 
 
 def _correlated(part: pl.DataFrame) -> tuple[int, float | None, float | None]:
-    """Return n, the correlation of the ranks of two weeks, and its p-value."""
+    """Return n, the rank correlation of two weeks, and its p-value."""
     ranks = [part[name].rank("average").to_numpy() for name in ("apr_pct", "later")]
     first, second = (each - each.mean() for each in ranks)
     scale = float(np.sqrt((first @ first) * (second @ second)))
@@ -145,7 +130,7 @@ def _correlated(part: pl.DataFrame) -> tuple[int, float | None, float | None]:
 
 
 def _orders(values: _Floats) -> _Floats:
-    """Return the values in every order, or in many random ones after their own."""
+    """Return the values in every order, or their own and many random ones."""
     if values.size <= _ALL_ORDERS:
         return np.array(list(itertools.permutations(values)))
     rng = np.random.default_rng(_SEED)

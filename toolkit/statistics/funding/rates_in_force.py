@@ -1,9 +1,7 @@
-"""Which rows of a leg are settlements, where rows come more often than the leg settles.
+"""Rates in force: telling them from settlements in rows more frequent than settlements.
 
-A service may send a leg's rate in force each hour or each minute. Such a row pays nothing, unless
-its leg settles then. Three facts tell the two apart: the declared interval, the calendar
-(settlements at multiples of the interval from 00:00 UTC), and whether the rate changes between two
-calendar times. Without a declared interval the calendar is that of 8 h, the longest usual one.
+A row with a rate in force pays nothing. The declared interval, the calendar (multiples of the
+interval from 00:00 UTC, 8 h if none is declared) and rate changes between calendar times decide.
 """
 
 from __future__ import annotations
@@ -16,13 +14,12 @@ from toolkit.market.venues import venue_of
 from toolkit.statistics.core.contract import Frame, checked_columns, collected
 
 HOURS_A_YEAR = 8760
-"""365 days of 24 hours: a simple annual rate, never 252 days."""
+"""365 days: a simple annual rate."""
 
 LEG_KEY = ["trajectory", "leg"]
-"""What identifies a leg in rows of both."""
 
 TOLERANCE = 0.1
-"""How far a time between settlements may be from an interval, as a part of the interval."""
+"""How far a time may be from an interval, as a part of the interval."""
 
 _SHORTEST_HOURS = 1
 _FEWEST_OFF = 2
@@ -30,11 +27,11 @@ _CHANCE = 0.01
 
 
 def with_apr(frame: Frame) -> pl.DataFrame:
-    """Add what a year at each row's rate comes to, and 8 hours of it: simple, 8760 h a year.
+    """Add the rate per 8 h and per year, simple with 8760 h.
 
-    ``frame`` has rate (fraction per its interval, positive where longs pay shorts) and
-    interval_hours (h). Added are rate_pct_8h (percent per 8 h) and funding_apr_pct (percent a
-    year), null where the rate is null or the interval is not above 0.
+    ``frame`` has rate (fraction per its interval, positive if longs pay shorts) and interval_hours
+    (h). Added are rate_pct_8h (percent per 8 h) and funding_apr_pct (percent a year), null if the
+    rate is null or the interval not above 0.
 
     >>> frame = pl.DataFrame({"rate": [0.125, 1.0], "interval_hours": [4.0, None]})
     >>> with_apr(frame).select("rate_pct_8h", "funding_apr_pct").rows()
@@ -50,25 +47,24 @@ def with_apr(frame: Frame) -> pl.DataFrame:
 def settled(rows: pl.DataFrame) -> pl.DataFrame:
     """Mark each row of a leg that is a rate in force, and each that could be one.
 
-    ``rows`` are leg_number (one of each leg of a trajectory), ts (s), rate and declared_hours (h or
-    null), sorted by leg_number and ts. Returned are the same rows with two Boolean columns:
-    ``in_force`` (the row is no settlement) and ``undecided`` (nothing shows whether it is one).
+    ``rows`` are leg_number (one per leg of a trajectory), ts (s), rate and declared_hours (h or
+    null), sorted by leg_number and ts. Added are the Booleans ``in_force`` (the row is not a
+    settlement) and ``undecided`` (it may be one).
 
-    A run is rows that follow each other sooner than the declared interval. It is judged where two
-    or more of its rows are off the calendar:
+    A run is rows sooner after each other than the declared interval. It is judged if two or more of
+    its rows are off the calendar:
 
-    - Sooner than hourly no leg settles: rates in force.
-    - The rate changes between two calendar times: settlements, where the leg kept the longer
-      interval before, or has none declared. Otherwise undecided.
-    - The rate changes at calendar times alone, more often than chance allows: rates in force.
-    - The rate hardly changes: settlements, where the leg kept the longer interval before. Otherwise
-      rates in force.
+    - Sooner than hourly: rates in force.
+    - The rate changes between two calendar times: settlements if the leg kept the longer interval
+      before, or has none declared. Otherwise undecided.
+    - The rate changes only at calendar times, more often than by chance: rates in force.
+    - The rate hardly changes: settlements if the leg kept the longer interval before, else rates in
+      force.
 
-    What would be rates in force is undecided where the leg has no declared interval.
-
-    Of rates in force, the first row within a tenth of an interval after a calendar time is the
-    settlement. The first row of a leg is one where the next row comes later than it came after the
-    calendar time. Else a row before it was cut off, and it settles nothing.
+    Without a declared interval rates in force are undecided instead. Among rates in force, the
+    first row within a tenth of an interval after a calendar time is the settlement. A leg's first
+    row is one only if the next row is further away than the calendar time: else an earlier row may
+    have been cut off.
 
     >>> rows = pl.DataFrame({"leg_number": [0] * 17, "rate": 2e-4,
     ...     "ts": [3600 * hour for hour in range(17)], "declared_hours": 8.0})
@@ -124,7 +120,7 @@ def before(name: str) -> pl.Expr:
 
 
 def _known(rows: pl.DataFrame) -> pl.Expr:
-    """Build the declared interval, else that of the leg's last row that has one, else the next."""
+    """Build the declared interval, filled from the leg's last, else next row."""
     declared = pl.col("declared_hours")
     if not rows["declared_hours"].null_count():
         return declared
@@ -138,7 +134,7 @@ def _near(hours: pl.Expr) -> pl.Expr:
 
 @cache
 def _sooner() -> pl.Expr:
-    """Build the condition of a row sooner than declared, by it and by the row before."""
+    """Build whether a row comes sooner than declared by it and by the row before."""
     hours = pl.col("hours")
     as_before = _near(before("hours")).fill_null(value=False)
     early = pl.col("elapsed") < (1 - TOLERANCE) * hours
@@ -146,7 +142,7 @@ def _sooner() -> pl.Expr:
 
 
 def _kept_before() -> pl.Expr:
-    """Build the condition that the leg kept its interval twice in a row, here or before."""
+    """Build whether the leg kept its interval twice in a row, here or before."""
     kept = _near(pl.col("hours")).fill_null(value=False)
     twice = kept & kept.shift(1, fill_value=False)
     return twice.cast(pl.Int8).cum_max().cast(pl.Boolean).over("leg_number")
@@ -154,7 +150,7 @@ def _kept_before() -> pl.Expr:
 
 @cache
 def _off_calendar() -> pl.Expr:
-    """Build the condition that a row is not the first one after a calendar time."""
+    """Build whether a row is not the first one after a calendar time."""
     since_due_s = pl.col("ts") - pl.col("due")
     near = since_due_s <= TOLERANCE * 3600 * pl.col("hours")
     # of the first row of a leg only the next one shows whether one more would precede it
@@ -164,7 +160,7 @@ def _off_calendar() -> pl.Expr:
 
 
 def _judged() -> list[pl.Expr]:
-    """Judge each run: ``paid_later`` (its rows are rates in force), ``unclear`` (nobody knows)."""
+    """Judge each run: ``paid_later`` (rates in force) and ``unclear``."""
     declared = pl.col("known_hours").is_not_null().all()
     shortened, judged = pl.col("shortened").first(), pl.col("off").sum() >= _FEWEST_OFF
     changes, after_due = pl.col("changes"), pl.col("after_due")

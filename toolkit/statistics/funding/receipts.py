@@ -1,4 +1,4 @@
-"""What a position received over a window, from the settlements of its two legs."""
+"""Receipts of a position over a window, from the settlements of its two legs."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ from toolkit.statistics.funding.settlements import LEGS, LegSettlements
 from toolkit.statistics.quality.plausibility import HIGH_RATE, high_rate, named
 
 BPS = 1e4
-"""Basis points in one."""
 
 MIN_COVERAGE = 0.9
-"""The least coverage of both legs at once for which a figure is given."""
+"""The least coverage by both legs with figures."""
 
 _PCT = 100
 _SIGNS = {"buy": -BPS, "sell": BPS}
@@ -36,10 +35,10 @@ _COUNTS = {
 
 @dataclass(frozen=True, slots=True)
 class LegReceipts:
-    """What each settlement paid the position, and what came of it.
+    """The payment of each settlement, and the figures of each trajectory.
 
-    ``payments`` has one row per settlement in the window: trajectory, leg, ts (s), payment_bps.
-    ``figures`` has one row per trajectory: those of `toolkit.statistics.funding.summary`.
+    ``payments``: trajectory, leg, ts (s), payment_bps of settlements in the window. ``figures``: as
+    `toolkit.statistics.funding.summary`.
     """
 
     payments: pl.DataFrame
@@ -47,7 +46,7 @@ class LegReceipts:
 
 
 def inside(question: Question) -> pl.Expr:
-    """Build the condition that a position held over ``(start, end]`` receives a settlement.
+    """Build whether a position held over ``(start, end]`` receives a settlement.
 
     >>> times = pl.DataFrame({"ts": [0, 1, 60, 61]})
     >>> times.filter(inside(Question("rows/1", 0, 60)))["ts"].to_list()
@@ -132,14 +131,14 @@ def _times(found: LegSettlements, question: Question) -> pl.DataFrame:
 
 
 def _implausible(found: LegSettlements, question: Question, paid: pl.DataFrame) -> pl.DataFrame:
-    """Count the rates that are not plausible, of settlements that count in any figure."""
+    """Count the implausible rates among settlements of any figure."""
     counted = inside(question) | pl.col("row").is_in(paid["row"].implode())
     odd = found.rows.with_row_index("row").filter(high_rate() & counted)
     return odd.group_by("trajectory").agg(pl.len().cast(pl.Int64).alias("implausible_n"))
 
 
 def _in_common(common: pl.DataFrame) -> pl.DataFrame:
-    """Sum the time that both legs cover, and what the difference of the rates came to in it."""
+    """Sum the time that both legs cover, and the differential over it."""
     hourly = pl.col("sell_rate_per_hour") - pl.col("buy_rate_per_hour")
     return common.group_by("trajectory", maintain_order=True).agg(
         pl.col("length_s").sum().alias("common_s"),
@@ -148,7 +147,7 @@ def _in_common(common: pl.DataFrame) -> pl.DataFrame:
 
 
 def _legs(found: LegSettlements, question: Question, paid: pl.DataFrame) -> list[pl.DataFrame]:
-    """Compute of each leg one row per trajectory with settlements, in the window or about it."""
+    """Compute each leg's figures per trajectory."""
     length_s = pl.col("accrues_until") - pl.col("accrues_from")
     parts = []
     rows = found.rows.select(*LEG_KEY, *_COUNTED)
@@ -184,7 +183,7 @@ def _coverage(leg: str) -> pl.Expr:
 
 
 def _whole_where_spot() -> pl.Expr:
-    """Let two spot legs cover the window, as no settlement cuts it into stretches."""
+    """Let two spot legs cover the window."""
     both = pl.col("buy_spot") & pl.col("sell_spot")
     return pl.when(both).then(1.0).otherwise("coverage").alias("coverage")
 

@@ -1,4 +1,4 @@
-"""What each leg settled, and over which interval a settled rate accrued."""
+"""Settlements of each leg, and the intervals over which settled rates accrued."""
 
 from __future__ import annotations
 
@@ -27,34 +27,30 @@ from toolkit.statistics.funding.rates_in_force import (
 from toolkit.statistics.quality.plausibility import HIGH_RATE, high_rate
 
 GRID_HOURS = (1, 2, 4, 8, 24)
-"""The usual times between settlements (h)."""
 
 _HALF_HOUR_S = 1800
 _HOURLY_S = (1 - TOLERANCE) * 3600
 
 
 def without_duplicates(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Keep one row of each settlement, and return those that are left out beside them.
+    """Keep one row per settlement, and return the duplicates as well.
 
-    ``rows`` are leg_number (one of each leg of a trajectory), ts (s), rate and declared_hours (h or
-    null), sorted by leg_number and ts. Those kept get n_duplicates (Int64), the number of rows left
-    out for each. Those left out have the columns of ``rows``.
+    ``rows`` are leg_number (one per leg of a trajectory), ts (s), rate and declared_hours (h or
+    null), sorted by leg_number and ts. Rows kept get n_duplicates (Int64). Rows are one settlement
+    if:
 
-    Rows are one settlement where all of these hold:
+    - Their rates are equal, and all lie within less than half an interval.
+    - The rows before and after are at least half an interval away.
+    - The first is due: on the calendar of the interval (multiples from 00:00 UTC), or whole
+      intervals from the row before or after, within a tenth.
+    - They are two, or two of them are less than an hour apart: three hourly rows have a shorter
+      interval.
 
-    - Their rates are equal, and all are within less than half an interval.
-    - The rows before and after them are half an interval away or more.
-    - The first of them is due: on the calendar of the interval (multiples of it from 00:00 UTC), or
-      whole intervals from the row before or after them, give or take a tenth of one.
-    - They are two rows, or two of them are less than an hour apart. Three rows that follow each
-      other by the hour are those of an interval that got shorter.
+    The interval is the shorter of those declared at two neighbours, else one of 1, 2, 4, 8 and 24 h
+    that the rows around keep, at most the median time between the leg's rows. The first row stays.
 
-    The interval is the shorter one of those declared at two neighbours. Where none is declared, it
-    is one of 1, 2, 4, 8 and 24 h that the rows before and after keep, no longer than the median
-    time between the leg's rows. The first row stays.
-
-    Rows within half an hour are taken together before, whatever is declared and due, as no leg
-    settles sooner than hourly. Of these the first on the hour stays, else the first.
+    Before that, rows within half an hour are merged in any case, as no leg settles sooner than
+    hourly. The first on the hour stays, else the first.
 
     >>> rows = pl.DataFrame({"leg_number": [0] * 4, "ts": [0, 28800, 28920, 57600], "rate": 1e-4,
     ...     "declared_hours": 8.0})
@@ -74,9 +70,9 @@ def without_duplicates(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def _merged(rows: pl.DataFrame, half_s: pl.Expr, due: pl.Expr) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Merge groups of rows, each sooner than half an interval after the one before.
+    """Merge groups of rows, each sooner than half an interval after the previous one.
 
-    ``due`` is whether the first of a group is, of columns that `_judged` makes.
+    ``due`` is whether the first of a group is, in columns of `_judged`.
     """
     near = (pl.col("gap_s") < pl.col("half_s")).fill_null(value=False)
     marked = collected(
@@ -108,10 +104,10 @@ def _merged(rows: pl.DataFrame, half_s: pl.Expr, due: pl.Expr) -> tuple[pl.DataF
 
 
 def _judged() -> list[pl.Expr]:
-    """Judge each group: whether it is ``one`` settlement, which row ``stays``, how many are more.
+    """Judge each group: is it ``one`` settlement, which row ``stays``, how many are ``more``.
 
-    Each row left out counts, with those that were left out for it before. Beside them are ``half``
-    an interval (s), the ``first`` time, and the times since the row before and until the row after.
+    Beside them are ``half`` an interval (s), the ``first`` time, and the times ``since`` the row
+    before and ``until`` the row after.
     """
     ts, gap, near, row = (pl.col(name) for name in ("ts", "gap_s", "near", "row"))
     half, gaps = pl.col("half_s").filter(near).min(), gap.filter(near)
@@ -134,7 +130,7 @@ def _judged() -> list[pl.Expr]:
 
 
 def _due() -> pl.Expr:
-    """Build the condition that a group's first row is due, by the calendar or by its neighbours."""
+    """Build whether a group's first row is due, by the calendar or by its neighbours."""
     interval_s = 2 * pl.col("half")
 
     def whole(seconds: pl.Expr) -> pl.Expr:
@@ -146,17 +142,17 @@ def _due() -> pl.Expr:
 
 @cache
 def _declared_half_s() -> pl.Expr:
-    """Build half the shorter one of the intervals declared at a row and at the row before."""
+    """Build half the shorter interval declared at a row and the row before."""
     return 1800 * pl.min_horizontal("declared_hours", before("declared_hours"))
 
 
 @cache
 def _kept_half_s() -> pl.Expr:
-    """Build half the interval that the rows around keep, as if the row itself were not there.
+    """Build half the interval that the rows around a row keep, ignoring it.
 
-    It lies between the row before and the row after, and on either side once more, where there are
-    rows. A duplicate on either side is passed over. One longer than half of the leg's rows keep is
-    several of which some are missing.
+    It lies between the rows before and after, and on either side once more, if there are rows. A
+    duplicate on either side is skipped. One longer than half of the leg's rows keep is several with
+    gaps.
     """
     number, ts = pl.col("leg_number"), pl.col("ts")
     longest_s = (1 + TOLERANCE) * pl.col("gap_s").median().over("leg_number")
@@ -195,13 +191,12 @@ _TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class LegSettlements:
-    """One row per settlement of a leg, and which trajectories there are.
+    """The settlements of legs, and their trajectories.
 
-    ``trajectories`` has one row per trajectory of the frame, sorted, with ``buy_spot`` and
-    ``sell_spot``: whether that leg is a spot leg, which settles nothing and owes nothing. ``rows``
-    is sorted by trajectory, leg and time, and numbers each leg of each trajectory in this order
-    (``leg_number``). ``in_force`` has the trajectory, leg and ts of the rows that were rates in
-    force and no settlements, ``duplicates`` of those that are a settlement sent again.
+    ``trajectories`` are sorted, with ``buy_spot`` and ``sell_spot``: a spot leg settles nothing.
+    ``rows`` has one row per settlement, sorted by trajectory, leg and time, with ``leg_number`` of
+    each leg of each trajectory in this order. ``in_force`` and ``duplicates`` have trajectory, leg
+    and ts of the other rows.
     """
 
     trajectories: pl.DataFrame
@@ -213,8 +208,8 @@ class LegSettlements:
 def settlements(frame: Frame, *columns: str) -> LegSettlements:
     """List every settlement of a funding frame by leg, with the interval that it paid for.
 
-    The rows have only the ``columns`` that are named, if any are: each of them takes its time. An
-    interval that is not declared is that of the leg's exchange in `toolkit.market.venues`, if any.
+    Rows have only the ``columns`` named, if any, to save time. An undeclared interval is that of
+    the leg's exchange in `toolkit.market.venues`, if known.
 
     >>> frame = pl.DataFrame({"trajectory": ["a", "a"], "ts": [0, 28800], "buy_rate": [0.0, 0.0],
     ...     "sell_rate": [1e-4, 2e-4], "buy_interval_hours": [None, None],
@@ -269,7 +264,7 @@ def settlements(frame: Frame, *columns: str) -> LegSettlements:
 
 
 def _key(trajectories: pl.DataFrame) -> list[pl.Expr]:
-    """Build trajectory and leg of rows from the number of their leg."""
+    """Build trajectory and leg from the number of a leg."""
     number, keys = pl.col("leg_number"), trajectories["trajectory"]
     return [
         # sorted groups are taken as slices, which is faster
@@ -279,7 +274,7 @@ def _key(trajectories: pl.DataFrame) -> list[pl.Expr]:
 
 
 def exchange_of_leg() -> pl.Expr:
-    """Build the exchange of a leg from its trajectory, of a key that names none another text.
+    """Build the exchange of a leg from its trajectory, another text if the key names none.
 
     >>> rows = pl.DataFrame({"trajectory": ["funding/A_B:X.futures:Y.futures"], "leg": ["buy"]})
     >>> rows.select(exchange_of_leg()).item()
@@ -292,9 +287,9 @@ def exchange_of_leg() -> pl.Expr:
 
 
 def _of_venues(paid: pl.DataFrame, trajectories: pl.DataFrame) -> pl.DataFrame:
-    """Put on the hour what an exchange stamps late, and fill in the interval that it is known for.
+    """Round late stamps of an exchange to the hour, and fill in its known interval.
 
-    A row sooner after another than it may be late stays, as a rate in force that is sent often.
+    A row sooner after another than it may be late stays: a rate in force sent often.
     """
     late, hours = stated("stamped_late_s"), stated("interval_hours")
     legs = (
@@ -332,7 +327,7 @@ def _check_hours(leg: str, columns: pl.DataFrame) -> None:
 
 @cache
 def _is_spot() -> pl.Expr:
-    """Build the condition of a spot leg: every rate is 0, and no row has an interval."""
+    """Build whether a leg is spot: every rate is 0, and no row has an interval."""
     rate = pl.col("rate")
     some_all_zero = (rate.count() > 0) & (rate.fill_null(0) == 0).all()
     return some_all_zero & pl.col("declared_hours").is_null().all()
@@ -387,10 +382,9 @@ def _why_null(name: str) -> pl.Expr:
 
 @cache
 def _shown() -> pl.Expr:
-    """Infer the interval from the time since the last settlement, null where none follows.
+    """Infer the interval from the time since the last settlement, null if none fits.
 
-    A settlement may come with the interval that begins then, so that the one declared at the
-    settlement before counts as well.
+    A settlement may come with the interval that begins then, so the one declared before counts too.
     """
     elapsed, declared = pl.col("elapsed_hours"), pl.col("declared_hours")
 
@@ -407,7 +401,7 @@ def _shown() -> pl.Expr:
 
 @cache
 def _accepted() -> pl.Expr:
-    """Accept a shown interval that was declared, or is no longer than declared and lasts."""
+    """Accept a shown interval that was declared, or is not longer than declared and lasts."""
     shown, declared = pl.col("shown_hours"), pl.col("declared_hours")
     # the first settlement of a leg shows nothing, so that no neighbour is of another leg
     lasts = pl.any_horizontal(shown == shown.shift(1), shown == shown.shift(-1))
