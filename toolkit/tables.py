@@ -117,7 +117,7 @@ class CoverageState(StrEnum):
     """What the ledger records of a stretch: that it was asked for, and how far it was answered.
 
     ``provisional``: answered, and to be asked for again, since more may arrive
-    (`toolkit.store.ledger.ledger.answers`). ``settled``: answered for good. ``lost``: lost
+    (`toolkit.store.ledger.answers`). ``settled``: answered for good. ``lost``: lost
     at the source. Each load of its time asks for it again, and a follow as for what is provisional.
     """
 

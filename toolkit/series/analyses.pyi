@@ -360,7 +360,7 @@ class FundingAnalyses(Series, metaclass=ABCMeta):
         """
 
     def persistence(self, *, band_apr_pct: float = 0.0) -> Result:
-        """Measure how long the differential in force keeps its sign, and how it resembles itself later.
+        """Measure how long the differential in force keeps its sign, and its autocorrelation.
 
         Formula, columns, errors and an example: `toolkit.statistics.funding.persistence`.
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
+from toolkit.store.connection import opened
 
 from toolkit.analyses import find
 from toolkit.cli.events import CHANNELS
@@ -32,7 +33,6 @@ from toolkit.store import (
     held_stretches,
     keep_deliveries,
 )
-from toolkit.store.connection import opened
 from toolkit.workspace import Workspace, open_workspace
 from toolkit.workspace.events.event_selection import EventSelection
 
