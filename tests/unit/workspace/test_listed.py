@@ -1,12 +1,18 @@
-"""Which streams a key, a pattern or the watchlist means."""
+"""Which streams a key, a pattern or the watchlist means, and what the first page lists."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from toolkit.errors import InputError
-from toolkit.market import Leg, Pair, Stream, Symbol
+from toolkit.client import Client
+from toolkit.errors import EmptyWindowError, InputError
+from toolkit.market import Family, Leg, Pair, Stream, Symbol, Trajectory
+from toolkit.service import Clock, Config, Simulated, running
+from toolkit.store import Store
 from toolkit.wire.listing import Listing
+from toolkit.workspace import Workspace, front_page, watchlist
 from toolkit.workspace.listed import chosen_streams
 
 LEGS = tuple(map(Leg.parse, ("X.spot", "X.futures", "Y.futures")))
@@ -75,3 +81,32 @@ def test_what_is_no_key_is_refused_before_the_service_is_asked(asked: list[str] 
 def test_a_pattern_that_matches_nothing_names_the_nearest_symbols() -> None:
     with pytest.raises(InputError, match="nearest symbols: BTC_USD"):
         keys("BTC_USX:*")
+
+
+NOW = 1_793_750_400
+
+
+def test_the_funding_of_each_futures_leg_is_taken_over_the_first_and_no_other_pair() -> None:
+    legs = tuple(map(Leg.parse, ("A.futures", "B.futures", "C.futures", "A.spot")))
+    found = watchlist(Listing({Symbol("BTC", "USDT"): legs}, False))
+    assert [s.key for s in found if s.kind == "funding"] == [
+        "funding/BTC_USDT:A.futures:B.futures",
+        "funding/BTC_USDT:A.futures:C.futures",
+    ]
+
+
+def test_the_first_page_lists_open_spreads_and_one_funding_pair_of_each_symbol(
+    tmp_path: Path,
+) -> None:
+    config = Config(Simulated(7), port=0, clock=Clock(fixed_at=NOW))
+    store = Store(tmp_path / "rail.duckdb")
+    with running(config) as service, Workspace(Client(service.base_url, "demo-pro"), store) as rail:
+        rail.sync("snapshot/spread", progress=False)
+        with pytest.raises(EmptyWindowError, match="holds no snapshot/funding"):
+            front_page(store)
+        rail.sync("snapshot/funding", progress=False)
+        found, listing = front_page(store), rail.symbols()
+    assert all(isinstance(each, Trajectory) and listing.lists(each) for each in found)
+    pairs = [each.symbol for each in found if each.family is Family.FUNDING]
+    assert len(set(pairs)) == len(pairs) > 5
+    assert {each.family for each in found} == {Family.SPREAD, Family.FUNDING}

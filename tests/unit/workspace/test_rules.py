@@ -1,4 +1,4 @@
-"""The watchlist of `rail follow`: what a rail.toml may hold, and one clear error for all else."""
+"""What a rail.toml may hold: the watchlist, the fee table in force, and an error for all else."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ from pathlib import Path
 
 import pytest
 
+import toolkit as tk
 from tests.tested_by import ROOT
 from toolkit.errors import InputError
+from toolkit.statistics.fees import FeeModel
+from toolkit.statistics.fees.fee_table import example_text
+from toolkit.workspace import fees_file, find_fees
 from toolkit.workspace.rules import EXAMPLE, FILE_NAME, Watchlist, find_watchlist, pages_days
 
 
@@ -100,3 +104,68 @@ def test_for_how_long_pages_are_kept_is_given_or_set_beside_the_store(tmp_path: 
         written(tmp_path, f"pages_days = {wrong}")
         with pytest.raises(InputError, match=r"pages_days: .* allowed: days from 0 to 36500"):
             pages_days(store)
+
+
+TABLE = FeeModel.example()
+
+
+@pytest.fixture
+def store(tmp_path: Path, workdir: Path) -> Path:
+    """The place of a store, in another folder than the working directory."""
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    (folder / "mine.toml").write_text(example_text())
+    assert workdir != folder
+    return folder / "rail.duckdb"
+
+
+def test_without_a_word_there_is_no_table(store: Path) -> None:
+    assert find_fees(store) is None
+    with tk.open(store) as rail:
+        assert rail.fees is None
+
+
+def test_a_table_or_its_file_is_taken_as_given(store: Path) -> None:
+    assert find_fees(store, TABLE) is TABLE
+    assert find_fees(store, store.with_name("mine.toml")) == TABLE
+    with tk.open(store, fees=TABLE) as rail:
+        assert rail.fees == TABLE
+        assert rail.as_of("2026-01-01").fees == TABLE
+
+
+def test_rail_toml_names_a_file_beside_itself(store: Path) -> None:
+    settings = store.with_name("rail.toml")
+    settings.write_text('fees = "mine.toml"\n')
+    assert fees_file(store) == store.with_name("mine.toml")
+    with tk.open(store) as rail:
+        assert rail.fees == TABLE
+        assert ("fees", TABLE.label) in rail.card.facts
+        assert TABLE.hash in TABLE.label
+
+
+def test_settings_without_rules_leave_the_default_watchlist(store: Path) -> None:
+    store.with_name("rail.toml").write_text('fees = "mine.toml"\n')
+    assert find_watchlist(store) == find_watchlist(store.parent.parent / "none.duckdb")
+    store.with_name("rail.toml").write_text('fees = "mine.toml"\n[follow]\ntop_open = 7\n')
+    assert find_watchlist(store).top_open == 7
+    assert find_fees(store) == TABLE
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ('fees = "none.toml"', "none.toml"),
+        ("fees = 5", "the name of a file"),
+        ('fee = "mine.toml"', "nearest: fees"),
+        ("fees = ", "TOML"),
+    ],
+)
+def test_what_is_named_wrongly_is_refused(store: Path, settings: str, words: str) -> None:
+    store.with_name("rail.toml").write_text(settings)
+    with pytest.raises(InputError, match=words):
+        find_fees(store)
+
+
+def test_a_file_given_is_read_before_anything_else(store: Path) -> None:
+    with pytest.raises(InputError, match="rail fees --example"):
+        tk.open(store, fees="none.toml")
