@@ -1,4 +1,4 @@
-"""What of a file differs from system to system: links, locks, its bytes at a place, its name."""
+"""Differences of files between systems: links, locks, bytes at a place, names."""
 
 from __future__ import annotations
 

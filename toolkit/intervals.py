@@ -29,7 +29,7 @@ class Interval(NamedTuple):
 
     @classmethod
     def checked(cls, start: When, end: When) -> Interval:
-        """Return the interval, or raise `InputError` where it would be empty or an end is no time.
+        """Return the interval, or raise `InputError` if it is empty or an end is not a time.
 
         >>> Interval.checked(0, "1970-01-01T00:01").length_s
         60

@@ -1,4 +1,4 @@
-"""Why a figure is null: the codes of the ``*_reason`` columns, and their words."""
+"""Reasons of null figures: the codes of the ``*_reason`` columns, and their words."""
 
 from __future__ import annotations
 

@@ -122,7 +122,10 @@ def test_an_answer_without_a_row_for_more_than_a_day_and_rows_from_elsewhere_are
     assert empty.refused == {"no row in a window of more than a day": 1}
     stray = accepted([row(DAY + 7_200), row(DAY + 30)], LEG, DAY, DAY + 600, DAY + 9_999)
     assert len(stray.rows.ts) == 0
-    assert stray.refused == {"a row outside of the window": 1, "a time that is no whole minute": 1}
+    assert stray.refused == {
+        "a row outside of the window": 1,
+        "a time that is not a whole minute": 1,
+    }
 
 
 def test_volume_is_in_quote_or_not_at_all_and_lots_divide_the_price_alone() -> None:

@@ -198,7 +198,7 @@ def _read_leg(text: str) -> str:
     exchange, _, word = text.partition(":")
     markets = {word: market for market, word in MARKETS.items()}
     if word not in markets:
-        raise Refused(400, f"{text!r} is no leg")
+        raise Refused(400, f"{text!r} is not a leg")
     return f"{exchange}.{markets[word]}"
 
 

@@ -227,7 +227,7 @@ class AlertWatch:
                     yield rule, event_marks(news, rule)
 
     def _evaluated(self, rule: AlertRule, key: str) -> int:
-        """Return up to when the rows of a stream are no news to a rule (s)."""
+        """Return up to when the rows of a stream are not news to a rule (s)."""
         known = self._until.get((rule.name, key))
         return self._news_from(rule, key) if known is None else known
 

@@ -1,4 +1,4 @@
-"""What is declared of an analysis and of its parameters, beside the function that computes it."""
+"""The declaration of an analysis and its parameters, beside the function that computes it."""
 
 from __future__ import annotations
 

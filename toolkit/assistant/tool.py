@@ -74,7 +74,7 @@ _PYTHON_TYPES = {"string": (str,), "integer": (int,), "boolean": (bool,), "numbe
 
 
 def _check(name: str, value: object, schema: Mapping[str, Any]) -> None:
-    fits = type(value) in _PYTHON_TYPES[schema["type"]]  # True is no 1 here
+    fits = type(value) in _PYTHON_TYPES[schema["type"]]  # True does not count as 1 here
     if fits and isinstance(value, int) and "minimum" in schema:
         fits = schema["minimum"] <= value <= schema["maximum"]
     if not fits:

@@ -1,4 +1,4 @@
-"""What the ledger knows of one trajectory, as a strip through time."""
+"""The ledger's states of one trajectory, as a strip through time."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def coverage_chart(
     Parameters
     ----------
     intervals
-        One row a stretch, in any order: ``start_ts`` and ``end_ts`` (s, Unix UTC, half-open),
+        One row per stretch, in any order: ``start_ts`` and ``end_ts`` (s, Unix UTC, half-open),
         ``state`` (a `LedgerState`). Stretches are clipped to the window.
     trajectory
         The trajectory of the ledger, or its key.

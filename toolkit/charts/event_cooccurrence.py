@@ -1,4 +1,4 @@
-"""Which events come together: a heat map of pairs over those expected."""
+"""Co-occurrence of events: a heat map of pairs over those expected."""
 
 from __future__ import annotations
 

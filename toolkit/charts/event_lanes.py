@@ -1,4 +1,4 @@
-"""All events of a window, however many: a lane a symbol, and above them how many opened when."""
+"""All events of a window: one lane per symbol, and above them how many opened when."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def event_lanes(
     lanes: int = 20,
     bars: int = 600,
 ) -> Figure:
-    """Draw the events of a window in one lane a symbol, below a strip of how many opened when.
+    """Draw the events of a window in one lane per symbol, below a strip of how many opened when.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How often events open: leagues as bars with intervals, and the hours of the week."""
+"""Rates of events: leagues as bars with intervals, and the hours of the week."""
 
 from __future__ import annotations
 

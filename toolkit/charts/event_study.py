@@ -1,4 +1,4 @@
-"""What followed events: the paths around them, with their middle half and the band of the mean."""
+"""Paths around events, with their middle half and the band of the mean."""
 
 from __future__ import annotations
 

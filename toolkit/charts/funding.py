@@ -55,7 +55,7 @@ def funding_chart(
     Parameters
     ----------
     frame
-        One row a settlement of one funding trajectory, in any order: the columns that
+        One row per settlement of one funding trajectory, in any order: the columns that
         `toolkit.statistics.funding` reads, as `Store.series` gives them. Rows from before the
         window say which rate was in force at its start.
     trajectory
@@ -90,7 +90,7 @@ def funding_chart(
     Raises
     ------
     InputError
-        Another family's trajectory, another unit, a cost that is no number, columns that the
+        Another family's trajectory, another unit, a cost that is not a number, columns that the
         statistics refuse, or a parameter that is not allowed.
 
     Examples
@@ -279,9 +279,9 @@ def rate_chart(
     """Draw the funding rate in force of one leg, as a year at that rate.
 
     ``frame`` has ``ts`` (s, Unix UTC) and ``funding_apr_pct`` (percent a year, simple, nullable),
-    one row a time, as `toolkit.statistics.funding.rates_in_force.with_apr` adds it. Positive: longs
-    pay shorts. The other parameters are those of `toolkit.charts.spread_chart`, and so are the
-    errors. Without rows in the window: a figure with a sentence on what to do.
+    one row per time, as `toolkit.statistics.funding.rates_in_force.with_apr` adds it. Positive:
+    longs pay shorts. The other parameters are those of `toolkit.charts.spread_chart`, and so are
+    the errors. Without rows in the window: a figure with a sentence on what to do.
 
     >>> frame = pl.DataFrame({"ts": [0, 60], "funding_apr_pct": [10.0, 11.0]})
     >>> figure = rate_chart(frame, trajectory="snapshot-funding/BTC_USD:X.futures",

@@ -1,4 +1,4 @@
-"""What is drawn behind and on a spread's line: thresholds, and the events detected on its legs."""
+"""Marks behind and on a spread's line: thresholds, and the events detected on its legs."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def threshold_line(thresholds_bps: Sequence[float], view: View) -> go.Scatter:
 
 
 def checked_thresholds(thresholds_bps: object) -> None:
-    """Raise an `InputError` for what is no list of thresholds, such as a bare number."""
+    """Raise an `InputError` for anything but a list of thresholds, such as a bare number."""
     if isinstance(thresholds_bps, str) or not hasattr(thresholds_bps, "__len__"):
         raise InputError("thresholds_bps", thresholds_bps, _THRESHOLDS)
 

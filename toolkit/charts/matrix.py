@@ -93,7 +93,7 @@ def funding_matrix(
     Parameters
     ----------
     frame
-        One row a leg, in any order: ``symbol``, ``exchange``, ``market`` (String), ``rate``
+        One row per leg, in any order: ``symbol``, ``exchange``, ``market`` (String), ``rate``
         (fraction per its interval), ``interval_hours`` (h) and ``next_funding_time`` (s, Unix UTC),
         the numbers nullable.
     unit
@@ -138,7 +138,7 @@ def funding_matrix(
     known = known.with_columns(pl.Series(name, t, pl.String) for name, t in shown.items())
     if (twice := known.filter(pl.struct("symbol", "column").is_duplicated())).height:
         doubled = f"{twice['symbol'][0]} at {twice['column'][0]} twice"
-        raise InputError("frame", doubled, "one row a leg")
+        raise InputError("frame", doubled, "one row per leg")
     moment = f"{clock_text(pl.Series([ts]), timezone)[0]} {timezone}"
     if known.is_empty():
         return card.empty(

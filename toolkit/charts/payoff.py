@@ -1,4 +1,4 @@
-"""What events would have paid, by how late they were taken: quantiles, means and their bands."""
+"""Payoff of events by the delay of entry: quantiles, means and their bands."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def spread_chart(
     Parameters
     ----------
     frame
-        One row a time of one spread trajectory, in any order: ``ts`` (s, Unix UTC), ``buy_price``
+        One row per time of one spread trajectory, in any order: ``ts`` (s, Unix UTC), ``buy_price``
         and ``sell_price`` (quote), ``spread_log_bps`` (bps, 1e4 ln(sell / buy)), the numbers
         nullable. A null, NaN, infinity or gap breaks the line.
     source
@@ -246,7 +246,7 @@ def price_chart(
     Parameters
     ----------
     frame
-        One row a time of one price trajectory, in any order: ``ts`` (s, Unix UTC), ``price`` and,
+        One row per time of one price trajectory, in any order: ``ts`` (s, Unix UTC), ``price`` and,
         if present, ``mark_price`` (quote), nullable. Null, NaN, infinity or gap breaks the line.
     trajectory, start, end, source, step_s, timezone, theme, points
         As for `spread_chart`, for a price trajectory.

@@ -42,7 +42,7 @@ def spread_matrix(
     Parameters
     ----------
     frame
-        One row a pair: ``buy`` and ``sell`` (legs, String), ``ts`` (s, Unix UTC, of its newest
+        One row per pair: ``buy`` and ``sell`` (legs, String), ``ts`` (s, Unix UTC, of its newest
         observation) and ``last_bps`` (bps of the log spread there, nullable).
     symbol
         The symbol of all pairs.
@@ -86,7 +86,7 @@ def spread_matrix(
     known = frame.drop_nulls("last_bps")
     if (twice := known.filter(pl.struct("buy", "sell").is_duplicated())).height:
         raise InputError(
-            "frame", f"{twice['buy'][0]} to {twice['sell'][0]} twice", "one row a pair"
+            "frame", f"{twice['buy'][0]} to {twice['sell'][0]} twice", "one row per pair"
         )
     if known.is_empty():
         return card.empty(f"No spread of {symbol} is known until {moment}.")

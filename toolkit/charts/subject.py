@@ -1,4 +1,4 @@
-"""Whose rows a chart draws: named by the frame itself, by the caller, or by both alike."""
+"""The subject of a chart's rows: named by the frame itself, by the caller, or by both alike."""
 
 from __future__ import annotations
 

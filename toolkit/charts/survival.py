@@ -1,4 +1,4 @@
-"""How long events live: the share that lives on, with its band and how many are still watched."""
+"""Survival of events: the share still open, with its band and the number still observed."""
 
 from __future__ import annotations
 

@@ -50,10 +50,10 @@ def symbol_chart(
     Parameters
     ----------
     prices
-        One row a leg and time: ``leg`` (String), ``ts`` (s, Unix UTC) and ``price`` (quote,
+        One row per leg and time: ``leg`` (String), ``ts`` (s, Unix UTC) and ``price`` (quote,
         nullable).
     funding
-        One row a leg and change of its rate: ``leg``, ``ts`` and ``apr_pct`` (percent a year in
+        One row per leg and change of its rate: ``leg``, ``ts`` and ``apr_pct`` (percent a year in
         force from then on, positive: longs pay, nullable: none from then on).
     lifecycles
         As for `event_timeline`, with ``event_id`` (String).

@@ -44,14 +44,14 @@ STATE_COLOURS = {
     LedgerState.UNRECOVERABLE: "#b43c00",
     LedgerState.LOST: "#a01ed2",
 }
-"""One colour a state of the ledger, on either background."""
+"""One colour per state of the ledger, on either background."""
 
 FAMILY_COLOURS = {
     EventFamily.SPREAD: "#1878f0",
     EventFamily.SPLASH: "#906000",
     EventFamily.FUNDING: "#f04890",
 }
-"""One colour a family of events, on either background, the same in every chart."""
+"""One colour per family of events, on either background, the same in every chart."""
 
 _INK = {"light": ("#1f2328", "#59636e", "#d8dee4"), "dark": ("#f0f3f6", "#9ea7b3", "#30363d")}
 

@@ -1,4 +1,4 @@
-"""What every chart shares: source, window, clock, and the text around the data."""
+"""The frame of every chart: source, window, clock, and the text around the data."""
 
 from __future__ import annotations
 

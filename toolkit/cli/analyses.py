@@ -80,7 +80,7 @@ def option_of(parameter: Parameter) -> inspect.Parameter:
 def read_options(analysis: Analysis, typed: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a statistic takes for what was typed: lengths as seconds, lists without blanks.
 
-    Raises `InputError` for what is no length, and what the statistic refuses.
+    Raises `InputError` for anything but a length, and what the statistic refuses.
     """
     read: dict[str, Any] = {}
     for parameter in analysis.parameters:

@@ -1,4 +1,4 @@
-"""How each command of `rail` ends: the one table of its exit codes."""
+"""The exit codes of each command of `rail`, in one table."""
 
 from __future__ import annotations
 

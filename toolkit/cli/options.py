@@ -106,7 +106,7 @@ def window(
 
 
 def check_times(start: str | None, end: str | None) -> None:
-    """Raise `InputError` for what is no time and no window, before anything is asked."""
+    """Raise `InputError` unless both are times and a window, before anything is asked."""
     window(start, end, now=lambda: _ANY_NOON, default=lambda: _ALL_YEARS)
 
 
@@ -119,7 +119,7 @@ class StoredWindow:
     store: Path | None = None
 
     def check(self) -> None:
-        """Raise `InputError` for what is no time and no window, before anything is asked."""
+        """Raise `InputError` unless both are times and a window, before anything is asked."""
         check_times(self.start, self.end)
 
 

@@ -1,4 +1,4 @@
-"""How numbers, times and tables look on the terminal."""
+"""Numbers, times and tables on the terminal."""
 
 from __future__ import annotations
 

@@ -136,14 +136,15 @@ class _Typed:
         """Check them before rows are read. ``columns`` are those of the rows.
 
         Raises `InputError` for a column that is not there, a condition that is none, a file that
-        is there already, Parquet without a file, and an explanation of rows that are no statistics.
+        is there already, Parquet without a file, and an explanation of rows that are not
+        statistics.
         """
         output = self.output
         form = self.form or _form_of(output)
         if self.sort is not None:
             column(self.sort.removeprefix("-"), columns, parameter="--sort")
         if output is None and form is Format.PARQUET:
-            raise InputError("--format", "parquet", "with --output FILE", advice="it is no text")
+            raise InputError("--format", "parquet", "with --output FILE", advice="it is not text")
         if form is Format.EXPLAIN and "method" not in columns:
             raise InputError("--format", "explain", "for statistics, whose rows have a method")
         if output is not None and (output.exists() or not output.parent.is_dir()):

@@ -1,4 +1,4 @@
-"""What any client knows of a service and its key, and the flows that several clients carry out."""
+"""Knowledge of a service and its key that clients share, and the flows that they carry out."""
 
 from __future__ import annotations
 

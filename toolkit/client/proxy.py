@@ -1,4 +1,7 @@
-"""The proxy to a service: for https alone, since over http it would read the key."""
+"""The proxy for a service: one for https alone, and none to this machine.
+
+Over https a proxy passes on what it cannot read. Over http it would read the key.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Connections of threads and tasks, with a deadline for a whole answer.
 
-httpx's time-outs are for each part of an answer. A task can be cancelled at its deadline, and a
-thread cannot: each of its reads and writes waits no longer than its deadline allows.
+httpx's own time-outs are for each part of an answer: a service that sends one byte per second never
+passes them. An asyncio task can be cancelled at its deadline, and a thread cannot. So here each
+read and write of a thread waits no longer than its deadline allows.
 """
 
 from __future__ import annotations

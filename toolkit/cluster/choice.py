@@ -1,4 +1,4 @@
-"""Where parts are computed, and what is done with their results."""
+"""The place where parts are computed, and the use of their results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands before a dashboard that others reach: nothing passes it without a login.
+"""The login before a dashboard that others reach: nothing passes without it.
 
 It is an ASGI middleware around the whole of Streamlit: pages, files and the socket that carries the
 data. So no page, no button and no row is behind a check of its own.
@@ -269,7 +269,7 @@ def _is_known(host: str, names: frozenset[str]) -> bool:
 
 
 def _place(origin: str) -> str | None:
-    """Return the host and port of an origin, None for what is no address."""
+    """Return the host and port of an origin, None for anything but an address."""
     try:
         return urlsplit(origin).netloc
     except ValueError:

@@ -1,4 +1,4 @@
-"""What a page hands over: its rows as files with their source, its address, and Python for both."""
+"""Exports of a page: its rows as files with their source, its address, and Python for both."""
 
 from __future__ import annotations
 

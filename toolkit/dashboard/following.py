@@ -1,4 +1,4 @@
-"""Whether anything keeps the store current, and a `rail follow` that the dashboard starts."""
+"""The process that keeps the store current, and a `rail follow` that the dashboard starts."""
 
 from __future__ import annotations
 

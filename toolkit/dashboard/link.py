@@ -1,4 +1,4 @@
-"""What a link asks the page to show, checked before any widget sees it."""
+"""The choices in a link, checked before any widget sees them."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def read_zone(text: str | None) -> tuple[str, Markdown | None]:
     >>> read_zone("Asia/Tokyo"), read_zone(None)
     (('Asia/Tokyo', None), ('UTC', None))
     >>> read_zone("Mars/Olympus")
-    ('UTC', 'The link asks for `clock=Mars/Olympus`, which is no time zone ...')
+    ('UTC', 'The link asks for `clock=Mars/Olympus`, which is not a time zone ...')
     """
     if text is None:
         return "UTC", None
@@ -182,7 +182,7 @@ def read_zone(text: str | None) -> tuple[str, Markdown | None]:
         utc_offset_s(pl.Series([0]), text)
     except InputError as error:
         return "UTC", Markdown(
-            "The link asks for {}, which is no time zone (allowed: {}); times are UTC instead."
+            "The link asks for {}, which is not a time zone (allowed: {}); times are UTC instead."
         ).format(markdown(f"clock={text}"), error.allowed)
     return text, None
 
@@ -248,7 +248,7 @@ def read_number(
     >>> read_number({"above": "25"}, "above", 10.0, (0.0, 1000.0), wrong), wrong
     (25.0, [])
     >>> read_number({"above": "nan"}, "above", 10.0, (0.0, 1000.0), wrong), wrong
-    (10.0, ['The link asks for `above=nan`, which is no number from 0 to 1,000; ...'])
+    (10.0, ['The link asks for `above=nan`, which is not a number from 0 to 1,000; ...'])
     """
     if name not in params:
         return default
@@ -261,7 +261,7 @@ def read_number(
         return number
     wrong.append(
         Markdown(
-            "The link asks for {}, which is no number from {:,g} to {:,g}; the page takes {:,g} "
+            "The link asks for {}, which is not a number from {:,g} to {:,g}; the page takes {:,g} "
             "instead."
         ).format(markdown(f"{name}={params[name]}"), low, high, default)
     )

@@ -46,7 +46,7 @@ def open_pair(shell: PageShell, key: str, place: Screen) -> None:
     st.session_state.pop(_FAILED, None)
     page = "funding" if key.startswith("funding/") else "trajectory"
     if not can_load(key):
-        words = Markdown("{} is no name that a service can be asked for.")
+        words = Markdown("{} is not a name that a service can be asked for.")
         st.session_state[_FAILED] = words.format(markdown(key))
     elif found := held_stream(key, set(shell.held.streams["stream"])):
         go_to(page, trajectory=found[0])

@@ -1,4 +1,4 @@
-"""What the pages read of the store: opened per query, kept until the file changes, never held open.
+"""Reading of the store by pages: opened per query, cached until the file changes, never held open.
 
 Every cached reading is of one *version* of the file, so that a sync shows at the next look and an
 unchanged store is not read twice. The rows and the statistics of a trajectory are of a version of

@@ -1,5 +1,5 @@
 # ruff: noqa: A002, D102 - the names are Streamlit's, and described there
-"""What a page may show, typed: Streamlit as it is, but each text that it reads as Markdown is one.
+"""Streamlit with types: each text that it reads as Markdown has to be one.
 
 Pages take ``st`` from here and nowhere else. So a type checker refuses a text that is no
 `toolkit.foreign.Markdown`, and a command that `toolkit.foreign.command` did not make.

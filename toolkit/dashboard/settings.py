@@ -1,4 +1,4 @@
-"""How Streamlit is set up, once: for a checkout as a file, for an installed wheel as flags."""
+"""Settings of Streamlit: for a checkout as a file, for an installed wheel as flags."""
 
 from __future__ import annotations
 

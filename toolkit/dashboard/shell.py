@@ -1,4 +1,4 @@
-"""What every page has around it: the bar above, and how it draws tables and figures."""
+"""The shell of every page: the bar above it, its tables and its figures."""
 
 from __future__ import annotations
 

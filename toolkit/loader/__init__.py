@@ -1,4 +1,4 @@
-"""What brings the service's rows into the store, completely and once."""
+"""Loading of the service's rows into the store, completely and once."""
 
 from toolkit.loader.follow.follow import follow
 from toolkit.loader.follow.follow_progress import FollowProgress, FollowResult

@@ -48,7 +48,7 @@ class Pair(Stream):
     def of(
         cls, buy: Trajectory | str, sell: Trajectory | str, fx: Trajectory | str | None = None
     ) -> Pair:
-        """Read the keys of the legs. A key that is no price's is an `InputError`."""
+        """Read the keys of the legs. A key that is not a price's is an `InputError`."""
         first, second = (Trajectory.parse(each, Family.PRICE) for each in (buy, sell))
         return cls(first, second, None if fx is None else Trajectory.parse(fx, Family.PRICE))
 

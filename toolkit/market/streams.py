@@ -13,7 +13,7 @@ key                                        stream
 ``snapshot-funding/BTC_USDT:X.futures``    one leg's rate, kept from the snapshots of all rates
 =========================================  ======================================================
 
-``pair/`` names two prices, see `toolkit.market.Pair`, and is no stream that a service has.
+``pair/`` names two prices, see `toolkit.market.Pair`, and is not a stream that a service has.
 """
 
 from __future__ import annotations
@@ -344,7 +344,7 @@ class SnapshotTrajectory(_OfLegs):
     def __post_init__(self) -> None:
         wanted = _SNAPSHOT_LEGS.get(self.kind)
         if wanted is None:
-            raise InputError("snapshot", self.of, "spread or funding: others are no series")
+            raise InputError("snapshot", self.of, "spread or funding: others are not series")
         self._check_legs(wanted, self.kind)
 
     @classmethod

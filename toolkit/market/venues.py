@@ -1,4 +1,4 @@
-"""What is true of one exchange alone: ``venues.toml``, one table per exchange."""
+"""Facts of single exchanges: ``venues.toml``, one table per exchange."""
 
 from __future__ import annotations
 

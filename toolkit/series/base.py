@@ -1,4 +1,4 @@
-"""What every series has: its stream, window, source and rows, and the forms they can be had in."""
+"""The base of every series: its stream, window, source and rows, and the forms of those."""
 
 from __future__ import annotations
 

@@ -319,7 +319,7 @@ def _one_a_second(rows: pl.DataFrame, shared: Shared | None) -> tuple[pl.DataFra
             f"{several.height:,} rows that share a time, the first {format_ts(several['ts'][0])}"
         )
         advice = 'shared="last" takes the last, or "first" or "mean"; --shared on the command line'
-        raise InputError("ts", given, "one row a second", advice=advice)
+        raise InputError("ts", given, "one row per second", advice=advice)
     taken = getattr(pl.exclude("ts"), shared)()
     kept = rows.group_by("ts", maintain_order=True).agg(taken)
     return kept, [

@@ -1,4 +1,4 @@
-"""What to know of a half-life beside its number: the same words wherever one is shown."""
+"""Notes on a half-life beside its number: the same words wherever one is shown."""
 
 from __future__ import annotations
 

@@ -115,8 +115,8 @@ def explain(result: pl.DataFrame, *figures: str) -> str:
     Raises
     ------
     InputError
-        It is no result of a statistic, which has ``method``, or not of one row. A name is not that
-        of a column.
+        It is not a result of a statistic, which has ``method``, or not of one row. A name is not
+        that of a column.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What each kind of series needs of whoever reads it: which rows, made ready how, of which time."""
+"""Families of series: the rows that each reads, how they are prepared, and of which time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a price moved over a window: first and last, extremes, change and realized volatility."""
+"""Summary of a price over a window: first and last, extremes, change and realized volatility."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def summary(
     """Compute first, last, lowest and highest price, change and realized volatility.
 
     One row per trajectory, sorted. The columns of `toolkit.statistics.quality.coverage` come first,
-    for ``price``. A price that is zero or negative is no observation. Then follow:
+    for ``price``. A price that is zero or negative is not an observation. Then follow:
 
     {columns}
 

@@ -121,8 +121,8 @@ def screen(
     Raises
     ------
     InputError
-        As `summary` and `net_summary`. ``where`` is no condition on the columns, ``sort`` none of
-        them, ``top`` no whole number from 1, or ``exclude_flags`` names no flag.
+        As `summary` and `net_summary`. ``where`` is not a condition on the columns, ``sort`` none
+        of them, ``top`` not a whole number from 1, or ``exclude_flags`` names no flag.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""How long events live, with those whose end was not seen: the curve of Kaplan and Meier."""
+"""Survival with censoring: the curve of Kaplan and Meier."""
 
 from __future__ import annotations
 

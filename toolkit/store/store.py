@@ -340,7 +340,7 @@ class Store(StoreFile):
         return self._rows(ARRIVALS, family=EventLog.of(family).family.value, **limits(window))
 
     def channels_open(self) -> pl.DataFrame:
-        """Return when channels other than the archive were open: a row a run and family.
+        """Return when channels other than the archive were open: one row per run and family.
 
         Columns: channel, family, start_ts and end_ts (s, UTC, half-open): from the first document
         that a run brought to its last. The archive is held where the ledger says so.
@@ -365,14 +365,14 @@ class Store(StoreFile):
 
         Columns: start_ts, end_ts (s UTC, half-open), state (a `LedgerState`). Rows of a trajectory
         further apart than ``tolerance_s`` (1.5 steps) leave an ``empty`` stretch between them. An
-        event log holds all that it was answered for: no event is no gap. The service's clock when
-        it was last asked is the edge of what could be known. A part of the window gives of its
-        seconds what the whole gives. A series kept from snapshots is ``held`` from each answer to
-        the next one due, whether the answer shows its pair or not, and the rest is
-        ``unrecoverable``. ``as_of`` (s, local clock) gives what was known by the commits of that
+        event log holds all that it was answered for: having no event does not make a gap. The
+        service's clock when it was last asked is the edge of what could be known. A part of the
+        window gives of its seconds what the whole gives. A series kept from snapshots is ``held``
+        from each answer to the next one due, whether the answer shows its pair or not, and the rest
+        is ``unrecoverable``. ``as_of`` (s, local clock) gives what was known by the commits of that
         second, as this method gave it then. Raises `StoreError` where the service never answered
-        for the stream by then, `InputError` for a tolerance below zero, for snapshots, which are
-        of moments, and for an ``as_of`` before `history_from`.
+        for the stream by then, `InputError` for a tolerance below zero, for snapshots, which are of
+        moments, and for an ``as_of`` before `history_from`.
         """
         stream = Stream.parse(stream)
         if isinstance(stream, SnapshotLog):

@@ -1,4 +1,4 @@
-"""Where a service is: the check of its address, and whether the key may be sent there.
+"""The address of a service: its check, and whether the key may be sent there.
 
 The key travels in a header. Over http anyone on the way reads it, so http is for this machine.
 """

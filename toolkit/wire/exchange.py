@@ -265,7 +265,7 @@ def unreachable(failure: Failure, *, tries: int = 1) -> ServiceError:
 
 
 def whole_document(answer: Answer) -> bytes:
-    """Return the body of an answer unchanged. One that is no JSON object is a `WireError`.
+    """Return the body of an answer unchanged. One that is not a JSON object is a `WireError`.
 
     >>> whole_document(Answer(200, {}, b'{"a": 1}'))
     b'{"a": 1}'

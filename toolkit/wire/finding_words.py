@@ -1,4 +1,4 @@
-"""What each kind of finding means, and what to write in the profile, for whoever reads of it."""
+"""The meaning of each kind of finding, and the line to write in the profile."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ WORDS: Mapping[str, Words] = {
         "the declared path of a route is unusable", '[{section}] path = "/..."'
     ),
     "seconds_unreadable": Words(
-        "a declared depth or delay is no number of seconds", "[{section}] retention_s = 604800"
+        "a declared depth or delay is not a number of seconds", "[{section}] retention_s = 604800"
     ),
     "paging_differs": Words("the declared way of paging is not one we know; it is not followed"),
     "field_missing": Words("a field is not there; its column is null", _FIELD),
@@ -77,7 +77,7 @@ WORDS: Mapping[str, Words] = {
     "items_renamed": Words("the rows are under another name", '[{section}] items = "..."'),
     "next_missing": Words("a page does not name where the next begins", _NEXT),
     "next_in_ms": Words("where the next page begins is in milliseconds; it is converted"),
-    "next_unreadable": Words("where the next page begins is no time; the rows tell it", _NEXT),
+    "next_unreadable": Words("where the next page begins is not a time; the rows tell it", _NEXT),
     "lost_unreadable": Words("what the source says it lost can't be read; nothing is made of it"),
     "time_cut": Words("times have parts of a second, which are left out"),
     "key_broken": Words("different rows share a time although the key is ts; each is kept", _KEY),
@@ -103,11 +103,11 @@ WORDS: Mapping[str, Words] = {
     ),
     "not_newest_first": Words("a page is not in the order of time; all of it is kept"),
     "without_time": Words("a document shows no time; it is kept here alone", "", _PLACES),
-    "not_a_name": Words("a value of a document is no name; its column is null", "", _PLACES),
+    "not_a_name": Words("a value of a document is not a name; its column is null", "", _PLACES),
     "out_of_range": Words("a number of a document is too large; its column is null", "", _PLACES),
     "document_too_large": Words("a document is too large to keep", _SIZE, _SIZE),
     "document_unreadable": Words(
-        "what came in an event log or its stream is no document; it is left out",
+        "what came in an event log or its stream is not a document; it is left out",
         '[streams] events.spread = "/..."',
         '[streams] events.spread = "/..."',
     ),
@@ -126,7 +126,7 @@ WORDS: Mapping[str, Words] = {
     ),
     "legs_missing": Words("a symbol of the listing shows no legs", '[listing] legs = "..."'),
     "leg_unreadable": Words(
-        "a text is no leg, which is an exchange and a market (spot, futures or dex); "
+        "a text is not a leg, which is an exchange and a market (spot, futures or dex); "
         "it is left out of the listing, and null in a document",
         '[spelling] markets = {{ futures = "..." }}',
         '[{section}] leg = "{{exchange}}:{{market}}"',
@@ -139,9 +139,9 @@ WORDS: Mapping[str, Words] = {
     # what happens while it is followed
     "clock_jumped": Words("the service's clock jumped from the one before"),
     "record_unreadable": Words(
-        "a message of a subscription is no row", '[streams] fields.item = "..."'
+        "a message of a subscription is not a row", '[streams] fields.item = "..."'
     ),
-    "message_unreadable": Words("a message of the data socket is no object", _MARKET),
+    "message_unreadable": Words("a message of the data socket is not an object", _MARKET),
     "id_unknown": Words(
         "a message of the data socket names none of our ids", '[streams] fields.id = "..."'
     ),

@@ -1,4 +1,4 @@
-"""What a service does otherwise than assumed, as a value, and the findings of a load."""
+"""Deviations of a service as values, and the findings of a load."""
 
 from __future__ import annotations
 

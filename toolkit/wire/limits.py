@@ -1,4 +1,4 @@
-"""What a service gone mad may cost: the limits on bytes, values, seconds, pages and documents.
+"""Limits on bytes, values, seconds, pages and documents, against a service gone mad.
 
 This is the one place where they are set. A client, a capture and a webhook receiver each take a
 `Limits`. The user's profile sets them under ``[limits]``

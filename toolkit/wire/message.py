@@ -89,7 +89,7 @@ def bare(name: str) -> str:
 
 
 def _text(body: bytes) -> str:
-    """Return the words of a body that is no JSON, "" for JSON that was cut and for no text."""
+    """Return the words of a body that is not JSON, "" for JSON that was cut and for no text."""
     try:
         text = body.decode().strip()[:_READ]
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""How the processes that share a key share its quota: when the next request may go.
+"""Sharing of a key's quota between processes: when the next request may go.
 
 Without sockets and files. `toolkit.client.contact` keeps the state where all processes see it.
 """

@@ -1,4 +1,4 @@
-"""How a service wants to be asked, by its own words: parameters that refusals and documents name.
+"""A service's own description of its requests: parameters that refusals and documents name.
 
 A refusal such as "the parameter first is missing, such as KRAKEN:spot" names a parameter and shows
 a value. A value's template is read from the example alone, or from the name where it is

@@ -1,4 +1,4 @@
-"""How many requests went out, by kind."""
+"""Counts of requests by kind."""
 
 from __future__ import annotations
 

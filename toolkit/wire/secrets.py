@@ -13,7 +13,7 @@ SHORTEST_STRUCK = 8
 class Secret:
     """A key that nothing shows by chance: its repr is stars. `reveal` gives its text.
 
-    What is around it is stripped of blanks. What is no text is as an empty one.
+    What is around it is stripped of blanks. What is not text is as an empty one.
 
     >>> Secret(" sekrit "), Secret("sekrit") == Secret(Secret("sekrit")), Secret("sekrit").reveal()
     (***, True, 'sekrit')

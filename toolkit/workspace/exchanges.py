@@ -1,4 +1,4 @@
-"""Which exchanges a local service reads, and the market that it makes of what they answer."""
+"""Exchanges that a local service reads, and the market made from their answers."""
 
 from __future__ import annotations
 
@@ -58,7 +58,8 @@ class ExchangeChoice:
     ) -> Self:
         """Check what is given: names, or a text of them with commas; "usual" is five exchanges.
 
-        Raises `InputError` for an exchange that is not known, what is no symbol, less than a day.
+        Raises `InputError` for an exchange that is not known, what is not a symbol, less than a
+        day.
         """
         with needs_extra("service"):
             from toolkit.service.market.exchanges.facts import (  # noqa: PLC0415 - see local.py

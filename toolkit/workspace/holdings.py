@@ -1,4 +1,4 @@
-"""What a store holds of each stream, how complete it is and how old."""
+"""Holdings of a store per stream: how complete they are and how old."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which streams are meant: keys, patterns of keys, or the watchlist."""
+"""Streams named by keys, patterns of keys, or the watchlist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may open a dashboard that others reach: those with the password, or members of a provider.
+"""Login of a shared dashboard: by password, or as a member of a provider.
 
 The password is kept as a hash of Argon2id (RFC 9106) in a file that its owner alone can read.
 """

@@ -1,4 +1,4 @@
-"""Which series of a store are measured: held which way round, over which window, read how wide.
+"""Selection of a store's series: in which orientation, over which window, read how wide.
 
 Commands, screens, pages and `toolkit.workspace.Workspace.measure` ask here.
 """

@@ -65,7 +65,7 @@ class Binance(Venue):
         ]
 
     def quarterly(self, perpetual: dict[str, Any]) -> dict[str, Any]:
-        """Return a contract that isn't perpetual: it has no funding, and is no leg."""
+        """Return a contract that isn't perpetual: it has no funding, and is not a leg."""
         delivery = self.now_ms // 86_400_000 * 86_400_000 + 60 * 86_400_000
         symbol = f"{perpetual['symbol']}_271231"
         dated = {"contractType": "CURRENT_QUARTER", "deliveryDate": delivery}

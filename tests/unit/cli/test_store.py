@@ -107,7 +107,7 @@ def test_a_store_is_checked_rewritten_and_copied(rail: Rail, workdir: Path) -> N
     with StoreWriter(held).writing() as connection:
         connection.execute("INSERT INTO stream VALUES (1, 'price', 'no key', 0, 0, NULL, NULL, 0)")
     done = rail("store", "verify")
-    assert done.stdout == "stream: 'no key' is no key of the kind 'price'\n"
+    assert done.stdout == "stream: 'no key' is not a key of the kind 'price'\n"
     assert "has 1 fault" in refused(done)
     assert sorted(path.name for path in workdir.iterdir()) == ["copy.duckdb", "rail.duckdb"]
 

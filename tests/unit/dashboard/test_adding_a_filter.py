@@ -82,5 +82,5 @@ def test_a_filter_that_is_declared_in_one_file_has_widget_link_rows_and_python(t
     assert "No spread passes the filters; take one of them back." in seen["high"]["says"]
     assert seen["wrong"]["widget"] == 0.0
     assert [w.partition(";")[0] for w in seen["wrong"]["warnings"]] == [
-        "The link asks for `covered=2`, which is no number from 0 to 1"
+        "The link asks for `covered=2`, which is not a number from 0 to 1"
     ]

@@ -278,7 +278,7 @@ def test_a_stream_that_cannot_be_read_is_named_beside_all_others(page, full, tmp
         connection.execute("UPDATE stream SET key = 'BTC??' WHERE kind = 'price'")
     shown = page(path, "health")
     assert [each.value for each in shown.warning] == [
-        "**Not readable**: `BTC??` (`'BTC??' is no key of the kind 'price'`). All else is."
+        "**Not readable**: `BTC??` (`'BTC??' is not a key of the kind 'price'`). All else is."
     ]
     assert (
         len(values_of(shown, "streams")) == len(values_of(page(full.path, "health"), "streams")) - 1

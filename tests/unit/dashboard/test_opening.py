@@ -54,7 +54,7 @@ def test_a_key_that_is_none_is_not_asked_for(page, full):
     shown.session_state["open_opened"] = "--store=x"
     shown.run()
     (error,) = [error.value for error in shown.error]
-    assert error == "`--store=x` is no name that a service can be asked for."
+    assert error == "`--store=x` is not a name that a service can be asked for."
 
 
 @pytest.mark.parametrize(

@@ -160,7 +160,7 @@ def test_a_clock_of_a_link_is_shown_whatever_the_browsers_zone_is(page, held):
 def test_a_clock_that_is_none_is_explained_until_one_is_chosen(page, held):
     shown = page(held.path, timezone="Asia/Tokyo", clock="Mars/Olympus")
     (says,) = [warning.value for warning in shown.warning]
-    assert "`clock=Mars/Olympus`, which is no time zone" in says
+    assert "`clock=Mars/Olympus`, which is not a time zone" in says
     assert "as of 2023-03-10 10:00 UTC" in provenance(shown)
     shown.get_by_key("clock").set_value("Asia/Tokyo").run()
     assert not shown.warning

@@ -101,7 +101,7 @@ def test_waiting_ends_when_it_is_stopped(tmp_path: Path) -> None:
 
 def test_what_is_no_lease_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes").write_text("a user's own")
-    with pytest.raises(StoreError, match="is no lease; name another file"):
+    with pytest.raises(StoreError, match="is not a lease; name another file"):
         Lease(str(tmp_path / "notes")).take()
     assert (tmp_path / "notes").read_text() == "a user's own"
     for where in ("", "folder/", "s3://bucket"):

@@ -168,7 +168,7 @@ UNHELD = {
     "a date before Christ": ("DATE '0044-03-15 (BC)'", "outside of the years 1 to 9999"),
     "a time before Christ": ("TIMESTAMP '0044-03-15 (BC)'", "outside of the years 1 to 9999"),
     "a far time": ("TIMESTAMP '290000-01-01'", "outside of the years 1 to 9999"),
-    "the end of a day": ("TIME '24:00:00'", "24:00:00 is no time of a day .* VARCHAR"),
+    "the end of a day": ("TIME '24:00:00'", "24:00:00 is not a time of day .* VARCHAR"),
     "a whole number": (f"{2**127 - 1}::HUGEINT", "Could not cast value 1701411834604692317316873"),
     "a name twice": ("1 AS a, 2 AS a", "two columns have the name a"),
 }

@@ -29,8 +29,8 @@ BREACHES = {
     "UPDATE coverage SET state = 'known'": "coverage: stretches of no length or of an unknown",
     "INSERT INTO coverage SELECT * REPLACE (start_ts + 1 AS start_ts) FROM coverage "
     "WHERE end_ts - start_ts > 10": "coverage: stretches that overlap",
-    "UPDATE stream SET key = 'no key' WHERE kind = 'price'": "stream: 'no key' is no key of",
-    "UPDATE stream SET kind = 'spread' WHERE kind = 'price'": "is no key of the kind 'spread'",
+    "UPDATE stream SET key = 'no key' WHERE kind = 'price'": "stream: 'no key' is not a key of",
+    "UPDATE stream SET kind = 'spread' WHERE kind = 'price'": "is not a key of the kind 'spread'",
     "UPDATE event SET ts = ts + 1": "event: ts and ts_ms differ: 2 (",
     "DROP TABLE gap": "gap: the table is missing or has other columns",
     "ALTER TABLE price DROP volume": "price: the table is missing or has other columns",

@@ -151,7 +151,7 @@ def test_odd_items_are_named_and_counted() -> None:
         "legs that are none": 1
     }
     assert words(SPREAD | {"symbol": "BTCUSD"}) == {"legs that are none": 1}
-    assert words("text") == {"items that are no objects": 1}
+    assert words("text") == {"items that are not objects": 1}
 
 
 def test_an_item_with_an_odd_value_is_a_row_without_it_so_that_its_pair_is_known_to_be_there() -> (

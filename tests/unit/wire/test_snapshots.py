@@ -29,7 +29,7 @@ RATE = {"symbol": "A_B", "exchange": "X", "market": "futures", "rate": 1e-4, "in
         ({"rows": [ITEM]}, "not understood: no list of items"),
         ([ITEM], "not understood: no list of items"),
         ({"items": None}, "not understood: no list of items"),
-        ({"items": ["text"]}, "not understood: items that are no objects"),
+        ({"items": ["text"]}, "not understood: items that are not objects"),
         ({"items": [ITEM | {"spread_pct": "1.5"}]}, "not understood: spread_pct of another type"),
         (
             {"items": [ITEM, ITEM | {"symbol": None}]},
@@ -63,7 +63,7 @@ def test_an_item_whose_name_is_not_printable_or_too_long_is_odd() -> None:
     document = json.dumps({"items": [rate | {"symbol": symbol} for symbol in symbols]})
     found = snapshot_items("funding", document)
     assert [item["symbol"] for item in found.understood] == ["A_B"]
-    assert found.words == "3 of 4 not understood: symbol that is no name"
+    assert found.words == "3 of 4 not understood: symbol that is not a name"
 
 
 @pytest.mark.parametrize(

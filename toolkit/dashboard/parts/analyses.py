@@ -63,7 +63,7 @@ class Asked:
         """The analyses by name, those that the page shows elsewhere or that lack fees last."""
         every = analyses(self.family)
         alone = [each for each in every if each.across is None and not _OTHERS & each.takes]
-        rows_of = {each.of for each in every}  # a row an event, which others sum up
+        rows_of = {each.of for each in every}  # one row per event, which others sum up
         found = [each for each in alone if each.result not in rows_of]
         found.sort(key=lambda each: (each.needs_fees and self.net is None, each.name in self.shown))
         return {each.name: each for each in found}

@@ -37,7 +37,7 @@ def draw_options(page: str, analysis: Analysis) -> None:
 def taken_options(page: str, analysis: Analysis) -> dict[str, Any]:
     """Return what the statistic takes for what the widgets show: defaults are left out.
 
-    Raises `InputError` for what is no length of time, or no number.
+    Raises `InputError` for a wrong length of time or number.
     """
     state, taken = st.session_state, {}
     for parameter in _asked(analysis):

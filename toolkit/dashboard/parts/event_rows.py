@@ -1,4 +1,4 @@
-"""The tables of the page of events: one row an event, one row a kind of event, one a transition."""
+"""Tables of the page of events: one row per event, per kind of event, and per transition."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def event_columns(lives: pl.DataFrame, timezone: str) -> list[RowColumn]:
 
 
 def kinds_of_events(lives: pl.DataFrame, held: pl.DataFrame, *, any_state: bool) -> pl.DataFrame:
-    """Build one row a move: how often it opens, how long it lasts, and the largest that opened.
+    """Build one row per move: how often it opens, how long it lasts, and the largest that opened.
 
     ``lives`` are lifecycles of one window, and ``held`` the stretches in which their logs are. Of
     each of `toolkit.dashboard.parts.event_reading.MOVES` with an event there are ``events`` (that

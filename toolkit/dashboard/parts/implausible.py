@@ -1,4 +1,4 @@
-"""What is not plausible about the figures of a page, beside them."""
+"""Implausible figures of a page, named beside it."""
 
 from __future__ import annotations
 

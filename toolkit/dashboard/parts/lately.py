@@ -1,4 +1,4 @@
-"""What streams showed lately: the newest value, its line over a day, and how unusual it is.
+"""Recent values of streams: the newest one, its line over a day, and how unusual it is.
 
 Windows end at whole hours, so that within an hour only what has new rows is read again.
 """

@@ -1,4 +1,4 @@
-"""What the page of spreads measures of all of them: kept until a spread's own rows change."""
+"""Figures of all spreads on their page, kept until a spread's own rows change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a reader does in a chart: the stretch of time dragged over, and the mark clicked on."""
+"""A reader's actions in a chart: the stretch of time dragged over, and the mark clicked on."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def listen_to_zoom(
 
 
 def read_range(sent: Sequence[object], timezone: str) -> Interval | None:
-    """Read the axis of a chart in the zone's clock as whole seconds, None for what is no stretch.
+    """Read the axis of a chart in the zone's clock as whole seconds, None if it is not a stretch.
 
     It is at least 10 s long.
 

@@ -1,4 +1,4 @@
-"""What a follow reports while it runs and when it ends: plain values, shown by whoever asked."""
+"""Reports of a follow while it runs and when it ends: plain values, shown by the caller."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which streams a follow follows: those that its rules name, and for a while those they named."""
+"""Streams of a follow: those that its rules name, and for a while those they named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a follow has received and not yet written: messages become rows when they are committed.
+"""Received messages that are not yet written: they become rows when they are committed.
 
 Rows are read in bulk, by the same reader as pages. An event document that was handed on before, by
 a stream or by the archive, is left out, also where only its volatile fields differ. In a batch the

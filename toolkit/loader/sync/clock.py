@@ -1,4 +1,4 @@
-"""What time it is: by the service's answer, held against the local clock."""
+"""The time by the service's answer, compared with the local clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many rows and requests a task will take, and how long the quota makes a load wait.
+"""Estimates of the rows and requests of a task, and of the quota's waiting time.
 
 Pure functions of what is known before anything is asked.
 """

@@ -1,4 +1,4 @@
-"""What to ask for: of each stream, the parts of the windows that the ledger lacks."""
+"""The plan of requests: for each stream, the parts of the windows that the ledger lacks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a load would do, before it does it: what is missing, how many requests, what is about to go.
+"""Preview of a load: missing data, the number of requests, data about to leave the archive.
 
 It comes from the planner that a load carries out (`toolkit.loader.sync.plan`), and loads
 nothing.

@@ -1,4 +1,4 @@
-"""What a load reports while it runs and when it is done: plain values."""
+"""Reports of a load while it runs and when it is done: plain values."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class Receipts:
     """What a receiver did, counted (deliveries, but for ``events``).
 
     ``stored`` were new and ``repeated`` were not. Both are answered 204. ``kept`` of the stored
-    ones are no event documents and are kept whole. ``events``: documents that the store did not
+    ones are not event documents and are kept whole. ``events``: documents that the store did not
     hold. ``refused``: not shown to be genuine (401). ``unreadable``: no JSON object, not sent
     with POST, or not whole in time (400, 405, 408). ``too_large`` (413). ``postponed``: the store
     could not take them (503). ``unkept``: further versions of events that are held in a hundred.

@@ -77,7 +77,7 @@ def column(name: str, columns: Collection[str], *, parameter: str) -> str:
 
 
 def _check_words(text: str, columns: Schema, parameter: str) -> None:
-    """Refuse what is no part of a condition. Queries, functions and comments need other parts."""
+    """Refuse what is not part of a condition. Queries, functions and comments need other parts."""
     at, end = 0, len(text.rstrip())
     if not 0 < end <= _LONGEST:
         raise InputError(parameter, text[:80], f"a condition of 1 to {_LONGEST:,} characters")

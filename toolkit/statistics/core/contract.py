@@ -1,4 +1,4 @@
-"""What every statistic asks for and hands back: the question, the reasons, the column names.
+"""The contract of every statistic: the question, the reasons, the column names.
 
 A result row carries what it rests on (n, coverage, first and last time, segments, gaps), the window
 it was asked for, and ``method`` with ``params_hash``, which two rows share exactly when they were
@@ -221,7 +221,7 @@ def real_number(name: str, value: Any, allowed: str, *, above: float = -math.inf
 
 
 def checked_frame(frame: object, parameter: str = "frame") -> None:
-    """Raise an `InputError` for what is no frame of polars: it names how to make one of it.
+    """Raise an `InputError` for anything but a frame of polars: it names how to make one of it.
 
     >>> checked_frame([1.0])
     Traceback (most recent call last):

@@ -1,4 +1,4 @@
-"""What a spread is: its two forms, from the prices of both legs or the service's own figure."""
+"""The definition of a spread: two forms, from the prices of both legs or the service's figure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How each number is computed: aggregates over observations, then results with their reasons.
+"""Computation of each number: aggregates over observations, then results with their reasons.
 
 Sums of squares and products are taken about the mean of what is summed: polars' own ``std`` and
 ``cov`` lose six digits where the values vary by 1e-8 of their size.

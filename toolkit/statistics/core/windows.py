@@ -30,8 +30,8 @@ def window_of(
     """Return ``[start, end)``, and from the frame what is not given.
 
     Times are as `toolkit.market.parse_ts` reads them. ``extent`` returns the frame's own window,
-    by default `bars_extent`. Raises `InputError` for what is no time, for an end that is not after
-    the start, and where a time is to come from a frame without rows.
+    by default `bars_extent`. Raises `InputError` for anything but a time, for an end that is not
+    after the start, and where a time is to come from a frame without rows.
 
     >>> frame = pl.DataFrame({"trajectory": ["a"] * 3, "ts": [0, 60, 120]})
     >>> window_of(frame, None, None), window_of(frame, "1970-01-01T00:01", None)

@@ -1,4 +1,4 @@
-"""Accuracy of an event log, measured against the episodes in the trajectories."""
+"""Accuracy of a log of events, against the episodes in the trajectories."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def price_moves(prices: Frame, move_s: int) -> pl.DataFrame:
     ------
     InputError
         A column is missing or of another type. A trajectory or ts is null, or two rows share both.
-        ``move_s`` is not a whole number from 1.
+        ``move_s`` is not a whole number of seconds from 1.
 
     Examples
     --------

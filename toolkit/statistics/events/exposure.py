@@ -1,4 +1,4 @@
-"""Exposure of events: lifecycles with the coverage of their logs."""
+"""Exposure of events: the time for which each was observed, by what is held of their logs."""
 
 from __future__ import annotations
 

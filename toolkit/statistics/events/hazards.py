@@ -1,4 +1,4 @@
-"""Regression of Cox: which sizes, venues and hours make events last."""
+"""Hazard ratios of events: the regression of Cox on their sizes, venues and hours."""
 
 from __future__ import annotations
 

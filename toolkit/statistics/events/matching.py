@@ -1,4 +1,4 @@
-"""Matching of the events of a log with the episodes of their trajectories."""
+"""Matching of a trajectory's episodes with a log's events, all of a trajectory at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Payoff of events, had they been taken: its distribution by delay."""
+"""Payoff of taking events: the distribution over all of them, by the delay of entry."""
 
 from __future__ import annotations
 
@@ -127,8 +127,9 @@ def _title(
 def payoff(rows: pl.DataFrame, *, by: Sequence[str] = (), cluster: str = "path") -> pl.DataFrame:
     """Sum up what taking events would have paid, by delay.
 
-    ``rows`` are those of `toolkit.statistics.events.positions`, with any columns to group ``by``,
-    such as trajectory or symbol. Grouping by a size known only after the entry looks ahead.
+    ``rows`` are those of `toolkit.statistics.events.positions`, with columns of one's own for
+    groups. ``by`` are columns of groups, such as trajectory or symbol. A size that was known only
+    after the entry is not a fair group.
 
     An event without a position is in one of the counts ``n_opened_before`` to
     ``n_returned_before``. One over before the entry pays nothing, so late entries are those of long

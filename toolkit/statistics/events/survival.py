@@ -254,8 +254,9 @@ def survival(
     Raises
     ------
     InputError
-        A column is missing or of another type. The lifecycles are of several windows. ``by`` is not
-        a column. ``cluster`` is not one of these, or needs a missing symbol or legs.
+        A column is missing or of another type. The lifecycles are of several windows. A column
+        of ``by`` is not there. ``cluster`` is not a kind of these, or needs a symbol or legs that
+        are not there.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Accruals: the settlement that pays for each moment of a window, on both legs."""
+"""The settlement that pays for each moment of a window, on both legs."""
 
 from __future__ import annotations
 

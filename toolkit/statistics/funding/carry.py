@@ -1,4 +1,8 @@
-"""Returns of holding a funding position, over all entry times."""
+"""Returns of holding a funding position, over all entry times.
+
+A single figure of carry depends on when the position was opened. `holdings` opens it every hour and
+gives the distribution of what was kept, by how long it was held.
+"""
 
 from __future__ import annotations
 
@@ -130,38 +134,46 @@ def holdings(
     chosen in hindsight. A frame with ``rate`` and ``interval_hours`` is of single legs, held short,
     so that a positive rate is received, with funding alone.
 
-    - Entries are at each multiple of ``every`` from 00:00 UTC in ``[start, end - horizon]``, exits
-      a horizon later. A settlement at the entry is not received, one at the exit is. Each pays its
-      whole rate.
-    - An entry counts if both legs cover its whole horizon by settlements, as in
-      `toolkit.statistics.funding.summary`. Others are only in ``n_uncovered``.
-    - Gross is funding and basis, by ``prices`` of `toolkit.statistics.funding`. A price is known
-      from its ts plus a step (``step_s``, default the commonest) for ``max_stale_s`` (default three
-      steps) more. Entries without a price at the entry or exit are in ``n_unpriced`` and only in
-      funding. If they are more than a tenth, all but funding is null. At settlements between, the
-      last known price counts.
-    - ``funding_only`` leaves prices, basis and gross out. Net, drawdown and break-even are then of
-      funding, named ``funding_only_``. ``legs`` holds each leg of the pairs alone and short, with
-      ``funding_only``.
-    - ``notional_basis`` is ``constant``: rates are paid on the notional of one leg at the entry,
-      and the basis is the fall of the log spread on it. All is in bps of it, so swapping the legs
-      only turns the sign. For a day of BTC at two venues that is within 0.3 bps of equal units of
-      both legs in 95 % of entries. ``compound`` reinvests funding and basis at each settlement, at
-      no cost.
-    - Net is gross less `FeeModel.round_trip_bps` at the entry.
-    - Break-even is the first settlement at which the cost is earned, at the spread then. Entries
-      that do not reach it within the horizon are censored (Kaplan and Meier).
-    - The drawdown is the largest fall from an earlier maximum, over entry, settlements and exit,
-      without the cost.
-    - Bands of mean and median hold with 95 %. Errors are those of the slow part over time, with
-      Student's t, so overlapping holdings do not count as independent. If a few times of high rates
-      earn most, the band of the mean is skewed (Hall) and wider. That of the median is by Woodruff.
-    - Bands need memory well within the window. They are null for ``long_memory`` if the chance of
-      longer memory is 0.3 or more, as for much real funding, whose mean strays over months. Of
-      rates with long memory (fractional differences of order 0.3 to 0.5, 90 days of 8 h) 9 in 10
-      have no band. Of rates that forget within days, the bands hold in 93 to 98 %, and in less than
-      four months a tenth to a fifth have none. They are also null if entries span fewer than 12
-      horizons, or fewer than 24 settlements are known.
+    - A position is entered at each multiple of ``every`` in ``[start, end - horizon]``, from 00:00
+      UTC on, and closed a horizon later. A settlement at the entry is not received, one at the exit
+      is. Each pays its whole rate.
+    - An entry counts where both legs cover its whole horizon by settlements, as in
+      `toolkit.statistics.funding.summary`. The others are counted in ``n_uncovered``, and in no
+      other figure.
+    - Gross is funding and basis: what settlements paid, and what prices brought, by ``prices`` as
+      `toolkit.statistics.funding` has them. A price is known from its ts plus a step (``step_s`` or
+      the commonest), for ``max_stale_s`` more, by default three steps. Prices are needed at the
+      entry and at the exit: entries that lack one are counted in ``n_unpriced`` and left out of all
+      but funding. Where they are more than a tenth, all but funding is null. At a settlement
+      between, the last known price counts.
+    - ``legs`` holds each leg of the pairs alone and short, with ``funding_only``.
+    - ``funding_only`` leaves prices out. There is no basis and no gross, and what is net of fees,
+      falls or breaks even is then of funding, under names that begin with ``funding_only_``.
+    - A rate is paid on the notional of one leg at the entry, with and without prices, and the basis
+      is what the log spread fell by, of that notional: ``notional_basis`` is ``constant``. All is
+      in bps of it, so that swapping the legs turns the sign and nothing else. Of a day of BTC at
+      two venues that is within 0.3 bps of equal units of both legs in 95 % of entries.
+      ``compound``: all that is received, and the fall of the spread, is put into the position at
+      each settlement, at no cost.
+    - Net is gross less `FeeModel.round_trip_bps` as of the entry, of the notional then.
+    - A position breaks even at the first settlement at which the level has earned the cost. The
+      quantiles count those that had not within the horizon as not yet (Kaplan and Meier: as all of
+      them are watched for one horizon, it is the share of all). The spread counts as it was then.
+    - The drawdown is the largest fall of the level from a maximum before it, over the entry, the
+      settlements and the exit. The cost is not a fall.
+    - The bands hold the mean and the median of what entries keep at 95 %. Their error is that of
+      the slow part of what entries keep over time, with Student's t, so that overlapping holdings
+      are not taken for independent ones. Where most is earned in a few times of high rates, the
+      band of the mean reaches further up than down (Hall), and further the fewer they are. That of
+      the median is between the quantiles at the ends of the band of the share that kept at most it
+      (Woodruff).
+    - A band assumes that what is paid forgets well within the window. Where the chance that it does
+      not is 0.3 or more, as of much real funding, the bands are null for ``long_memory``: the mean
+      of such rates strays over months, and the window does not say how far. Of rates with long
+      memory (fractional differences of order 0.3 to 0.5, 90 days of 8 h) 9 in 10 have no band. Of
+      rates that forget within days, those that have one held the truth in 93 to 98 %. Of less than
+      four months a tenth to a fifth of such rates have none either. The bands are null where the
+      entries span fewer than 12 horizons, or where fewer than 24 settlements are known.
 
     {columns}
 

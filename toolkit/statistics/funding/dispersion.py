@@ -1,4 +1,4 @@
-"""Dispersion of funding between the venues of a symbol."""
+"""Dispersion of one symbol's funding between venues."""
 
 from __future__ import annotations
 

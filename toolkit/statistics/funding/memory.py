@@ -1,4 +1,4 @@
-"""Memory of the funding of positions."""
+"""Memory of the funding of a position, by trajectory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Net funding: after the cost of opening and closing the position."""
+"""Funding after the cost of opening and closing the position."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def net_summary(
     ------
     InputError
         A column is missing or of another type, or a key names no legs. ``fees`` is not a fee table,
-        ``notional`` not a number above 0, or ``style`` not one in which a position is held.
+        ``notional`` not a number above 0, or ``style`` none in which a position is held.
 
     Examples
     --------

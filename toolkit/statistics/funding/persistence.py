@@ -1,4 +1,4 @@
-"""Persistence of funding differentials: runs of one sign, and autocorrelation."""
+"""Persistence of a funding differential: its sign, and its autocorrelation."""
 
 from __future__ import annotations
 
@@ -125,7 +125,8 @@ def persistence(
 
     {columns}
 
-    Raises as `toolkit.statistics.funding`, and if ``band_apr_pct`` is not a number from 0.
+    It raises as the other functions of `toolkit.statistics.funding`, and where ``band_apr_pct`` is
+    not a number from 0.
 
     >>> rates = [1e-4, 1e-4, -1e-4, -1e-4, -1e-4, 1e-4]
     >>> frame = pl.DataFrame({"trajectory": "a", "ts": [28800 * k for k in range(6)],

@@ -51,12 +51,13 @@ _SENT = (
 def intervals(frame: Frame) -> pl.DataFrame:
     """List every settlement of every leg with the interval it accrued over.
 
-    Spot legs and rates in force are left out. The interval is the time since the previous
-    settlement if within a tenth of the interval declared at either, or if a shorter time of 1, 2,
-    4, 8 or 24 h lasts for two settlements, as venues shorten intervals. Longer times mean missing
-    settlements: the declared interval applies. Without a declared one any listed time that lasts
-    counts, else the last seen. As this looks one settlement ahead, the newest interval may still
-    change.
+    Spot legs have none. The interval is the time since the settlement before, where that is within
+    a tenth of the declared interval, at this settlement or at the one before. It is also a shorter
+    time of 1, 2, 4, 8 or 24 h that lasts for two settlements, as venues shorten their intervals at
+    will. A time longer than declared is not an interval: settlements are missing. Otherwise it is
+    the declared one. Where none is declared, any time on the list counts that lasts, else the one
+    last seen. That looks one settlement ahead, so that the interval of the newest may yet change.
+    Rows that are rates in force are left out.
 
     {columns}
 

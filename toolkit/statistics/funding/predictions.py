@@ -1,4 +1,4 @@
-"""Prediction errors: what settled, less the rate in force just before."""
+"""Errors of predicted rates: the last rate in force before a settlement, and what was settled."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _TYPES = {
     title="What was settled, less the rate in force before,",
     about="""
         Rates in force are those kept from snapshots, where any of these legs is. Else they are the
-        rows that are no settlements.""",
+        rows that are not settlements.""",
     example="BTC_USDT:*",
     across=legs,
     max_age=Parameter("How old a prediction may be: 5m, 1h."),
@@ -53,13 +53,13 @@ def prediction_errors(
 ) -> pl.DataFrame:
     """Compare what each leg settled with the last rate in force before, which predicted it.
 
-    One row per leg of ``frame``, as in `toolkit.statistics.funding.legs`, sorted. Settlements are
-    those of ``(start, end]``. ``rates`` has rates in force of single legs, as snapshots keep them:
-    ``trajectory`` (``snapshot-funding/SYMBOL:EXCHANGE.market``), ``ts`` (s), ``rate`` (fraction per
-    its interval) and ``interval_hours`` (h, null for that of the settlement). By default they are
-    the frame's rows between settlements. The prediction is the last one before the settlement, at
-    most ``max_age`` old, scaled to the settled interval. One at the settlement's time may be the
-    next one's and is not used.
+    One row per leg of ``frame``, as `toolkit.statistics.funding.legs` lists them, sorted. The
+    settlements are those of ``(start, end]``. ``rates`` has the rates in force of single legs, as
+    snapshots keep them: ``trajectory`` (``snapshot-funding/SYMBOL:EXCHANGE.market``), ``ts`` (s),
+    ``rate`` (fraction per its interval) and ``interval_hours`` (h, null for that of the
+    settlement). Without it they are the rows of the frame that are not settlements. The prediction
+    is the last one before the settlement, at most ``max_age`` old, scaled to the interval that was
+    settled. One at the time of the settlement itself may already be the next one's: it is not used.
 
     {columns}
 

@@ -1,4 +1,4 @@
-"""Settlements of each leg, and the intervals over which settled rates accrued."""
+"""Settlements of each leg, and the interval over which a settled rate accrued."""
 
 from __future__ import annotations
 

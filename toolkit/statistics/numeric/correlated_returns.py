@@ -54,7 +54,7 @@ class _Related(NamedTuple):
 
 
 def related(rows: pl.DataFrame, most: int) -> tuple[Integers, _Related]:
-    """Correlate the returns of both legs at all lags: one row per lag, one column a trajectory.
+    """Correlate the returns of both legs at all lags: one row per lag, one column per trajectory.
 
     The first is the number of each trajectory.
     """

@@ -1,4 +1,4 @@
-"""How far the mean of values over time may be from their long-run mean: one error for all of them.
+"""The error of a mean of values over time against their long-run mean, the same for all.
 
 The error of a mean is that of the slow part of the values: the mean square of their sums with
 cosines of 1 to B half waves over the time. These sums vary as the mean itself does where values

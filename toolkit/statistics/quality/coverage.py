@@ -51,8 +51,8 @@ def coverage(
     InputError
         A column is missing or of another type (expected: trajectory, String or integer, ts, Int64.
         ``column``, Float64). A key is null. Two rows of the window share trajectory and ts. The
-        window is empty, or to be that of a frame without rows. ``step_s`` or ``max_stale_s`` is no
-        whole number of seconds from 1.
+        window is empty, or to be that of a frame without rows. ``step_s`` or ``max_stale_s`` is not
+        a whole number of seconds from 1.
 
     Examples
     --------

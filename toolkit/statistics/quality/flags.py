@@ -322,8 +322,8 @@ def flags(
 
     Beside them is how far apart two legs of one price are where one of them is known later than the
     other: ``stale_sd_log_bps`` is 1e4 sigma sqrt(late_s), of which sigma is the volatility of a
-    second, from the returns of one step of both legs. A spread of less than twice that may be no
-    spread. Prices of `pair` say how old they are, and ``late_s`` is the mean difference of both
+    second, from the returns of one step of both legs. A spread of less than twice that may be not
+    a spread. Prices of `pair` say how old they are, and ``late_s`` is the mean difference of both
     ages. Of other rows it is one step: the closes of one bar are not further apart.
 
     One row per trajectory, sorted by it, with the columns of `coverage` before these. A first time
@@ -334,7 +334,7 @@ def flags(
     Raises
     ------
     InputError
-        As `coverage` and `lead_lag`. A threshold is no number, or not above 0.
+        As `coverage` and `lead_lag`. A threshold is not a number, or not above 0.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""What a figure rests on and cannot be so: a break of level, a sentinel, too many rows, a rate.
+"""Implausible rows under a figure: a break of level, a sentinel, too many rows, a rate.
 
 Nothing is refused or left out for it. The names stand at the figure, in ``implausible``.
 """
@@ -118,7 +118,7 @@ def sentinel_marks(price: pl.Expr) -> pl.Expr:
 
     2 are the largest numbers of 31, 32, 53, 63 and 64 bits and 2^53, at any power of ten, to 11
     digits. 1 are six nines or more, from 1,000 on: a real price may be one too, beside others that
-    are near. Other prices are 0. What is not above 0, such as -1, is no observation.
+    are near. Other prices are 0. What is not above 0, such as -1, is not an observation.
 
     >>> prices = pl.DataFrame({"price": [92233720368.54776, 21.47483647, 9999.99, 9999.9, 1.0]})
     >>> prices.select(sentinel_marks(pl.col("price"))).to_series().to_list()

@@ -1,4 +1,4 @@
-"""How much of a series kept from snapshots is there: polls answered over polls due.
+"""Coverage of a series recorded from snapshots: polls answered over polls due.
 
 A poll is one question for a snapshot, which shows every pair that the service tracks then. A pair
 that an answer lacks is not tracked: that is a fact and no gap. A poll without an answer is missing
@@ -103,8 +103,9 @@ def by_polls(results: pl.DataFrame, polls: PollCount) -> pl.DataFrame:
     answered over them (null where none was due), ``longest_gap_s`` the longest time between two
     answers of more than 1.5 periods, ``method`` is marked. After ``n_expected`` comes
     ``not_tracked`` (count), the answers that lack the pair. They count as answered. An answer has a
-    pair once, so that ``more_than_expected``, which is by bars, is no reason and no name any more.
-    Of rows that count no bars, as those of episodes, the coverage and the method change alone.
+    pair once, so that ``more_than_expected``, which is by bars, is neither a reason nor a name any
+    more. Of rows that count no bars, as those of episodes, the coverage and the method change
+    alone.
 
     >>> row = {"trajectory": "a", "n": 3, "n_null": 0, "n_expected": 9, "coverage": 0.1,
     ...        "longest_gap_s": 90, "method": "quality.coverage/3"}

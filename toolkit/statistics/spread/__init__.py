@@ -1,4 +1,4 @@
-"""How a spread lies and moves: its distribution, and how fast it returns to its mean.
+"""Level and movement of a spread: its distribution, and how fast it returns to its mean.
 
 Sign: positive is what a position that is long the buy leg and short the sell leg earns. Legs stay
 ordered as asked.
@@ -13,7 +13,7 @@ prices), service (the service's own ``spread_pct``) or legs and service. In deta
 
 - The window is ``[start, end)``. Rows outside are not used, and a trajectory that has none inside
   keeps its row with n = 0.
-- A value that is null, NaN or beyond 1e150 is no observation. It is counted in ``n_null``.
+- A value that is null, NaN or beyond 1e150 is not an observation. It is counted in ``n_null``.
 - Rows may come in any order. Two rows of the window with the same trajectory and ts are refused.
 - A null has its reason in the first ``*_reason`` column to its right: ``empty`` (no observation),
   ``too_few``, ``degenerate`` (the values do not vary), ``no_reversion``,

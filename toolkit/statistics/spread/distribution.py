@@ -162,7 +162,7 @@ def half_life(
         The spread is 1e4 ln(sell / buy) in bps. Positive: long the buy leg and short the sell leg
         earns it. Without keys it takes every spread in the store, the largest standard deviation
         first, without a window all that is held. One spread alone is shown with every figure. Of
-        those kept from snapshots coverage is by polls: an answer that lacks a pair is no gap. Keys
+        those kept from snapshots coverage is by polls: an answer without a pair is not a gap. Keys
         that begin with pair/ join any two prices, as `rail.pair` does.
 
         With a fee table net figures follow: what the spread leaves after a round trip, on either

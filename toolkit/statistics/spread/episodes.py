@@ -1,4 +1,4 @@
-"""When and for how long a spread is at or above a level: time above a threshold, and episodes."""
+"""Time and episodes of a spread at or above a threshold."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def time_above(
     Raises
     ------
     InputError
-        As `coverage`. ``threshold_bps`` is no number above 0. ``column`` is not in bps.
+        As `coverage`. ``threshold_bps`` is not a number above 0. ``column`` is not in bps.
         ``absolute`` is neither True nor False.
 
     Examples
@@ -232,8 +232,8 @@ def episodes(
     Raises
     ------
     InputError
-        As `coverage`. A threshold is no number above 0, or ``leave_bps`` is above ``enter_bps``.
-        A time is no whole number of seconds from 0. ``column`` is not in bps. ``absolute`` is
+        As `coverage`. A threshold is not a number above 0, or ``leave_bps`` is above ``enter_bps``.
+        A time is not a whole number of seconds from 0. ``column`` is not in bps. ``absolute`` is
         neither True nor False.
 
     Examples

@@ -55,7 +55,7 @@ def hayashi_yoshida(
     ------
     InputError
         A column is missing or of another type. Two rows of one leg share a time. ``lags_s`` has no
-        lag, or one that is no whole number.
+        lag, or one that is not a whole number.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Which of two legs moves first: cross-correlation of their returns, and the share of discovery.
+"""Lead and lag of two legs: cross-correlation of their returns, and the share of discovery.
 
 A lag k is that of the sell leg: the correlation of the buy leg's return over a step with the sell
 leg's return k steps later. A peak at a positive lag means that the buy leg leads. A clock that runs
@@ -78,7 +78,7 @@ def discovery_shares(rows: pl.DataFrame, sell: str) -> pl.DataFrame:
 
 
 def _shares(legs: Floats) -> tuple[float, float, float]:
-    """Fit the error correction to log prices, a column a leg, and compute the three shares."""
+    """Fit the error correction to log prices, one column per leg, and compute the three shares."""
     legs = legs - legs[0]
     change = np.diff(legs, axis=0)
     count = len(change) - _LAGS
@@ -162,7 +162,7 @@ def lead_lag(
     Raises
     ------
     InputError
-        As `coverage`. ``max_lag_steps`` is no whole number from 1 to 720.
+        As `coverage`. ``max_lag_steps`` is not a whole number from 1 to 720.
 
     References
     ----------
@@ -263,7 +263,7 @@ def _none(_column: str) -> list[pl.Expr]:
 
 
 def _prices(frame: Frame) -> Frame:
-    """Add the logs of both prices, null in rows in which one of them is no price."""
+    """Add the logs of both prices, null in rows in which one of them is not a price."""
     checked_columns(frame, "buy_price", "sell_price")
     buy, sell = pl.col("buy_price"), pl.col("sell_price")
     both = buy.is_finite() & sell.is_finite() & (buy > 0) & (sell > 0)

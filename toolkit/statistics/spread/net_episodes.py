@@ -87,8 +87,8 @@ def net_episodes(
     Raises
     ------
     InputError
-        As `coverage` and `toolkit.statistics.fees.net_edge`. ``enter_bps`` is no number from 0, or
-        ``leave_bps`` is above it.
+        As `coverage` and `toolkit.statistics.fees.net_edge`. ``enter_bps`` is not a number from 0,
+        or ``leave_bps`` is above it.
 
     Examples
     --------
@@ -197,8 +197,8 @@ def net_time_to_close(
     Raises
     ------
     InputError
-        As `net_episodes`. ``exit_bps`` is no number from 0, ``toward`` no number, or ``style`` is
-        one that opens no position.
+        As `net_episodes`. ``exit_bps`` is not a number from 0, ``toward`` not a number, or
+        ``style`` is one that opens no position.
 
     Examples
     --------

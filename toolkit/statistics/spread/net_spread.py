@@ -1,4 +1,4 @@
-"""What spreads leave after costs, summed up over a window."""
+"""Spreads after costs, summed up over a window."""
 
 from __future__ import annotations
 
@@ -90,8 +90,8 @@ def net_summary(
     Raises
     ------
     InputError
-        As `coverage`. A key names no two legs. ``fees`` is no fee table, ``notional`` no number
-        above 0, ``exit_bps`` no number, or ``style`` none of `Style`.
+        As `coverage`. A key names no two legs. ``fees`` is not a fee table, ``notional`` not a
+        number above 0, ``exit_bps`` not a number, or ``style`` none of `Style`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What to know of a spread beside its figures: flags, coverage, what is null or not believed."""
+"""Notes on a spread beside its figures: flags, coverage, nulls and unreliable figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether one speed beneath noise fits: a test of the model that a half-life's interval rests on.
+"""A test of one speed beneath noise, the model that a half-life's interval rests on.
 
 With x the deviations of an AR(1) with noise drawn anew at each observation, u(t) = x(t) - phi x(t
 - 1) has no covariance with any observation before t - 1, nor with a wave of fixed period. So the

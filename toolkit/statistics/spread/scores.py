@@ -1,4 +1,4 @@
-"""How far each value of a spread is from what it usually is, row by row."""
+"""Scores of each value of a spread against its recent mean, row by row."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def rolling_z(
     Raises
     ------
     InputError
-        As `coverage`. ``window_s`` or ``step_s`` is no whole number from 1, or ``min_samples`` none
-        from 2.
+        As `coverage`. ``window_s`` or ``step_s`` is not a whole number from 1, or ``min_samples``
+        none from 2.
 
     Examples
     --------
@@ -121,8 +121,8 @@ def rolling_z_summary(
     Raises
     ------
     InputError
-        As `coverage`. ``window_s`` is no whole number from 1, ``min_samples`` none from 2, or
-        ``beyond`` no number above 0.
+        As `coverage`. ``window_s`` is not a whole number from 1, ``min_samples`` none from 2, or
+        ``beyond`` not a number above 0.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Whether a spread returns to a level: unit root, variance ratios and autocorrelation.
+"""Stationarity of a spread: unit root, variance ratios and autocorrelation.
 
 Runs are observations exactly one step apart. A gap ends a run, so that no difference spans one.
 """
@@ -87,7 +87,7 @@ def stationarity(
     Raises
     ------
     InputError
-        As `coverage`. ``adf_lags`` is no whole number from 0.
+        As `coverage`. ``adf_lags`` is not a whole number from 0.
 
     References
     ----------

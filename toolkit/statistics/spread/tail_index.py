@@ -1,4 +1,4 @@
-"""How heavy the tail of a spread is: the index of Hill, at several depths of the tail."""
+"""Tail index of a spread, by Hill, at several depths of the tail."""
 
 from __future__ import annotations
 

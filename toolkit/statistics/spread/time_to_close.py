@@ -1,4 +1,4 @@
-"""How long a spread takes to come back, from where it is entered."""
+"""Time of a spread from entry back to a level."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ def time_to_close(
     Raises
     ------
     InputError
-        As `coverage`. ``enter_bps`` is no number above 0, ``exit_bps`` none from 0 to below it,
-        ``toward`` no number. ``column`` is not in bps.
+        As `coverage`. ``enter_bps`` is not a number above 0, ``exit_bps`` none from 0 to below it,
+        ``toward`` not a number. ``column`` is not in bps.
 
     Examples
     --------

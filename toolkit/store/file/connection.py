@@ -225,7 +225,7 @@ def opened(
 
 
 def check_use(path: object, wait_s: object) -> None:
-    """Raise `InputError` for what is no path of a file, or no time to wait for it."""
+    """Raise `InputError` for a wrong path of a file or a wrong time to wait for it."""
     if not isinstance(wait_s, int | float) or wait_s < 0:
         raise InputError("wait_s", wait_s, "seconds, 0 or more")
     usable = isinstance(path, str | os.PathLike) and "\0" not in str(path)

@@ -297,6 +297,6 @@ def _refuse_views(engine: duckdb.DuckDBPyConnection, path: Path) -> None:
     if found := sorted(name for (name,) in views if name.lower() in ours):
         raise NotAStoreError(
             f"{path} has views in place of tables ({', '.join(found)}), which run somebody's "
-            "queries; it is no store of this toolkit: name another file",
+            "queries; it is not a store of this toolkit: name another file",
             path=str(path),
         )

@@ -1,4 +1,4 @@
-"""Whether a store's file is still the one that was bound, and the one that a load began in.
+"""Checks that a store's file is still the one that was bound, and the one a load began in.
 
 Between two writes a file can be exchanged for another. So each transaction that writes looks first.
 """

@@ -45,13 +45,13 @@ def fault_of_key(key: str, kind: str) -> str:
     """Return what is wrong with a stream's key, "" where nothing is.
 
     >>> fault_of_key("A_B:X.spot", "price"), fault_of_key("A_B", "price")
-    ('', "'A_B' is no key of the kind 'price'")
+    ('', "'A_B' is not a key of the kind 'price'")
     """
     try:
         sound = Stream.parse(key).kind == kind
     except InputError:
         sound = False
-    return "" if sound else f"{plain(key, 80)!r} is no key of the kind {plain(kind, 40)!r}"
+    return "" if sound else f"{plain(key, 80)!r} is not a key of the kind {plain(kind, 40)!r}"
 
 
 def unreadable(connection: duckdb.DuckDBPyConnection, path: Path) -> dict[int, Unreadable]:

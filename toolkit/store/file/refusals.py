@@ -1,4 +1,4 @@
-"""What an error of DuckDB means for a store, in one line that says what to do.
+"""Meanings of DuckDB's errors for a store, in one line that says what to do.
 
 DuckDB has no classes for these errors, so its words distinguish them.
 """

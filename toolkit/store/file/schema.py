@@ -139,7 +139,7 @@ def made(path: Path, facts: Mapping[str, str]) -> Iterator[duckdb.DuckDBPyConnec
 
 
 def read_source(connection: duckdb.DuckDBPyConnection, path: Path) -> Source:
-    """Read the source the store belongs to. Raises where it is no store, or of another format."""
+    """Read the source the store belongs to. Raises if it is not a store, or of another format."""
     return _facts(connection, path)[1]
 
 

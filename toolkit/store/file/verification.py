@@ -1,4 +1,4 @@
-"""Whether a store is whole: each of its laws asked of the file, and each breach named.
+"""Verification of a store: each of its laws checked in the file, and each breach named.
 
 One query per law, each in an opening of its own, so that loads go on between them.
 """

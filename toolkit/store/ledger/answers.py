@@ -1,4 +1,4 @@
-"""How far an answer is believed: settled, or provisional and to be asked for again.
+"""Reliability of an answer: settled, or provisional and to be asked for again.
 
 An answer is *provisional* where more may still arrive: in stretches without rows, and of event logs
 in all that is younger than a day, since an archive that is late looks like one that is empty. Each

@@ -1,4 +1,4 @@
-"""What a store holds, counted: streams, holes, loads, and the plan a load ran under."""
+"""Counts of a store's contents: streams, holes, loads, and the plan a load ran under."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def seen(as_of: int | None) -> str:
     """Return the condition that a row was committed by then (s, local clock).
 
     Of rows from before format 6 that is not known. They count from the start of their load. What is
-    no time is an `InputError`.
+    not a time is an `InputError`.
     """
     if as_of is None:
         return "true"

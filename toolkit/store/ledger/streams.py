@@ -106,7 +106,7 @@ def append(
     table: Table,
     rows: pl.DataFrame | Sequence[Sequence[object]] | Sequence[Mapping[str, object]],
 ) -> None:
-    """Insert rows into a table. None is no statement at all."""
+    """Insert rows into a table. None is not a statement at all."""
     if len(rows):
         frame = pl.DataFrame(rows, schema=table.schema, orient="row")
         connection.register("appended", frame)

@@ -1,4 +1,4 @@
-"""The manifest of published files: what there is, and all of the store that is no file.
+"""The manifest of published files: what there is, and all of the store that is not a file.
 
 It has no time of its own, so an unchanged store has an unchanged manifest.
 """
@@ -173,7 +173,7 @@ def read_manifest(content: bytes, where: str) -> Manifest:
 
 def _no_manifest(where: str, fault: str) -> NotAStoreError:
     return NotAStoreError(
-        f"{where} is no manifest of published data, or is damaged ({fault}); "
+        f"{where} is not a manifest of published data, or is damaged ({fault}); "
         "publish there again, or name another",
         path=where,
     )

@@ -1,4 +1,4 @@
-"""Where published files are: a folder, or an object store that obstore reaches.
+"""Places of published files: a folder, or an object store that obstore reaches.
 
 Both write a file whole or not at all: a folder by writing it under another name first.
 """

@@ -63,7 +63,7 @@ def publish(
     Files that are there already are kept, others are written, then the manifest is written under
     its SHA-256, then the one that names the newest is replaced. ``keep`` is for how long earlier
     publications can still be read, such as ``30d``: older ones are removed, with the files that no
-    other names. None keeps all. Raises `InputError` for a ``keep`` that is no length of time,
+    other names. None keeps all. Raises `InputError` for a ``keep`` that is not a length of time,
     `StoreSourceError` where another source is published there, and `StoreError` where the place
     cannot be written.
     """

@@ -1,4 +1,4 @@
-"""What a query answers, as a polars frame.
+"""Answers of a query as polars frames.
 
 DuckDB hands its rows to polars by Arrow's C interface. Its own way to polars goes through pyarrow,
 which takes 45 MB of memory and 70 ms to import. DuckDB is not imported here either: polars

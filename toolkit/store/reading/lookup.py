@@ -167,7 +167,7 @@ def chosen_window(
 
 
 def asked_streams(streams: Iterable[Stream | str]) -> list[Stream]:
-    """Return the streams of a list of keys or streams. A text is no list: `InputError`.
+    """Return the streams of a list of keys or streams. A text is not a list: `InputError`.
 
     >>> [stream.key for stream in asked_streams(["events/spread"])]
     ['events/spread']

@@ -40,7 +40,7 @@ _LENGTH = (
     "THEN epoch_us({x}) END), words := CAST({x} AS VARCHAR))"
 )
 _TIME = (
-    "CASE WHEN {x} = TIME '24:00:00' THEN error('24:00:00 is no time of a day that a frame holds; "
+    "CASE WHEN {x} = TIME '24:00:00' THEN error('24:00:00 is not a time of day that a frame holds; "
     "cast it to VARCHAR') ELSE {x} END"
 )
 _MADE = {"interval": _LENGTH, "time": _TIME}
@@ -259,7 +259,7 @@ def _value(given: Any) -> object:
 
 
 def _check(connection: duckdb.DuckDBPyConnection, query: str) -> None:
-    """Refuse what is no single SELECT, and names in the file itself."""
+    """Refuse what is not a single SELECT, and names in the file itself."""
     text = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [query]).fetchall()[0][0]
     parsed = json.loads(text)
     if parsed["error"] and parsed["error_type"] == "parser":

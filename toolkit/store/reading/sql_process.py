@@ -1,7 +1,7 @@
 """A user's SQL in another process, which is killed where it takes too long.
 
-An interrupt is no bound: DuckDB looks for one between two steps of a query, and one step can take
-minutes and all memory. So another process answers, within bounds of its own
+An interrupt is not a bound: DuckDB looks for one between two steps of a query, and one step can
+take minutes and all memory. So another process answers, within bounds of its own
 (`toolkit.store.reading.sql_worker`), and is kept for the next question. Question and answer are
 pickles on its standard streams: of a frame that is Arrow IPC. It opens the file for itself, beside
 readers of this process, and waits for writers as any other process does. It ends with this process,

@@ -1,4 +1,4 @@
-"""When each event document came by each channel, and how often."""
+"""Arrivals of each event document by channel."""
 
 from __future__ import annotations
 

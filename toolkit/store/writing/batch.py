@@ -1,4 +1,4 @@
-"""What goes into a store together, and what a load records of itself."""
+"""The batch that goes into a store together, and a load's record of itself."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from toolkit.wire.limits import LIMITS, Limits
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """One genuine delivery: its id, and the text of its body where that is no event document."""
+    """One genuine delivery: its id, and the text of its body if that is not an event document."""
 
     delivery_id: str
     family: str | None

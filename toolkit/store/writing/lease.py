@@ -104,7 +104,7 @@ def _read(content: bytes, where: str) -> LeaseFile:
     try:
         return msgspec.json.decode(content, type=LeaseFile)
     except msgspec.MsgspecError:
-        raise StoreError(f"{where} is no lease; name another file", path=where) from None
+        raise StoreError(f"{where} is not a lease; name another file", path=where) from None
 
 
 @contextlib.contextmanager

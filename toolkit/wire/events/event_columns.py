@@ -32,7 +32,7 @@ NUMBERS = {
     "peak_pct": float,
     "differential_pct_8h": float,
 }
-"""The columns that are no text."""
+"""The columns that are not text."""
 NAMES = ("symbol", "buy_exchange", "buy_market", "sell_exchange", "sell_market")
 """Columns whose text must be printable and bounded (`toolkit.foreign.is_name`)."""
 MARKETS = frozenset(market.value for market in Market)
@@ -162,7 +162,7 @@ def _name(tree: _Tree, way: Sequence[str]) -> str:
 
 
 def _absent(name: str) -> Any:
-    """Return the value of a field that is absent. A null of a dotted name is no nested value."""
+    """Return the value of a field that is absent. A null of a dotted name is not a nested value."""
     return msgspec.UNSET if "." in name else None
 
 

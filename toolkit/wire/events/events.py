@@ -173,10 +173,10 @@ def event_pages(
     """Yield steps to carry out and, between them, the pages of one frozen window, newest first.
 
     The window is at most the log's longest, else `InputError`. Raises what `with_retries` raises,
-    `WireError` for a body that is no page, a page on which nothing has a time and a cursor that is
-    too long. Raises `PagingError` where a cursor comes a second time, where pages do not move in
-    time, and where a page names neither a cursor nor
-    whether there is more, unless nothing else is found in the window.
+    `WireError` for a body that is not a page, a page on which nothing has a time and a cursor that
+    is too long. Raises `PagingError` where a cursor comes a second time, where pages do not move in
+    time, and where a page names neither a cursor nor whether there is more, unless nothing else is
+    found in the window.
     """
     if window.length_s > route.window_s:
         raise InputError("window", str(window), f"at most {route.window_s} s at a time")
@@ -368,8 +368,8 @@ def read_document(route: EventRoute, body: bytes, findings: list[Finding]) -> di
 
     ``ts`` (s) and ``ts_ms`` are read from one another where one of them is wanting or lies outside
     the years 1 to 9999. Both are None where neither is of use. A value that is not JSON, such as
-    NaN, is null in the document too. Raises `WireError` where it is no JSON object, or larger than
-    ``document_bytes`` of the route's limits.
+    NaN, is null in the document too. Raises `WireError` where it is not a JSON object, or larger
+    than ``document_bytes`` of the route's limits.
 
     >>> from toolkit.market import EventFamily
     >>> from toolkit.wire.profile.event_routes import BUILT_IN_EVENTS

@@ -1,4 +1,4 @@
-"""What a page says its source has lost: stretches of which no rows will come, or come late."""
+"""Stretches that a page's source has lost: their rows will not come, or come late."""
 
 from __future__ import annotations
 

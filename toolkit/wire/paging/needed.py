@@ -128,7 +128,7 @@ def _unit(route: HistoryRoute, column: str) -> str:
 
 
 def _form_of(text: str, unit: str) -> str:
-    """Return the form of numbers that a text has, "" where it is no number."""
+    """Return the form of numbers that a text has, "" where it is not a number."""
     for form, read in (("text", str), ("printed", lambda number: plain_number(number, unit))):
         try:
             msgspec.json.decode(read(text), type=float)

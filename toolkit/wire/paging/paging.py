@@ -317,7 +317,7 @@ class HistoryQuestion:
     A service that sends the oldest rows before ``end_time``, or the rows from ``end_time`` on,
     brings a page that looks whole, and no later question reaches the rest. Two things give it away.
     The rows of a page rise in time. Or there is nothing before the end of a window and something at
-    its start. Rows that rise are no proof, for a service may send the right rows in that order. So
+    its start. Rows that rise are not proof, for a service may send the right rows in that order. So
     one row is asked for: of the right rows it is the newest.
     """
 
@@ -413,7 +413,8 @@ class HistoryQuestion:
         """Return whether rows lie before a window although nothing came before its end.
 
         Raises `PagingError` where rows of the window, or later ones, come when its start is asked
-        for. A refusal as a bad request is no evidence: it may be of a time beyond the plan's depth.
+        for. A refusal as a bad request is not evidence: it may be of a time beyond the plan's
+        depth.
         """
         try:
             page = yield from self.page(window.start, limit=1)

@@ -1,4 +1,4 @@
-"""What ``/schemas`` declares of a record beyond names and units: signs, and the key of its rows.
+"""Declarations of ``/schemas`` beyond names and units: signs, and the key of the rows.
 
 A sign is declared in sentences (``sign``, ``positive_means``). They are read by what they say of
 the two legs, or of longs and shorts. Sentences that say nothing of these, or both ways, are not

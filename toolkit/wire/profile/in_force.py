@@ -28,7 +28,7 @@ def profile_in_force(users: UserProfile | None, limits: Limits, schemas: bytes |
     """Read a `/schemas` body into the profile. The user's own file overrides it.
 
     ``schemas`` is the body, or as text why there is none: then the file alone counts. Raises
-    `WireError` where a history has no usable time then. So it does for a body that is no JSON,
+    `WireError` where a history has no usable time then. So it does for a body that is not JSON,
     unless there is such a file: then it is a finding.
 
     >>> from toolkit.wire.limits import LIMITS

@@ -162,7 +162,7 @@ def flat_answer(
     ``fields`` are the places in each row. ``rows`` says how the rows are held: as a list, as an
     object of columns, as an object whose names are ``*1`` of each row, as a JSON value on each line
     of the body, or as lists below one of their names. An answer without such places, and one that
-    is no JSON object, comes back as it is: who reads it says what it lacks.
+    is not a JSON object, comes back as it is: who reads it says what it lacks.
 
     >>> body = b'{"result": {"data": [[60, {"last": 3}, "x"]]}}'
     >>> flat = flat_answer(Answer(200, {"x-next": "60"}, body), "result.data", ["header:x-next"],
@@ -272,7 +272,7 @@ def _of_names(items: msgspec.Raw, beside: Sequence[str]) -> msgspec.Raw:
 
 
 def _of_table(items: msgspec.Raw) -> msgspec.Raw:
-    """Return the lists below one of their names as objects, as they are where they are no table."""
+    """Return the lists below one of their names as objects, as they are if they are not a table."""
     try:
         names, *rows = msgspec.json.decode(items, type=list[list[msgspec.Raw]])
         columns = [msgspec.json.decode(name, type=str) for name in names]
@@ -289,7 +289,7 @@ def _flat_rows(items: msgspec.Raw, tree: Mapping[str, Any]) -> msgspec.Raw:
         rest = _taken(raw, tree, taken)
         parts = None if rest is None else _parts(rest)
         if rest is not None and parts is None:
-            return items  # rows that are no objects and no lists
+            return items  # rows that are neither objects nor lists
         rows.append(taken | (parts or {}))
     return msgspec.Raw(msgspec.json.encode(rows))
 

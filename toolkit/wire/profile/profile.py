@@ -111,7 +111,7 @@ class SnapshotShape:
             elif rule.wire in there:
                 value = self._value(rule, there[rule.wire])
                 if value is None and there[rule.wire] is not None:
-                    continue  # a text that is no leg
+                    continue  # a text that is not a leg
                 if rule.hours and value and isinstance(value, float):
                     hours = found.get(rule.hours)
                     if not isinstance(hours, int | float):

@@ -133,14 +133,14 @@ def item_faults(kind: str, item: object) -> list[str]:
     ['symbol of another type', 'no venues']
     """
     if not isinstance(item, dict):
-        return ["items that are no objects"]
+        return ["items that are not objects"]
     faults = [
         f"no {name}" if name not in item else f"{name} of another type"
         for name, wanted in ITEM_FIELDS[kind].items()
         if not _fits(item.get(name, None if name in _OPTIONAL else ...), wanted, name)
     ]
     names = [name for name, wanted in ITEM_FIELDS[kind].items() if wanted is str]
-    return faults or [f"{name} that is no name" for name in names if not is_name(item[name])]
+    return faults or [f"{name} that is not a name" for name in names if not is_name(item[name])]
 
 
 def _fits(value: object, wanted: type, name: str) -> bool:

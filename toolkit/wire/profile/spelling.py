@@ -1,4 +1,4 @@
-"""How a service spells what our keys name: exchanges, markets and symbols, in both directions."""
+"""A service's spelling of exchanges, markets and symbols, in both directions."""
 
 from __future__ import annotations
 

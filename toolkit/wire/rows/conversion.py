@@ -37,14 +37,14 @@ def name_of(value: object) -> object:
 def plain_number(text: str, unit: str) -> str:
     """Return the JSON number of one that is printed: with a sign, commas of thousands, a %.
 
-    Raises `msgspec.DecodeError` for any other text, and for a % of a unit that is no percent.
+    Raises `msgspec.DecodeError` for any other text, and for a % of a unit that is not a percent.
 
     >>> plain_number("+1,234.50", "quote"), plain_number("−0.125%", "percent")
     ('1234.50', '-0.125')
     """
     found = _PRINTED.fullmatch(text.strip().replace("\u2212", "-"))
     if found is None or (found[5] and not unit.startswith("percent")):
-        raise msgspec.DecodeError(f"{text!r:.40} is no number in {unit}")
+        raise msgspec.DecodeError(f"{text!r:.40} is not a number in {unit}")
     sign, whole, *rest = (part or "" for part in found.groups()[:4])
     return f"{sign.replace('+', '')}{whole.replace(',', '')}{''.join(rest)}"
 
@@ -57,7 +57,7 @@ def _span_hours(text: str) -> float:
     """
     found = _SPAN.fullmatch(text)
     if found is None or not any(found.groups()):
-        raise msgspec.DecodeError(f"{text!r:.40} is no duration in ISO 8601, such as PT8H")
+        raise msgspec.DecodeError(f"{text!r:.40} is not a duration in ISO 8601, such as PT8H")
     weeks, days, hours, minutes, seconds = (float(part or 0) for part in found.groups())
     return 168 * weeks + 24 * days + hours + minutes / 60 + seconds / 3600
 

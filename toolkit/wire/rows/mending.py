@@ -1,7 +1,7 @@
 r"""Values that are not JSON, such as NaN and half a surrogate pair: null, so that the rest is read.
 
 Many programs write NaN and Infinity, which JSON has not. A text that was cut inside a character is
-no text in Unicode. One such value must not cost the page, or the document, that it is in.
+not text in Unicode. One such value must not cost the page, or the document, that it is in.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def read_mended(
 
 
 def mended_answer(answer: Answer, path: str, findings: list[Finding]) -> Answer:
-    """Return an answer with null for each value that is not JSON, as it is where that is no help.
+    """Return an answer with null for each value that is not JSON, or as it is if that fails.
 
     >>> mended_answer(Answer(200, {}, b'{"rate": NaN}'), "/p", []).body
     b'{"rate": null}'
@@ -68,7 +68,7 @@ def mended_answer(answer: Answer, path: str, findings: list[Finding]) -> Answer:
 
 
 def check_text(body: bytes) -> None:
-    """Raise `UnicodeDecodeError` for what is no UTF-8. Whole, a text may take 4 times as much."""
+    """Raise `UnicodeDecodeError` for anything but UTF-8. Whole, a text may take 4 times as much."""
     if body.isascii():
         return
     decoder = codecs.getincrementaldecoder("utf-8")()

@@ -33,6 +33,6 @@ def iso_ms(text: str) -> int:
     try:
         moment = dt.datetime.fromisoformat(text)
     except ValueError:
-        raise msgspec.DecodeError(f"{text!r:.40} is no time in ISO 8601") from None
+        raise msgspec.DecodeError(f"{text!r:.40} is not a time in ISO 8601") from None
     zoned = moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
     return (zoned - _EPOCH) // dt.timedelta(milliseconds=1)

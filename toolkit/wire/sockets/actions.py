@@ -57,7 +57,7 @@ def answer_of(names: StreamNames, message: bytes, identity: int) -> tuple[int, f
 
     A message with another id, or a record of a subscription, is None. One without an id is taken as
     the answer, since a connection has one question at a time. A page is 200. A message of the type
-    error has the status of its problem, 500 where it has none. What is no JSON object is a page
+    error has the status of its problem, 500 where it has none. What is not a JSON object is a page
     that cannot be read, which the reader of the page says.
 
     >>> from toolkit.wire.profile.stream_names import BUILT_IN_STREAMS

@@ -111,7 +111,7 @@ class ReconnectPolicy:
     ``first_wait_s * 2**n``, at most ``longest_wait_s``, and never less than ``Retry-After``. One
     of more than ``longest_asked_s`` ends the stream with the error of its status. The
     count begins anew only when a connection has lasted ``stable_s`` with a message on it: one that
-    is accepted and closed at once is no success. A connection on which nothing came for
+    is accepted and closed at once is not a success. A connection on which nothing came for
     ``ping_s`` is asked for a ping's answer within ``pong_s``, and again as often. Without one it is
     lost. With one the stream is quiet and nothing is lost. Some connections answer pings and have
     gone mute, so after ``silence_s`` another is opened before the quiet one is closed.
@@ -305,8 +305,8 @@ def read_market_message(
 ) -> Item | Refused | None:
     """Read a message of the market socket, None where it only confirms something.
 
-    A value that is not JSON, such as NaN, is null and a finding. Raises `WireError` for what is no
-    JSON object.
+    A value that is not JSON, such as NaN, is null and a finding. Raises `WireError` for anything
+    but a JSON object.
 
     >>> from toolkit.wire.profile.stream_names import BUILT_IN_STREAMS
     >>> read_market_message(BUILT_IN_STREAMS, b'{"type":"price","id":"7","item":{"ts":60}}', [])
@@ -317,7 +317,9 @@ def read_market_message(
     try:
         message = read_mended(_fields, body, names.market, findings)
     except UNREADABLE as error:
-        raise WireError(f"{names.market} sent a message that is no JSON object ({error})") from None
+        raise WireError(
+            f"{names.market} sent a message that is not a JSON object ({error})"
+        ) from None
     identity = _plain(message.get(names.fields["id"]), int)
     if _plain(message.get(names.fields["type"]), str) == names.words["error"]:
         status = _plain(message.get("status"), int)

@@ -1,4 +1,4 @@
-"""What the body of a webhook delivery is: an event document of one of the families, or not."""
+"""The body of a webhook delivery: an event document of one of the families, or not."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def read_delivery(routes: Mapping[EventFamily, EventRoute], body: bytes) -> Deli
 
     The family is the word that the document's schema (``svc.splash.v1``) or else its event type
     (``splash.pump``) names, each found by the family's route. A JSON object that names
-    none, or has no time of use, is no event document. Nor is one that is larger than
+    none, or has no time of use, is not an event document. Nor is one that is larger than
     ``document_bytes`` of the routes' limits, which is a finding.
 
     >>> from toolkit.wire.profile.event_routes import BUILT_IN_EVENTS

@@ -266,5 +266,7 @@ def _refused(place: str, name: str, path: str, answer: Answer, draft: ProfileDra
         setting = "market" if place == "market" else f"events.{place}"
         draft.note("streams", f"{path} answers 404.", f'{setting} = "/?"')
     if answer.status == 200:
-        return Check("sockets", name, State.FAILED, f"{path} answers 200: it is no socket", advice)
+        return Check(
+            "sockets", name, State.FAILED, f"{path} answers 200: it is not a socket", advice
+        )
     return Check("sockets", name, state_of(error), refused_words(error), advice)

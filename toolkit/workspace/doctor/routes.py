@@ -93,7 +93,7 @@ class Routes:
         yield from verdicts
 
     def _counted(self, check: Check, record: Check | None = None) -> Check:
-        """Note whether a load can read what was asked. What the plan lacks is no part of it."""
+        """Note whether a load can read what was asked. What the plan lacks is not part of it."""
         unasked = check.state is State.SKIPPED and not self.listed
         if unasked or State.FAILED in (check.state, record and record.state):
             self.unreadable.append(check.name)

@@ -1,4 +1,4 @@
-"""What is open now of an event log, asked of the service by its filter. Nothing of it is stored."""
+"""Open events of a log, asked of the service by its filter. Nothing of it is stored."""
 
 from __future__ import annotations
 

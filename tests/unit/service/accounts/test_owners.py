@@ -94,7 +94,7 @@ BROKEN = {
     "no plan": '[owners.ann]\nkeys = ["sesame"]',
     "no keys": '[owners.ann]\nplan = "pro"',
     "keys that are no list": '[owners.ann]\nplan = "pro"\nkeys = "sesame"',
-    "a key that is no text": '[owners.ann]\nplan = "pro"\nkeys = [1234567]',
+    "a key that is not text": '[owners.ann]\nplan = "pro"\nkeys = [1234567]',
     "an unknown field": ANN + 'sesame = "sesame"',
     "a key of two": ANN + '[owners.bob]\nplan = "pro"\nkeys = ["second"]',
     "an empty key": ANN.replace("second", ""),

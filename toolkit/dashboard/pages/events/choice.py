@@ -1,4 +1,4 @@
-"""Which events their page shows: one row of widgets and the brush, kept in the page's link."""
+"""The choice of events on their page: one row of widgets and the brush, kept in the page's link."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the page of funding shows: one row of widgets, filled from the link and kept in it."""
+"""The choices of the page of funding: one row of widgets, filled from the link and kept in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When the legs of a pair settle next, counted down by the browser."""
+"""Countdown to the next settlement of a pair's legs, in the browser."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ def _pairs(shell: PageShell) -> pl.DataFrame:
 
 
 def league_rows(carried: pl.DataFrame, net: Net | None, notional: float) -> pl.DataFrame:
-    """Build one row a pair, turned so that it received, the most kept over 7 days first, else 1.
+    """Build one row per pair, turned so that it received, the most kept over 7 days first, else 1.
 
     ``carried`` is of `toolkit.dashboard.pages.funding.measured.measure_carried`. Columns:
     trajectory (the pair as turned), stream (as held), is_turned, symbol, buy and sell (legs),

@@ -1,4 +1,4 @@
-"""The rates in force, a row a symbol and a column an exchange, in cells that open pairs."""
+"""The rates in force, one row per symbol and one column per exchange, in cells that open pairs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the page of funding measures of all pairs: kept until a pair's own rows change."""
+"""Figures of all pairs on the page of funding, kept until a pair's own rows change."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def _carried(
 def largest_falls(carried: pl.DataFrame) -> pl.DataFrame:
     """Find the largest fall of cumulative funding from a maximum before it, and largest rise.
 
-    ``carried`` is of `toolkit.statistics.funding.carry`. The position begins at 0. One row a
+    ``carried`` is of `toolkit.statistics.funding.carry`. The position begins at 0. One row per
     trajectory: trajectory, largest_fall_bps and largest_rise_bps, both from 0 on, null where the
     funding is not known.
 

@@ -75,7 +75,7 @@ def read_pair(key: str | None, held: Sequence[str]) -> tuple[str | None, list[Ma
     try:
         pair = Trajectory.parse(key, Family.FUNDING)
     except InputError as error:
-        no_pair = Markdown("The link asks for {}, which is no pair (allowed: {}).")
+        no_pair = Markdown("The link asks for {}, which is not a pair (allowed: {}).")
         return None, [no_pair.format(asked, error.allowed)]
     if held_key(pair.key, held) is not None:
         return pair.key, []

@@ -1,4 +1,4 @@
-"""What is missing of what was asked for: why, when it is lost, and the load that brings it."""
+"""Missing data: why, when it is lost, and the load that brings it."""
 
 from __future__ import annotations
 

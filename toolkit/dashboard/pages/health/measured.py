@@ -1,4 +1,4 @@
-"""What is known of each stream, measured once for each version of a stream and not of the file."""
+"""Figures of each stream, measured once per version of the stream, not of the file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is below the streams: when what is lost, what was odd, the last loads, and the file."""
+"""The sections below the streams: retention deadlines, findings, the last loads, and the file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is held, missing and out of reach, as tables, and what to type to fill a gap."""
+"""Tables of held, missing and unrecoverable time, with the command that fills a gap."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a store needs attention, in one line each: streams behind, gaps soon lost, quota."""
+"""Matters of a store that need attention, one line each: streams behind, gaps soon lost, quota."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which spreads are open by the newest answer that is held: the service's list or its event log."""
+"""Open spreads by the newest stored answer: the service's list or its event log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much of the time a spread is beyond a level: the cost of a round trip, else some bps."""
+"""Share of time in which a spread is beyond a level: the cost of a round trip, else some bps."""
 
 from __future__ import annotations
 

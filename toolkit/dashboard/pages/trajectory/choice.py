@@ -1,4 +1,4 @@
-"""Which trajectory and which time its page shows: one row of widgets, filled from the link."""
+"""The choice of trajectory and time on their page: one row of widgets, filled from the link."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def _offered(catalogue: pl.DataFrame, symbols: Collection[str]) -> list[str]:
 
 
 def _choose_window(window: Interval, timezone: str) -> None:
-    """Draw the calendars. They show the window, and what is set in them is no preset any more."""
+    """Draw the calendars. They show the window, and a value set in them is no longer a preset."""
     state = st.session_state
     for name, ts in zip(("start", "end"), window, strict=True):
         state[name] = dt.datetime.fromtimestamp(ts, ZoneInfo(timezone)).replace(tzinfo=None)

@@ -60,7 +60,7 @@ def accepted(
         if ts < start or ts >= end or ts + 60 > known_until:
             refused["a row outside of the window"] += ts < start or ts > end + 60
         elif ts_ms % 60_000:
-            refused["a time that is no whole minute"] += 1
+            refused["a time that is not a whole minute"] += 1
         elif fault := _fault(close, "price") or ("a price of 0 or less" if close <= 0 else ""):
             refused[fault] += 1
         else:
@@ -128,7 +128,7 @@ def _fault(value: object, what: str) -> str:
     try:
         return "" if math.isfinite(float(str(value))) else f"a {what} that is not finite"
     except ValueError:
-        return f"a {what} that is no number"
+        return f"a {what} that is not a number"
 
 
 def _interval(
