@@ -8,7 +8,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from toolkit.statistics.events import audit, audited, event_lifecycles
+from toolkit.statistics.events import event_lifecycles
+from toolkit.statistics.events.audit import audit, audited
 
 STEP, BARS, NAMES = 60, 12_000, [f"A{number}_B:X.spot:Y.spot" for number in range(20)]
 END = STEP * BARS
