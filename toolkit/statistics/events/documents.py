@@ -42,10 +42,7 @@ def detections(events: pl.DataFrame, *, placed: bool = True) -> pl.DataFrame:
             trajectory_of(),
             "ts",
             pl.when(dump).then(-1.0).otherwise(1.0).alias("direction"),
-            "size",
-            "family",
-            "symbol",
-            "event",
+            *("size", "family", "symbol", "event"),
         )
         .unique(maintain_order=True)
         .sort("ts", "trajectory", "event")

@@ -186,11 +186,7 @@ class Watched:
             )
             .select(
                 *(
-                    "_number",
-                    "kind",
-                    "t_open",
-                    "entry_s",
-                    "cut",
+                    *("_number", "kind", "t_open", "entry_s", "cut"),
                     selectors.by_name(*_OPTIONAL, require_all=False),
                 ),
                 pl.when("cut").then(watched_s).otherwise(duration_s).alias("duration_s"),

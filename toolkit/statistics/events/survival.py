@@ -320,14 +320,8 @@ def _without_few(name: str) -> list[pl.Expr]:
 @analysis(
     "events.survival_curve",
     (
-        "life_s",
-        "survival",
-        "survival_lower",
-        "survival_upper",
-        "n",
-        "ended",
-        "censored",
-        "entering",
+        *("life_s", "survival", "survival_lower", "survival_upper", "n", "ended"),
+        *("censored", "entering"),
     ),
     title="How many events live on, by their age,",
     about="A row per age at which an event ends, is seen last or comes under watch.",

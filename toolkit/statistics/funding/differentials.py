@@ -61,11 +61,8 @@ def with_service_differential(found: pl.DataFrame, frame: Frame, window: Interva
 @analysis(
     "funding.service_differential",
     (
-        "differential_apr_pct",
-        "differential_pct_8h_time_weighted_mean",
-        "differential_pct_8h_std",
-        "coverage",
-        "n",
+        *("differential_apr_pct", "differential_pct_8h_time_weighted_mean"),
+        *("differential_pct_8h_std", "coverage", "n"),
     ),
     order="-differential_apr_pct",
     title="The service's own differential in force",
@@ -145,10 +142,7 @@ def differential(frame: Frame) -> pl.DataFrame:
     difference = pl.col("sell_rate_per_hour") - pl.col("buy_rate_per_hour")
     reasons = pl.coalesce("buy_reason", "sell_reason", pl.lit(Reason.MISSING_LEG.value))
     return rows.select(
-        "trajectory",
-        "ts",
-        "buy_rate_per_hour",
-        "sell_rate_per_hour",
+        *("trajectory", "ts", "buy_rate_per_hour", "sell_rate_per_hour"),
         difference.alias("differential_per_hour"),
         (100 * HOURS_A_YEAR * difference).alias("differential_apr_pct"),
         pl.when(difference.is_null()).then(reasons).alias("differential_reason"),

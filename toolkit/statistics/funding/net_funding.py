@@ -33,13 +33,9 @@ _PRICED = {"basis_bps": "Float64", "carry_bps": "Float64", "carry_reason": "Stri
 
 
 _FIGURES = (
-    "breakeven_bps",
-    "net_carry_bps",
-    "net_carry_at_half_cost_bps",
-    "net_carry_at_twice_cost_bps",
-    "net_apr_pct",
-    "net_apr_at_half_cost_pct",
-    "net_apr_at_twice_cost_pct",
+    *("breakeven_bps", "net_carry_bps", "net_carry_at_half_cost_bps"),
+    *("net_carry_at_twice_cost_bps", "net_apr_pct"),
+    *("net_apr_at_half_cost_pct", "net_apr_at_twice_cost_pct"),
 )
 _ONLY = tuple(f"{FUNDING_ONLY}{name}" for name in _FIGURES)
 
@@ -47,11 +43,8 @@ _ONLY = tuple(f"{FUNDING_ONLY}{name}" for name in _FIGURES)
 @analysis(
     "funding.net_summary",
     (
-        "net_apr_pct",
-        "net_carry_bps",
-        "funding_only_net_apr_pct",
-        "funding_only_net_carry_bps",
-        "funding_only_breakeven_days",
+        *("net_apr_pct", "net_carry_bps", "funding_only_net_apr_pct"),
+        *("funding_only_net_carry_bps", "funding_only_breakeven_days"),
     ),
     figures=("cost_bps", *_FIGURES, *_ONLY, "funding_only_breakeven_days"),
     command="",

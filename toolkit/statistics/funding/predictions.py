@@ -26,13 +26,8 @@ _TYPES = {
 @analysis(
     "funding.prediction_errors",
     (
-        "error_mean_bps",
-        "error_std_bps",
-        "error_median_bps",
-        "same_sign_share",
-        "n",
-        "coverage",
-        "age_mean_s",
+        *("error_mean_bps", "error_std_bps", "error_median_bps", "same_sign_share", "n"),
+        *("coverage", "age_mean_s"),
     ),
     order="-error_std_bps",
     title="What was settled, less the rate in force before,",

@@ -355,11 +355,7 @@ def _with_intervals(paid: pl.DataFrame) -> pl.LazyFrame:
             (pl.col("rate") / interval).alias("rate_per_hour"),
         )
         .select(
-            "ts",
-            "rate",
-            "declared_hours",
-            "elapsed_hours",
-            "missed",
+            *("ts", "rate", "declared_hours", "elapsed_hours", "missed"),
             _why_null("missed").alias("elapsed_reason"),
             "interval_hours",
             "rate_per_hour",
