@@ -102,7 +102,7 @@ def test_the_league_has_what_each_pair_kept_the_most_over_7_days_first(page, sto
         "kept 7 d (bps)": ["42.0"],
         "sign": ["● steady"],
         "sign flips": ["0"],
-        "funding fall (bps)": ["0.0"],
+        "funding drawdown (bps)": ["0.0"],
         "APR, 7 d (%)": ["from 21.9 to 21.9, lowest 21.9, highest 21.9"],
     }
     assert "kept 30 d (bps)" not in rows_of(shown, "league")  # ten days are held

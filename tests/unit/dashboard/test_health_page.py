@@ -184,7 +184,7 @@ def test_the_clock_of_retention_says_when_what_is_lost(page, full):
     table = rows_of(page(full.path, "health"), "retention")
     assert table["kind"] == ["events"]
     assert table["kept for"] == ["30 d"]
-    assert table["not held from (UTC)"] == ["2023-03-10 10:00"]
+    assert table["missing from (UTC)"] == ["2023-03-10 10:00"]
     assert table["lost in"][0].startswith(("30 d", "29 d"))
 
 
@@ -202,11 +202,11 @@ def test_loads_are_listed_with_what_they_found_and_whether_they_finished(page, f
     began(full, 3_600)
     shown = page(full.path, "health")
     loads = rows_of(shown, "loads")
-    assert loads["outcome"] == ["silent", *["finished"] * 3]
+    assert loads["outcome"] == ["stalled", *["finished"] * 3]
     assert loads["findings"] == ["–", "–", "next_missing (2×)", "–"]
     assert loads["rows"] == ["0", "2", "4", "1,080"]
     assert loads["took"][0] == "–"
-    assert "1 silent" in words(shown)
+    assert "1 stalled" in words(shown)
     assert "a page does not name where the next begins (next_missing, 2 times)" in words(shown)
 
 
@@ -218,7 +218,7 @@ def test_a_capture_that_began_an_hour_ago_and_still_asks_is_running(page, full):
     shown = page(full.path, "health")
     assert rows_of(shown, "loads")["outcome"] == ["running", *["finished"] * 3]
     assert "1 running" in words(shown)
-    assert "silent" not in words(shown)
+    assert "stalled" not in words(shown)
 
 
 def test_rows_of_several_wire_profiles_are_said_below_the_loads(page, full):

@@ -271,16 +271,16 @@ def test_a_load_says_how_long_it_took_what_it_brought_and_what_it_found():
     assert (found[0]["took_s"], found[1]["took_s"]) == (0, None)
     assert found[0]["findings"] == "renamed (1×); missing (3×)"
     assert (found[0]["rows"], found[1]["rows"]) == (7, 0)
-    assert (found[0]["quota_left"], found[1]["outcome"]) == (9, "silent")
+    assert (found[0]["quota_left"], found[1]["outcome"]) == (9, "stalled")
 
 
 @pytest.mark.parametrize(
     ("asked_at", "now", "outcome"),
     [
         (None, 699, "running"),  # it began a moment ago
-        (None, 700, "silent"),
+        (None, 700, "stalled"),
         (7_000, 7_599, "running"),  # a capture that began long ago and still asks
-        (7_000, 7_600, "silent"),
+        (7_000, 7_600, "stalled"),
     ],
 )
 def test_a_load_without_an_end_is_running_while_the_store_shows_that_it_asks(

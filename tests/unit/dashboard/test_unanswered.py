@@ -140,8 +140,8 @@ def test_health_tells_nothing_there_from_no_answer_and_from_never_asked(
     assert answers["events/funding"] == "no answer"
     assert answers["events/splash"] == "never asked"
     assert answers["BTC_USD"] == "held"
-    (words,) = [c.value for c in shown.caption if c.value.startswith("Never asked")]
-    assert words.startswith("Never asked: funding, events/splash, snapshot/symbols")
+    (words,) = [c.value for c in shown.caption if c.value.startswith("Not requested yet")]
+    assert words.startswith("Not requested yet: funding, events/splash, snapshot/symbols")
 
 
 @pytest.mark.parametrize("asked", [True, False])

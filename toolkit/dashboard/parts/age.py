@@ -23,9 +23,8 @@ AGE_HELP = Markdown(
 def show_age(facts: Mapping[str, object], key: str = "age") -> None:
     """Show how long ago the newest row ended, beside a dot.
 
-    ``facts`` are of `age_facts`, or a row of `stream_ages`. The dot is green until five minutes
-    above the plan's delay, amber until fifteen and red from then on. Without a dated row it is
-    grey.
+    ``facts`` are of `age_facts`, or a row of `stream_ages`. The dot is green until 5 min above the
+    plan's delay, amber until 15, then red; grey without a dated row.
     """
     _AGE(data=dict(facts), key=key, width="content")
 

@@ -15,7 +15,7 @@ function order(data, sort) {
 
 function drawHeads(place, data, opened) {
   const heads = made("tr", made("thead", place));
-  const columns = [["symbol", "symbol"], ["apart", "apart"]];
+  const columns = [["symbol", "symbol"], ["apart", "difference"]];
   columns.push(...data.venues.map((venue, at) => [at, venue]));
   for (const [column, name] of columns) {
     const sort = place.parentElement.sort;
@@ -57,7 +57,7 @@ function drawRow(body, data, row, opened) {
   if (!row.key) return;
   name.type = "button";
   name.dataset.key = row.key;
-  name.ariaLabel = `Open ${row.symbol}, apart ${row.shown}`;
+  name.ariaLabel = `Open ${row.symbol}, difference ${row.shown}`;
   name.onclick = () => opened(row.key);
 }
 

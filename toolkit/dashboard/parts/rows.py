@@ -34,16 +34,12 @@ class RowColumn:
     one, of any ``result`` where none is named. ``of`` is what the heading names beside it: a zone
     of time, a window or a level.
 
-    Of a ``text`` a value is a String, of a ``number`` a number, of a ``bar`` a share or percent,
-    of a ``line`` a list of numbers in equal steps of time, null where nothing is known, of a
-    ``map`` a list of runs of equal cells of time: their number and the percent of each
-    `LedgerState`, of an ``age`` seconds, which the browser counts on. None is a dash. ``limits``
-    are the ages (s) at which one turns amber and red, nulls where none does. ``cells`` is when a
-    map begins (s UTC) and how long a cell is (s). ``shown`` is what a cell shows in place of its
-    value, or says of a map. ``titles`` is what pointing at it adds, such as why it is a dash. By
-    default it is the value of a ``text`` that shows something else. ``help`` is what pointing at
-    the heading says, by default what the column means. On a phone a column that is not ``narrow``
-    is left out.
+    Values by kind: ``text``, ``number``, ``bar`` (share or percent), ``line`` (numbers in equal
+    steps of time, null where unknown), ``map`` (runs of equal cells: their number and the percent
+    of each `LedgerState`), ``age`` (s, which the browser counts on). None is a dash. ``limits``:
+    the ages (s) at which one turns amber and red. ``cells``: start (s UTC) and length (s) of a
+    map's cells. ``shown`` replaces the value in its cell, ``titles`` are tooltips, such as why it is
+    a dash, ``help`` is the tooltip of the heading. A phone leaves out what is not ``narrow``.
     """
 
     name: str
@@ -196,10 +192,9 @@ def show_rows(
 ) -> None:
     """Draw the table. `opened_key` has the key of the row that was opened.
 
-    The first column is of texts, and its cells are the buttons where a row ``opens``. ``keys`` has
-    one key for each row, ``label`` describes the table to who cannot see it. More rows than
-    ``most`` are scrolled. A column of which nothing is known is left out. What was sorted by, where
-    it was scrolled to and the row in focus outlast a new run of the page.
+    The first column is of texts, buttons where a row ``opens``. ``keys`` has one key per row,
+    ``label`` is read to who cannot see it. More rows than ``most`` are scrolled. A column without
+    any value is left out. Order, scroll and focus outlast a new run of the page.
     """
     state = st.session_state
     known = [one for one in columns[1:] if any(value is not None for value in one.values)]

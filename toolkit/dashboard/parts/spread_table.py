@@ -143,7 +143,7 @@ def spread_lines(
 
     ``catalogue`` is of `toolkit.store.Store`. ``figures`` and ``beyond`` are what
     `toolkit.dashboard.parts.spreads_measured` measures over one window, the latter of a level.
-    ``recent`` has the lines of `toolkit.dashboard.parts.lately`. Each lacks a trajectory without a
+    ``recent`` has `toolkit.dashboard.parts.lately`. Each lacks a trajectory without a
     row then. ``asked`` has the trajectories that were asked for in the window. ``now`` is the
     service's clock (s). ``net`` is of `toolkit.statistics.spread.net_summary`, None for gross
     figures alone.

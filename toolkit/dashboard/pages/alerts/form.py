@@ -29,7 +29,7 @@ from toolkit.workspace.rules import find_fees
 
 _KINDS = {
     AlertKind.SPREAD: "|Spread| above",
-    AlertKind.FUNDING: "Funding apart above",
+    AlertKind.FUNDING: "Funding difference above",
     AlertKind.EVENT: "Event of at least",
     AlertKind.STALE: "No new data for",
     AlertKind.LOSS: "Lost within",

@@ -118,8 +118,10 @@ def _show_watched(shell: PageShell) -> None:
     watched = find_watchlist(held.path)
     named = ", ".join([*watched.streams, *watched.symbols]) or watched.name
     st.caption(
-        Markdown("Followed: {}.").format(markdown(named, 160)),
-        help=Markdown("A rule watches what is followed: the table {} of rail.toml.").format(
+        Markdown("`rail follow` keeps up to date, and rules watch: {}.").format(
+            markdown(named, 160)
+        ),
+        help=Markdown("The table {} of rail.toml names what is followed.").format(
             markdown("[follow]")
         ),
     )

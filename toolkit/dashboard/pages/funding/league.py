@@ -48,9 +48,9 @@ _HELP = Markdown(
     "In bps of one leg's notional, until both legs of a pair have settled. Net is less one round "
     "trip, whatever the time. Each pair is turned so that it received funding over the longest "
     "time known: that is hindsight, and no promise. **sign**: ● steady, the difference had this "
-    "sign for 90 % of the last 30 days that are held; ◐ mixed, 60 %; ○ weak, less, be it of the "
-    "other sign or at 0. "
-    "**funding fall**: the largest of the cumulative funding in that time, without prices and "
+    "sign for 90 % of the last 30 days that are held; ◐ mostly, 60 %; ○ unsteady, less, be it of "
+    "the other sign or at 0. "
+    "**funding drawdown**: the largest of the cumulative funding in that time, without prices and "
     "fees. Pairs without a settlement in the last 30 days of any are left out."
 )
 _WITH_PRICES = Markdown(

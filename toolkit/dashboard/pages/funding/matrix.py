@@ -30,9 +30,9 @@ _PREDICTED = Markdown(
 )
 _HELP = Markdown(
     "{} Above 0 longs pay shorts. **S**: the highest, where to be short. **L**: the lowest, where "
-    "to be long. Of equal rates it is the first by name. **apart**: the one less the other, before "
-    "fees. A cell opens its leg short against the lowest, the lowest the pair furthest apart. What "
-    "is not held is loaded first."
+    "to be long. Of equal rates it is the first by name. **difference**: the one less the "
+    "other, before fees. A cell opens its leg short against the lowest, the lowest that with the "
+    "largest difference. What is not held is loaded first."
 )
 
 

@@ -29,11 +29,10 @@ def measure_carried(held: Held, *, funding_only: bool = False) -> pl.DataFrame:
 
     A row is a pair and a length: trajectory, days, the columns of
     `toolkit.statistics.funding.summary` that `toolkit.statistics.funding.net_summary` takes,
-    coverage and implausible. ``largest_fall_bps`` is that of the cumulative funding from a maximum
-    before it, over the part of the 30 days that both legs cover, ``largest_rise_bps`` that of the
-    pair turned round. A pair's time ends where both legs have settled. Where that is more than a
-    day before the newest settlement of all, it ends with that one, and too little is covered for a
-    figure.
+    coverage and implausible. ``largest_fall_bps`` is the maximum drawdown of the cumulative funding
+    over the part of the 30 days that both legs cover, ``largest_rise_bps`` that of the pair turned
+    round. A pair's time ends where both legs have settled, or with the newest settlement of all
+    where that is more than a day later: too little is covered then.
     """
     of_two = pl.col("stream").str.count_matches(":") == 2
     pairs = held.streams.filter(pl.col("rows") > 0, of_two, kind=Family.FUNDING.value)

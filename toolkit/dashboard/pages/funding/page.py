@@ -87,7 +87,7 @@ def _show_kept(shell: PageShell) -> None:
     if kept.is_empty():
         return
     st.markdown(
-        Markdown("**Legs kept from snapshots** · n = {:,}").format(kept.height),
+        Markdown("**Legs known from snapshots alone** · n = {:,}").format(kept.height),
         help=Markdown(
             "Of these no pair's settlements are held: what is kept is the rate in force at each "
             "snapshot, which pays nothing until it settles."
@@ -98,7 +98,11 @@ def _show_kept(shell: PageShell) -> None:
         time_column(kept, "last_ts", shell.timezone, narrow=False),
     ]
     show_rows(
-        Markdown("Legs kept from snapshots"), kept["stream"].to_list(), columns, "kept", most=6
+        Markdown("Legs known from snapshots alone"),
+        kept["stream"].to_list(),
+        columns,
+        "kept",
+        most=6,
     )
 
 

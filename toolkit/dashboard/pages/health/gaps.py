@@ -72,8 +72,8 @@ def _causes(
 def repair(words: Markdown, missing: pl.DataFrame) -> Load:
     """Return the load of stretches: stream, start_ts, end_ts (s UTC).
 
-    Of each stream it asks for the time from the first to the last. The loader leaves out what is
-    held between them. Streams whose time begins and ends in the same hours are one question.
+    Each stream is asked from its first to its last; the loader leaves out what is held. Streams
+    whose time begins and ends in the same hours are one question.
 
     >>> missing = pl.DataFrame({"stream": ["a", "a", "b"], "start_ts": [0, 60, 30],
     ...                         "end_ts": [10, 90, 80]})

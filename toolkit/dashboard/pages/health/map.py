@@ -40,9 +40,8 @@ def coverage_map(stretches: pl.DataFrame, shares: pl.DataFrame | None = None) ->
 
     ``shares`` are their `coverage_shares`, measured here by default.
 
-    A cell is as short as 62 of them can hold all stretches: of 10 to 62 days it is a day. Where a
-    part of a cell is not known, its percents sum to less than 100. A state of which there is
-    something has 1 percent at least.
+    A cell is as short as 62 of them can hold all stretches: a day for 10 to 62 days. The percents
+    of a cell that is partly unknown sum to less than 100. Each state present has 1 at least.
 
     >>> found = coverage_map(pl.DataFrame({"stream": ["a", "a"], "start_ts": [0, 3 * 86400],
     ...     "end_ts": [3 * 86400, 3 * 86400 + 864], "state": ["held", "missing"]}))

@@ -37,13 +37,12 @@ class Health(NamedTuple):
     """What is known of a store, at one version of its file.
 
     ``lines`` has one row of `coverage_lines` for each stream, with its ``kind`` and ``answer``
-    (`toolkit.store.answer_words`), ``retention_s`` and ``served_at`` (s, null where it never
-    answered), over the time from its first second asked for, or first row, to the service's clock
-    when it was last asked. ``map`` is of the coverage of all of them. ``missing`` has what of it is
-    missing and has a row due, with its cause, the requests and rows that it takes, and when it
-    leaves the archive: see `toolkit.dashboard.pages.health.gaps.caused`. ``lost`` has what the
-    service's own source lost, with stream, start_ts, end_ts, cause and leaves_at. ``rows`` is of
-    `toolkit.store.Store.rows_by_load`, ``unreadable`` of `toolkit.store.Store.unreadable`.
+    (`toolkit.store.answer_words`), ``retention_s`` and ``served_at`` (s, null without an answer),
+    from its first second asked for, or first row, to the last question by the service's clock.
+    ``map`` is their coverage. ``missing`` has the missing stretches in which a row is due, as
+    `toolkit.dashboard.pages.health.gaps.caused` with requests and rows, ``lost`` likewise what the
+    service's own source lost. ``rows`` is of `toolkit.store.Store.rows_by_load`, ``unreadable`` of
+    `toolkit.store.Store.unreadable`.
     """
 
     lines: pl.DataFrame

@@ -97,9 +97,9 @@ def _show_repairs(shell: PageShell, health: Health) -> None:
         logs = [word for word in never if "/" in word]
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             if logs:
-                load = Load.of(Markdown("Load the logs never asked"), *logs, since="7d")
+                load = Load.of(Markdown("Load the event logs not requested yet"), *logs, since="7d")
                 load_button(shell.held, load, "load_never")
-            st.caption(Markdown("Never asked: {}.").format(", ".join(never)))
+            st.caption(Markdown("Not requested yet: {}.").format(", ".join(never)))
 
 
 def _show_repair(

@@ -42,11 +42,11 @@ def _show_retention(shell: PageShell, health: Health) -> None:
         return
     lines = retention_lines(health.lines, health.missing, shell.held.now())
     if lines.is_empty():
-        st.markdown(Markdown("**Lost when**"))
+        st.markdown(Markdown("**When the archive drops what is not held**"))
         st.caption(Markdown("Nothing: the service's archive forgets nothing of this, as known."))
         return
     st.markdown(
-        Markdown("**Lost when**"),
+        Markdown("**When the archive drops what is not held**"),
         help=Markdown(
             "The service keeps its archive for so long. **lost in**: until the first second of the "
             "kind that is not held leaves it, where nothing is loaded meanwhile."
@@ -90,13 +90,13 @@ def _show_loads(shell: PageShell, rows: pl.DataFrame) -> None:
     ]
     parts += [
         Markdown("{:,} {}").format(outcomes[outcome], outcome)
-        for outcome in ("running", "silent")
+        for outcome in ("running", "stalled")
         if outcome in outcomes
     ]
     st.markdown(
         Markdown(", ").join(parts),
         help=Markdown(
-            "**running**: no end yet, and begun or answered within {}. **silent**: no end yet and "
+            "**running**: no end yet, and begun or answered within {}. **stalled**: no end yet and "
             "no answer for that long. It was killed or waits for quota, and what it had committed "
             "is held."
         ).format(duration(RUNNING_S)),

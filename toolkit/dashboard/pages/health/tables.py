@@ -57,11 +57,11 @@ def coverage_lines(stretches: pl.DataFrame) -> pl.DataFrame:
 def load_lines(loads: pl.DataFrame, rows: pl.DataFrame, now: int) -> pl.DataFrame:
     """Return the loads in words, in their order, with those of their columns that stay as they are.
 
-    Columns beside those of ``loads``: took_s (null without an end), rows, findings and outcome.
+    More columns: took_s (null without an end), rows, findings and outcome.
     ``rows`` is `toolkit.store.Store.rows_by_load`, ``now`` the local clock (s). A load without an
     end is "running" where it began, or asked a question that was answered, in the last
-    `RUNNING_S`. Else it is "silent": it was killed or waits for quota, and what it had committed is
-    held.
+    `RUNNING_S`. Else it is "stalled": it was killed or waits for quota, and what it had committed
+    is held.
     """
     found = [json.loads(finding) if finding else [] for finding in loads["finding"]]
     words = ["; ".join(f"{f['kind']} ({f.get('times', 1)}×)" for f in each) for each in found]
@@ -81,7 +81,7 @@ def load_lines(loads: pl.DataFrame, rows: pl.DataFrame, now: int) -> pl.DataFram
             findings=pl.when(pl.col("findings") != "").then("findings"),
             outcome=pl.when(pl.col("finished_at").is_not_null())
             .then(pl.lit("finished"))
-            .otherwise(unended.otherwise(pl.lit("silent"))),
+            .otherwise(unended.otherwise(pl.lit("stalled"))),
         )
     )
 

@@ -18,18 +18,18 @@ from toolkit.workspace.snapshot_tables import funding_rates, widest_differential
 
 _SHOWN = 50
 _FEW_DAYS = 2.0
-_STEADY, _MIXED = 0.9, 0.6
+_STEADY, _MOSTLY = 0.9, 0.6
 _HELP = Markdown(
     "Short the leg with the highest rate, long the one with the lowest. **differential APR**: the "
     "difference of the rates in force, a year of it, simple. **sign**: ● steady, the difference "
-    "had this sign for 90 % of the last 30 days that are held; ◐ mixed, 60 %; ○ weak, less, be it "
-    "of the other sign or at 0. **APR, 7 d**: means of 8 h."
+    "had this sign for 90 % of the last 30 days that are held; ◐ mostly, 60 %; ○ unsteady, less, "
+    "be it of the other sign or at 0. **APR, 7 d**: means of 8 h."
 )
 
 
 def show_funding(shell: PageShell, rates: tuple[int, str] | None) -> None:
     """Show the table."""
-    heading = Markdown("**Funding apart**")
+    heading = Markdown("**Widest funding differences**")
     if rates is None:
         st.markdown(heading)
         offer(shell.held, Markdown("No funding overview is held."), RATES)
@@ -51,7 +51,7 @@ def show_funding(shell: PageShell, rates: tuple[int, str] | None) -> None:
         return
     st.markdown(Markdown("{} · rates in force at {}").format(heading, shell.moment(at)), help=_HELP)
     show_rows(
-        Markdown("Funding rates, the furthest apart first"),
+        Markdown("Funding rates, the largest difference first"),
         widest["trajectory"].to_list(),
         _columns(shell, widest),
         "apart",
@@ -97,8 +97,8 @@ def sign_words(share: float) -> str:
     """Put into words how much of the time a difference had the sign that it has now.
 
     >>> [sign_words(share) for share in (0.95, 0.7, 0.4)]
-    ['● steady', '◐ mixed', '○ weak']
+    ['● steady', '◐ mostly', '○ unsteady']
     """
     if share >= _STEADY:
         return "● steady"
-    return "◐ mixed" if share >= _MIXED else "○ weak"
+    return "◐ mostly" if share >= _MOSTLY else "○ unsteady"

@@ -20,8 +20,8 @@ class OpenNow:
 
     ``rows`` has symbol, buy, sell, trajectory, spread_pct (percent, null where not known) and
     opened_at (s UTC, null where not known). ``items`` is what is understood of the service's list,
-    None where the rows are of the event log. ``tracked`` has the rows of the list that no event
-    opened, none of a list that is an hour older than the log.
+    None for rows of the event log. ``tracked`` are the list's rows that no event opened, none of a
+    list an hour older than the log.
     """
 
     at: int

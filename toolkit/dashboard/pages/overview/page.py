@@ -71,7 +71,7 @@ def _show_figures(
     shell: PageShell, newest: OpenNow | None, days: dict[str, Interval], counts: list[Count]
 ) -> None:
     with st.container(horizontal=True, gap="medium", key="counts"):
-        asked = Markdown("The service's list was never asked for.")
+        asked = Markdown("The service's list was not requested yet.")
         if newest:
             asked = Markdown(
                 "By the newest answer that is held, the service's list or its event log, of {}."
@@ -81,7 +81,7 @@ def _show_figures(
         for family in EventFamily:
             count, name = counted.get(family), f"{family}_opened"
             if count is None:
-                show_metric({name: None}, name, sign=Markdown("This log was never asked for."))
+                show_metric({name: None}, name, sign=Markdown("This log was not requested yet."))
                 continue
             of = Markdown(
                 "Events that opened in the 24 h to {}, beside those of the 24 h before; the "
