@@ -23,8 +23,7 @@ from toolkit.service.accounts.problems import Problem, bad_request
 from toolkit.service.api.calls import Service
 from toolkit.service.api.registry import TOOLS
 from toolkit.service.server import Application
-from toolkit.service.transports.access import is_loopback
-from toolkit.service.transports.capacity import Gate
+from toolkit.service.transports.access import Gate, is_loopback
 from toolkit.service.transports.rest import application
 from toolkit.service.transports.webhooks.courier import WebhookSettings
 from toolkit.service.transports.webhooks.routes import Webhooks

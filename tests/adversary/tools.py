@@ -18,8 +18,7 @@ from tests.adversary.rest import RestSwitches
 from tests.adversary.settings import ActiveSwitches
 from toolkit.market import unit_factor
 from toolkit.service.api.calls import Call
-from toolkit.service.api.queries import EventQuery, PriceQuery, SearchQuery, SpreadQuery
-from toolkit.service.api.tools import Record, Tool
+from toolkit.service.api.tools import EventQuery, PriceQuery, Record, SearchQuery, SpreadQuery, Tool
 
 _FAITHFUL = RestSwitches()
 _ALL = 10**9

@@ -18,8 +18,7 @@ import pytest
 from toolkit.errors import InputError
 from toolkit.market import Leg
 from toolkit.service.market.exchanges import BarAnswer, LegKey, ListedLeg, RateAnswer
-from toolkit.service.market.exchanges.archive import Archive
-from toolkit.service.market.exchanges.source import Exchanges
+from toolkit.service.market.exchanges.archive import Archive, Exchanges
 from toolkit.service.market.source import Bars, Lost, MarketSource, SettledRates
 
 START = 1_795_651_200

@@ -27,8 +27,7 @@ from toolkit.loader import Pace, follow
 from toolkit.loader.follow.sweep import Since
 from toolkit.market import EventFamily, EventLog, Trajectory
 from toolkit.service.events.archive import EventArchive
-from toolkit.service.market.exchanges.archive import Archive
-from toolkit.service.market.exchanges.source import Exchanges
+from toolkit.service.market.exchanges.archive import Archive, Exchanges
 from toolkit.service.market.series import series
 from toolkit.store import Store
 from toolkit.store.file.verification import verify

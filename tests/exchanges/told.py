@@ -27,9 +27,8 @@ from toolkit.service.market.exchanges import (
     Wanted,
 )
 from toolkit.service.market.exchanges.acceptance import accepted, settled
-from toolkit.service.market.exchanges.archive import Archive
+from toolkit.service.market.exchanges.archive import Archive, Exchanges
 from toolkit.service.market.exchanges.polling import Poller
-from toolkit.service.market.exchanges.source import Exchanges
 
 START = 1_795_651_200
 WANTED = Wanted(("BTC_USDT", "SOL_USDT"))

@@ -51,12 +51,11 @@ def level_values(rows: pl.DataFrame, rule: AlertRule, fees: FeeModel | None) -> 
 
 
 def spread_values(rows: pl.DataFrame, rule: AlertRule, fees: FeeModel | None) -> pl.DataFrame:
-    """Return the spread of each row (bps), whichever leg is dearer, as a rule has it.
+    """Return the spread of each row (bps), whichever leg is dearer: stream, ts, value.
 
-    Reads trajectory, ts, spread_log_bps and spread_bps, returns stream, ts, value. Gross it is the
-    size of ``spread_log_bps``. Of a net rule it is `toolkit.statistics.fees.net_edge.gross_bps`
-    less the cost of a round trip at the row's time, null where the fee table has no cost of the
-    pair.
+    Reads trajectory, ts, spread_log_bps and spread_bps. Gross it is the size of ``spread_log_bps``,
+    net it is `toolkit.statistics.fees.net_edge.gross_bps` less the cost of a round trip at the
+    row's time, null where the fee table has no cost of the pair.
 
     >>> rows = pl.DataFrame({"trajectory": ["A_B:X.spot:Y.spot"], "ts": [0],
     ...     "spread_log_bps": [-99.5]})
@@ -81,18 +80,12 @@ def spread_values(rows: pl.DataFrame, rule: AlertRule, fees: FeeModel | None) ->
 
 
 def funding_values(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the differential of the rates in force at each row (percent per year), as its size.
+    """Return the size of the differential in force (percent per year): stream, ts, value.
 
     Reads trajectory, ts, the rates and intervals of both legs and ``differential_pct_8h``, the
-    service's own figure, returns stream, ts, value. Where the service's is null, it is computed
-    from the last rate of each leg, a leg without an interval (spot) paying none. Of one leg, as
-    snapshots show it, it is the size of its rate (``funding_apr_pct``).
-
-    >>> rows = pl.DataFrame({"trajectory": ["a"], "ts": [0], "buy_rate": [0.0], "sell_rate": [1e-4],
-    ...     "buy_interval_hours": [8.0], "sell_interval_hours": [8.0],
-    ...     "differential_pct_8h": [None]}, schema_overrides={"differential_pct_8h": pl.Float64})
-    >>> funding_values(rows)["value"].round(3).to_list()
-    [10.95]
+    service's own figure. Where that is null, it is computed from the last rate of each leg, a leg
+    without an interval (spot) paying none. Of one leg, as snapshots show it, it is the size of its
+    rate (``funding_apr_pct``).
     """
     if "funding_apr_pct" in rows.columns:
         return rows.select(stream="trajectory", ts="ts", value=pl.col("funding_apr_pct").abs())
@@ -111,10 +104,7 @@ def funding_values(rows: pl.DataFrame) -> pl.DataFrame:
 def longest_s(kind: str, step_s: float | None) -> float:
     """Return how far apart two rows of a kind of stream may be that follow each other (s).
 
-    It is 1.5 steps. Without a known step it is that of a minute, and of eight hours for funding.
-
-    >>> longest_s("spread", 60), longest_s("funding", None)
-    (90.0, 43200.0)
+    It is 1.5 steps, without a known step those of a minute, of funding of eight hours.
     """
     return 1.5 * (step_s or (8 * 3_600 if kind == Family.FUNDING else 60))
 
@@ -167,9 +157,9 @@ def level_marks(
 def event_marks(documents: pl.DataFrame, rule: AlertRule) -> pl.DataFrame:
     """Return the marks of event documents: an alert is open from a size on to the event's close.
 
-    Reads the columns of `toolkit.tables.EVENT`. The size of a spread or splash is ``magnitude_pct``
-    or ``peak_pct`` (percent), whichever is larger. Of a dislocation of funding it is the size of
-    ``differential_pct_8h`` (percent per 8 hours). A document that closes its event opens nothing.
+    Reads the columns of `toolkit.tables.EVENT`. The size is the larger of ``magnitude_pct`` and
+    ``peak_pct`` (percent), of a dislocation of funding that of ``differential_pct_8h`` (percent per
+    8 hours). A document that closes its event opens nothing.
     """
     closes = (pl.col("lifecycle") == "closed").fill_null(value=False) | pl.col(
         "event_type"

@@ -16,7 +16,7 @@ from toolkit.service.events.archive import EventArchive
 from toolkit.service.events.detectors import DetectorSettings
 from toolkit.service.market.clock import WALL_CLOCK, Clock, RevealedClock
 from toolkit.service.market.source import MarketSource
-from toolkit.service.transports.capacity import DEFAULT_CAPACITY, Gate
+from toolkit.service.transports.access import DEFAULT_CAPACITY, Gate
 from toolkit.service.transports.rest import application
 from toolkit.service.transports.webhooks.courier import WebhookSettings
 from toolkit.service.transports.webhooks.routes import Webhooks

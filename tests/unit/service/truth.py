@@ -9,10 +9,9 @@ import numpy as np
 from toolkit.errors import UnknownTrajectoryError
 from toolkit.market import Leg
 from toolkit.service.market.simulator.catalogue import MARKETS, Deviation, Listing, Markets
-from toolkit.service.market.simulator.pulses import Pulse, TimeSpan
-from toolkit.service.market.simulator.schedule import LegSchedule, Schedule
+from toolkit.service.market.simulator.processes import DAY_S
+from toolkit.service.market.simulator.schedule import LegSchedule, Pulse, Schedule, TimeSpan
 from toolkit.service.market.simulator.simulator import LegFunding
-from toolkit.service.market.simulator.timeline import DAY_S
 
 __all__ = ["Shock", "SpreadTruth", "Truth", "beyond"]
 

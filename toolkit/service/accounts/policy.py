@@ -38,9 +38,6 @@ class Quotas:
         """Count one request, and return the headers with the quota and what is left of it.
 
         A spent quota is a 429 `Problem`, with these headers too. ``policy`` names it in them.
-
-        >>> Quotas(ticks=lambda: 0.0).spend("ann", 60, policy="free")
-        {'RateLimit-Policy': '"free";q=60;w=60', 'RateLimit': '"free";r=59;t=60'}
         """
         now = self._ticks()
         window = self._windows.get(owner)

@@ -71,9 +71,6 @@ def tier_required(subject: str, minimum: Plan, plan: Plan, *, holder: str = "key
 
     ``holder`` has the plan. A key's refusal has the challenge of RFC 6750; the owner of a dashboard
     session sent no key.
-
-    >>> tier_required("MCP", Plan.BUILDER, Plan.FREE).detail
-    "The lowest plan with MCP is builder; this key's plan is free."
     """
     challenge = {"WWW-Authenticate": f'{CHALLENGE}, error="insufficient_scope"'}
     return Problem(

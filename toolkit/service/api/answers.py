@@ -12,7 +12,7 @@ from msgspec import UNSET
 from toolkit.market import Family, Leg, Market, Symbol, Trajectory
 from toolkit.service.accounts.problems import bad_request
 from toolkit.service.api.calls import Call
-from toolkit.service.api.queries import PriceQuery, SearchQuery, SpreadQuery
+from toolkit.service.api.tools import PriceQuery, SearchQuery, SpreadQuery
 from toolkit.service.market.series import RATE_VALID_INTERVALS
 from toolkit.service.market.source import (
     LONGEST_INTERVAL_HOURS,
@@ -67,12 +67,7 @@ def last_prices(source: MarketSource, symbol: str, now: int) -> dict[Leg, float]
 
 
 def rate_in_force(source: MarketSource, symbol: str, leg: Leg, now: int) -> Rate | None:
-    """Return a leg's last settled rate, None if there is none within twice its interval.
-
-    >>> from toolkit.service.market.simulated import Simulated
-    >>> rate_in_force(Simulated(7), "BTC_USDT", Leg.parse("DRACO.futures"), 1_795_046_400)
-    Rate(rate=0.0001, interval_hours=8, next_funding_time=1795060800)
-    """
+    """Return a leg's last settled rate, None if there is none within twice its interval."""
     funding = source.funding(symbol, leg) if leg.market is Market.FUTURES else None
     if funding is None:
         return None

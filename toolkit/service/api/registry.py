@@ -25,8 +25,15 @@ from toolkit.service.api.answers import (
     tracked_spreads,
 )
 from toolkit.service.api.calls import Call, Service
-from toolkit.service.api.queries import (
+from toolkit.service.api.tools import (
+    ACTIVITY_RECORD,
+    FUNDING_OVERVIEW_RECORD,
+    FUNDING_RECORD,
     LONGEST_WINDOW_S,
+    PRICE_RECORD,
+    SPREAD_DASHBOARD_RECORD,
+    SPREAD_RECORD,
+    SYMBOL_RECORD,
     EventQuery,
     FundingEventQuery,
     NoQuery,
@@ -35,15 +42,6 @@ from toolkit.service.api.queries import (
     SplashEventQuery,
     SpreadEventQuery,
     SpreadQuery,
-)
-from toolkit.service.api.tools import (
-    ACTIVITY_RECORD,
-    FUNDING_OVERVIEW_RECORD,
-    FUNDING_RECORD,
-    PRICE_RECORD,
-    SPREAD_DASHBOARD_RECORD,
-    SPREAD_RECORD,
-    SYMBOL_RECORD,
     Tool,
 )
 from toolkit.service.events.archive import (

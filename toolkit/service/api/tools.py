@@ -1,19 +1,138 @@
-"""Tools, each a route described once for REST, MCP, ``/schemas`` and OpenAPI, and their records."""
+"""Tools: routes described once for REST, MCP, ``/schemas`` and OpenAPI, with query and record."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 import msgspec
+from msgspec import UNSET, Meta, UnsetType
 
 from toolkit.market import EventFamily, Plan
 from toolkit.service.accounts.policy import Limit, Reach, Terms
 from toolkit.service.accounts.problems import bad_request
 from toolkit.service.api.calls import Call
 from toolkit.service.events.documents import document_schema
+
+LONGEST_WINDOW_S = 7 * 86_400
+"""The longest window of one request to an event log (s)."""
+
+_Symbol = Annotated[str, Meta(description="BASE_QUOTE, e.g. BTC_USDT")]
+_Exchange = Annotated[str, Meta(description="an UPPERCASE name; a DEX is DEX-{CHAIN}")]
+_Market = Annotated[Literal["spot", "futures", "dex"], Meta(description="spot, futures or dex")]
+_LAST = 253_402_300_799  # the end of year 9999: milliseconds do not fit
+_EndTime = Annotated[
+    int, Meta(ge=0, le=_LAST, description="Unix seconds; only rows before this time (default: now)")
+]
+_WindowStart = Annotated[
+    int, Meta(ge=0, le=_LAST, description="Unix seconds; the window's start, included")
+]
+_WindowEnd = Annotated[
+    int,
+    Meta(
+        ge=0,
+        le=_LAST,
+        description="Unix seconds; the window's end, excluded, at most 7 days after its start",
+    ),
+]
+_Limit = Annotated[int, Meta(ge=1, description="a whole number of items, 1 or more")]
+
+
+class Query(msgspec.Struct, frozen=True):
+    """The parameter of every route with a page. An optional one is UNSET, never None."""
+
+    limit: _Limit | UnsetType = UNSET
+
+
+class NoQuery(msgspec.Struct, frozen=True):
+    """A route without parameters."""
+
+
+class SearchQuery(Query, frozen=True, kw_only=True):
+    """Symbols with q in their name or in the name of an exchange, in any case."""
+
+    q: Annotated[str, Meta(description="part of a name; empty lists all")] | UnsetType = UNSET
+
+
+class PriceQuery(Query, frozen=True, kw_only=True):
+    """The price trajectory of one symbol on one leg."""
+
+    symbol: _Symbol
+    exchange: _Exchange
+    market: _Market
+    end_time: _EndTime | UnsetType = UNSET
+
+
+class SpreadQuery(Query, frozen=True, kw_only=True):
+    """The spread, or the funding differential, of buying on one leg and selling on the other."""
+
+    symbol: _Symbol
+    buy_exchange: _Exchange
+    buy_market: _Market
+    sell_exchange: _Exchange
+    sell_market: _Market
+    end_time: _EndTime | UnsetType = UNSET
+
+
+class EventQuery(Query, frozen=True, kw_only=True):
+    """A window of an event log, and filters of its documents."""
+
+    start_time: _WindowStart
+    end_time: _WindowEnd
+    symbol: _Symbol | UnsetType = UNSET
+    exchange: _Exchange | UnsetType = UNSET
+    min_pct: (
+        Annotated[
+            float,
+            Meta(ge=0, le=1_000_000, description="percent, 0 to 1000000; the least absolute size"),
+        ]
+        | UnsetType
+    ) = UNSET
+    lifecycle: (
+        Annotated[Literal["open", "closed"], Meta(description="open or closed")] | UnsetType
+    ) = UNSET
+    cursor: (
+        Annotated[str, Meta(description="the previous page's next_cursor, same query otherwise")]
+        | UnsetType
+    ) = UNSET
+
+
+class SpreadEventQuery(EventQuery, frozen=True, kw_only=True):
+    """A window of the log of spreads."""
+
+    event_type: (
+        Annotated[
+            Literal["spread.opened", "spread.updated", "spread.closed"],
+            Meta(description="spread.opened, spread.updated or spread.closed"),
+        ]
+        | UnsetType
+    ) = UNSET
+
+
+class SplashEventQuery(EventQuery, frozen=True, kw_only=True):
+    """A window of the log of pumps and dumps."""
+
+    event_type: (
+        Annotated[
+            Literal["splash.pump", "splash.dump", "splash.faded"],
+            Meta(description="splash.pump, splash.dump or splash.faded"),
+        ]
+        | UnsetType
+    ) = UNSET
+
+
+class FundingEventQuery(EventQuery, frozen=True, kw_only=True):
+    """A window of the log of funding dislocations."""
+
+    event_type: (
+        Annotated[
+            Literal["funding.opened", "funding.updated", "funding.closed"],
+            Meta(description="funding.opened, funding.updated or funding.closed"),
+        ]
+        | UnsetType
+    ) = UNSET
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +170,10 @@ class Record:
         }
 
 
+_TEXT, _SECONDS = RecordField("string"), RecordField("integer", "s")
+_HOURS, _COUNT = RecordField("integer", "hours"), RecordField("integer", "count")
+_QUOTE = RecordField("number", "quote")
+_MAYBE_QUOTE = replace(_QUOTE, nullable=True)
 _EARNS = "what a position that is long the buy leg and short the sell leg earns"
 _SPREAD_PCT = RecordField(
     "number",
@@ -68,34 +191,24 @@ _RATE = RecordField(
 
 PRICE_RECORD = Record(
     key=("ts",),
-    fields={
-        "ts": RecordField("integer", "s"),
-        "price": RecordField("number", "quote"),
-        "mark_price": RecordField("number", "quote", nullable=True),
-        "volume": RecordField("number", "quote", nullable=True),
-    },
+    fields={"ts": _SECONDS, "price": _QUOTE, "mark_price": _MAYBE_QUOTE, "volume": _MAYBE_QUOTE},
 )
 """An item of history/price."""
 
 SPREAD_RECORD = Record(
     key=("ts",),
-    fields={
-        "ts": RecordField("integer", "s"),
-        "buy_price": RecordField("number", "quote"),
-        "sell_price": RecordField("number", "quote"),
-        "spread_pct": _SPREAD_PCT,
-    },
+    fields={"ts": _SECONDS, "buy_price": _QUOTE, "sell_price": _QUOTE, "spread_pct": _SPREAD_PCT},
 )
 """An item of history/spread."""
 
 SYMBOL_RECORD = Record(
     key=("symbol",),
     fields={
-        "symbol": RecordField("string"),
-        "base": RecordField("string"),
-        "quote": RecordField("string"),
+        "symbol": _TEXT,
+        "base": _TEXT,
+        "quote": _TEXT,
         "venues": RecordField("array"),
-        "updated_at": RecordField("integer", "s"),
+        "updated_at": _SECONDS,
     },
 )
 """An item of symbols/search."""
@@ -103,11 +216,11 @@ SYMBOL_RECORD = Record(
 FUNDING_RECORD = Record(
     key=("ts",),
     fields={
-        "ts": RecordField("integer", "s"),
+        "ts": _SECONDS,
         "buy_rate": replace(_RATE, nullable=True),
         "sell_rate": replace(_RATE, nullable=True),
-        "buy_interval_hours": RecordField("integer", "hours", nullable=True),
-        "sell_interval_hours": RecordField("integer", "hours", nullable=True),
+        "buy_interval_hours": replace(_HOURS, nullable=True),
+        "sell_interval_hours": replace(_HOURS, nullable=True),
         "differential_pct_8h": RecordField(
             "number",
             "percent_per_8h",
@@ -123,16 +236,16 @@ FUNDING_RECORD = Record(
 SPREAD_DASHBOARD_RECORD = Record(
     key=("symbol", "buy_exchange", "buy_market", "sell_exchange", "sell_market"),
     fields={
-        "symbol": RecordField("string"),
-        "spread_type": RecordField("string"),
-        "buy_exchange": RecordField("string"),
-        "buy_market": RecordField("string"),
-        "buy_price": RecordField("number", "quote"),
-        "sell_exchange": RecordField("string"),
-        "sell_market": RecordField("string"),
-        "sell_price": RecordField("number", "quote"),
+        "symbol": _TEXT,
+        "spread_type": _TEXT,
+        "buy_exchange": _TEXT,
+        "buy_market": _TEXT,
+        "buy_price": _QUOTE,
+        "sell_exchange": _TEXT,
+        "sell_market": _TEXT,
+        "sell_price": _QUOTE,
         "spread_pct": _SPREAD_PCT,
-        "opened_at": RecordField("integer", "s", nullable=True),
+        "opened_at": replace(_SECONDS, nullable=True),
     },
 )
 """An item of dashboards/spread."""
@@ -140,24 +253,19 @@ SPREAD_DASHBOARD_RECORD = Record(
 FUNDING_OVERVIEW_RECORD = Record(
     key=("symbol", "exchange", "market"),
     fields={
-        "symbol": RecordField("string"),
-        "exchange": RecordField("string"),
-        "market": RecordField("string"),
+        "symbol": _TEXT,
+        "exchange": _TEXT,
+        "market": _TEXT,
         "rate": _RATE,
-        "interval_hours": RecordField("integer", "hours"),
-        "next_funding_time": RecordField("integer", "s"),
+        "interval_hours": _HOURS,
+        "next_funding_time": _SECONDS,
     },
 )
 """An item of dashboards/funding-overview."""
 
 ACTIVITY_RECORD = Record(
     key=("window_s",),
-    fields={
-        "window_s": RecordField("integer", "s"),
-        "spread": RecordField("integer", "count"),
-        "splash": RecordField("integer", "count"),
-        "funding": RecordField("integer", "count"),
-    },
+    fields={"window_s": _SECONDS, "spread": _COUNT, "splash": _COUNT, "funding": _COUNT},
 )
 """An item of event-activity's windows."""
 
@@ -220,11 +328,6 @@ class Tool(Generic[Q]):
         """Read the query and its limit from text parameters. A 400 names each wrong one.
 
         Parameters that the route does not know are ignored. Others may be sent once.
-
-        >>> from toolkit.service.accounts.policy import TERMS
-        >>> from toolkit.service.api.registry import TOOLS
-        >>> TOOLS[1].read([("q", "btc"), ("unknown", "1")], Plan.FREE, TERMS[Plan.FREE])
-        (SearchQuery(limit=UNSET, q='btc'), 100)
         """
         values: dict[str, Any] = {}
         errors: list[tuple[str, str]] = []

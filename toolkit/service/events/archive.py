@@ -66,15 +66,7 @@ def seal(position: Position, bound: bytes, secret: bytes) -> str:
 
 
 def open_(cursor: str, bound: bytes, secret: bytes) -> Position:
-    """Return the position in a cursor. Any other text is an `InputError`, a ValueError.
-
-    >>> cursor = seal(Position(1000, "spread-1", "spread.opened"), b"a window", b"secret")
-    >>> open_(cursor, b"a window", b"secret").ts_ms
-    1000
-    >>> open_(cursor, b"another", b"secret")
-    Traceback (most recent call last):
-    toolkit.errors.InputError: cursor: ... is not allowed; allowed: the next_cursor of ...
-    """
+    """Return the position in a cursor. Any other text is an `InputError`, a ValueError."""
     refusal = InputError(
         "cursor", cursor[:80], "the next_cursor of a page, with that page's window, filters, limit"
     )
@@ -161,22 +153,10 @@ class EventArchive:
 
     The whole days asked for last are kept for all archives of equal sources in this process. No
     method is right about times after the source's ``known_until``.
-
-    >>> from toolkit.service.market.simulated import Simulated
-    >>> archive = EventArchive(Simulated(7))
-    >>> window = (1_795_046_400, 1_795_132_800)
-    >>> page, after = archive.page(EventFamily.SPREAD, *window, limit=2, visible_until=window[1])
-    >>> older, _ = archive.page(
-    ...     EventFamily.SPREAD, *window, limit=2, after=after, visible_until=window[1]
-    ... )
-    >>> times = [msgspec.json.decode(body)["ts_ms"] for body in page + older]
-    >>> times == sorted(times, reverse=True)
-    True
     """
 
     def __init__(self, source: MarketSource, detectors: DetectorSettings = DEFAULT) -> None:
-        self.detectors = detectors
-        self._source = source
+        self.detectors, self._source = detectors, source
         self._partly_known = lru_cache(len(EventFamily))(
             lambda family, number, _known_until: self._detected(family, number)
         )

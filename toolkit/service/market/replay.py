@@ -27,6 +27,7 @@ KIND_METADATA = "machine_rail.source_kind"
 """Key in a Parquet file's metadata. Its value ``simulated`` is carried on to ``/schemas``."""
 
 _INTEGER, _FLOAT, _TEXT = pl.Int64(), pl.Float64(), pl.String()
+_EVERY = {"ts": _INTEGER, "symbol": _TEXT, "exchange": _TEXT, "dataset": _TEXT}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,15 +53,7 @@ LAYOUTS: Mapping[str, Layout] = MappingProxyType(
     {
         "prices": Layout(
             name="prices",
-            columns={
-                "ts": _INTEGER,
-                "symbol": _TEXT,
-                "exchange": _TEXT,
-                "market": _TEXT,
-                "interval_s": _INTEGER,
-                "price": _FLOAT,
-                "dataset": _TEXT,
-            },
+            columns=_EVERY | {"market": _TEXT, "interval_s": _INTEGER, "price": _FLOAT},
             leg=("symbol", "exchange", "market"),
             one_of={"dataset": "--dataset", "interval_s": "interval_s"},
             valid=pl.col("price").is_finite() & (pl.col("price") > 0) & (pl.col("interval_s") >= 0),
@@ -68,14 +61,7 @@ LAYOUTS: Mapping[str, Layout] = MappingProxyType(
         ),
         "funding": Layout(
             name="funding",
-            columns={
-                "ts": _INTEGER,
-                "symbol": _TEXT,
-                "exchange": _TEXT,
-                "rate": _FLOAT,
-                "interval_hours": _FLOAT,
-                "dataset": _TEXT,
-            },
+            columns=_EVERY | {"rate": _FLOAT, "interval_hours": _FLOAT},
             leg=("symbol", "exchange"),
             one_of={"dataset": "--dataset"},
             valid=pl.col("rate").is_finite()
@@ -87,13 +73,7 @@ LAYOUTS: Mapping[str, Layout] = MappingProxyType(
         ),
         "pumps": Layout(
             name="pumps",
-            columns={
-                "ts": _INTEGER,
-                "symbol": _TEXT,
-                "exchange": _TEXT,
-                "precision_s": _INTEGER,
-                "dataset": _TEXT,
-            },
+            columns=_EVERY | {"precision_s": _INTEGER},
             leg=("symbol", "exchange"),
             one_of={"dataset": "--dataset"},
             valid=pl.col("precision_s") >= 1,

@@ -9,7 +9,7 @@ import numpy as np
 
 from toolkit.market import Leg, Market
 from toolkit.service.market.simulator import Simulator
-from toolkit.service.market.simulator.timeline import DAY_S, END, EPOCH, MINUTE_S
+from toolkit.service.market.simulator.processes import DAY_S, END, EPOCH, MINUTE_S
 from toolkit.service.market.source import Bars, Kind, SettledRates, Whole
 
 _BAR_DAYS, _FUNDING_DAYS = 4, 32

@@ -1,7 +1,7 @@
 """The protocol of what the service serves: legs, each with bars and maybe settlements.
 
-A series is asked for by time, so that one which is made as it is asked for, without an end, serves
-as well as one held in memory: `Bars` and `SettledRates` are their own series.
+A series is asked for by time, so that one made as it is asked for, without an end, serves as well
+as one held in memory: `Bars` and `SettledRates` are their own series.
 """
 
 from __future__ import annotations
@@ -53,9 +53,8 @@ class Bars(HeldRows):
     """One leg's bars of one symbol.
 
     ``ts``: start of each bar. ``price``: price at the bar's end (quote), finite and above 0.
-    ``interval_s``: length of every bar (s), 0 where rows are moments. A bar is over, and may be
-    served, at ``ts + interval_s``. ``mark_price`` (quote) and ``volume`` (quote per bar): None
-    where the leg has none.
+    ``interval_s``: length of every bar (s), 0 where rows are moments. A bar may be served from ``ts
+    + interval_s`` on. ``mark_price`` (quote) and ``volume`` (quote per bar): None without any.
 
     >>> bars = Bars(ts=np.array([0, 60]), price=np.array([1.5, 1.25]), interval_s=60)
     >>> bars.span, bars.between(60, 120).price.tolist()
@@ -181,15 +180,13 @@ class Lost(NamedTuple):
 
 
 class MarketSource(Protocol):
-    """A source of rows. Time reveals them, up to ``known_until``.
+    """A source of rows. Time reveals them, up to ``known_until``; later ones are shown to nobody.
 
     What ``heard`` holds before ``known_until`` never changes. Events are detected in it, so that a
     document that is out stays as it is. In the source itself rows may come late where they were
     ``lost``, and legs may be added with their history: then ``revision`` changes. No row is changed
-    or taken back. What is there at or after ``known_until`` is shown to nobody.
-
-    ``kind`` and ``id`` go to ``/schemas``: the same data has the same id at any address. So do the
-    ``exchanges`` of a source that has this attribute: their names, as legs have them.
+    or taken back. ``kind`` and ``id`` go to ``/schemas``, and the names of ``exchanges`` where a
+    source has this attribute.
 
     >>> from toolkit.service import Simulated
     >>> source: MarketSource = Simulated(7)
@@ -217,7 +214,7 @@ class MarketSource(Protocol):
         """The end of what is known (s, Unix UTC), None where all is. It never goes back.
 
         Each bar that is over by then and each settlement up to then, itself included, is there or
-        is lost. No bar that has `BarSeries.parts` lies across it. Read many times a second.
+        is lost. No bar that has `BarSeries.parts` lies across it.
         """
 
     @property
@@ -230,10 +227,7 @@ class MarketSource(Protocol):
 
     @property
     def heard(self) -> MarketSource:
-        """The source as detectors see it, of the same id: without what came late or before a leg.
-
-        A leg that was added has rows in it from then on, so never any before ``known_until``.
-        """
+        """The source as detectors see it, of one id: without rows late or before their leg."""
 
     def lost(self, symbol: str, leg: Leg, start: int, end: int, kind: RowKind, /) -> Sequence[Lost]:
         """Return what was lost of a leg's rows of a kind and touches ``[start, end)``."""

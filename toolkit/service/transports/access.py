@@ -1,37 +1,116 @@
-"""The key check: one ASGI middleware for every path that needs a key.
+"""The key check, for every path that needs a key, and the limit of concurrent requests.
 
-It handles HTTP requests and WebSocket upgrades alike. A refused upgrade is a plain HTTP answer.
+Both are ASGI middleware for HTTP requests and WebSocket upgrades alike. A refused upgrade is a
+plain HTTP answer.
 """
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from urllib.parse import parse_qsl
 
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from toolkit.errors import InputError
 from toolkit.service.accounts.owners import Owner
 from toolkit.service.accounts.policy import Policy, Quotas
 from toolkit.service.accounts.problems import CHALLENGE, Problem, bad_request
+
+DEFAULT_CAPACITY = 64
+"""The default limit of concurrent requests: as many as a loader may have workers."""
+
+_RETRY_AFTER = {"Retry-After": "1"}
+
+
+@dataclass(slots=True)
+class Gate:
+    """The limit of concurrent HTTP requests, their number, and whether the service is closing."""
+
+    capacity: int = DEFAULT_CAPACITY
+    closing: bool = False
+    under_way: int = field(default=0, kw_only=True)
+
+    def __post_init__(self) -> None:
+        number = isinstance(self.capacity, int) and not isinstance(self.capacity, bool)
+        if not number or self.capacity < 1:
+            raise InputError("capacity", self.capacity, "a whole number of 1 or more")
+
+    def refusal(self) -> Problem | None:
+        """Return the 503 for a request that comes in now, None if it may pass."""
+        if self.closing:
+            return _shutting_down()
+        if self.under_way >= self.capacity:
+            detail = "The service is at its limit of concurrent requests; retry in 1 s."
+            return Problem(503, "unavailable", detail, headers=_RETRY_AFTER)
+        return None
+
+
+class Capacity:
+    """ASGI middleware: lets requests through up to the gate's capacity, and refuses the others.
+
+    WebSockets do not count, and are refused only while the gate is closing. An answer that ends
+    then has ``Connection: close``. A request that the server cancels then, because it takes too
+    long, gets the 503 if its answer has not begun. So does one whose query polars ended for a
+    Ctrl-C: polars ends those of all threads of a process.
+    """
+
+    def __init__(self, app: ASGIApp, gate: Gate) -> None:
+        self.app, self.gate = app, gate
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one connection."""
+        if scope["type"] == "http":
+            await self._request(scope, receive, send)
+            return
+        if scope["type"] == "websocket" and self.gate.closing:
+            raise _shutting_down()
+        await self.app(scope, receive, send)
+
+    async def _request(self, scope: Scope, receive: Receive, send: Send) -> None:
+        refusal = self.gate.refusal()
+        if refusal is not None:
+            raise refusal
+        begun = False
+
+        async def watched(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            if message["type"] == "http.response.start" and self.gate.closing:
+                MutableHeaders(scope=message)["connection"] = "close"
+            await send(message)
+
+        self.gate.under_way += 1
+        try:
+            await self.app(scope, receive, watched)
+        except asyncio.CancelledError:
+            if begun or not self.gate.closing:
+                raise
+            raise _shutting_down() from None
+        except KeyboardInterrupt:
+            if begun:
+                raise
+            detail = "An interrupt ended this answer; retry in 1 s."
+            raise Problem(503, "unavailable", detail, headers=_RETRY_AFTER) from None
+        finally:
+            self.gate.under_way -= 1
+
+
+def _shutting_down() -> Problem:
+    detail = "The service is shutting down; retry when it is back."
+    return Problem(503, "unavailable", detail, headers=_RETRY_AFTER | {"Connection": "close"})
+
 
 SURFACES = ("/api/v1/data", "/api/v1/fundingbot", "/api/v1/spreadbot", "/api/v1/xbot", "/mcp")
 """The paths that need a key, and everything below them. Other paths need none."""
 
 KEY_PARAMETERS = frozenset(
     {
-        "accesskey",
-        "accesstoken",
-        "apikey",
-        "apitoken",
-        "authorization",
-        "authtoken",
-        "bearer",
-        "key",
-        "secret",
-        "token",
-        "xapikey",
+        *("accesskey", "accesstoken", "apikey", "apitoken", "authorization", "authtoken"),
+        *("bearer", "key", "secret", "token", "xapikey"),
     }
 )
 """Query parameters treated as a key, in lower case, without ``-`` and ``_``."""
@@ -62,9 +141,7 @@ class Access:
     """
 
     def __init__(self, app: ASGIApp, policy: Policy, quotas: Quotas) -> None:
-        self.app = app
-        self.policy = policy
-        self.quotas = quotas
+        self.app, self.policy, self.quotas = app, policy, quotas
 
     def _guards(self, path: str) -> bool:
         return any(path == surface or path.startswith(f"{surface}/") for surface in SURFACES)

@@ -43,8 +43,7 @@ class Mcp:
     """
 
     def __init__(self, service: Service, tools: Sequence[Tool[Any]]) -> None:
-        self.service = service
-        self.tools = tools
+        self.service, self.tools = service, tools
         self._tasks: anyio.abc.TaskGroup | None = None
         self._manager: StreamableHTTPSessionManager | None = None
         self._starting = anyio.Lock()

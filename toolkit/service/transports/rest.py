@@ -26,8 +26,7 @@ from toolkit.service.api.feed import Feed
 from toolkit.service.api.registry import TOOLS, VERSION, answer
 from toolkit.service.api.tools import Tool
 from toolkit.service.market.clock import Clock
-from toolkit.service.transports.access import Access, owner_of_scope, with_headers
-from toolkit.service.transports.capacity import Capacity, Gate
+from toolkit.service.transports.access import Access, Capacity, Gate, owner_of_scope, with_headers
 from toolkit.service.transports.mcp import PATH as MCP_PATH
 from toolkit.service.transports.mcp import Mcp, RpcProblems
 from toolkit.service.transports.sockets import socket_routes
@@ -157,8 +156,7 @@ class Dated:
     """
 
     def __init__(self, app: ASGIApp, clock: Clock) -> None:
-        self.app = app
-        self.clock = clock
+        self.app, self.clock = app, clock
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one connection."""

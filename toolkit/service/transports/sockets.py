@@ -7,7 +7,7 @@ waiting messages is closed with 1013, one with a revoked key with 1008.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -42,30 +42,22 @@ _HISTORIES = {f"history/{family}": family for family in Family}
 
 def socket_routes(service: Service, tools: Sequence[Tool[Any]], feed: Feed) -> list[WebSocketRoute]:
     """Return the routes of a service's sockets on one feed. ``tools`` answer history actions."""
-    sockets = _Sockets(service, {tool.path: tool for tool in tools}, feed)
-    return [WebSocketRoute(path, sockets.serve) for path in (_MARKET, *STREAMS)]
+    by_path = {tool.path: tool for tool in tools}
 
-
-class _Sockets:
-    def __init__(self, service: Service, tools: Mapping[str, Tool[Any]], feed: Feed) -> None:
-        self._service = service
-        self._tools = tools
-        self._feed = feed
-
-    async def serve(self, websocket: WebSocket) -> None:
-        owner = owner_of_scope(websocket.scope)
+    async def serve(websocket: WebSocket) -> None:
+        owner, path = owner_of_scope(websocket.scope), websocket.scope["path"]
         if owner.plan.rank < _MINIMUM.rank:
             raise tier_required("the streams", _MINIMUM, owner.plan)
         await websocket.accept()
-        path = websocket.scope["path"]
         families = [STREAMS[path]] if path in STREAMS else []
         listener = Listener(owner, key_of_scope(websocket.scope), families)
-        connection = _SocketSession(websocket, self._service, self._tools, listener)
-        self._feed.join(listener)
+        feed.join(listener)
         try:
-            await connection.serve()
+            await _SocketSession(websocket, service, by_path, listener).serve()
         finally:
-            self._feed.leave(listener)
+            feed.leave(listener)
+
+    return [WebSocketRoute(path, serve) for path in (_MARKET, *STREAMS)]
 
 
 class _SocketSession:
@@ -78,19 +70,13 @@ class _SocketSession:
         tools: Mapping[str, Tool[Any]],
         listener: Listener,
     ) -> None:
-        self._websocket = websocket
-        self._service = service
-        self._tools = tools
-        self._listener = listener
+        self._websocket, self._listener = websocket, listener
+        self._service, self._tools = service, tools
 
     async def serve(self) -> None:
         """Serve until either side ends it. A close by this side has a code for the reason."""
-        parts: list[Coroutine[Any, Any, object]] = [
-            self._read(),
-            self._write(),
-            self._listener.ended.wait(),
-        ]
-        tasks = [asyncio.ensure_future(part) for part in parts]
+        parts = self._read(), self._write(), self._listener.ended.wait()
+        tasks: list[asyncio.Future[Any]] = [asyncio.ensure_future(part) for part in parts]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:

@@ -16,8 +16,8 @@ from toolkit.service import DEMO_OWNERS, Bars, Clock, Config, Replay, running
 from toolkit.service.accounts.policy import Policy
 from toolkit.service.accounts.problems import Problem, Problems
 from toolkit.service.api.calls import Call, Service
-from toolkit.service.api.queries import NoQuery
 from toolkit.service.api.registry import TOOLS, answer
+from toolkit.service.api.tools import NoQuery
 from toolkit.service.market.source import Whole
 from toolkit.service.transports.rest import application
 

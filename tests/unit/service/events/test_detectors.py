@@ -18,7 +18,7 @@ from toolkit.service.events.documents import (
 )
 from toolkit.service.market.series import series
 from toolkit.service.market.simulated import Simulated
-from toolkit.service.market.simulator.pulses import Pulse
+from toolkit.service.market.simulator.schedule import Pulse
 
 from ..truth import Truth, beyond
 

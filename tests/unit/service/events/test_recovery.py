@@ -22,7 +22,7 @@ from toolkit.market import EventFamily, Leg
 from toolkit.service.events.archive import EventArchive
 from toolkit.service.events.detectors import DEFAULT
 from toolkit.service.market.simulated import Simulated
-from toolkit.service.market.simulator.pulses import Pulse
+from toolkit.service.market.simulator.schedule import Pulse
 from toolkit.statistics.events import lifecycles
 from toolkit.tables import EVENT
 from toolkit.wire.events.events import read_document

@@ -13,7 +13,7 @@ import pytest
 from toolkit.market import Family, Leg, Trajectory
 from toolkit.service import Simulated
 from toolkit.service.api.calls import Pages
-from toolkit.service.market.simulator.timeline import DAY_S, END, EPOCH
+from toolkit.service.market.simulator.processes import DAY_S, END, EPOCH
 
 DAY = 20_786
 NOW = DAY_S * DAY + 43_207

@@ -25,10 +25,10 @@ from toolkit.service.accounts.policy import Policy
 from toolkit.service.accounts.problems import Problem
 from toolkit.service.api.body_schemas import body_schema
 from toolkit.service.api.calls import Call, Service
-from toolkit.service.api.queries import NoQuery
 from toolkit.service.api.registry import TOOLS
+from toolkit.service.api.tools import NoQuery
 from toolkit.service.market.clock import Clock
-from toolkit.service.transports.capacity import Gate
+from toolkit.service.transports.access import Gate
 from toolkit.service.transports.mcp import _check_sender
 from toolkit.service.transports.mcp_server import arguments_as_query
 from toolkit.service.transports.rest import application

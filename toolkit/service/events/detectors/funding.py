@@ -47,11 +47,6 @@ def funding_lives(
     A trajectory is a symbol and two of its futures legs, in either order. Its rows are the
     settlements of either leg at which both have a rate in force, its value the sell rate less the
     buy rate, each per 8 h, in percent. If the rows stop, an event closes with the last rates.
-
-    >>> from toolkit.service.market.simulated import Simulated
-    >>> lives = funding_lives(Simulated(7), 20_776)
-    >>> {document.net_of_fees.pct_8h for life in lives for document in life.documents}
-    {None}
     """
     start, end = day * DAY_S, (day + 1) * DAY_S
     found: list[Life] = []

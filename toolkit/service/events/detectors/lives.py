@@ -11,15 +11,14 @@ At each row, in this order:
 4. No life is open, nothing is muted, the value is ``open`` or more: a life opens.
 
 An open life has an update where the running peak exceeds the last one reported by ``step`` or more,
-``every_s`` or more after the last report.
+``every_s`` or more after that report.
 
-The rows of ``Rule.memory_s`` = 2 max_age_s + 2 lost_after_s before a moment decide which life is
-open there and whether the series is muted: Let x be max_age_s + lost_after_s before the moment. If
-no row between the start and x is ``open`` or more, any earlier life has expired before x and
-nothing is muted at the next such row. If one is, any life open there has expired by the moment.
-The series is muted then, or the next row of ``open`` or more came longer than max_age_s after the
-one before and opened a life either way. Rows are never more than lost_after_s apart in this,
-otherwise step 1 applies.
+``Rule.memory_s`` = 2 max_age_s + 2 lost_after_s of rows before a moment decide its state: Let x be
+max_age_s + lost_after_s before it. If no row between the start and x is ``open`` or more, any
+earlier life has expired before x and nothing is muted at the next such row. If one is, any life
+open there has expired by the moment. The series is muted then, or the next row of ``open`` or more
+came longer than max_age_s after the one before and opened a life either way. Rows are never more
+than lost_after_s apart in this, otherwise step 1 applies.
 """
 
 from __future__ import annotations
@@ -92,10 +91,6 @@ class Rule:
     ``step`` is how much a peak grows to make an update (None: no updates), ``every_s`` the least
     time between two documents, ``max_age_s`` the longest life, ``lost_after_s`` how long a series
     may pause.
-
-    >>> Rule(1.0, 1.5, step=None, every_s=0, max_age_s=60, lost_after_s=60)
-    Traceback (most recent call last):
-    toolkit.errors.InputError: close: 1.5 is not allowed; allowed: above 0 and below open, 1.0
     """
 
     open: float

@@ -37,17 +37,11 @@ def splash_lives(
     """Return the splash events that touch a UTC day (``ts // 86400``), by leg, kind and time.
 
     The value of a row is how far its price lies above the lowest (a dump: below the highest) of the
-    last ``splash_window_s``, in percent of that one. An event fades where this value falls below
-    ``close`` (the price has turned back, or stopped), at the latest at ``max_age_s``. The moments
-    of documents are found within their bars as those of a spread.
-
-    Recorded pumps of a source take the place of all this. Each is one ``splash.pump`` of unknown
-    size, over at once, since nothing records when it faded.
-
-    >>> from toolkit.service.market.simulated import Simulated
-    >>> lives = splash_lives(Simulated(7), 20_776)
-    >>> {document.window_s <= 300 for life in lives for document in life.documents}
-    {True}
+    last ``splash_window_s``, in percent of that one. An event fades where it falls below ``close``
+    (the price has turned back, or stopped), at the latest at ``max_age_s``. The moments of
+    documents are found within their bars as those of a spread. Recorded pumps of a source take the
+    place of all this: each is one ``splash.pump`` of unknown size, over at once, since nothing
+    records its end.
     """
     if isinstance(source, RecordsPumps):
         recorded = source.pumps(day * DAY_S, (day + 1) * DAY_S)

@@ -41,16 +41,10 @@ def spread_lives(
 ) -> list[Life]:
     """Return the spread events that touch a UTC day (``ts // 86400``), by trajectory and time.
 
-    A trajectory is a symbol and two of its legs with bars of one length, in either order. Its rows
-    are the moments at which both have a bar, its value is 100 (sell / buy - 1). They decide which
-    events there are. A document's moment is the first one within its bar at which the value
-    is far enough, where the source has seconds, else the end of the bar. One that closes as
-    ``leg_lost`` shows the last prices.
-
-    >>> from toolkit.service.market.simulated import Simulated
-    >>> lives = spread_lives(Simulated(7), 20_776)
-    >>> min(d.spread.pct for life in lives for d in life.documents if d.lifecycle == "open") >= 0.5
-    True
+    A trajectory is a symbol and two of its legs with bars of one length, in either order. Its rows,
+    the moments at which both have a bar, decide which events there are; its value is 100 (sell /
+    buy - 1). A document's moment is the first one within its bar at which the value is far enough,
+    where the source has seconds, else the end of the bar. ``leg_lost`` shows the last prices.
     """
     found: list[Life] = []
     for symbol, legs in source.listing.items():

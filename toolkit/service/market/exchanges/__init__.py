@@ -43,9 +43,9 @@ class ListedLeg:
 
     ``venue`` and ``market`` are ccxt's class and unified symbol (``binanceusdm``,
     ``BTC/USDT:USDT``). A price is the exchange's divided by ``multiplier`` (1000 of 1000PEPE). A
-    bar's volume in quote is ``volume_factor`` times the volume that `facts` names, None where the
-    exchange has none. ``funding``: whether settlements can be asked for. ``note`` explains the name
-    to a reader: "quoted in USDC, served as BTC_USDT".
+    bar's volume in quote is ``volume_factor`` times the one that `facts` names, None without any.
+    ``funding``: whether settlements can be asked for. ``note``: "quoted in USDC, served as
+    BTC_USDT".
     """
 
     key: LegKey
@@ -61,8 +61,8 @@ class BarAnswer(NamedTuple):
     """An exchange's answer for one window: the bars that start inside it.
 
     ``rows``: accepted bars, ascending, price at the bar's end, volume in quote or NaN. A minute
-    without a row had no trade. All that ends at or before ``known_until`` (s, at most the window's
-    end) is known. ``refused``: why rows were left out, and how many.
+    without a row had no trade. All that ends by ``known_until`` (s, at most the window's end) is
+    known. ``refused``: why rows were left out, and how many.
     """
 
     rows: Bars
@@ -73,9 +73,8 @@ class BarAnswer(NamedTuple):
 class RateAnswer(NamedTuple):
     """An exchange's answer for the settlements of one window, as `BarAnswer` for bars.
 
-    A settlement at ``known_until`` itself is known too, which is at most the window's end - 1.
-    ``missing``: when settlements were due by the last interval known, and did not come within 130 s
-    (s). They do not hold ``known_until`` back.
+    A settlement at ``known_until`` itself, at most the window's end - 1, is known too. ``missing``:
+    when settlements were due (s) by the last interval known, and did not come within 130 s.
     """
 
     rows: SettledRates

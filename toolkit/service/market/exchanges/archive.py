@@ -1,8 +1,9 @@
-"""The archive of answers of exchanges: an append-only DuckDB file that one process holds.
+"""The archive of answers of exchanges, an append-only DuckDB file, and the source made of it.
 
-An answer's rows and how far they are known are committed together: a kill leaves both or neither.
-The row accepted first stays, and a later reading that differs is recorded beside it. Each row of a
-leg and a kind with ``ts`` before their ``until`` is here, was lost, or never was.
+One process holds the file. An answer's rows and how far they are known are committed together: a
+kill leaves both or neither. The row accepted first stays, and a later reading that differs is
+recorded beside it. Each row of a leg and a kind with ``ts`` before their ``until`` is here, was
+lost, or never was.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import astuple, dataclass, field
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Self
 
@@ -26,7 +28,7 @@ from toolkit.errors import InputError
 from toolkit.market import Leg
 from toolkit.service.market.exchanges import BarAnswer, LegKey, ListedLeg, RateAnswer
 from toolkit.service.market.exchanges.acceptance import PUBLISHED_S
-from toolkit.service.market.source import Bars, Lost, RowKind, SettledRates
+from toolkit.service.market.source import Bars, Kind, Lost, RowKind, SettledRates
 
 BAR_S, HOUR_S, DAY_S, END = 60, 3_600, 86_400, 4_102_444_800
 
@@ -130,11 +132,9 @@ class Archive:
         """Open the file, or make it with ``start`` (s, rounded down to the hour), for some legs.
 
         New legs are added, with a history from the archive's start on. Legs that are not among
-        ``legs`` end, but for those of the exchanges in ``silent``, whose listings are unknown. One
-        that comes back has lost what went by meanwhile.
-
-        Raises `InputError` for a file that is held already or is not an archive, and for a leg that
-        was another market before.
+        ``legs`` end, but for those of ``silent`` exchanges, whose listings are unknown. One that
+        comes back has lost what went by. A file that is held already or is not an archive, and a
+        leg that was another market before, are an `InputError`.
         """
         with ExitStack() as opened:
             try:
@@ -386,3 +386,92 @@ def _between(rows: _Columns, start: int, end: int) -> _Columns:
 
 def _nullable(values: NDArray[np.float64]) -> list[float | None]:
     return [None if math.isnan(value) else value for value in values.tolist()]
+
+
+class Exchanges:
+    """The rows of an archive, as they are served or, ``is_heard``, as detectors see them."""
+
+    kind: Kind = "live"
+
+    def __init__(self, archive: Archive, *, is_heard: bool = False) -> None:
+        self._archive, self._is_heard = archive, is_heard
+        self.id = archive.id
+        self.exchanges: Sequence[str] = sorted({key.leg.exchange for key in archive.legs})
+        by_symbol = groupby(sorted(archive.legs), key=lambda key: key.symbol)
+        self.listing: Mapping[str, tuple[Leg, ...]] = {
+            symbol: tuple(key.leg for key in keys) for symbol, keys in by_symbol
+        }
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Exchanges) and hash(other) == hash(self)
+
+    def __hash__(self) -> int:
+        return hash((self.id, self._is_heard))
+
+    @property
+    def known_until(self) -> int:
+        """The archive's ``known_until`` (s)."""
+        return self._archive.known_until
+
+    @property
+    def begins(self) -> int:
+        """The archive's start (s): nothing before it was read."""
+        return self._archive.start
+
+    @property
+    def revision(self) -> int:
+        """The archive's ``revision``."""
+        return self._archive.revision
+
+    @property
+    def heard(self) -> Exchanges:
+        """The source without rows that came late, or from before their leg was added."""
+        return Exchanges(self._archive, is_heard=True)
+
+    def lost(self, symbol: str, leg: Leg, start: int, end: int, kind: RowKind) -> Sequence[Lost]:
+        """Return what is lost of a leg's rows of a kind and touches ``[start, end)``."""
+        lost = self._held(symbol, leg).lost[kind]
+        return [each for each in lost if each.start < end and each.end > start]
+
+    def bars(self, symbol: str, leg: Leg) -> _HeldBars:
+        """Return the bars of a listed leg."""
+        return _HeldBars(self._archive, self._held(symbol, leg).listed.key, self._is_heard)
+
+    def funding(self, symbol: str, leg: Leg) -> _HeldFunding | None:
+        """Return the settlements of a listed futures leg, None where none can be asked for."""
+        listed = self._held(symbol, leg).listed
+        return _HeldFunding(self._archive, listed.key, self._is_heard) if listed.funding else None
+
+    def _held(self, symbol: str, leg: Leg) -> HeldLeg:
+        return self._archive.legs[LegKey(symbol, leg)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A leg's rows of one kind. What is not known yet lies in its span."""
+
+    archive: Archive
+    key: LegKey
+    is_heard: bool
+    block_s: int = DAY_S
+    interval_s: int = BAR_S
+
+    @property
+    def span(self) -> tuple[int, int]:
+        return self.archive.start, END
+
+
+class _HeldBars(_Held):
+    def between(self, start: int, end: int) -> Bars:
+        return self.archive.bars(self.key, start, end, heard=self.is_heard)
+
+    def parts(self, ts: int) -> Bars:
+        return self.between(ts, ts + 1)
+
+
+class _HeldFunding(_Held):
+    def between(self, start: int, end: int) -> SettledRates:
+        return self.archive.settlements(self.key, heard=self.is_heard).between(start, end)
+
+    def next_after(self, ts: int) -> int | None:
+        return self.archive.settlements(self.key, heard=self.is_heard).next_after(ts)

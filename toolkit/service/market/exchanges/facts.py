@@ -32,11 +32,11 @@ class MarketFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How the spot market or the perpetuals of an exchange are read.
 
     ``venue``: ccxt's class, made with ``options``, its listing asked for with ``listed``. ``rows``:
-    minutes a call. ``end``: the parameter of a window's end, none where the number of rows implies
-    it. ``to_now``: any window is answered up to now. ``reach_rows``: how many minutes back bars go,
-    0 all. ``quote``: where a raw bar has its volume in quote, or with ``vwap`` its average price.
-    ``beside``: the column that ccxt leaves out of the rows that it makes of columns. ``closed``:
-    where a raw bar is marked as closed, and how.
+    minutes a call. ``end``: the parameter of a window's end, none where ``rows`` implies it.
+    ``to_now``: any window is answered up to now. ``reach_rows``: how many minutes back bars go, 0
+    all. ``quote``: where a raw bar has its volume in quote, or with ``vwap`` its average price.
+    ``beside``: the column that ccxt leaves out. ``closed``: where a raw bar is marked as closed,
+    and how.
     """
 
     venue: str

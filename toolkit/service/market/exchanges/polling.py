@@ -52,9 +52,8 @@ class _Task:
 class Poller:
     """Fills an archive from exchanges, by a thread for each of them inside a ``with`` block.
 
-    ``wanted`` is what they were asked to list. ``clock`` has how much faster than time their clocks
-    run. ``tell`` gets a line about each outage and each leg that goes. Once ``stopping`` is set,
-    the threads end.
+    ``wanted`` is what they were asked to list, ``clock`` has how much faster than time their clocks
+    run. ``tell`` gets a line per outage and leg that goes. ``stopping`` ends the threads.
     """
 
     def __init__(

@@ -107,8 +107,8 @@ class Exchange:
     def bars(self, leg: ListedLeg, start: int, end: int) -> Iterator[BarAnswer]:
         """Yield the bars that start in the window, in parts, oldest first.
 
-        `Refused` with a ``reach`` says from when on bars can be asked for. `Outage`: no answer
-        came, or none that can be read; what was yielded before it holds.
+        `Refused` may have a ``reach``, from which on bars can be asked for. After an `Outage` what
+        was yielded before holds.
         """
         facts = self._facts[leg.key.leg.market]
         start, end = -(-start // 60) * 60, end // 60 * 60
@@ -237,8 +237,8 @@ def _answered(
 ) -> tuple[int, int]:
     """Return the part of the window ``[start, end)`` that an answer is good for.
 
-    A part missing at an end is not in it where it is longer than a leg goes without a trade, or
-    where the page was full: of so many rows as another, or without any other minute missing.
+    An end is missing where no row comes for longer than a leg goes without a trade, or where the
+    page was full: of so many rows as another, or without any other minute missing.
     """
     inside = [row[0] // 1000 for row in rows if 1000 * start <= row[0] < 1000 * end]
     if not inside:

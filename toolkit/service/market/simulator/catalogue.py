@@ -57,8 +57,8 @@ class Deviation:
     """A leg's log distance from its asset: a level, Ornstein-Uhlenbeck processes, quote noise.
 
     ``sd_bps`` is the processes' standard deviation, ``half_life_s`` the faster one's half-life.
-    ``slow_share`` of their variance is the slower one's, with a half-life of `SLOW_HALF_LIFE_S`.
-    The noise changes once per minute. ``noise_share`` is its part of the variance of all.
+    ``slow_share`` of their variance is the slower one's (`SLOW_HALF_LIFE_S`). The noise changes
+    once per minute, ``noise_share`` is its part of the variance of all.
     """
 
     level_bps: float
@@ -99,8 +99,7 @@ class Listing:
 
     ``deviation`` None: the leg follows its asset exactly, without episodes or shocks of its own.
     ``lag`` of its asset's moves come one minute late. ``quiet_share`` of the minutes have no bar.
-    ``stale_share`` repeat the close before them, with volume 0. ``outages``: about one stretch
-    without bars in ten days.
+    ``stale_share`` repeat the close before them, with volume 0. ``outages``: about one in ten days.
     """
 
     leg: Leg

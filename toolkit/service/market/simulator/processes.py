@@ -1,4 +1,6 @@
-"""Random numbers by seed, name and index, and the processes that prices are made of.
+"""Time, random numbers by seed, name and index, and the processes that prices are made of.
+
+A day is named by its number ``ts // 86400``. Bars carry their START, prices are those at the END.
 
 A process is a function of (stream, day), drawn in two stages: values at midnight, a chain that
 begins at the epoch, then minutes, a bridge between two midnights. The law is that of the process
@@ -19,14 +21,45 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolkit.errors import InputError
-from toolkit.service.market.simulator.timeline import (
-    DAY_S,
-    EPOCH,
-    MINUTE_S,
-    MINUTES_A_DAY,
-    day_of,
-    weekday,
-)
+from toolkit.market import format_ts
+
+MINUTE_S, HOUR_S, DAY_S = 60, 3_600, 86_400
+MINUTES_A_DAY = DAY_S // MINUTE_S
+
+EPOCH = 1_767_225_600
+"""2026-01-01 00:00 UTC: no market before it."""
+
+END = 4_102_444_800
+"""2100-01-01 00:00 UTC: no market from it on."""
+
+
+def day_of(ts: int) -> int:
+    """Return the number of the UTC day that ``ts`` lies in."""
+    return ts // DAY_S
+
+
+def weekday(day: int) -> int:
+    """Return the day of the week, 0 for a Monday."""
+    return (day + 3) % 7
+
+
+def check_day(day: int) -> None:
+    """Refuse a day outside the simulated time with an `InputError`."""
+    first, last = day_of(EPOCH), day_of(END - 1)
+    if not first <= day <= last:
+        raise InputError("day", day, f"{first} (2026-01-01) to {last} (2099-12-31)")
+
+
+def check_window(start: int, end: int) -> None:
+    """Refuse a window that ends before it starts or leaves the simulated time (`InputError`)."""
+    if not EPOCH <= start <= end <= END:
+        found = f"{format_ts(start)} to {format_ts(end)}"
+        raise InputError("window", found, f"within {format_ts(EPOCH)} to {format_ts(END)}")
+
+
+def minute_ends(day: int) -> NDArray[np.int64]:
+    """Return the 1,440 moments (s, Unix UTC) at which the minutes of a day end."""
+    return day * DAY_S + MINUTE_S * np.arange(1, MINUTES_A_DAY + 1, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +134,6 @@ def reverting_bridge(start: Floats, end: Floats, decay: float, normals: Floats) 
     """Return Ornstein-Uhlenbeck paths of mean 0 and variance 1 from ``start`` to ``end``.
 
     ``decay`` is the correlation of neighbours. Shapes and last value are as in `brownian_bridge`.
-
-    >>> reverting_bridge(np.array(1.0), np.array(0.25), 0.5, np.zeros(2)).tolist()
-    [0.5, 0.25]
     """
     fade, pull = _fade_and_pull(decay, normals.shape[-1])
     kicks = np.sqrt(1.0 - decay**2) * normals / fade
@@ -131,9 +161,7 @@ class Midnights:
     def __init__(
         self, stream: RandomStream, *, decay: float, step: Callable[[int], float], first: float
     ) -> None:
-        self._stream = stream
-        self._decay = decay
-        self._step = step
+        self._stream, self._decay, self._step = stream, decay, step
         self._first = first
         self._block = lru_cache(maxsize=None)(self._build)
 
@@ -161,20 +189,12 @@ class Midnights:
 
 
 class Reverting:
-    """An Ornstein-Uhlenbeck process of mean 0 and variance 1 with an exact half-life (s).
-
-    >>> process = Reverting(RandomStream(7, "x"), half_life_s=600)
-    >>> today, tomorrow = process.day(20_500), process.day(20_501)
-    >>> len(today), bool(today[-1] == tomorrow[0])
-    (1441, True)
-    """
+    """An Ornstein-Uhlenbeck process of mean 0 and variance 1 with an exact half-life (s)."""
 
     def __init__(self, stream: RandomStream, *, half_life_s: float, step_s: int = MINUTE_S) -> None:
         if half_life_s < SHORTEST_HALF_LIFE_S:
             raise InputError("half_life_s", half_life_s, f"{SHORTEST_HALF_LIFE_S} or more")
-        self._stream = stream
-        self._half_life_s = half_life_s
-        self._step_s = step_s
+        self._stream, self._half_life_s, self._step_s = stream, half_life_s, step_s
         self._midnights = Midnights.stationary(stream.under("midnight"), decay=self._decay(DAY_S))
         self._day = lru_cache(2)(self._build)
 
@@ -217,8 +237,7 @@ class Diffusion:
     """
 
     def __init__(self, stream: RandomStream, *, daily_volatility: float) -> None:
-        self._stream = stream
-        self._daily_volatility = daily_volatility
+        self._stream, self._daily_volatility = stream, daily_volatility
         self._volatility = Midnights.stationary(
             stream.under("volatility"), decay=0.5 ** (1 / _VOLATILITY_HALF_LIFE_DAYS)
         )

@@ -27,20 +27,28 @@ from toolkit.service.market.simulator.catalogue import (
     Listing,
     Markets,
 )
-from toolkit.service.market.simulator.processes import Diffusion, Floats, RandomStream, Reverting
-from toolkit.service.market.simulator.pulses import Pulse, Slots, planted_bps
-from toolkit.service.market.simulator.schedule import LegSchedule, Schedule
-from toolkit.service.market.simulator.timeline import (
+from toolkit.service.market.simulator.processes import (
     DAY_S,
     EPOCH,
     HOUR_S,
     MINUTE_S,
     MINUTES_A_DAY,
+    Diffusion,
+    Floats,
+    RandomStream,
+    Reverting,
     check_day,
     check_window,
     day_of,
     minute_ends,
     weekday,
+)
+from toolkit.service.market.simulator.schedule import (
+    LegSchedule,
+    Pulse,
+    Schedule,
+    Slots,
+    planted_bps,
 )
 from toolkit.service.market.source import Bars, SettledRates
 
@@ -112,9 +120,7 @@ class LegPrices:
         self, seed: int, symbol: str, listing: Listing, asset: AssetPrices, schedule: LegSchedule
     ) -> None:
         self._stream = RandomStream(seed, f"leg/{symbol}:{listing.leg}")
-        self._listing = listing
-        self._asset = asset
-        self._schedule = schedule
+        self._listing, self._asset, self._schedule = listing, asset, schedule
         self._spec = listing.deviation or Deviation(0.0, 0.0, half_life_s=DAY_S)
         slow_share = self._spec.slow_share
         speeds = [("deviation", 1.0 - slow_share, self._spec.half_life_s)]
@@ -314,7 +320,9 @@ class Simulator:
         self._asset = cache(self._build_asset)
         self._prices = cache(self._build_prices)
         self._funding = cache(self._build_funding)
-        self._leg_day = lru_cache(_LEG_DAYS_KEPT)(self._build_leg_day)
+        self._leg_day = lru_cache(_LEG_DAYS_KEPT)(
+            lambda symbol, leg, day: self._prices(symbol, leg).day(day)
+        )
 
     def day(self, symbol: str, leg: Leg, day: int) -> Bars:
         """Return the one-minute bars of the UTC day with this number, ``ts // 86400``.
@@ -384,6 +392,3 @@ class Simulator:
         listing = self._listed(symbol, leg)
         schedule = self._schedule.leg(symbol, listing)
         return LegFunding(self._seed, symbol, listing, schedule.dislocations)
-
-    def _build_leg_day(self, symbol: str, leg: Leg, day: int) -> LegDay:
-        return self._prices(symbol, leg).day(day)

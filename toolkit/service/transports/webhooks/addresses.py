@@ -32,10 +32,10 @@ class Target:
 
 
 def target_of(url: str, *, loopback: bool) -> Target:
-    """Return the target of a URL. A URL that no delivery may go to is an `InputError`.
+    """Return the target of a URL. One that no delivery may go to is an `InputError`.
 
-    With ``loopback``, http is allowed to ``localhost`` and to loopback addresses. The error does
-    not show the URL, since it may contain a secret.
+    The error does not show the URL, since it may contain a secret.
+    With ``loopback``, http is allowed to ``localhost`` and to loopback addresses.
 
     >>> target_of("http://127.0.0.1:8800/", loopback=True).port
     8800

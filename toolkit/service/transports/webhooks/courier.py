@@ -317,12 +317,8 @@ class Courier:
     ) -> None:
         self.secret = new_secret()
         self.enabled = True
-        self.url = url
-        self.families = families
-        self._target = target
-        self._service = service
-        self._settings = settings
-        self._owner = owner
+        self.url, self.families, self._target = url, families, target
+        self._service, self._settings, self._owner = service, settings, owner
         self._queue: asyncio.Queue[WebhookMessage] = asyncio.Queue()
         self._under_way = 0
         self._resumes_at = 0.0

@@ -10,7 +10,7 @@ import pytest
 
 from toolkit.market import Trajectory
 from toolkit.service.market.simulator import Simulator
-from toolkit.service.market.simulator.timeline import DAY_S, MINUTE_S
+from toolkit.service.market.simulator.processes import DAY_S, MINUTE_S
 
 from ...truth import Truth
 

@@ -10,8 +10,8 @@ import pytest
 from toolkit.errors import InputError
 from toolkit.market import Leg
 from toolkit.service.market.simulator import Simulator
+from toolkit.service.market.simulator.processes import DAY_S, HOUR_S
 from toolkit.service.market.simulator.simulator import CAP, CYCLE_DAYS
-from toolkit.service.market.simulator.timeline import DAY_S, HOUR_S
 
 from ...truth import Truth
 

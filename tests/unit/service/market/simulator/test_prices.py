@@ -9,7 +9,7 @@ import pytest
 
 from toolkit.market import Leg, Market
 from toolkit.service.market.simulator import MARKETS, Simulator
-from toolkit.service.market.simulator.timeline import DAY_S, END, MINUTE_S, day_of, weekday
+from toolkit.service.market.simulator.processes import DAY_S, END, MINUTE_S, day_of, weekday
 
 from ...truth import Truth
 

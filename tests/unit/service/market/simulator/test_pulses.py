@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from toolkit.service.market.simulator.processes import RandomStream
-from toolkit.service.market.simulator.pulses import Pulse, Slots, TimeSpan, planted_bps
+from toolkit.service.market.simulator.schedule import Pulse, Slots, TimeSpan, planted_bps
 
 from ...truth import beyond
 

@@ -13,7 +13,7 @@ import pytest
 from toolkit.market import Leg, Trajectory
 from toolkit.service.market.simulator import Simulator
 from toolkit.service.market.simulator.catalogue import SLOW_HALF_LIFE_S
-from toolkit.service.market.simulator.timeline import DAY_S, MINUTE_S, minute_ends
+from toolkit.service.market.simulator.processes import DAY_S, MINUTE_S, minute_ends
 from toolkit.statistics import spread
 
 from ...truth import Truth

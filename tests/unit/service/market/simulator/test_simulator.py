@@ -8,7 +8,7 @@ from toolkit.errors import InputError, UnknownTrajectoryError
 from toolkit.market import Leg, Market
 from toolkit.service.market.simulator import MARKETS, Simulator, simulator
 from toolkit.service.market.simulator.catalogue import TURNS, Deviation, Instrument, Listing
-from toolkit.service.market.simulator.timeline import END, EPOCH, day_of
+from toolkit.service.market.simulator.processes import END, EPOCH, day_of
 
 AURORA = Leg.parse("AURORA.spot")
 
