@@ -1,13 +1,28 @@
-"""machine-rail.md, section 4: endpoints."""
+"""machine-rail.md, section 4: endpoints, webhooks, and the planned event API."""
 
 from __future__ import annotations
 
+import ast
+import json
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from jsonschema import Draft202012Validator
+from standardwebhooks.webhooks import Webhook
 
 from tests import miniature
+from tests.listening import Handler, listening
+from toolkit.market import EventFamily, Plan
+from toolkit.service import Config, Simulated, SpedClock, WebhookSettings, running
+from toolkit.wire.profile.profile import BUILT_IN
+
+from .sockets import STREAMS, status_of
 
 DATA = "/api/v1/data"
 PRO = {"apikey": "demo-pro"}
@@ -131,3 +146,194 @@ def test_planned_v1_urls_currently_answer_404(
     answer = rail.get(f"/v1/{family}/{method}", headers=headers)
     assert answer.status_code == 404
     assert answer.json()["code"] == "not_found"
+
+
+ROOT = Path(__file__).parents[2]
+FAMILIES = ["spread", "splash", "funding"]
+PLANNED = [
+    *(f"/v1/{family}/{what}" for family in FAMILIES for what in ("recent", "history", "live")),
+    *("/v1/prices/latest", "/v1/prices/live", "/v1/prices/meta", "/v1/meta", "/v1"),
+]
+PLANNED_PATH = re.compile(r"(?<!/api)/v1(?:/|$)")
+
+
+def planned_addresses(path: Path) -> list[str]:
+    """The texts of a file that name a planned address, but for docstrings."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    said = {
+        node.body[0].value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
+    }
+    return [
+        f"{path.name}:{node.lineno}: {node.value}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in said
+        if PLANNED_PATH.search(node.value)
+    ]
+
+
+@pytest.mark.parametrize("path", PLANNED)
+@pytest.mark.parametrize("headers", [{}, PRO, {"apikey": "nobody's"}], ids=["none", "good", "bad"])
+def test_a_planned_url_answers_404_to_get_whatever_the_key(
+    rail: httpx.Client, path: str, headers: dict[str, str]
+) -> None:
+    answer = rail.get(path, headers=headers, params={"min_pct": "1", "delay": "60"})
+    assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
+
+
+@pytest.mark.parametrize("path", PLANNED)
+def test_a_planned_url_answers_404_to_an_upgrade(rail: httpx.Client, path: str) -> None:
+    base_url = str(rail.base_url).rstrip("/")
+    assert status_of(base_url, path, [*PRO.items()]) == 404
+    assert status_of(base_url, path, []) == 404
+
+
+@pytest.mark.slow
+def test_no_code_of_ours_names_a_planned_url() -> None:
+    files = [*(ROOT / "toolkit").rglob("*.py"), *ROOT.glob("app.py")]
+    assert len(files) > 100
+    assert [found for file in files for found in planned_addresses(file)] == []
+
+
+@pytest.mark.parametrize(
+    ("source", "count"),
+    [
+        ('def f():\n    """See /v1/spread/recent."""\n    return 1', 0),
+        ('path = "/api/v1/data/history/price"', 0),
+        ('path = "/v1/spread/recent"', 1),
+        ('path = f"{base}/v1/{family}/history"', 1),
+        ('path = "/v1"', 1),
+    ],
+)
+def test_a_planned_url_in_code_would_be_found(tmp_path: Path, source: str, count: int) -> None:
+    (tmp_path / "asks.py").write_text(source)
+    assert len(planned_addresses(tmp_path / "asks.py")) == count
+
+
+def test_every_address_that_the_client_knows_is_a_live_one() -> None:
+    known = {
+        *BUILT_IN.routes.values(),
+        *BUILT_IN.snapshots.values(),
+        BUILT_IN.mcp_path,
+        BUILT_IN.streams.market,
+        *BUILT_IN.streams.events.values(),
+    }
+    assert STREAMS.keys() <= known
+    assert all(path == "/mcp" or path.startswith("/api/v1/") for path in known)
+
+
+SESSION, WEBHOOKS = "/api/v1/auth/session", "/api/v1/auth/webhooks"
+ELSEWHERE = {"url": "https://hooks.example/rail", "families": ["spread"]}
+
+
+@pytest.fixture(scope="module")
+def config() -> Config:
+    """A simulated market whose hours last three seconds, and webhooks to this machine."""
+    clock = SpedClock(start=1_795_046_400, speed=1200.0)
+    return Config(Simulated(7), port=0, clock=clock, webhooks=WebhookSettings(loopback=True))
+
+
+@pytest.fixture(scope="module")
+def address(config: Config) -> Iterator[str]:
+    with running(config) as service:
+        yield service.base_url
+
+
+@contextmanager
+def dashboard(config: Config, address: str, plan: str) -> Iterator[httpx.Client]:
+    """A browser that is signed in as the demo owner of a plan."""
+    with httpx.Client(base_url=address, timeout=60) as client:
+        code = config.sessions.issue(f"demo-{plan}")
+        assert client.post(SESSION, json={"code": code}).status_code == 200
+        yield client
+        client.delete(WEBHOOKS)
+
+
+def test_the_management_route_uses_the_dashboard_session(config: Config, address: str) -> None:
+    assert httpx.get(address + WEBHOOKS).status_code == 401
+    with dashboard(config, address, "pro") as client:
+        assert client.get(WEBHOOKS).status_code == 200
+
+
+@pytest.mark.parametrize("plan", Plan)
+@pytest.mark.parametrize("form", ["apikey", "Authorization"])
+def test_an_api_key_is_not_used_for_webhooks(address: str, plan: Plan, form: str) -> None:
+    key = f"demo-{plan}" if form == "apikey" else f"Bearer demo-{plan}"
+    for method, path in [("GET", ""), ("PUT", ""), ("DELETE", ""), ("POST", "/test")]:
+        answer = httpx.request(
+            method, f"{address}{WEBHOOKS}{path}", headers={form: key}, json=ELSEWHERE
+        )
+        assert answer.status_code == 401
+
+
+@pytest.mark.parametrize("plan", ["builder", "pro"])
+def test_builder_and_pro_configure_one_signed_https_endpoint(
+    config: Config, address: str, plan: str
+) -> None:
+    with dashboard(config, address, plan) as client:
+        assert client.put(WEBHOOKS, json=ELSEWHERE).json()["secret"].startswith("whsec_")
+        other = {"url": "https://other.example/", "families": ["splash"]}
+        assert client.put(WEBHOOKS, json=other).status_code == 200
+        shown = client.get(WEBHOOKS).json()
+        assert {"url": shown["url"], "families": shown["families"]} == other
+        plain = client.put(WEBHOOKS, json=ELSEWHERE | {"url": "http://hooks.example/"})
+        assert plain.status_code == 400
+
+
+def test_free_configures_none(config: Config, address: str) -> None:
+    with dashboard(config, address, "free") as client:
+        for method, path in [("GET", ""), ("PUT", ""), ("DELETE", ""), ("POST", "/test")]:
+            answer = client.request(method, f"{WEBHOOKS}{path}", json=ELSEWHERE)
+            assert (answer.status_code, answer.json()["code"]) == (403, "tier_required")
+
+
+@pytest.fixture
+def received() -> Iterator[tuple[str, list[tuple[dict[str, str], bytes]], threading.Event]]:
+    """A receiver's address, what came to it, and an event set when each family has come."""
+    found: list[tuple[dict[str, str], bytes]] = []
+    enough = threading.Event()
+
+    class Receiver(Handler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["content-length"]))
+            found.append(({n.lower(): v for n, v in self.headers.items()}, body))
+            if len({json.loads(body)["schema"] for _, body in found}) == len(EventFamily):
+                enough.set()
+            self.reply(204)
+
+    with listening(Receiver) as address:
+        yield f"{address}/", found, enough
+
+
+@pytest.mark.slow
+def test_delivery_is_pushed_by_the_service_signed_and_of_canonical_events(
+    config: Config,
+    address: str,
+    received: tuple[str, list[tuple[dict[str, str], bytes]], threading.Event],
+) -> None:
+    url, found, enough = received
+    tools = httpx.get(
+        f"{address}/api/v1/data/schemas", headers={"apikey": "demo-pro"}, timeout=60
+    ).json()["tools"]
+    schemas = {
+        f"svc.{family}.v1": Draft202012Validator(tools[f"data.get_{family}_events"]["document"])
+        for family in EventFamily
+    }
+    with dashboard(config, address, "pro") as client:
+        endpoint = {"url": url, "families": list(EventFamily)}
+        secret = client.put(WEBHOOKS, json=endpoint).json()["secret"]
+        assert enough.wait(200)
+    for headers, body in list(found):
+        document = Webhook(secret).verify(body, headers)
+        schemas[document["schema"]].validate(document)
+
+
+def test_it_is_not_polled_through_the_public_api(address: str) -> None:
+    for path in ("/api/v1/data/webhooks", "/api/v1/webhooks", "/api/v1/data/history/webhooks"):
+        answer = httpx.get(address + path, headers={"apikey": "demo-pro"})
+        assert answer.status_code == 404
