@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
-from toolkit.store.connection import opened
+from toolkit.store.file.connection import opened
 
 from toolkit.analyses import find
 from toolkit.cli.events import CHANNELS

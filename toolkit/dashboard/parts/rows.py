@@ -38,8 +38,8 @@ class RowColumn:
     steps of time, null where unknown), ``map`` (runs of equal cells: their number and the percent
     of each `LedgerState`), ``age`` (s, which the browser counts on). None is a dash. ``limits``:
     the ages (s) at which one turns amber and red. ``cells``: start (s UTC) and length (s) of a
-    map's cells. ``shown`` replaces the value in its cell, ``titles`` are tooltips, such as why it is
-    a dash, ``help`` is the tooltip of the heading. A phone leaves out what is not ``narrow``.
+    map's cells. ``shown`` replaces the value in its cell, ``titles`` are tooltips, such as why it
+    is a dash, ``help`` is the tooltip of the heading. A phone leaves out what is not ``narrow``.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Lifetimes and rates of events, co-occurrence, what follows them, and accuracy of their log.
+"""Statistics of events: sizes, durations, rates, what prices did then, and the accuracy of the log.
 
 All start from `event_lifecycles`, which pairs the documents of event logs. `survival` documents the
 conventions that they share: ``lives``, ``by``, ``held`` and ``cluster``.

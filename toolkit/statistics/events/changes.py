@@ -1,4 +1,4 @@
-"""Changes of a value around events, less the change without them."""
+"""Changes of a value around events, less what it would have done without them."""
 
 from __future__ import annotations
 

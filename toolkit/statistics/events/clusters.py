@@ -1,4 +1,4 @@
-"""Clusters of events that depend on each other, and the kind of cluster that is used.
+"""Clusters of events: which may depend on each other, and the choice between several kinds.
 
 Clusters are taken as independent. The design effect (Kish 1965; for counts the Fano factor) is the
 variance of the clusters' contributions to an estimate over that of independent events.
@@ -113,11 +113,10 @@ def clusters_of_lives(lives: pl.DataFrame, asked: str) -> dict[str, Integers]:
 def chosen_clusters(asked: str, kinds: Mapping[str, Integers], influence: Floats) -> Clusters:
     """Choose the clusters that widen the intervals of an estimate most.
 
-    ``influence`` has what each event adds to the error of the estimate, one row per event and one
-    column per estimate. With ``asked`` auto these are the clusters of the largest design effect
-    above 1, of those of which there are 10 or more. Where the events of fewer clusters depend on
-    each other for sure (a chance below 0.01 given the design effect of the others) it is those, of
-    which there are too ``few``. Where no effect is above 1 each event is its own.
+    ``influence`` has the contribution of each event (row) to the error of each estimate (column).
+    auto chooses the largest design effect above 1 among kinds with 10 or more clusters, or a kind
+    with fewer, marked ``few``, if its effect is larger with a p-value below 0.01. Without an effect
+    above 1 each event is a cluster.
 
     >>> pulled = np.repeat([1.0, -1.0], 20)[:, None]
     >>> kinds = {"day": np.repeat(np.arange(10), 4), "symbol": np.arange(40) % 20}

@@ -1,4 +1,4 @@
-"""Co-occurrence of events: pairs of openings near in time, against shifts of one log."""
+"""Cooccurrence of events: pairs of openings near in time, compared with shifts of one log."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def cooccurrence(
     Raises
     ------
     InputError
-        As `survival`. ``same`` names no column. ``within_s`` is not a whole number from 1.
+        As `survival`. ``same`` is not a column. ``within_s`` is not a whole number from 1.
         ``season_s`` is less than ``within_s``. There are more than 100,000 pairs of groups.
 
     References

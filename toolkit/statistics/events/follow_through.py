@@ -1,4 +1,4 @@
-"""Follow-through of prices after events: how far they continue, and how much they retrace."""
+"""Follow-through of prices after events: how far they go on, and how much they retrace."""
 
 from __future__ import annotations
 
@@ -105,11 +105,10 @@ def follow_through(
 ) -> pl.DataFrame:
     """Compute how far prices went on after pumps and dumps, and which share they gave back.
 
-    ``events`` and ``values`` are those of `study`. A pump has the ``direction`` 1 and a dump -1,
-    so that a positive return went on the event's way. An event that follows another of its
-    trajectory by less than the longest horizon is left out. All returns are 1e4 ln(P(t) / P(start))
-    times the direction, from the first price known after the event on, as in `study`. A size that
-    was known only after the event is not a fair group: take the magnitude at detection.
+    ``events`` and ``values`` are those of `study`. Returns are 1e4 ln(P(t) / P(start)) times the
+    ``direction`` (1 pump, -1 dump), from the first price known after the event: positive went on
+    the event's way. An event that follows another of its trajectory by less than the longest
+    horizon is left out. To group by size use the magnitude at detection: a later one looks ahead.
 
     With ``from_detection`` paths start at the price known at the event, so the move that triggered
     it is included, and columns are named return_from_detection_median_log_bps,

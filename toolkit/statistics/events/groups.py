@@ -1,4 +1,4 @@
-"""Groups of events: by the hour of the opening, the exchanges, the size."""
+"""Groups of events by the hour of the opening, the exchanges and the size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hazard ratios of events: the regression of Cox on their sizes, venues and hours."""
+"""Regression of Cox: which sizes, venues and hours make events last."""
 
 from __future__ import annotations
 

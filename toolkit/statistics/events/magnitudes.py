@@ -1,4 +1,4 @@
-"""Magnitudes of events: the quantiles of their sizes by group, and the weight of the tail."""
+"""Sizes of events: quantiles by group, and the heaviness of the tail."""
 
 from __future__ import annotations
 
@@ -38,17 +38,12 @@ def magnitudes(
 ) -> pl.DataFrame:
     """Compute how large events become, by family and group, and how fast large ones become rare.
 
-    ``lives`` are rows of `event_lifecycles`, of one window. The size of an event is the ``peak`` of
-    its lifecycle without its sign. It is known in full only after the close, so that it is not
-    a condition for what follows an event. Events that opened before the window are left out: the
-    longer an event lasts, the more of them touch a window, and long ones are larger. The size of an
-    event that is still open is that so far. ``held`` is that of `survival`: it says in which part
-    of the window the log is held.
-
-    The tail index of sizes is that of `toolkit.statistics.spread.tail_index`: with an index of 3,
-    sizes twice as large are 8 times as rare. At p percent it needs 50 events in the tail.
-
-    There is one row per family and group of ``lives``, sorted:
+    ``lives`` are rows of `event_lifecycles` of one window, ``held`` is as in `survival`. The size
+    is the ``peak`` without its sign, so far for open events. It is known only after the close:
+    conditioning on it looks ahead. Events that opened before the window are left out, as long ones,
+    which are larger, would be too many. The tail index is that of
+    `toolkit.statistics.spread.tail_index`: with an index of 3, sizes twice as large are 8 times as
+    rare. It needs 50 events in the tail. One row per family and group, sorted:
 
     {columns}
 

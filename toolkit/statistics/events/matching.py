@@ -1,4 +1,4 @@
-"""Matching of a trajectory's episodes with a log's events, all of a trajectory at once."""
+"""Matching of the events of a log with the episodes of their trajectories."""
 
 from __future__ import annotations
 

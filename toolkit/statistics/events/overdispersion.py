@@ -1,4 +1,4 @@
-"""Overdispersion of counts of events, and intervals of rates that allow for it.
+"""Overdispersion of counts of events, and the divisor that makes them nearly Poisson.
 
 The Fano factor is the variance of counts over that of independent events (Poisson), and above 1 if
 events come in bursts. It is measured on stretches of the covered time.
@@ -38,10 +38,10 @@ Flags = npt.NDArray[np.bool_]
 def dispersions(watched: Watched, opened: pl.DataFrame, cluster: str) -> pl.DataFrame:
     """Compute the Fano factor of each group's count of openings, by `Watched.openings`.
 
-    By stretch the time that is held is cut into 16 of one length, or of whole days where 16 days
-    or more are held. From two days on what a day's sine and cosine explain is not chance. The
-    factor is the variance of their counts over the mean, times 1 + 2 r where r is their correlation
-    with the next, if above 0. By day they are UTC days, as long as each is held.
+    The covered time is cut into 16 equal stretches, or with 16 days or more into stretches of whole
+    days. From two days on, a daily sine and cosine are removed first. The factor is the variance of
+    the counts over the mean, times 1 + 2 r, where r is their correlation with the next stretch if
+    above 0. With cluster day the stretches are UTC days.
 
     One row per group: ``_number``, ``cluster`` (with auto none if the counts show no bursts),
     ``n_clusters`` (stretches, for none the openings), ``fano`` (1 if unknown), ``freedom`` (degrees

@@ -136,10 +136,9 @@ class KnownValues:
     def first_after(self, numbers: Integers, times: Integers) -> Integers:
         """Return the place of the first value known after each time, -1 if there is none in time.
 
-        That is where what follows an event starts: the one place that decides it. A value of the
-        very second of an event does not count as one, as times are in whole seconds, and it may be
-        of before the event. Too late is more than ``max_stale_s`` after the time. The arguments are
-        those of `at`.
+        Paths after events start here. Times are whole seconds, so a value of the very second of an
+        event may be of before it and is skipped. Too late is more than ``max_stale_s`` after the
+        time.
 
         >>> bars = pl.DataFrame({"trajectory": ["a"] * 2, "ts": [0, 60], "price": [1.0, 2.0]})
         >>> known = KnownValues.of(bars, "price", step_s=60, known_after_s=None, max_stale_s=None)

@@ -1,4 +1,4 @@
-"""Placebo test of what follows events: the same at other times."""
+"""Placebo test: whether what follows events would have followed other times as well."""
 
 from __future__ import annotations
 

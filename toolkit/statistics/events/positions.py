@@ -113,7 +113,11 @@ def positions(
       ``exit_delay_s`` has passed. In a gap no return is seen.
     - limit: ``limit_s`` since the entry (None: no limit).
 
-    A close does not prove that the spread fell: a service may also close events that grow old.
+    It is left at the first spread known then or later, after a close strictly later, as a spread of
+    the second of a document may be of before it. Rows are known ``known_after_s`` after their
+    ``ts`` (default: one step, at a bar's end), and used if known at most ``max_stale_s`` (default:
+    three steps) after they are wanted. An event already over when the entry's spread is known is
+    not taken: nothing looks ahead.
 
     Gross is the log spread at the entry less that at the exit, positive if it fell. Net is gross
     less `FeeModel.round_trip_bps` at the entry. Prices were seen: fills are not promised. When the

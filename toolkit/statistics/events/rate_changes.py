@@ -1,4 +1,4 @@
-"""Changes of event rates against the week before, by a test of two counts that allows bursts."""
+"""Changes of event rates from week to week, by a test of two counts that allows for bursts."""
 
 from __future__ import annotations
 

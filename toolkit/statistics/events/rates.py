@@ -118,9 +118,9 @@ Numbers = npt.NDArray[np.float64]
     RATES,
     title="How often events open,",
     about="""
-        It is a day of time in which their log is held: a gap of the log is not quiet time. Where
-        openings come in bursts, the Fano factor is above 1 and the intervals are wider.
-        `rail events league` ranks groups. What became of the events is in `rail stats events`.""",
+        It is a day of the time in which their log is held: a gap of the log is not a quiet time.
+        Where openings come in bursts, the Fano factor is above 1 and the intervals are wider. `rail
+        events league` ranks groups. What became of the events is in `rail stats events`.""",
     by=BY_OPENING,
     cluster=OPENINGS_IN,
 )
@@ -133,9 +133,8 @@ def rates(
 ) -> pl.DataFrame:
     """Compute how often events open, per hour and per day of time covered by their log.
 
-    ``lives``, ``by`` and ``held`` are those of `survival`. An event counts where it opened in the
-    window and in a held stretch of its log. Time that is not held counts neither for events nor for
-    hours: a gap of the log is not a quiet time.
+    ``lives``, ``by`` and ``held`` are those of `survival`. Openings in the window count if the log
+    was covered then, and gaps do not count as quiet time.
 
     The interval is the exact one of independent events (Poisson), of the count divided by the Fano
     factor: that of counts in 16 stretches (`toolkit.statistics.events.overdispersion.dispersions`),
@@ -152,7 +151,7 @@ def rates(
     Raises
     ------
     InputError
-        As `survival`. ``cluster`` is not a kind of these.
+        As `survival`. ``cluster`` is not one of these.
 
     References
     ----------
@@ -267,13 +266,11 @@ def league(
 ) -> pl.DataFrame:
     """Rank the groups of each family by how often their events open, with shrunk rates.
 
-    The parameters and the columns are those of `rates`, with the columns below before
-    ``window_start``. Of many groups with few events the first are mostly those with luck. So each
-    rate is shrunk toward the mean of its family, the more the fewer events it has (empirical
-    Bayes): the rates of groups are taken to be gamma distributed, and the distribution that makes
-    the counts most likely is the prior. The bounds take it for known, and are a little too narrow.
-    Where events come in bursts counts are first divided by the Fano factor of the family, which is
-    the mean of those of its groups, by their openings: the luck of one burst is not a rate.
+    Parameters and columns are those of `rates`, with those below before ``window_start``. Rates are
+    shrunk toward the family's mean, the more the fewer events they have (empirical Bayes), since
+    small samples would lead. The prior is the gamma distribution of rates under which the counts
+    are most likely. The bounds take it as known and are a little too narrow. With bursts, counts
+    are first divided by the family's Fano factor, the mean over its groups by their openings.
 
     ``all_groups`` has the family and the columns ``by`` of all groups that could have had an event:
     those without one are ranked too, and count for the prior. Sorted by family and rank:

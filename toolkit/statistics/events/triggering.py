@@ -1,4 +1,4 @@
-"""The share of events that others triggered, and the length of their bursts.
+"""Share of triggered events, and the length of their bursts.
 
 Where each event triggers n others on average, after exponential times of mean tau, the Fano factor
 of counts in buckets of w seconds is (Hawkes 1971)

@@ -1,4 +1,4 @@
-"""Spreads after costs, by the user's own fee table.
+"""Net edge of spreads, by a fee table that the user owns.
 
 `FeeModel` reads the table from TOML (`toolkit.statistics.fees.fee_table`), and `net_edge` applies
 it to each row. `toolkit.statistics.spread.net_summary` and `toolkit.statistics.funding.net_summary`

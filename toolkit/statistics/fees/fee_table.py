@@ -250,8 +250,8 @@ class FeeModel:
         Raises
         ------
         InputError
-            ``notional`` (in the quote currency) is not a number above 0, or ``style`` none of
-            these, or none for one leg, or the key names no legs.
+            ``notional`` (in the quote currency) is not a number above 0, ``style`` is not one of
+            these or needs two legs, or the key names no legs.
 
         Examples
         --------
@@ -338,12 +338,7 @@ class FeeModel:
 
 
 def check_asked(fees: object, notional: float, style: str) -> None:
-    """Raise an `InputError` unless they are a table, a notional and a style.
-
-    >>> check_asked(FeeModel.example(), 1e4, "both")
-    Traceback (most recent call last):
-    toolkit.errors.InputError: style: 'both' is not allowed; allowed: taker, maker, ...
-    """
+    """Raise `InputError` for a bad fee table, notional or style."""
     real_number("notional", notional, "an amount above 0 in the quote currency", above=0)
     if style not in get_args(Style):
         raise InputError("style", style, get_args(Style))

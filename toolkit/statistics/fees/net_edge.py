@@ -1,4 +1,4 @@
-"""Net edge of each row of a spread after costs, and the costs in force."""
+"""Net edge: each row of a spread after costs."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ def net_edge(
     Raises
     ------
     InputError
-        A column is missing or of another type. A key is null, doubled or no key of two legs.
-        ``notional`` or ``exit_bps`` is not a number, or ``style`` none of `Style`. The table has
-        entries and the cost of no row: the message names what it lacks.
+        A column is missing or of another type. A key is null, doubled or not of two legs.
+        ``notional`` or ``exit_bps`` is not a number, or ``style`` not one of `Style`. The table has
+        entries and the cost of no row: the message names what is missing.
 
     Examples
     --------

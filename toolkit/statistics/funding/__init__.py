@@ -1,4 +1,4 @@
-"""Funding of a position that is long the buy leg and short the sell leg.
+"""Funding and carry of a position that is long the buy leg and short the sell leg.
 
 A funding rate is a fraction per its interval, positive if longs pay shorts: the position receives
 the sell leg's rate and pays the buy leg's. Spot legs pay nothing. Functions read one row per
@@ -15,24 +15,21 @@ buy_interval_hours,  number   h         as the service declares it, or null
 sell_interval_hours
 ===================  =======  ========  ========================================================
 
-- Rows may come in any order. A LazyFrame is collected. Times are rounded to the whole minute, as
-  venues stamp a settlement some seconds late. Two rows of a trajectory at one time are refused, and
-  so are two rates of one leg in one minute. A null, NaN or infinite rate is not a settlement.
-- A settlement may be sent again, some seconds or some hours late. Equal rates within half an
-  interval are one settlement, and ``n_duplicates`` counts the others:
-  `toolkit.statistics.funding.settlements.without_duplicates` has the rule. Where the rates
-  differ, both count, and the later one is flagged ``early``.
+- Rows may come in any order. A LazyFrame is collected. Times are rounded to the minute, as venues
+  stamp settlements seconds late. Two rows of a trajectory at one time, and two rates of one leg in
+  one minute, are refused. A null, NaN or infinite rate is not a settlement.
+- Equal rates within half an interval are one settlement sent again, counted in ``n_duplicates``
+  (`toolkit.statistics.funding.settlements.without_duplicates`). If the rates differ both count, and
+  the later one is flagged ``early``.
 - A leg whose rates are all 0, without a declared interval, is a spot leg.
-- Rows may come more often than a leg settles, with the rate in force. Those are not settlements and
-  pay nothing: `toolkit.statistics.funding.rates_in_force.settled` has the rule. Where they cannot
-  be distinguished, figures are null for the reason ``dense_rows``.
-- A differential as the service sent it is not read.
-- Funding is what settlements paid. Basis is what prices brought: the log spread, in bps
-  1e4 ln(sell / buy), at the opening less that at the close, as known then. Carry is both. All are
-  in bps of the notional of one leg at the opening, which stays constant: a rate is paid on it
-  whatever the price is later.
-  A spot leg pays no funding, and its price counts.
-- ``prices`` are rows of the same pairs, held either way round: ``trajectory`` (with or without
+- Rows between settlements have the rate in force and pay nothing
+  (`toolkit.statistics.funding.rates_in_force.settled`). If they cannot be distinguished, figures
+  are null for ``dense_rows``.
+- A differential sent by the service is not read.
+- Funding is what settlements paid. Basis is the log spread, 1e4 ln(sell / buy) in bps, at the
+  opening less that at the close, as known then. Carry is their sum. All are in bps of one leg's
+  notional at the opening, which stays constant. A spot leg pays no funding, and its price counts.
+- ``prices`` are rows of the same pairs in either orientation: ``trajectory`` (with or without
   ``funding/``), ``ts`` and ``buy_price`` with ``sell_price``, or ``spread_log_bps``. A row is known
   at its ts plus the commonest step, for three steps more. Without them basis and carry are null for
   ``missing_price``. ``funding_only`` leaves prices out, and figures that would need them are left
@@ -40,9 +37,8 @@ sell_interval_hours
 - Windows are ``(start, end]``: a settlement at the opening is not received, one at the close is.
 - Rows outside a window show intervals and cover its ends: read them over `rows_window`.
 
-They raise `InputError` where a column is missing or of another type, a key is null, a row is
-doubled, an interval is not above 0, the window is empty, or ``min_coverage`` is not between 0 and
-1.
+`InputError` is raised if a column is missing or of another type, a key is null, a row is doubled,
+an interval is not above 0, the window is empty, or ``min_coverage`` is not within 0 to 1.
 """
 
 from toolkit.statistics.core.windows import rows_window, settled_window

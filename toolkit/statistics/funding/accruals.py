@@ -1,4 +1,4 @@
-"""The settlement that pays for each moment of a window, on both legs."""
+"""Accruals: the settlement that pays for each moment of a window, on both legs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calendars of funding: by bucket of time, by hour of the day and by day of the week."""
+"""Calendar of funding: by bucket of time, hour of the day and day of the week."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results of closing a position at some times, from prices known by then."""
+"""Marks of a position: what closing it would add at some times, by the prices known then."""
 
 from __future__ import annotations
 

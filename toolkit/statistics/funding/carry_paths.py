@@ -1,4 +1,4 @@
-"""Receipts of holdings of one trajectory entered at many times, by sums since its beginning.
+"""Holdings of one trajectory, entered at many times, by sums since its beginning.
 
 A path is a level after each settlement, and a holding the difference of two places on it. Extremes
 between them come from stretches whose lengths are powers of two, without a loop over entries.

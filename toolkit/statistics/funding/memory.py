@@ -1,4 +1,4 @@
-"""Memory of the funding of a position, by trajectory."""
+"""Memory of the funding of positions."""
 
 from __future__ import annotations
 

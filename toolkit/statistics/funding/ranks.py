@@ -1,4 +1,4 @@
-"""Persistence of the ranks of funding rates from one week to the next."""
+"""Persistence of the ranks of funding rates from week to week."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settlements among a leg's rows, if rows come more often than the leg settles.
+"""Rates in force: telling them from settlements in rows more frequent than settlements.
 
 A row with a rate in force pays nothing. The declared interval, the calendar (multiples of the
 interval from 00:00 UTC, 8 h if none is declared) and rate changes between calendar times decide.
@@ -47,9 +47,9 @@ def with_apr(frame: Frame) -> pl.DataFrame:
 def settled(rows: pl.DataFrame) -> pl.DataFrame:
     """Mark each row of a leg that is a rate in force, and each that could be one.
 
-    ``rows`` are leg_number (one of each leg of a trajectory), ts (s), rate and declared_hours (h or
-    null), sorted by leg_number and ts. Returned are the same rows with two Boolean columns:
-    ``in_force`` (the row is not a settlement) and ``undecided`` (nothing shows whether it is one).
+    ``rows`` are leg_number (one per leg of a trajectory), ts (s), rate and declared_hours (h or
+    null), sorted by leg_number and ts. Added are the Booleans ``in_force`` (the row is not a
+    settlement) and ``undecided`` (it may be one).
 
     A run is rows sooner after each other than the declared interval. It is judged if two or more of
     its rows are off the calendar:
