@@ -57,7 +57,7 @@ def stream(
     A message is an event document, or of trajectories one of the market socket, which
     `toolkit.wire.sockets.stream.read_market_message` reads: the id of a subscription is the place
     in ``of``. A lost connection is opened again by ``policy``. What happened meanwhile is NOT made
-    up for: `toolkit.loader.follow.follow` does that. Ends soon after ``stop`` is set. A redirect is
+    up for: `toolkit.loader.follow` does that. Ends soon after ``stop`` is set. A redirect is
     a refusal. ``admitted`` is called whenever a connection opens, before anything is heard. The
     connection is given up where it raises what may pass.
 

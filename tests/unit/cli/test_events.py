@@ -10,7 +10,6 @@ from pathlib import Path
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
-from toolkit.store.file.connection import opened
 
 from toolkit.analyses import find
 from toolkit.cli.events import CHANNELS
@@ -33,6 +32,7 @@ from toolkit.store import (
     held_stretches,
     keep_deliveries,
 )
+from toolkit.store.file.connection import opened
 from toolkit.workspace import Workspace, open_workspace
 from toolkit.workspace.events.event_selection import EventSelection
 

@@ -14,7 +14,7 @@ import pytest
 from toolkit.errors import StoreError
 from toolkit.market import Family
 from toolkit.store import Store, StoreWriter
-from toolkit.store.file.file import compaction
+from toolkit.store.file import compaction
 from toolkit.store.file.compaction import compact, scattered
 from toolkit.store.file.connection import opened
 from toolkit.store.file.verification import verify

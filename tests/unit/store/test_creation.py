@@ -15,7 +15,7 @@ from toolkit.errors import NotAStoreError, StoreError, StoreSourceError
 from toolkit.intervals import Interval
 from toolkit.market import Source
 from toolkit.store import Store, StoreWriter
-from toolkit.store.file.file import migration
+from toolkit.store.file import migration
 from toolkit.store.file.backup import back_up_store
 from toolkit.store.file.connection import opened
 from toolkit.store.file.engine import own_files

@@ -157,7 +157,7 @@ def plan_load(
     again: bool = False,
     workers: int = 4,
 ) -> PlannedLoad:
-    """Plan what `toolkit.loader.sync.sync` would carry out with the same arguments. Loads nothing.
+    """Plan what `toolkit.loader.sync` would carry out with the same arguments. Loads nothing.
 
     Asks the service for its schemas, and for its symbols where trajectories are new to the store.
     Writes nothing. Raises what a load raises before it asks for rows.

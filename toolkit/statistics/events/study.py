@@ -55,7 +55,7 @@ PATHS = tuple(
     about="""
         Of a splash it is the price of its leg in the direction of the event, in bps. Of spread
         events it is the log spread, of funding events the differential (percent per 8 h). Paths
-        start at the first value known after the event, so that the move that made it is no part of
+        start at the first value known after the event, so that the move that made it is not part of
         what followed. With --from-detection they start at the price known at the event, which is of
         the bar before, others at their median before it. An event that follows another too soon is
         left out. With --less controls it is the path beyond that of times without an event.
