@@ -205,7 +205,11 @@ class FeeModel:
 
     @property
     def hash(self) -> str:
-        """The first 16 hex digits of the SHA-256 over the name and the sorted entries."""
+        """The first 16 hex digits of the SHA-256 over the name and the sorted entries.
+
+        >>> len(FeeModel.example().hash)
+        16
+        """
         given = [self.name, *sorted(repr(fee) for fee in self.fees)]
         return hashlib.sha256(json.dumps(given).encode()).hexdigest()[:16]
 

@@ -80,11 +80,23 @@ def net_summary(
     9 bps in a day break even with 53 bps for two round trips in the sixth day. The spread widened
     by 4 bps.
 
-    >>> figures = pl.DataFrame({"trajectory": ["funding/BTC_USDT:BINANCE.futures:KRAKEN.futures"],
-    ...     "funding_bps": [9.0], "funding_apr_pct": [32.85], "basis_bps": [-4.0],
-    ...     "carry_bps": [5.0], "window_start": [1700006400], "window_end": [1700092800],
-    ...     }).with_columns(pl.lit(None, pl.String).alias(f"{name}_reason")
-    ...                     for name in ("funding", "funding_apr", "carry"))
+    >>> figures = pl.DataFrame(
+    ...     {
+    ...         "trajectory": ["funding/BTC_USDT:BINANCE.futures:KRAKEN.futures"],
+    ...         "funding_bps": [9.0],
+    ...         "funding_reason": [None],
+    ...         "funding_apr_pct": [32.85],
+    ...         "funding_apr_reason": [None],
+    ...         "basis_bps": [-4.0],
+    ...         "carry_bps": [5.0],
+    ...         "carry_reason": [None],
+    ...         "window_start": [1700006400],
+    ...         "window_end": [1700092800],
+    ...     },
+    ...     schema_overrides=dict.fromkeys(
+    ...         ("funding_reason", "funding_apr_reason", "carry_reason"), pl.String
+    ...     ),
+    ... )
     >>> row = net_summary(figures, FeeModel.example()).row(0, named=True)
     >>> row["cost_bps"], row["net_carry_bps"], round(row["funding_only_breakeven_days"], 3)
     (53.0, -48.0, 5.889)
