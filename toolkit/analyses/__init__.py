@@ -1,9 +1,8 @@
-"""Analyses: one declaration per question, which every face of the toolkit reads.
+"""Analyses: one declaration per question, for every face of the toolkit.
 
-A statistic is declared beside its function by `analysis`: what is shown of it first, in which
-order, and what its parameters mean. The commands of `rail stats` and `rail events`, the methods of
-series, the tools of an assistant, the parts of reports, the tables of pages and the documentation
-are made from it.
+A statistic is declared beside its function by `analysis`: the columns shown, their order and its
+parameters. The commands of `rail stats` and `rail events`, methods of series, tools of an
+assistant, parts of reports, tables of pages and the documentation are made from it.
 """
 
 from toolkit.analyses.declaration import Analysis, Family, analysis

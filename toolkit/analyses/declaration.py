@@ -1,4 +1,4 @@
-"""The declaration of an analysis and its parameters, beside the function that computes it."""
+"""Declarations of analyses, each beside the function that computes it."""
 
 from __future__ import annotations
 
@@ -28,22 +28,20 @@ DECLARED: dict[str, Analysis] = {}
 
 @dataclass(frozen=True, eq=False)
 class Analysis:
-    """A question about series: what answers it, what of it is shown, and how it is asked.
+    """A question about series: its function, the columns shown, and its options.
 
-    ``result`` names the columns in ``columns.csv``. ``key`` are those that tell rows apart, and
-    ``shown`` those of the answer, the most important first. ``figures`` list a single row in full,
-    without them what is shown. ``order`` is the column that rows are sorted by, with a leading dash
-    the largest first. ``title`` heads a table, text or a function of the parameters. ``about`` is
-    what a reader of `--help` has to know beyond the first sentence of the function's docstring.
-    ``command`` is its name in `rail stats` or `rail events`, "" for none, ``example`` what follows
-    it in an example. ``net`` is the result that is beside it where a fee table is given. ``chart``
-    is the function of `toolkit.charts` that draws it. ``across`` prepares the rows of an analysis
-    that compares series, some series at a time. Without one it is of each series by itself.
-    ``prices`` says whether one that takes prices needs them over the whole window or at its ends.
-    ``also`` are columns that the result has for some questions alone. ``of`` is the result whose
-    rows the function takes: what computes them has parameters of its own, which are asked for too.
-    ``report`` is its place among the parts of a report on one series, 0 where it is a part only of
-    those that ask for it. ``unusual`` are counts that are shown only where one is above 0.
+    ``result`` names the columns in ``columns.csv``. ``key`` identify a row, and ``shown`` are the
+    answer, the most important first. ``figures`` list a single row in full, by default ``shown``.
+    ``order`` is the column to sort by, with a leading dash the largest first. ``title`` heads a
+    table: text, or a function of the parameters. ``about`` follows the first sentence of the
+    function's docstring in `--help`. ``command`` is its name in `rail stats` or `rail events`, ""
+    for none, ``example`` its arguments in an example. ``net`` is the result beside it with a fee
+    table. ``chart`` is the function of `toolkit.charts` that draws it. ``across`` prepares the rows
+    of an analysis that compares series, some series at a time. ``prices`` are needed over the whole
+    window or at its ends. ``also`` are columns for some questions only. ``of`` is the result whose
+    rows the function takes, with the parameters of its function. ``report`` is its place among the
+    parts of a report on one series, 0 for parts on demand. ``unusual`` are counts shown only above
+    0.
     """
 
     result: str
@@ -151,7 +149,7 @@ class Analysis:
 
     @cached_property
     def inputs(self) -> tuple[str, ...]:
-        """The names of the frames that the function takes, and of all else that a face knows."""
+        """The frames that the function takes, and everything else that a face knows, by name."""
         return tuple(name for name in self.signature if name in GIVEN and name not in self.own)
 
     @cached_property
@@ -181,7 +179,7 @@ class Analysis:
 
     @cached_property
     def signature(self) -> Mapping[str, inspect.Parameter]:
-        """What the function takes, by name, in place of rows of another analysis what that does."""
+        """The function's parameters by name, with those of the analysis whose rows it takes."""
         return self.written(eval_str=True)
 
     def written(self, *, eval_str: bool = False) -> dict[str, inspect.Parameter]:
@@ -215,7 +213,7 @@ class Analysis:
 
 
 def _kind_of(annotation: Any, name: str) -> tuple[Kind, tuple[str, ...], bool]:
-    """Return what kind of value an annotation asks for, its choices, and whether it is several."""
+    """Return the kind of value of an annotation, its choices, and whether it takes several."""
     leaves, many = _leaves(annotation)
     choices = tuple(each for each in leaves if isinstance(each, str))
     if choices:
@@ -265,8 +263,8 @@ def analysis(
 ) -> Callable[[_Function], _Function]:
     """Declare the analysis that a function computes, and put its columns into the docstring.
 
-    ``own`` are the parameters that the function alone has, or means differently than others do:
-    see `toolkit.analyses.parameters`. The rest is as in `Analysis`.
+    ``own`` are the function's own parameters, see `toolkit.analyses.parameters`. The rest is as in
+    `Analysis`.
     """
     kind: Any = family or result.partition(".")[0]
     usual = ("family", *GROUPS.values()) if kind == "events" else ("trajectory",)

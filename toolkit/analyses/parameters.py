@@ -19,11 +19,10 @@ What only Python can give has the kind ``python``.
 class Parameter:
     """A parameter of an analysis.
 
-    ``help`` says in a sentence what it is. ``unit`` is that of a number. ``example`` is a value for
-    one without a default, in examples. ``option`` names it on the command line, where that is not
-    its name with dashes. One that is ``advanced`` is for Python alone. The rest is read from the
-    function's signature. With a flag that has ``across`` the analysis compares series, of which
-    that prepares the rows: see `toolkit.analyses.Analysis`.
+    ``help`` is a sentence. ``unit`` is that of a number. ``example`` is a value for one without a
+    default. ``option`` is its name on the command line if that is not its name with dashes. An
+    ``advanced`` one is for Python alone. A flag with ``across`` makes the analysis compare series,
+    see `toolkit.analyses.Analysis`. The rest is read from the function's signature.
 
     >>> Parameter("How near the level it has closed.", "bps", 1.0).unit
     'bps'
@@ -48,9 +47,9 @@ class Parameter:
         return not self.advanced and self.kind != "python"
 
     def read(self, typed: Any, named: str = "") -> Any:
-        """Return what the function takes for a value that was typed: lengths in seconds.
+        """Return the function's argument for a value that was typed: lengths in seconds.
 
-        ``named`` is what it was typed for, in an error. Raises `InputError` for no length of time.
+        ``named`` is its name in an error. Raises `InputError` for an invalid length.
 
         >>> gap = Parameter("How long.", name="merge_gap_s", kind="length")
         >>> gap.read("10m"), gap.read("90"), gap.read("0s")

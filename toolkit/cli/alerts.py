@@ -1,4 +1,4 @@
-"""`rail alerts`: what was found, what is open, what the rules watch, and a test of delivery."""
+"""`rail alerts`: the history of alerts, a check of the rules, and a test of delivery."""
 
 from __future__ import annotations
 

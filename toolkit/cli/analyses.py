@@ -78,9 +78,9 @@ def option_of(parameter: Parameter) -> inspect.Parameter:
 
 
 def read_options(analysis: Analysis, typed: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a statistic takes for what was typed: lengths as seconds, lists without blanks.
+    """Return the arguments of a statistic for the options typed, lengths in seconds.
 
-    Raises `InputError` for anything but a length, and what the statistic refuses.
+    Raises `InputError` for an invalid length.
     """
     read: dict[str, Any] = {}
     for parameter in analysis.parameters:

@@ -1,4 +1,4 @@
-"""The exit codes of each command of `rail`, in one table."""
+"""Exit codes of `rail`, in one table."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """What a command's exit code means. The numbers stay as they are.
+    """The exit code of a command. The numbers never change.
 
     >>> ExitCode.PARTLY, ExitCode.PARTLY.words
     (<ExitCode.PARTLY: 3>, 'some streams were loaded, or can be (rail doctor), others were refused')

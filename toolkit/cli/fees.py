@@ -1,4 +1,4 @@
-"""`rail fees`: the fee table, what it lacks for the store, and an example of one."""
+"""`rail fees`: the fee table, what is missing from it for the store, and an example."""
 
 from __future__ import annotations
 

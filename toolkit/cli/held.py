@@ -1,4 +1,4 @@
-"""Trajectories that a command names, as the store holds them."""
+"""Selections of the trajectories that a command names."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def selected(
     within: StoredWindow,
     joined: Joining = _AS_NAMED,
 ) -> Selection:
-    """Find what was asked for, as `Selection.of`, and say on stderr which pairs are turned."""
+    """Return a `Selection`, and name on stderr the pairs that are turned."""
     if not any(key.startswith("pair/") for key in keys or ()):
         for option, given in zip(_JOINING, astuple(joined), strict=True):
             if given is not None:
@@ -38,6 +38,6 @@ def selected(
 
 
 def name_silent(asked: Selection, found: Iterable[str]) -> None:
-    """Name on stderr the trajectories without a row. Raises `EmptyWindowError` where none has."""
+    """Name on stderr the trajectories without a row. Raises `EmptyWindowError` if all are."""
     if silent := asked.silent(found):
         errors.print(f"nothing in {asked.stretch} of {some(silent)}")

@@ -1,4 +1,4 @@
-"""`rail notebook`: the notebooks, of which one is written to the current folder."""
+"""`rail notebook`: write a notebook to the current folder."""
 
 from __future__ import annotations
 

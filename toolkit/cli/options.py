@@ -1,4 +1,4 @@
-"""Options that several commands share, and how times are read."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
@@ -106,20 +106,20 @@ def window(
 
 
 def check_times(start: str | None, end: str | None) -> None:
-    """Raise `InputError` unless both are times and a window, before anything is asked."""
+    """Raise `InputError` for an invalid time or window, before anything is asked."""
     window(start, end, now=lambda: _ANY_NOON, default=lambda: _ALL_YEARS)
 
 
 @dataclass(frozen=True, slots=True)
 class StoredWindow:
-    """A window of what a store holds, as it was typed."""
+    """A window of a store, as typed."""
 
     start: str | None = None
     end: str | None = None
     store: Path | None = None
 
     def check(self) -> None:
-        """Raise `InputError` unless both are times and a window, before anything is asked."""
+        """Raise `InputError` for an invalid time or window, before anything is asked."""
         check_times(self.start, self.end)
 
 
@@ -132,7 +132,7 @@ class JoinOptions:
     max_stale: str | None = None
 
     def joining(self) -> Joining:
-        """Return how pairs are joined. Raises `InputError` for an age that is none."""
+        """Return how pairs are joined. Raises `InputError` for an invalid age."""
         from toolkit.workspace.pairs import Joining  # noqa: PLC0415 - a help needs none of it
 
         stale = self.max_stale
@@ -142,7 +142,7 @@ class JoinOptions:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredWindow(StoredWindow):
-    """A window of stored trajectories, and where they are measured, as it was typed."""
+    """A window of stored trajectories, and the processes that measure them, as typed."""
 
     cluster: str | None = None
     plain_text: bool = False
@@ -150,7 +150,7 @@ class MeasuredWindow(StoredWindow):
     def of(
         self, store: Store, family: Family, keys: Sequence[str] | None, **joined: Joining
     ) -> Selection:
-        """Find what was asked for in a store, and name on stderr the pairs that are turned."""
+        """Return the selection in a store, and name on stderr the pairs that are turned."""
         from toolkit.cli.held import selected  # noqa: PLC0415 - a help needs none of it
         from toolkit.workspace.passes import Passes  # noqa: PLC0415
 
@@ -160,7 +160,7 @@ class MeasuredWindow(StoredWindow):
 
 @dataclass(frozen=True, slots=True)
 class CostOptions:
-    """What net figures are asked by, as it was typed."""
+    """The options of net figures, as typed."""
 
     fees: Path | None = None
     style: str | None = None
@@ -172,9 +172,9 @@ class CostOptions:
         return {f"--{name}": value for name, value in asdict(self).items() if value is not None}
 
     def chosen(self, store: Store) -> Costs | None:
-        """Return what they ask for, None without a fee table.
+        """Return the costs, None without a fee table.
 
-        Raises `InputError` for a style or a notional that is none, and for one without a fee table.
+        Raises `InputError` for an invalid style or notional, and for one without a fee table.
         """
         from toolkit.workspace import find_fees  # noqa: PLC0415 - a help needs none of it
         from toolkit.workspace.answers import Costs  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""`rail report`: what the store holds in one HTML file, and whether such a file is still true."""
+"""`rail report`: reports on the store as HTML files, and their verification."""
 
 from __future__ import annotations
 

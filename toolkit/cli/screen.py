@@ -1,4 +1,4 @@
-"""`rail screen`: all pairs of the store beside each other, ranked by any figure."""
+"""`rail screen`: all pairs in the store, ranked by any figure."""
 
 from __future__ import annotations
 

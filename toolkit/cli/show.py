@@ -20,7 +20,7 @@ errors = Terminal(stderr=True)
 
 
 def print_findings(findings: Iterable[tuple[Finding, int]], profile: Profile) -> None:
-    """Print on stderr what is odd in answers that were read by a profile, in words."""
+    """Print on stderr, in words, the findings of answers read by a profile."""
     from toolkit.wire.finding_words import as_rows, explained  # noqa: PLC0415 - seldom needed
 
     for line in explained(as_rows(findings, profile)):
@@ -39,7 +39,7 @@ def write_new(option: str, path: Path, text: str) -> None:
 
 
 def warn_of_public(host: str, public: str) -> None:
-    """Warn on stderr where a server listens off this machine, by http, of what is public there."""
+    """Warn on stderr of what is public where a server listens off this machine over http."""
     if not is_loopback(host.strip("[]")):
         errors.print(
             f"warning: {host} is not this machine alone: over plain http {public}; "

@@ -1,4 +1,4 @@
-"""`rail status`: what the store holds, how complete it is, how old, and where it is from."""
+"""`rail status`: the contents, completeness, age and source of a store."""
 
 from __future__ import annotations
 

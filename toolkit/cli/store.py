@@ -1,4 +1,4 @@
-"""`rail store` and `rail import`: what is done with a whole store."""
+"""`rail store` and `rail import`: work on a whole store."""
 
 from __future__ import annotations
 

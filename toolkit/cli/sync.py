@@ -1,4 +1,4 @@
-"""`rail sync`: bring a window of streams into the store."""
+"""`rail sync`: load a window of streams into the store."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def load(
     again: bool = False,
     workers: int = 4,
 ) -> LoadResult:
-    """Load a window of streams, showing progress and what came of it."""
+    """Load a window of streams, and show progress and result."""
     with load_progress(streams_counted(wanted), lines=True) as watch:
         done = workspace.sync(wanted, *asked, again=again, workers=workers, on_progress=watch.show)
     _print_result(done, workspace.client.profile())

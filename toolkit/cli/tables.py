@@ -1,4 +1,4 @@
-"""A command's table: its options, and its rows written in the order and form asked for."""
+"""The table of a command: its options, and its rows in the order and form asked for."""
 
 from __future__ import annotations
 
@@ -98,10 +98,7 @@ _OutputOption = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class TableOptions:
-    """What is asked of a table, checked: which rows, in which order, how many, in which form.
-
-    ``as_of`` is the time as of which the store is read, as it was typed, None for now.
-    """
+    """Checked options of a table. ``as_of`` is the time of the store's state as typed."""
 
     form: Format
     sort: str | None = None
@@ -111,7 +108,7 @@ class TableOptions:
     as_of: str | None = None
 
     def opened(self, within: StoredWindow) -> Store:
-        """Check the times of a window, and return its store as of the time that was asked for."""
+        """Check the times of a window, and return its store as of the time asked for."""
         within.check()
         return store_as_of(within.store, self.as_of)
 
@@ -133,11 +130,10 @@ class _Typed:
     output: _OutputOption = None
 
     def checked(self, columns: Schema) -> TableOptions:
-        """Check them before rows are read. ``columns`` are those of the rows.
+        """Check the options before rows are read. ``columns`` are those of the rows.
 
-        Raises `InputError` for a column that is not there, a condition that is none, a file that
-        is there already, Parquet without a file, and an explanation of rows that are not
-        statistics.
+        Raises `InputError` for an unknown column, an invalid condition, an existing file, Parquet
+        without a file, and an explanation of rows that are not statistics.
         """
         output = self.output
         form = self.form or _form_of(output)
@@ -158,7 +154,7 @@ class _Typed:
 
 @dataclass(frozen=True, slots=True)
 class _TypedOfStore(_Typed):
-    """The same of a table that shows what a store holds, which may be as of a time."""
+    """Options of a table on a store, which may be as of a time."""
 
     as_of: AsOf = None
 
@@ -172,10 +168,10 @@ class _TypedOfStore(_Typed):
 def tabled(
     columns: Callable[[], Schema], *, of_now: bool = False
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command the options of a table. It takes them, checked, as its ``view``.
+    """Give a command the options of a table, which it takes, checked, as its ``view``.
 
-    ``columns`` returns those of the rows. A table ``of_now`` is not one of a store, or of what it
-    cannot show as of a time. Other dataclasses of options are taken as `grouped` has it.
+    ``columns`` returns those of the rows. A table ``of_now`` cannot be as of a time. Other
+    dataclasses of options are as in `grouped`.
     """
     options = _Typed if of_now else _TypedOfStore
 
@@ -202,9 +198,9 @@ def _form_of(output: Path | None) -> Format:
 
 
 def show(view: TableOptions, sheet: Sheet) -> None:
-    """Write a table as it was asked for, to the file that was named or to stdout.
+    """Write a table as asked for, to a file or to stdout.
 
-    Rows that are not shown are counted: below the table, or on stderr beside another form.
+    Rows left out are counted below the table, or on stderr beside another form.
     """
     if view.as_of is not None:
         sheet = replace(sheet, as_of=parse_ts(view.as_of, parameter="--as-of"))

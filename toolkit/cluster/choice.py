@@ -119,7 +119,7 @@ _PLACES = "a number of processes, local, tcp://HOST:PORT, tls://HOST:PORT, or a 
 
 
 class Workers(Protocol):
-    """What computes tasks: it yields each task's number and result, in the order they end."""
+    """Computes tasks, and yields each task's number and result as it ends."""
 
     def __call__(self, tasks: list[Task]) -> Iterator[tuple[int, list[pl.DataFrame]]]:
         """Compute tasks."""
@@ -155,20 +155,19 @@ class PartsDone:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Processes that compute statistics of published trajectories, and the results kept of them.
+    """Processes that compute statistics of published trajectories, and their kept results.
 
-    ``where`` is a number of processes of this machine, ``local`` for a Dask cluster on it, the
+    ``where`` is a number of processes on this machine, ``local`` for a Dask cluster on it, the
     address of a Dask scheduler, or a ``distributed.Client``. Workers read the publication's files
-    themselves, so it must be where all of them reach it. They need the same Python, polars and
-    toolkit. Start them with ``POLARS_MAX_THREADS=1``, one thread each.
+    and need the same Python, polars and toolkit. Start them with ``POLARS_MAX_THREADS=1``, one
+    thread each.
 
-    A scheduler runs whatever it is sent, by whoever reaches it. So an address ``tcp://`` beyond
-    this machine is refused unless ``plain_text``. ``tls://`` takes its certificates from Dask's own
-    settings (``distributed.comm.tls``).
+    A scheduler runs whatever anybody sends it. So ``tcp://`` beyond this machine is refused unless
+    ``plain_text``. ``tls://`` takes its certificates from Dask's settings
+    (``distributed.comm.tls``).
 
-    Each part's result is kept in the folder ``results``, by a hash of data, functions, parameters
-    and code. What is there is not computed again. Results that were not asked for in 30 days are
-    removed. ``progress`` is called with each `PartsDone`.
+    Results are kept in the folder ``results`` by a hash of data, functions, parameters and code,
+    and removed after 30 days without use. ``progress`` is called with each `PartsDone`.
 
     Raises `InputError` for another ``where``.
     """
@@ -194,9 +193,9 @@ class Cluster:
     def in_one_pass(self, rows: PublishedRows, *analyses: Analysis) -> list[pl.DataFrame]:
         """Compute statistics of trajectories as `toolkit.statistics.passes.in_one_pass` does.
 
-        The result is the same to the last bit. Raises `ClusterError` where a trajectory fails, with
-        its name, and where the workers are gone: what they had done is kept, and the same call does
-        the rest. Raises `InputError` for a function that cannot be sent.
+        The result is the same to the last bit. Raises `ClusterError` with the trajectory that
+        fails, or where the workers are gone: their results are kept, and the same call does the
+        rest. Raises `InputError` for a function that cannot be sent.
         """
         functions, sources = packed(analyses)
         software = Software.here()

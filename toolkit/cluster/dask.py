@@ -33,7 +33,7 @@ _LOOK_S = 0.05
 
 @contextlib.contextmanager
 def dask(where: Any, *, plain_text: bool) -> Iterator[_Dask]:
-    """Yield what computes tasks on a Dask cluster: a client's, an address's, or one made here."""
+    """Yield the `Workers` of a Dask cluster: a client's, an address's, or a local one."""
     with needs_extra("cluster"):
         distributed: Any = importlib.import_module("distributed")
     with contextlib.ExitStack() as stack:

@@ -20,7 +20,7 @@ from toolkit.store.publish import PublishedPart
 
 
 class Software(NamedTuple):
-    """What computes: a result of other software may differ, so it is never taken for ours."""
+    """The software that computes. Results of other software may differ and are never reused."""
 
     python: str
     polars: str
@@ -88,10 +88,10 @@ class Task:
 
 
 def packed(functions: Sequence[Analysis]) -> tuple[bytes, str]:
-    """Return functions as bytes that another process reads, and what their code is known by.
+    """Return functions as bytes for another process, and the identity of their code.
 
-    A function of the toolkit is known by the toolkit's code. One of a module of the caller's is
-    known by the source of that module. Raises `InputError` for one that has no module to import.
+    That is the toolkit's code, and the source of the caller's modules. Raises `InputError` for a
+    function without a module to import.
     """
     try:
         content = pickle.dumps(tuple(functions))
@@ -133,6 +133,6 @@ def shown(keys: Sequence[str]) -> str:
 
 
 def line_of(error: Exception) -> str:
-    """Say an error in one line, with its kind where it is none of the toolkit's."""
+    """Return an error as one line, with its type unless it is the toolkit's."""
     words = " ".join(str(error).split()) or "no message"
     return words if isinstance(error, RailError) else f"{type(error).__name__}: {words}"
