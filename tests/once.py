@@ -5,10 +5,14 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+ROOT = Path(__file__).parents[1]
 
 
 def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
@@ -28,3 +32,13 @@ def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path],
             make(begun)
             begun.rename(made)
     return made
+
+
+def distributions(factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the wheel and the sdist as the build backend makes them."""
+
+    def build(folder: Path) -> None:
+        argv = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-t", "sdist"]
+        subprocess.run([*argv, "-d", str(folder)], cwd=ROOT, check=True, capture_output=True)
+
+    return made_once(factory, "distributions", build)

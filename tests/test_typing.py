@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.once import distributions
+
 ROOT = Path(__file__).parents[1]
 KNOWN = ROOT / ".mypy_cache"
 OF_THE_SCRIPT = """
@@ -58,10 +60,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the wheel and the sdist as the build backend makes them."""
-    folder = tmp_path_factory.mktemp("dist")
-    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-t", "sdist"]
-    subprocess.run([*build, "-d", str(folder)], cwd=ROOT, check=True, capture_output=True)
-    return folder
+    return distributions(tmp_path_factory)
 
 
 @pytest.fixture(scope="module")

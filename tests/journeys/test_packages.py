@@ -19,6 +19,7 @@ import pytest
 
 from tests.conftest import CERTIFICATES, ROOT
 from tests.listening import free_port
+from tests.once import distributions
 
 REFUSED = "Packages could not be installed: is the network there?"
 NOWHERE = "http://127.0.0.1:9/simple"
@@ -29,9 +30,8 @@ UV = shutil.which("uv") or Path(sys.executable).with_name("uv")
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder with the wheel and the sdist, and the sdist unpacked in it."""
-    folder = tmp_path_factory.mktemp("built")
-    argv = [sys.executable, "-m", "hatchling", "build", "-d", folder]
-    subprocess.run(argv, cwd=ROOT, check=True, capture_output=True)
+    made, folder = distributions(tmp_path_factory), tmp_path_factory.mktemp("built")
+    shutil.copytree(made, folder, dirs_exist_ok=True)
     (sdist,) = folder.glob("*.tar.gz")
     with tarfile.open(sdist) as archive:
         archive.extractall(folder, filter="data")
