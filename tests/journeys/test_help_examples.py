@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -69,9 +70,25 @@ def helps() -> dict[str, str]:
     return dict(zip(SHOWN, shown.split("\0\n")[:-1], strict=True))
 
 
+@dataclass
+class Reader:
+    """Where somebody types, in which environment, and what was typed before an example already."""
+
+    folder: Path
+    environment: dict[str, str]
+    typed: set[str] = field(default_factory=lambda: {":"})
+
+    def prepare(self, before: str) -> None:
+        """Type a line that has to come first, once for all examples that need it."""
+        if before not in self.typed:
+            argv = ["bash", "-c", before]
+            subprocess.run(argv, cwd=self.folder, env=self.environment, check=True)
+            self.typed.add(before)
+
+
 @pytest.fixture(scope="module")
-def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[str, str]]]:
-    """The folder and environment of a reader who has loaded what the README loads."""
+def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
+    """A reader who has loaded what the README loads."""
     folder = tmp_path_factory.mktemp("r")
     with serving("--seed", "7") as base_url:
         environment = os.environ | {
@@ -89,7 +106,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dic
             subprocess.run([RAIL, *words.split(), funding], cwd=made, env=environment, check=True)
 
         shutil.copytree(made_once(tmp_path_factory, "reader", load), folder, dirs_exist_ok=True)
-        yield folder, environment
+        yield Reader(folder, environment)
 
 
 def examples(command: str, shown: str) -> tuple[list[str], str]:
@@ -105,19 +122,19 @@ def examples(command: str, shown: str) -> tuple[list[str], str]:
 
 @pytest.mark.parametrize("command", [name for name in SHOWN if name != "demo"])
 def test_the_examples_of_a_command_work_when_pasted(
-    reader: tuple[Path, dict[str, str]],
+    reader: Reader,
     helps: dict[str, str],
     command: str,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    folder, environment = reader
+    folder, environment = reader.folder, reader.environment
     lines, before = examples(command, helps[command])
     if command.split(maxsplit=1)[0] not in READING:
         for line in lines:
             pasted(f"{before}; exec {line}", command, folder, environment)
         return
-    subprocess.run(["bash", "-c", before], cwd=folder, env=environment, check=True)
+    reader.prepare(before)
     monkeypatch.chdir(folder)
     for name in environment.keys() - os.environ.keys() | {"XDG_DATA_HOME"}:
         monkeypatch.setenv(name, environment[name])
