@@ -174,7 +174,6 @@ class Changes:
 
     @cached_property
     def _trend(self) -> Floats:
-        """The change per second before the event, without the quiet time."""
         first, last = -self.around.before_s, -self.around.quiet_s
         return (self.before(last) - self.before(first)) / (last - first)
 
@@ -293,7 +292,6 @@ class AbnormalChanges:
         return rows[event[chosen]], times[chosen]
 
     def _apart(self, numbers: Integers, times: Integers) -> Flags:
-        """Return which times are further than a path from each event of their trajectory."""
         around = self.changes.around
         apart_s = around.before_s + around.after_s
         after = in_one_order(numbers, times - apart_s)

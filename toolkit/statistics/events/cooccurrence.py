@@ -260,7 +260,6 @@ class _Openings:
         return found
 
     def _log(self, part: int, groups: Counts) -> tuple[Counts, Counts]:
-        """Return times and places among the groups of their events in a part."""
         codes = part * self.groups.height + groups
         low, high = np.searchsorted(self.code, [codes[0], codes[-1] + 1])
         place = np.searchsorted(codes, self.code[low:high])
@@ -312,7 +311,6 @@ def _figures(counts: Counts) -> dict[str, npt.NDArray[Any]]:
 
 
 def _judged(rows: pl.DataFrame, window: Interval) -> pl.DataFrame:
-    """Add coverage, ratios, q-values and reasons."""
     reason = first_reason(
         {
             Reason.EMPTY: pl.col("held_s") == 0,

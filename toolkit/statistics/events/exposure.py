@@ -57,15 +57,9 @@ def with_losses(lives: pl.DataFrame, gaps: pl.DataFrame) -> pl.DataFrame:
 
 
 _LIVES = {
-    "family": "String",
-    "t_open": "Int64",
-    "duration_s": "Float64",
-    "entry_s": "Float64",
-    "observed": "Int64",
-    "kind": "String",
-    "known_until": "Int64",
-    "window_start": "Int64",
-    "window_end": "Int64",
+    **dict.fromkeys(("family", "kind"), "String"),
+    **dict.fromkeys(("t_open", "observed", "known_until", "window_start", "window_end"), "Int64"),
+    **dict.fromkeys(("duration_s", "entry_s"), "Float64"),
 }
 _TIMES = [name for name, kind in _LIVES.items() if kind != "String"]
 _OPTIONAL = ("_symbol", "_trajectory", "lifecycle_reason")
@@ -227,7 +221,6 @@ def checked_held(held: pl.DataFrame) -> pl.DataFrame:
 
 
 def _codes(apart: Sequence[str]) -> dict[str, pl.Expr]:
-    """Build numbers for the symbols and trajectories of lives."""
     # ranks, not the codes of words, which follow the order of the rows
     codes = {name: pl.col(name).rank("dense").cast(pl.Int64).fill_null(-1) for name in apart}
     found = {"_symbol": codes["symbol"]} if "symbol" in codes else {}

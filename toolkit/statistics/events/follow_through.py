@@ -32,27 +32,17 @@ from toolkit.statistics.events.paths import (
 )
 
 _FIGURES = {
-    "n": pl.Int64,
-    "n_events": pl.Int64,
-    "n_overlapping": pl.Int64,
-    "n_clusters": pl.Int64,
-    "run_up_median_log_bps": pl.Float64,
-    "return_median_log_bps": pl.Float64,
-    "return_q25_log_bps": pl.Float64,
-    "return_q75_log_bps": pl.Float64,
-    "highest_median_log_bps": pl.Float64,
-    "lowest_median_log_bps": pl.Float64,
+    **dict.fromkeys(("n", "n_events", "n_overlapping", "n_clusters"), pl.Int64),
+    **dict.fromkeys(("run_up_median_log_bps", "return_median_log_bps"), pl.Float64),
+    **dict.fromkeys(("return_q25_log_bps", "return_q75_log_bps"), pl.Float64),
+    **dict.fromkeys(("highest_median_log_bps", "lowest_median_log_bps"), pl.Float64),
     "went_on_share": pl.Float64,
     "path_reason": pl.String,
-    "return_median_lower_log_bps": pl.Float64,
-    "return_median_upper_log_bps": pl.Float64,
-    "went_on_lower": pl.Float64,
-    "went_on_upper": pl.Float64,
+    **dict.fromkeys(("return_median_lower_log_bps", "return_median_upper_log_bps"), pl.Float64),
+    **dict.fromkeys(("went_on_lower", "went_on_upper"), pl.Float64),
     "band_reason": pl.String,
     "n_retraced": pl.Int64,
-    "retraced_median": pl.Float64,
-    "retraced_q25": pl.Float64,
-    "retraced_q75": pl.Float64,
+    **dict.fromkeys(("retraced_median", "retraced_q25", "retraced_q75"), pl.Float64),
     "retraced_reason": pl.String,
 }
 _STEM = re.compile("^(return|highest|lowest|went_on|retraced)_(?!reason)")
@@ -198,7 +188,6 @@ def follow_through(
 
 
 def _of_group(events: pl.DataFrame, own: dict[str, object]) -> Flags:
-    """Return which events have the values of a group."""
     found = np.ones(events.height, dtype=bool)
     for name, value in own.items():
         same = events.select(pl.col(name).eq_missing(pl.lit(value)))

@@ -335,7 +335,6 @@ def _fitted(lives: pl.DataFrame, design: Numbers, cluster: str) -> list[dict[str
 def _bounded(
     lives: pl.DataFrame, design: Numbers, slopes: Numbers, apart: Numbers, asked: str
 ) -> list[dict[str, object]]:
-    """Return the ratios of slopes with their bounds."""
     durations, entries = lives["duration_s"].to_numpy(), lives["entry_s"].to_numpy()
     scores = Scores(durations, entries, lives["observed"].to_numpy() == 1, design, slopes)
     clusters = chosen_clusters(asked, clusters_of_lives(lives, asked), scores.of_lives)

@@ -219,7 +219,6 @@ def _lifecycles(
 def _documents(
     frame: pl.LazyFrame, names: list[str], magnitude: str | None, shown: Sequence[str]
 ) -> Iterator[pl.DataFrame]:
-    """Read the columns that pairing needs, words except the key as categories."""
     if not names:
         raise InputError("key", names, "the columns that tell events apart, e.g. event_id")
     for name in names:

@@ -102,7 +102,6 @@ def _why_alone(name: str, opened: Integers, until: Integers, known: KnownValues)
 
 
 def _rows(lives: pl.DataFrame, place: pl.Series, known: pl.DataFrame) -> pl.DataFrame:
-    """Put events beside their episodes, and append the episodes not shown."""
     both = pl.col("episode_start").is_not_null()
     beside = pl.exclude("trajectory", "used", "shown").gather(place.set(place < 0, None))
     seen = known.select(beside)

@@ -107,7 +107,6 @@ def _apart(counts: Floats) -> dict[str, npt.NDArray[np.generic]]:
 def _by_stretch(
     inside: pl.DataFrame, times: Integers, place: Integers, counts: Floats, cluster: str
 ) -> dict[str, npt.NDArray[np.generic]]:
-    """Compute the factors of the groups of one family."""
     starts, ends = (inside[name].to_numpy() for name in ("start_ts", "end_ts"))
     edges = _days(starts, ends) if cluster == "day" else _even(starts, ends)
     held_s = np.diff(_held_until(starts, ends, edges))
@@ -162,7 +161,6 @@ def _reach(freedom: Floats) -> Floats:
 
 
 def _even(starts: Integers, ends: Integers) -> Floats:
-    """Return the edges of stretches with equal coverage."""
     lengths = ends - starts
     held_s = int(lengths.sum())
     number = _STRETCHES

@@ -122,7 +122,6 @@ def _once_each(documents: pl.DataFrame, names: list[str]) -> pl.DataFrame:
 
 
 def _grouped(documents: pl.DataFrame, names: list[str], shown: Sequence[str]) -> pl.DataFrame:
-    """Aggregate the documents of each lifecycle, sorted by key and time."""
     role, at_ms, words = pl.col("role"), pl.col("at_ms"), pl.col("event_type").cast(pl.String)
     another = pl.col("key") != pl.col("key").shift(1)
     begins = (role == EventRole.OPENS) | (role.shift(1) == EventRole.CLOSES) | another

@@ -177,7 +177,6 @@ class KnownValues:
         return np.where(found < ends[numbers], found, -1)
 
     def _parts(self, numbers: Integers) -> Iterator[tuple[Integers, int, int]]:
-        """Yield for each trajectory the rows that ask for it, and its first and last place."""
         order = np.argsort(numbers, kind="stable")
         ends = np.searchsorted(numbers[order], np.arange(len(self.numbers) + 1))
         for number in np.unique(numbers[numbers >= 0]):

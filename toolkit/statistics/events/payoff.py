@@ -14,6 +14,7 @@ from toolkit.reasons import Reason
 from toolkit.statistics.core.contract import Question, checked_types, first_reason
 from toolkit.statistics.events.cluster_bootstrap import FEWEST_VALUES, cluster_band
 from toolkit.statistics.events.paths import EVENTS_IN, checked_cluster, clusters_of
+from toolkit.statistics.events.positions import FEE_TABLE
 from toolkit.statistics.fees.net_edge import MULTIPLES
 from toolkit.statistics.funding.carry_figures import ENDS, FORMS, QUANTILES
 
@@ -32,29 +33,13 @@ LEFT_OUT = {
 _ENDED = {"n_closed": "close", "n_returned": "return", "n_limited": "limit"}
 _OVER = ("n_closed_before", "n_returned_before")
 _SIDES = ("gross", "net")
-_TABLE = {
-    "style": pl.String,
-    "notional": pl.Float64,
-    "fee_model": pl.String,
-    "fee_model_hash": pl.String,
-}
 _CONTRACT = ("window_start", "window_end", "params_hash")
 _READ = {
-    "trajectory": "String",
-    "t_open": "Int64",
-    "delay_s": "Int64",
-    "entry_spread_log_bps": "Float64",
-    "exit_ts": "Int64",
-    "held_s": "Int64",
-    "ended_by": "String",
-    "gross_bps": "Float64",
-    "position_reason": "String",
-    "cost_bps": "Float64",
-    "net_bps": "Float64",
-    "fee_model": "String",
-    "window_start": "Int64",
-    "window_end": "Int64",
-    "params_hash": "String",
+    **dict.fromkeys(("trajectory", "ended_by", "position_reason"), "String"),
+    **dict.fromkeys(("fee_model", "params_hash"), "String"),
+    **dict.fromkeys(("t_open", "delay_s", "exit_ts", "held_s"), "Int64"),
+    **dict.fromkeys(("window_start", "window_end"), "Int64"),
+    **dict.fromkeys(("entry_spread_log_bps", "gross_bps", "cost_bps", "net_bps"), "Float64"),
 }
 _BANDS = {"cluster": pl.String, "n_clusters": pl.Int64} | {
     f"{side}_{end}_bps": pl.Float64 for side in _SIDES for end in ENDS
@@ -186,13 +171,12 @@ def payoff(rows: pl.DataFrame, *, by: Sequence[str] = (), cluster: str = "path")
     return found.with_columns(_shares()).select(
         *keys,
         *_COLUMNS,
-        *(pl.lit(rows[name].first(), kind).alias(name) for name, kind in _TABLE.items()),
+        *(pl.lit(rows[name].first(), kind).alias(name) for name, kind in FEE_TABLE.items()),
         *question.columns,
     )
 
 
 def _sums() -> list[pl.Expr]:
-    """Build the counts of a group, and the means and quantiles of its positions."""
     gross, net, cost = pl.col("gross_bps"), pl.col("net_bps"), pl.col("cost_bps")
     held, reason = pl.col("held_s"), pl.col("position_reason")
     counts = {name: reason.is_in(why).sum() for name, why in LEFT_OUT.items()}
@@ -250,7 +234,6 @@ def _shares() -> list[pl.Expr]:
 
 
 def _bands(part: pl.DataFrame, cluster: str) -> dict[str, float | int | str]:
-    """Count the clusters of a group, and compute the bands of mean and median."""
     gross, net = (part[f"{side}_bps"].to_numpy() for side in _SIDES)
     taken = np.isfinite(gross)
     if not taken.any():

@@ -166,12 +166,8 @@ def placebo(
 
 
 _PLACEBO = {
-    "horizon_s": pl.Int64,
-    "n": pl.Int64,
-    "mean": pl.Float64,
-    "placebo_mean": pl.Float64,
-    "placebo_std": pl.Float64,
-    "p_value": pl.Float64,
+    **dict.fromkeys(("horizon_s", "n"), pl.Int64),
+    **dict.fromkeys(("mean", "placebo_mean", "placebo_std", "p_value"), pl.Float64),
     "runs": pl.Int64,
     "p_value_reason": pl.String,
 }
@@ -189,7 +185,6 @@ def _paths(changes: AbnormalChanges | Changes, horizons: Sequence[int]) -> Float
 
 
 def _sums(paths: Floats) -> Floats:
-    """Return the sum of the changes at each horizon, and their count."""
     unknown = np.flatnonzero(~np.isfinite(paths))
     np.put(paths, unknown, 0.0)
     horizons, events = paths.shape
@@ -198,7 +193,6 @@ def _sums(paths: Floats) -> Floats:
 
 
 def _moved(changes: AbnormalChanges, horizons: Sequence[int], runs: int) -> Floats:
-    """Return the sums of each run."""
     of, known = changes.changes, changes.changes.known
     sums = np.zeros((2, runs, len(horizons)))
     if not known.known_ts.size:
@@ -304,7 +298,6 @@ class _ChangesByStep:
 
 
 def _test(mean: float, drawn: Floats, count: int) -> dict[str, float | int | str | None]:
-    """Return the p-value of a mean among those of the runs."""
     drawn = drawn[np.isfinite(drawn)]
     found: dict[str, float | int | str | None] = {
         "placebo_mean": None,

@@ -41,7 +41,7 @@ _COLUMN = "spread_log_bps"
 _NEVER = 2**60
 _ENDS = ("close", "return", "limit")
 _AFTER_ENTRY = ("returned_before", "open", "log_gap", "no_exit")
-_TABLE = {
+FEE_TABLE = {
     "style": pl.String,
     "notional": pl.Float64,
     "fee_model": pl.String,
@@ -49,15 +49,8 @@ _TABLE = {
 }
 _LIVES = {"event": "String", "symbol": "String", "legs": "String", "t_close": "Int64"}
 _POSITIONS = {
-    "family": pl.String,
-    "trajectory": pl.String,
-    "symbol": pl.String,
-    "legs": pl.String,
-    "event": pl.String,
-    "t_open": pl.Int64,
-    "t_close": pl.Int64,
-    "delay_s": pl.Int64,
-    "entry_ts": pl.Int64,
+    **dict.fromkeys(("family", "trajectory", "symbol", "legs", "event"), pl.String),
+    **dict.fromkeys(("t_open", "t_close", "delay_s", "entry_ts"), pl.Int64),
     "entry_spread_log_bps": pl.Float64,
     "exit_ts": pl.Int64,
     "exit_spread_log_bps": pl.Float64,
@@ -272,7 +265,6 @@ def _at(values: Integers | Floats, places: Integers) -> Any:
 
 
 def _row(reasons: list[str]) -> list[pl.Expr]:
-    """Build the columns of a row, null from where a reason applies."""
     words = {name: pl.lit(name) for name in reasons} | {"still_open": pl.col("still")}
     reason = pl.coalesce("left_out", *(pl.when(name).then(word) for name, word in words.items()))
     entered = reason.is_null() | reason.is_in(_AFTER_ENTRY)
@@ -291,7 +283,7 @@ def _with_costs(
     rows: pl.DataFrame, fees: FeeModel | None, notional: float, style: Style
 ) -> pl.DataFrame:
     gross, cost = pl.col("gross_bps"), pl.col("cost_bps")
-    named = [pl.lit(None, kind).alias(name) for name, kind in _TABLE.items()]
+    named = [pl.lit(None, kind).alias(name) for name, kind in FEE_TABLE.items()]
     found = rows.with_columns(cost_bps=pl.lit(None, pl.Float64))
     if fees is not None:
         named = named_by(fees, notional, style)

@@ -141,7 +141,6 @@ def _with_reason(name: str, cases: dict[Reason, pl.Expr]) -> list[pl.Expr]:
 
 
 def _compared(rows: pl.DataFrame) -> pl.DataFrame:
-    """Add the ratio of two rates with its interval, and the test of no change."""
     wanted = ("n", "n_before", "held_s", "held_s_before")
     late, early, held, before = (rows[name].to_numpy().astype(np.float64) for name in wanted)
     fano, freedom, long_bursts = _pooled(rows, late, early)

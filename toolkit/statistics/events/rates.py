@@ -176,7 +176,6 @@ def rates(
 
 
 def _counted(watched: Watched, cluster: str) -> pl.DataFrame:
-    """Count the openings of each group, with the times between them and their dispersion."""
     opened, (start, end) = watched.openings(), watched.window
     between = pl.col("t_open").diff().over("_number", "stretch").cast(pl.Float64)
     found = (
@@ -334,7 +333,6 @@ def league(
 
 
 def _shrunk(found: pl.DataFrame) -> pl.DataFrame:
-    """Add the shrunk rates of the groups of one family."""
     counts = found["n"].to_numpy().astype(np.float64)
     total = counts.sum()
     factor = max(1.0, float(counts @ found["pooled"].to_numpy()) / total) if total else 1.0

@@ -87,23 +87,22 @@ def study(
     """Compute the mean and median path of a column around events, with 95 % bands.
 
     ``events`` has one row per event: ``trajectory`` (that of the values), ``ts`` (Int64, Unix
-    seconds UTC: when it became known, not its extreme) and optionally ``direction`` (1 or -1, a
-    factor of the path). ``values`` has ``trajectory``, ``ts`` and ``column`` (Float64, by default
-    the one present of ``price``, ``spread_log_bps`` and ``differential_pct_8h``). Both in any
-    order. ``before_s`` and ``after_s`` are an hour by default, for differentials a day.
+    seconds UTC: when it became known) and optionally ``direction`` (1 or -1, a factor of the path).
+    ``values`` has ``trajectory``, ``ts`` and ``column`` (Float64, by default the one present of
+    ``price``, ``spread_log_bps`` and ``differential_pct_8h``). Both in any order. ``before_s`` and
+    ``after_s`` are an hour by default, for differentials a day.
 
     A value is known ``known_after_s`` after its ``ts`` (default: one step, a bar's end) and used
-    for ``max_stale_s`` from then on (default: three steps). Nothing later than an offset is in the
-    path there. A path is 0 at the first value known after the event, not in its very second, and
-    offsets count from then: the move that triggered the event is not in what followed. The path of
-    a price (a column named price or that ends in _price) is 1e4 ln(P(t) / P(start)), in bps, of
-    another column its difference from the start. Left out are events without a first value within
-    ``max_stale_s``, and those that follow another of their trajectory by less than ``after_s``.
+    for ``max_stale_s`` from then on (default: three steps). A path is 0 at the first value known
+    after the event, not in its very second, and offsets count from then: the move that triggered
+    the event is not in what followed. The path of a price (a column named price or that ends in
+    _price) is 1e4 ln(P(t) / P(start)), in bps, of another column its difference from the start.
+    Left out are events without a first value within ``max_stale_s``, and those that follow another
+    of their trajectory by less than ``after_s``.
 
-    With ``from_detection`` paths start at the event: a price at the one known then, which is of
-    before a move within its bar, another column at its median over the time before the event,
-    without the last ``quiet_s``. What follows then includes the move that triggered the event.
-    Columns are named return_from_detection_mean_log_bps, and for a spread
+    With ``from_detection`` paths start at the event, so what follows includes that move: a price at
+    the one known then, another column at its median over the time before the event, without the
+    last ``quiet_s``. Columns are named return_from_detection_mean_log_bps, and for a spread
     spread_change_from_before_mean_log_bps.
 
     ``less`` takes from the path:
@@ -121,9 +120,9 @@ def study(
 
     Bands draw clusters, as events of one ``cluster`` may depend on each other: those of all
     trajectories in a time as long as a path (path) or on a UTC day (day), of one trajectory, or of
-    one trajectory_day. They are per offset: some offsets of a path without effect lie outside. One
-    row per offset, sorted, every ``every_s`` (default: the 60th part of the longer side, in steps),
-    named with the unit of ``column``, here a price:
+    one trajectory_day. They hold per offset, not for a whole path. One row per offset, sorted,
+    every ``every_s`` (default: the 60th part of the longer side, in steps), named with the unit of
+    ``column``, here a price:
 
     {columns}
 
@@ -210,24 +209,15 @@ def _every(around: Around, step_s: int) -> int:
 
 
 _SCHEMA = {
-    "offset_s": pl.Int64,
-    "n": pl.Int64,
-    "n_clusters": pl.Int64,
-    "mean": pl.Float64,
-    "median": pl.Float64,
-    "q25": pl.Float64,
-    "q75": pl.Float64,
+    **dict.fromkeys(("offset_s", "n", "n_clusters"), pl.Int64),
+    **dict.fromkeys(("mean", "median", "q25", "q75"), pl.Float64),
     "path_reason": pl.String,
-    "mean_lower": pl.Float64,
-    "mean_upper": pl.Float64,
-    "median_lower": pl.Float64,
-    "median_upper": pl.Float64,
+    **dict.fromkeys(("mean_lower", "mean_upper", "median_lower", "median_upper"), pl.Float64),
     "band_reason": pl.String,
 }
 
 
 def _figures(path: Floats, clusters: Integers) -> dict[str, float | int | str | None]:
-    """Compute the figures of the values that events have at one offset."""
     there = np.isfinite(path)
     path, clusters = path[there], clusters[there]
     found: dict[str, float | int | str | None] = dict.fromkeys(_SCHEMA)

@@ -479,7 +479,6 @@ def _compared(lives: pl.DataFrame) -> dict[str, object]:
 
 
 def _excess(lives: pl.DataFrame, group: Counts, count: int) -> tuple[Numbers, Numbers]:
-    """Sum over the ages each group's excess of ends, and its variance."""
     ages = lives.filter(observed=1)["duration_s"].unique().sort().to_numpy()
     excess, variance = np.zeros(count), np.zeros((count, count))
     for at_risk, ends in risk_tables(lives, group, count, ages):

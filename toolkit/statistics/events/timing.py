@@ -231,7 +231,6 @@ def clustering(
 
 
 def _whole(stretches: pl.DataFrame, length_s: int) -> Counts:
-    """Return the numbers since 1970 of the buckets within the stretches."""
     parts = [
         np.arange(-(-start // length_s), end // length_s, dtype=np.int64)
         for start, end in stretches.select("start_ts", "end_ts").iter_rows()
@@ -242,7 +241,6 @@ def _whole(stretches: pl.DataFrame, length_s: int) -> Counts:
 def _bursts(
     times: Counts, whole: Counts, bucket_s: int, draws: int
 ) -> tuple[int, int, float | None, float | None, float | None]:
-    """Compute n, n_buckets and the figures of one group."""
     bucket = times // bucket_s
     bucket = bucket[np.isin(bucket, whole)]
     at = np.searchsorted(whole, bucket)

@@ -258,7 +258,6 @@ def _lengths(horizons: Sequence[str | int] | str | int) -> list[int]:
 
 
 def _lacks(sample: Sample, key: Any, prices: LegPrices | None) -> dict[str, Any]:
-    """Return how to load the prices if too many entries lack one."""
     if prices is None or not sample.lacks_prices:
         return {}
     return {"prices_lack": prices.lacking(key)}
@@ -383,7 +382,6 @@ def _samples(
 
 
 def _costs_at(ts: Times, costs: pl.DataFrame | None) -> Numbers:
-    """Return the cost in force at each time, NaN if unknown."""
     if costs is None or costs.is_empty():
         return np.full(ts.size, np.nan)
     since = np.searchsorted(costs["ts"].to_numpy(), ts, side="right") - 1

@@ -332,7 +332,6 @@ def _ranked(name: str, values: Numbers, sample: Sample) -> _Of:
 def _kept(
     sample: Sample, why: Reason | None, unknown: int, gross: _Of | None, only: str
 ) -> dict[str, Any]:
-    """Return the figures after costs, with drawdown and break-even."""
     net_why = why or (Reason.UNKNOWN_FEE if unknown else None)
     found: dict[str, Any] = {f"{only}net_reason": net_why, f"{only}net_band_reason": net_why}
     held = sample.holding
@@ -365,7 +364,6 @@ def _kept(
 
 
 def _shape(name: str, kept: Ranked, of: Band | Reason) -> dict[str, Any]:
-    """Return mean and quantiles, with their bands."""
     figures = [kept.mean, *(kept.quantile(share) for share in QUANTILES.values())]
     found: dict[str, Any] = {
         f"{name}_{form}_bps": figure for form, figure in zip(FORMS, figures, strict=True)

@@ -276,7 +276,6 @@ def dispersion_summary(
 def _question(
     method: str, window: Interval, bucket: str | int, min_coverage: float
 ) -> tuple[Question, int]:
-    """Check the options, and return the question and the length of a bucket (s)."""
     bucket_s, allowed = bucket_length(bucket), "a part of the window, 0 to 1"
     share = real_number("min_coverage", min_coverage, allowed)
     if not 0 <= share <= 1:
@@ -308,7 +307,6 @@ def _of_venues(
 
 
 def _sets(venues: pl.DataFrame) -> pl.DataFrame:
-    """Return n_venues and venues of the set of each symbol."""
     named = pl.col("venue").filter(pl.col("in_set"))
     return (
         venues.group_by("symbol")

@@ -132,7 +132,6 @@ def persistence(
 
 
 def _signs(known: pl.DataFrame, band_apr_pct: float) -> pl.DataFrame:
-    """Sum the time of each sign, and count the changes, by trajectory."""
     band, sign = band_apr_pct / (_PCT * HOURS_A_YEAR), pl.col("sign")
     hourly = pl.col("sell_rate_per_hour") - pl.col("buy_rate_per_hour")
     before = pl.col("trajectory") == pl.col("trajectory").shift(1)
@@ -191,7 +190,6 @@ def _longest(signed: pl.DataFrame) -> pl.DataFrame:
 
 
 def _later(sums: pl.DataFrame) -> pl.DataFrame:
-    """Compute what each trajectory's full buckets show of later ones."""
     whole = sums.filter(pl.col("covered_s") >= BUCKET_S * WHOLE)
     names = [f"acf_{lag}h" for lag in _LAGS_H]
     columns = ["n_8h", *names, "n_pairs", "carry_to_noise", "varies"]
@@ -203,7 +201,6 @@ def _later(sums: pl.DataFrame) -> pl.DataFrame:
 
 
 def _buckets(whole: pl.DataFrame) -> Iterator[tuple[npt.NDArray[np.int64], _Floats]]:
-    """Yield each trajectory's numbers of buckets and what accrued in them."""
     number, accrued = (whole["ts"] // BUCKET_S).to_numpy(), whole["accrued"].to_numpy()
     lengths = whole["trajectory"].rle().struct.field("len").to_list() if whole.height else []
     at = 0
@@ -242,7 +239,6 @@ def _of_buckets(
 
 
 def _limits(found: LegSettlements, question: Question) -> pl.DataFrame:
-    """Count each leg's settlements at its caps and at the baseline."""
     rate, per_hour = pl.col("rate"), pl.col("rate_per_hour")
     columns = found.rows.select(*LEG_KEY, "leg_number", "ts", "interval_hours", rate, per_hour)
     rows = columns.filter(inside(question) & per_hour.is_not_null())

@@ -101,7 +101,6 @@ def prediction_errors(
 
 
 def _own(singles: pl.DataFrame, found: LegSettlements) -> pl.DataFrame:
-    """Return the frame's own rows that are rates in force."""
     return (
         singles.join(found.in_force, on=["trajectory", "ts"], how="semi", maintain_order="left")
         .select(

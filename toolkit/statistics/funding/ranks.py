@@ -117,7 +117,6 @@ def _weekly(frame: Frame, question: Question, min_coverage: float) -> pl.DataFra
 
 
 def _correlated(part: pl.DataFrame) -> tuple[int, float | None, float | None]:
-    """Return n, the rank correlation of two weeks, and its p-value."""
     ranks = [part[name].rank("average").to_numpy() for name in ("apr_pct", "later")]
     first, second = (each - each.mean() for each in ranks)
     scale = float(np.sqrt((first @ first) * (second @ second)))

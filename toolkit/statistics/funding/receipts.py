@@ -147,7 +147,6 @@ def _in_common(common: pl.DataFrame) -> pl.DataFrame:
 
 
 def _legs(found: LegSettlements, question: Question, paid: pl.DataFrame) -> list[pl.DataFrame]:
-    """Compute each leg's figures per trajectory."""
     length_s = pl.col("accrues_until") - pl.col("accrues_from")
     parts = []
     rows = found.rows.select(*LEG_KEY, *_COUNTED)

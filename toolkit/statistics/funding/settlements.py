@@ -264,7 +264,6 @@ def settlements(frame: Frame, *columns: str) -> LegSettlements:
 
 
 def _key(trajectories: pl.DataFrame) -> list[pl.Expr]:
-    """Build trajectory and leg from the number of a leg."""
     number, keys = pl.col("leg_number"), trajectories["trajectory"]
     return [
         # sorted groups are taken as slices, which is faster
