@@ -105,7 +105,8 @@ def name_faults(root: Path) -> list[str]:
 def public(tree: ast.Module) -> Iterator[Documented]:
     """The module, its public classes and functions, and the public methods of those classes.
 
-    A protocol's methods without a body are types alone, as overloads are.
+    A protocol's methods without a body are types alone, as overloads are. A method that replaces a
+    documented one of a class of the same module has its docstring.
     """
     yield tree
     for node in tree.body:
@@ -115,6 +116,7 @@ def public(tree: ast.Module) -> Iterator[Documented]:
             yield node
             if isinstance(node, ast.ClassDef):
                 types_alone = any("Protocol" in ast.unparse(base) for base in node.bases)
+                inherited = _documented(node, tree)
                 yield from (
                     method
                     for method in node.body
@@ -122,7 +124,20 @@ def public(tree: ast.Module) -> Iterator[Documented]:
                     and not method.name.startswith("_")
                     and not (types_alone and ast.unparse(method.body) == "...")
                     and not any("overload" in ast.unparse(d) for d in method.decorator_list)
+                    and method.name not in inherited
                 )
+
+
+def _documented(of: ast.ClassDef, tree: ast.Module) -> set[str]:
+    """The methods that classes of the module which a class is made from document."""
+    bases = {ast.unparse(base) for base in of.bases}
+    found = set[str]()
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef) and node.name in bases:
+            methods = (each for each in node.body if isinstance(each, Function))
+            found |= {each.name for each in methods if ast.get_docstring(each)}
+            found |= _documented(node, tree)
+    return found
 
 
 def docstring_faults(root: Path) -> list[str]:
@@ -261,3 +276,7 @@ def test_a_module_that_users_reach_lists_its_own_names(tmp_path: Path) -> None:
 def test_a_seeded_missing_docstring_is_found(tmp_path: Path) -> None:
     source = '"""Doc."""\nclass A:\n    """Doc."""\n    def f(self): ...\n    def _g(self): ...\n'
     assert docstring_faults(seeded(tmp_path, source)) == ["toolkit/rows.py: f has no docstring"]
+    source = source.replace("(self): ...", "(self): 'Doc.'")
+    source += "class B(A):\n    'Doc.'\n    def f(self): ..."
+    (tmp_path / "toolkit" / "rows.py").write_text(source)
+    assert docstring_faults(tmp_path) == []

@@ -103,7 +103,7 @@ def watched_load(
     *,
     shown: bool,
 ) -> LoadResult:
-    """Run a `toolkit.loader.sync.sync`, with a bar where one is shown and none is given.
+    """Run a `toolkit.loader.sync`, with a bar where one is shown and none is given.
 
     Raises `EmptyWindowError` where trajectories were asked for and no stream has a row afterwards.
     """

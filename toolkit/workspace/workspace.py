@@ -199,7 +199,7 @@ class Workspace(Shown):
         progress: bool = True,
         on_progress: Callable[[Progress], object] | None = None,
     ) -> LoadResult:
-        """Bring all of ``[start, end)`` into the store, once. See `toolkit.loader.sync.sync`.
+        """Bring all of ``[start, end)`` into the store, once. See `toolkit.loader.sync`.
 
         ``streams`` are trajectories, event logs and snapshots, or their keys. A key with a ``*``
         (``BTC_USDT:*``, ``funding/*:AURORA.futures:*``) means all that match it of what the service
@@ -261,7 +261,7 @@ class Workspace(Shown):
         `toolkit.workspace.rules.Watchlist` or its file, else ``rail.toml`` beside the store or in
         the working directory, else the streams of `toolkit.workspace.listed`. Missing rows are
         brought from ``since`` on, a moment or the name of a window, by default as the watchlist
-        has it. ``once`` brings everything up to now and ends. See `toolkit.loader.follow.follow`,
+        has it. ``once`` brings everything up to now and ends. See `toolkit.loader.follow`,
         also for ``on_progress`` and ``on_note``. Alerts are sent meanwhile: see `alerts`.
         """
         self._check_present()

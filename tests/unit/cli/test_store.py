@@ -92,7 +92,7 @@ def test_what_is_not_published_is_one_line(rail: Rail) -> None:
 def test_a_manifest_that_is_none_is_refused(rail: Rail, workdir: Path) -> None:
     (workdir / "manifest.json").write_text("{}")
     line = refused(rail("status", "--store", "manifest.json"))
-    assert "no manifest of published data" in line
+    assert "not a manifest of published data" in line
 
 
 @pytest.mark.slow

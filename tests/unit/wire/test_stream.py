@@ -294,7 +294,7 @@ def test_a_value_of_a_message_that_is_not_json_costs_that_value_alone(odd: bytes
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{", b"\xff", b"[" * 5_000])
 def test_what_is_no_object_is_a_wire_error(body: bytes) -> None:
-    with pytest.raises(WireError, match="no JSON object"):
+    with pytest.raises(WireError, match="not a JSON object"):
         read_market_message(BUILT_IN_STREAMS, body, [])
 
 

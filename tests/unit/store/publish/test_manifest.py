@@ -59,7 +59,7 @@ def test_it_is_json_that_a_person_can_read(full: Store, tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_manifest_is_one_line(content: bytes) -> None:
-    with pytest.raises(NotAStoreError, match="no manifest of published data") as refused:
+    with pytest.raises(NotAStoreError, match="not a manifest of published data") as refused:
         read_manifest(content, "place/manifest.json")
     assert "\n" not in str(refused.value)
 
@@ -101,7 +101,7 @@ def test_the_source_of_an_older_format_is_known_and_one_without_a_source_is_no_m
 ) -> None:
     older = msgspec.structs.replace(manifest, store_format=0)
     assert published_source(written(older), "m") == manifest.source
-    with pytest.raises(NotAStoreError, match="no manifest"):
+    with pytest.raises(NotAStoreError, match="not a manifest"):
         published_source(b'{"format": 0, "store_format": 0}', "m")
     with pytest.raises(StoreVersionError, match="newer"):
         published_source(b'{"format": 99, "store_format": 0}', "m")
