@@ -118,7 +118,7 @@ Numbers = npt.NDArray[np.float64]
     RATES,
     title="How often events open,",
     about="""
-        It is a day of the time in which their log is held: a gap of the log is not a quiet time.
+        It is a day of time in which their log is held: a gap of the log is not quiet time.
         Where openings come in bursts, the Fano factor is above 1 and the intervals are wider. `rail
         events league` ranks groups. What became of the events is in `rail stats events`.""",
     by=BY_OPENING,
