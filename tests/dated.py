@@ -16,8 +16,7 @@ def date_load(store: Store, load_id: int, at: int) -> None:
         connection.execute("UPDATE load SET started_at = ? WHERE load_id = ?", [at, load_id])
         for table in DATED:
             connection.execute(
-                f"UPDATE {table.name} SET committed_at = ? WHERE load_id = ?",
-                [at, load_id],
+                f"UPDATE {table.name} SET committed_at = ? WHERE load_id = ?", [at, load_id]
             )
     date_commit(store, at)
 

@@ -54,11 +54,7 @@ THIRD_PARTIES = {
     "duckdb": ("toolkit.store", "toolkit.service.market.exchanges.archive"),
     "filelock": ("toolkit.files",),
     "httpcore": ("toolkit.client.transport",),
-    "httpx": (
-        "toolkit.client.http",
-        "toolkit.client.transport",
-        "toolkit.client.webhook_session",
-    ),
+    "httpx": ("toolkit.client.http", "toolkit.client.transport", "toolkit.client.webhook_session"),
     "httpx2": ("toolkit.client.mcp",),
     "jinja2": ("toolkit.reports.page",),
     "mcp": (

@@ -9,10 +9,7 @@ import pytest
 from .test_architecture import ROOT, imports, module_name, seeded
 
 # Low to high: a room imports only those before it.
-ROOMS = (
-    *("market", "events", "accounts"),
-    *("api", "transports", "server"),
-)
+ROOMS = (*("market", "events", "accounts"), *("api", "transports", "server"))
 MOST_ROOMS, MOST_IMPORTS = 12, 30
 
 

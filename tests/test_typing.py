@@ -88,11 +88,7 @@ def check(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Check:
         python = environment / "bin" / "python"
         mypy = [sys.executable, "-m", "mypy", "--python-executable", str(python)]
         told = subprocess.run(
-            [*mypy, "script.py"],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            check=False,
+            [*mypy, "script.py"], cwd=folder, capture_output=True, text=True, check=False
         )
         assert told.returncode in (0, 1), told.stdout + told.stderr
         errors = re.findall(r"^script\.py:(\d+): error: (.*)$", told.stdout, re.MULTILINE)

@@ -174,10 +174,7 @@ PROCESSES = [
         "openings of which others trigger half, 30 s later", partial(in_bursts, 30), given=0.95
     ),
     Process(
-        "8 weeks of openings of which others trigger half",
-        hours_in_bursts,
-        runs=FEWER,
-        given=0.95,
+        "8 weeks of openings of which others trigger half", hours_in_bursts, runs=FEWER, given=0.95
     ),
     Process("a week of openings in one burst or two", one_burst, fails=True),
     Process(

@@ -147,9 +147,7 @@ def lasting(rng: Rng, runs: int) -> dict[str, Ends]:
         parts.append(hazard_ratios(frame, ["size", "venue"]))
     found = pl.concat(parts)
     lower, upper = (f"hazard_ratio_{end}" for end in ("lower", "upper"))
-    return {
-        f"events.hazard_ratios {lower}": cells_of(found, lower, upper, np.exp(logs), runs),
-    }
+    return {f"events.hazard_ratios {lower}": cells_of(found, lower, upper, np.exp(logs), runs)}
 
 
 def followed(drift: float, rng: Rng, runs: int) -> dict[str, Ends]:

@@ -330,15 +330,9 @@ PROCESSES = [
         given=0.9,
     ),
     Process("8 weeks of lognormal hours, half-life 12 h", partial(weekly_skewed, 12), given=0.9),
+    Process("8 weeks with long memory of order 0.3", partial(weekly_long, 0.3, "mean"), fails=True),
     Process(
-        "8 weeks with long memory of order 0.3",
-        partial(weekly_long, 0.3, "mean"),
-        fails=True,
-    ),
-    Process(
-        "8 weeks with long memory of order 0.45",
-        partial(weekly_long, 0.45, "mean"),
-        fails=True,
+        "8 weeks with long memory of order 0.45", partial(weekly_long, 0.45, "mean"), fails=True
     ),
     Process(
         "8 weeks with long memory of order 0.45, each less its mean",

@@ -106,12 +106,7 @@ def interrupted(
     """Run a command, send one Ctrl-C once it waits, and return how it ended."""
     environment = os.environ | {"RAIL_BASE_URL": url, "RAIL_API_KEY": "demo-pro"}
     process = subprocess.Popen(
-        argv,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=folder,
-        env=environment,
+        argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder, env=environment
     )
     try:
         assert waits()

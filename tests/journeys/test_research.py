@@ -18,16 +18,7 @@ from toolkit.statistics.fees.fee_table import example_text
 from toolkit.store import Store
 from toolkit.workspace import Workspace
 
-from .research import (
-    carry,
-    depeg,
-    event_study,
-    lead_lag,
-    screen,
-    share,
-    survival,
-    vendor_shift,
-)
+from .research import carry, depeg, event_study, lead_lag, screen, share, survival, vendor_shift
 
 NOW = 1_793_750_400  # 2026-11-04 00:00 UTC
 LEG = "BTC_USDT:AURORA.spot"

@@ -35,11 +35,7 @@ from toolkit.loader import FollowProgress, follow, sync
 from toolkit.market import EventFamily, EventLog, Source
 from toolkit.service import Clock, Config, Simulated, WebhookSettings, running
 from toolkit.service.events.archive import EventArchive
-from toolkit.service.transports.webhooks.courier import (
-    WebhookMessage,
-    new_secret,
-    signed_headers,
-)
+from toolkit.service.transports.webhooks.courier import WebhookMessage, new_secret, signed_headers
 from toolkit.statistics.events import channels
 from toolkit.store import Store, StoreWriter, read_deliveries
 
@@ -147,10 +143,7 @@ def test_every_genuine_delivery_is_stored_once_and_every_other_one_refused(
     port, path = free_port(), tmp_path / "rail.duckdb"
     store = Store(path)
     StoreWriter(store).bind(Source(market.kind, market.id))
-    with (
-        running(config) as service,
-        signed_in(config, service.base_url) as session,
-    ):
+    with running(config) as service, signed_in(config, service.base_url) as session:
         endpoint = {"url": f"http://127.0.0.1:{port}/", "families": ["spread"]}
         secret = session.put(ENDPOINT, json=endpoint).json()["secret"]
         with receiving(path, secret, port) as (_, said):

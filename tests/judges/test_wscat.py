@@ -47,9 +47,7 @@ def listening(
 @pytest.mark.parametrize(
     "listening", ["apikey: demo-pro", "Authorization: Bearer demo-builder"], indirect=True
 )
-def test_wscat_with_a_key_header_receives_event_documents(
-    listening: subprocess.Popen[str],
-) -> None:
+def test_wscat_with_a_key_header_receives_event_documents(listening: subprocess.Popen[str]) -> None:
     assert listening.stdout is not None
     documents = [json.loads(listening.stdout.readline()) for _ in range(5)]
     assert {document["schema"] for document in documents} == {"svc.spread.v1"}

@@ -93,8 +93,7 @@ VARIANTS = {
         {"cursor_names": "neither", "page_cap": 15}, UNNAMED
     ),
     "event pages name neither, at most 15 documents, oldest first": Variant(
-        {"cursor_names": "neither", "page_cap": 15, "pages": "rising"},
-        UNNAMED,
+        {"cursor_names": "neither", "page_cap": 15, "pages": "rising"}, UNNAMED
     ),
     "numbers are text": Variant(
         {"numbers": "text"}, refusing(HISTORIES, "WireError", 'numbers = "text"')

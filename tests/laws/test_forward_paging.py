@@ -86,10 +86,7 @@ def services(draw: st.DrawFn) -> Service:
     most = 3 if ends == "null" else 1
     rows = [(ts, float(n)) for ts, count in counts.items() for n in range(min(count, most))]
     return Service(
-        tuple(rows),
-        ends=ends,
-        reads_until=draw(st.booleans()),
-        excludes_start=draw(st.booleans()),
+        tuple(rows), ends=ends, reads_until=draw(st.booleans()), excludes_start=draw(st.booleans())
     )
 
 

@@ -231,9 +231,7 @@ WORKS: dict[str, Callable] = {
 
 @pytest.mark.parametrize("work", WORKS)
 @pytest.mark.slow
-def test_ten_times_the_stretches_cost_little_more_than_ten_times_the_comparisons(
-    work: str,
-) -> None:
+def test_ten_times_the_stretches_cost_little_more_than_ten_times_the_comparisons(work: str) -> None:
     few, many = (comparisons(WORKS[work], count) for count in (1_000, 10_000))
     assert few >= 1_000
     assert many < 16 * few

@@ -23,13 +23,7 @@ from toolkit.cli.analyses import stats as stats_app
 from toolkit.cli.events import by_hand
 from toolkit.client import Client
 from toolkit.dashboard.pages.trajectory.held_pairs import with_pair
-from toolkit.dashboard.reading import (
-    measure_each,
-    read_held,
-    read_rows,
-    selected,
-    store_version,
-)
+from toolkit.dashboard.reading import measure_each, read_held, read_rows, selected, store_version
 from toolkit.intervals import Interval
 from toolkit.market import Family, Pair, SnapshotLog, Trajectory, format_ts
 from toolkit.reports.answering import answered, result_hash

@@ -10,10 +10,7 @@ from toolkit.statistics.events import lifecycles
 
 from ..conftest import examples
 
-ENDINGS = {
-    "spread": ["opened", "updated", "closed"],
-    "splash": ["pump", "dump", "faded"],
-}
+ENDINGS = {"spread": ["opened", "updated", "closed"], "splash": ["pump", "dump", "faded"]}
 OPENS, CLOSES = {"opened", "pump", "dump"}, {"closed", "faded"}
 SCHEMA = {
     "family": pl.String,

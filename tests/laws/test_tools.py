@@ -56,9 +56,7 @@ def rail(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
 
 
 @pytest.mark.parametrize("analysis", [*OF_ONE, *ACROSS], ids=lambda each: each.result)
-def test_each_analysis_is_a_tool_that_asks_each_parameter_with_its_help(
-    analysis: Analysis,
-) -> None:
+def test_each_analysis_is_a_tool_that_asks_each_parameter_with_its_help(analysis: Analysis) -> None:
     tool = BY_NAME[analysis.name]
     assert analysis.sentence.replace("`", "") in tool.about
     assert ("streams" if analysis.across else "stream") in tool.arguments

@@ -49,10 +49,7 @@ RATES = ("buy_pct_h", "sell_pct_h", "diff_pct_h")
 UNITS = {
     "history/price": {"at": "s", "close": "quote", "mark": "quote", "turnover": "quote"},
     "history/spread": {"at": "s", "buy": "quote", "sell": "quote", "diff_pct": "percent"},
-    "history/funding": {
-        "at": "s",
-        **dict.fromkeys(RATES, "percent_per_hour"),
-    },
+    "history/funding": {"at": "s", **dict.fromkeys(RATES, "percent_per_hour")},
 }
 CODES = {400: "bad_request", 401: "no_key", 404: "not_found"}
 

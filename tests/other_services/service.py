@@ -266,11 +266,7 @@ class OtherService(ABC):
         items = b",".join(documents)
         return Answer(json.dumps(head).encode()[:-1] + b', "items": [' + items + b"]}")
 
-    def event_documents(
-        self,
-        family: str,
-        question: Question,
-    ) -> tuple[list[bytes], str | None]:
+    def event_documents(self, family: str, question: Question) -> tuple[list[bytes], str | None]:
         """Return the documents of a page, in their order, and the cursor of the next one if any.
 
         The cursor holds the window, the filter and the place in it. So no document is lost or

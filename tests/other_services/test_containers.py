@@ -209,10 +209,7 @@ DEFINITIONS = {
     "a ratio": (lambda b, s: s / b, 'unit = "ratio"'),
     "the other ratio": (lambda b, s: b / s, 'unit = "ratio", inverse = true'),
     "bps of the other leg": (lambda b, s: 1e4 * (b / s - 1), 'unit = "bps", inverse = true'),
-    "a discount": (
-        lambda b, s: 1 - b / s,
-        'unit = "fraction", reversed = true, inverse = true',
-    ),
+    "a discount": (lambda b, s: 1 - b / s, 'unit = "fraction", reversed = true, inverse = true'),
 }
 
 

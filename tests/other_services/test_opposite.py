@@ -91,11 +91,7 @@ def test_the_sign_is_declared_by_one_of_the_two_alone(kind: str, said: bool) -> 
 
 def test_listing_and_snapshots_are_objects_by_symbol(base_url: str) -> None:
     listing = ask(base_url, "symbols/search").body
-    assert listing["BTC_USDT"] == {
-        "AURORA": ["spot"],
-        "CORONA": ["futures"],
-        "DRACO": ["futures"],
-    }
+    assert listing["BTC_USDT"] == {"AURORA": ["spot"], "CORONA": ["futures"], "DRACO": ["futures"]}
     spreads = ask(base_url, "dashboards/spread").body["spreads"]["BTC_USDT"]
     newest = {(each["first"], each["second"]): -each["premium_pct"] for each in spreads}
     assert newest["AURORA:spot", "CORONA:futures"] == sample().rows[SPREAD]["spread_pct"][-1]

@@ -67,11 +67,7 @@ def load(tmp_path: Path) -> Iterator[Load]:
     with ExitStack() as services:
 
         def loaded(
-            kind: str | OtherService,
-            text: str,
-            name: str,
-            start: int = WINDOW.start,
-            **how: object,
+            kind: str | OtherService, text: str, name: str, start: int = WINDOW.start, **how: object
         ) -> Store:
             store = Store(tmp_path / f"{name}.duckdb")
             if kind not in running:

@@ -65,9 +65,7 @@ def test_a_price_is_paged_by_end_time_as_the_document_promises(base_url: str) ->
     )
 
 
-def test_pages_of_a_spread_give_each_row_exactly_in_hundredths_of_a_percent(
-    base_url: str,
-) -> None:
+def test_pages_of_a_spread_give_each_row_exactly_in_hundredths_of_a_percent(base_url: str) -> None:
     rows = sample().rows[SPREAD]
     ts_ms, buy, sell, figure = oldest_first(list(pages(base_url, "spread", **LEGS)))
     assert [each // 1_000 for each in ts_ms] == rows["ts"].to_list()

@@ -23,10 +23,7 @@ RATES = "funding/BTC_USDT:CORONA.futures:DRACO.futures"
 def test_snapshots_of_another_shape_are_read_by_the_profile(kind: str) -> None:
     users = UserProfile.read(Path(__file__).with_name(f"{kind.partition('-')[0]}.toml"))
     data = sample()
-    with (
-        running_other(kind, data) as base_url,
-        Client(base_url, API_KEY, profile=users) as client,
-    ):
+    with running_other(kind, data) as base_url, Client(base_url, API_KEY, profile=users) as client:
         answers = {
             name: client.snapshot(name).decode()
             for name in ("symbols", "spread", "funding", "activity")

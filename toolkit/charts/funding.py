@@ -175,11 +175,7 @@ def _sent(
     title = f"{trajectory.symbol}: funding differential"
     return Figure(
         [line], layout=view.layout(title, rows.words, no_carry, _SIGN_WORDS)
-    ).update_layout(
-        height=480,
-        hovermode="x unified",
-        yaxis=_differential_axis(unit),
-    )
+    ).update_layout(height=480, hovermode="x unified", yaxis=_differential_axis(unit))
 
 
 def _differential_axis(unit: str) -> dict[str, Any]:

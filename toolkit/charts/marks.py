@@ -106,9 +106,7 @@ def lifetime_shapes(
     until = pl.max_horizontal(
         opened,
         pl.coalesce(
-            "t_close",
-            pl.col("t_open") + pl.col("duration_s").ceil().cast(pl.Int64),
-            "known_until",
+            "t_close", pl.col("t_open") + pl.col("duration_s").ceil().cast(pl.Int64), "known_until"
         ),
     )
     spans = found.select(opened.alias("start"), until)

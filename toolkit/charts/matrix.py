@@ -17,12 +17,7 @@ from toolkit.market import Market, Source, When, parse_ts
 from toolkit.show.values import value_text
 from toolkit.statistics.funding.rates_in_force import HOURS_A_YEAR
 
-FUNDING_UNITS = {
-    "% per 1 h": 1,
-    "% per 8 h": 8,
-    "% per 24 h": 24,
-    "% per year (APR)": HOURS_A_YEAR,
-}
+FUNDING_UNITS = {"% per 1 h": 1, "% per 8 h": 8, "% per 24 h": 24, "% per year (APR)": HOURS_A_YEAR}
 """The units a rate is brought to, and their hours. A year is 365 days, not compounded."""
 
 FULL_COLOUR_PCT_8H = 0.05

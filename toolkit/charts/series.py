@@ -162,10 +162,7 @@ def spread_chart(
         shapes += lifetime_shapes(mine, view, logs)
         traces.append(opened_marks(mine, view, points))
     return Figure(traces, layout=_layout(view, trajectory, _TITLES[legs], rows)).update_layout(
-        **places,
-        shapes=shapes,
-        height=420 if legs == "none" else 640,
-        hoversubplots="axis",
+        **places, shapes=shapes, height=420 if legs == "none" else 640, hoversubplots="axis"
     )
 
 
@@ -213,11 +210,7 @@ def _lines(rows: DrawnRows, trajectory: Subject, legs: str, view: View) -> list[
 
 def _places(legs: str) -> dict[str, Any]:
     """Build the axes: of the spread, and of the legs above or below it."""
-    spread = {
-        "title": {"text": "spread (log bps)"},
-        "zeroline": True,
-        "zerolinecolor": MARK_COLOUR,
-    }
+    spread = {"title": {"text": "spread (log bps)"}, "zeroline": True, "zerolinecolor": MARK_COLOUR}
     if legs == "none":
         return {"yaxis2": spread, "yaxis_visible": False, "xaxis_anchor": "y2"}
     if legs == "above":

@@ -19,11 +19,7 @@ _NEEDED = ("weekday", "hour", "weeks", _MEAN, "n", "window_start", "window_end")
 
 
 def spread_hours_chart(
-    frame: pl.DataFrame,
-    *,
-    source: Source,
-    timezone: str = "UTC",
-    theme: str | None = None,
+    frame: pl.DataFrame, *, source: Source, timezone: str = "UTC", theme: str | None = None
 ) -> Figure:
     """Draw the mean spread of each hour of the week: a row per weekday, a column per hour.
 

@@ -110,8 +110,7 @@ def survival_chart(
         *([f"drawn at {_MOST_POINTS} of the ages of a group"] if thinned else []),
     )
     return Figure(traces, layout=layout | _axes(unit, step, labels)).update_layout(
-        height=480 + 24 * len(groups),
-        showlegend=len(groups) > 1,
+        height=480 + 24 * len(groups), showlegend=len(groups) > 1
     )
 
 

@@ -74,11 +74,7 @@ _WHAT = ("history", "check", "test", "example")
     rule=typer.Argument(help="The rule to test."),
 )
 def alerts_command(
-    what: str = "history",
-    rule: str | None = None,
-    store: Path | None = None,
-    *,
-    view: TableOptions,
+    what: str = "history", rule: str | None = None, store: Path | None = None, *, view: TableOptions
 ) -> None:
     """Show the alerts that rail follow found, newest first, and which of them are open.
 

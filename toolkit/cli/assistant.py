@@ -16,10 +16,7 @@ from toolkit.workspace import open_workspace
     port="With --http: the port to listen on; 0 takes a free one.",
 )
 def mcp_command(
-    store: Path | None = None,
-    fees: Path | None = None,
-    http: bool = False,
-    port: int = 8701,
+    store: Path | None = None, fees: Path | None = None, http: bool = False, port: int = 8701
 ) -> None:
     """Serve the store's statistics to an assistant over MCP, by stdio or local HTTP.
 

@@ -189,7 +189,7 @@ def _checked_share(
     stream=typer.Argument(
         help="A trajectory, two prices in the store (pair/BUY/SELL), or an event log: "
         "events/spread, splash or funding."
-    ),
+    )
 )
 def open_command(
     stream: str,

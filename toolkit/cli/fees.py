@@ -53,15 +53,9 @@ _Legs = Sequence[Trajectory | SnapshotTrajectory]
 
 
 @tabled(lambda: FEES, of_now=True)
-@asks(
-    example="Print a fee table of the store's exchanges to edit.",
-)
+@asks(example="Print a fee table of the store's exchanges to edit.")
 def fees_command(
-    example: bool = False,
-    store: Path | None = None,
-    *,
-    asked: CostOptions,
-    view: TableOptions,
+    example: bool = False, store: Path | None = None, *, asked: CostOptions, view: TableOptions
 ) -> None:
     """Show the fee table in force by leg, and what is missing for the streams in the store.
 

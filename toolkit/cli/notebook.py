@@ -23,11 +23,7 @@ from toolkit.foreign import command
     to="The new file, or the folder for it.",
     listed="--list: Print each name with its question, then exit.",
 )
-def notebook_command(
-    name: str = "00_quickstart",
-    to: Path = Path(),
-    listed: bool = False,
-) -> None:
+def notebook_command(name: str = "00_quickstart", to: Path = Path(), listed: bool = False) -> None:
     """Write a notebook to the current folder. An existing file is left alone.
 
     Each notebook answers one question and has its outputs. It starts the local service itself.

@@ -12,11 +12,7 @@ import typer
 from toolkit.cards import some
 from toolkit.cli.exit_codes import ExitCode
 from toolkit.cli.held import selected
-from toolkit.cli.options import (
-    StoredWindow,
-    asks,
-    grouped,
-)
+from toolkit.cli.options import StoredWindow, asks, grouped
 from toolkit.cli.show import console, errors
 from toolkit.cli.tables import AsOf, store_as_of
 from toolkit.commands import rail
@@ -121,9 +117,7 @@ class _WatchlistReport(_Report):
 
 
 @app.callback()
-@asks(
-    file="--verify FILE: Compute a report again from its snapshot, and compare.",
-)
+@asks(file="--verify FILE: Compute a report again from its snapshot, and compare.")
 def report_command(
     context: typer.Context,
     file: Path | None = None,
@@ -198,14 +192,9 @@ def funding_command(trajectories: _Keys = None, *, parts: _Parts = None, report:
 
 @app.command("events")
 @grouped
-@asks(
-    families=typer.Argument(help="Event logs. Default: all in the store."),
-)
+@asks(families=typer.Argument(help="Event logs. Default: all in the store."))
 def events_command(
-    families: list[EventFamily] | None = None,
-    *,
-    parts: _Parts = None,
-    report: _EventReport,
+    families: list[EventFamily] | None = None, *, parts: _Parts = None, report: _EventReport
 ) -> None:
     """Write a report on event logs: when events opened, how long they last, how often by legs.
 
@@ -226,9 +215,7 @@ def events_command(
 
 @app.command("symbol")
 @grouped
-@asks(
-    symbol=typer.Argument(help="A symbol, BASE_QUOTE."),
-)
+@asks(symbol=typer.Argument(help="A symbol, BASE_QUOTE."))
 def symbol_command(symbol: str, *, report: _Report) -> None:
     """Write a report on a symbol: all its legs on one axis of time, its spreads and its funding.
 
@@ -261,14 +248,8 @@ def symbol_command(symbol: str, *, report: _Report) -> None:
 
 @app.command("watchlist")
 @grouped
-@asks(
-    watchlist="--watchlist FILE: Default: rail.toml beside the store or here.",
-)
-def watchlist_command(
-    watchlist: Path | None = None,
-    *,
-    report: _WatchlistReport,
-) -> None:
+@asks(watchlist="--watchlist FILE: Default: rail.toml beside the store or here.")
+def watchlist_command(watchlist: Path | None = None, *, report: _WatchlistReport) -> None:
     """Write a day's report on the watchlist: spreads and funding ranked, and events.
 
     In a folder its name is watchlist-DAY.html, and it is compared with the newest of an earlier

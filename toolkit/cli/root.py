@@ -27,10 +27,7 @@ COMMANDS = {
     "webhook": ("webhook:app", "Receive webhook deliveries into the store, or set them up."),
     "status": ("status:status_command", "Show what the store holds and how complete it is."),
     "stats": ("analyses:stats", "Print statistics of the data in the store."),
-    "events": (
-        "analyses:events",
-        "Print survival, rates, paths and payoffs of events.",
-    ),
+    "events": ("analyses:events", "Print survival, rates, paths and payoffs of events."),
     "screen": ("screen:screen_command", "Rank all pairs in the store by any figure."),
     "report": ("report:app", "Write a report: one HTML file that can be verified later."),
     "fees": ("fees:fees_command", "Show the fee table and its gaps, or print an example."),

@@ -39,11 +39,7 @@ def _root() -> None:
     where=typer.Argument(help="A folder, or the address of an object store: s3://BUCKET/FOLDER."),
     keep="Remove publications older than this (30d), and files that no other one names.",
 )
-def publish_command(
-    where: str,
-    keep: str | None = None,
-    store: Path | None = None,
-) -> None:
+def publish_command(where: str, keep: str | None = None, store: Path | None = None) -> None:
     """Publish the store: one Parquet file per stream and month of UTC, and manifest.json.
 
     Files are named by their content, so unchanged ones are not written again. The manifest is
@@ -66,12 +62,8 @@ def publish_command(
 
 
 @app.command("publications")
-@asks(
-    where=typer.Argument(help="Where the store was published."),
-)
-def publications_command(
-    where: str,
-) -> None:
+@asks(where=typer.Argument(help="Where the store was published."))
+def publications_command(where: str) -> None:
     """List the publications that can be read, the newest first.
 
     The address of each stays the same. Give it to --store, `rail import` or `tk.open`.
@@ -131,9 +123,7 @@ def compact_command(store: Path | None = None) -> None:
 
 
 @app.command("backup")
-@asks(
-    target=typer.Argument(help="The file to make."),
-)
+@asks(target=typer.Argument(help="The file to make."))
 @asks()
 def backup_command(target: str, store: Path | None = None) -> None:
     """Copy the store to a new file, as it is between two commits.

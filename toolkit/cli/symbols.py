@@ -23,15 +23,9 @@ _COLUMNS = ("symbol", "n_legs", "legs")
 
 
 @tabled(lambda: SYMBOLS, of_now=True)
-@asks(
-    text=typer.Argument(help="Part of a symbol's name. Default: all symbols."),
-)
+@asks(text=typer.Argument(help="Part of a symbol's name. Default: all symbols."))
 def symbols_command(
-    text: str = "",
-    base_url: str | None = None,
-    allow_http: bool = False,
-    *,
-    view: TableOptions,
+    text: str = "", base_url: str | None = None, allow_http: bool = False, *, view: TableOptions
 ) -> None:
     """Show the symbols that the service lists, each with its legs.
 

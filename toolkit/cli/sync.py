@@ -11,12 +11,7 @@ import typer
 
 from toolkit.cards import counted, duration
 from toolkit.cli.exit_codes import ExitCode
-from toolkit.cli.options import (
-    STREAM_KEYS,
-    asks,
-    check_times,
-    window,
-)
+from toolkit.cli.options import STREAM_KEYS, asks, check_times, window
 from toolkit.cli.show import console, errors, print_findings
 from toolkit.cli.tables import Format, TableOptions, show, tabled
 from toolkit.client import Client

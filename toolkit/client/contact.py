@@ -23,15 +23,7 @@ from toolkit.client.proxy import proxy_for, proxy_variable
 from toolkit.errors import InputError, NotFoundError, ServiceError, WireError
 from toolkit.files import locked, open_own, read_own, write_own
 from toolkit.intervals import Interval
-from toolkit.market import (
-    SnapshotKind,
-    Source,
-    Trajectory,
-    When,
-    Window,
-    asked_window,
-    window_ends,
-)
+from toolkit.market import SnapshotKind, Source, Trajectory, When, Window, asked_window, window_ends
 from toolkit.wire.address import base_address, sends_key_in_clear
 from toolkit.wire.allowance import Allowance, read_allowance
 from toolkit.wire.exchange import (

@@ -56,16 +56,7 @@ from toolkit.market import (
     window_ends,
 )
 from toolkit.wire.events.events import EventPage, event_pages
-from toolkit.wire.exchange import (
-    Answer,
-    Failure,
-    Outcome,
-    Request,
-    Send,
-    Step,
-    Wait,
-    with_retries,
-)
+from toolkit.wire.exchange import Answer, Failure, Outcome, Request, Send, Step, Wait, with_retries
 from toolkit.wire.findings import Finding
 from toolkit.wire.listing import Listing, list_symbols
 from toolkit.wire.paging.pages import Page
@@ -418,10 +409,7 @@ class AsyncClient(_Asks):
             async with (
                 asyncio.timeout(self.limits.answer_s),
                 self._http.stream(
-                    "GET",
-                    request.path,
-                    params=list(request.query),
-                    headers=list(request.headers),
+                    "GET", request.path, params=list(request.query), headers=list(request.headers)
                 ) as response,
             ):
                 body = Body(response.headers, self.limits)

@@ -157,10 +157,7 @@ class _BoundedTransport(httpx2.AsyncBaseTransport):
     """
 
     def __init__(
-        self,
-        proxy: str | None,
-        limits: Limits,
-        unread: Callable[[errors.ServiceError], object],
+        self, proxy: str | None, limits: Limits, unread: Callable[[errors.ServiceError], object]
     ) -> None:
         self._inner = httpx2.AsyncHTTPTransport(verify=tls(), proxy=proxy)
         self._limits = replace(limits, body_values=limits.mcp_body_values)

@@ -139,9 +139,7 @@ class OneOf(Option):
 
     def draw(self, **looks: Any) -> None:
         st.segmented_control(
-            self.label,
-            list(self.allowed),
-            **self._looks(**self._words(), required=True, **looks),
+            self.label, list(self.allowed), **self._looks(**self._words(), required=True, **looks)
         )
 
     def _words(self) -> dict[str, Any]:

@@ -80,9 +80,7 @@ class Load:
 WATCHLIST = Load.of(Markdown("Load 7 days of the watchlist"), "watchlist", since="7d")
 """Prices, spreads and funding of the 5 symbols of most legs, every log and snapshot."""
 LOGS = Load.of(
-    Markdown("Load 7 days of events"),
-    *(f"events/{family}" for family in EventFamily),
-    since="7d",
+    Markdown("Load 7 days of events"), *(f"events/{family}" for family in EventFamily), since="7d"
 )
 """Every event log."""
 FUNDING = Load.of(Markdown("Load 7 days of funding of all pairs"), "funding/*", since="7d")

@@ -35,13 +35,7 @@ from toolkit.series.held_prices import HeldPrices
 from toolkit.statistics.events import follow_through, study
 from toolkit.statistics.families import FAMILIES
 from toolkit.statistics.funding.carry_marks import LegPrices
-from toolkit.store import (
-    Store,
-    clock_stands,
-    event_logs,
-    held_stretches,
-    service_now,
-)
+from toolkit.store import Store, clock_stands, event_logs, held_stretches, service_now
 from toolkit.workspace.passes import Function, Passes, known_steps
 from toolkit.workspace.selection import Selection
 

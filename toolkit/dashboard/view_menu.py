@@ -51,11 +51,7 @@ def show_views(store: Path, page: str) -> None:
             Markdown("Save what is shown as"), key="view_name", placeholder="My coins", max_chars=30
         )
         st.button(
-            Markdown("Save"),
-            key="view_save",
-            type="primary",
-            on_click=_save,
-            args=(store, page),
+            Markdown("Save"), key="view_save", type="primary", on_click=_save, args=(store, page)
         )
         if fault := st.session_state.pop(_FAULT, None):
             st.error(markdown(fault, LONGEST))

@@ -15,16 +15,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from toolkit.reasons import Reason
-    from toolkit.statistics import (
-        events,
-        fees,
-        funding,
-        passes,
-        prices,
-        quality,
-        spread,
-        survival,
-    )
+    from toolkit.statistics import events, fees, funding, passes, prices, quality, spread, survival
     from toolkit.statistics.explanation import explain
 
 __all__ = [

@@ -53,8 +53,7 @@ def q_values(chances: pl.Series) -> pl.Series:
     tested = ranked.drop_nulls().sort("p", "place", descending=[True, False])
     m = tested.height
     found = tested.select(
-        "place",
-        (pl.col("p") * m / (m - pl.int_range(pl.len()))).cum_min().alias("q"),
+        "place", (pl.col("p") * m / (m - pl.int_range(pl.len()))).cum_min().alias("q")
     )
     joined = ranked.join(found, on="place", how="left", maintain_order="left")
     return joined["q"].rename(chances.name)
@@ -253,12 +252,7 @@ def funding_figures(
 
 
 def rate_figures(
-    frame: Frame,
-    start: When,
-    end: When,
-    *,
-    step_s: Step = None,
-    max_stale_s: int | None = None,
+    frame: Frame, start: When, end: When, *, step_s: Step = None, max_stale_s: int | None = None
 ) -> pl.DataFrame:
     """Measure rates in force, in percent a year, as `screen` measures spreads.
 

@@ -24,12 +24,7 @@ from toolkit.market import (
 )
 from toolkit.store.file.file import StoreFile
 from toolkit.store.file.readable import mark_doubled
-from toolkit.store.ledger.catalogue import (
-    CONTINUITY,
-    COUNTS,
-    ROWS_BY_LOAD,
-    limits,
-)
+from toolkit.store.ledger.catalogue import CONTINUITY, COUNTS, ROWS_BY_LOAD, limits
 from toolkit.store.ledger.coverage import read_coverage, read_ledger
 from toolkit.store.ledger.gaps import GAPS
 from toolkit.store.ledger.history import seen

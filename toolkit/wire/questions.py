@@ -15,7 +15,7 @@ from toolkit.wire.profile.templates import placeholders
 
 _NAME = r"([A-Za-z][\w.-]*\w)"
 _NAMED = re.compile(
-    rf"[\"'`]{_NAME}[\"'`]|\bparameters? {_NAME}|\b{_NAME}:? (?:is |field )?(?:missing|required)\b",
+    rf"[\"'`]{_NAME}[\"'`]|\bparameters? {_NAME}|\b{_NAME}:? (?:is |field )?(?:missing|required)\b"
 )
 _NO_NAME = frozenset(("is", "are", "the", "has", "must", "missing", "required", "parameter"))
 _SYMBOL = re.compile(r"(?<![A-Za-z0-9])[A-Z0-9]{2,}_[A-Z0-9]{2,}(?![A-Za-z0-9_])")

@@ -17,13 +17,7 @@ import msgspec
 
 from toolkit.market import UNIT_FACTORS
 from toolkit.wire.exchange import UNREADABLE
-from toolkit.wire.profile.places import (
-    WHOLE,
-    parts_said_of,
-    upper_levels,
-    value_at,
-    values_of,
-)
+from toolkit.wire.profile.places import WHOLE, parts_said_of, upper_levels, value_at, values_of
 from toolkit.wire.profile.profile import HistoryRoute
 
 _LEAST_LIKENESS = 0.45

@@ -14,12 +14,7 @@ from toolkit.workspace.opening import named_store, open_workspace
 from toolkit.workspace.places import data_folder, demo_store, real_store, store_beside
 from toolkit.workspace.progress import Watch, load_progress
 from toolkit.workspace.rules import fees_file, find_fees
-from toolkit.workspace.settings import (
-    LOCAL_KEY,
-    Settings,
-    store_path,
-    user_profile,
-)
+from toolkit.workspace.settings import LOCAL_KEY, Settings, store_path, user_profile
 from toolkit.workspace.workspace import Workspace
 
 __all__ = [

@@ -99,12 +99,7 @@ def matched_streams(rules: tuple[AlertRule, ...], streams: list[Stream]) -> pl.D
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-CAUGHT = {
-    "stream": pl.String,
-    "about": pl.String,
-    "ts": pl.Int64,
-    "value": pl.Float64,
-}
+CAUGHT = {"stream": pl.String, "about": pl.String, "ts": pl.Int64, "value": pl.Float64}
 """The columns of `caught`."""
 
 

@@ -90,11 +90,7 @@ class Answer:
 
     @classmethod
     def of(
-        cls,
-        analysis: Analysis,
-        asked: Selection,
-        costs: Costs | None = None,
-        **options: Any,
+        cls, analysis: Analysis, asked: Selection, costs: Costs | None = None, **options: Any
     ) -> Self:
         """Compute an analysis over a selection, in one pass over the rows.
 

@@ -26,11 +26,7 @@ from toolkit.wire.listing import (
     price_trajectories,
     spread_trajectories,
 )
-from toolkit.workspace.snapshot_tables import (
-    funding_rates,
-    open_spreads,
-    widest_differentials,
-)
+from toolkit.workspace.snapshot_tables import funding_rates, open_spreads, widest_differentials
 
 
 def watchlist(listing: Listing, *, symbols: int = 5) -> tuple[Stream, ...]:

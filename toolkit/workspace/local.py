@@ -124,15 +124,7 @@ def _serving(base_url: str, config: Config) -> Serving:
     keys = ", ".join(key for owner in config.owners for key in owner.keys)
     if config.owners_file:
         keys = f"those of {config.owners_file}"
-    return Serving(
-        base_url,
-        named,
-        len(source.listing),
-        legs,
-        config.clock.fixed_at,
-        keys,
-        codes,
-    )
+    return Serving(base_url, named, len(source.listing), legs, config.clock.fixed_at, keys, codes)
 
 
 @dataclass(slots=True)

@@ -11,13 +11,7 @@ import polars as pl
 
 from toolkit.columns import columns_of, schema_of
 from toolkit.errors import EmptyWindowError, InputError
-from toolkit.market import (
-    Family,
-    Pair,
-    SnapshotTrajectory,
-    Trajectory,
-    When,
-)
+from toolkit.market import Family, Pair, SnapshotTrajectory, Trajectory, When
 from toolkit.statistics.core.conditions import Schema
 from toolkit.statistics.fees.fee_table import NOTIONAL, FeeModel, Style, check_asked
 from toolkit.statistics.funding.carry_marks import FUNDING_ONLY
@@ -208,10 +202,7 @@ class Screening:
         return found
 
     def check_costs(
-        self,
-        sort: str | None,
-        where: pl.Expr | None,
-        names: tuple[str, str] = ("sort", "where"),
+        self, sort: str | None, where: pl.Expr | None, names: tuple[str, str] = ("sort", "where")
     ) -> None:
         """Raise `InputError` where an order or a condition needs the fee table that is missing."""
         if self.fees is not None:

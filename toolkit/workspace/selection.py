@@ -343,10 +343,7 @@ def _present(
 
 
 def _inside(
-    statistic: Function,
-    window: Interval,
-    closed: Literal["left", "right"],
-    rows: pl.DataFrame,
+    statistic: Function, window: Interval, closed: Literal["left", "right"], rows: pl.DataFrame
 ) -> pl.DataFrame:
     """Apply a statistic with a result per row, and keep the results of the window."""
     return statistic(rows).filter(pl.col("ts").is_between(*window, closed=closed))

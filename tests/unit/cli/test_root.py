@@ -102,11 +102,7 @@ def test_a_shell_completes_a_commands_name_without_loading_one(shell: str) -> No
     ],
 )
 def test_a_shell_completes_a_commands_own_commands_and_options(
-    rail: Rail,
-    monkeypatch: pytest.MonkeyPatch,
-    shell: str,
-    words: str,
-    wanted: set[str],
+    rail: Rail, monkeypatch: pytest.MonkeyPatch, shell: str, words: str, wanted: set[str]
 ) -> None:
     monkeypatch.setattr(sys.modules["__main__"], "__package__", None)  # else typer says "pytest"
     for name, value in typed(shell, words).items():

@@ -101,14 +101,7 @@ def test_a_window_that_cuts_minutes_has_the_rows_that_start_in_it(client) -> Non
 def test_a_window_without_rows_is_a_frame_without_rows(client, window) -> None:
     rows = client.history(SPREAD, *window)
     assert rows.height == 0
-    assert rows.columns == [
-        "trajectory",
-        "ts",
-        "buy_price",
-        "sell_price",
-        "spread_pct",
-        "extra",
-    ]
+    assert rows.columns == ["trajectory", "ts", "buy_price", "sell_price", "spread_pct", "extra"]
 
 
 def test_an_outage_stays_a_gap(client) -> None:

@@ -104,14 +104,7 @@ def test_a_quota_that_comes_back_too_late_is_told_at_once(scripted, ask) -> None
 )
 @pytest.mark.parametrize(
     "body",
-    [
-        b"",
-        b"<h1>\nno",
-        b'{"detail": "cut',
-        b"[1]",
-        b'{"detail": "\xff"}',
-        b'{"detail": ["a\\nb"]}',
-    ],
+    [b"", b"<h1>\nno", b'{"detail": "cut', b"[1]", b'{"detail": "\xff"}', b'{"detail": ["a\\nb"]}'],
 )
 def test_a_refusal_is_asked_once_and_told_in_one_line(scripted, ask, status, kind, body) -> None:
     scripted.answer(status, body, headers={"Retry-After": "1"})
@@ -204,20 +197,14 @@ def test_nobody_listening_is_unreachable() -> None:
     assert caught.value.url == f"http://127.0.0.1:{port}/api/v1/data/schemas"
 
 
-@pytest.mark.parametrize(
-    "body",
-    [b"", b"<html>\n", b'{"items": [', b"[]", b'{"\xff": 1}', b"null"],
-)
+@pytest.mark.parametrize("body", [b"", b"<html>\n", b'{"items": [', b"[]", b'{"\xff": 1}', b"null"])
 def test_a_good_status_with_a_bad_body_is_a_wire_error_and_not_tried_again(
     scripted, ask, body
 ) -> None:
     scripted.answer(body=SCHEMAS)
     scripted.answer(body=body)
     client = ask().client
-    asks = [
-        client.symbols,
-        lambda: client.history(Trajectory.parse("BTC_USD:A.spot"), 0, 60),
-    ]
+    asks = [client.symbols, lambda: client.history(Trajectory.parse("BTC_USD:A.spot"), 0, 60)]
     for ask_once in asks:
         with pytest.raises(WireError) as caught:
             ask_once()

@@ -340,7 +340,7 @@ def test_the_key_is_struck_out_of_messages(
             socket.send(f'{{"trace": "{KEY}"}}'),
             socket.send(f'{{"trace": "{escaped}"}}'),
             socket.recv(),
-        ),
+        )
     ]
     assert first(client, 3) == [Joined(), *[Received(b'{"trace": "***"}')] * 2]
     (warned,) = [record for record in caplog.records if record.levelname == "WARNING"]

@@ -20,14 +20,7 @@ from tests.empty_store import empty_store
 from toolkit.dashboard.navigation import page_file
 from toolkit.dashboard.settings import MAIN
 from toolkit.intervals import Interval
-from toolkit.market import (
-    EventFamily,
-    EventLog,
-    SnapshotKind,
-    SnapshotLog,
-    Source,
-    Trajectory,
-)
+from toolkit.market import EventFamily, EventLog, SnapshotKind, SnapshotLog, Source, Trajectory
 from toolkit.store import Batch, Edge, LoadOrigin, Snapshot, Store, StoreWriter
 from toolkit.tables import BROUGHT, EVENT
 from toolkit.wire.allowance import Allowance

@@ -10,15 +10,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from tests.counting import Ticks
-from toolkit.dashboard.door import (
-    SESSION_S,
-    TRIES,
-    TRIES_S,
-    Door,
-    Tries,
-    _is_known,
-    _own_page,
-)
+from toolkit.dashboard.door import SESSION_S, TRIES, TRIES_S, Door, Tries, _is_known, _own_page
 from toolkit.serving import ServerSettings, run_in_thread
 from toolkit.workspace.login import PasswordFile
 

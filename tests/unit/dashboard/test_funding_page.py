@@ -11,18 +11,7 @@ from toolkit.market import Source
 from toolkit.store import LoadOrigin, Store, StoreWriter
 
 from .conftest import keep_snapshot
-from .funded import (
-    OTHER,
-    PAIR,
-    SERVED_AT,
-    SOURCE,
-    cells,
-    fill,
-    kept,
-    metrics,
-    opened,
-    read_out,
-)
+from .funded import OTHER, PAIR, SERVED_AT, SOURCE, cells, fill, kept, metrics, opened, read_out
 from .shown import drawn, figures, rows_of, sync, texts
 
 

@@ -46,12 +46,7 @@ def test_every_missing_second_has_one_cause(captured):
     rows = [(stream.key, a, b, "lost") for a, b in ((s, s + n) for s, n in captured)]
     lost = pl.DataFrame(
         rows,
-        schema={
-            "stream": pl.String,
-            "start_ts": pl.Int64,
-            "end_ts": pl.Int64,
-            "cause": pl.String,
-        },
+        schema={"stream": pl.String, "start_ts": pl.Int64, "end_ts": pl.Int64, "cause": pl.String},
         orient="row",
     )
     ledger = {stream: Ledger(Edge(100, retention_s=90), asked=[Interval(0, 20)])}

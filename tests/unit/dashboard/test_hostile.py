@@ -131,8 +131,7 @@ def test_a_page_over_a_hostile_store_shows_its_text_as_text_and_its_commands_run
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "key"),
-    [("trajectory", str(streams()[0])), ("funding", f"funding/{streams()[1]}")],
+    ("name", "key"), [("trajectory", str(streams()[0])), ("funding", f"funding/{streams()[1]}")]
 )
 def test_a_command_that_loads_what_is_not_held_runs_as_rail_alone(page, store, tmp_path, name, key):
     asked = key.replace("A" * 60, "BYBIT")

@@ -52,11 +52,7 @@ def test_a_preset_survives_its_way_through_a_link(preset):
     assert read_link(choice.params, CATALOGUE) == (choice, [])
 
 
-@given(
-    st.sampled_from(CATALOGUE["stream"].to_list()),
-    st.integers(0, 10**7),
-    st.integers(1, 10**6),
-)
+@given(st.sampled_from(CATALOGUE["stream"].to_list()), st.integers(0, 10**7), st.integers(1, 10**6))
 def test_a_choice_survives_its_way_through_a_link(trajectory, start, length):
     choice = Choice(trajectory, Interval(60 * start, 60 * (start + length)))
     assert read_link(choice.params, CATALOGUE) == (choice, [])

@@ -8,9 +8,7 @@ import polars as pl
 from toolkit.dashboard.parts.tables import gap_table, row_table, rows_csv
 from toolkit.market import Source
 
-ROWS = pl.DataFrame(
-    {"trajectory": ["a"] * 3, "ts": [0, 60, 120], "price": [1.0, None, 1 / 3]},
-)
+ROWS = pl.DataFrame({"trajectory": ["a"] * 3, "ts": [0, 60, 120], "price": [1.0, None, 1 / 3]})
 
 
 def test_the_file_has_every_row_with_time_and_source_and_exact_numbers():

@@ -5,11 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from toolkit.dashboard.pages.health.tables import (
-    STATE_COLUMNS,
-    coverage_lines,
-    load_lines,
-)
+from toolkit.dashboard.pages.health.tables import STATE_COLUMNS, coverage_lines, load_lines
 from toolkit.dashboard.pages.spreads.columns import shown_columns
 from toolkit.dashboard.parts.event_rows import event_columns
 from toolkit.dashboard.parts.event_tables import (

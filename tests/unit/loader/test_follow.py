@@ -214,9 +214,7 @@ def test_two_rows_beside_a_hole_do_not_change_the_spacing_that_is_known(
     assert batch.edges[PRICE].step_s == 60
 
 
-def test_a_stream_that_is_still_lost_when_a_follow_ends_has_a_gap_with_an_end(
-    store: Store,
-) -> None:
+def test_a_stream_that_is_still_lost_when_a_follow_ends_has_a_gap_with_an_end(store: Store) -> None:
     stop, listening, lost = (threading.Event() for _ in range(3))
 
     def look(progress: FollowProgress) -> None:
@@ -359,9 +357,7 @@ def test_a_store_that_another_process_holds_is_waited_for_and_nothing_is_lost(
     assert len(times) >= 30
 
 
-def test_another_source_behind_the_address_ends_the_follow_before_it_is_heard(
-    store: Store,
-) -> None:
+def test_another_source_behind_the_address_ends_the_follow_before_it_is_heard(store: Store) -> None:
     with ThreadPoolExecutor(1) as pool, contextlib.ExitStack() as closing:
         with running(config()) as service:
             client = closing.enter_context(Client(service.base_url, "demo-pro"))

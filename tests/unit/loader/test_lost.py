@@ -174,11 +174,7 @@ def test_a_load_asks_once_for_what_is_lost_and_takes_what_was_found_since(
     archive.lost = [lost(80, 85)]
     assert loaded(archive, store).rows.new == 20
     assert losses(store) == [(80, 85, WHY)]
-    assert states(store)[:3] == [
-        (0, 80, "held"),
-        (80, 85, "lost at the source"),
-        (85, 90, "empty"),
-    ]
+    assert states(store)[:3] == [(0, 80, "held"), (80, 85, "lost at the source"), (85, 90, "empty")]
     archive.lost = []
     loaded(archive, store)
     loaded(archive, store)
@@ -254,8 +250,7 @@ def test_a_market_that_lost_rows_is_loaded_with_them_and_its_events_are_marked(
 ) -> None:
     leg, part = Leg.parse("ALPHA.spot"), Interval(revealed.START + 36_000, revealed.START + 72_000)
     source = Revealed(
-        known_until=revealed.END,
-        lost_rows={(("BTC_USDT", leg), "bars"): [Lost(*part, WHY)]},
+        known_until=revealed.END, lost_rows={(("BTC_USDT", leg), "bars"): [Lost(*part, WHY)]}
     )
     clock, key = Clock(fixed_at=revealed.END), "BTC_USDT:ALPHA.spot"
     spread = "BTC_USDT:ALPHA.spot:BETA.futures"

@@ -52,10 +52,7 @@ def test_a_later_snapshot_comes_before_the_earlier_one(tmp_path: Path) -> None:
         with running(config) as service, Client(service.base_url, "demo-pro") as client:
             sync(client, store, [SnapshotLog(SnapshotKind.SPREAD)] * 2, WINDOW)
 
-    assert store.snapshots("spread")["served_at"].to_list() == [
-        miniature.END,
-        miniature.END - 3600,
-    ]
+    assert store.snapshots("spread")["served_at"].to_list() == [miniature.END, miniature.END - 3600]
 
 
 def test_a_refused_snapshot_is_named_and_stops_no_other(tmp_path: Path) -> None:
@@ -94,10 +91,7 @@ def test_a_value_of_an_answer_that_is_not_json_costs_that_value_alone(
 ) -> None:
     log = SnapshotLog(SnapshotKind.FUNDING)
     store = Store(tmp_path / "rail.duckdb")
-    with (
-        listening(type("Odd", (OddRate,), {"odd": odd})) as url,
-        Client(url, "demo-pro") as client,
-    ):
+    with listening(type("Odd", (OddRate,), {"odd": odd})) as url, Client(url, "demo-pro") as client:
         done = sync(client, store, [log], WINDOW)
         polls = SnapshotPolls(client, Pace(), lambda _: None, patient=True)
         polls.ask_for([log])

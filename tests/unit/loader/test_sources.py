@@ -102,9 +102,6 @@ def test_a_load_is_written_to_the_file_it_began_in_alone(tmp_path: Path) -> None
     load = writer.start_load(LoadOrigin("http://127.0.0.1:1", 1, None, "0"))
     store.path.unlink()
     StoreWriter(Store(store.path)).bind(source)
-    for write in (
-        lambda: writer.commit(load, Batch()),
-        lambda: writer.finish_load(load, []),
-    ):
+    for write in (lambda: writer.commit(load, Batch()), lambda: writer.finish_load(load, [])):
         with pytest.raises(StoreSourceError, match="is not the file that load 1 began in"):
             write()

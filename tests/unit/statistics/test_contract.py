@@ -41,12 +41,7 @@ def test_a_window_that_holds_no_second_is_refused(end):
 
 def test_the_hash_of_the_parameters_ignores_the_window_and_nothing_else():
     question = Question("some/1", 0, 3600, "spread_log_bps", 60, 180)
-    others = {
-        "method": "some/2",
-        "column": "spread_bps",
-        "step_s": None,
-        "max_stale_s": None,
-    }
+    others = {"method": "some/2", "column": "spread_bps", "step_s": None, "max_stale_s": None}
     changed = [dataclasses.replace(question, **{name: to}) for name, to in others.items()]
     assert len({q.params_hash for q in [question, *changed]}) == 5
     moved = dataclasses.replace(question, start=60, end=7200)

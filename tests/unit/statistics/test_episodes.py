@@ -148,10 +148,7 @@ def test_an_episode_that_meets_a_gap_is_censored_and_not_ended(series):
     frame = series([0, 50, 50, 50, 50, 0.0], ts=[0, 60, 120, 1000, 1060, 1120])
     found = episodes(frame, 0, 1180, enter_bps=40)
     columns = ("start_ts", "end_ts", "censored_left", "censored_right")
-    assert found.select(columns).rows() == [
-        (60, 120 + 180, False, True),
-        (1000, 1120, True, False),
-    ]
+    assert found.select(columns).rows() == [(60, 120 + 180, False, True), (1000, 1120, True, False)]
 
 
 def test_episodes_on_the_edges_of_the_window_are_censored(series):

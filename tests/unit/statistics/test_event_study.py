@@ -177,11 +177,7 @@ def test_what_the_comparison_did_as_well_is_taken_off():
     jump = np.where((ts >= 20 * DAY + DAY // 2) & (ts < 21 * DAY), 0.02, 0.0)
     bars = pl.concat(
         pl.DataFrame({"trajectory": name, "ts": ts, "price": np.exp(each)})
-        for name, each in {
-            "a": daily + jump + noise,
-            "b": daily,
-            "c": trend,
-        }.items()
+        for name, each in {"a": daily + jump + noise, "b": daily, "c": trend}.items()
     )
     noon = 20 * DAY + DAY // 2 - 60
     options = {"before_s": 1_800, "after_s": 1_800, "every_s": 600}

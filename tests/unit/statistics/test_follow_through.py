@@ -147,8 +147,7 @@ def test_a_group_without_a_price_keeps_its_row_and_says_why():
 
 
 @pytest.mark.parametrize(
-    "options",
-    [{"horizons_s": []}, {"horizons_s": [1.5]}, {"by": ["size"]}, {"before_s": 0}],
+    "options", [{"horizons_s": []}, {"horizons_s": [1.5]}, {"by": ["size"]}, {"before_s": 0}]
 )
 def test_options_that_cannot_be_are_refused(options):
     rng = np.random.default_rng(34)

@@ -18,11 +18,7 @@ def polls(times: list[int], period_s: int | None = None) -> pl.DataFrame:
     return pl.DataFrame({"ts": times, "period_s": [period_s] * len(times)}, schema=SCHEMA)
 
 
-@given(
-    st.integers(2, 120),
-    st.lists(st.booleans(), min_size=1, max_size=60),
-    st.data(),
-)
+@given(st.integers(2, 120), st.lists(st.booleans(), min_size=1, max_size=60), st.data())
 def test_what_was_due_and_not_answered_is_missing_however_the_polls_jitter(
     period_s: int, answered: list[bool], data: st.DataObject
 ) -> None:

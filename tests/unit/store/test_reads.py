@@ -157,10 +157,7 @@ def test_a_series_of_nothing_has_the_columns_of_one_with_rows(
     commit(OTHER, [(60, 1.0, 1.1, 10.0)])
     full = store.series(SPREAD)
     assert full.columns == ["trajectory", "ts", "buy_price", "sell_price", "spread_pct"]
-    for empty in (
-        store.series(SPREAD, Interval(61, 99)),
-        store.series(SPREAD, as_of=0),
-    ):
+    for empty in (store.series(SPREAD, Interval(61, 99)), store.series(SPREAD, as_of=0)):
         assert empty.height == 0
         assert empty.schema == full.schema
     with pytest.raises(UnknownTrajectoryError, match=r"A_B:Y.spot:Z.spot is not held"):

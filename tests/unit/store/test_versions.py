@@ -49,9 +49,7 @@ def commit(store: Store, load_id: int, rows: list[dict[str, object]]) -> Inserte
     return StoreWriter(store).commit(load_id, Batch(documents=[document_frame(rows)]))
 
 
-def test_a_hundred_versions_are_kept_byte_for_byte_and_the_others_are_named(
-    tmp_path: Path,
-) -> None:
+def test_a_hundred_versions_are_kept_byte_for_byte_and_the_others_are_named(tmp_path: Path) -> None:
     store, load_id = opened(tmp_path)
     total = Inserted()
     for first in range(0, 160, 40):

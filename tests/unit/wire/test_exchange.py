@@ -159,10 +159,7 @@ def test_waiting_ends_before_it_would_pass_the_budget() -> None:
     [
         {"retry_after": "7"},
         {"retry_after": " 7 "},
-        {
-            "retry_after": "Wed, 22 Mar 2023 00:00:07 GMT",
-            "date": "Wed, 22 Mar 2023 00:00:00 GMT",
-        },
+        {"retry_after": "Wed, 22 Mar 2023 00:00:07 GMT", "date": "Wed, 22 Mar 2023 00:00:00 GMT"},
     ],
 )
 @pytest.mark.parametrize("number", [429, 503])

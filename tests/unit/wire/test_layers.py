@@ -41,20 +41,12 @@ markets.futures = "PERP"
         ("end_time =", "end =", "line 4, history.spread.parameters: 'end' is not allowed"),
         ("markets.futures", "markets.perp", "line 12, spelling.markets: 'perp' is not allowed"),
         ("parameters = {", "key = [1] #", "line 4, history.spread.key: [1] is not allowed"),
-        (
-            "parameters = {",
-            "limit = 0 #",
-            "history.spread.limit: 0 is not allowed",
-        ),
+        ("parameters = {", "limit = 0 #", "history.spread.limit: 0 is not allowed"),
         ("[history.spread]", "[ok]\nplace = 'code'\n[history.spread]", "line 2, ok: "),
         ("[history.spread]", "ok = { place = 'code', value = 0.5 }\n[a]", "line 2, ok.value: 0.5"),
         ("parameters = {", "fields.buy_price = 8 #", "line 4, history.spread.fields.buy_price: 8"),
         ("parameters = {", "order = true #", "allowed: newest_first, oldest_first"),
-        (
-            "parameters = {",
-            'ask = "x" #',
-            "line 4, history.spread.ask: 'x' is not allowed",
-        ),
+        ("parameters = {", 'ask = "x" #', "line 4, history.spread.ask: 'x' is not allowed"),
         ("parameters = {", "ask = { a = 1 } #", "line 4, history.spread.ask.a: 1 is not allowed"),
     ],
 )

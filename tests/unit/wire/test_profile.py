@@ -249,8 +249,7 @@ def test_a_document_of_another_shape_leaves_everything_as_assumed(body) -> None:
 
 
 @pytest.mark.parametrize(
-    "body",
-    [b"", b"<html>\n", b'{"tools":', b'"\xff"', b'{"\xff":1}', b"NaN", b"[" * 100_000],
+    "body", [b"", b"<html>\n", b'{"tools":', b'"\xff"', b'{"\xff":1}', b"NaN", b"[" * 100_000]
 )
 def test_a_body_that_is_not_json_is_a_wire_error_of_one_line(body) -> None:
     with pytest.raises(WireError, match=r"^the answer of /api/v1/data/schemas is not JSON") as told:

@@ -7,12 +7,7 @@ from pathlib import Path
 import pytest
 
 from toolkit.errors import InputError
-from toolkit.workspace.login import (
-    PasswordFile,
-    ProviderLogin,
-    find_login,
-    read_provider,
-)
+from toolkit.workspace.login import PasswordFile, ProviderLogin, find_login, read_provider
 
 PASSWORD = "correct horse battery staple"
 NEEDED = ("client_id", "client_secret", "server_metadata_url", "redirect_uri", "cookie_secret")

@@ -38,11 +38,7 @@ def rail(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
 
 @pytest.mark.parametrize(
     "key",
-    [
-        PAIR.replace("CORONA", "CORNA"),
-        PAIR.replace("BTC", "BTX"),
-        PAIR.replace("futures", "spot"),
-    ],
+    [PAIR.replace("CORONA", "CORNA"), PAIR.replace("BTC", "BTX"), PAIR.replace("futures", "spot")],
 )
 def test_a_key_that_is_not_held_names_the_nearest_and_the_command_that_loads_it(
     rail: Workspace, key: str

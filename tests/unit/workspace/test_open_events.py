@@ -95,9 +95,7 @@ def page(documents: list[dict[str, object]]) -> dict[str, object]:
     ],
 )
 def test_what_is_open_is_right_whatever_the_filter_means(
-    ask: Callable[..., Asking],
-    scripted: Scripted,
-    answers: list[tuple[int, dict[str, object]]],
+    ask: Callable[..., Asking], scripted: Scripted, answers: list[tuple[int, dict[str, object]]]
 ) -> None:
     scripted.answer(200, SCHEMAS, headers=DATE)
     for status, body in answers:
@@ -118,9 +116,7 @@ def test_what_cannot_be_asked_is_refused(rail: Workspace, family: str, back: str
 
 
 def test_a_log_without_an_open_event_gives_no_rows(
-    ask: Callable[..., Asking],
-    scripted: Scripted,
-    tmp_path: Path,
+    ask: Callable[..., Asking], scripted: Scripted, tmp_path: Path
 ) -> None:
     scripted.answer(200, SCHEMAS, headers=DATE)
     scripted.answer(200, page([]), headers=DATE)

@@ -25,10 +25,7 @@ _LEAST_ZOOM_S = 10
 
 
 def listen_to_zoom(
-    chart: str,
-    timezone: str,
-    kept: str,
-    take_threshold: Callable[[object], None] = lambda _: None,
+    chart: str, timezone: str, kept: str, take_threshold: Callable[[object], None] = lambda _: None
 ) -> None:
     """Take over the stretch that the reader drags over in the chart of that key, under ``kept``.
 

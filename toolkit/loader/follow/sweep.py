@@ -119,11 +119,7 @@ class Sweeper:
         if clock.findings:
             self._put(Piece(lambda _: None, 0, 0, clock.findings))
         planned = plan(
-            profile,
-            ledger,
-            self._with_gaps(windows),
-            clock,
-            keeps_pages=self._writer.keeps_pages,
+            profile, ledger, self._with_gaps(windows), clock, keeps_pages=self._writer.keeps_pages
         )
         self.lost_s |= {stream: total_s(gone) for stream, gone in planned.unrecoverable.items()}
         self._carry_out(planned.tasks)

@@ -184,12 +184,7 @@ class TrajectoryTask:
         return holes, edge
 
     def _put(
-        self,
-        page: Page,
-        packed: Sequence[bytes],
-        still: list[Interval],
-        edge: Edge,
-        batch: Batch,
+        self, page: Page, packed: Sequence[bytes], still: list[Interval], edge: Edge, batch: Batch
     ) -> None:
         batch.pages += packed
         batch.add(

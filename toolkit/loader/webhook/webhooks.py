@@ -17,15 +17,7 @@ from importlib.metadata import version
 
 from toolkit.errors import InputError, StoreError, WireError, needs_extra
 from toolkit.market import EventFamily
-from toolkit.store import (
-    WEBHOOK,
-    Delivered,
-    Kept,
-    LoadOrigin,
-    Store,
-    StoreWriter,
-    keep_deliveries,
-)
+from toolkit.store import WEBHOOK, Delivered, Kept, LoadOrigin, Store, StoreWriter, keep_deliveries
 from toolkit.wire.events.events import document_frame
 from toolkit.wire.finding_words import as_rows
 from toolkit.wire.findings import Findings
@@ -144,12 +136,7 @@ class WebhookApp:
     """
 
     def __init__(
-        self,
-        writer: StoreWriter,
-        verifier: Verifier,
-        *,
-        profile: Profile,
-        withheld: Secrets,
+        self, writer: StoreWriter, verifier: Verifier, *, profile: Profile, withheld: Secrets
     ) -> None:
         self.receipts = Receipts()
         self._verifier = verifier

@@ -56,10 +56,7 @@ MOMENTS = _of_column(
 
 
 ROBUST = _of_column(
-    {
-        "median": _VALUE.median(),
-        "mad": (_VALUE - _VALUE.median()).abs().median() * _NORMAL_SCALE,
-    },
+    {"median": _VALUE.median(), "mad": (_VALUE - _VALUE.median()).abs().median() * _NORMAL_SCALE},
     "robust_reason",
 )
 """Median, and median absolute deviation on the scale of a normal's standard deviation."""

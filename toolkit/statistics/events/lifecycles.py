@@ -20,11 +20,7 @@ from toolkit.statistics.core.contract import (
     whole_number,
 )
 from toolkit.statistics.core.observations import observed
-from toolkit.statistics.core.windows import (
-    LOOK_BACK_S,
-    documents_extent,
-    window_of,
-)
+from toolkit.statistics.core.windows import LOOK_BACK_S, documents_extent, window_of
 from toolkit.statistics.events.documents import event_role, identified
 from toolkit.statistics.events.pairing import COUNTS, UNKNOWN, paired, whole_events
 

@@ -212,10 +212,7 @@ def _shares() -> list[pl.Expr]:
     empty, unknown = {Reason.EMPTY: n == 0}, {Reason.UNKNOWN_FEE: pl.col("net_n") == 0}
     no_band = {side: pl.col(f"{side}_mean_lower_bps").is_null() for side in _SIDES}
     few = {
-        side: {
-            Reason.TOO_FEW: none & (pl.col(count) < FEWEST_VALUES),
-            Reason.FEW_CLUSTERS: none,
-        }
+        side: {Reason.TOO_FEW: none & (pl.col(count) < FEWEST_VALUES), Reason.FEW_CLUSTERS: none}
         for (side, none), count in zip(no_band.items(), ("n", "net_n"), strict=True)
     }
     return [

@@ -134,10 +134,7 @@ def rate_changes(
 
 def _with_reason(name: str, cases: dict[Reason, pl.Expr]) -> list[pl.Expr]:
     reason = first_reason({Reason.EMPTY: ~_COMPARABLE, **cases})
-    return [
-        pl.when(reason.is_null()).then(name).alias(name),
-        reason.alias(f"{name}_reason"),
-    ]
+    return [pl.when(reason.is_null()).then(name).alias(name), reason.alias(f"{name}_reason")]
 
 
 def _compared(rows: pl.DataFrame) -> pl.DataFrame:

@@ -125,11 +125,7 @@ Numbers = npt.NDArray[np.float64]
     cluster=OPENINGS_IN,
 )
 def rates(
-    lives: Frame,
-    by: Sequence[str] = (),
-    *,
-    held: pl.DataFrame | None = None,
-    cluster: str = AUTO,
+    lives: Frame, by: Sequence[str] = (), *, held: pl.DataFrame | None = None, cluster: str = AUTO
 ) -> pl.DataFrame:
     """Compute how often events open, per hour and per day of time covered by their log.
 

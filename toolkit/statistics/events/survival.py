@@ -220,11 +220,7 @@ Counts = npt.NDArray[np.int64]
     report=2,
 )
 def survival(
-    lives: Frame,
-    by: Sequence[str] = (),
-    *,
-    held: pl.DataFrame | None = None,
-    cluster: str = AUTO,
+    lives: Frame, by: Sequence[str] = (), *, held: pl.DataFrame | None = None, cluster: str = AUTO
 ) -> pl.DataFrame:
     """Compute how long events last, with those whose end was not seen, by Kaplan and Meier.
 
@@ -331,11 +327,7 @@ def _without_few(name: str) -> list[pl.Expr]:
     cluster=LIVES_IN,
 )
 def survival_curve(
-    lives: Frame,
-    by: Sequence[str] = (),
-    *,
-    held: pl.DataFrame | None = None,
-    cluster: str = AUTO,
+    lives: Frame, by: Sequence[str] = (), *, held: pl.DataFrame | None = None, cluster: str = AUTO
 ) -> pl.DataFrame:
     """Compute the share of events that survive to each age, with its 95 % band and those watched.
 

@@ -35,11 +35,7 @@ _SAME = 1e-12
     example="BTC_USDT:AURORA.futures:EQUINOX.futures --bucket 1d",
 )
 def heatmap(
-    frame: Frame,
-    start: When | None = None,
-    end: When | None = None,
-    *,
-    bucket: str | int = "8h",
+    frame: Frame, start: When | None = None, end: When | None = None, *, bucket: str | int = "8h"
 ) -> pl.DataFrame:
     """Average the funding of each trajectory in buckets of time, as a yearly rate.
 

@@ -223,10 +223,7 @@ def holdings(
         options=tuple(options.items()),
     )
     priced = LegPrices.of(
-        prices,
-        funding_only=funding_only,
-        step_s=step_s,
-        max_stale_s=question.max_stale_s,
+        prices, funding_only=funding_only, step_s=step_s, max_stale_s=question.max_stale_s
     )
     rows: list[dict[str, Any]] = []
     settled = settlements(frame, *_SETTLED)

@@ -124,11 +124,7 @@ def _once(rows: pl.DataFrame) -> pl.DataFrame:
         rows.filter(rate.is_not_null() | hours.is_not_null())
         .join(kinds, on="trajectory", how="semi", maintain_order="left")
         .group_by("trajectory", "ts")
-        .agg(
-            rate.min(),
-            (rate.min() != rate.max()).alias("differ"),
-            hours.drop_nulls().first(),
-        )
+        .agg(rate.min(), (rate.min() != rate.max()).alias("differ"), hours.drop_nulls().first())
         .sort("trajectory", "ts")
     )
     if found["differ"].any():

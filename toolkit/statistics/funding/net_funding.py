@@ -54,11 +54,7 @@ _ONLY = tuple(f"{FUNDING_ONLY}{name}" for name in _FIGURES)
     ),
 )
 def net_summary(
-    figures: Frame,
-    fees: FeeModel,
-    *,
-    notional: float = NOTIONAL,
-    style: Style = "taker",
+    figures: Frame, fees: FeeModel, *, notional: float = NOTIONAL, style: Style = "taker"
 ) -> pl.DataFrame:
     """Compute what one round trip leaves of the carry, beside the rows of `summary`.
 

@@ -72,11 +72,7 @@ def _titled(*, band_apr_pct: float) -> str:
     ),
 )
 def persistence(
-    frame: Frame,
-    start: When | None = None,
-    end: When | None = None,
-    *,
-    band_apr_pct: float = 0.0,
+    frame: Frame, start: When | None = None, end: When | None = None, *, band_apr_pct: float = 0.0
 ) -> pl.DataFrame:
     """Measure how long the differential in force keeps its sign, and its autocorrelation.
 

@@ -10,14 +10,9 @@ from toolkit.errors import InputError
 from toolkit.intervals import Interval
 from toolkit.market import When
 from toolkit.statistics.core.contract import Frame, Question, real_number
-from toolkit.statistics.core.windows import (
-    settlements_extent,
-    window_of,
-)
+from toolkit.statistics.core.windows import settlements_extent, window_of
 from toolkit.statistics.funding.carry_marks import BASIS, LegPrices, Prices, with_basis
-from toolkit.statistics.funding.differentials import (
-    with_service_differential,
-)
+from toolkit.statistics.funding.differentials import with_service_differential
 from toolkit.statistics.funding.receipts import MIN_COVERAGE, receipts
 from toolkit.statistics.funding.settlements import settlements
 

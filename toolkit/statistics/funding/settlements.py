@@ -18,12 +18,7 @@ from toolkit.statistics.core.contract import (
     first_reason,
 )
 from toolkit.statistics.core.observations import checked_keys, observed, ordered
-from toolkit.statistics.funding.rates_in_force import (
-    HOURS_A_YEAR,
-    TOLERANCE,
-    before,
-    settled,
-)
+from toolkit.statistics.funding.rates_in_force import HOURS_A_YEAR, TOLERANCE, before, settled
 from toolkit.statistics.quality.plausibility import HIGH_RATE, high_rate
 
 GRID_HOURS = (1, 2, 4, 8, 24)
@@ -85,8 +80,7 @@ def _merged(rows: pl.DataFrame, half_s: pl.Expr, due: pl.Expr) -> tuple[pl.DataF
         return rows, rows.clear()
     # the first row of a leg has no gap, so that no two legs share a group
     marked = marked.with_columns(
-        (~pl.col("near")).cum_sum().alias("group"),
-        pl.col("gap_s").shift(-1).alias("gap_after_s"),
+        (~pl.col("near")).cum_sum().alias("group"), pl.col("gap_s").shift(-1).alias("gap_after_s")
     ).with_row_index("row")
     groups = marked.filter("near").select(pl.col("group").unique())
     within = marked.join(groups, on="group", how="semi", maintain_order="left")
@@ -97,10 +91,7 @@ def _merged(rows: pl.DataFrame, half_s: pl.Expr, due: pl.Expr) -> tuple[pl.DataF
     stays = (pl.col("row") == pl.col("stays")).fill_null(value=True)
     more = pl.when(stays).then(pl.col("more").fill_null(0)).otherwise(0)
     marked = marked.with_columns((pl.col("n_duplicates") + more).alias("n_duplicates"))
-    return (
-        marked.filter(stays).select(rows.columns),
-        marked.filter(~stays).select(rows.columns),
-    )
+    return (marked.filter(stays).select(rows.columns), marked.filter(~stays).select(rows.columns))
 
 
 def _judged() -> list[pl.Expr]:

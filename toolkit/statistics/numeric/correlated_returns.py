@@ -11,9 +11,7 @@ import polars as pl
 
 from toolkit.errors import InputError
 from toolkit.reasons import Reason
-from toolkit.statistics.core.contract import (
-    whole_number,
-)
+from toolkit.statistics.core.contract import whole_number
 from toolkit.statistics.numeric.lags import (
     MIN_PAIRS,
     Floats,

@@ -3,10 +3,7 @@
 from toolkit.statistics.quality.coverage import coverage
 from toolkit.statistics.quality.flags import flags
 
-__all__ = [
-    "coverage",
-    "flags",
-]
+__all__ = ["coverage", "flags"]
 
 
 def __dir__() -> list[str]:

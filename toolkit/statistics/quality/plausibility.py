@@ -237,10 +237,7 @@ def plausibility(column: str) -> Statistic:
     def finish(_column: str) -> list[pl.Expr]:
         names = {name: pl.col(f"any_{name}") for name in found}
         names[MANY_ROWS] = pl.col("n") > pl.col("n_expected")
-        return [
-            named(names).alias("implausible"),
-            pl.col("implausible_n").fill_null(0),
-        ]
+        return [named(names).alias("implausible"), pl.col("implausible_n").fill_null(0)]
 
     return Statistic(
         aggregate,

@@ -294,11 +294,7 @@ def _presence(rows: pl.LazyFrame, question: Question) -> pl.DataFrame:
 
 
 def stretches(
-    rows: pl.LazyFrame,
-    size: pl.Expr,
-    enters: pl.Expr,
-    leaves: pl.Expr,
-    merge_gap_s: int = 0,
+    rows: pl.LazyFrame, size: pl.Expr, enters: pl.Expr, leaves: pl.Expr, merge_gap_s: int = 0
 ) -> pl.DataFrame:
     """Find from where observations enter to where they leave, in each run without a gap.
 

@@ -32,9 +32,7 @@ from toolkit.statistics.numeric.correlated_returns import (
     related,
     why,
 )
-from toolkit.statistics.numeric.lags import (
-    Floats,
-)
+from toolkit.statistics.numeric.lags import Floats
 
 MOST_STEP_S = 2
 """The longest step for which shares are computed."""

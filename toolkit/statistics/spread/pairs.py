@@ -106,10 +106,7 @@ def pair(
 
 
 def _asked(
-    two: Pair,
-    coins: tuple[float, float],
-    max_stale_s: int | None,
-    steps_s: tuple[int, ...] | None,
+    two: Pair, coins: tuple[float, float], max_stale_s: int | None, steps_s: tuple[int, ...] | None
 ) -> str:
     """Return the hash of how two prices are joined."""
     asked = (

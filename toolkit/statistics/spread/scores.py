@@ -73,8 +73,7 @@ def rolling_z(
     value = observed(column)
     scored = rows.select(value.alias("value"), *_of_windows(value, "trajectory", window_s))
     return pl.concat(
-        [rows, scored.select(pl.col("n").alias("rolling_n"), *_scores(least_n))],
-        how="horizontal",
+        [rows, scored.select(pl.col("n").alias("rolling_n"), *_scores(least_n))], how="horizontal"
     )
 
 
@@ -227,7 +226,4 @@ def _scores(least_n: int | pl.Expr) -> list[pl.Expr]:
         }
     )
     z = (pl.col("value") - pl.col("mean")) / pl.col("std")
-    return [
-        pl.when(reason.is_null()).then(z).alias("rolling_z"),
-        reason.alias("rolling_z_reason"),
-    ]
+    return [pl.when(reason.is_null()).then(z).alias("rolling_z"), reason.alias("rolling_z_reason")]

@@ -52,6 +52,5 @@ def check_source(path: Path, held: Source, source: Source) -> None:
 def _facts(connection: duckdb.DuckDBPyConnection, load_id: int) -> object:
     """Return what tells a load from every other one, nothing where it is absent."""
     return connection.execute(
-        "SELECT served_at, base_url, schema_hash FROM load WHERE load_id = ?",
-        [load_id],
+        "SELECT served_at, base_url, schema_hash FROM load WHERE load_id = ?", [load_id]
     ).fetchall()

@@ -20,14 +20,7 @@ import duckdb
 from toolkit.errors import NotAStoreError, StoreError, StoreVersionError
 from toolkit.interrupts import one_interrupt
 from toolkit.market import Source
-from toolkit.store.file.engine import (
-    DATABASE,
-    DRAFT,
-    check_place,
-    draft_folder,
-    quoted,
-    real_path,
-)
+from toolkit.store.file.engine import DATABASE, DRAFT, check_place, draft_folder, quoted, real_path
 from toolkit.store.file.refusals import full_disk
 from toolkit.store.ledger.streams import append
 from toolkit.store.reading.views import make_views
@@ -88,8 +81,7 @@ def _failures(path: Path) -> Iterator[None]:
     except (OSError, duckdb.Error) as error:
         why = error.strerror if isinstance(error, OSError) else "no file can be made there"
         raise full_disk(path, error) or StoreError(
-            f"{path} cannot be made ({why}); name a place where this user may write",
-            path=str(path),
+            f"{path} cannot be made ({why}); name a place where this user may write", path=str(path)
         ) from None
 
 

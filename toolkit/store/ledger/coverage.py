@@ -264,10 +264,7 @@ def read_ledger(
 
 
 def read_coverage(
-    connection: duckdb.DuckDBPyConnection,
-    stream: Stream,
-    window: Interval,
-    tolerance_s: int | None,
+    connection: duckdb.DuckDBPyConnection, stream: Stream, window: Interval, tolerance_s: int | None
 ) -> pl.DataFrame | None:
     """Return the rows of `toolkit.store.Store.coverage`, None for a stream without an answer."""
     known = read_ledger(connection, [stream], window).get(stream)
@@ -302,11 +299,7 @@ def _held(
         f"SELECT ts{f', {_INTERVAL_S} AS declared_s' if funding else ''} "  # noqa: S608 - ours
         f"FROM {SERIES[trajectory.family].name} JOIN stream USING (stream_id) "
         "WHERE key = $key AND ts >= $low AND ts < $high",
-        params={
-            "key": trajectory.key,
-            "low": window.start - reach_s,
-            "high": window.end + reach_s,
-        },
+        params={"key": trajectory.key, "low": window.start - reach_s, "high": window.end + reach_s},
     )
     if funding:
         each = rows.sort("ts", "declared_s").unique("ts", keep="last", maintain_order=True)

@@ -144,9 +144,7 @@ def _rows_of(
 
 
 def read_polls(
-    connection: duckdb.DuckDBPyConnection,
-    kind: SnapshotKind,
-    window: Ends = EVER,
+    connection: duckdb.DuckDBPyConnection, kind: SnapshotKind, window: Ends = EVER
 ) -> pl.DataFrame:
     """Return the rows of `toolkit.store.Store.polls`: ts and period_s (s), by ts."""
     return frame_of(

@@ -205,14 +205,7 @@ def give_up(writer: StoreWriter, ids: Sequence[str], channel: str, reason: str) 
         connection.execute(
             "UPDATE alert_delivery SET outcome = ?, reason = ?, changed_at = ? "
             "WHERE channel = ? AND outcome = ? AND list_contains(?, alert_id)",
-            [
-                AlertOutcome.LATE,
-                reason,
-                int(time.time()),
-                channel,
-                AlertOutcome.WAITING,
-                list(ids),
-            ],
+            [AlertOutcome.LATE, reason, int(time.time()), channel, AlertOutcome.WAITING, list(ids)],
         )
 
 

@@ -49,13 +49,7 @@ def write_batch(
         if frames:
             key, tied = read_key(connection, family), _tied(batch, family, numbers)
             total += insert_rows(
-                connection,
-                family,
-                pl.concat(frames),
-                load_id,
-                key=key,
-                tied=tied,
-                committed_at=now,
+                connection, family, pl.concat(frames), load_id, key=key, tied=tied, committed_at=now
             )
     if batch.documents:
         documents = pl.concat(batch.documents)
@@ -111,11 +105,7 @@ def _in_archive(
         "SELECT min(ts) FROM event e ANTI JOIN archived a ON e.event_id = a.event_id "
         "AND e.event_type IS NOT DISTINCT FROM a.event_type AND e.ts_ms = a.ts_ms "
         "WHERE family = ? AND ts >= ? AND ts < ?",
-        [
-            stream.family.value,
-            max(answer.stretch.start, edge.clock - LATE_S),
-            answer.stretch.end,
-        ],
+        [stream.family.value, max(answer.stretch.start, edge.clock - LATE_S), answer.stretch.end],
     ).fetchall()[0][0]
     connection.unregister("archived")
     return [answer.stretch] if first is None else clip([answer.stretch], (-(2**62), first))

@@ -150,10 +150,7 @@ def _waited(lease: Lease, stop: threading.Event, on_note: Callable[[str], object
 
 
 def _renew(
-    lease: Lease,
-    ended: threading.Event,
-    stop: threading.Event,
-    on_note: Callable[[str], object],
+    lease: Lease, ended: threading.Event, stop: threading.Event, on_note: Callable[[str], object]
 ) -> None:
     while not ended.wait(lease.length_s / 3):
         try:

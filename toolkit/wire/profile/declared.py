@@ -18,9 +18,7 @@ from toolkit.wire.findings import Finding
 if TYPE_CHECKING:
     from toolkit.wire.profile.history_route import FieldRule, HistoryRoute
 
-SIGNED = frozenset(
-    ("spread_pct", "differential_pct_8h", "buy_rate", "sell_rate", "rate"),
-)
+SIGNED = frozenset(("spread_pct", "differential_pct_8h", "buy_rate", "sell_rate", "rate"))
 """The columns whose sign has a meaning."""
 
 _SIGN = ("sign", "positive_means")

@@ -18,12 +18,7 @@ from toolkit.wire.limits import LIMITS, Limits
 from toolkit.wire.profile.layers import BUILT_IN_DOCUMENT, Document
 from toolkit.wire.profile.places import WHOLE, flat_answer, is_nameable
 from toolkit.wire.profile.spelling import AS_OURS, Spelling
-from toolkit.wire.profile.templates import (
-    check_templates,
-    filled,
-    filled_query,
-    placeholders,
-)
+from toolkit.wire.profile.templates import check_templates, filled, filled_query, placeholders
 from toolkit.wire.rows.moments import clock_value
 
 _Value = TypeVar("_Value", float, pl.Expr)

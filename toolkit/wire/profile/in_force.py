@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from toolkit.errors import WireError
 from toolkit.wire.limits import Limits
-from toolkit.wire.profile.profile import (
-    BUILT_IN,
-    Profile,
-    timed,
-    with_schemas,
-    without_schemas,
-)
+from toolkit.wire.profile.profile import BUILT_IN, Profile, timed, with_schemas, without_schemas
 from toolkit.wire.profile.user_profile import UserProfile
 
 

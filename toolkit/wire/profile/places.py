@@ -151,11 +151,7 @@ def leaves(value: object, prefix: str = "", deepest: int = 50) -> dict[str, Any]
 
 
 def flat_answer(
-    answer: Answer,
-    items: str,
-    beside: Sequence[str],
-    fields: Sequence[str],
-    rows: str = "list",
+    answer: Answer, items: str, beside: Sequence[str], fields: Sequence[str], rows: str = "list"
 ) -> Answer:
     """Return an answer with its rows, and the values beside them, at the top under their places.
 

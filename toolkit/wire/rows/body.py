@@ -48,11 +48,7 @@ class Body:
     """
 
     def __init__(
-        self,
-        headers: Mapping[str, str],
-        limits: Limits = LIMITS,
-        *,
-        events: bool = False,
+        self, headers: Mapping[str, str], limits: Limits = LIMITS, *, events: bool = False
     ) -> None:
         self._largest = 2**60 if events else limits.body_bytes
         self._most_values = limits.body_values

@@ -34,11 +34,7 @@ def doubled_fields(bodies: Iterable[bytes], path: str) -> list[Finding]:
 
 
 def doubled_in_page(
-    body: bytes,
-    parts: Mapping[str, msgspec.Raw],
-    rows: msgspec.Raw | None,
-    fields: int,
-    path: str,
+    body: bytes, parts: Mapping[str, msgspec.Raw], rows: msgspec.Raw | None, fields: int, path: str
 ) -> list[Finding]:
     """Return what `doubled_fields` does of a page, of which ``fields`` were read in its ``rows``.
 

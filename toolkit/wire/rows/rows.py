@@ -252,10 +252,7 @@ def _bare(name: str) -> str:
 
 
 def _items(
-    route: HistoryRoute,
-    envelope: dict[str, msgspec.Raw],
-    answer: Answer,
-    findings: list[Finding],
+    route: HistoryRoute, envelope: dict[str, msgspec.Raw], answer: Answer, findings: list[Finding]
 ) -> msgspec.Raw:
     if route.items in envelope:
         return envelope[route.items]

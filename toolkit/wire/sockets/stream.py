@@ -195,10 +195,7 @@ def _error(loss: Loss) -> ServiceError:
 
 
 def lasting(
-    path: str,
-    greetings: Sequence[bytes],
-    policy: ReconnectPolicy,
-    clock: Callable[[], float],
+    path: str, greetings: Sequence[bytes], policy: ReconnectPolicy, clock: Callable[[], float]
 ) -> _Stream:
     """Keep one stream open: open it, send the greetings, listen, reopen after a loss.
 

@@ -22,12 +22,7 @@ from toolkit.wire.agreement import GIVEN
 from toolkit.wire.draft import ProfileDraft
 from toolkit.wire.exchange import Answer, Request, RetryPolicy
 from toolkit.wire.finding_words import advised
-from toolkit.wire.listing import (
-    Listing,
-    guessed_listing,
-    price_trajectories,
-    spread_trajectories,
-)
+from toolkit.wire.listing import Listing, guessed_listing, price_trajectories, spread_trajectories
 from toolkit.wire.paging.pages import Page
 from toolkit.wire.profile.listing_shape import BUILT_IN_LISTING
 from toolkit.wire.profile.places import leaves

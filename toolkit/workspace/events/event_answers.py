@@ -153,11 +153,7 @@ class EventAnswer:
 
     @classmethod
     def of(
-        cls,
-        analysis: Analysis,
-        asked: EventSelection,
-        costs: Costs | None = None,
-        **options: Any,
+        cls, analysis: Analysis, asked: EventSelection, costs: Costs | None = None, **options: Any
     ) -> Self:
         """Compute an analysis of event logs. Raises `EmptyWindowError` where there is no event."""
         if analysis.of == "events.positions":

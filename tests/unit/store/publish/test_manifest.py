@@ -49,14 +49,7 @@ def test_it_is_json_that_a_person_can_read(full: Store, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "content",
-    [
-        b"",
-        b"{}",
-        b"[1]",
-        b"\xff\xfe",
-        b'{"format": 1, "store_format": "four"}',
-        b"PAR1" * 100,
-    ],
+    [b"", b"{}", b"[1]", b"\xff\xfe", b'{"format": 1, "store_format": "four"}', b"PAR1" * 100],
 )
 def test_what_is_no_manifest_is_one_line(content: bytes) -> None:
     with pytest.raises(NotAStoreError, match="not a manifest of published data") as refused:

@@ -113,11 +113,7 @@ FAULTS = {
     ],
 )
 def test_what_is_refused_is_one_line_without_the_key(
-    full: Store,
-    objects: ObjectStore,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    fault: str,
+    full: Store, objects: ObjectStore, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fault: str
 ) -> None:
     settings, words = FAULTS[fault]
     for name, value in settings.items():

@@ -46,10 +46,7 @@ def test_each_is_listed_with_what_it_has_the_newest_first(
 
 @pytest.mark.slow
 def test_an_older_one_is_opened_and_imported_as_it_was(
-    twice: tuple[Path, str, str],
-    full: Store,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    twice: tuple[Path, str, str], full: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     place, older, newer = twice

@@ -179,11 +179,7 @@ def _choose_scope(shell: PageShell, kind: AlertKind) -> None:
     if kind is not AlertKind.STALE and kind is not AlertKind.LOSS:
         known = {*held_symbols(shell.held), *state["alert_symbols"]}
         st.multiselect(
-            Markdown("of"),
-            sorted(known),
-            key="alert_symbols",
-            placeholder="all symbols",
-            width=190,
+            Markdown("of"), sorted(known), key="alert_symbols", placeholder="all symbols", width=190
         )
 
 

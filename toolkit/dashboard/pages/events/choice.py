@@ -96,10 +96,7 @@ def choose_events(bar: Screen, documents: pl.DataFrame, window: Interval) -> Ask
     choices.write()
     values = choices.values()
     chosen = Filter(
-        tuple(values["family"]),
-        tuple(values["symbol"]),
-        tuple(values["exchange"]),
-        values["state"],
+        tuple(values["family"]), tuple(values["symbol"]), tuple(values["exchange"]), values["state"]
     )
     return AskedEvents(chosen, window, values["zoom"])
 

@@ -78,11 +78,7 @@ def _alike(asked: AskedEvents, lives: pl.DataFrame, shown: ShownEvent | None) ->
 
 
 def _show_events(
-    shell: PageShell,
-    bar: Screen,
-    asked: AskedEvents,
-    lives: pl.DataFrame,
-    shown: ShownEvent | None,
+    shell: PageShell, bar: Screen, asked: AskedEvents, lives: pl.DataFrame, shown: ShownEvent | None
 ) -> None:
     chosen, view = asked.chosen, asked.view
     held = shell.held

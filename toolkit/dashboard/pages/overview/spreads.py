@@ -147,12 +147,7 @@ def widest_held(lately: pl.DataFrame) -> pl.DataFrame:
     names = spread_names(lately["trajectory"]).select(texts)
     once = each_pair_once(pl.concat([lately, names], how="horizontal"), "ts").sort("trajectory")
     return once.select(
-        "symbol",
-        "buy",
-        "sell",
-        "trajectory",
-        bps="last",
-        open_s=pl.lit(None, pl.Int64),
+        "symbol", "buy", "sell", "trajectory", bps="last", open_s=pl.lit(None, pl.Int64)
     )
 
 

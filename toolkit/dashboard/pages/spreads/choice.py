@@ -10,13 +10,7 @@ import polars as pl
 from toolkit.dashboard.choice import Choices, Marked, Number, OneOf, Picked, SomeOf, Switch
 from toolkit.dashboard.fee_choice import Net, level_of
 from toolkit.dashboard.link import SHORT_PRESETS
-from toolkit.dashboard.pages.spreads.columns import (
-    COLUMNS,
-    NET_COLUMNS,
-    NET_ORDER,
-    SORTS,
-    USUAL,
-)
+from toolkit.dashboard.pages.spreads.columns import COLUMNS, NET_COLUMNS, NET_ORDER, SORTS, USUAL
 from toolkit.dashboard.screen import Screen, st
 from toolkit.foreign import Markdown
 from toolkit.market import Family

@@ -113,10 +113,7 @@ SORTS = {
 
 
 def shown_columns(
-    lines: pl.DataFrame,
-    names: Sequence[str],
-    named: Mapping[str, str],
-    net_words: Markdown | None,
+    lines: pl.DataFrame, names: Sequence[str], named: Mapping[str, str], net_words: Markdown | None
 ) -> list[RowColumn]:
     """Build the columns of the page's table: each that is chosen and has figures.
 

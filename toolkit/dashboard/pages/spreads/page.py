@@ -18,11 +18,7 @@ from toolkit.dashboard.pages.spreads.columns import SORTS, shown_columns
 from toolkit.dashboard.parts.lately import spreads_lately
 from toolkit.dashboard.parts.rows import opened_key, show_rows
 from toolkit.dashboard.parts.spread_table import SpreadFilters, spread_lines, spread_names
-from toolkit.dashboard.parts.spreads_measured import (
-    measure_figures,
-    measure_level,
-    measure_net,
-)
+from toolkit.dashboard.parts.spreads_measured import measure_figures, measure_level, measure_net
 from toolkit.dashboard.reading import read_asked
 from toolkit.dashboard.screen import Screen, st
 from toolkit.dashboard.shell import PageShell, draw_cells, page

@@ -46,10 +46,7 @@ _CHOICES = Choices(
     "symbol",
     (
         Picked(
-            "symbol",
-            Markdown("Symbol"),
-            "",
-            looks={**_BARE, "width": 170, "on_change": _ZOOM.end},
+            "symbol", Markdown("Symbol"), "", looks={**_BARE, "width": 170, "on_change": _ZOOM.end}
         ),
         OneOf(
             "window",
@@ -68,12 +65,7 @@ _CHOICES = Choices(
             looks=_BARE,
         ),
         OneOf(
-            "spreads",
-            Markdown("Spreads"),
-            "last",
-            key="symbol_level",
-            allowed=_LEVELS,
-            looks=_BARE,
+            "spreads", Markdown("Spreads"), "last", key="symbol_level", allowed=_LEVELS, looks=_BARE
         ),
         _ZOOM,
     ),

@@ -87,12 +87,7 @@ def _versions(held: Held, keys: list[str]) -> tuple[StreamVersion, ...]:
 
 @cache_resource(ttl=_KEEP_S, max_entries=8, show_spinner="Reading the prices")
 def _prices(
-    path: Path,
-    keys: tuple[str, ...],
-    start: int,
-    end: int,
-    *,
-    versions: tuple[StreamVersion, ...],
+    path: Path, keys: tuple[str, ...], start: int, end: int, *, versions: tuple[StreamVersion, ...]
 ) -> pl.DataFrame:
     del versions
     if not keys:
@@ -110,12 +105,7 @@ def _named(rows: pl.DataFrame, names: dict[str, str]) -> pl.DataFrame:
 
 @cache_resource(ttl=_KEEP_S, max_entries=8, show_spinner="Reading the funding")
 def _rates(
-    path: Path,
-    keys: tuple[str, ...],
-    start: int,
-    end: int,
-    *,
-    versions: tuple[StreamVersion, ...],
+    path: Path, keys: tuple[str, ...], start: int, end: int, *, versions: tuple[StreamVersion, ...]
 ) -> pl.DataFrame:
     del versions
     store, window = Store(path, wait_s=WAIT_S), Interval(start - _BEFORE_S, end)

@@ -37,7 +37,5 @@ def measure_beyond(explored: Explored, rows: pl.DataFrame) -> Beyond | None:
     row = of.applied(rows, level.measure).row(0, named=True)
     chosen = net is not None or asked.threshold_bps
     return Beyond(
-        level,
-        row,
-        level.stretches(rows, *of.window, step_s=of.steps) if chosen else None,
+        level, row, level.stretches(rows, *of.window, step_s=of.steps) if chosen else None
     )
