@@ -22,10 +22,12 @@ from toolkit.cli.options import (
     FundingKeys,
     JoinOptions,
     MeasuredWindow,
+    OneFamily,
     PriceKeys,
     SpreadKeys,
     StoredWindow,
     signed,
+    with_help,
 )
 from toolkit.cli.tables import TableOptions, show, tabled
 from toolkit.columns import computed_in
@@ -37,7 +39,6 @@ _BY_NAME = inspect.Parameter.KEYWORD_ONLY
 _KEYS = {Family.SPREAD: SpreadKeys, Family.FUNDING: FundingKeys, Family.PRICE: PriceKeys}
 _TYPES = {"flag": bool, "whole": int, "number": float, "text": str, "length": str}
 _BY_HAND = ("channels", "open")
-OneFamily = Annotated[EventFamily | None, typer.Argument(help="Of this family alone.")]
 _On = Annotated[
     str | None,
     typer.Option(
@@ -208,15 +209,6 @@ def _columns_of(analysis: Analysis) -> Schema:
 def _command(analysis: Analysis, typed: str) -> Callable[..., None]:
     run = _of_events(analysis) if analysis.family == "events" else _of_trajectories(analysis)
     return tabled(lambda: _columns_of(analysis))(with_help(run, analysis, typed))
-
-
-def with_help(run: Callable[..., None], analysis: Analysis, typed: str) -> Callable[..., None]:
-    """Give the function of a subcommand the help that is declared, under the name typed."""
-    words = [analysis.sentence, analysis.about]
-    words += ["Before: rail fees --example > fees.toml"] if analysis.needs_fees else []
-    words.append(f"Example: rail {typed} {analysis.example}".rstrip())
-    run.__doc__ = "\n\n".join(filter(None, words))
-    return run
 
 
 def _made(analysis: Analysis, name: str, group: str) -> Any:

@@ -7,8 +7,7 @@ import typer
 
 from toolkit.analyses import find
 from toolkit.cards import counted, duration
-from toolkit.cli.analyses import OneFamily, with_help
-from toolkit.cli.options import StoredWindow, asks
+from toolkit.cli.options import OneFamily, StoredWindow, asks, with_help
 from toolkit.cli.show import print_findings
 from toolkit.cli.tables import TableOptions, show, tabled
 from toolkit.columns import schema_of

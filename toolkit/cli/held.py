@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import astuple
 
 from toolkit.cards import some
-from toolkit.cli.options import StoredWindow
 from toolkit.cli.show import errors
 from toolkit.errors import InputError
 from toolkit.market import Family
@@ -18,11 +17,15 @@ _JOINING = ("--fx", "--multiplier", "--max-stale")
 _AS_NAMED = Joining()
 
 
+Window = tuple[str | None, str | None]
+"""The start and the end of a window, as typed."""
+
+
 def selected(
     passes: Passes,
     family: Family,
     keys: Sequence[str] | None,
-    within: StoredWindow,
+    window: Window,
     joined: Joining = _AS_NAMED,
 ) -> Selection:
     """Return a `Selection`, and name on stderr the pairs that are turned."""
@@ -30,7 +33,7 @@ def selected(
         for option, given in zip(_JOINING, astuple(joined), strict=True):
             if given is not None:
                 raise InputError(option, given, "with keys of pairs: pair/BUY/SELL")
-    window, names = (within.start, within.end), ("--start", "--end")
+    names = ("--start", "--end")
     asked = Selection.of(passes, family, keys, *window, joining=joined, names=names)
     for words in asked.turned:
         errors.print(words)

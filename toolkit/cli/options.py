@@ -14,9 +14,10 @@ import typer
 
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
-from toolkit.market import Family, asked_window, parse_length
+from toolkit.market import EventFamily, Family, asked_window, parse_length
 
 if TYPE_CHECKING:
+    from toolkit.analyses import Analysis
     from toolkit.statistics.fees.fee_table import Style
     from toolkit.store import Store
     from toolkit.workspace.answers import Costs
@@ -90,6 +91,7 @@ FundingKeys = Annotated[
         "snapshots: snapshot-funding/SYMBOL:EXCHANGE.market, all: 'snapshot-funding/*'."
     ),
 ]
+OneFamily = Annotated[EventFamily | None, typer.Argument(help="Of this family alone.")]
 PriceKeys = Annotated[
     list[str] | None,
     typer.Argument(help="Keys SYMBOL:EXCHANGE.market, or patterns such as BTC_USDT:*."),
@@ -155,7 +157,7 @@ class MeasuredWindow(StoredWindow):
         from toolkit.workspace.passes import Passes  # noqa: PLC0415
 
         passes = Passes.of(store, self.cluster, plain_text=self.plain_text)
-        return selected(passes, family, keys, self, **joined)
+        return selected(passes, family, keys, (self.start, self.end), **joined)
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,3 +271,12 @@ def signed(command: Callable[..., None], taken: Iterable[inspect.Parameter]) -> 
     command.__dict__["__signature__"] = inspect.Signature(by_name)
     command.__annotations__ = {each.name: each.annotation for each in by_name}
     return command
+
+
+def with_help(run: Callable[..., None], analysis: Analysis, typed: str) -> Callable[..., None]:
+    """Give the function of a subcommand the help that is declared, under the name typed."""
+    words = [analysis.sentence, analysis.about]
+    words += ["Before: rail fees --example > fees.toml"] if analysis.needs_fees else []
+    words.append(f"Example: rail {typed} {analysis.example}".rstrip())
+    run.__doc__ = "\n\n".join(filter(None, words))
+    return run

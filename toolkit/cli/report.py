@@ -286,7 +286,7 @@ def _trajectories(
     draft: Draft, family: Family, keys: list[str] | None, within: StoredWindow, parts: list[str]
 ) -> str:
     store = draft.workspace.store
-    asked = selected(Passes.of(store), family, keys, within)
+    asked = selected(Passes.of(store), family, keys, (within.start, within.end))
     if len(asked.keys) > 1:
         if asked.kind != family:
             one = f"one key of {asked.kind}/, or several of stored trajectories"
