@@ -12,8 +12,7 @@ from scipy import stats
 
 from toolkit.errors import InputError
 from toolkit.statistics.events import clustering, rates_by_hour
-from toolkit.statistics.events.timing import drawn_squares, pairs_chance
-from toolkit.statistics.events.triggering import triggering
+from toolkit.statistics.events.timing import drawn_squares, pairs_chance, triggering
 from toolkit.statistics.spread import hour_of_week
 
 from .event_lives import openings
