@@ -49,7 +49,7 @@ def test_a_heading_of_the_matrix_sorts_its_rows(dashboard: str, look: Callable[.
     settled(page)
     matrix = page.locator("#rates table")
     for _ in range(2):
-        matrix.get_by_role("button", name=re.compile("^apart")).click()
+        matrix.get_by_role("button", name=re.compile("^difference")).click()
     texts = matrix.locator("tbody td:nth-child(2)").all_inner_texts()
     apart = [float(text) for text in texts if text != "–"]
     assert apart == sorted(apart)

@@ -85,9 +85,9 @@ if TYPE_CHECKING:
 
 def _asked(
     flow: Callable[Concatenate[Any, _P], Flow[_Result]],
-) -> _Method[_P, _Result, Coroutine[Any, Any, _Result]]:
+) -> _Method[_P, _Result, Coroutine[None, None, _Result]]:
     """Make a method of a flow: a client returns its result, and an `AsyncClient` awaits it."""
-    method: _Method[_P, _Result, Coroutine[Any, Any, _Result]] = _carried_out(flow, "_finish")
+    method: _Method[_P, _Result, Coroutine[None, None, _Result]] = _carried_out(flow, "_finish")
     return method
 
 

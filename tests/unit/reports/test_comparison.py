@@ -29,7 +29,7 @@ def recipe_of(rows: list[dict[str, float | str]], before: list[dict[str, float |
 def text_of(recipe: Recipe) -> str:
     """The section of changes as text."""
     (section,) = re.findall(
-        '<section id="changes">(.*?)</section>', page(recipe, [None]), re.DOTALL
+        '<section id="changes">(.*?)</section>', page(recipe, [None] * len(recipe.parts)), re.DOTALL
     )
     return " ".join(re.sub("<[^>]+>", " ", section).split())
 
