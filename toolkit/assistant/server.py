@@ -74,14 +74,20 @@ _READ_ONLY = ToolAnnotations(
 )
 _NAMES = ("127.0.0.1", "localhost", "[::1]")
 _FIGURE_TYPE = "application/vnd.plotly.v1+json"
+
+
+def _or_null(kind: str) -> dict[str, Any]:
+    return {"anyOf": [{"type": kind}, {"type": "null"}]}  # a list of types is less portable
+
+
 _OUTPUT: dict[str, Any] = {
     "type": "object",
     "properties": {
         **{name: {"type": "string"} for name in ("source", "interval", "shown")},
-        **{name: {"type": ["string", "null"]} for name in ("stream", "as_of", "fees")},
+        **{name: _or_null("string") for name in ("stream", "as_of", "fees")},
         "simulated": {"type": "boolean"},
-        "n": {"type": ["integer", "null"]},
-        "coverage": {"type": ["number", "null"]},
+        "n": _or_null("integer"),
+        "coverage": _or_null("number"),
         **{name: {"type": "object"} for name in ("window", "unit", "in_every_row")},
         "rows": {"type": "array", "items": {"type": "object"}},
         **{name: {"type": "array"} for name in ("reason", "notes")},

@@ -146,8 +146,8 @@ def test_funding_through_time_is_a_row_a_symbol_a_leg_or_a_pair_in_the_unit(page
             {"trajectory": "XRP_USDT:AURORA.futures:BOREAS.futures"},
             ["does not hold", "rail sync funding/XRP_USDT:AURORA.futures:BOREAS.futures"],
         ),
-        ({"trajectory": "![x](https://example.org)"}, ["`trajectory=![x]", "no pair"]),
-        ({"trajectory": "BTC_USDT:AURORA.futures"}, ["no pair", "for funding two legs"]),
+        ({"trajectory": "![x](https://example.org)"}, ["`trajectory=![x]", "not a pair"]),
+        ({"trajectory": "BTC_USDT:AURORA.futures"}, ["not a pair", "for funding two legs"]),
         ({"unit": "week"}, ["unit=week", "1h, 8h, 24h, apr"]),
     ],
 )
