@@ -151,7 +151,7 @@ def test_the_text_for_an_index_has_no_picture_and_no_link_to_a_file_beside_it(bu
     text = message.get_payload()
     assert message["Description-Content-Type"].startswith("text/markdown")
     assert text.startswith("# Machine Rail Toolkit\n")
-    assert "docs/interface.md has every name" in text
+    assert "docs/index.md lists all pages" in text
     places = [*re.findall(r"\]\(([^)]*)\)", text), *re.findall(r"(?:src|srcset|href)=\S+", text)]
     assert [each for each in places if not each.startswith("https://")] == []
 
