@@ -106,7 +106,7 @@ def _of_trajectories(analysis: Analysis) -> Callable[..., None]:
         **typed: Any,
     ) -> None:
         from toolkit.cli.held import name_silent  # noqa: PLC0415 - a help needs none of it
-        from toolkit.workspace.answers import (  # noqa: PLC0415
+        from toolkit.workspace.answers import (  # noqa: PLC0415 - as above
             NO_COSTS,
             OF_SETTLEMENTS,
             Answer,
@@ -156,8 +156,8 @@ def _of_events(analysis: Analysis) -> Callable[..., None]:
         **typed: Any,
     ) -> None:
         from toolkit.statistics.fees.fee_table import check_held_style  # noqa: PLC0415 - as above
-        from toolkit.workspace.events.event_answers import EventAnswer  # noqa: PLC0415
-        from toolkit.workspace.events.event_selection import EventSelection  # noqa: PLC0415
+        from toolkit.workspace.events.event_answers import EventAnswer  # noqa: PLC0415 - as above
+        from toolkit.workspace.events.event_selection import EventSelection  # noqa: PLC0415 - as above
 
         options = read_options(analysis, typed)
         held = view.opened(window)

@@ -154,7 +154,7 @@ class MeasuredWindow(StoredWindow):
     ) -> Selection:
         """Return the selection in a store, and name on stderr the pairs that are turned."""
         from toolkit.cli.held import selected  # noqa: PLC0415 - a help needs none of it
-        from toolkit.workspace.passes import Passes  # noqa: PLC0415
+        from toolkit.workspace.passes import Passes  # noqa: PLC0415 - as above
 
         passes = Passes.of(store, self.cluster, plain_text=self.plain_text)
         return selected(passes, family, keys, (self.start, self.end), **joined)
@@ -179,7 +179,7 @@ class CostOptions:
         Raises `InputError` for an invalid style or notional, and for one without a fee table.
         """
         from toolkit.workspace import find_fees  # noqa: PLC0415 - a help needs none of it
-        from toolkit.workspace.answers import Costs  # noqa: PLC0415
+        from toolkit.workspace.answers import Costs  # noqa: PLC0415 - as above
 
         found = find_fees(store.path, self.fees)
         if found is None:

@@ -136,7 +136,7 @@ app.command("setup")(setup_command)
 
 @app.callback()
 @asks(
-    secret_env="--secret-env NAME: The variable with a secret. May be repeated.",  # noqa: S106
+    secret_env="--secret-env NAME: The variable with a secret. May be repeated.",  # noqa: S106 - a help
     header="The HMAC signature's header. Default: Standard Webhooks instead.",
     signed="With --header: the text that is signed.",
     written="With --header: the form of signature and time in it.",

@@ -103,7 +103,7 @@ def exchange_market(choice: ExchangeChoice, archive: Path) -> Iterator[MarketSou
     """
     from toolkit.service.market.clock import WALL_CLOCK  # noqa: PLC0415 - see local.py
     from toolkit.service.market.exchanges import Wanted  # noqa: PLC0415 - see local.py
-    from toolkit.service.market.exchanges.archive import Archive, Exchanges  # noqa: PLC0415
+    from toolkit.service.market.exchanges.archive import Archive, Exchanges  # noqa: PLC0415 - an extra
     from toolkit.service.market.exchanges.polling import Poller  # noqa: PLC0415 - see local.py
     from toolkit.service.market.exchanges.reading import Exchange  # noqa: PLC0415 - see local.py
 
