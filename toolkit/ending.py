@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import threading
+import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -51,14 +52,24 @@ def under_way(
         atexit.register(_end_calls)  # of a local service, whose absence a worker would wait out
     try:
         yield
-    except Exception:
-        if nobody_waits():
+    except BaseException as error:
+        if not nobody_waits():
+            raise
+        _let_go(error)
+        if isinstance(error, Exception):
             raise SystemExit from None
         raise
     finally:
         with _changing:
             _calls.remove(call)
             _changing.notify_all()
+
+
+def _let_go(error: BaseException | None) -> None:
+    """Drop what the frames of an error hold: the end of a cursor takes Python's lock once more."""
+    while error is not None:
+        traceback.clear_frames(error.__traceback__)
+        error = error.__context__
 
 
 @contextlib.contextmanager

@@ -94,6 +94,39 @@ def test_a_process_ends_with_its_own_code_while_a_daemon_thread_works_with_a_sto
         assert loaded(service, path).counts(WINDOW) == held
 
 
+HOLDS_IN_A_DAEMON = """
+import sys, threading
+from toolkit import ending
+
+class Held:
+    def __del__(self):
+        sys.stderr.write("" if ending._calls else "held beyond the block")
+
+begun, stop = threading.Event(), threading.Event()
+
+def inner():
+    held = Held()
+    begun.set()
+    stop.wait()
+    with ending.under_way():
+        pass
+
+def works():
+    with ending.under_way(stop.set):
+        inner()
+
+threading.Thread(target=works, daemon=True).start()
+begun.wait()
+"""
+
+
+@pytest.mark.slow
+def test_what_a_thread_holds_is_let_go_before_its_block_ends_with_the_process() -> None:
+    argv = [sys.executable, "-c", HOLDS_IN_A_DAEMON]
+    ended = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
 ASKS_IN_A_DAEMON = """
 import sys, threading
 from toolkit import ending
