@@ -10,6 +10,7 @@ import json
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -200,6 +201,27 @@ def import_faults(root: Path) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+def circles(root: Path) -> list[list[str]]:
+    """Modules that import one another in a circle, imports for types and in functions included."""
+    files = {module_name(root, path): path for path in our_files(root)}
+    needs = {
+        module: {
+            found
+            for _, name in imports(root, path)
+            if (found := name if name in files else name.rpartition(".")[0]) in files
+        }
+        - {module}
+        for module, path in files.items()
+    }
+    while free := [module for module, needed in needs.items() if not needed & needs.keys()]:
+        for module in free:
+            del needs[module]
+    while last := [m for m in needs if not any(m in needed for needed in needs.values())]:
+        for module in last:
+            del needs[module]
+    return [[module, *sorted(needed & needs.keys())] for module, needed in needs.items()]
+
+
 def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
     """Every function of a file, methods and inner ones included."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -259,6 +281,20 @@ def test_every_import_of_the_checkout_keeps_the_contract() -> None:
 def test_modules_and_bodies_of_the_checkout_are_small_and_named_for_what_they_hold() -> None:
     faults = size_faults(ROOT, ("toolkit", "benchmarks", "tests"))
     assert not faults, "\n".join(faults)
+
+
+def test_no_module_of_the_checkout_imports_itself_in_a_circle(tmp_path: Path) -> None:
+    assert circles(ROOT) == []
+    two = {"toolkit/a.py": "from toolkit.b import c", "toolkit/b.py": "def f(): import toolkit.a"}
+    assert circles(seeded(tmp_path, two)) == [
+        ["toolkit.a", "toolkit.b"],
+        ["toolkit.b", "toolkit.a"],
+    ]
+
+
+def test_no_folder_of_the_checkout_holds_more_than_25_modules() -> None:
+    folders = Counter(p.parent for p in our_files(ROOT) if p.name != "__init__.py")
+    assert {str(folder) for folder, modules in folders.items() if modules > 25} == set()
 
 
 def test_every_function_of_the_checkout_is_annotated() -> None:
