@@ -156,10 +156,12 @@ def _serve(number: int) -> dict[str, Any]:
             if not between:
                 child = os.fork()
                 if not child:
+                    if asked["session"]:  # before anybody asks for its group, to signal all of it
+                        os.setsid()
+                    os.write(writing, os.getpid().to_bytes(_FOLLOWED_BY))
                     os.close(reading)
                     os.close(writing)
                     break
-                os.write(writing, child.to_bytes(_FOLLOWED_BY))
                 os._exit(0)
             os.close(writing)
             pid = os.read(reading, _FOLLOWED_BY)
@@ -186,8 +188,6 @@ def _become(asked: dict[str, Any]) -> None:
     """Be the program: its environment, folder, arguments and streams."""
     _show(asked["argv"])
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-    if asked["session"]:
-        os.setsid()
     os.environ.clear()
     os.environ.update(asked["environment"])
     time.tzset()

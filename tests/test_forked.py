@@ -48,3 +48,10 @@ def test_a_forked_command_is_ended_by_a_signal_as_its_own_process(number: signal
         serving.send_signal(number)
         serving.communicate()
     assert serving.returncode == (-9 if number == signal.SIGKILL else 0)
+
+
+def test_a_command_in_a_session_of_its_own_is_in_its_own_group_once_it_is_known() -> None:
+    for _ in range(20):
+        argv = [RAIL, "--version"]
+        with subprocess.Popen(argv, stdout=subprocess.DEVNULL, start_new_session=True) as command:
+            assert os.getpgid(command.pid) == command.pid
