@@ -61,7 +61,11 @@ def over_a_standing_market(folder: Path) -> Iterator[None]:
 def run(notebook: NotebookNode, folder: Path) -> list[NotebookNode]:
     """Run a notebook in a folder, and return its outputs. An error of a cell is raised."""
     NotebookClient(
-        notebook, timeout=120, kernel_name="python3", resources={"metadata": {"path": str(folder)}}
+        notebook,
+        timeout=120,
+        kernel_name="python3",
+        coalesce_streams=True,  # a busy machine prints a line in parts
+        resources={"metadata": {"path": str(folder)}},
     ).execute()
     return [output for cell in notebook.cells for output in cell.get("outputs", [])]
 
