@@ -94,6 +94,20 @@ def test_a_process_ends_with_its_own_code_while_a_daemon_thread_works_with_a_sto
         assert loaded(service, path).counts(WINDOW) == held
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+def test_output_that_is_lost_at_the_end_is_no_success() -> None:
+    program = "from toolkit import cli; cli.main = lambda: print('rows'); cli.program()"
+    argv = [sys.executable, "-c", program]
+    env = {name: each for name, each in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        lost = subprocess.run(argv, stdout=full, stderr=subprocess.PIPE, env=env, check=False)
+    assert lost.returncode == 1
+    assert lost.stderr.startswith(b"rail: the output could not be written whole: ")
+    kept = subprocess.run(argv, capture_output=True, env=env, check=True)
+    assert kept.stdout.split() == [b"rows"]
+
+
 HOLDS_IN_A_DAEMON = """
 import sys, threading
 from toolkit import ending

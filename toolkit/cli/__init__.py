@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import contextlib
 import io
 import logging
 import os
@@ -22,10 +21,10 @@ _LONGEST = 4_000
 
 
 def program() -> None:
-    """Run `main` as a process of its own, which ends once threads have and all at exit has run.
+    """Run `main` as a process of its own, which ends after its threads and its exit hooks.
 
-    To take apart what was imported, as Python does, would take two thirds as long again as to
-    import it. Who traces or measures the process sees Python's own end.
+    Python would spend two thirds of the time of the imports once more on tearing modules down. A
+    process that is traced or profiled keeps Python's own end.
     """
     code: object = ExitCode.REFUSED  # as Python has it after a traceback
     if sys.gettrace() is None and sys.getprofile() is None:
@@ -39,8 +38,14 @@ def program() -> None:
 
 def _end(code: object) -> None:
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError):  # nobody reads it any more
+        try:
             stream.flush()
+        except (BrokenPipeError, ValueError):  # nobody reads it any more
+            continue
+        except OSError as error:
+            code = code or ExitCode.REFUSED
+            if stream is sys.stdout:
+                sys.stderr.write(f"rail: the output could not be written whole: {error}\n")
     os._exit(code if isinstance(code, int) else ExitCode.FAULT)
 
 
