@@ -11,6 +11,7 @@ import logging
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
+from importlib.metadata import version
 from typing import Any
 from urllib.parse import quote
 
@@ -43,7 +44,6 @@ from mcp_types import Tool as ListedTool
 from starlette.applications import Starlette
 from starlette.routing import Route
 
-import toolkit
 from toolkit.assistant.answers import ToolAnswer
 from toolkit.assistant.tool import StoreTool
 from toolkit.assistant.tools import TOOLS
@@ -150,7 +150,7 @@ def mcp_server(rail: Workspace) -> Server[dict[str, Any]]:
     offered = _StoreTools(rail)
     return Server(
         "machine-rail-store",
-        version=toolkit.__version__,
+        version=version("machine-rail-toolkit"),
         instructions=_INSTRUCTIONS,
         cache_hints={"tools/list": CacheHint(ttl_ms=60_000, scope="private")},
         get_tool_input_schema=offered.input_schema,

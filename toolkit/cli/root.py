@@ -12,7 +12,6 @@ import typer
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
-import toolkit
 from toolkit.cli.exit_codes import ExitCode, exit_codes
 from toolkit.errors import StoppedError
 from toolkit.foreign import plain
@@ -111,7 +110,9 @@ app = typer.Typer(
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"rail {toolkit.__version__}")
+        from importlib.metadata import version  # noqa: PLC0415 - it takes a tenth of a second
+
+        typer.echo(f"rail {version('machine-rail-toolkit')}")
         raise typer.Exit
 
 
