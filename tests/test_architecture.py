@@ -28,8 +28,20 @@ LAYERS = (
     ("client", "statistics", "store"),
     ("analyses", "service", "show", "wire"),
     (
-        *("cards", "columns", "commands", "ending", "errors", "fields", "files", "foreign"),
-        *("interrupts", "intervals", "market", "reasons", "serving", "tables"),
+        "cards",
+        "columns",
+        "commands",
+        "ending",
+        "errors",
+        "fields",
+        "files",
+        "foreign",
+        "interrupts",
+        "intervals",
+        "market",
+        "reasons",
+        "serving",
+        "tables",
     ),
 )
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
