@@ -78,9 +78,7 @@ by_minute.select("lag_s", "pairs", "correlation", "null_band")
 # %%
 buy, sell = rail.prices("BTC_USDT:AURORA.spot"), rail.prices("BTC_USDT:FORNAX.spot")
 traded = sell.df.filter(pl.col("volume") > 0)
-by_trade = tk.statistics.spread.hayashi_yoshida(
-    buy.df, traded, *spread.window, lags_s=by_minute["lag_s"].to_list()
-)
+by_trade = buy.hayashi_yoshida(traded, lags_s=[0, 60, 120, 180, 240])
 by_trade.select("lag_s", "buy_n", "sell_n", "correlation")
 
 # %% [markdown]

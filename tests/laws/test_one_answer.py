@@ -97,7 +97,7 @@ ELSEWHERE = {
     "gaps": _LISTED,
     "lifecycles": _LISTED,
     "detections": _LISTED,
-    "PriceSeries.hayashi_yoshida": "of two prices, of which no command takes the ticks",
+    "PriceSeries.hayashi_yoshida": "of two prices, in commands the legs of a spread",
     "SnapshotSeries.items": _LISTED,
     "events channels": "of the ways by which a store's documents came",
     "events open": "asks the service, and reads no store",

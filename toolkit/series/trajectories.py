@@ -21,10 +21,10 @@ from toolkit.show.result import Result
 from toolkit.show.values import share_text
 from toolkit.statistics import funding as funding_statistics
 from toolkit.statistics import quality
-from toolkit.statistics.core.contract import beside
+from toolkit.statistics.core.contract import beside, checked_types
 from toolkit.statistics.funding.carry_marks import LegPrices, marks_of
 from toolkit.statistics.quality.polls import PollCount, by_polls, poll_count
-from toolkit.statistics.spread.hayashi_yoshida import LAGS_S, hayashi_yoshida
+from toolkit.statistics.spread.hayashi_yoshida import hayashi_yoshida
 
 if TYPE_CHECKING:
     from toolkit.charts import Figure
@@ -337,7 +337,7 @@ class PriceSeries(BarTrajectorySeries, PriceAnalyses):
 
     @checked_options
     def hayashi_yoshida(
-        self, other: Series | pl.DataFrame, *, lags_s: Sequence[int] = LAGS_S
+        self, other: Series | pl.DataFrame, *, lags_s: Sequence[int] | None = None
     ) -> pl.DataFrame:
         """Correlate the returns with those of another price, each at times of its own.
 
@@ -345,7 +345,14 @@ class PriceSeries(BarTrajectorySeries, PriceAnalyses):
         positive lag this price leads. See `toolkit.statistics.spread.hayashi_yoshida`.
         """
         sell = other.df if isinstance(other, Series) else other
-        found = hayashi_yoshida(self.df, sell, *self.window, lags_s=lags_s)
+        checked_types(sell, {"ts": "Int64", "price": "Float64"}, parameter="other")
+        legs = [
+            each.select("ts", pl.col("price").alias(f"{side}_price"))
+            for side, each in (("buy", self.df), ("sell", sell))
+        ]
+        both = legs[0].join(legs[1], on="ts", how="full", coalesce=True)
+        rows = both.with_columns(trajectory=pl.lit(self.stream.key))
+        found = hayashi_yoshida(rows, *self.window, lags_s=lags_s)
         return Result.of(found, ["lag_s", "correlation", "covariance", "buy_n", "sell_n"])
 
 

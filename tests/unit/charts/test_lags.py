@@ -15,12 +15,12 @@ NEWS = np.exp(np.cumsum(RNG.normal(0, 1e-3, 600)))
 BARS = pl.DataFrame(
     {"trajectory": "a", "ts": 60 * np.arange(599), "buy_price": NEWS[1:], "sell_price": NEWS[:-1]}
 )
-BUY, SELL = (BARS.select("ts", price=pl.col(f"{leg}_price")) for leg in ("buy", "sell"))
 
 
 def test_lines_are_the_correlations_and_the_band_is_that_of_the_first_that_has_one():
     by_minute = cross_correlation(BARS, max_lag_steps=2)
-    own = hayashi_yoshida(BUY, SELL[::2], 0, 36_000, lags_s=[-60, 0, 60])
+    seldom = pl.when(pl.col("ts") % 120 == 0).then("sell_price").alias("sell_price")
+    own = hayashi_yoshida(BARS.with_columns(seldom), 0, 36_000, lags_s=[0, 60])
     figure = lags_chart({"trades": own, "minutes": by_minute}, source=SOURCE, subject="a <b>")
     band, trades, minutes = figure.data
     assert (minutes.x[3], round(minutes.y[3], 6)) == (60, 1.0)

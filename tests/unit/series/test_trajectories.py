@@ -201,11 +201,14 @@ def test_the_chart_of_coverage_has_the_states_of_the_ledger_in_the_window(rail: 
 def test_two_prices_are_compared_at_times_of_their_own(rail: Workspace) -> None:
     first = rail.prices(PRICE)
     later = first.df.select(pl.col("ts") + 120, "price")
-    found = first.hayashi_yoshida(later, lags_s=[-120, 0, 120])
+    found = first.hayashi_yoshida(later, lags_s=[0, 120])
     assert found["correlation"].arg_max() == 2
-    mine = spread.hayashi_yoshida(first.df, later, *first.window, lags_s=[-120, 0, 120])
-    assert found.equals(mine)
+    both = first.df.select("ts", buy_price="price").join(
+        later.rename({"price": "sell_price"}), on="ts", how="full", coalesce=True
+    )
+    rows = both.with_columns(trajectory=pl.lit(PRICE))
+    assert found.equals(spread.hayashi_yoshida(rows, *first.window, lags_s=[0, 120]))
     itself = first.hayashi_yoshida(first, lags_s=[0])
     assert itself["correlation"].item() == pytest.approx(1)
-    with pytest.raises(InputError, match="sell"):
+    with pytest.raises(InputError, match="other"):
         first.hayashi_yoshida(first.df.drop("price"))

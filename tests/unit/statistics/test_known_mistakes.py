@@ -115,8 +115,12 @@ def test_prices_carried_to_a_grid_lose_a_correlation_that_overlapping_returns_ke
     grid = np.arange(100, length, 5)
     carried = [walk[ts[np.searchsorted(ts, grid, side="right") - 1]] for ts in seen]
     shortcut = np.corrcoef(*(np.diff(each) for each in carried))[0, 1]
-    buy, sell = (pl.DataFrame({"ts": ts, "price": np.exp(walk[ts])}) for ts in seen)
-    found = hayashi_yoshida(buy, sell, lags_s=[0])["correlation"].item()
+    buy, sell = (
+        pl.DataFrame({"ts": ts, leg: np.exp(walk[ts])})
+        for leg, ts in zip(("buy_price", "sell_price"), seen, strict=True)
+    )
+    rows = buy.join(sell, on="ts", how="full", coalesce=True).with_columns(trajectory=pl.lit("a"))
+    found = hayashi_yoshida(rows, lags_s=[0])["correlation"].item()
     assert shortcut < 0.5
     assert found == pytest.approx(1, abs=0.1)
 

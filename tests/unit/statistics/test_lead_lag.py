@@ -132,6 +132,13 @@ def test_shares_of_discovery_equal_regressions_and_find_who_leads():
     assert shares[0] > 0.9
 
 
+def of_two_clocks(buy: pl.DataFrame, sell: pl.DataFrame) -> pl.DataFrame:
+    """Rows of a spread, null where that leg has no price of the time."""
+    legs = (each.rename({"price": f"{leg}_price"}) for leg, each in (("buy", buy), ("sell", sell)))
+    both = next(legs).join(next(legs), on="ts", how="full", coalesce=True)
+    return both.with_columns(trajectory=pl.lit("a"))
+
+
 def overlapping(ts: np.ndarray, x: np.ndarray, other: np.ndarray, y: np.ndarray) -> float:
     return sum(
         (x[i] - x[i - 1]) * (y[j] - y[j - 1])
@@ -147,20 +154,51 @@ def test_two_clocks_are_correlated_by_overlap_and_a_lead_is_found():
     seen = [np.sort(rng.choice(19_980, count, replace=False)) + 10 for count in (8000, 3000)]
     legs = [(seen[0], walk[seen[0]]), (seen[1], walk[seen[1] - 5])]  # the sell leg is 5 s late
     buy, sell = (pl.DataFrame({"ts": ts, "price": np.exp(x)}) for ts, x in legs)
-    found = hayashi_yoshida(
-        buy, sell.sample(fraction=1, shuffle=True, seed=1), lags_s=range(-9, 10)
-    )
+    rows = of_two_clocks(buy, sell).sample(fraction=1, shuffle=True, seed=1)
+    found = hayashi_yoshida(rows, lags_s=range(10))
+    assert found["lag_s"].to_list() == list(range(-9, 10))
     best = found.sort("correlation").row(-1, named=True)
     assert best["lag_s"] == 5
     assert best["correlation"] == pytest.approx(1, abs=0.1)
-    few = hayashi_yoshida(buy[:400], sell[:150], 0, 20_000, lags_s=[-3, 0, 5])
+    few = hayashi_yoshida(of_two_clocks(buy[:400], sell[:150]), 0, 20_000, lags_s=[0, 3, 5])
     for row in few.iter_rows(named=True):
         expected = overlapping(
             *(each[:400] for each in legs[0]), seen[1][:150] - row["lag_s"], legs[1][1][:150]
         )
         assert row["covariance"] == pytest.approx(expected, rel=1e-9)
-    assert hayashi_yoshida(buy, sell.head(9))["correlation_reason"].unique().item() == "too_few"
-    with pytest.raises(InputError, match="same ts"):
-        hayashi_yoshida(buy, pl.concat([sell, sell]))
-    with pytest.raises(InputError, match="lags_s"):
-        hayashi_yoshida(buy, sell, lags_s=[0.5])
+    rows = of_two_clocks(buy, sell.head(9))
+    assert hayashi_yoshida(rows)["correlation_reason"].unique().item() == "too_few"
+    with pytest.raises(InputError, match="already there"):
+        hayashi_yoshida(pl.concat([rows, rows]))
+    for lags in ([0.5], [-60], []):
+        with pytest.raises(InputError, match="lags_s"):
+            hayashi_yoshida(rows, lags_s=lags)
+
+
+def test_a_lag_between_the_times_of_bars_has_no_correlation_and_steps_are_the_default():
+    rng = np.random.default_rng(5)
+    prices = {f"{leg}_price": np.exp(1e-3 * rng.standard_normal(200)) for leg in ("buy", "sell")}
+    bars = pl.DataFrame({"trajectory": "a", "ts": range(0, 12_000, 60), **prices})
+    found = hayashi_yoshida(bars.filter(pl.col("ts") % 420 > 0), lags_s=[30, 60])
+    assert found["correlation_reason"].to_list() == [None, *["step_too_coarse"] * 2, None]
+    assert hayashi_yoshida(bars)["lag_s"].to_list() == [
+        *(-600, -300, -120, -60, 0),
+        *(60, 120, 300, 600),
+    ]
+    assert hayashi_yoshida(bars.head(1))["lag_s"].to_list() == [0]
+
+
+def test_each_trajectory_is_correlated_by_itself_and_one_outside_the_window_is_empty():
+    rng = np.random.default_rng(3)
+    prices = {f"{leg}_price": np.exp(1e-3 * rng.standard_normal(300)) for leg in ("buy", "sell")}
+    first = pl.DataFrame({"trajectory": "a", "ts": range(300), **prices})
+    later = first.with_columns(pl.col("ts") + 9_000, trajectory=pl.lit("b"))
+    found = hayashi_yoshida(pl.concat([later, first]), 0, 300, lags_s=[0, 1])
+    assert found["trajectory"].to_list() == ["a"] * 3 + ["b"] * 3
+    assert found.head(3).equals(hayashi_yoshida(first, 0, 300, lags_s=[0, 1]))
+    assert found["correlation_reason"].to_list() == [None] * 3 + ["empty"] * 3
+    returns = np.diff(np.log(np.column_stack(list(prices.values()))), axis=0)
+    expected = returns.T @ returns
+    assert found["covariance"][1] == pytest.approx(expected[0, 1], rel=1e-9)
+    scale = np.sqrt(expected[0, 0] * expected[1, 1])
+    assert found["correlation"][1] == pytest.approx(expected[0, 1] / scale, rel=1e-9)

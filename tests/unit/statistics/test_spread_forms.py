@@ -90,8 +90,7 @@ def test_the_forms_agree_with_other_ways_and_one_another(
     legs = spread.lead_lag(rows, *WINDOW).row(0, named=True)
     assert (legs["discovery_reason"], legs["beyond_band"]) == ("step_too_coarse", True)
     assert abs(legs["peak_lag_s"]) <= 60
-    prices = [rows.select("ts", price=f"{side}_price") for side in ("buy", "sell")]
-    own = spread.hayashi_yoshida(*prices, *WINDOW, lags_s=[0])["correlation"].item()
+    own = spread.hayashi_yoshida(rows, *WINDOW, lags_s=[0])["correlation"].item()
     assert own == pytest.approx(legs["correlation_at_0"], abs=0.1)
 
     tail = spread.tail_index(rows, *WINDOW).row(0, named=True)
