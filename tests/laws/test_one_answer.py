@@ -17,7 +17,7 @@ from typing import Any, cast
 import polars as pl
 import pytest
 
-from toolkit.analyses import Analysis
+from toolkit.analyses import Analysis, analyses
 from toolkit.charts.subject import subject_of
 from toolkit.cli.analyses import stats as stats_app
 from toolkit.cli.events import by_hand
@@ -48,6 +48,7 @@ from toolkit.workspace import Workspace
 NOW = 1_793_750_400
 WINDOW = Interval(NOW - 3 * 3_600, NOW)
 SETTLED = Interval(NOW - 2 * 86_400, NOW)
+WEEKS = Interval(NOW - 21 * 86_400, NOW)
 SYMBOL, BUY, SELL = "PEPE_USDT", "DEX-SOLARIS.dex", "DEX-LUNARIS.dex"
 HELD = f"{SYMBOL}:{BUY}:{SELL}"
 TURNED = f"{SYMBOL}:{SELL}:{BUY}"
@@ -58,6 +59,7 @@ PAIRED = Pair.of(f"{SYMBOL}:{BUY}", f"{SYMBOL}:{SELL}").key
 RATES = "funding/BTC_USDT:AURORA.futures:CORONA.futures"
 SENT = "funding/ETH_USDT:A.futures:B.futures"
 """The service sends its differential alone, without the rates of the legs."""
+VENUES = tuple(f"funding/BTC_USDT:AURORA.futures:{leg}.futures" for leg in ("BOREAS", "CORONA"))
 RATE = "snapshot-funding/BTC_USDT:A.futures"
 TABLE = example_text(("AURORA", "BOREAS", "CORONA", "DEX-SOLARIS", "DEX-LUNARIS"))
 FEES = FeeModel.parse(TABLE)
@@ -142,7 +144,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     with running(config) as service, Workspace(Client(service.base_url, "demo-pro"), held) as rail:
         legs = [f"{SYMBOL}:{leg}" for leg in (BUY, SELL)]
         rail.sync([HELD, *legs, "events/spread"], *WINDOW, progress=False)
-        rail.sync(RATES, *SETTLED, progress=False)
+        rail.sync(VENUES, *WEEKS, progress=False)
     writer = StoreWriter(held)
     writer.commit(writer.start_load(LoadOrigin("http://x", NOW, None, "0")), _more())
     return held
@@ -264,6 +266,21 @@ def _of_pages(
     if not key.startswith("pair/"):
         given: dict[str, Any] = {"versions": {key: version}, **options}
         yield measure_each(look, kind, window, analysis.result, analysis.function, **given)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "analysis", [each for each in analyses() if each.across], ids=lambda each: each.result
+)
+def test_an_analysis_that_compares_series_and_its_command_give_the_same_rows(
+    analysis: Analysis, store: Store, printed: Printed
+) -> None:
+    own, options = Workspace(lambda _: None, store), _asked(analysis)
+    asked: dict[str, Any] = {"family": Family.FUNDING, "streams": VENUES} | options
+    found = own.measure(analysis.function, *WEEKS, **asked)
+    assert not found.is_empty()
+    typed = " ".join(f"--{name.replace('_', '-')} {each}" for name, each in options.items())
+    _assert_same(printed(f"stats {analysis.command}", VENUES, typed, WEEKS), found, analysis)
 
 
 OWN = {"spread": HELD, "price": f"{SYMBOL}:{BUY}"}
