@@ -41,7 +41,7 @@ from toolkit.loader import LoadResult, sync
 from toolkit.market import EventLog, Leg, Stream, Trajectory
 from toolkit.service import Bars, Clock, Config, running
 from toolkit.service.market.source import Kind, Whole
-from toolkit.service.server import faithful
+from toolkit.service import faithful
 from toolkit.store import Store
 from toolkit.wire.profile.user_profile import UserProfile
 

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from toolkit.client import Client
-from toolkit.service import Clock, Config
-from toolkit.service.server import server_settings
+from toolkit.service import Clock, Config, server_settings
 from toolkit.serving import run_in_thread
 
 

@@ -57,8 +57,8 @@ THIRD_PARTIES = {
     "apprise": ("toolkit.alerts.channels",),
     "argon2": ("toolkit.workspace.login",),
     "authlib": (),  # Streamlit imports it for a login
-    "ccxt": ("toolkit.service.market.exchanges.connection",),
-    "distributed": ("toolkit.cluster.dask",),
+    "ccxt": ("toolkit.service.market.exchanges.reading",),
+    "distributed": ("toolkit.cluster.choice",),
     "duckdb": ("toolkit.store", "toolkit.service.market.exchanges.archive"),
     "filelock": ("toolkit.files",),
     "httpcore": ("toolkit.client.transport",),
@@ -88,7 +88,7 @@ THIRD_PARTIES = {
     "statsmodels": ("toolkit.statistics.events.hazards",),
     "streamlit": ("toolkit.dashboard", "app"),
     "tomlkit": ("toolkit.workspace.alert_file", "toolkit.workspace.fee_file"),
-    "toolz": ("toolkit.cluster.dask",),
+    "toolz": ("toolkit.cluster.choice",),
     "typer": ("toolkit.cli",),
     "tzdata": (),  # zoneinfo reads it, on Windows
     "uvicorn": ("toolkit.serving",),

@@ -13,8 +13,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tests.adversary.rest import Accident
 from tests.adversary.settings import ActiveSwitches, Adversary
-from toolkit.service.accounts.problems import Problem
-from toolkit.service.market.clock import Clock
+from toolkit.service.market.source import Clock
+from toolkit.service.problems import Problem
 
 _DATA = "/api/v1/data/"
 _PAGE = "<!doctype html><title>Sign in</title><p>This page is not the service's."

@@ -19,14 +19,14 @@ from tests.adversary.settings import KIND, ActiveSwitches, Adversary, adversary_
 from tests.adversary.streams import FaultyFeed, SocketFaults
 from tests.adversary.tools import adverse_tools
 from toolkit.errors import InputError
-from toolkit.service.accounts.problems import Problem, bad_request
+from toolkit.service import Application
 from toolkit.service.api.calls import Service
 from toolkit.service.api.registry import TOOLS
-from toolkit.service.server import Application
+from toolkit.service.problems import Problem, bad_request
 from toolkit.service.transports.access import Gate, is_loopback
+from toolkit.service.transports.courier import WebhookSettings
 from toolkit.service.transports.rest import application
-from toolkit.service.transports.webhooks.courier import WebhookSettings
-from toolkit.service.transports.webhooks.routes import Webhooks
+from toolkit.service.transports.webhooks import Webhooks
 
 PATH = "/control/adversary"
 

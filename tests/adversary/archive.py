@@ -12,8 +12,8 @@ import msgspec
 from toolkit.errors import InputError
 from toolkit.market import EventFamily
 from toolkit.service.events.archive import DAYS_KEPT, Day, EventArchive, day_of, detect
-from toolkit.service.events.detectors import DetectorSettings
 from toolkit.service.events.documents import Document, event_id
+from toolkit.service.events.lives import DetectorSettings
 from toolkit.service.market.source import MarketSource
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tests.adversary.settings import ActiveSwitches, WebhookSwitches
-from toolkit.service.transports.webhooks.courier import Courier, WebhookMessage, signed_headers
+from toolkit.service.transports.courier import Courier, WebhookMessage, signed_headers
 
 _REPLAYED_S = 3_600  # how old the signature of a replayed delivery is
 _MOVED_BY = 100

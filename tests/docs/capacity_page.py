@@ -7,7 +7,7 @@ from pathlib import Path
 
 from benchmarks.scheduler import busy_share
 from toolkit.market import Family
-from toolkit.service.accounts.policy import TERMS
+from toolkit.service.accounts import TERMS
 from toolkit.store.reading.scanning import GROUP_ROWS
 
 PAGE = Path(__file__).parents[2] / "docs" / "capacity.md"

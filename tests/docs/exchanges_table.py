@@ -7,7 +7,7 @@ from pathlib import Path
 
 from toolkit.cards import duration
 from toolkit.market import Market
-from toolkit.service.market.exchanges.facts import KNOWN, MarketFacts
+from toolkit.service.market.exchanges import KNOWN, MarketFacts
 
 PAGE = Path(__file__).parents[2] / "docs" / "exchanges.md"
 HEAD = (

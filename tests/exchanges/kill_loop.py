@@ -11,11 +11,11 @@ import time
 from pathlib import Path
 
 from toolkit.service import Config, serve
-from toolkit.service.market.clock import SpedClock
 from toolkit.service.market.exchanges import Wanted
 from toolkit.service.market.exchanges.archive import Archive, Exchanges
 from toolkit.service.market.exchanges.polling import Poller
 from toolkit.service.market.exchanges.reading import Exchange
+from toolkit.service.market.source import SpedClock
 
 START, SPEED, NAMES = 1_795_651_200, 20.0, ("binance", "okx")
 WANTED = Wanted(("BTC_USDT", "SOL_USDT"))

@@ -11,11 +11,13 @@ import pytest
 
 from tests.exchanges.told import START, WANTED, Desk, Told, exchanges, per_minute, truth_of
 from tests.exchanges.truth import HOUR_S, Truth
+from toolkit.errors import ExchangeOutageError as Outage
+from toolkit.errors import ExchangeRefusedError as Refused
 from toolkit.market import Leg, Market
-from toolkit.service.market.clock import Clock, SpedClock
-from toolkit.service.market.exchanges import LegKey, Outage, Refused, Wanted
+from toolkit.service.market.exchanges import LegKey, Wanted
 from toolkit.service.market.exchanges.archive import Archive
 from toolkit.service.market.exchanges.polling import Poller
+from toolkit.service.market.source import Clock, SpedClock
 
 ONE = Wanted(("BTC_USDT",))
 BINANCE = LegKey("BTC_USDT", Leg.parse("BINANCE.spot"))

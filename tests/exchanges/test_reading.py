@@ -14,13 +14,13 @@ import pytest
 from tests.exchanges.fake import Fake
 from tests.exchanges.truth import Truth
 from tests.other_services.server import Answer, Question, serving
+from toolkit.errors import ExchangeOutageError as Outage
+from toolkit.errors import ExchangeRefusedError as Refused
 from toolkit.errors import InputError
 from toolkit.market import Market
-from toolkit.service.market.clock import Clock
-from toolkit.service.market.exchanges import ListedLeg, Outage, Refused, Wanted
-from toolkit.service.market.exchanges.connection import Connection, ExchangeTime
-from toolkit.service.market.exchanges.facts import KNOWN, MarketFacts
-from toolkit.service.market.exchanges.reading import Exchange
+from toolkit.service.market.exchanges import KNOWN, ListedLeg, MarketFacts, Wanted
+from toolkit.service.market.exchanges.reading import Connection, Exchange, ExchangeTime
+from toolkit.service.market.source import Clock
 
 pytest.importorskip("ccxt")
 

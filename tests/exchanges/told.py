@@ -14,21 +14,15 @@ from typing import Any
 import msgspec
 
 from tests.exchanges.truth import Listing, Truth, written
+from toolkit.errors import ExchangeOutageError as Outage
+from toolkit.errors import ExchangeRefusedError as Refused
 from toolkit.market import EventFamily, Leg, Market
 from toolkit.service.events.archive import EventArchive
-from toolkit.service.market.clock import Clock
-from toolkit.service.market.exchanges import (
-    BarAnswer,
-    LegKey,
-    ListedLeg,
-    Outage,
-    RateAnswer,
-    Refused,
-    Wanted,
-)
+from toolkit.service.market.exchanges import BarAnswer, LegKey, ListedLeg, RateAnswer, Wanted
 from toolkit.service.market.exchanges.acceptance import accepted, settled
 from toolkit.service.market.exchanges.archive import Archive, Exchanges
 from toolkit.service.market.exchanges.polling import Poller
+from toolkit.service.market.source import Clock
 
 START = 1_795_651_200
 WANTED = Wanted(("BTC_USDT", "SOL_USDT"))

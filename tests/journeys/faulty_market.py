@@ -14,8 +14,7 @@ from toolkit.client import Client
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily
 from toolkit.service import Clock, Replay
-from toolkit.service.events.detectors import DetectorSettings
-from toolkit.service.events.detectors.lives import Rule
+from toolkit.service.events.lives import DetectorSettings, Rule
 
 START = 1_767_225_600
 DENSE = ArchiveSettings(

@@ -33,7 +33,7 @@ from toolkit.intervals import Interval, split
 from toolkit.market import EventFamily, EventLog, Family, Trajectory
 from toolkit.service import Simulated
 from toolkit.service.events.archive import EventArchive
-from toolkit.service.transports.webhooks.courier import WebhookMessage, new_secret, signed_headers
+from toolkit.service.transports.courier import WebhookMessage, new_secret, signed_headers
 from toolkit.store import Store, read_deliveries
 from toolkit.tables import ROWS
 

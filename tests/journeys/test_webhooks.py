@@ -35,7 +35,7 @@ from toolkit.loader import FollowProgress, follow, sync
 from toolkit.market import EventFamily, EventLog, Source
 from toolkit.service import Clock, Config, Simulated, WebhookSettings, running
 from toolkit.service.events.archive import EventArchive
-from toolkit.service.transports.webhooks.courier import WebhookMessage, new_secret, signed_headers
+from toolkit.service.transports.courier import WebhookMessage, new_secret, signed_headers
 from toolkit.statistics.events import channels
 from toolkit.store import Store, StoreWriter, read_deliveries
 

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from toolkit.assistant.server import application as store_application
 from toolkit.service import Clock, Simulated
-from toolkit.service.accounts.policy import Policy
+from toolkit.service.accounts import Policy
 from toolkit.service.api.calls import Service
 from toolkit.service.transports.rest import application
 from toolkit.serving import ServerSettings, run_in_thread

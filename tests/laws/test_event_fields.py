@@ -18,7 +18,7 @@ from toolkit.loader.follow.messages import Messages
 from toolkit.loader.follow.reader import Message
 from toolkit.market import EventFamily, EventLog, Source
 from toolkit.service.events.archive import EventArchive
-from toolkit.service.market.simulated import Simulated
+from toolkit.service.market.simulator import Simulated
 from toolkit.store import Batch, LoadOrigin, StoreWriter
 from toolkit.tables import EVENT
 from toolkit.wire.events.events import document_frame, lasting_content, read_document

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import parse_qsl, urlsplit
 
 if TYPE_CHECKING:
-    from toolkit.service.market.clock import Clock
+    from toolkit.service.market.source import Clock
 
 API_KEY = "key-of-the-other-services"
 """The one key that is valid."""

@@ -20,7 +20,7 @@ from tests.other_services.data import BAR_S, Data
 from tests.other_services.server import API_KEY, Answer, Question
 from toolkit.errors import InputError
 from toolkit.market import Family, Leg, Market, Trajectory
-from toolkit.service.market.clock import Clock
+from toolkit.service.market.source import Clock
 
 Row = Mapping[str, Any]
 

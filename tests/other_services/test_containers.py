@@ -21,7 +21,7 @@ from toolkit.errors import InputError, WireError
 from toolkit.loader.follow.messages import Messages
 from toolkit.loader.follow.reader import Message
 from toolkit.market import Trajectory
-from toolkit.service.market.clock import Clock
+from toolkit.service.market.source import Clock
 from toolkit.store import Store
 from toolkit.store.writing.remap import remap
 from toolkit.wire.profile.profile import BUILT_IN

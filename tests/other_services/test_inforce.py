@@ -10,7 +10,7 @@ import pytest
 from tests.other_services.asking import ask
 from tests.other_services.data import NOW, START, TRAJECTORIES, Data, sample
 from tests.other_services.kinds import running_other
-from toolkit.service.market.clock import Clock
+from toolkit.service.market.source import Clock
 
 PRICE, _, SPREAD, _, FUNDING, _ = TRAJECTORIES
 LEG = {"symbol": "BTC_USDT", "exchange": "AURORA", "market": "spot"}

@@ -8,7 +8,7 @@ import pytest
 from toolkit.errors import InputError
 from toolkit.market import Market, Pair
 from toolkit.market.venues import canonical, stated, venue_of, venues
-from toolkit.service.market.exchanges.facts import KNOWN
+from toolkit.service.market.exchanges import KNOWN
 from toolkit.service.market.exchanges.reading import Exchange
 from toolkit.statistics import funding
 from toolkit.statistics.fees.fee_table import FeeModel

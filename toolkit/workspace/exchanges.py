@@ -19,8 +19,7 @@ from toolkit.market.venues import canonical
 if TYPE_CHECKING:
     from toolkit.service import MarketSource
     from toolkit.service.market.exchanges import ListedLeg, Wanted
-    from toolkit.service.market.exchanges.checking import Checked
-    from toolkit.service.market.exchanges.reading import Exchange
+    from toolkit.service.market.exchanges.reading import Exchange, ExchangeCheck
 
 USUAL = "usual"
 """The word for the five exchanges that are read where none are named."""
@@ -62,9 +61,7 @@ class ExchangeChoice:
         day.
         """
         with needs_extra("service"):
-            from toolkit.service.market.exchanges.facts import (  # noqa: PLC0415 - see local.py
-                KNOWN,
-            )
+            from toolkit.service.market.exchanges import KNOWN  # noqa: PLC0415 - see local.py
 
         names, renames = tuple(map(canonical, _names(exchanges))), dict(renames or {})
         if names == (USUAL.upper(),):
@@ -101,11 +98,11 @@ def exchange_market(choice: ExchangeChoice, archive: Path) -> Iterator[MarketSou
     answers, `InputError` for an ``archive`` that is not one or that another process has, and
     `StoppedError` at a Ctrl-C before the block.
     """
-    from toolkit.service.market.clock import WALL_CLOCK  # noqa: PLC0415 - see local.py
     from toolkit.service.market.exchanges import Wanted  # noqa: PLC0415 - see local.py
     from toolkit.service.market.exchanges.archive import Archive, Exchanges  # noqa: PLC0415 - an extra
     from toolkit.service.market.exchanges.polling import Poller  # noqa: PLC0415 - see local.py
     from toolkit.service.market.exchanges.reading import Exchange  # noqa: PLC0415 - see local.py
+    from toolkit.service.market.source import WALL_CLOCK  # noqa: PLC0415 - see local.py
 
     stopping = threading.Event()
 
@@ -168,10 +165,10 @@ def _listed(
     return found, silent
 
 
-def check_exchanges(choice: ExchangeChoice) -> Iterator[tuple[str, Checked]]:
+def check_exchanges(choice: ExchangeChoice) -> Iterator[tuple[str, ExchangeCheck]]:
     """Yield each exchange, and what it answers from this machine."""
     from toolkit.service.market.exchanges import Wanted  # noqa: PLC0415 - see local.py
-    from toolkit.service.market.exchanges.checking import check  # noqa: PLC0415 - see local.py
+    from toolkit.service.market.exchanges.reading import check  # noqa: PLC0415 - see local.py
 
     wanted = Wanted(choice.symbols, choice.renames)
     yield from ((name, check(name, wanted, choice.days)) for name in choice.exchanges)

@@ -111,8 +111,8 @@ def serve_local(
 
 
 def _serving(base_url: str, config: Config) -> Serving:
-    from toolkit.service.accounts.owners import Owners, OwnersFile  # noqa: PLC0415 - see above
-    from toolkit.service.transports.webhooks.courier import MINIMUM_PLAN  # noqa: PLC0415 - see above
+    from toolkit.service.accounts import Owners, OwnersFile  # noqa: PLC0415 - see above
+    from toolkit.service.transports.courier import MINIMUM_PLAN  # noqa: PLC0415 - see above
 
     file = config.owners_file
     owners = (OwnersFile(file) if file else Owners(config.owners)).named.values()

@@ -181,7 +181,7 @@ def test_settled_rates_are_held_as_the_market_settled_them(
 
     held = store.series(trajectory)
     for side, leg in (("buy", trajectory.buy), ("sell", trajectory.sell)):
-        truth = source.simulator.settlements("BTC_USDT", leg, START, NOW)
+        truth = source.settlements("BTC_USDT", leg, START, NOW)
         rates = held.filter(pl.col(f"{side}_rate").is_not_null())
         assert rates["ts"].to_list() == truth.ts.tolist()
         assert rates[f"{side}_rate"].to_list() == truth.rate.tolist()

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from toolkit.service.transports.webhooks.courier import new_secret, signed_headers
+from toolkit.service.transports.courier import new_secret, signed_headers
 
 pytestmark = pytest.mark.slow
 SECONDS = os.environ.get("RAIL_FLOOD_S", "2")

@@ -26,7 +26,7 @@ from toolkit.errors import InputError, StoreError
 from toolkit.intervals import Interval
 from toolkit.loader.webhook.webhooks import WebhookApp, webhook_app
 from toolkit.market import EventFamily, Source
-from toolkit.service.transports.webhooks.courier import new_secret, signed_headers
+from toolkit.service.transports.courier import new_secret, signed_headers
 from toolkit.serving import ServerSettings, run_in_thread
 from toolkit.store import Store, read_deliveries
 from toolkit.wire.limits import Limits

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from toolkit.market import EventFamily, Trajectory
 from toolkit.service import Config, running
-from toolkit.service.api.body_schemas import body_schema
 from toolkit.service.api.calls import Pages
 from toolkit.service.api.registry import TOOLS
+from toolkit.service.api.tools import body_schema
 from toolkit.service.events.archive import EventArchive
 from toolkit.service.market.source import Lost
 

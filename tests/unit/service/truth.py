@@ -8,10 +8,10 @@ import numpy as np
 
 from toolkit.errors import UnknownTrajectoryError
 from toolkit.market import Leg
-from toolkit.service.market.simulator.catalogue import MARKETS, Deviation, Listing, Markets
+from toolkit.service.market.simulator import LegFunding
+from toolkit.service.market.simulator.catalogue import MARKETS, Deviation, Markets, SimulatedLeg
 from toolkit.service.market.simulator.processes import DAY_S
 from toolkit.service.market.simulator.schedule import LegSchedule, Pulse, Schedule, TimeSpan
-from toolkit.service.market.simulator.simulator import LegFunding
 
 __all__ = ["Shock", "SpreadTruth", "Truth", "beyond"]
 
@@ -105,7 +105,7 @@ class Truth:
             same_asset=same_asset,
         )
 
-    def listing(self, symbol: str, leg: Leg) -> Listing:
+    def listing(self, symbol: str, leg: Leg) -> SimulatedLeg:
         """How the leg behaves: its quiet and stale shares, its funding rule.
 
         Examples

@@ -10,7 +10,6 @@ import msgspec
 from msgspec import UNSET
 
 from toolkit.market import Family, Leg, Market, Symbol, Trajectory
-from toolkit.service.accounts.problems import bad_request
 from toolkit.service.api.calls import Call
 from toolkit.service.api.tools import PriceQuery, SearchQuery, SpreadQuery
 from toolkit.service.market.series import RATE_VALID_INTERVALS
@@ -21,6 +20,7 @@ from toolkit.service.market.source import (
     RowKind,
     before_all,
 )
+from toolkit.service.problems import bad_request
 
 _STALE_S, _STALE_BARS = 600, 3
 _RATE_VALID_S = RATE_VALID_INTERVALS * LONGEST_INTERVAL_HOURS * 3_600

@@ -13,12 +13,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from toolkit.market import Trajectory
-from toolkit.service.accounts.owners import Owner, Sessions
-from toolkit.service.accounts.policy import Policy, Quotas
+from toolkit.service.accounts import Owner, Policy, Quotas, Sessions
 from toolkit.service.events.archive import EventArchive
-from toolkit.service.market.clock import WALL_CLOCK, Clock
 from toolkit.service.market.series import Column, series
-from toolkit.service.market.source import MarketSource
+from toolkit.service.market.source import WALL_CLOCK, Clock, MarketSource
 
 _BLOCKS_KEPT = 64
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from toolkit.market import EventFamily, Trajectory
-from toolkit.service.accounts.owners import Owner
+from toolkit.service.accounts import Owner
 from toolkit.service.api.calls import Service
 from toolkit.service.events.archive import EventArchive
 from toolkit.serving import in_worker

@@ -13,9 +13,7 @@ from msgspec import UNSET
 
 from toolkit.errors import InputError
 from toolkit.market import EventFamily, Market, Plan
-from toolkit.service.accounts.owners import Owner
-from toolkit.service.accounts.policy import Limit
-from toolkit.service.accounts.problems import bad_request, tier_required
+from toolkit.service.accounts import Limit, Owner
 from toolkit.service.api.answers import (
     funding_history,
     price_history,
@@ -52,8 +50,9 @@ from toolkit.service.events.archive import (
     seal,
     secret_of,
 )
-from toolkit.service.events.detectors.lives import DAY_S
+from toolkit.service.events.lives import DAY_S
 from toolkit.service.market.source import before_all
+from toolkit.service.problems import bad_request, tier_required
 
 _FILTERS = [field.name for field in fields(EventFilters)]
 
@@ -217,7 +216,7 @@ def answer(
     """Return the body of one call, after checking the plan (403) and the parameters (400).
 
     >>> from toolkit.service import Simulated
-    >>> from toolkit.service.accounts.owners import DEMO_OWNERS
+    >>> from toolkit.service.accounts import DEMO_OWNERS
     >>> service = Service(Simulated(7))
     >>> answer(service, TOOLS[1], DEMO_OWNERS[0], [("q", "nothing")])
     b'{"type":"symbols_page","items":[],"truncated":false}'

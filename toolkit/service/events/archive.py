@@ -23,16 +23,9 @@ import msgspec
 
 from toolkit.errors import InputError
 from toolkit.market import EventFamily
-from toolkit.service.events.detectors import (
-    DEFAULT,
-    DetectorSettings,
-    Life,
-    funding_lives,
-    splash_lives,
-    spread_lives,
-)
-from toolkit.service.events.detectors.lives import DAY_S
+from toolkit.service.events.detectors import funding_lives, splash_lives, spread_lives
 from toolkit.service.events.documents import Document
+from toolkit.service.events.lives import DAY_S, DEFAULT, DetectorSettings, Life
 from toolkit.service.market.source import MarketSource
 
 _SEAL_BYTES = 16

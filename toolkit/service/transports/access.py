@@ -16,9 +16,8 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from toolkit.errors import InputError
-from toolkit.service.accounts.owners import Owner
-from toolkit.service.accounts.policy import Policy, Quotas
-from toolkit.service.accounts.problems import CHALLENGE, Problem, bad_request
+from toolkit.service.accounts import Owner, Policy, Quotas
+from toolkit.service.problems import CHALLENGE, Problem, bad_request
 
 DEFAULT_CAPACITY = 64
 """The default limit of concurrent requests: as many as a loader may have workers."""

@@ -19,9 +19,9 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from toolkit.market import Plan
-from toolkit.service.accounts.problems import Problem, tier_required
 from toolkit.service.api.calls import Service
 from toolkit.service.api.tools import Tool
+from toolkit.service.problems import Problem, tier_required
 from toolkit.service.transports.access import is_loopback, owner_of_scope
 from toolkit.serving import in_worker
 

@@ -27,13 +27,11 @@ from mcp_types import Tool as ListedTool
 from starlette.requests import Request
 
 from toolkit.market import Plan
-from toolkit.service.accounts.owners import Owner
-from toolkit.service.accounts.policy import Terms
-from toolkit.service.accounts.problems import Problem, bad_request
-from toolkit.service.api.body_schemas import body_schema
+from toolkit.service.accounts import Owner, Terms
 from toolkit.service.api.calls import Service
 from toolkit.service.api.registry import VERSION, answer
-from toolkit.service.api.tools import Tool
+from toolkit.service.api.tools import Tool, body_schema
+from toolkit.service.problems import Problem, bad_request
 from toolkit.service.transports.access import owner_of_scope
 from toolkit.serving import in_worker
 

@@ -15,11 +15,11 @@ from starlette.routing import WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from toolkit.market import EventFamily, Family, Leg, Market, Plan, Symbol, Trajectory
-from toolkit.service.accounts.problems import Problem, bad_request, json_object, tier_required
 from toolkit.service.api.calls import Service
 from toolkit.service.api.feed import Feed, Listener
 from toolkit.service.api.registry import answer
 from toolkit.service.api.tools import Tool
+from toolkit.service.problems import Problem, bad_request, json_object, tier_required
 from toolkit.service.transports.access import key_of_scope, owner_of_scope
 from toolkit.serving import in_worker
 

@@ -10,7 +10,7 @@ import pytest
 from toolkit.errors import InputError
 from toolkit.market import Plan
 from toolkit.service import DEMO_OWNERS, Clock, Config, Owner, Replay, running
-from toolkit.service.accounts.owners import DEMO, Owners, OwnersFile
+from toolkit.service.accounts import DEMO, Owners, OwnersFile
 
 ROUTE = "/api/v1/data/schemas"
 ANN = '[owners.ann]\nplan = "builder"\nkeys = ["first", "second"]\n'
@@ -135,7 +135,7 @@ def test_a_file_that_breaks_leaves_the_owners_as_they_were_and_is_logged_once(
     for _ in range(3):
         assert owners.owner_of("second") is not None
     (record,) = caplog.records
-    assert (record.levelno, record.name) == (logging.ERROR, "toolkit.service.accounts.owners")
+    assert (record.levelno, record.name) == (logging.ERROR, "toolkit.service.accounts")
     assert not [secret for secret in ("sesame", "second", "1234567") if secret in caplog.text]
     write(path, ANN.replace("second", "third"))
     assert owners.owner_of("third") is not None

@@ -7,8 +7,8 @@ from tests.counting import Ticks
 from toolkit.errors import InputError
 from toolkit.market import Plan
 from toolkit.service import Clock, Config, Owner, Replay, running
-from toolkit.service.accounts.policy import TERMS, Limit, Policy, Quotas, Reach
-from toolkit.service.accounts.problems import Problem
+from toolkit.service.accounts import TERMS, Limit, Policy, Quotas, Reach
+from toolkit.service.problems import Problem
 
 HOUR_S, DAY_S = 3_600, 86_400
 

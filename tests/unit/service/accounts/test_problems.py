@@ -13,12 +13,12 @@ from starlette.types import Message, Receive, Scope, Send
 
 from toolkit.market import Leg, Plan
 from toolkit.service import DEMO_OWNERS, Bars, Clock, Config, Replay, running
-from toolkit.service.accounts.policy import Policy
-from toolkit.service.accounts.problems import Problem, Problems
+from toolkit.service.accounts import Policy
 from toolkit.service.api.calls import Call, Service
 from toolkit.service.api.registry import TOOLS, answer
 from toolkit.service.api.tools import NoQuery
 from toolkit.service.market.source import Whole
+from toolkit.service.problems import Problem, Problems
 from toolkit.service.transports.rest import application
 
 DATA = "/api/v1/data"
@@ -128,7 +128,7 @@ def test_an_unforeseen_failure_is_a_500_that_tells_nothing_and_is_logged(
     assert "disk" not in answer.text
     assert "Traceback" not in answer.text
     (record,) = [r for r in caplog.records if r.levelno >= logging.ERROR]
-    assert record.name == "toolkit.service.accounts.problems"
+    assert record.name == "toolkit.service.problems"
     assert record.getMessage().endswith(f"{DATA}/history/price")
     assert record.exc_info is not None
     assert str(record.exc_info[1]).startswith("the disk is gone")

@@ -134,10 +134,10 @@ def test_the_funding_overview_shows_the_rate_in_force_of_every_futures_leg(
     assert len(document["items"]) == len(futures)
     for symbol, leg in futures:
         item = shown[symbol, leg.exchange]
-        settled = market.simulator.settlements(symbol, leg, NOW - 2 * DAY_S, NOW)
+        settled = market.settlements(symbol, leg, NOW - 2 * DAY_S, NOW)
         assert item["rate"] == settled.rate[-1]
         assert item["interval_hours"] == settled.interval_hours[-1]
-        assert item["next_funding_time"] == market.simulator.next_settlement(symbol, leg, NOW)
+        assert item["next_funding_time"] == market.next_settlement(symbol, leg, NOW)
         assert item["next_funding_time"] > NOW
 
 

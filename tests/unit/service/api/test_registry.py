@@ -8,7 +8,7 @@ import pytest
 
 from toolkit.market import EventFamily, Family, Market, Plan
 from toolkit.service import Config, Replay, running
-from toolkit.service.accounts.policy import TERMS
+from toolkit.service.accounts import TERMS
 from toolkit.service.api.registry import TOOLS
 from toolkit.service.events.documents import document_schema
 

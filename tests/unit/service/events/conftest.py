@@ -8,9 +8,10 @@ from typing import NamedTuple
 import pytest
 
 from toolkit.market import EventFamily
-from toolkit.service.events.detectors import Life, Rule, funding_lives, splash_lives, spread_lives
+from toolkit.service.events.detectors import funding_lives, splash_lives, spread_lives
 from toolkit.service.events.documents import Document
-from toolkit.service.market.simulated import Simulated
+from toolkit.service.events.lives import Life, Rule
+from toolkit.service.market.simulator import Simulated
 
 DAY_S = 86_400
 DAY = 20_776  # 2026-11-19

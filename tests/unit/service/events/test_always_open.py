@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from toolkit.service.events.detectors import spread_lives
-from toolkit.service.events.detectors.lives import DAY_S
-from toolkit.service.market.simulated import Simulated
+from toolkit.service.events.lives import DAY_S
+from toolkit.service.market.simulator import Simulated
 
 pytestmark = pytest.mark.slow
 

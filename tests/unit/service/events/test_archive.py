@@ -26,8 +26,8 @@ from toolkit.service.events.archive import (
     seal,
     secret_of,
 )
-from toolkit.service.events.detectors import Life
-from toolkit.service.market.simulated import Simulated
+from toolkit.service.events.lives import Life
+from toolkit.service.market.simulator import Simulated
 
 from ....conftest import examples
 
@@ -318,7 +318,7 @@ PROGRAM = """
 import hashlib, sys
 from toolkit.market import EventFamily
 from toolkit.service.events.archive import EventArchive
-from toolkit.service.market.simulated import Simulated
+from toolkit.service.market.simulator import Simulated
 archive = EventArchive(Simulated(7))
 for day in map(int, sys.argv[1:]):
     for family in EventFamily:

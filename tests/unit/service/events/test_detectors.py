@@ -9,15 +9,16 @@ import numpy as np
 import pytest
 
 from toolkit.market import EventFamily, Leg, Market, Trajectory
-from toolkit.service.events.detectors import DEFAULT, Life, spread_lives
+from toolkit.service.events.detectors import spread_lives
 from toolkit.service.events.documents import (
     Document,
     FundingDocument,
     SplashDocument,
     SpreadDocument,
 )
+from toolkit.service.events.lives import DEFAULT, Life
 from toolkit.service.market.series import series
-from toolkit.service.market.simulated import Simulated
+from toolkit.service.market.simulator import Simulated
 from toolkit.service.market.simulator.schedule import Pulse
 
 from ..truth import Truth, beyond

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from toolkit.market import EventFamily
-from toolkit.service.events.detectors import Life
 from toolkit.service.events.documents import document_schema
+from toolkit.service.events.lives import Life
 
 UNITS = {
     *("s", "ms", "quote", "percent", "bps", "fraction", "fraction_per_interval"),

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.errors import InputError
-from toolkit.service.events.detectors import Rule
-from toolkit.service.events.detectors.lives import spans
+from toolkit.service.events.lives import Rule, spans
 
 from ....conftest import examples
 

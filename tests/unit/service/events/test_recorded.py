@@ -14,14 +14,9 @@ from toolkit.errors import InputError
 from toolkit.market import EventFamily
 from toolkit.service import Replay
 from toolkit.service.events.archive import EventArchive
-from toolkit.service.events.detectors import (
-    DetectorSettings,
-    Life,
-    funding_lives,
-    splash_lives,
-    spread_lives,
-)
+from toolkit.service.events.detectors import funding_lives, splash_lives, spread_lives
 from toolkit.service.events.documents import SplashDocument, SpreadDocument
+from toolkit.service.events.lives import DetectorSettings, Life
 
 DAY_S = 86_400
 DAY = 19_675  # 2023-11-14

@@ -20,8 +20,8 @@ import pytest
 
 from toolkit.market import EventFamily, Leg
 from toolkit.service.events.archive import EventArchive
-from toolkit.service.events.detectors import DEFAULT
-from toolkit.service.market.simulated import Simulated
+from toolkit.service.events.lives import DEFAULT
+from toolkit.service.market.simulator import Simulated
 from toolkit.service.market.simulator.schedule import Pulse
 from toolkit.statistics.events import lifecycles
 from toolkit.tables import EVENT

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from toolkit.service import Clock, Config, Replay, running
-from toolkit.service.market.clock import WALL_CLOCK
+from toolkit.service.market.source import WALL_CLOCK
 
 NOW = 1_700_000_400
 

@@ -274,7 +274,7 @@ def test_simulated_funding_is_the_simulators_settlements(
     newest, oldest = items[0]["ts"], items[-1]["ts"]
     for name, exchange in (("buy_rate", "AURORA"), ("sell_rate", "DRACO")):
         leg = Leg.parse(f"{exchange}.futures")
-        settled = market.simulator.settlements("BTC_USDT", leg, oldest, newest + 1)
+        settled = market.settlements("BTC_USDT", leg, oldest, newest + 1)
         shown = {item["ts"]: item[name] for item in items if item[name] is not None}
         assert shown == dict(zip(settled.ts.tolist(), settled.rate.tolist(), strict=True))
     assert len(items) == 30 * 6  # the plan's 30 days; three settlements a day of either leg

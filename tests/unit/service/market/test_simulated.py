@@ -46,7 +46,7 @@ def read_all(pages: Pages, key: Trajectory, limit: int, since: int) -> list[dict
 def test_prices_are_the_simulators_minutes_across_days_and_blocks(market: Simulated) -> None:
     since = DAY_S * (DAY - 9)
     items = read_all(Pages(market), KEYS[0], 777, since)
-    days = [market.simulator.day("BTC_USDT", BOREAS, day) for day in range(DAY - 9, DAY + 1)]
+    days = [market.day("BTC_USDT", BOREAS, day) for day in range(DAY - 9, DAY + 1)]
     ts = np.concatenate([day.ts for day in days])
     over = ts <= NOW - 60
     assert [item["ts"] for item in items] == ts[over][::-1].tolist()
@@ -58,7 +58,7 @@ def test_prices_are_the_simulators_minutes_across_days_and_blocks(market: Simula
 
 def test_futures_have_a_mark_price(market: Simulated) -> None:
     items = rows(Pages(market), Trajectory.parse("BTC_USDT:CORONA.futures"))
-    day = market.simulator.day("BTC_USDT", CORONA, DAY)
+    day = market.day("BTC_USDT", CORONA, DAY)
     assert day.mark_price is not None
     marks = dict(zip(day.ts.tolist(), day.mark_price.tolist(), strict=True))
     assert len(items) == 500

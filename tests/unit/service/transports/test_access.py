@@ -14,7 +14,7 @@ import pytest
 
 from toolkit.market import Plan
 from toolkit.service import Clock, Config, Replay, Simulated, running
-from toolkit.service.accounts.policy import TERMS, Policy
+from toolkit.service.accounts import TERMS, Policy
 from toolkit.service.api.calls import Service
 from toolkit.service.api.registry import TOOLS
 from toolkit.service.transports.access import KEY_PARAMETERS

@@ -21,8 +21,8 @@ from toolkit.intervals import Interval
 from toolkit.loader import Progress, sync
 from toolkit.market import EventFamily, Family, Leg
 from toolkit.service import Bars, Clock, Config, running
-from toolkit.service.accounts.problems import Problem
 from toolkit.service.market.source import SettlementSeries, Whole
+from toolkit.service.problems import Problem
 from toolkit.service.transports.access import Capacity, Gate
 from toolkit.store import Store
 from toolkit.wire.listing import price_trajectories, spread_trajectories

@@ -21,13 +21,12 @@ from starlette.applications import Starlette
 
 from tests import miniature
 from toolkit.service import Simulated
-from toolkit.service.accounts.policy import Policy
-from toolkit.service.accounts.problems import Problem
-from toolkit.service.api.body_schemas import body_schema
+from toolkit.service.accounts import Policy
 from toolkit.service.api.calls import Call, Service
 from toolkit.service.api.registry import TOOLS
-from toolkit.service.api.tools import NoQuery
-from toolkit.service.market.clock import Clock
+from toolkit.service.api.tools import NoQuery, body_schema
+from toolkit.service.market.source import Clock
+from toolkit.service.problems import Problem
 from toolkit.service.transports.access import Gate
 from toolkit.service.transports.mcp import _check_sender
 from toolkit.service.transports.mcp_server import arguments_as_query

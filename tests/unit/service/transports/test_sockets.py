@@ -14,7 +14,7 @@ from websockets.exceptions import InvalidStatus
 from tests.adversary import Adversary, RestSwitches, adverse
 from toolkit.market import EventFamily, Plan, Trajectory
 from toolkit.service import Config, Owner, Simulated, SpedClock, running
-from toolkit.service.accounts.owners import DEMO_OWNERS
+from toolkit.service.accounts import DEMO_OWNERS
 from toolkit.service.api.calls import Pages
 from toolkit.service.api.feed import KEPT_MESSAGES, Listener
 from toolkit.service.events.archive import EventArchive

@@ -22,7 +22,7 @@ SETTLES_S = 4
 PUBLISHED_S = 130
 """A settlement that is due is waited for so long (s): the latest seen came after 111 s."""
 
-_HOUR_S = 3_600
+HOUR_S = 3_600
 _OFF_S = 300
 _INTERVALS = (1, 2, 4, 6, 8, 12, 24)
 
@@ -90,7 +90,7 @@ def settled(
     faults: list[tuple[int, str]] = []
     rates: dict[int, float] = {}
     for ts_ms, rate in rows:
-        ts = round(ts_ms / 1000 / _HOUR_S) * _HOUR_S
+        ts = round(ts_ms / 1000 / HOUR_S) * HOUR_S
         is_off = abs(ts_ms / 1000 - ts) > _OFF_S
         if fault := "a settlement off the hour" if is_off else _fault(rate, "rate"):
             faults.append((ts, fault))
@@ -99,11 +99,11 @@ def settled(
     ordered = sorted(rates)
     hours: dict[int, int] = {}
     for before, ts in zip([None, *ordered], ordered, strict=False):
-        distance = 0 if before is None else (ts - before) // _HOUR_S
+        distance = 0 if before is None else (ts - before) // HOUR_S
         hours[ts] = _interval(distance, hours.get(before or 0), stated_hours, ts >= start)
     known_until, missing = min(end - 1, int(told_at)), []
     if ordered:
-        due = ordered[-1] + (step := hours[ordered[-1]] * _HOUR_S)
+        due = ordered[-1] + (step := hours[ordered[-1]] * HOUR_S)
         while due <= known_until and due + PUBLISHED_S <= told_at:
             missing += [due] if due >= start else []
             due += step

@@ -12,13 +12,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Self
 
+from toolkit.errors import ExchangeOutageError as Outage
+from toolkit.errors import ExchangeRefusedError as Refused
 from toolkit.errors import RailError
-from toolkit.service.market.clock import Clock, SpedClock
-from toolkit.service.market.exchanges import BarAnswer, Outage, RateAnswer, Refused, Wanted
+from toolkit.service.market.exchanges import BarAnswer, RateAnswer, Wanted
 from toolkit.service.market.exchanges.acceptance import PUBLISHED_S
 from toolkit.service.market.exchanges.archive import BAR_S, DAY_S, HOUR_S, Archive, HeldLeg
 from toolkit.service.market.exchanges.reading import Exchange
-from toolkit.service.market.source import Lost, RowKind
+from toolkit.service.market.source import Clock, Lost, RowKind, SpedClock
 
 LAG_S = 150
 """What is known lies no further behind its exchange (s), but where one begins not to answer."""

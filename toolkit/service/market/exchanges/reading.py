@@ -6,26 +6,202 @@ ccxt's own paging leaves holes without a word.
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
 import time
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
 from functools import partial
 from itertools import pairwise
 from typing import Any
 
+from toolkit.errors import ExchangeOutageError as Outage
+from toolkit.errors import ExchangeRefusedError as Refused
+from toolkit.errors import needs_extra, shown
 from toolkit.market import Leg, Market, Symbol
 from toolkit.market.venues import canonical, venue_of
 from toolkit.service.market.exchanges import (
     BarAnswer,
+    Facts,
     LegKey,
     ListedLeg,
+    MarketFacts,
     RateAnswer,
-    Refused,
+    Settled,
     Wanted,
+    named,
 )
 from toolkit.service.market.exchanges.acceptance import PUBLISHED_S, accepted, frontier, settled
-from toolkit.service.market.exchanges.connection import Connection, ExchangeTime
-from toolkit.service.market.exchanges.facts import MarketFacts, Settled, named
+
+AT = "RAIL_EXCHANGES_AT"
+"""Environment: the address of a gateway, asked ``/HOST/PATH`` in place of ``https://HOST/PATH``."""
+
+_HELD = ("candles", "data", "instruments", "rates", "result", "symbols")
+"""What an answer that is an object holds, one of them: a list or an object."""
+
+
+class ExchangeTime:
+    """An exchange's clock: the machine's, put right by the Date of each answer.
+
+    It is behind by a second at most and by the way of the answer, and never ahead. ``told_at`` is
+    when the last answer was made.
+    """
+
+    def __init__(self) -> None:
+        self.ahead_s = self.told_at = 0.0
+
+    def now(self) -> float:
+        """Return the exchange's time (s): the machine's until it has answered."""
+        return time.time() + self.ahead_s
+
+    def hear(self, date: str | None, age: str | None, asked_at: float) -> None:
+        """Take the moment of an answer: its Date, or when it was asked for where it has none."""
+        try:
+            self.told_at = _http_date(date) + (int(age) if age and age.isdigit() else 0)
+        except ValueError:
+            self.told_at = asked_at
+        else:
+            self.ahead_s = self.told_at - time.time()
+
+
+class _JudgedVenue:
+    """A layer over a class of ccxt, ``base``. `fetch` is where an answer is judged."""
+
+    base: Any
+    facts: Facts
+    at: str
+    clock: ExchangeTime
+    pause: Callable[[float], object]
+    keep: Callable[..., object]
+    rateLimit: float  # noqa: N815 - ccxt's
+    paced_at = asked_at = 0.0
+    url, is_heard = "", True
+
+    def fetch(self, url: str, *request: Any) -> Any:
+        """Return the decoded answer, an object or a list, or raise `Outage` or `Refused`."""
+        self.asked_at, self.url, self.is_heard = self.clock.now(), url, False
+        there = re.sub(r"^https://", f"{self.at}/", url) if self.at else url
+        answer = self.base.fetch(self, there, *request)
+        held = map(answer.get, _HELD) if isinstance(answer, dict) else [answer]
+        if any(isinstance(each, (dict, list)) for each in held):
+            return answer
+        raise Outage(f"it answered what was not asked for: {_words(answer)}")
+
+    def on_rest_response(self, code: int, reason: str, *answer: Any) -> str:
+        """Return the text of an answer that may be read, or raise `Outage` or `Refused`."""
+        headers, text, self.is_heard = answer[2], str(answer[3]).strip(), True
+        self.keep(self.clock.now() - self.asked_at, self.url, code, *answer)
+        self.clock.hear(headers.get("Date"), headers.get("Age"), self.asked_at)
+        told = f"HTTP {code} {reason}: {_words(text)}"
+        is_json = text[:1] in {"{", "["}
+        is_unknown = (code == 404 and is_json) or (code == 500 and text == "null")
+        if code in {403, 451} or is_unknown:  # a market, as Coinbase and Hyperliquid say it
+            raise Refused(told)
+        if code in {418, 429} or code >= 500:
+            raise Outage(told, retry_after_s=self._retry_after_s(headers.get("Retry-After")))
+        if code < 300 and not is_json:
+            raise Outage(f"{told}, {headers.get('Content-Type')} in place of JSON")
+        return text
+
+    def throttle(self, cost: float | None = None) -> None:
+        """Wait until the exchange's own limit lets the next call through."""
+        wait_s = self.rateLimit / 1000 * (1 if cost is None else cost)
+        wait_s += self.paced_at - time.monotonic()
+        if wait_s > 0:
+            self.pause(wait_s)
+        self.paced_at = time.monotonic()
+
+    def milliseconds(self) -> int:
+        """Return the exchange's time (ms), at which ccxt ends windows."""
+        return int(1000 * self.clock.now())
+
+    def seconds(self) -> int:
+        """Return the exchange's time (s)."""
+        return int(self.clock.now())
+
+    def parse_ohlcv(self, ohlcv: Any, market: Any = None) -> list[Any]:
+        """Return ccxt's six columns, the volume in quote or None, and whether the bar is closed."""
+        row: list[Any] = self.base.parse_ohlcv(self, ohlcv, market)
+        if not isinstance(row[0], int):
+            raise Outage(f"it answered a row without a time: {_words(ohlcv)}")
+        facts = self.facts[Market.SPOT if market["spot"] else Market.FUTURES]
+        told = _field(ohlcv, facts.quote)
+        quote = None if told is None or row[5] is None else float(told)
+        if facts.vwap and quote is not None:
+            quote *= row[5]
+        place, closed = facts.closed
+        return [*row, quote, str(_field(ohlcv, place)).lower() == closed]
+
+    def convert_trading_view_to_ohlcv(self, columns: Any, *names: Any) -> list[Any]:
+        """Return rows of columns, with the one that ccxt leaves out."""
+        rows: list[Any] = self.base.convert_trading_view_to_ohlcv(self, columns, *names)
+        more = columns.get(self.facts[Market.FUTURES].beside)
+        return [[*row, each] for row, each in zip(rows, more, strict=True)] if more else rows
+
+    def _retry_after_s(self, told: str | None) -> float | None:
+        """Return a wait given in seconds or as a date, None where it is neither."""
+        if told and told.isdigit():
+            return float(told)
+        try:
+            return max(_http_date(told) - self.clock.told_at, 0.0)
+        except ValueError:
+            return None
+
+
+class Connection:
+    """One class of ccxt, as one thread asks it."""
+
+    def __init__(
+        self, venue: str, facts: Facts, clock: ExchangeTime, **hooks: Callable[..., object]
+    ) -> None:
+        with needs_extra("exchanges"):
+            import ccxt  # noqa: PLC0415 - half a second, for those alone who read exchanges
+        base, at = getattr(ccxt, venue), os.environ.get(AT, "").rstrip("/")
+        own = {"base": base, "facts": facts, "at": at, "clock": clock}
+        options = {name: it for each in facts.values() for name, it in each.options.items()}
+        made = type(f"Checked_{venue}", (_JudgedVenue, base), own)
+        # Currencies are of no use here, and a request. A gateway is asked past any proxy.
+        given = {"has": {"fetchCurrencies": False}, "requests_trust_env": not at}
+        self.ccxt: Any = made({"options": options, **hooks, **given})
+        self._errors = ccxt
+
+    def ask(self, method: str, *arguments: object) -> Any:
+        """Return what a method of ccxt answers, or raise `Outage` or `Refused` for its errors."""
+        try:
+            return getattr(self.ccxt, method)(*arguments)
+        except self._errors.BaseError as error:
+            is_final = isinstance(error, self._errors.ExchangeError) and self.ccxt.is_heard
+            kind = Refused if is_final else Outage
+            told = error if is_final else _innermost(error.__cause__ or error)
+            raise kind(_words(told)) from error
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            raise Outage(f"it answered what can't be read: {_words(error)}") from error
+
+
+def _http_date(text: str | None) -> float:
+    """Return an HTTP date as Unix seconds, or raise `ValueError`."""
+    return parsedate_to_datetime(text or "").timestamp()
+
+
+def _words(answer: object) -> str:
+    """Return the first words of an answer, without its tags."""
+    return shown(" ".join(re.sub(r"<[^>]*>", " ", str(answer)).split())[:150])
+
+
+def _innermost(error: BaseException) -> BaseException:
+    """Return the reason of an error of a connection, which is wrapped in others' words."""
+    held = (getattr(error, "reason", None), *error.args)
+    inner = next((each for each in held if isinstance(each, BaseException)), None)
+    return error if inner is None else _innermost(inner)
+
+
+def _field(row: Any, place: int | str | None) -> Any:
+    if isinstance(row, Mapping):
+        return row.get(place)
+    return row[place] if isinstance(place, int) and 0 <= place < len(row) else None
+
 
 _HOUR_S, _DAY_S = 3_600, 86_400
 _LATE_S = 300
@@ -290,3 +466,69 @@ def _without(missing: Sequence[str], listing: Container[tuple[str, str]], exchan
         if any((name, other) in listing for name in names):
             return f"{told}; --rename {other}={quote} takes it in {other}"
     return told
+
+
+COLUMNS = ("legs", "bars", "back", "rates", "clock", "took")
+"""Legs listed; of the first the bars of the last hour, and how far back they go, to the days asked
+for; settlements of a day of the first perpetual; how far the clock is ahead of this machine's; the
+longest answer."""
+
+_CLOCKS_AGREE_S = 5
+
+
+@dataclass(slots=True)
+class ExchangeCheck:
+    """One exchange's answers: by the names of `COLUMNS`, in words, and raw, without cookies."""
+
+    cells: dict[str, str] = field(default_factory=lambda: dict.fromkeys(COLUMNS, "–"))
+    to_do: list[str] = field(default_factory=list)
+    answers: bool = False
+    raw: list[dict[str, Any]] = field(default_factory=list)
+    took_s: float = 0.0
+
+    def keep(self, took_s: float, url: str, status: int, *answer: Any) -> None:
+        """Keep a raw answer, as `Exchange` hands it over."""
+        _, method, headers, text, _, body = answer
+        told = {name: each for name, each in headers.items() if "cookie" not in name.lower()}
+        line = {"url": url, "method": method, "body": body or "", "status": status}
+        self.raw.append({**line, "headers": told, "text": text})
+        self.took_s = max(self.took_s, took_s)
+        self.cells["took"] = f"{self.took_s:.2f} s"
+
+
+def check(name: str, wanted: Wanted, days: int) -> ExchangeCheck:
+    """Ask an exchange what it lists, for bars of now and of before, and for settlements."""
+    found = ExchangeCheck()
+    try:
+        with contextlib.closing(Exchange(name, keep=found.keep)) as exchange:
+            _ask(exchange, wanted, days, found)
+        found.answers = True
+    except Refused as error:
+        told = str(error).removeprefix(f"{name} ")
+        country = "it does not serve this country or network: leave it out"
+        found.to_do.append(f"{told}; {country}" if told.startswith("HTTP 4") else told)
+    except Outage as error:
+        found.to_do.append(f"{error}; no network, a proxy between, or an outage: try again later")
+    return found
+
+
+def _ask(exchange: Exchange, wanted: Wanted, days: int, found: ExchangeCheck) -> None:
+    legs, cells = exchange.list(wanted), found.cells
+    found.to_do += exchange.left_out
+    now, ahead_s = int(exchange.now()), exchange.now() - time.time()
+    cells |= {"legs": f"{len(legs)}", "clock": f"{int(ahead_s)} s", "back": f"{days} d"}
+    if abs(ahead_s) > _CLOCKS_AGREE_S:
+        found.to_do.append(f"its clock is {ahead_s:.0f} s ahead of this machine's; its own is used")
+    bars = exchange.bars(legs[0], now - _HOUR_S, now)
+    cells["bars"] = f"{sum(len(each.rows.ts) for each in bars)}"
+    start = now - days * _DAY_S
+    try:
+        next(exchange.bars(legs[0], start, start + _HOUR_S), None)
+    except Refused as refused:
+        if refused.reach is None:
+            raise
+        cells["back"] = f"{(now - refused.reach) // _HOUR_S} h"
+        found.to_do.append(f"minutes go back {cells['back']}, what is older will be lost")
+    if leg := next((each for each in legs if each.funding), None):
+        rates = exchange.settlements(leg, now - _DAY_S, now)
+        cells["rates"] = f"{sum(len(each.rows.ts) for each in rates)}"

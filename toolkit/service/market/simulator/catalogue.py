@@ -44,7 +44,7 @@ class Asset:
 
 
 @dataclass(frozen=True, slots=True)
-class Instrument:
+class QuotedAsset:
     """An asset as it is quoted: ``price`` at the epoch, ``decimals`` of every price."""
 
     asset: Asset
@@ -94,7 +94,7 @@ class Funding:
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class SimulatedLeg:
     """An instrument on a leg, and how it behaves there.
 
     ``deviation`` None: the leg follows its asset exactly, without episodes or shocks of its own.
@@ -103,7 +103,7 @@ class Listing:
     """
 
     leg: Leg
-    instrument: Instrument
+    instrument: QuotedAsset
     deviation: Deviation | None = None
     funding: Funding | None = None
     lag: float = 0.0
@@ -125,46 +125,46 @@ class Listing:
         return max(self.instrument.asset.illiquidity, _ILLIQUIDITY_ON_DEX * on_dex)
 
 
-Markets = Mapping[str, tuple[Listing, ...]]
+Markets = Mapping[str, tuple[SimulatedLeg, ...]]
 
 # The deviations are those of a market of ordinary width and pace: `_Listed` scales them.
-_LEGS: Mapping[str, partial[Listing]] = {
-    "AURORA.spot": partial(Listing),
+_LEGS: Mapping[str, partial[SimulatedLeg]] = {
+    "AURORA.spot": partial(SimulatedLeg),
     "AURORA.futures": partial(
-        Listing, deviation=Deviation(4.0, 6.0, 1_200, 0.2, 0.5), funding=Funding(8)
+        SimulatedLeg, deviation=Deviation(4.0, 6.0, 1_200, 0.2, 0.5), funding=Funding(8)
     ),
     "BOREAS.spot": partial(
-        Listing, deviation=Deviation(-1.0, 4.0, 600, 0.08), quiet_share=0.12, lag=0.10
+        SimulatedLeg, deviation=Deviation(-1.0, 4.0, 600, 0.08), quiet_share=0.12, lag=0.10
     ),
     "BOREAS.futures": partial(
-        Listing, deviation=Deviation(5.0, 5.0, 900, 0.5, 0.5), funding=Funding(8), lag=0.02
+        SimulatedLeg, deviation=Deviation(5.0, 5.0, 900, 0.5, 0.5), funding=Funding(8), lag=0.02
     ),
-    "CORONA.spot": partial(Listing, deviation=Deviation(1.0, 5.0, 300, 0.03), lag=0.03),
+    "CORONA.spot": partial(SimulatedLeg, deviation=Deviation(1.0, 5.0, 300, 0.03), lag=0.03),
     "CORONA.futures": partial(
-        Listing, deviation=Deviation(6.0, 8.0, 1_800, 0.02), funding=Funding(8)
+        SimulatedLeg, deviation=Deviation(6.0, 8.0, 1_800, 0.02), funding=Funding(8)
     ),
     "DRACO.futures": partial(
-        Listing,
+        SimulatedLeg,
         deviation=Deviation(3.0, 3.2, 3_600, 0.8, 0.4),
         funding=Funding(8, first_hour=4),
         lag=0.18,
     ),
     "EQUINOX.futures": partial(
-        Listing,
+        SimulatedLeg,
         deviation=Deviation(2.0, 8.0, 1_800, 0.2, 0.5),
         funding=Funding(1, clamped=False),
         lag=0.12,
     ),
     "FORNAX.spot": partial(
-        Listing, deviation=Deviation(-2.0, 8.0, 1_500, 0.15, 0.3), stale_share=0.4, lag=0.20
+        SimulatedLeg, deviation=Deviation(-2.0, 8.0, 1_500, 0.15, 0.3), stale_share=0.4, lag=0.20
     ),
     "GALENE.futures": partial(
-        Listing, deviation=Deviation(4.0, 8.0, 5_400, 0.25, 0.6), funding=Funding(4), lag=0.14
+        SimulatedLeg, deviation=Deviation(4.0, 8.0, 5_400, 0.25, 0.6), funding=Funding(4), lag=0.14
     ),
     "DEX-LUNARIS.dex": partial(
-        Listing, deviation=Deviation(5.0, 18.0, 2_400, 0.35, 0.25), lag=0.30
+        SimulatedLeg, deviation=Deviation(5.0, 18.0, 2_400, 0.35, 0.25), lag=0.30
     ),
-    "DEX-SOLARIS.dex": partial(Listing, deviation=Deviation(-3.0, 14.0, 720, 0.2), lag=0.25),
+    "DEX-SOLARIS.dex": partial(SimulatedLeg, deviation=Deviation(-3.0, 14.0, 720, 0.2), lag=0.25),
 }
 
 _ALL = tuple(_LEGS)
@@ -179,12 +179,12 @@ _ON_CHAIN = ("AURORA.spot", "FORNAX.spot", "GALENE.futures", "DEX-LUNARIS.dex", 
 class _Listed:
     """A symbol: its legs' deviations are ``width`` times as wide and ``pace`` times as long."""
 
-    instrument: Instrument
+    instrument: QuotedAsset
     width: float
     pace: float
     legs: tuple[str, ...]
 
-    def listing(self, name: str) -> Listing:
+    def listing(self, name: str) -> SimulatedLeg:
         plain = _LEGS[name](Leg.parse(name), self.instrument)
         if plain.deviation is None:
             return plain
@@ -198,30 +198,34 @@ class _Listed:
 
 _PEPE = Asset("PEPE", 1.5, 0.050, 2e4)
 
-# Asset: name, beta, daily volatility, turnover. Instrument: asset, price, decimals.
+# Asset: name, beta, daily volatility, turnover. QuotedAsset: asset, price, decimals.
 _SYMBOLS: Mapping[str, _Listed] = {
-    "1000PEPE_USDT": _Listed(Instrument(_PEPE, 0.005_21, 8), 1.8, 1.5, _PERPETUAL),
-    "ADA_USDT": _Listed(Instrument(Asset("ADA", 1.1, 0.025, 3.5e4), 0.52, 6), 1.2, 1.0, _SMALL),
-    "ARB_USDT": _Listed(Instrument(Asset("ARB", 1.3, 0.035, 1.5e4), 0.241, 6), 1.6, 2.0, _ON_CHAIN),
-    "AVAX_USDT": _Listed(Instrument(Asset("AVAX", 1.2, 0.030, 6e4), 17.4, 4), 1.3, 1.0, _LARGE),
-    "BTC_USDT": _Listed(Instrument(Asset("BTC", 0.9, 0.008, 9e5), 91_250.0, 1), 0.6, 1.0, _ALL),
-    "DOGE_USDT": _Listed(Instrument(Asset("DOGE", 1.2, 0.030, 9e4), 0.171_2, 6), 1.2, 1.5, _SMALL),
-    "ETH_USDT": _Listed(Instrument(Asset("ETH", 1.1, 0.015, 7e5), 3_120.0, 2), 0.65, 1.0, _ALL),
+    "1000PEPE_USDT": _Listed(QuotedAsset(_PEPE, 0.005_21, 8), 1.8, 1.5, _PERPETUAL),
+    "ADA_USDT": _Listed(QuotedAsset(Asset("ADA", 1.1, 0.025, 3.5e4), 0.52, 6), 1.2, 1.0, _SMALL),
+    "ARB_USDT": _Listed(
+        QuotedAsset(Asset("ARB", 1.3, 0.035, 1.5e4), 0.241, 6), 1.6, 2.0, _ON_CHAIN
+    ),
+    "AVAX_USDT": _Listed(QuotedAsset(Asset("AVAX", 1.2, 0.030, 6e4), 17.4, 4), 1.3, 1.0, _LARGE),
+    "BTC_USDT": _Listed(QuotedAsset(Asset("BTC", 0.9, 0.008, 9e5), 91_250.0, 1), 0.6, 1.0, _ALL),
+    "DOGE_USDT": _Listed(QuotedAsset(Asset("DOGE", 1.2, 0.030, 9e4), 0.171_2, 6), 1.2, 1.5, _SMALL),
+    "ETH_USDT": _Listed(QuotedAsset(Asset("ETH", 1.1, 0.015, 7e5), 3_120.0, 2), 0.65, 1.0, _ALL),
     "LINK_USDT": _Listed(
-        Instrument(Asset("LINK", 1.1, 0.028, 2.5e4), 14.2, 5), 1.3, 1.0, _ON_CHAIN
+        QuotedAsset(Asset("LINK", 1.1, 0.028, 2.5e4), 14.2, 5), 1.3, 1.0, _ON_CHAIN
     ),
-    "LTC_USDT": _Listed(Instrument(Asset("LTC", 0.9, 0.022, 2.5e4), 96.3, 3), 1.1, 2.0, _SMALL),
-    "PEPE_USDT": _Listed(Instrument(_PEPE, 0.000_005_21, 11), 2.0, 1.5, _ON_CHAIN),
-    "SOL_USDT": _Listed(Instrument(Asset("SOL", 1.2, 0.025, 2e5), 148.0, 3), 1.0, 1.0, _LARGE),
-    "SUI_USDT": _Listed(Instrument(Asset("SUI", 1.3, 0.035, 4e4), 1.86, 5), 1.4, 1.5, _SMALL),
+    "LTC_USDT": _Listed(QuotedAsset(Asset("LTC", 0.9, 0.022, 2.5e4), 96.3, 3), 1.1, 2.0, _SMALL),
+    "PEPE_USDT": _Listed(QuotedAsset(_PEPE, 0.000_005_21, 11), 2.0, 1.5, _ON_CHAIN),
+    "SOL_USDT": _Listed(QuotedAsset(Asset("SOL", 1.2, 0.025, 2e5), 148.0, 3), 1.0, 1.0, _LARGE),
+    "SUI_USDT": _Listed(QuotedAsset(Asset("SUI", 1.3, 0.035, 4e4), 1.86, 5), 1.4, 1.5, _SMALL),
     "SUN_USDT": _Listed(
-        Instrument(Asset("SUN", 0.8, 0.030, 6e3), 0.021_5, 7), 2.0, 2.5, _TWO_COINS
+        QuotedAsset(Asset("SUN", 0.8, 0.030, 6e3), 0.021_5, 7), 2.0, 2.5, _TWO_COINS
     ),
-    "TON_USDT": _Listed(Instrument(Asset("TON", 0.9, 0.028, 1.5e4), 1.95, 5), 1.5, 2.5, _PERPETUAL),
-    "XRP_USDT": _Listed(Instrument(Asset("XRP", 1.0, 0.022, 1.5e5), 2.31, 5), 1.0, 1.0, _LARGE),
+    "TON_USDT": _Listed(
+        QuotedAsset(Asset("TON", 0.9, 0.028, 1.5e4), 1.95, 5), 1.5, 2.5, _PERPETUAL
+    ),
+    "XRP_USDT": _Listed(QuotedAsset(Asset("XRP", 1.0, 0.022, 1.5e5), 2.31, 5), 1.0, 1.0, _LARGE),
 }
 _OTHER_SUN = _Listed(
-    Instrument(Asset("SUN-OTHER", 1.0, 0.030, 2e3), 0.74, 5), 2.0, 2.5, ("FORNAX.spot",)
+    QuotedAsset(Asset("SUN-OTHER", 1.0, 0.030, 2e3), 0.74, 5), 2.0, 2.5, ("FORNAX.spot",)
 )
 
 TURNS: tuple[tuple[str, ...], tuple[str, ...]] = (

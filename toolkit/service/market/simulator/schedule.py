@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolkit.market import Market
-from toolkit.service.market.simulator.catalogue import TURNS, Asset, Listing
+from toolkit.service.market.simulator.catalogue import TURNS, Asset, SimulatedLeg
 from toolkit.service.market.simulator.processes import DAY_S, HOUR_S, MINUTE_S, Floats, RandomStream
 
 _SLOTS_KEPT = 256
@@ -202,7 +202,7 @@ class Schedule:
         """Return the pumps and dumps that take every leg of an asset along."""
         return self._assets(asset)
 
-    def leg(self, symbol: str, listing: Listing) -> LegSchedule:
+    def leg(self, symbol: str, listing: SimulatedLeg) -> LegSchedule:
         """Return what happens to one symbol on one leg alone."""
         return self._legs(symbol, listing)
 
@@ -211,7 +211,7 @@ class Schedule:
         shock = partial(_shock, scale**2 * asset.daily_volatility)
         return Slots(self._root.under(asset.name), 8 * HOUR_S, 0.14 * scale, shock)
 
-    def _build_leg(self, symbol: str, listing: Listing) -> LegSchedule:
+    def _build_leg(self, symbol: str, listing: SimulatedLeg) -> LegSchedule:
         stream = self._root.under(f"{symbol}:{listing.leg}")
         scale, funded = listing.illiquidity, listing.funding is not None
         shock = partial(_shock, scale**2 * listing.instrument.asset.daily_volatility)

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from toolkit.market import Trajectory
-from toolkit.service.market.simulator import Simulator
+from toolkit.service.market.simulator import Simulated
 from toolkit.service.market.simulator.processes import DAY_S, MINUTE_S
 
 from ...truth import Truth
@@ -28,7 +28,7 @@ def undisturbed() -> Callable[[int, str, int], pl.DataFrame]:
     """A spread by minutes: ``trajectory``, ``ts``, ``spread_log_bps``, without what was planted."""
 
     def build(seed: int, key: str, days: int) -> pl.DataFrame:
-        simulator, truth, asked = Simulator(seed), Truth(seed), Trajectory.parse(key)
+        simulator, truth, asked = Simulated(seed), Truth(seed), Trajectory.parse(key)
         symbol = str(asked.symbol)
         times, values = [], []
         for day in range(FIRST_DAY, FIRST_DAY + days):

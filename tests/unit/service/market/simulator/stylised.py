@@ -15,10 +15,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from toolkit.market import Leg
-from toolkit.service.events.detectors import DEFAULT, splash_lives
+from toolkit.service.events.detectors import splash_lives
 from toolkit.service.events.documents import SplashDocument
-from toolkit.service.market.simulated import Simulated
-from toolkit.service.market.simulator import Simulator
+from toolkit.service.events.lives import DEFAULT
+from toolkit.service.market.simulator import Simulated
 from toolkit.statistics import spread
 
 from ...truth import Truth
@@ -241,7 +241,7 @@ def half_lives(seed: int, symbol: str, legs: Mapping[Leg, Minutes]) -> pl.DataFr
     return found.with_columns(pl.col("trajectory").replace_strict(planted).alias("planted_s"))
 
 
-def simulated_minutes(simulator: Simulator, symbol: str, leg: Leg) -> Minutes:
+def simulated_minutes(simulator: Simulated, symbol: str, leg: Leg) -> Minutes:
     """Return three weeks of a simulated leg."""
     days = [simulator.day(symbol, leg, day) for day in range(FIRST_DAY, FIRST_DAY + DAYS)]
     columns = ([getattr(day, name) for day in days] for name in ("ts", "price", "volume"))
@@ -253,7 +253,7 @@ def simulated(seed: int) -> tuple[Values, pl.DataFrame]:
 
     Returns the values, and the half-lives of `half_lives`.
     """
-    simulator, found, frames = Simulator(seed), {}, []
+    simulator, found, frames = Simulated(seed), {}, []
     for symbol in LIQUID:
         listed = [leg for leg in simulator.listing[symbol] if leg.market != "dex"]
         legs = {leg: simulated_minutes(simulator, symbol, leg) for leg in listed}

@@ -9,9 +9,8 @@ import pytest
 
 from toolkit.errors import InputError
 from toolkit.market import Leg
-from toolkit.service.market.simulator import Simulator
+from toolkit.service.market.simulator import CAP, CYCLE_DAYS, Simulated
 from toolkit.service.market.simulator.processes import DAY_S, HOUR_S
-from toolkit.service.market.simulator.simulator import CAP, CYCLE_DAYS
 
 from ...truth import Truth
 
@@ -35,7 +34,7 @@ CHANGING = ("AVAX_USDT", Leg.parse("BOREAS.futures"))
     ],
 )
 def test_a_leg_settles_on_its_calendar(name: str, interval_hours: int, first_hour: int) -> None:
-    simulator, leg = Simulator(1), Leg.parse(name)
+    simulator, leg = Simulated(1), Leg.parse(name)
     found = simulator.settlements("BTC_USDT", leg, START, END)
     first = START + first_hour * HOUR_S
     assert found.ts.tolist() == list(range(first, END, interval_hours * HOUR_S))
@@ -47,7 +46,7 @@ def test_a_leg_settles_on_its_calendar(name: str, interval_hours: int, first_hou
 
 
 def test_two_calendars_never_meet() -> None:
-    simulator = Simulator(1)
+    simulator = Simulated(1)
     aurora, draco = (
         set(simulator.settlements("BTC_USDT", Leg.parse(name), START, END).ts.tolist())
         for name in ("AURORA.futures", "DRACO.futures")
@@ -62,7 +61,7 @@ def test_eight_hour_legs_sit_at_the_baseline_and_are_positive_in_the_known_share
     name: str,
 ) -> None:
     for seed in SEEDS:
-        rate = Simulator(seed).settlements("BTC_USDT", Leg.parse(name), START, YEARS_END).rate
+        rate = Simulated(seed).settlements("BTC_USDT", Leg.parse(name), START, YEARS_END).rate
         assert 0.30 <= (rate == 0.0001).mean() <= 0.75, seed
         assert 0.60 <= (rate > 0).mean() <= 0.97, seed
 
@@ -70,7 +69,7 @@ def test_eight_hour_legs_sit_at_the_baseline_and_are_positive_in_the_known_share
 def test_hourly_legs_have_no_atom_and_are_mostly_positive() -> None:
     for seed in SEEDS:
         leg = Leg.parse("EQUINOX.futures")
-        found = Simulator(seed).settlements("BTC_USDT", leg, START, YEARS_END)
+        found = Simulated(seed).settlements("BTC_USDT", leg, START, YEARS_END)
         _, counts = np.unique(found.rate[np.abs(found.rate) < CAP / 8], return_counts=True)
         assert counts.max() / len(found.rate) < 0.01
         assert 0.45 <= (found.rate > 0).mean() <= 0.97, seed
@@ -80,7 +79,7 @@ def test_hourly_legs_have_no_atom_and_are_mostly_positive() -> None:
 def test_rates_are_capped_and_reach_the_cap_in_dislocations_only() -> None:
     reached = 0
     for seed in SEEDS:
-        simulator, truth = Simulator(seed), Truth(seed)
+        simulator, truth = Simulated(seed), Truth(seed)
         for name in ("AURORA.futures", "CORONA.futures", "DRACO.futures"):
             leg = Leg.parse(name)
             found = simulator.settlements("1000PEPE_USDT", leg, START, END)
@@ -95,14 +94,14 @@ def test_rates_are_capped_and_reach_the_cap_in_dislocations_only() -> None:
 
 def test_no_venue_pays_far_more_than_the_others_over_a_year() -> None:
     for seed in SEEDS[:10]:
-        simulator = Simulator(seed)
+        simulator = Simulated(seed)
         for name in (*EIGHT_HOURS, "EQUINOX.futures", "GALENE.futures"):
             found = simulator.settlements("BTC_USDT", Leg.parse(name), START, START + 365 * DAY_S)
             assert -10 < 100 * found.rate.sum() < 35, (seed, name)  # % of the notional
 
 
 def test_a_rate_is_the_same_in_any_window() -> None:
-    simulator, leg = Simulator(2), Leg.parse("CORONA.futures")
+    simulator, leg = Simulated(2), Leg.parse("CORONA.futures")
     whole = simulator.settlements("ETH_USDT", leg, START, END)
     for place in (0, 100, len(whole.ts) - 1):
         ts = int(whole.ts[place])
@@ -113,7 +112,7 @@ def test_a_rate_is_the_same_in_any_window() -> None:
 
 def test_interval_changes_are_recovered_from_the_settlements_in_20_seeds() -> None:
     for seed in SEEDS:
-        ts = Simulator(seed).settlements(*CHANGING, START, END).ts
+        ts = Simulated(seed).settlements(*CHANGING, START, END).ts
         hours = np.diff(ts) // HOUR_S
         at = np.flatnonzero(hours[1:] != hours[:-1])
         seen = [(int(ts[i + 1]), int(hours[i]), int(hours[i + 1])) for i in at]
@@ -124,7 +123,7 @@ def test_interval_changes_are_recovered_from_the_settlements_in_20_seeds() -> No
 
 def test_a_row_carries_the_interval_that_ends_with_it() -> None:
     for seed in SEEDS:
-        found = Simulator(seed).settlements(*CHANGING, START, END)
+        found = Simulated(seed).settlements(*CHANGING, START, END)
         assert (np.diff(found.ts) == found.interval_hours[1:] * HOUR_S).all()
 
 
@@ -142,7 +141,7 @@ def test_legs_of_one_asset_share_a_part_of_their_premium() -> None:
     legs = [Leg.parse(name) for name in ("AURORA.futures", "CORONA.futures")]
     correlations = []
     for seed in SEEDS:
-        simulator, truth = Simulator(seed), Truth(seed)
+        simulator, truth = Simulated(seed), Truth(seed)
         one, two = (simulator.settlements("BTC_USDT", leg, START, END) for leg in legs)
         usual = np.full(len(one.ts), fill_value=True)
         for leg in legs:
@@ -154,4 +153,4 @@ def test_legs_of_one_asset_share_a_part_of_their_premium() -> None:
 
 def test_a_leg_that_is_no_future_settles_nothing() -> None:
     with pytest.raises(InputError, match=r"leg: 'AURORA\.spot' is not allowed; allowed: a futures"):
-        Simulator(1).settlements("BTC_USDT", Leg.parse("AURORA.spot"), START, END)
+        Simulated(1).settlements("BTC_USDT", Leg.parse("AURORA.spot"), START, END)

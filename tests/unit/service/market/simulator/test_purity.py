@@ -11,17 +11,16 @@ import numpy as np
 import pytest
 
 from toolkit.market import Leg
-from toolkit.service.market.simulator import MARKETS, Simulator
+from toolkit.service.market.simulator import GENERATOR, MARKETS, Simulated
 from toolkit.service.market.simulator.processes import RandomStream
-from toolkit.service.market.simulator.simulator import GENERATOR
 
 AURORA, LUNARIS = Leg.parse("AURORA.spot"), Leg.parse("DEX-LUNARIS.dex")
 PROGRAM = """
 import hashlib, json, sys
 from toolkit.market import Leg
-from toolkit.service.market.simulator import Simulator
+from toolkit.service.market.simulator import Simulated
 
-simulator = Simulator(11)
+simulator = Simulated(11)
 asked = [
     ("BTC_USDT", "AURORA.spot", 20_454),
     ("BTC_USDT", "AURORA.futures", 20_777),
@@ -67,7 +66,7 @@ def test_two_processes_that_ask_in_opposite_order_see_the_same_bytes() -> None:
 
 
 def test_a_day_is_the_same_after_its_cache_has_gone() -> None:
-    simulator = Simulator(3)
+    simulator = Simulated(3)
     before = simulator.day("BTC_USDT", LUNARIS, 20_777)
     for day in range(20_500, 20_500 + 520):
         simulator.day("BTC_USDT", AURORA, day)
@@ -77,7 +76,7 @@ def test_a_day_is_the_same_after_its_cache_has_gone() -> None:
 
 
 def test_what_a_caller_does_to_an_answer_does_not_reach_the_next() -> None:
-    simulator = Simulator(3)
+    simulator = Simulated(3)
     first = simulator.day("BTC_USDT", AURORA, 20_777)
     kept = first.price.copy()
     first.price[:] = 0.0
@@ -85,13 +84,13 @@ def test_what_a_caller_does_to_an_answer_does_not_reach_the_next() -> None:
 
 
 def test_another_seed_is_another_market() -> None:
-    one, two = (Simulator(seed).day("BTC_USDT", AURORA, 20_777).price for seed in (1, 2))
+    one, two = (Simulated(seed).day("BTC_USDT", AURORA, 20_777).price for seed in (1, 2))
     assert not (one == two).any()
 
 
 def test_a_symbol_left_out_changes_no_other() -> None:
-    fewer = Simulator(5, markets={"ETH_USDT": MARKETS["ETH_USDT"]})
-    whole = Simulator(5)
+    fewer = Simulated(5, markets={"ETH_USDT": MARKETS["ETH_USDT"]})
+    whole = Simulated(5)
     for leg in whole.listing["ETH_USDT"]:
         alone, among = (each.day("ETH_USDT", leg, 20_777) for each in (fewer, whole))
         assert alone.price.tobytes() == among.price.tobytes()
@@ -101,7 +100,7 @@ def test_a_symbol_left_out_changes_no_other() -> None:
 def test_the_generator_gives_the_pinned_numbers() -> None:
     """Where this fails, the simulated market is another one: raise `GENERATOR` with the pins."""
     random = RandomStream(7, "pinned").at(20_777)
-    bars = Simulator(7).day("BTC_USDT", AURORA, 20_777)
+    bars = Simulated(7).day("BTC_USDT", AURORA, 20_777)
     found = {
         "generator": GENERATOR,
         "raw": random.bit_generator.random_raw(2).tolist(),

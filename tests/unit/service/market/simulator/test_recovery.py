@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from toolkit.market import Leg, Trajectory
-from toolkit.service.market.simulator import Simulator
+from toolkit.service.market.simulator import Simulated
 from toolkit.service.market.simulator.catalogue import SLOW_HALF_LIFE_S
 from toolkit.service.market.simulator.processes import DAY_S, MINUTE_S, minute_ends
 from toolkit.statistics import spread
@@ -123,7 +123,7 @@ def test_two_speeds_and_noise_are_recovered_in_20_seeds(undisturbed: Undisturbed
 
 
 def minutes_of(
-    simulator: Simulator, symbol: str, legs: Sequence[Leg], start: int, end: int
+    simulator: Simulated, symbol: str, legs: Sequence[Leg], start: int, end: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The minutes' ends that lie in the window, and the prices of two legs there."""
     days = range(start // DAY_S, end // DAY_S + 1)
@@ -139,7 +139,7 @@ def test_planted_episodes_are_seen_when_they_happen_in_20_seeds(first_day: int) 
     symbol, window = "LTC_USDT", (first_day * DAY_S, (first_day + DAYS) * DAY_S)
     seen = 0
     for seed in SEEDS:
-        simulator, truth = Simulator(seed), Truth(seed)
+        simulator, truth = Simulated(seed), Truth(seed)
         legs = [Leg.parse("AURORA.spot"), Leg.parse("CORONA.futures")][:: 1 if seed % 2 else -1]
         level, sd = (truth.spread(symbol, *legs).level_bps, truth.spread(symbol, *legs).sd_bps)
         alone = truth.leg_shocks(symbol, *legs, *window)
@@ -176,7 +176,7 @@ def test_a_shock_of_one_leg_opens_a_spread_and_a_common_one_does_not(first_day: 
     window = (first_day * DAY_S, (first_day + 20) * DAY_S)
     seen = {"all": 0, "asset": 0, "leg": 0}
     for seed in SEEDS:
-        simulator, truth = Simulator(seed), Truth(seed)
+        simulator, truth = Simulated(seed), Truth(seed)
         episodes = truth.episodes(symbol, aurora, corona, *window)
         alone = truth.leg_shocks(symbol, aurora, corona, *window)
         for shock in truth.shocks(symbol, corona, *window):
@@ -203,7 +203,7 @@ def test_truth_claims_no_half_life_where_a_spread_reverts_at_more_speeds_than_on
 
 
 def test_half_lives_reach_from_minutes_to_hours() -> None:
-    aurora, truth, simulator = Leg.parse("AURORA.spot"), Truth(1), Simulator(1)
+    aurora, truth, simulator = Leg.parse("AURORA.spot"), Truth(1), Simulated(1)
     half_lives = {
         truth.spread(symbol, aurora, leg).half_life_s
         for symbol, legs in simulator.listing.items()

@@ -9,8 +9,9 @@ import pytest
 
 from toolkit.errors import InputError, UnknownTrajectoryError
 from toolkit.market import Leg, Market
-from toolkit.service.market.simulator import MARKETS, Simulator, simulator
-from toolkit.service.market.simulator.catalogue import TURNS, Deviation, Instrument, Listing
+from toolkit.service.market import simulator
+from toolkit.service.market.simulator import MARKETS, Simulated
+from toolkit.service.market.simulator.catalogue import TURNS, Deviation, QuotedAsset, SimulatedLeg
 from toolkit.service.market.simulator.processes import DAY_S, END, EPOCH, MINUTE_S, day_of, weekday
 
 from ...truth import Truth
@@ -19,7 +20,7 @@ AURORA = Leg.parse("AURORA.spot")
 
 
 def test_the_catalogue_is_as_wide_as_promised() -> None:
-    listing = Simulator(1).listing
+    listing = Simulated(1).listing
     legs = {leg for each in listing.values() for leg in each}
     exchanges = {leg.exchange for leg in legs}
     assert len(listing) >= 12
@@ -48,27 +49,27 @@ def test_the_legs_that_take_turns_are_listed_and_neighbouring_turns_share_no_sym
 
 
 def test_the_identity_names_seed_and_catalogue() -> None:
-    one = Simulator(1)
+    one = Simulated(1)
     assert one.kind == "simulated"
-    assert one.id == Simulator(1).id
+    assert one.id == Simulated(1).id
     assert one.id.startswith("seed-1-")
-    assert len({one.id, Simulator(2).id, Simulator(1, markets={}).id}) == 3
+    assert len({one.id, Simulated(2).id, Simulated(1, markets={}).id}) == 3
 
 
 def test_another_generator_is_another_identity(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = Simulator(1).id
+    before = Simulated(1).id
     monkeypatch.setattr(simulator, "GENERATOR", simulator.GENERATOR + 1)
-    assert Simulator(1).id != before
+    assert Simulated(1).id != before
 
 
 @pytest.mark.parametrize("seed", [-1, 1.0, "7", True, None])
 def test_a_seed_that_is_no_whole_number_is_refused(seed: object) -> None:
     with pytest.raises(InputError, match=r"seed: .* allowed: a whole number of 0 or more"):
-        Simulator(seed)
+        Simulated(seed)
 
 
 def test_what_is_not_listed_is_refused_with_what_is() -> None:
-    simulator = Simulator(1)
+    simulator = Simulated(1)
     elsewhere = Leg.parse("DRACO.spot")
     for ask in (
         lambda: simulator.day("BTC_USDT", elsewhere, 20_777),
@@ -83,7 +84,7 @@ def test_what_is_not_listed_is_refused_with_what_is() -> None:
 
 
 def test_times_outside_the_simulated_ones_are_refused() -> None:
-    simulator = Simulator(1)
+    simulator = Simulated(1)
     for day in (day_of(EPOCH) - 1, day_of(END)):
         with pytest.raises(InputError, match="day: "):
             simulator.day("BTC_USDT", AURORA, day)
@@ -96,29 +97,29 @@ def test_times_outside_the_simulated_ones_are_refused() -> None:
 
 
 def test_the_first_and_the_last_second_are_there() -> None:
-    simulator = Simulator(1)
+    simulator = Simulated(1)
     for ts in (EPOCH, END - 60):
         assert simulator.within("BTC_USDT", AURORA, ts).ts.tolist() == [*range(ts, ts + 60)]
 
 
 def test_shares_outside_their_range_are_refused() -> None:
     instrument = MARKETS["BTC_USDT"][0].instrument
-    assert isinstance(instrument, Instrument)
+    assert isinstance(instrument, QuotedAsset)
     for wrong in (-0.1, 1.0):
         with pytest.raises(InputError, match="noise_share"):
             Deviation(0.0, 1.0, 600.0, noise_share=wrong)
         with pytest.raises(InputError, match="slow_share"):
             Deviation(0.0, 1.0, 600.0, slow_share=wrong)
         with pytest.raises(InputError, match="lag"):
-            Listing(AURORA, instrument, lag=wrong)
+            SimulatedLeg(AURORA, instrument, lag=wrong)
         with pytest.raises(InputError, match="quiet_share"):
-            Listing(AURORA, instrument, quiet_share=wrong)
+            SimulatedLeg(AURORA, instrument, quiet_share=wrong)
         with pytest.raises(InputError, match="stale_share"):
-            Listing(AURORA, instrument, stale_share=wrong)
+            SimulatedLeg(AURORA, instrument, stale_share=wrong)
 
 
 def test_the_market_of_a_seed_keeps_its_identity_so_that_stores_of_it_still_open() -> None:
-    assert Simulator(7).id == "seed-7-2701ceaf8055"
+    assert Simulated(7).id == "seed-7-2701ceaf8055"
 
 
 BOREAS = Leg.parse("BOREAS.spot")
@@ -130,7 +131,7 @@ LISTED = [(symbol, each) for symbol, legs in MARKETS.items() for each in legs]
 @pytest.mark.parametrize("day", [20_454, 20_777, day_of(END) - 1])
 @pytest.mark.slow
 def test_every_leg_has_finite_positive_prices_on_its_tick_in_order_of_time(day: int) -> None:
-    simulator = Simulator(2)
+    simulator = Simulated(2)
     for symbol, listing in LISTED:
         bars = simulator.day(symbol, listing.leg, day)
         assert (np.diff(bars.ts) > 0).all()
@@ -161,7 +162,7 @@ def test_every_leg_has_finite_positive_prices_on_its_tick_in_order_of_time(day: 
 def test_seconds_run_straight_from_the_close_before_to_a_minutes_own(
     symbol: str, name: str
 ) -> None:
-    simulator, leg, day = Simulator(1), Leg.parse(name), 20_600
+    simulator, leg, day = Simulated(1), Leg.parse(name), 20_600
     minutes = simulator.day(symbol, leg, day)
     present = dict(zip(minutes.ts.tolist(), minutes.price.tolist(), strict=True))
     for ts in range(day * DAY_S + MINUTE_S, (day + 1) * DAY_S, 7 * MINUTE_S):
@@ -179,7 +180,7 @@ def test_seconds_run_straight_from_the_close_before_to_a_minutes_own(
 
 
 def test_boreas_leaves_its_share_of_minutes_out_and_nothing_else_does() -> None:
-    simulator, truth, days = Simulator(6), Truth(6), range(20_700, 20_720)
+    simulator, truth, days = Simulated(6), Truth(6), range(20_700, 20_720)
     minutes = len(days) * 1_440
     for symbol, listing in LISTED:
         if listing.outages or symbol not in {"BTC_USDT", "TON_USDT"}:
@@ -191,7 +192,7 @@ def test_boreas_leaves_its_share_of_minutes_out_and_nothing_else_does() -> None:
 
 
 def test_fornax_repeats_the_close_before_with_volume_0_in_its_share_of_minutes() -> None:
-    simulator, truth, days = Simulator(7), Truth(7), range(20_700, 20_720)
+    simulator, truth, days = Simulated(7), Truth(7), range(20_700, 20_720)
     share, stale = truth.listing("BTC_USDT", FORNAX).stale_share, 0
     for day in days:
         bars = simulator.day("BTC_USDT", FORNAX, day)
@@ -205,7 +206,7 @@ def test_fornax_repeats_the_close_before_with_volume_0_in_its_share_of_minutes()
 
 
 def test_an_outage_takes_exactly_its_minutes() -> None:
-    simulator, truth, days = Simulator(8), Truth(8), range(20_750, 20_780)
+    simulator, truth, days = Simulated(8), Truth(8), range(20_750, 20_780)
     window = (days.start * DAY_S, days.stop * DAY_S)
     outages = truth.outages("BTC_USDT", CORONA, *window)
     assert 2 <= len(outages) <= 4
@@ -218,7 +219,7 @@ def test_an_outage_takes_exactly_its_minutes() -> None:
 
 
 def test_a_mark_price_has_neither_the_legs_noise_nor_its_own_shocks() -> None:
-    simulator, truth = Simulator(9), Truth(9)
+    simulator, truth = Simulated(9), Truth(9)
     days = range(20_700, 20_760)
     window = (days.start * DAY_S, days.stop * DAY_S)
     leg = CORONA
@@ -238,7 +239,7 @@ def test_a_mark_price_has_neither_the_legs_noise_nor_its_own_shocks() -> None:
 
 
 def test_pepe_and_1000pepe_are_one_asset_a_thousandfold_apart() -> None:
-    simulator = Simulator(10)
+    simulator = Simulated(10)
     one = simulator.day("PEPE_USDT", AURORA, 20_777).price
     thousand = simulator.day("1000PEPE_USDT", AURORA, 20_777).price
     assert one.max() < 1e-4
@@ -246,7 +247,7 @@ def test_pepe_and_1000pepe_are_one_asset_a_thousandfold_apart() -> None:
 
 
 def test_sun_on_fornax_is_another_coin_of_the_same_name() -> None:
-    simulator, truth = Simulator(10), Truth(10)
+    simulator, truth = Simulated(10), Truth(10)
     ours = simulator.day("SUN_USDT", AURORA, 20_777).price
     theirs = simulator.day("SUN_USDT", FORNAX, 20_777).price
     assert (np.abs(np.log(theirs / ours)) > 0.5).all()
@@ -264,7 +265,7 @@ def test_sun_on_fornax_is_another_coin_of_the_same_name() -> None:
 def test_no_minute_moves_a_large_coin_further_than_such_coins_go() -> None:
     allowed_bps = {"BTC_USDT": 300, "ETH_USDT": 400, "SOL_USDT": 500, "XRP_USDT": 500}
     for seed in range(4):
-        simulator = Simulator(seed)
+        simulator = Simulated(seed)
         for symbol, most in allowed_bps.items():
             for leg in simulator.listing[symbol]:
                 days = (simulator.day(symbol, leg, day).price for day in range(20_700, 20_730))
@@ -276,7 +277,7 @@ def test_no_minute_moves_a_large_coin_further_than_such_coins_go() -> None:
 def test_volume_and_moves_are_smaller_on_saturday_and_sunday() -> None:
     volume, moves = {True: [], False: []}, {True: [], False: []}
     for seed in range(10):
-        simulator = Simulator(seed)
+        simulator = Simulated(seed)
         for day in range(20_700, 20_784):
             bars, resting = simulator.day("BTC_USDT", AURORA, day), weekday(day) >= 5
             volume[resting].append(bars.volume.mean())
@@ -286,7 +287,7 @@ def test_volume_and_moves_are_smaller_on_saturday_and_sunday() -> None:
 
 
 def test_volume_swells_where_a_shock_is() -> None:
-    simulator, truth = Simulator(11), Truth(11)
+    simulator, truth = Simulated(11), Truth(11)
     window = (20_700 * DAY_S, 20_760 * DAY_S)
     shocks = [
         shock.pulse

@@ -25,8 +25,7 @@ from tests.listening import listening
 from toolkit.market import EventFamily
 from toolkit.service import Config, WebhookSettings, running
 from toolkit.service.events.archive import EventArchive
-from toolkit.service.transports.webhooks.addresses import Target, target_of
-from toolkit.service.transports.webhooks.courier import RETRIES_S, Post, Reply
+from toolkit.service.transports.courier import RETRIES_S, Post, Reply, Target, target_of
 
 from .conftest import DAY, ENDPOINT, SetClock, Sink, serve_sink, wait_until
 

@@ -12,7 +12,7 @@ from standardwebhooks.webhooks import Webhook
 
 from toolkit.errors import InputError
 from toolkit.service import Config, running
-from toolkit.service.transports.webhooks.addresses import may_reach, target_of
+from toolkit.service.transports.courier import may_reach, target_of
 
 from .conftest import ENDPOINT, Sink
 

@@ -17,11 +17,16 @@ from starlette.routing import Route
 
 from toolkit.errors import InputError
 from toolkit.market import EventFamily
-from toolkit.service.accounts.owners import Owner
-from toolkit.service.accounts.problems import Problem, bad_request, json_object, tier_required
+from toolkit.service.accounts import Owner
 from toolkit.service.api.calls import Service
-from toolkit.service.transports.webhooks.addresses import Target, target_of
-from toolkit.service.transports.webhooks.courier import MINIMUM_PLAN, Courier, WebhookSettings
+from toolkit.service.problems import Problem, bad_request, json_object, tier_required
+from toolkit.service.transports.courier import (
+    MINIMUM_PLAN,
+    Courier,
+    Target,
+    WebhookSettings,
+    target_of,
+)
 
 COOKIE = "rail_session"
 """The cookie that holds a session's token."""

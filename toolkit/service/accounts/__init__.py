@@ -1,1 +1,0 @@
-"""Owners, plans, quotas, sessions, and refusals."""

@@ -1,1 +1,0 @@
-"""Webhooks of the local service: signing in, endpoints and deliveries, all in memory."""
