@@ -11,14 +11,14 @@ import time
 from pathlib import Path
 
 from toolkit.service import Config, serve
-from toolkit.service.market.exchanges import Wanted
+from toolkit.service.market.exchanges import WantedLegs
 from toolkit.service.market.exchanges.archive import Archive, Exchanges
 from toolkit.service.market.exchanges.polling import Poller
 from toolkit.service.market.exchanges.reading import Exchange
 from toolkit.service.market.source import SpedClock
 
 START, SPEED, NAMES = 1_795_651_200, 20.0, ("binance", "okx")
-WANTED = Wanted(("BTC_USDT", "SOL_USDT"))
+WANTED = WantedLegs(("BTC_USDT", "SOL_USDT"))
 
 
 def moment(began: float) -> float:

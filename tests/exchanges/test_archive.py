@@ -19,7 +19,7 @@ from toolkit.errors import InputError
 from toolkit.market import Leg
 from toolkit.service.market.exchanges import BarAnswer, LegKey, ListedLeg, RateAnswer
 from toolkit.service.market.exchanges.archive import Archive, Exchanges
-from toolkit.service.market.source import Bars, Lost, MarketSource, SettledRates
+from toolkit.service.market.source import Bars, LostRows, MarketSource, SettledRates
 
 START = 1_795_651_200
 SPOT = ListedLeg(
@@ -95,7 +95,7 @@ def test_what_was_lost_and_came_late_is_served_and_not_heard(path: Path) -> None
     leg = SPOT.key.leg
     assert source.lost("BTC_USDT", leg, 0, START, "bars") == []
     (lost,) = source.lost("BTC_USDT", leg, 0, START + 121, "bars")
-    assert lost == Lost(START + 120, START + 300, "no answer")
+    assert lost == LostRows(START + 120, START + 300, "no answer")
     before = source.revision, source.known_until
     archive.find_late(SPOT.key, lost, lost.start, bars(2, [3.0, 4.0]))
     assert (source.revision, source.known_until) == (before[0] + 1, before[1])
@@ -104,7 +104,7 @@ def test_what_was_lost_and_came_late_is_served_and_not_heard(path: Path) -> None
     assert served.price.tolist() == [1.0, 2.0, 3.0, 4.0, 6.0]
     assert heard.price.tolist() == [1.0, 2.0, 6.0]
     (lost,) = source.lost("BTC_USDT", leg, 0, 1 << 40, "bars")
-    assert lost == Lost(START + 240, START + 300, "no answer")
+    assert lost == LostRows(START + 240, START + 300, "no answer")
     archive.close()
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.exchanges.fake import Fake
 from tests.exchanges.told import Desk, truth_of
-from toolkit.service.market.exchanges import Wanted
+from toolkit.service.market.exchanges import WantedLegs
 from toolkit.service.market.exchanges.reading import Exchange
 
 pytestmark = pytest.mark.slow
@@ -37,7 +37,7 @@ def test_a_week_and_an_hour_of_six_exchanges_take_so_many_requests_and_lag_so_li
         monkeypatch.setenv("RAIL_EXCHANGES_AT", fake.at)
         for each in found:
             each.ts = START - 295.0
-        asked_for = Wanted(("BTC_USDT", "SOL_USDT"), {"USDC": "USDT"})
+        asked_for = WantedLegs(("BTC_USDT", "SOL_USDT"), {"USDC": "USDT"})
         desk = Desk(tmp_path / "real.duckdb", found, START - 7 * 86_400, asked_for)
         desk.catch_up()
         assert len(fake.requests) <= 2_000 / 5

@@ -14,16 +14,16 @@ from tests.exchanges.truth import HOUR_S, Truth
 from toolkit.errors import ExchangeOutageError as Outage
 from toolkit.errors import ExchangeRefusedError as Refused
 from toolkit.market import Leg, Market
-from toolkit.service.market.exchanges import LegKey, Wanted
+from toolkit.service.market.exchanges import LegKey, WantedLegs
 from toolkit.service.market.exchanges.archive import Archive
 from toolkit.service.market.exchanges.polling import Poller
 from toolkit.service.market.source import Clock, SpedClock
 
-ONE = Wanted(("BTC_USDT",))
+ONE = WantedLegs(("BTC_USDT",))
 BINANCE = LegKey("BTC_USDT", Leg.parse("BINANCE.spot"))
 
 
-def desk_of(path: Path, *found: Told, start: int = START, wanted: Wanted = ONE) -> Desk:
+def desk_of(path: Path, *found: Told, start: int = START, wanted: WantedLegs = ONE) -> Desk:
     return Desk(path / "real.duckdb", list(found) or exchanges(), start, wanted)
 
 

@@ -18,7 +18,7 @@ from toolkit.errors import ExchangeOutageError as Outage
 from toolkit.errors import ExchangeRefusedError as Refused
 from toolkit.errors import InputError
 from toolkit.market import Market
-from toolkit.service.market.exchanges import KNOWN, ListedLeg, MarketFacts, Wanted
+from toolkit.service.market.exchanges import KNOWN, ListedLeg, MarketFacts, WantedLegs
 from toolkit.service.market.exchanges.reading import Connection, Exchange, ExchangeTime
 from toolkit.service.market.source import Clock
 
@@ -63,7 +63,7 @@ def read(fake: Clocked) -> Iterator[Callable[..., Exchange]]:
 
 def leg_of(exchange: Exchange, leg: str, symbol: str = "BTC_USDT") -> ListedLeg:
     """A leg of one exchange as it lists it: ``spot`` or ``futures``."""
-    return exchange.list(Wanted((symbol,), BOTH, (Market(leg),)))[0]
+    return exchange.list(WantedLegs((symbol,), BOTH, (Market(leg),)))[0]
 
 
 def told(answers: Iterator[Any]) -> tuple[list[tuple[Any, ...]], dict[str, int], int]:
@@ -117,7 +117,7 @@ def test_two_days_of_twelve_legs_equal_the_truth_to_the_last_bit(
     start, end = NOW - 2 * 86_400, NOW
     for name, markets in LEGS.items():
         exchange = read(name)
-        for leg in exchange.list(Wanted(("ETH_USDT",), BOTH, tuple(map(Market, markets)))):
+        for leg in exchange.list(WantedLegs(("ETH_USDT",), BOTH, tuple(map(Market, markets)))):
             bars = fake.truth.bars(*leg.key, -(-start // 60) * 60, end // 60 * 60)
             rows, refused, known_until = told(exchange.bars(leg, start, end))
             assert [row[:2] for row in rows] == [(bar.ts, bar.close) for bar in bars]
@@ -141,7 +141,7 @@ def test_each_exchange_is_read_as_its_own_shapes_and_names_are(
     fake: Clocked, read: Callable[..., Exchange], name: str
 ) -> None:
     exchange = read(name)
-    legs = exchange.list(Wanted(("BTC_USDT", "PEPE_USDT"), BOTH))
+    legs = exchange.list(WantedLegs(("BTC_USDT", "PEPE_USDT"), BOTH))
     assert {leg.key.leg.market for leg in legs} == set(KNOWN[name])
     for leg in legs:
         assert_whole(fake, exchange, leg, NOW - 2 * HOUR, NOW)
@@ -234,7 +234,7 @@ def test_html_with_status_200_is_an_outage_with_its_words_and_never_a_row(
     with pytest.raises(Outage, match=r"Just a moment.*text/html"):
         list(exchange.bars(leg, NOW - HOUR, NOW))
     with pytest.raises(Outage, match="Just a moment"):
-        exchange.list(Wanted(("BTC_USDT",), BOTH))
+        exchange.list(WantedLegs(("BTC_USDT",), BOTH))
 
 
 @pytest.mark.parametrize("status", [403, 451])
@@ -243,7 +243,7 @@ def test_an_exchange_that_does_not_answer_from_here_refuses(
 ) -> None:
     fake.trouble["BYBIT"].status = status
     with pytest.raises(Refused, match=f"HTTP {status}") as refused:
-        read("BYBIT").list(Wanted(("BTC_USDT",)))
+        read("BYBIT").list(WantedLegs(("BTC_USDT",)))
     assert refused.value.reach is None
 
 
@@ -316,10 +316,10 @@ def test_the_clock_is_the_exchanges_own_however_wrong_the_machines_is(
     fake: Clocked, read: Callable[..., Exchange]
 ) -> None:
     exchange = read("KRAKEN")
-    exchange.list(Wanted(("BTC_USDT",), BOTH))
+    exchange.list(WantedLegs(("BTC_USDT",), BOTH))
     assert fake.moment - 2 <= exchange.now() <= fake.moment + 5
     fake.trouble["KRAKEN"].skew_s = -60.0
-    exchange.list(Wanted(("BTC_USDT",), BOTH))
+    exchange.list(WantedLegs(("BTC_USDT",), BOTH))
     assert fake.moment - 62 <= exchange.now() <= fake.moment - 55
 
 
@@ -352,7 +352,7 @@ def test_an_interval_that_changes_is_told_from_the_change_on(
     exchange = read("OKX")
     leg = leg_of(exchange, "futures", "SOL_USDT")
     fake.moment = float(DAY + 48 * HOUR + 60)
-    exchange.list(Wanted(("SOL_USDT",)))
+    exchange.list(WantedLegs(("SOL_USDT",)))
     rates, _, _ = told(exchange.settlements(leg, DAY, DAY + 48 * HOUR + 60))
     assert {hours for ts, _, hours in rates if ts <= DAY + 24 * HOUR} == {8}
     assert {hours for ts, _, hours in rates if ts > DAY + 24 * HOUR} == {4}
@@ -393,31 +393,31 @@ def test_only_one_quote_is_listed_and_other_dollars_by_a_rename_that_is_noted(
     read: Callable[..., Exchange],
 ) -> None:
     kraken = read("kraken")
-    [leg] = kraken.list(Wanted(("BTC_USDT", "NOPE_USDT")))
+    [leg] = kraken.list(WantedLegs(("BTC_USDT", "NOPE_USDT")))
     assert (str(leg.key.leg), leg.market, leg.note) == ("KRAKEN.spot", "BTC/USDT", "")
     assert kraken.left_out == (
         "KRAKEN.spot lists no NOPE_USDT",
         "KRAKEN.futures lists no BTC_USDT, NOPE_USDT; --rename USD=USDT takes it in USD",
     )
-    spot, futures = kraken.list(Wanted(("BTC_USDT",), {"USD": "USDT"}))
+    spot, futures = kraken.list(WantedLegs(("BTC_USDT",), {"USD": "USDT"}))
     assert (spot.market, spot.note) == ("BTC/USDT", "")
     assert futures.market == "BTC/USD:USD"
     assert futures.note == "quoted in USD, served as BTC_USDT"
     assert kraken.left_out == ()
     with pytest.raises(Refused, match=r"\.spot lists no BTC_USDT; --rename USDC=USDT takes it in"):
-        read("hyperliquid").list(Wanted(("BTC_USDT",)))
+        read("hyperliquid").list(WantedLegs(("BTC_USDT",)))
     with pytest.raises(
         Refused, match=r"OKX.spot lists no NOPE_USDT; OKX.futures lists no NOPE_USDT$"
     ):
-        read("okx").list(Wanted(("NOPE_USDT",)))
+        read("okx").list(WantedLegs(("NOPE_USDT",)))
     with pytest.raises(Refused, match="COINBASE has no such market"):
-        read("coinbase").list(Wanted(("BTC_USDT",), markets=(Market.FUTURES,)))
+        read("coinbase").list(WantedLegs(("BTC_USDT",), markets=(Market.FUTURES,)))
     with pytest.raises(InputError, match="nearest: BINANCE"):
         Exchange("binanc")
 
 
 def test_a_leg_that_is_no_longer_listed_is_left_out(read: Callable[..., Exchange]) -> None:
-    listed = read("OKX").list(Wanted(("XRP_USDT", "BTC_USDT"), markets=(Market.SPOT,)))
+    listed = read("OKX").list(WantedLegs(("XRP_USDT", "BTC_USDT"), markets=(Market.SPOT,)))
     assert [leg.key.symbol for leg in listed] == ["BTC_USDT"]
 
 

@@ -18,14 +18,14 @@ from toolkit.errors import ExchangeOutageError as Outage
 from toolkit.errors import ExchangeRefusedError as Refused
 from toolkit.market import EventFamily, Leg, Market
 from toolkit.service.events.archive import EventArchive
-from toolkit.service.market.exchanges import BarAnswer, LegKey, ListedLeg, RateAnswer, Wanted
+from toolkit.service.market.exchanges import BarAnswer, LegKey, ListedLeg, RateAnswer, WantedLegs
 from toolkit.service.market.exchanges.acceptance import accepted, settled
 from toolkit.service.market.exchanges.archive import Archive, Exchanges
 from toolkit.service.market.exchanges.polling import Poller
 from toolkit.service.market.source import Clock
 
 START = 1_795_651_200
-WANTED = Wanted(("BTC_USDT", "SOL_USDT"))
+WANTED = WantedLegs(("BTC_USDT", "SOL_USDT"))
 
 
 @dataclass
@@ -47,7 +47,7 @@ class Told:
     def now(self) -> float:
         return self.ts
 
-    def list(self, wanted: Wanted) -> list[ListedLeg]:
+    def list(self, wanted: WantedLegs) -> list[ListedLeg]:
         self._answer()
         keys = [(s, Leg(self.name, m)) for s in wanted.symbols for m in self.markets]
         return [
@@ -110,7 +110,7 @@ class Desk:
     path: Path
     exchanges: list[Any]
     start: int = START
-    wanted: Wanted = WANTED
+    wanted: WantedLegs = WANTED
     told: list[str] = field(default_factory=list)
     worst_lag_s: float = 0.0
 

@@ -18,7 +18,7 @@ from toolkit.market.venues import canonical
 
 if TYPE_CHECKING:
     from toolkit.service import MarketSource
-    from toolkit.service.market.exchanges import ListedLeg, Wanted
+    from toolkit.service.market.exchanges import ListedLeg, WantedLegs
     from toolkit.service.market.exchanges.reading import Exchange, ExchangeCheck
 
 USUAL = "usual"
@@ -98,7 +98,7 @@ def exchange_market(choice: ExchangeChoice, archive: Path) -> Iterator[MarketSou
     answers, `InputError` for an ``archive`` that is not one or that another process has, and
     `StoppedError` at a Ctrl-C before the block.
     """
-    from toolkit.service.market.exchanges import Wanted  # noqa: PLC0415 - see local.py
+    from toolkit.service.market.exchanges import WantedLegs  # noqa: PLC0415 - see local.py
     from toolkit.service.market.exchanges.archive import Archive, Exchanges  # noqa: PLC0415 - an extra
     from toolkit.service.market.exchanges.polling import Poller  # noqa: PLC0415 - see local.py
     from toolkit.service.market.exchanges.reading import Exchange  # noqa: PLC0415 - see local.py
@@ -110,7 +110,7 @@ def exchange_market(choice: ExchangeChoice, archive: Path) -> Iterator[MarketSou
         if not stopping.is_set():  # else the last word is that of who stops it
             sys.stderr.write(f"{plain(line, 400)}\n")
 
-    wanted = Wanted(choice.symbols, choice.renames)
+    wanted = WantedLegs(choice.symbols, choice.renames)
     asked = [Exchange(name, sleep=stopping.wait) for name in choice.exchanges]
     legs, silent = _listed(asked, wanted, say)
     if not legs and not (silent and archive.exists()):
@@ -145,7 +145,7 @@ def exchange_market(choice: ExchangeChoice, archive: Path) -> Iterator[MarketSou
 
 
 def _listed(
-    exchanges: Iterable[Exchange], wanted: Wanted, say: Callable[[str], None]
+    exchanges: Iterable[Exchange], wanted: WantedLegs, say: Callable[[str], None]
 ) -> tuple[list[ListedLeg], set[str]]:
     found: list[ListedLeg] = []
     silent: set[str] = set()
@@ -167,8 +167,8 @@ def _listed(
 
 def check_exchanges(choice: ExchangeChoice) -> Iterator[tuple[str, ExchangeCheck]]:
     """Yield each exchange, and what it answers from this machine."""
-    from toolkit.service.market.exchanges import Wanted  # noqa: PLC0415 - see local.py
+    from toolkit.service.market.exchanges import WantedLegs  # noqa: PLC0415 - see local.py
     from toolkit.service.market.exchanges.reading import check  # noqa: PLC0415 - see local.py
 
-    wanted = Wanted(choice.symbols, choice.renames)
+    wanted = WantedLegs(choice.symbols, choice.renames)
     yield from ((name, check(name, wanted, choice.days)) for name in choice.exchanges)

@@ -20,7 +20,7 @@ from toolkit.loader.sync.progress import LoadResult
 from toolkit.loader.sync.run import Piece
 from toolkit.market import Family, Leg, Stream, Trajectory
 from toolkit.service import Clock, Config, running
-from toolkit.service.market.source import Lost
+from toolkit.service.market.source import LostRows
 from toolkit.store import Batch, LoadOrigin, Store, StoreWriter
 from toolkit.store.file.verification import verify
 from toolkit.wire.profile.user_profile import UserProfile
@@ -250,7 +250,7 @@ def test_a_market_that_lost_rows_is_loaded_with_them_and_its_events_are_marked(
 ) -> None:
     leg, part = Leg.parse("ALPHA.spot"), Interval(revealed.START + 36_000, revealed.START + 72_000)
     source = Revealed(
-        known_until=revealed.END, lost_rows={(("BTC_USDT", leg), "bars"): [Lost(*part, WHY)]}
+        known_until=revealed.END, lost_rows={(("BTC_USDT", leg), "bars"): [LostRows(*part, WHY)]}
     )
     clock, key = Clock(fixed_at=revealed.END), "BTC_USDT:ALPHA.spot"
     spread = "BTC_USDT:ALPHA.spot:BETA.futures"
@@ -273,7 +273,7 @@ def test_a_market_that_lost_rows_is_loaded_with_them_and_its_events_are_marked(
         assert (marked["since"] <= part.end + 3_600).all()
         assert verify(rail.store) == []
 
-        source.find(Lost(*part, WHY))
+        source.find(LostRows(*part, WHY))
         done = rail.sync(key, revealed.START, revealed.END)
         assert done.rows.new > 500
         assert rail.store.gaps()["stream"].to_list() == [spread]

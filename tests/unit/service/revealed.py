@@ -9,7 +9,14 @@ from functools import cache
 import numpy as np
 
 from toolkit.market import Leg, Market
-from toolkit.service.market.source import Bars, Kind, Lost, MarketSource, RowKind, SettledRates
+from toolkit.service.market.source import (
+    Bars,
+    Kind,
+    LostRows,
+    MarketSource,
+    RowKind,
+    SettledRates,
+)
 
 START = 20_700 * 86_400  # midnight
 DAYS = 3
@@ -60,8 +67,8 @@ class Revealed:
     begins: int | None = None
     revision: int = 0
     ahead_s: Mapping[Leg, int] = field(default_factory=dict)
-    lost_rows: Mapping[tuple[Key, RowKind], Sequence[Lost]] = field(default_factory=dict)
-    late: tuple[Lost, ...] = ()
+    lost_rows: Mapping[tuple[Key, RowKind], Sequence[LostRows]] = field(default_factory=dict)
+    late: tuple[LostRows, ...] = ()
     added: dict[Key, int] = field(default_factory=dict)
     reads: int = 0
 
@@ -90,11 +97,13 @@ class Revealed:
         kept = self._kept((symbol, leg), "funding", known.ts, self.late)
         return SettledRates(known.ts[kept], known.rate[kept], known.interval_hours[kept])
 
-    def lost(self, symbol: str, leg: Leg, start: int, end: int, kind: RowKind, /) -> Sequence[Lost]:
+    def lost(
+        self, symbol: str, leg: Leg, start: int, end: int, kind: RowKind, /
+    ) -> Sequence[LostRows]:
         found = self.lost_rows.get(((symbol, leg), kind), ())
         return [e for e in found if e not in self.late and e.start < end and e.end > start]
 
-    def find(self, lost: Lost) -> None:
+    def find(self, lost: LostRows) -> None:
         """What was lost is read after all."""
         self.late = (*self.late, lost)
         self.revision += 1
@@ -102,7 +111,9 @@ class Revealed:
     def _until(self, leg: Leg) -> int:
         return END if self.known_until is None else self.known_until + self.ahead_s.get(leg, 0)
 
-    def _kept(self, key: Key, kind: RowKind, ts: np.ndarray, found: Sequence[Lost]) -> np.ndarray:
+    def _kept(
+        self, key: Key, kind: RowKind, ts: np.ndarray, found: Sequence[LostRows]
+    ) -> np.ndarray:
         kept = np.full(len(ts), True)
         for each in self.lost_rows.get((key, kind), ()):
             if each not in found:

@@ -20,7 +20,7 @@ from toolkit.service.api.calls import Pages
 from toolkit.service.api.registry import TOOLS
 from toolkit.service.api.tools import body_schema
 from toolkit.service.events.archive import EventArchive
-from toolkit.service.market.source import Lost
+from toolkit.service.market.source import LostRows
 
 from ...conftest import examples
 from .revealed import END, LEGS, START, Revealed
@@ -31,11 +31,11 @@ NOON = START + 36 * HOUR_S
 KEYS = ["BTC_USDT:ALPHA.spot", "BTC_USDT:ALPHA.spot:BETA.futures"]
 KEYS += ["funding/ETH_USDT:ALPHA.futures:BETA.futures"]
 WHOLE = Pages(Revealed(END + HOUR_S))
-OUTAGE = Lost(NOON - 2 * HOUR_S, NOON - HOUR_S, "no answer for 90 s")
-SETTLED = Lost(NOON - 10 * HOUR_S, NOON - HOUR_S, "not published in 130 s")
+OUTAGE = LostRows(NOON - 2 * HOUR_S, NOON - HOUR_S, "no answer for 90 s")
+SETTLED = LostRows(NOON - 10 * HOUR_S, NOON - HOUR_S, "not published in 130 s")
 LOST = {
     (("BTC_USDT", LEGS[1]), "bars"): (OUTAGE,),
-    (("BTC_USDT", LEGS[2]), "bars"): (OUTAGE, Lost(START, START + HOUR_S, "beyond reach")),
+    (("BTC_USDT", LEGS[2]), "bars"): (OUTAGE, LostRows(START, START + HOUR_S, "beyond reach")),
     (("BTC_USDT", LEGS[0]), "funding"): (SETTLED,),
 }
 PAIR = {"symbol": "BTC_USDT", "buy_exchange": "ALPHA", "buy_market": "futures"}

@@ -15,7 +15,7 @@ from toolkit.service.api.tools import PriceQuery, SearchQuery, SpreadQuery
 from toolkit.service.market.series import RATE_VALID_INTERVALS
 from toolkit.service.market.source import (
     LONGEST_INTERVAL_HOURS,
-    Lost,
+    LostRows,
     MarketSource,
     RowKind,
     before_all,
@@ -258,12 +258,12 @@ def _page(
     return b'%b,"items":[%b],%b' % (opening, page.items, msgspec.json.encode(paging)[1:])
 
 
-def _lost(source: MarketSource, trajectory: Trajectory, start: int, end: int) -> list[Lost]:
+def _lost(source: MarketSource, trajectory: Trajectory, start: int, end: int) -> list[LostRows]:
     """Return what was lost of any leg in ``[start, end)``, cut to it, newest first."""
     unread = before_all(source, start, end)
     kind: RowKind = "funding" if trajectory.family is Family.FUNDING else "bars"
     found = {
-        Lost(max(each.start, start), min(each.end, end), each.why)
+        LostRows(max(each.start, start), min(each.end, end), each.why)
         for leg in trajectory.legs
         for each in source.lost(str(trajectory.symbol), leg, start, end, kind)
     }

@@ -31,7 +31,7 @@ _EVERY = {"ts": _INTEGER, "symbol": _TEXT, "exchange": _TEXT, "dataset": _TEXT}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Layout:
+class RecordingLayout:
     """The layout of a file: its name in a directory, its columns, and the rule of a row.
 
     ``leg`` are the columns that identify a series, ``one_of`` those that may have only one value in
@@ -49,9 +49,9 @@ class Layout:
     told_again: bool = False
 
 
-LAYOUTS: Mapping[str, Layout] = MappingProxyType(
+LAYOUTS: Mapping[str, RecordingLayout] = MappingProxyType(
     {
-        "prices": Layout(
+        "prices": RecordingLayout(
             name="prices",
             columns=_EVERY | {"market": _TEXT, "interval_s": _INTEGER, "price": _FLOAT},
             leg=("symbol", "exchange", "market"),
@@ -59,7 +59,7 @@ LAYOUTS: Mapping[str, Layout] = MappingProxyType(
             valid=pl.col("price").is_finite() & (pl.col("price") > 0) & (pl.col("interval_s") >= 0),
             rule="rows without nulls, with a finite price above 0 and an interval of 0 s or more",
         ),
-        "funding": Layout(
+        "funding": RecordingLayout(
             name="funding",
             columns=_EVERY | {"rate": _FLOAT, "interval_hours": _FLOAT},
             leg=("symbol", "exchange"),
@@ -71,7 +71,7 @@ LAYOUTS: Mapping[str, Layout] = MappingProxyType(
             f"{LONGEST_INTERVAL_HOURS} whole hours",
             market=Market.FUTURES,
         ),
-        "pumps": Layout(
+        "pumps": RecordingLayout(
             name="pumps",
             columns=_EVERY | {"precision_s": _INTEGER},
             leg=("symbol", "exchange"),
@@ -93,7 +93,7 @@ _ALLOWED = "a Parquet file of bars, settlements or pumps, or a directory with {}
 )
 
 
-def layout_of(columns: Iterable[str]) -> Layout:
+def layout_of(columns: Iterable[str]) -> RecordingLayout:
     """Return the layout that a file with these columns is meant to be of."""
     return LAYOUTS[next((_MARKS[name] for name in columns if name in _MARKS), "prices")]
 
@@ -102,7 +102,7 @@ def layout_of(columns: Iterable[str]) -> Layout:
 class Recording:
     """The rows of one file, its layout, and the kind of source that it calls itself."""
 
-    layout: Layout
+    layout: RecordingLayout
     rows: pl.DataFrame
     kind: Kind
 

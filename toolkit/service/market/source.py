@@ -173,7 +173,7 @@ class RecordsPumps(Protocol):
         """Return those with ``start <= ts < end``, by time, None where none at all are recorded."""
 
 
-class Lost(NamedTuple):
+class LostRows(NamedTuple):
     """A stretch ``[start, end)`` (s, Unix UTC) by ``ts`` of a leg's rows that nobody could read."""
 
     start: int
@@ -231,7 +231,9 @@ class MarketSource(Protocol):
     def heard(self) -> MarketSource:
         """The source as detectors see it, of one id: without rows late or before their leg."""
 
-    def lost(self, symbol: str, leg: Leg, start: int, end: int, kind: RowKind, /) -> Sequence[Lost]:
+    def lost(
+        self, symbol: str, leg: Leg, start: int, end: int, kind: RowKind, /
+    ) -> Sequence[LostRows]:
         """Return what was lost of a leg's rows of a kind and touches ``[start, end)``."""
 
     def bars(self, symbol: str, leg: Leg) -> BarSeries:
@@ -253,17 +255,17 @@ class Whole:
         """Itself."""
         return self
 
-    def lost(self, *_asked: object) -> Sequence[Lost]:
+    def lost(self, *_asked: object) -> Sequence[LostRows]:
         """Return nothing: no row was lost."""
         return ()
 
 
-def before_all(source: MarketSource, start: int, end: int) -> list[Lost]:
+def before_all(source: MarketSource, start: int, end: int) -> list[LostRows]:
     """Return the part of ``[start, end)`` (s) that lies before all that a source knows."""
     begins = source.begins
     if begins is None or start >= min(begins, end):
         return []
-    return [Lost(start, min(begins, end), "before the service's archive begins")]
+    return [LostRows(start, min(begins, end), "before the service's archive begins")]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from tests.adversary import ArchiveSettings, FaultyArchive
 from toolkit.market import EventFamily
 from toolkit.service.events.archive import EventArchive
-from toolkit.service.market.source import Lost
+from toolkit.service.market.source import LostRows
 
 from ....conftest import examples
 from ..revealed import END, LEGS, START, Revealed
 
 HOUR_S, DAY_S = 3_600, 86_400
 NOON = START + DAY_S + 12 * HOUR_S
-OUTAGE = Lost(START + 30 * HOUR_S, START + 32 * HOUR_S, "no answer for 90 s")
+OUTAGE = LostRows(START + 30 * HOUR_S, START + 32 * HOUR_S, "no answer for 90 s")
 OUT = {(("BTC_USDT", LEGS[1]), "bars"): (OUTAGE,)}
 
 FAULTY = ArchiveSettings(lost_close_share=0.2, orphan_close_share=0.2, burst=3)

@@ -25,7 +25,7 @@ class LegKey(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedLegs:
     """The legs wanted of every exchange.
 
     ``symbols``: ``BASE_QUOTE``. ``renames``: a quote that an exchange has to the quote in whose

@@ -28,7 +28,7 @@ from toolkit.errors import InputError
 from toolkit.market import Leg
 from toolkit.service.market.exchanges import BarAnswer, LegKey, ListedLeg, RateAnswer
 from toolkit.service.market.exchanges.acceptance import PUBLISHED_S
-from toolkit.service.market.source import Bars, Kind, Lost, RowKind, SettledRates
+from toolkit.service.market.source import Bars, Kind, LostRows, RowKind, SettledRates
 
 BAR_S, HOUR_S, DAY_S, END = 60, 3_600, 86_400, 4_102_444_800
 
@@ -79,7 +79,7 @@ class HeldLeg:
     added_at: int
     ended_at: int | None
     until: dict[RowKind, int]
-    lost: dict[RowKind, list[Lost]] = field(default_factory=dict)
+    lost: dict[RowKind, list[LostRows]] = field(default_factory=dict)
 
     @property
     def known_until(self) -> int:
@@ -167,7 +167,7 @@ class Archive:
             for ts in missing:
                 if ts >= leg.until[kind]:
                     why = f"not published in {PUBLISHED_S} s"
-                    self._declare(leg, kind, Lost(ts, ts + HOUR_S, why))
+                    self._declare(leg, kind, LostRows(ts, ts + HOUR_S, why))
 
     def lose(self, key: LegKey, kind: RowKind, until: int, why: str) -> None:
         """Give up, for now, the rows with ``ts`` before ``until`` (s) that are not known."""
@@ -180,10 +180,10 @@ class Archive:
                 'UPDATE lost SET "end" = ? WHERE leg_id = ? AND kind = ? AND "end" = ? AND why = ?'
             )
             if self._do(extend, until, leg.id, kind, known, why) == [(0,)]:
-                self._declare(leg, kind, Lost(known, until, why))
+                self._declare(leg, kind, LostRows(known, until, why))
 
     def find_late(
-        self, key: LegKey, lost: Lost, start: int, answer: BarAnswer | RateAnswer
+        self, key: LegKey, lost: LostRows, start: int, answer: BarAnswer | RateAnswer
     ) -> None:
         """Add what an answer has of a lost stretch from ``start`` (s) on: that is lost no more."""
         leg, (kind, until, rows, missing) = self.legs[key], _read(answer)
@@ -195,7 +195,7 @@ class Archive:
             self._do('DELETE FROM lost WHERE leg_id = ? AND kind = ? AND "start" = ?', *where)
             for first, last in ((lost.start, start), (until, lost.end)):
                 if first < last:
-                    self._declare(leg, kind, Lost(first, last, lost.why))
+                    self._declare(leg, kind, LostRows(first, last, lost.why))
 
     def compare(self, key: LegKey, start: int, answer: BarAnswer | RateAnswer) -> None:
         """Record where a later reading from ``start`` (s) on differs from the rows here."""
@@ -259,7 +259,7 @@ class Archive:
         values = [rows[0].tolist(), *map(_nullable, rows[1:])]
         self._do(f"INSERT INTO {_ROWS[kind][0]} SELECT ?, {lists}, ?", leg.id, *values, late)
 
-    def _declare(self, leg: HeldLeg, kind: RowKind, lost: Lost) -> None:
+    def _declare(self, leg: HeldLeg, kind: RowKind, lost: LostRows) -> None:
         self._do("INSERT INTO lost VALUES (?, ?, ?, ?, ?, epoch(now()))", leg.id, kind, *lost)
 
     def _do(self, statement: str, *values: object) -> list[Any]:
@@ -306,7 +306,9 @@ class Archive:
         query = 'SELECT kind, "start", "end", why FROM lost WHERE leg_id = ? ORDER BY "start"'
         for leg in changed:
             found = self._do(query, leg.id)
-            leg.lost = {kind: [Lost(*row) for of, *row in found if of == kind] for kind in _ROWS}
+            leg.lost = {
+                kind: [LostRows(*row) for of, *row in found if of == kind] for kind in _ROWS
+            }
         read = [leg for leg in self.legs.values() if leg.ended_at is None]
         ended = max((leg.ended_at or 0 for leg in self.legs.values()), default=self.start)
         known = min((leg.known_until for leg in read), default=ended)
@@ -428,26 +430,30 @@ class Exchanges:
         """The source without rows that came late, or from before their leg was added."""
         return Exchanges(self._archive, is_heard=True)
 
-    def lost(self, symbol: str, leg: Leg, start: int, end: int, kind: RowKind) -> Sequence[Lost]:
+    def lost(
+        self, symbol: str, leg: Leg, start: int, end: int, kind: RowKind
+    ) -> Sequence[LostRows]:
         """Return what is lost of a leg's rows of a kind and touches ``[start, end)``."""
         lost = self._held(symbol, leg).lost[kind]
         return [each for each in lost if each.start < end and each.end > start]
 
-    def bars(self, symbol: str, leg: Leg) -> _HeldBars:
+    def bars(self, symbol: str, leg: Leg) -> _ArchivedBars:
         """Return the bars of a listed leg."""
-        return _HeldBars(self._archive, self._held(symbol, leg).listed.key, self._is_heard)
+        return _ArchivedBars(self._archive, self._held(symbol, leg).listed.key, self._is_heard)
 
-    def funding(self, symbol: str, leg: Leg) -> _HeldFunding | None:
+    def funding(self, symbol: str, leg: Leg) -> _ArchivedFunding | None:
         """Return the settlements of a listed futures leg, None where none can be asked for."""
         listed = self._held(symbol, leg).listed
-        return _HeldFunding(self._archive, listed.key, self._is_heard) if listed.funding else None
+        return (
+            _ArchivedFunding(self._archive, listed.key, self._is_heard) if listed.funding else None
+        )
 
     def _held(self, symbol: str, leg: Leg) -> HeldLeg:
         return self._archive.legs[LegKey(symbol, leg)]
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
+class _ArchivedRows:
     """A leg's rows of one kind. What is not known yet lies in its span."""
 
     archive: Archive
@@ -461,7 +467,7 @@ class _Held:
         return self.archive.start, END
 
 
-class _HeldBars(_Held):
+class _ArchivedBars(_ArchivedRows):
     def between(self, start: int, end: int) -> Bars:
         return self.archive.bars(self.key, start, end, heard=self.is_heard)
 
@@ -469,7 +475,7 @@ class _HeldBars(_Held):
         return self.between(ts, ts + 1)
 
 
-class _HeldFunding(_Held):
+class _ArchivedFunding(_ArchivedRows):
     def between(self, start: int, end: int) -> SettledRates:
         return self.archive.settlements(self.key, heard=self.is_heard).between(start, end)
 

@@ -15,11 +15,11 @@ from typing import Literal, Self
 from toolkit.errors import ExchangeOutageError as Outage
 from toolkit.errors import ExchangeRefusedError as Refused
 from toolkit.errors import RailError
-from toolkit.service.market.exchanges import BarAnswer, RateAnswer, Wanted
+from toolkit.service.market.exchanges import BarAnswer, RateAnswer, WantedLegs
 from toolkit.service.market.exchanges.acceptance import PUBLISHED_S
 from toolkit.service.market.exchanges.archive import BAR_S, DAY_S, HOUR_S, Archive, HeldLeg
 from toolkit.service.market.exchanges.reading import Exchange
-from toolkit.service.market.source import Clock, Lost, RowKind, SpedClock
+from toolkit.service.market.source import Clock, LostRows, RowKind, SpedClock
 
 LAG_S = 150
 """What is known lies no further behind its exchange (s), but where one begins not to answer."""
@@ -32,7 +32,7 @@ _LONGEST_WAIT_S, _TIMEOUT_S, _GRACE_S, _FAILURES = 60, 10, 0.5, 2
 
 
 @dataclass(slots=True)
-class _Task:
+class _Poll:
     """A recurring question to an exchange: when next (s, its clock), and how it fails."""
 
     kind: RowKind | Literal["again", "listing"]
@@ -62,7 +62,7 @@ class Poller:
         archive: Archive,
         exchanges: Sequence[Exchange],
         clock: Clock,
-        wanted: Wanted,
+        wanted: WantedLegs,
         *,
         tell: Callable[[str], object] = lambda _: None,
         stopping: threading.Event | None = None,
@@ -74,7 +74,7 @@ class Poller:
         self._rounds = {each.name: (each.now(), each.now()) for each in exchanges}
         self._closed_until = dict.fromkeys(self._tasks, 0.0)
         self._compared: dict[int, int] = {}
-        self._beyond: set[tuple[int, Lost]] = set()
+        self._beyond: set[tuple[int, LostRows]] = set()
         self._down: set[str] = set()
         self._unusable: set[str] = set()
         self._threads = [
@@ -152,19 +152,19 @@ class Poller:
                 due = exchange.now() + _LONGEST_WAIT_S
             self._stopping.wait(max(due - exchange.now(), 0.0) / self._speed)
 
-    def _tasks_of(self, exchange: Exchange) -> Iterator[_Task]:
+    def _tasks_of(self, exchange: Exchange) -> Iterator[_Poll]:
         own = [key for key in self._archive.legs if key.leg.exchange == exchange.name]
         legs = [leg for leg in map(self._archive.legs.__getitem__, own) if leg.ended_at is None]
-        yield from (_Task("bars", leg) for leg in legs)
-        yield from (_Task("funding", leg) for leg in legs if leg.listed.funding)
-        yield from (_Task("again", leg) for leg in legs)
-        yield _Task("listing", due=exchange.now() + DAY_S)
+        yield from (_Poll("bars", leg) for leg in legs)
+        yield from (_Poll("funding", leg) for leg in legs if leg.listed.funding)
+        yield from (_Poll("again", leg) for leg in legs)
+        yield _Poll("listing", due=exchange.now() + DAY_S)
 
     def _legs(self, exchange: Exchange) -> list[HeldLeg]:
         legs = [task.leg for task in self._tasks[exchange.name] if task.kind == "bars"]
         return [leg for leg in legs if leg is not None and leg.ended_at is None]
 
-    def _ask(self, exchange: Exchange, task: _Task) -> float:
+    def _ask(self, exchange: Exchange, task: _Poll) -> float:
         leg, kind = task.leg, task.kind
         if leg is None or kind == "listing":
             self._look(exchange)
@@ -227,7 +227,7 @@ class Poller:
         return _next_minute(now)
 
     def _find(
-        self, exchange: Exchange, leg: HeldLeg, kind: RowKind, lost: Lost, start: int
+        self, exchange: Exchange, leg: HeldLeg, kind: RowKind, lost: LostRows, start: int
     ) -> None:
         """Read a lost stretch from ``start`` on."""
         try:

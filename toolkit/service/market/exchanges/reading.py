@@ -30,7 +30,7 @@ from toolkit.service.market.exchanges import (
     MarketFacts,
     RateAnswer,
     Settled,
-    Wanted,
+    WantedLegs,
     named,
 )
 from toolkit.service.market.exchanges.acceptance import PUBLISHED_S, accepted, frontier, settled
@@ -246,7 +246,7 @@ class Exchange:
         for each in self._connections.values():
             each.ccxt.session.close()
 
-    def list(self, wanted: Wanted) -> Legs:
+    def list(self, wanted: WantedLegs) -> Legs:
         """Return the wanted legs that are listed, in the order of the symbols.
 
         ``left_out`` then names the others, with the rename that would take them. `Refused`: there
@@ -496,7 +496,7 @@ class ExchangeCheck:
         self.cells["took"] = f"{self.took_s:.2f} s"
 
 
-def check(name: str, wanted: Wanted, days: int) -> ExchangeCheck:
+def check(name: str, wanted: WantedLegs, days: int) -> ExchangeCheck:
     """Ask an exchange what it lists, for bars of now and of before, and for settlements."""
     found = ExchangeCheck()
     try:
@@ -512,7 +512,7 @@ def check(name: str, wanted: Wanted, days: int) -> ExchangeCheck:
     return found
 
 
-def _ask(exchange: Exchange, wanted: Wanted, days: int, found: ExchangeCheck) -> None:
+def _ask(exchange: Exchange, wanted: WantedLegs, days: int, found: ExchangeCheck) -> None:
     legs, cells = exchange.list(wanted), found.cells
     found.to_do += exchange.left_out
     now, ahead_s = int(exchange.now()), exchange.now() - time.time()
