@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import combinations
 from typing import NamedTuple
 
@@ -12,18 +12,11 @@ from msgspec import UNSET
 from toolkit.market import Family, Leg, Market, Symbol, Trajectory
 from toolkit.service.api.calls import Call
 from toolkit.service.api.tools import PriceQuery, SearchQuery, SpreadQuery
-from toolkit.service.market.series import RATE_VALID_INTERVALS
-from toolkit.service.market.source import (
-    LONGEST_INTERVAL_HOURS,
-    LostRows,
-    MarketSource,
-    RowKind,
-    before_all,
-)
+from toolkit.service.market.series import RATE_LOOK_BACK_S, RATE_VALID_INTERVALS
+from toolkit.service.market.source import LostRows, MarketSource, RowKind, before_all
 from toolkit.service.problems import bad_request
 
 _STALE_S, _STALE_BARS = 600, 3
-_RATE_VALID_S = RATE_VALID_INTERVALS * LONGEST_INTERVAL_HOURS * 3_600
 
 
 class Rate(NamedTuple):
@@ -53,7 +46,7 @@ class Spread(NamedTuple):
 def last_prices(source: MarketSource, symbol: str, now: int) -> dict[Leg, float]:
     """Return each leg's price (quote) at the end of its last bar that is over at ``now``.
 
-    A leg is left out if its last bar ended more than 10 minutes and more than three bars ago.
+    A leg whose last bar ended more than 10 minutes and more than three bars ago is left out.
     """
     found = {}
     for leg in source.listing[symbol]:
@@ -71,7 +64,7 @@ def rate_in_force(source: MarketSource, symbol: str, leg: Leg, now: int) -> Rate
     funding = source.funding(symbol, leg) if leg.market is Market.FUTURES else None
     if funding is None:
         return None
-    settled = funding.between(now - _RATE_VALID_S, now + 1)
+    settled = funding.between(now - RATE_LOOK_BACK_S, now + 1)
     following = funding.next_after(now)
     if not len(settled.ts) or following is None:
         return None
@@ -86,8 +79,8 @@ def tracked_spreads(
 ) -> Iterator[Spread]:
     """Yield the spreads with an open event or at least ``at_least_pct``, by symbol and legs.
 
-    ``opened`` has the time at which an event opened (s), by SYMBOL:BUY:SELL. Without an open event
-    the leg with the lower price is bought. Legs without a recent price are left out.
+    ``opened``: when each open event opened (s), by SYMBOL:BUY:SELL. Without an open event the leg
+    with the lower price is bought. Legs without a recent price are left out.
     """
     for symbol in source.listing:
         prices = last_prices(source, symbol, now)
@@ -103,41 +96,6 @@ def tracked_spreads(
                 yield spread
 
 
-def price_head(trajectory: Trajectory) -> dict[str, object]:
-    """Return a price page's own fields."""
-    leg = trajectory.buy
-    return {
-        "type": "price_history_page",
-        "symbol": str(trajectory.symbol),
-        "exchange": leg.exchange,
-        "market": leg.market,
-    }
-
-
-def pair_head(trajectory: Trajectory) -> dict[str, object]:
-    """Return a spread or funding page's own fields."""
-    buy, sell = trajectory.legs
-    return {
-        "type": f"{trajectory.family}_history_page",
-        "symbol": str(trajectory.symbol),
-        "buy_exchange": buy.exchange,
-        "buy_market": buy.market,
-        "sell_exchange": sell.exchange,
-        "sell_market": sell.market,
-    }
-
-
-def venue(leg: Leg, funding_interval_hours: int | None) -> dict[str, object]:
-    """Return a leg as symbols/search lists it, with the chain of a ``DEX-{CHAIN}``."""
-    chain = leg.exchange.removeprefix("DEX-")
-    return {
-        "exchange": leg.exchange,
-        "market": leg.market,
-        "funding_interval_hours": funding_interval_hours,
-        "dex_network": None if chain == leg.exchange else chain,
-    }
-
-
 _SEARCH = "search symbols/search"
 
 
@@ -149,33 +107,44 @@ def search_symbols(call: Call[SearchQuery]) -> bytes:
         for symbol, legs in call.service.source.listing.items()
         if wanted in symbol.upper() or any(wanted in leg.exchange for leg in legs)
     ]
-    items = []
-    for symbol, legs in found[: call.limit]:
-        parts = Symbol.parse(symbol)
-        items.append(
-            {
-                "symbol": symbol,
-                "base": parts.base,
-                "quote": parts.quote,
-                "venues": [venue(leg, _interval_hours(call, symbol, leg)) for leg in legs],
-                "updated_at": call.now,
-            }
-        )
+    items = [
+        {
+            "symbol": symbol,
+            "base": Symbol.parse(symbol).base,
+            "quote": Symbol.parse(symbol).quote,
+            "venues": [_venue(call, symbol, leg) for leg in legs],
+            "updated_at": call.now,
+        }
+        for symbol, legs in found[: call.limit]
+    ]
     page = {"type": "symbols_page", "items": items, "truncated": len(found) > call.limit}
     return msgspec.json.encode(page)
+
+
+def _venue(call: Call[SearchQuery], symbol: str, leg: Leg) -> dict[str, object]:
+    """Return a leg as symbols/search lists it, with the chain of a ``DEX-{CHAIN}``."""
+    rate = rate_in_force(call.service.source, symbol, leg, call.now)
+    chain = leg.exchange.removeprefix("DEX-")
+    return {
+        "exchange": leg.exchange,
+        "market": leg.market,
+        "funding_interval_hours": None if rate is None else rate.interval_hours,
+        "dex_network": None if chain == leg.exchange else chain,
+    }
 
 
 def price_history(call: Call[PriceQuery]) -> bytes:
     """Return a page of one leg's prices. An unlisted leg is a 400 naming the parameter."""
     query = call.query
-    legs = _listed(call, {"": (query.exchange, query.market)})
-    return _page(call, Trajectory(Family.PRICE, Symbol.parse(query.symbol), legs), price_head)
+    (leg,) = legs = _listed(call, {"": (query.exchange, query.market)})
+    trajectory = Trajectory(Family.PRICE, Symbol.parse(query.symbol), legs)
+    return _page(call, trajectory, {"exchange": leg.exchange, "market": leg.market})
 
 
 def spread_history(call: Call[SpreadQuery]) -> bytes:
     """Return a page of one spread, with a row at each time that both legs have.
 
-    Legs with bars of different lengths are a 400, since their prices have no common times.
+    Legs with bars of different lengths are a 400: their prices have no common times.
     """
     trajectory = _pair(call, Family.SPREAD)
     bars = [call.service.source.bars(call.query.symbol, leg) for leg in trajectory.legs]
@@ -183,34 +152,24 @@ def spread_history(call: Call[SpreadQuery]) -> bytes:
     if buy_s != sell_s and all(start < end for start, end in spans):
         detail = f"its bars are {sell_s} s long, the buy leg's {buy_s} s; no common times"
         raise bad_request([("sell_exchange", detail)])
-    return _page(call, trajectory, pair_head)
+    return _pair_page(call, trajectory)
 
 
 def funding_history(call: Call[SpreadQuery]) -> bytes:
     """Return a page of a funding differential, with a row at each settlement of either leg.
 
-    Two legs without a futures leg are a 400, since only futures settle funding.
+    Two legs without a futures leg are a 400: only futures settle funding.
     """
     trajectory = _pair(call, Family.FUNDING)
     if Market.FUTURES not in {leg.market for leg in trajectory.legs}:
         raise bad_request([("sell_market", "neither leg is futures; only futures settle funding")])
-    return _page(call, trajectory, pair_head)
-
-
-def _interval_hours(call: Call[SearchQuery], symbol: str, leg: Leg) -> int | None:
-    rate = rate_in_force(call.service.source, symbol, leg, call.now)
-    return None if rate is None else rate.interval_hours
+    return _pair_page(call, trajectory)
 
 
 def _pair(call: Call[SpreadQuery], family: Family) -> Trajectory:
     query = call.query
-    legs = _listed(
-        call,
-        {
-            "buy_": (query.buy_exchange, query.buy_market),
-            "sell_": (query.sell_exchange, query.sell_market),
-        },
-    )
+    buy, sell = (query.buy_exchange, query.buy_market), (query.sell_exchange, query.sell_market)
+    legs = _listed(call, {"buy_": buy, "sell_": sell})
     if legs[0] == legs[1]:
         raise bad_request([("sell_exchange", "the sell leg equals the buy leg")])
     return Trajectory(family, Symbol.parse(query.symbol), legs)
@@ -238,14 +197,23 @@ def _listed(
     return tuple(Leg(exchange, Market(market)) for exchange, market in asked.values())
 
 
+def _pair_page(call: Call[SpreadQuery], trajectory: Trajectory) -> bytes:
+    buy, sell = trajectory.legs
+    legs = {
+        "buy_exchange": buy.exchange,
+        "buy_market": buy.market,
+        "sell_exchange": sell.exchange,
+        "sell_market": sell.market,
+    }
+    return _page(call, trajectory, legs)
+
+
 def _page(
-    call: Call[PriceQuery] | Call[SpreadQuery],
-    trajectory: Trajectory,
-    head: Callable[[Trajectory], dict[str, object]],
+    call: Call[PriceQuery] | Call[SpreadQuery], trajectory: Trajectory, legs: Mapping[str, str]
 ) -> bytes:
     end_time = call.query.end_time
     before, since = call.now if end_time is UNSET else end_time, call.since
-    # What is found meanwhile is among the rows and called lost, never neither of the two.
+    # Lost rows are read first: rows found meanwhile are then in both, never in neither.
     lost = _lost(call.service.source, trajectory, since or 0, min(before, call.now))
     page = call.service.pages.page(
         trajectory, before=before, limit=call.limit, now=call.now, since=since
@@ -253,13 +221,14 @@ def _page(
     oldest = page.next_end_time or 0
     cut = [each._replace(start=max(each.start, oldest)) for each in lost if each.end > oldest]
     said = {"lost": [each._asdict() for each in cut]} if cut else {}
-    opening = msgspec.json.encode(head(trajectory)).removesuffix(b"}")
+    head = {"type": f"{trajectory.family}_history_page", "symbol": str(trajectory.symbol), **legs}
+    opening = msgspec.json.encode(head).removesuffix(b"}")
     paging = {"next_end_time": page.next_end_time, **said}
     return b'%b,"items":[%b],%b' % (opening, page.items, msgspec.json.encode(paging)[1:])
 
 
 def _lost(source: MarketSource, trajectory: Trajectory, start: int, end: int) -> list[LostRows]:
-    """Return what was lost of any leg in ``[start, end)``, cut to it, newest first."""
+    """Return the lost rows of any leg in ``[start, end)``, cut to it, newest first."""
     unread = before_all(source, start, end)
     kind: RowKind = "funding" if trajectory.family is Family.FUNDING else "bars"
     found = {

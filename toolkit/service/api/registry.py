@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from functools import partial
 from typing import Any, TypeVar
@@ -13,7 +13,7 @@ from msgspec import UNSET
 
 from toolkit.errors import InputError
 from toolkit.market import EventFamily, Market, Plan
-from toolkit.service.accounts import Limit, Owner
+from toolkit.service.accounts import Limit, Owner, Reach, Terms
 from toolkit.service.api.answers import (
     funding_history,
     price_history,
@@ -54,20 +54,17 @@ from toolkit.service.events.lives import DAY_S
 from toolkit.service.market.source import before_all
 from toolkit.service.problems import bad_request, tier_required
 
-_FILTERS = [field.name for field in fields(EventFilters)]
-
 
 def event_page(family: EventFamily, call: Call[EventQuery]) -> bytes:
     """Return the newest documents of a window that the plan shows, up to the limit.
 
-    A document is shown when its second is over. An empty or too long window, and a cursor
-    that is invalid or of another query, are a 400.
+    A document is shown when its second is over. An empty or too long window, and a cursor that is
+    invalid or of another query, are a 400.
     """
     query = call.query
     _check_window(query)
-    filters = {
-        name: value for name in _FILTERS if (value := getattr(query, name, UNSET)) is not UNSET
-    }
+    given = {field.name: getattr(query, field.name, UNSET) for field in fields(EventFilters)}
+    filters = {name: value for name, value in given.items() if value is not UNSET}
     bound = msgspec.json.encode(
         [family, query.start_time, query.end_time, filters, call.limit], order="sorted"
     )
@@ -175,16 +172,14 @@ def event_activity(call: Call[NoQuery]) -> bytes:
     archive, now = call.service.archive, call.now
     counts = {window_s: _counts(archive, now - window_s, now) for window_s in _WINDOWS_S}
     windows = [
-        {"window_s": window_s, **{family: sum(of.values()) for family, of in counted.items()}}
+        {"window_s": window_s, **{family: of.total() for family, of in counted.items()}}
         for window_s, counted in counts.items()
     ]
     day = counts[DAY_S]
-    total = Counter[str]()
-    for of_family in day.values():
-        total.update(of_family)
+    total = sum(day.values(), Counter[str]())
     busiest = sorted(total, key=lambda symbol: (-total[symbol], symbol))[:_TOP_SYMBOLS]
     top = [
-        {"symbol": symbol, **{family: day[family].get(symbol, 0) for family in EventFamily}}
+        {"symbol": symbol, **{family: day[family][symbol] for family in EventFamily}}
         for symbol in busiest
     ]
     return msgspec.json.encode(
@@ -245,6 +240,29 @@ def _schemas(call: Call[NoQuery]) -> bytes:
     )
 
 
+def _event_log(
+    family: EventFamily,
+    query: type[EventQuery],
+    summary: str,
+    *,
+    minimum_plan: Plan = Plan.BUILDER,
+    reach: Callable[[Terms], Reach] = lambda terms: terms.events,
+) -> Tool[EventQuery]:
+    return Tool(
+        name=f"data.get_{family}_events",
+        path=f"history/{family}-events",
+        summary=summary,
+        minimum_plan=minimum_plan,
+        query=query,
+        answer=partial(event_page, family),
+        limit=lambda _: _EVENTS,
+        reach=reach,
+        pagination=_CURSOR,
+        documents=family,
+        slow=True,
+    )
+
+
 TOOLS: tuple[Tool[Any], ...] = (
     Tool(
         name="data.get_schemas",
@@ -301,45 +319,15 @@ TOOLS: tuple[Tool[Any], ...] = (
         record=FUNDING_RECORD,
         pagination=_BACKWARDS,
     ),
-    Tool(
-        name="data.get_spread_events",
-        path="history/spread-events",
-        summary="Log of spreads that opened, widened and closed.",
+    _event_log(
+        EventFamily.SPREAD,
+        SpreadEventQuery,
+        "Log of spreads that opened, widened and closed.",
         minimum_plan=Plan.FREE,
-        query=SpreadEventQuery,
-        answer=partial(event_page, EventFamily.SPREAD),
-        limit=lambda _: _EVENTS,
         reach=lambda terms: terms.spread_events,
-        pagination=_CURSOR,
-        documents=EventFamily.SPREAD,
-        slow=True,
     ),
-    Tool(
-        name="data.get_splash_events",
-        path="history/splash-events",
-        summary="Log of pumps and dumps.",
-        minimum_plan=Plan.BUILDER,
-        query=SplashEventQuery,
-        answer=partial(event_page, EventFamily.SPLASH),
-        limit=lambda _: _EVENTS,
-        reach=lambda terms: terms.events,
-        pagination=_CURSOR,
-        documents=EventFamily.SPLASH,
-        slow=True,
-    ),
-    Tool(
-        name="data.get_funding_events",
-        path="history/funding-events",
-        summary="Log of funding dislocations.",
-        minimum_plan=Plan.BUILDER,
-        query=FundingEventQuery,
-        answer=partial(event_page, EventFamily.FUNDING),
-        limit=lambda _: _EVENTS,
-        reach=lambda terms: terms.events,
-        pagination=_CURSOR,
-        documents=EventFamily.FUNDING,
-        slow=True,
-    ),
+    _event_log(EventFamily.SPLASH, SplashEventQuery, "Log of pumps and dumps."),
+    _event_log(EventFamily.FUNDING, FundingEventQuery, "Log of funding dislocations."),
     Tool(
         name="data.get_event_activity",
         path="event-activity",

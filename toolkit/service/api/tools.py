@@ -13,7 +13,12 @@ from msgspec import UNSET, Meta, UnsetType
 from toolkit.market import EventFamily, Market, Plan
 from toolkit.service.accounts import Limit, Reach, Terms
 from toolkit.service.api.calls import Call
-from toolkit.service.events.documents import document_schema
+from toolkit.service.events.documents import (
+    FundingChange,
+    SplashChange,
+    SpreadChange,
+    document_schema,
+)
 from toolkit.service.market.source import Kind
 from toolkit.service.problems import bad_request
 
@@ -39,6 +44,21 @@ _WindowEnd = Annotated[
     ),
 ]
 _Limit = Annotated[int, Meta(ge=1, description="a whole number of items, 1 or more")]
+_LeastPct = Annotated[
+    float,
+    Meta(ge=0, le=1_000_000, description="percent, 0 to 1000000; the least absolute size"),
+]
+_Lifecycle = Annotated[Literal["open", "closed"], Meta(description="open or closed")]
+_Cursor = Annotated[str, Meta(description="the previous page's next_cursor, same query otherwise")]
+_SpreadChange = Annotated[
+    SpreadChange, Meta(description="spread.opened, spread.updated or spread.closed")
+]
+_SplashChange = Annotated[
+    SplashChange, Meta(description="splash.pump, splash.dump or splash.faded")
+]
+_FundingChange = Annotated[
+    FundingChange, Meta(description="funding.opened, funding.updated or funding.closed")
+]
 
 
 class Query(msgspec.Struct, frozen=True):
@@ -84,56 +104,27 @@ class EventQuery(Query, frozen=True, kw_only=True):
     end_time: _WindowEnd
     symbol: _Symbol | UnsetType = UNSET
     exchange: _Exchange | UnsetType = UNSET
-    min_pct: (
-        Annotated[
-            float,
-            Meta(ge=0, le=1_000_000, description="percent, 0 to 1000000; the least absolute size"),
-        ]
-        | UnsetType
-    ) = UNSET
-    lifecycle: (
-        Annotated[Literal["open", "closed"], Meta(description="open or closed")] | UnsetType
-    ) = UNSET
-    cursor: (
-        Annotated[str, Meta(description="the previous page's next_cursor, same query otherwise")]
-        | UnsetType
-    ) = UNSET
+    min_pct: _LeastPct | UnsetType = UNSET
+    lifecycle: _Lifecycle | UnsetType = UNSET
+    cursor: _Cursor | UnsetType = UNSET
 
 
 class SpreadEventQuery(EventQuery, frozen=True, kw_only=True):
     """A window of the log of spreads."""
 
-    event_type: (
-        Annotated[
-            Literal["spread.opened", "spread.updated", "spread.closed"],
-            Meta(description="spread.opened, spread.updated or spread.closed"),
-        ]
-        | UnsetType
-    ) = UNSET
+    event_type: _SpreadChange | UnsetType = UNSET
 
 
 class SplashEventQuery(EventQuery, frozen=True, kw_only=True):
     """A window of the log of pumps and dumps."""
 
-    event_type: (
-        Annotated[
-            Literal["splash.pump", "splash.dump", "splash.faded"],
-            Meta(description="splash.pump, splash.dump or splash.faded"),
-        ]
-        | UnsetType
-    ) = UNSET
+    event_type: _SplashChange | UnsetType = UNSET
 
 
 class FundingEventQuery(EventQuery, frozen=True, kw_only=True):
     """A window of the log of funding dislocations."""
 
-    event_type: (
-        Annotated[
-            Literal["funding.opened", "funding.updated", "funding.closed"],
-            Meta(description="funding.opened, funding.updated or funding.closed"),
-        ]
-        | UnsetType
-    ) = UNSET
+    event_type: _FundingChange | UnsetType = UNSET
 
 
 @dataclass(frozen=True, slots=True)

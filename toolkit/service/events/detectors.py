@@ -1,4 +1,10 @@
-"""Funding events: the rates in force of two futures legs lie far apart."""
+"""Detectors: pure functions from a market to the events of a day.
+
+Spread: one leg's price is above another's by so many percent. Splash: a leg's price moves far in a
+short window (a pump, a dump), and calms again. Funding: the rates in force of two futures legs lie
+far apart. A detector runs from some hours before the day; `lives` shows why what it finds in the
+day does not depend on where it began.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +19,19 @@ from numpy.typing import NDArray
 
 from toolkit.market import EventFamily, Leg, Market, Trajectory
 from toolkit.service.events.documents import (
+    FundingChange,
     FundingDocument,
     FundingLeg,
+    Lifecycle,
     NetOfFees,
+    SplashChange,
     SplashDocument,
+    SpreadChange,
     SpreadDocument,
     SpreadSize,
     differential,
     event_id,
-    instrument,
-    milliseconds,
+    head_of,
     priced,
 )
 from toolkit.service.events.lives import (
@@ -40,17 +49,14 @@ from toolkit.service.events.lives import (
     rows_within,
     spans,
 )
-from toolkit.service.market.series import RATE_VALID_INTERVALS, in_force
+from toolkit.service.market.series import RATE_LOOK_BACK_S, in_force
 from toolkit.service.market.source import (
-    LONGEST_INTERVAL_HOURS,
     MarketSource,
     Pump,
     RecordsPumps,
     SettledRates,
     SettlementSeries,
 )
-
-_IN_FORCE_S = RATE_VALID_INTERVALS * LONGEST_INTERVAL_HOURS * 3_600
 
 
 def funding_lives(
@@ -60,7 +66,7 @@ def funding_lives(
 
     A trajectory is a symbol and two of its futures legs, in either order. Its rows are the
     settlements of either leg at which both have a rate in force, its value the sell rate less the
-    buy rate, each per 8 h, in percent. If the rows stop, an event closes with the last rates.
+    buy rate, in percent per 8 h. If the rows stop, an event closes with the last rates.
     """
     start, end = day * DAY_S, (day + 1) * DAY_S
     found: list[Life] = []
@@ -69,7 +75,7 @@ def funding_lives(
         for leg in legs:
             series = source.funding(symbol, leg) if leg.market is Market.FUTURES else None
             if series is not None:
-                since = start - settings.funding.memory_s - _IN_FORCE_S
+                since = start - settings.funding.memory_s - RATE_LOOK_BACK_S
                 futures.append(_SettledLeg(leg, series, series.between(since, end)))
         for buy, sell in permutations(futures, 2):
             trajectory = _trajectory(symbol, buy, sell)
@@ -82,8 +88,6 @@ def funding_lives(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _SettledLeg:
-    """A leg and its settlements of the days that matter."""
-
     leg: Leg
     series: SettlementSeries
     settled: SettledRates
@@ -133,20 +137,15 @@ class _FundingRows:
     def _document(
         self,
         identity: str,
-        event_type: Literal["funding.opened", "funding.updated", "funding.closed"],
+        event_type: FundingChange,
         row: int,
         ts: int,
     ) -> FundingDocument:
-        lifecycle: Literal["open", "closed"]
-        lifecycle = "closed" if event_type == "funding.closed" else "open"
+        lifecycle: Lifecycle = "closed" if event_type == "funding.closed" else "open"
         return FundingDocument(
             schema="svc.funding.v1",
             event_type=event_type,
-            event_id=identity,
-            lifecycle=lifecycle,
-            ts=ts,
-            ts_ms=milliseconds(identity, lifecycle, ts),
-            instrument=instrument(self.symbol),
+            **head_of(identity, lifecycle, ts, self.symbol),
             buy=self.buy.document(int(self.ts[row]), ts),
             sell=self.sell.document(int(self.ts[row]), ts),
             differential=differential(float(self.pct_8h[row])),
@@ -159,10 +158,10 @@ def spread_lives(
 ) -> list[Life]:
     """Return the spread events that touch a UTC day (``ts // 86400``), by trajectory and time.
 
-    A trajectory is a symbol and two of its legs with bars of one length, in either order. Its rows,
-    the moments at which both have a bar, decide which events there are; its value is 100 (sell /
-    buy - 1). A document's moment is the first one within its bar at which the value is far enough,
-    where the source has seconds, else the end of the bar. ``leg_lost`` shows the last prices.
+    A trajectory is a symbol and two of its legs with bars of one length, in either order. Its rows
+    are the moments at which both have a bar, its value is 100 (sell / buy - 1). Where the source
+    has seconds, a document's moment is the first one within its bar at which the value is far
+    enough, else the bar's end. ``leg_lost`` shows the last prices.
     """
     found: list[Life] = []
     for symbol, legs in source.listing.items():
@@ -250,7 +249,7 @@ class _PairSeries:
         return _moment(within, place, float(within.pct[place]))
 
     def _update(self, span: Span, row: int, before: _Moment) -> list[_Moment]:
-        """Return the update, none where the document before it has already shown such a peak."""
+        """Return the update, none if the document before it already showed such a peak."""
         assert self.rule.step is not None
         within = self._within(row)
         peak = max(float(self.rows.pct[span.first : row].max()), before.peak_pct)
@@ -286,20 +285,16 @@ class _PairSeries:
         self,
         identity: str,
         opened_at: int,
-        event_type: Literal["spread.opened", "spread.updated", "spread.closed"],
+        event_type: SpreadChange,
         moment: _Moment,
         reason: CloseReason | None = None,
     ) -> SpreadDocument:
         closed = event_type == "spread.closed"
-        lifecycle: Literal["open", "closed"] = "closed" if closed else "open"
+        symbol = str(self.trajectory.symbol)
         return SpreadDocument(
             schema="svc.spread.v1",
             event_type=event_type,
-            event_id=identity,
-            lifecycle=lifecycle,
-            ts=moment.ts,
-            ts_ms=milliseconds(identity, lifecycle, moment.ts),
-            instrument=instrument(str(self.trajectory.symbol)),
+            **head_of(identity, "closed" if closed else "open", moment.ts, symbol),
             spread_type=self.trajectory.spread_type,
             buy=priced(self.trajectory.buy, moment.buy_price),
             sell=priced(self.trajectory.sell, moment.sell_price),
@@ -323,12 +318,11 @@ def splash_lives(
 ) -> list[Life]:
     """Return the splash events that touch a UTC day (``ts // 86400``), by leg, kind and time.
 
-    The value of a row is how far its price lies above the lowest (a dump: below the highest) of the
-    last ``splash_window_s``, in percent of that one. An event fades where it falls below ``close``
-    (the price has turned back, or stopped), at the latest at ``max_age_s``. The moments of
-    documents are found within their bars as those of a spread. Recorded pumps of a source take the
-    place of all this: each is one ``splash.pump`` of unknown size, over at once, since nothing
-    records its end.
+    A row's value is how far its price lies above the lowest (a dump: below the highest) of the last
+    ``splash_window_s``, in percent of that one. An event fades where the value falls below
+    ``close``, at the latest at ``max_age_s``. Moments are found within bars as those of a spread.
+    Recorded pumps of a source replace all this: each is one ``splash.pump`` of unknown size, over
+    at once, since its end is not recorded.
     """
     if isinstance(source, RecordsPumps):
         recorded = source.pumps(day * DAY_S, (day + 1) * DAY_S)
@@ -347,11 +341,7 @@ def _recorded(source: MarketSource, pump: Pump) -> Life:
     document = SplashDocument(
         schema="svc.splash.v1",
         event_type="splash.pump",
-        event_id=identity,
-        lifecycle="open",
-        ts=ts,
-        ts_ms=milliseconds(identity, "open", ts),
-        instrument=instrument(symbol),
+        **head_of(identity, "open", ts, symbol),
         exchange=leg.exchange,
         market=leg.market.value,
         kind="pump",
@@ -386,10 +376,7 @@ def _splashes_of(
 
 
 def _origins(rows: LegRows, window_s: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Find for each row the rows of the lowest and highest price in the window up to it.
-
-    Of equal prices it is the latest.
-    """
+    """Find for each row the latest rows of the lowest and highest price in the window up to it."""
     own = np.arange(len(rows.ts))
     first = np.searchsorted(rows.ts, rows.ts - window_s)
     lowest, highest = own.copy(), own.copy()
@@ -473,19 +460,11 @@ class _LegMoves:
     def _document(
         self, identity: str, opening: _Move, now: _Move, *, faded: bool
     ) -> SplashDocument:
-        moved: Literal["splash.pump", "splash.dump"]
-        moved = "splash.pump" if self.kind == "pump" else "splash.dump"
-        event_type: Literal["splash.pump", "splash.dump", "splash.faded"]
-        event_type = "splash.faded" if faded else moved
-        lifecycle: Literal["open", "closed"] = "closed" if faded else "open"
+        began: SplashChange = "splash.pump" if self.kind == "pump" else "splash.dump"
         return SplashDocument(
             schema="svc.splash.v1",
-            event_type=event_type,
-            event_id=identity,
-            lifecycle=lifecycle,
-            ts=now.ts,
-            ts_ms=milliseconds(identity, lifecycle, now.ts),
-            instrument=instrument(self.symbol),
+            event_type="splash.faded" if faded else began,
+            **head_of(identity, "closed" if faded else "open", now.ts, self.symbol),
             exchange=self.leg.exchange,
             market=self.leg.market.value,
             kind=self.kind,
@@ -498,7 +477,7 @@ class _LegMoves:
         )
 
     def _price_on(self, market: Market, now: _Move) -> float | None:
-        """Return the price of a moment on a market of the leg's exchange, None without one."""
+        """Return the price at a moment on a market of the leg's exchange, None without one."""
         leg = Leg(self.leg.exchange, market)
         if leg == self.leg:
             return now.price

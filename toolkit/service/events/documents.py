@@ -25,7 +25,10 @@ _Seconds = Annotated[int, _unit("s", "Unix seconds, UTC")]
 _Price = Annotated[float, _unit("quote")]
 _Exchange = Annotated[str, Meta(description="UPPERCASE; a DEX is DEX-{CHAIN}")]
 _Market = Literal["spot", "futures", "dex"]
-_Lifecycle = Literal["open", "closed"]
+Lifecycle = Literal["open", "closed"]
+SpreadChange = Literal["spread.opened", "spread.updated", "spread.closed"]
+SplashChange = Literal["splash.pump", "splash.dump", "splash.faded"]
+FundingChange = Literal["funding.opened", "funding.updated", "funding.closed"]
 
 
 class Instrument(msgspec.Struct, frozen=True):
@@ -81,7 +84,7 @@ class _Document(msgspec.Struct, frozen=True, kw_only=True):
     schema: str
     event_type: str
     event_id: Annotated[str, Meta(description="the same in all documents of one event")]
-    lifecycle: _Lifecycle
+    lifecycle: Lifecycle
     ts: _Seconds
     ts_ms: Annotated[int, _unit("ms", "Unix milliseconds, UTC; ts is its whole seconds")]
     instrument: Instrument
@@ -91,7 +94,7 @@ class SpreadDocument(_Document, frozen=True, kw_only=True):
     """A spread that opened, widened or closed; bought is the leg with the lower price."""
 
     schema: Literal["svc.spread.v1"]
-    event_type: Literal["spread.opened", "spread.updated", "spread.closed"]
+    event_type: SpreadChange
     spread_type: Annotated[str, Meta(description="the legs' markets, buy first: spot/futures")]
     buy: PricedLeg
     sell: PricedLeg
@@ -115,7 +118,7 @@ class SplashDocument(_Document, frozen=True, kw_only=True):
     """A pump or a dump on one leg, or that it faded. Of a recorded one only the time is known."""
 
     schema: Literal["svc.splash.v1"]
-    event_type: Literal["splash.pump", "splash.dump", "splash.faded"]
+    event_type: SplashChange
     exchange: _Exchange
     market: _Market
     kind: Literal["pump", "dump"]
@@ -141,7 +144,7 @@ class FundingDocument(_Document, frozen=True, kw_only=True):
     """A funding differential between two futures legs that opened, widened or closed."""
 
     schema: Literal["svc.funding.v1"]
-    event_type: Literal["funding.opened", "funding.updated", "funding.closed"]
+    event_type: FundingChange
     buy: FundingLeg
     sell: FundingLeg
     differential: Differential
@@ -205,11 +208,10 @@ def event_id(family: EventFamily, *parts: object) -> str:
     return f"{family}-{hashlib.blake2b(content, digest_size=8).hexdigest()}"
 
 
-def milliseconds(identity: str, lifecycle: Literal["open", "closed"], ts: int) -> int:
+def milliseconds(identity: str, lifecycle: Lifecycle, ts: int) -> int:
     """Return a document's moment (ms) in its second ``ts``, from its identity and lifecycle.
 
-    Closes come in the first half of a second: a series may close one event and open the next at one
-    row.
+    Closes come in the first half of a second: one row may close one event and open the next.
     """
     content = f"{identity} {lifecycle} {ts}".encode()
     digest = hashlib.blake2b(content, digest_size=4).digest()
@@ -217,10 +219,16 @@ def milliseconds(identity: str, lifecycle: Literal["open", "closed"], ts: int) -
     return 1000 * ts + half + int.from_bytes(digest, "little") % 500
 
 
-def instrument(symbol: str) -> Instrument:
-    """Return a symbol as documents show it."""
+def head_of(identity: str, lifecycle: Lifecycle, ts: int, symbol: str) -> dict[str, Any]:
+    """Return the fields that a document of any family has, without schema and event type."""
     parts = Symbol.parse(symbol)
-    return Instrument(symbol, parts.base, parts.quote)
+    return {
+        "event_id": identity,
+        "lifecycle": lifecycle,
+        "ts": ts,
+        "ts_ms": milliseconds(identity, lifecycle, ts),
+        "instrument": Instrument(symbol, parts.base, parts.quote),
+    }
 
 
 def differential(pct_8h: float) -> Differential:

@@ -4,8 +4,8 @@ At each row, in this order:
 
 1. The row before it is more than ``lost_after_s`` ago: an open life was closed at that row's
    moment + ``lost_after_s`` (``leg_lost``), and nothing is muted any more.
-2. A life is open. Below ``close`` it is closed (``converged``). At an age of ``max_age_s`` or more
-   it is closed (``expired``), and the series is muted: what stays wide is reported once.
+2. A life is open. Below ``close`` it closes (``converged``). At an age of ``max_age_s`` or more it
+   closes (``expired``), and the series is muted: what stays wide is reported once.
 3. The series is muted. Below ``close``, or if the last value of ``open`` or more is longer than
    ``max_age_s`` ago, it is not any more.
 4. No life is open, nothing is muted, the value is ``open`` or more: a life opens.
@@ -13,12 +13,12 @@ At each row, in this order:
 An open life has an update where the running peak exceeds the last one reported by ``step`` or more,
 ``every_s`` or more after that report.
 
-``Rule.memory_s`` = 2 max_age_s + 2 lost_after_s of rows before a moment decide its state: Let x be
+``Rule.memory_s`` = 2 max_age_s + 2 lost_after_s of rows before a moment decide its state. Let x be
 max_age_s + lost_after_s before it. If no row between the start and x is ``open`` or more, any
 earlier life has expired before x and nothing is muted at the next such row. If one is, any life
-open there has expired by the moment. The series is muted then, or the next row of ``open`` or more
-came longer than max_age_s after the one before and opened a life either way. Rows are never more
-than lost_after_s apart in this, otherwise step 1 applies.
+open there has expired by the moment: the series is muted, or the next row of ``open`` or more came
+longer than max_age_s after the one before and opened a life either way. (Rows more than
+lost_after_s apart fall under step 1.)
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ DAY_S = 86_400
 class LegRows:
     """Bars of one leg by ``ts``, the END of the bar (s, Unix UTC), ascending, none twice.
 
-    ``price`` then (quote). ``volume``: what it traded (quote), None where the source has none.
+    ``price`` at that moment and ``volume`` (quote), None if the source has no volumes.
     """
 
     ts: NDArray[np.int64]
@@ -67,8 +67,8 @@ def rows_within(source: MarketSource, symbol: str, leg: Leg, ts: int) -> LegRows
 def crossing(reached: NDArray[np.bool_]) -> int:
     """Return the place from which on something is reached, and before which it is not.
 
-    What flickers crosses more than once. Of the places where it is reached, the one that has the
-    most others on their right side counts, the first of several, else the last place of all.
+    If it flickers, the place that puts the most others on their right side counts, the first of
+    several. If it is never reached, the last place.
 
     >>> crossing(np.array([False, True, True])), crossing(np.array([False, False]))
     (1, 1)
@@ -86,10 +86,10 @@ CloseReason = Literal["converged", "expired", "leg_lost"]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """From which value on a series is an event, and until when.
+    """The value from which on a series is an event (``open``), and below which not (``close``).
 
-    ``step`` is how much a peak grows to make an update (None: no updates), ``every_s`` the least
-    time between two documents, ``max_age_s`` the longest life, ``lost_after_s`` how long a series
+    ``step``: how much a peak grows to make an update (None: no updates). ``every_s``: the least
+    time between two documents. ``max_age_s``: the longest life. ``lost_after_s``: how long a series
     may pause.
     """
 
@@ -130,9 +130,9 @@ class PeakUpdate(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A life, by rows: where it opened, its updates, and the row its end shows.
+    """A life by rows: where it opened, its updates, and the row that its end shows.
 
-    While it is open ``closed_at`` (s) and ``reason`` are None, and ``last`` is the newest row.
+    While open, ``closed_at`` (s) and ``reason`` are None, and ``last`` is the newest row.
     """
 
     first: int
@@ -145,10 +145,10 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """An event in one day: since when, until when, and the day's documents, by time.
+    """An event in one day: when it opened and closed (s), and the day's documents, by time.
 
     ``key`` names the series: SYMBOL:BUY:SELL, for a splash SYMBOL:LEG:pump or SYMBOL:LEG:dump.
-    ``closed_at`` is None where it is open at the day's end.
+    ``closed_at`` is None if it is open at the day's end.
     """
 
     key: str
@@ -200,10 +200,10 @@ def spans(
 def lives_of(
     found: Iterable[Span], life: Callable[[Span, tuple[int, int], int | None], Life], start: int
 ) -> Iterator[Life]:
-    """Yield the lives that touch the day from ``start`` on, of spans by time.
+    """Yield the lives that touch the day from ``start`` on, from spans by time.
 
-    ``life`` makes one of a span, a day and the close of the life before it (s). What it closes or
-    opens within its bar may lie outside the day.
+    ``life`` makes one from a span, a day and the close of the life before it (s). The moment within
+    its bar may lie outside the day.
     """
     end = start + DAY_S
     closed_at: int | None = None
@@ -237,10 +237,9 @@ def _updates(
         yield PeakUpdate(first + told, float(peaks[told]))
 
 
-_HOUR_S, _DAY_S = 3_600, 86_400
-_SPREAD = Rule(1.0, 0.5, step=0.25, every_s=300, max_age_s=2 * _HOUR_S, lost_after_s=600)
-_SPLASH = Rule(2.0, 1.0, step=None, every_s=0, max_age_s=2 * _HOUR_S, lost_after_s=2 * _HOUR_S)
-_FUNDING = Rule(0.1, 0.05, step=0.02, every_s=300, max_age_s=3 * _DAY_S, lost_after_s=2 * _DAY_S)
+_SPREAD = Rule(1.0, 0.5, step=0.25, every_s=300, max_age_s=7_200, lost_after_s=600)
+_SPLASH = Rule(2.0, 1.0, step=None, every_s=0, max_age_s=7_200, lost_after_s=7_200)
+_FUNDING = Rule(0.1, 0.05, step=0.02, every_s=300, max_age_s=3 * DAY_S, lost_after_s=2 * DAY_S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,8 +247,7 @@ class DetectorSettings:
     """The rule of each family, and the window of a splash (s).
 
     ``spread`` is in percent of the buy price, ``splash`` in percent of the price that the move
-    began at, ``funding`` in percent per 8 h. A funding rate is known for hours, so that rule gives
-    a leg two days before it is lost.
+    began at, ``funding`` in percent per 8 h.
     """
 
     spread: Rule = _SPREAD

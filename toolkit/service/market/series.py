@@ -23,7 +23,8 @@ from toolkit.service.market.source import (
 RATE_VALID_INTERVALS = 2
 """A settled rate is in force for so many of its intervals, unless the leg settles again before."""
 
-_LOOK_BACK_S = RATE_VALID_INTERVALS * LONGEST_INTERVAL_HOURS * 3_600
+RATE_LOOK_BACK_S = RATE_VALID_INTERVALS * LONGEST_INTERVAL_HOURS * 3_600
+"""No older settlement is in force (s)."""
 
 Column = NDArray[np.float64] | pl.Series | None
 """Values by row, None where they are null in every row."""
@@ -31,10 +32,7 @@ Column = NDArray[np.float64] | pl.Series | None
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SeriesRows:
-    """Rows by time: ``ts`` (s), and the other fields of a record, in the record's order.
-
-    A column that is None is null in every row. NaN and null are null in their row.
-    """
+    """Rows by time: ``ts`` (s), and a record's other fields in its order. NaN and null are null."""
 
     ts: NDArray[np.int64]
     columns: Mapping[str, Column]
@@ -42,9 +40,9 @@ class SeriesRows:
 
 @dataclass(frozen=True, slots=True)
 class ServedSeries:
-    """A trajectory: where it lies, how long a row lasts, and its rows between two moments.
+    """A trajectory: its span, the length of a row (s), and its rows between two moments.
 
-    A row may be seen at ``ts + interval_s``. ``block_s`` is the best length to ask for at once.
+    A row may be seen at ``ts + interval_s``. ``block_s`` is the best length to read at once.
     """
 
     span: tuple[int, int]
@@ -56,10 +54,10 @@ class ServedSeries:
 def series(source: MarketSource, trajectory: Trajectory) -> ServedSeries:
     """Return the series of a trajectory of listed legs.
 
-    Price: a row for each bar. Spread: a row where both legs have a bar (of one length, as the
-    caller makes sure), ``spread_pct`` is 100 (sell / buy - 1). Funding: a row for each settlement
-    of either leg, with the rates settled then, the intervals of the rates in force (see `in_force`)
-    and the differential of those.
+    Price: a row per bar. Spread: a row where both legs have a bar (the caller checks that they have
+    one length), ``spread_pct`` is 100 (sell / buy - 1). Funding: a row per settlement of either
+    leg, with the rates settled then, the intervals of the rates in force (see `in_force`) and the
+    differential of those.
     """
     if trajectory.family is Family.FUNDING:
         return _funding(source, trajectory)
@@ -95,7 +93,7 @@ def _funding(source: MarketSource, trajectory: Trajectory) -> ServedSeries:
 
     def between(start: int, end: int) -> SeriesRows:
         stretches = [
-            leg if isinstance(leg, Unfunded) else leg.between(start - _LOOK_BACK_S, end)
+            leg if isinstance(leg, Unfunded) else leg.between(start - RATE_LOOK_BACK_S, end)
             for leg in legs
         ]
         settled = [each.ts for each in stretches if isinstance(each, SettledRates)]
@@ -119,7 +117,7 @@ def _funding(source: MarketSource, trajectory: Trajectory) -> ServedSeries:
 
 
 class Unfunded(Enum):
-    """A leg that never has settlements, or of which none are known."""
+    """Why a leg has no settlements: it never settles, or none are known."""
 
     NEVER = auto()
     UNKNOWN = auto()
@@ -135,7 +133,7 @@ class InForce(NamedTuple):
     """A leg's funding at some moments, NaN where there is none.
 
     ``settled_rate``: settled at that moment (fraction per interval). ``interval_hours`` (h) and
-    ``per_8h`` (fraction per 8 h): of the rate in force.
+    ``per_8h`` (fraction per 8 h) are those of the rate in force.
     """
 
     settled_rate: NDArray[np.float64]
@@ -144,10 +142,10 @@ class InForce(NamedTuple):
 
 
 def in_force(leg: SettledRates | Unfunded, ts: NDArray[np.int64]) -> InForce:
-    """Return a leg's funding at each of some moments. No later settlement changes it.
+    """Return a leg's funding at each moment. No later settlement changes it.
 
-    The rate in force is the one settled last, at ``ts`` or before, for as long as it is not older
-    than twice its interval. A leg that never settles is at a rate of 0.
+    The rate in force is the one settled last, at ``ts`` or before, unless it is older than twice
+    its interval. A leg that never settles has a rate of 0.
 
     >>> leg = SettledRates(np.array([0]), np.array([1e-4]), np.array([4]))
     >>> found = in_force(leg, np.array([0, 28_800, 28_801]))

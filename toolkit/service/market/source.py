@@ -1,7 +1,8 @@
-"""The protocol of what the service serves: legs, each with bars and maybe settlements.
+"""The protocol of what is served, legs each with bars and maybe settlements, and the clock.
 
-A series is asked for by time, so that one made as it is asked for, without an end, serves as well
-as one held in memory: `Bars` and `SettledRates` are their own series.
+A series is read by time, so that one computed on the fly, without an end, serves as well as one in
+memory: `Bars` and `SettledRates` are their own series. The clocks are the only place in
+`toolkit.service` that reads the time.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ Kind = Literal["live", "simulated", "replay"]
 RowKind = Literal["bars", "funding"]
 
 BLOCK_ROWS = 16_384
-"""Rows of a held series that are best asked for at once."""
+"""Rows of a series in memory that are best read at once."""
 
 LONGEST_INTERVAL_HOURS = 24
 """No leg settles less often."""
@@ -29,7 +30,7 @@ LONGEST_INTERVAL_HOURS = 24
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldRows:
-    """Rows held in memory, by ``ts`` (s, Unix UTC), ascending, none twice."""
+    """Rows in memory by ``ts`` (s, Unix UTC), ascending, none twice."""
 
     ts: NDArray[np.int64]
 
@@ -40,7 +41,7 @@ class HeldRows:
 
     @property
     def block_s(self) -> int:
-        """The time that some `BLOCK_ROWS` rows take (s)."""
+        """The time that about `BLOCK_ROWS` rows take (s)."""
         start, end = self.span
         return -(-(end - start) * BLOCK_ROWS // max(len(self.ts), 1)) or 1
 
@@ -54,9 +55,9 @@ class HeldRows:
 class Bars(HeldRows):
     """One leg's bars of one symbol.
 
-    ``ts``: start of each bar. ``price``: price at the bar's end (quote), finite and above 0.
-    ``interval_s``: length of every bar (s), 0 where rows are moments. A bar may be served from ``ts
-    + interval_s`` on. ``mark_price`` (quote) and ``volume`` (quote per bar): None without any.
+    ``ts``: start of each bar. ``price``: at the bar's end (quote), finite and above 0.
+    ``interval_s``: length of every bar (s), 0 where rows are moments; a bar is over at ``ts +
+    interval_s``. ``mark_price`` (quote) and ``volume`` (quote per bar): None without any.
 
     >>> bars = Bars(ts=np.array([0, 60]), price=np.array([1.5, 1.25]), interval_s=60)
     >>> bars.span, bars.between(60, 120).price.tolist()
@@ -69,23 +70,14 @@ class Bars(HeldRows):
     volume: NDArray[np.float64] | None = None
 
     def between(self, start: int, end: int) -> Bars:
-        """Return the bars with ``start <= ts < end``.
-
-        >>> len(Bars(ts=np.array([0, 60]), price=np.ones(2), interval_s=60).between(1, 60).ts)
-        0
-        """
+        """Return the bars with ``start <= ts < end``."""
         rows = self.rows(start, end)
         mark_price = None if self.mark_price is None else self.mark_price[rows]
         volume = None if self.volume is None else self.volume[rows]
         return Bars(self.ts[rows], self.price[rows], self.interval_s, mark_price, volume)
 
     def parts(self, ts: int) -> Bars:
-        """Return the bar that starts at ``ts``, or nothing: no shorter bars are known.
-
-        >>> bars = Bars(ts=np.array([0, 60]), price=np.array([1.5, 1.25]), interval_s=60)
-        >>> bars.parts(60).price.tolist(), bars.parts(61).price.tolist()
-        ([1.25], [])
-        """
+        """Return the bar that starts at ``ts``, if any: no shorter bars are known."""
         return self.between(ts, ts + 1)
 
 
@@ -106,9 +98,9 @@ class SettledRates(HeldRows):
         return SettledRates(self.ts[rows], self.rate[rows], self.interval_hours[rows])
 
     def next_after(self, ts: int) -> int | None:
-        """Return when the leg settles next after ``ts`` (s), at the interval known then.
+        """Return when the leg settles next after ``ts`` (s), by the interval known then.
 
-        None before its first settlement. Later settlements are not looked at.
+        None before its first settlement. Later settlements are ignored.
 
         >>> found = SettledRates(np.array([3600, 7200]), np.array([0.0, 0.0]), np.array([1, 8]))
         >>> found.next_after(3599), found.next_after(3600), found.next_after(7200)
@@ -126,11 +118,11 @@ class TimedSeries(Protocol):
 
     @property
     def span(self) -> tuple[int, int]:
-        """``[start, end)`` that no row's ``ts`` lies outside of (s), of the rows there are now."""
+        """``[start, end)`` that contains every present row's ``ts`` (s)."""
 
     @property
     def block_s(self) -> int:
-        """How long a stretch is best asked for at once (s)."""
+        """The length of a stretch that is best read at once (s)."""
 
 
 class BarSeries(TimedSeries, Protocol):
@@ -144,7 +136,7 @@ class BarSeries(TimedSeries, Protocol):
         """Return the bars with ``start <= ts < end``, by ``ts``."""
 
     def parts(self, ts: int) -> Bars:
-        """Return the shortest bars known that make up the bar at ``ts``, itself where it is."""
+        """Return the shortest known bars that make up the bar at ``ts``, perhaps itself."""
 
 
 class SettlementSeries(TimedSeries, Protocol):
@@ -154,11 +146,11 @@ class SettlementSeries(TimedSeries, Protocol):
         """Return the settlements with ``start <= ts < end``, by ``ts``."""
 
     def next_after(self, ts: int) -> int | None:
-        """Return the next settlement after ``ts`` (s), None where it is not known at ``ts``."""
+        """Return the next settlement after ``ts`` (s), None if it is not known at ``ts``."""
 
 
 class Pump(NamedTuple):
-    """A pump that was recorded: when (s, Unix UTC), of which symbol, on which leg."""
+    """A recorded pump: its time (s, Unix UTC), symbol and leg."""
 
     ts: int
     symbol: str
@@ -167,10 +159,10 @@ class Pump(NamedTuple):
 
 @runtime_checkable
 class RecordsPumps(Protocol):
-    """A source that may have recorded pumps, in place of those to be found in its bars."""
+    """A source that may have recorded pumps, in place of those detected in its bars."""
 
     def pumps(self, start: int, end: int) -> Sequence[Pump] | None:
-        """Return those with ``start <= ts < end``, by time, None where none at all are recorded."""
+        """Return those with ``start <= ts < end``, by time, None if none at all are recorded."""
 
 
 class LostRows(NamedTuple):
@@ -182,13 +174,12 @@ class LostRows(NamedTuple):
 
 
 class MarketSource(Protocol):
-    """A source of rows. Time reveals them, up to ``known_until``; later ones are shown to nobody.
+    """A source of rows. Time reveals them, up to ``known_until``; later ones are never shown.
 
-    What ``heard`` holds before ``known_until`` never changes. Events are detected in it, so that a
-    document that is out stays as it is. In the source itself rows may come late where they were
-    ``lost``, and legs may be added with their history: then ``revision`` changes. No row is changed
-    or taken back. ``kind`` and ``id`` go to ``/schemas``, and the names of ``exchanges`` where a
-    source has this attribute.
+    The rows of ``heard`` before ``known_until`` never change. Events are detected in them, so that
+    a document never changes. In the source itself, ``lost`` rows may come late and legs may be
+    added with their history; then ``revision`` changes. No row is changed or taken back. ``kind``
+    and ``id`` go to ``/schemas``, as do the names of ``exchanges`` if a source has that attribute.
 
     >>> from toolkit.service import Simulated
     >>> source: MarketSource = Simulated(7)
@@ -197,7 +188,7 @@ class MarketSource(Protocol):
     """
 
     def __hash__(self) -> int:
-        """Return the same for sources that are equal: what was made of one serves the other."""
+        """Return the same for equal sources: what is computed from one serves the other."""
 
     @property
     def kind(self) -> Kind:
@@ -213,38 +204,38 @@ class MarketSource(Protocol):
 
     @property
     def known_until(self) -> int | None:
-        """The end of what is known (s, Unix UTC), None where all is. It never goes back.
+        """The end of what is known (s, Unix UTC), None if all is. It never goes back.
 
-        Each bar that is over by then and each settlement up to then, itself included, is there or
-        is lost. No bar that has `BarSeries.parts` lies across it.
+        Each bar that is over by then, and each settlement up to and including then, is there or is
+        lost. No bar that has `BarSeries.parts` lies across it.
         """
 
     @property
     def begins(self) -> int | None:
-        """The start of what is known (s, Unix UTC), None where nothing is older than its rows."""
+        """The start of what is known (s, Unix UTC), None if nothing is older than its rows."""
 
     @property
     def revision(self) -> int:
-        """A number that is another one once anything before ``known_until`` has changed."""
+        """A number that changes whenever anything before ``known_until`` does."""
 
     @property
     def heard(self) -> MarketSource:
-        """The source as detectors see it, of one id: without rows late or before their leg."""
+        """The source as detectors see it: without rows that came late or before their leg."""
 
     def lost(
         self, symbol: str, leg: Leg, start: int, end: int, kind: RowKind, /
     ) -> Sequence[LostRows]:
-        """Return what was lost of a leg's rows of a kind and touches ``[start, end)``."""
+        """Return the lost stretches of a leg's rows of a kind that touch ``[start, end)``."""
 
     def bars(self, symbol: str, leg: Leg) -> BarSeries:
         """Return the bars of a listed leg, or raise `KeyError` for one that is not listed."""
 
     def funding(self, symbol: str, leg: Leg) -> SettlementSeries | None:
-        """Return the settlements of a listed futures leg, None where none are known."""
+        """Return the settlements of a listed futures leg, None if none are known."""
 
 
 class Whole:
-    """Attributes of a source of which all is known from the start, for its class to inherit."""
+    """Base of a source of which all is known from the start."""
 
     known_until: int | None = None
     begins: int | None = None
@@ -261,7 +252,7 @@ class Whole:
 
 
 def before_all(source: MarketSource, start: int, end: int) -> list[LostRows]:
-    """Return the part of ``[start, end)`` (s) that lies before all that a source knows."""
+    """Return the part of ``[start, end)`` (s) before all that a source knows."""
     begins = source.begins
     if begins is None or start >= min(begins, end):
         return []
@@ -271,8 +262,6 @@ def before_all(source: MarketSource, start: int, end: int) -> list[LostRows]:
 @dataclass(frozen=True, slots=True)
 class Clock:
     """The wall clock, or one stopped at ``fixed_at`` (Unix seconds, UTC).
-
-    A client learns it from the ``Date`` header of every answer.
 
     >>> Clock(fixed_at=1677628800).now()
     1677628800
@@ -318,7 +307,7 @@ class RevealedClock(Clock):
     source: MarketSource = field(repr=False)
 
     def now(self) -> int:
-        """Return Unix seconds, UTC: the own clock's, at most the source's ``known_until``."""
+        """Return Unix seconds, UTC, at most the source's ``known_until``."""
         known_until, now = self.source.known_until, self.own.now()
         return now if known_until is None else min(now, known_until)
 

@@ -11,14 +11,14 @@ import httpx
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from toolkit.market import Leg, Plan
-from toolkit.service import DEMO_OWNERS, Bars, Clock, Config, Replay, running
+from toolkit.market import Leg
+from toolkit.service import Bars, Clock, Config, Replay, running
 from toolkit.service.accounts import Policy
 from toolkit.service.api.calls import Call, Service
-from toolkit.service.api.registry import TOOLS, answer
+from toolkit.service.api.registry import TOOLS
 from toolkit.service.api.tools import NoQuery
 from toolkit.service.market.source import Whole
-from toolkit.service.problems import Problem, Problems
+from toolkit.service.problems import Problems
 from toolkit.service.transports.rest import application
 
 DATA = "/api/v1/data"
@@ -73,22 +73,6 @@ def test_head_answers_as_get_without_the_body(pro: httpx.Client, path: str) -> N
     assert said[0] == said[1]
     assert "ratelimit" in headed.headers
     assert headed.content == b""
-
-
-def test_a_plan_below_a_routes_minimum_is_a_403_with_both_plans(replay: Replay) -> None:
-    tool = replace(TOOLS[0], minimum_plan=Plan.BUILDER)
-    service = Service(replay, Clock(), Policy())
-    free, builder, pro = DEMO_OWNERS
-    with pytest.raises(Problem) as refusal:
-        answer(service, tool, free, [])
-    problem = refusal.value
-    assert (problem.status_code, problem.document["code"]) == (403, "tier_required")
-    assert (problem.document["plan"], problem.document["minimum_plan"]) == ("free", "builder")
-    assert problem.headers == {
-        "WWW-Authenticate": 'Bearer realm="machine-rail", error="insufficient_scope"'
-    }
-    for owner in (builder, pro):
-        assert answer(service, tool, owner, []).startswith(b'{"type":"schemas"')
 
 
 @pytest.mark.parametrize("query", ["", "?limit=0"])

@@ -26,14 +26,6 @@ def get(client: httpx.Client, route: str, key: str = "demo-pro") -> dict[str, An
     return found
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("route", ROUTES)
-def test_dashboards_begin_at_builder(simulated: httpx.Client, route: str) -> None:
-    refusal = simulated.get(route, headers={"apikey": "demo-free"})
-    assert (refusal.status_code, refusal.json()["code"]) == (403, "tier_required")
-    assert get(simulated, route, "demo-builder")["ts"] in (NOW, NOW - 30)
-
-
 @pytest.mark.parametrize("route", ROUTES)
 def test_items_have_the_fields_that_schemas_states(simulated: httpx.Client, route: str) -> None:
     tools = get(simulated, "schemas")["tools"].values()

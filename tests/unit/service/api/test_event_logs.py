@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from tests.adversary import ArchiveSettings, FaultyArchive, adverse
-from toolkit.market import EventFamily, Plan
+from toolkit.market import EventFamily
 from toolkit.service import Clock, Config, Simulated, running
 
 DAY_S = 86_400
@@ -60,18 +60,6 @@ def read_all(ask: Callable[..., httpx.Response], family: str, **query: object) -
 
 def identity(document: dict[str, Any]) -> tuple[Any, ...]:
     return document["ts_ms"], document["event_id"], document["event_type"]
-
-
-@pytest.mark.parametrize("family", EventFamily)
-@pytest.mark.slow
-def test_a_page_is_named_for_its_family_and_holds_whole_documents(
-    ask: Callable[..., httpx.Response], family: str
-) -> None:
-    document = page(ask(family, **DAY))
-    assert document["type"] == f"{family}_events_page"
-    assert document["items"]
-    assert {item["schema"] for item in document["items"]} == {f"svc.{family}.v1"}
-    assert len(document["items"]) <= 200
 
 
 @pytest.mark.parametrize("family", EventFamily)
@@ -229,40 +217,6 @@ def test_what_cannot_be_answered_is_a_400_naming_the_parameter(
     assert answer.status_code == 400
     assert answer.json()["code"] == "bad_request"
     assert [error["parameter"] for error in answer.json()["errors"]] == [parameter]
-
-
-def test_a_window_of_seven_days_is_answered(ask: Callable[..., httpx.Response]) -> None:
-    week = {"start_time": NOW - 7 * DAY_S, "end_time": NOW}
-    assert page(ask("funding", **week))["items"]
-
-
-@pytest.mark.parametrize("family", ["splash", "funding"])
-def test_splash_and_funding_begin_at_builder(
-    ask: Callable[..., httpx.Response], family: str
-) -> None:
-    refusal = ask(family, plan="free", **DAY)
-    assert (refusal.status_code, refusal.json()["code"]) == (403, "tier_required")
-    assert ask(family, plan="builder", **DAY).status_code == 200
-
-
-def test_free_sees_the_last_hour_of_spreads_a_minute_late(
-    ask: Callable[..., httpx.Response],
-) -> None:
-    whole = read_all(ask, "spread", limit=500, **DAY)
-    free = read_all(ask, "spread", plan="free", limit=500, **DAY)
-    assert free == [each for each in whole if NOW - 3_600 <= each["ts"] < NOW - 60]
-    assert 0 < len(free) < len(whole)
-
-
-@pytest.mark.parametrize("plan", [Plan.BUILDER, Plan.PRO])
-@pytest.mark.slow
-def test_the_archive_is_thirty_days_deep(ask: Callable[..., httpx.Response], plan: Plan) -> None:
-    edge = NOW - 30 * DAY_S
-    window = {"start_time": edge - DAY_S, "end_time": edge + 6 * DAY_S}
-    found = read_all(ask, "funding", plan=plan, limit=500, **window)
-    assert edge <= found[-1]["ts"] < edge + DAY_S
-    beyond = {"start_time": edge - DAY_S, "end_time": edge}
-    assert page(ask("funding", plan=plan, **beyond))["items"] == []
 
 
 def test_nothing_of_the_future_is_shown(ask: Callable[..., httpx.Response]) -> None:

@@ -15,16 +15,14 @@ from dataclasses import replace
 from typing import Any
 
 import httpx
-import jsonschema
 import pytest
 from starlette.applications import Starlette
 
 from tests import miniature
-from toolkit.service import Simulated
 from toolkit.service.accounts import Policy
 from toolkit.service.api.calls import Call, Service
 from toolkit.service.api.registry import TOOLS
-from toolkit.service.api.tools import NoQuery, body_schema
+from toolkit.service.api.tools import NoQuery
 from toolkit.service.market.source import Clock
 from toolkit.service.problems import Problem
 from toolkit.service.transports.access import Gate
@@ -211,30 +209,6 @@ def test_what_is_no_whole_number_is_not_taken_for_one(
 def test_an_argument_of_an_unlisted_type_of_text_is_refused_by_name(client: httpx.Client) -> None:
     result = called(client, "data.search_symbols", {"q": 5})["result"]
     assert "5 is not allowed; allowed: part of a name" in result["structuredContent"]["detail"]
-
-
-@pytest.mark.slow
-def test_every_answer_is_valid_by_the_schema_it_is_listed_with() -> None:
-    now = 1_795_953_607
-    market = Service(Simulated(7), Clock(fixed_at=now), Policy())
-    window = {"start_time": now - 86_400, "end_time": now, "limit": 50}
-    legs = {"buy_exchange": "AURORA", "buy_market": "spot", "sell_exchange": "BOREAS"}
-    pair = {"symbol": "BTC_USDT", "sell_market": "futures", "limit": 50} | legs
-    leg = {"symbol": "BTC_USDT", "exchange": "AURORA", "market": "spot", "limit": 50}
-    given = {
-        "data.get_price_history": leg,
-        **{f"data.get_{family}_history": pair for family in ("spread", "funding")},
-        **{f"data.get_{family}_events": window for family in ("spread", "splash", "funding")},
-    }
-    with serving(application(market)) as client:
-        for tool in TOOLS:
-            result = called(client, tool.name, given.get(tool.name, {}))["result"]
-            assert not result["isError"], result
-            schema = body_schema(tool)
-            jsonschema.Draft202012Validator.check_schema(schema)
-            jsonschema.validate(result["structuredContent"], schema)
-            rows = result["structuredContent"].get("items", result["structuredContent"])
-            assert rows, tool.name
 
 
 def test_a_slow_tool_does_not_hold_up_the_others() -> None:

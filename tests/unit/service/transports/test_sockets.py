@@ -136,29 +136,6 @@ def test_an_ended_subscription_brings_nothing_more(base_url: str) -> None:
             socket.recv(timeout=0.5)
 
 
-@pytest.mark.parametrize(
-    ("path", "query"),
-    [
-        ("schemas", {}),
-        ("symbols/search", {"q": "BTC"}),
-        ("history/price", {**PRICE, "end_time": START, "limit": 2}),
-        ("history/spread", {**PAIR, "end_time": START, "limit": 2}),
-        ("history/spread-events", {"start_time": START - 3600, "end_time": START, "limit": 2}),
-    ],
-)
-def test_an_action_is_answered_with_the_rest_message_and_the_id(
-    base_url: str, path: str, query: dict[str, object]
-) -> None:
-    with opened(base_url, MARKET) as socket:
-        said = ask(socket, action=path, id=[1, "a"], **query)
-    headers = {"apikey": "demo-pro"}
-    rest = httpx.get(f"{base_url}/api/v1/data/{path}", params=query, headers=headers).json()
-    for volatile in (said, rest):
-        for item in volatile.get("items", []):
-            item.pop("updated_at", None)
-    assert said == {**rest, "id": [1, "a"]}
-
-
 def test_an_action_spends_quota_as_a_request_does() -> None:
     with running(config(quota=2)) as service, opened(service.base_url, MARKET) as socket:
         assert ask(socket, action="schemas", id=1)["type"] == "schemas"
@@ -231,25 +208,6 @@ def test_an_event_stream_sends_each_document_of_the_archive_once_and_in_order(
     bodies = [body for _, body in documents]
     begin = bodies.index(said[0])
     assert said == bodies[begin : begin + 20]
-
-
-@pytest.mark.slow
-def test_openings_of_spreads_come_thirty_seconds_later_on_builder_all_else_at_once() -> None:
-    clock = SpedClock(start=START, speed=300.0)
-    ages: dict[str, list[int]] = {"opened": [], "else": []}
-    with (
-        running(config(clock=clock)) as service,
-        opened(service.base_url, SPREADS, "demo-pro") as pro,
-        opened(service.base_url, SPREADS, "demo-builder") as builder,
-    ):
-        while min(map(len, ages.values())) < 5:
-            document = heard(builder)
-            opening = document["event_type"] == "spread.opened"
-            ages["opened" if opening else "else"].append(clock.now() - document["ts"])
-        seen_by_pro = {heard(pro)["event_id"] for _ in range(5)}
-    assert min(ages["opened"]) >= 30
-    assert min(ages["opened"]) > min(ages["else"])
-    assert seen_by_pro
 
 
 @pytest.mark.slow
@@ -350,14 +308,6 @@ def test_a_row_is_fresh_in_the_look_in_which_it_is_over_and_in_no_other() -> Non
     found = [pages.fresh(key, after, now) for after, now in itertools.pairwise(looks)]
     times = [[json.loads(row)["ts"] - START for row in rows] for rows in found]
     assert times == [[], [], [0], [], [60, 120]]
-
-
-def test_a_key_of_ones_own_opens_every_stream() -> None:
-    owner = Owner("ann", Plan.BUILDER, ("a-key",))
-    with running(config(owners=(owner,))) as service:
-        for path in (MARKET, *STREAMS):
-            with opened(service.base_url, path, "a-key") as socket:
-                socket.ping().wait(10)
 
 
 def test_an_adversary_of_rest_answers_history_actions_in_its_own_way_too() -> None:

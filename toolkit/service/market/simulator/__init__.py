@@ -101,10 +101,9 @@ class AssetPath:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LegDay:
-    """A leg's 1,440 minutes of a day, each price at the minute's end.
+    """A leg's 1,440 minutes of a day: prices at each minute's end and volume (quote).
 
-    ``price``, ``mark_price`` (quote, mark prices of futures alone), ``volume`` (quote), and which
-    minutes have a bar (``present``).
+    Only futures have mark prices. ``present``: which minutes have a bar.
     """
 
     price: Floats
@@ -116,9 +115,9 @@ class LegDay:
 class LegPath:
     """The prices of one symbol on one leg.
 
-    log price = log of the instrument's price at the epoch + the asset's path, shocks in it, of
-    which a leg that lags has a part one minute late. Off the reference leg also + deviation + quote
-    noise + episodes + shocks of the leg's own. Prices are then rounded to the tick.
+    log price = log of the instrument's price at the epoch + the asset's path and shocks, of which a
+    leg that lags has a part one minute late. Off the reference leg also + deviation + quote noise +
+    episodes + the leg's own shocks. Prices are then rounded to the tick.
     """
 
     def __init__(
@@ -156,7 +155,7 @@ class LegPath:
         )
 
     def _fair(self, day: int, ends: NDArray[np.int64]) -> Floats:
-        """Return the log price without the leg's noise, episodes and shocks: the mark price's."""
+        """Return the log mark price: the price without the leg's noise, episodes and shocks."""
         lag = self._listing.lag
         bps = self._asset.shock_bps(ends, lag) + self._spec.level_bps
         for scale, deviation in self._deviations:
@@ -233,10 +232,9 @@ class LegFunding:
 
     A premium p (fraction per 8 h) is a mean, plus a part that the asset's legs share with a
     half-life of 14 days, plus two of its own (6 days, 4 hours), plus dislocations. A discount
-    beyond 4 bps counts for a third, but for dislocations. A clamped leg settles, per 8 h, at p +
-    clip(b - p, -0.0005, 0.0005) with the baseline b = 0.0001, which is b itself where p is near it,
-    any other at b + 0.3 p. Rates are capped at 0.00375 per 8 h either way, brought to the leg's
-    interval in proportion, and rounded to 8 decimals.
+    beyond 4 bps counts for a third, except dislocations. Per 8 h, a clamped leg settles at p +
+    clip(b - p, -0.0005, 0.0005) with the baseline b = 0.0001, any other at b + 0.3 p. Rates are
+    capped at 0.00375 per 8 h either way, scaled to the leg's interval, and rounded to 8 decimals.
     """
 
     def __init__(

@@ -24,8 +24,8 @@ SLOW_HALF_LIFE_S = 48 * 3_600
 class Asset:
     """An asset: its log price is ``beta`` times the market's plus a part of its own.
 
-    ``daily_volatility`` is that of its own part (a fraction, 0.03 = 3 %). ``turnover`` is what a
-    leg trades in a usual minute (quote).
+    ``daily_volatility``: of its own part (a fraction, 0.03 = 3 %). ``turnover``: of a leg in a
+    usual minute (quote).
     """
 
     name: str
@@ -35,7 +35,7 @@ class Asset:
 
     @property
     def illiquidity(self) -> float:
-        """1 up to a turnover of 20,000, less as the root of it grows, on a DEX 0.5 at least.
+        """1 up to a turnover of 20,000, above it falling with its square root.
 
         It scales the frequency of pumps, dumps and a leg's episodes, the width and length of
         episodes, and squared the size of pumps and dumps.
@@ -56,9 +56,9 @@ class QuotedAsset:
 class Deviation:
     """A leg's log distance from its asset: a level, Ornstein-Uhlenbeck processes, quote noise.
 
-    ``sd_bps`` is the processes' standard deviation, ``half_life_s`` the faster one's half-life.
-    ``slow_share`` of their variance is the slower one's (`SLOW_HALF_LIFE_S`). The noise changes
-    once per minute, ``noise_share`` is its part of the variance of all.
+    ``sd_bps``: the processes' standard deviation. ``half_life_s``: the faster one's half-life.
+    ``slow_share``: the slower one's (`SLOW_HALF_LIFE_S`) share of their variance. ``noise_share``:
+    the noise's share of all variance. The noise changes once per minute.
     """
 
     level_bps: float
@@ -82,9 +82,9 @@ class Deviation:
 class Funding:
     """When a futures leg settles, and by which rule.
 
-    It settles at the hours (UTC) that leave ``first_hour`` over ``interval_hours``. ``clamped``: a
-    premium near the baseline of 0.0001 per 8 h settles at the baseline itself. ``changing``: the
-    interval goes 8 h, 4 h, 1 h and back, in cycles of 20 days (``interval_hours`` is 8).
+    It settles at the hours (UTC) that are ``first_hour`` modulo ``interval_hours``. ``clamped``: a
+    premium near the baseline of 0.0001 per 8 h settles at the baseline. ``changing``: the interval
+    goes 8 h, 4 h, 1 h and back, in cycles of 20 days (``interval_hours`` is 8).
     """
 
     interval_hours: int
@@ -99,7 +99,7 @@ class SimulatedLeg:
 
     ``deviation`` None: the leg follows its asset exactly, without episodes or shocks of its own.
     ``lag`` of its asset's moves come one minute late. ``quiet_share`` of the minutes have no bar.
-    ``stale_share`` repeat the close before them, with volume 0. ``outages``: about one in ten days.
+    ``stale_share`` repeat the close before, with volume 0. ``outages``: about one in ten days.
     """
 
     leg: Leg
@@ -246,8 +246,8 @@ TURNS: tuple[tuple[str, ...], tuple[str, ...]] = (
         "TON_USDT:DRACO.futures",
     ),
 )
-"""Thin legs, in two halves that share no symbol: one of each half is away from its symbol's others
-for most of any two hours, as where deposits are closed. At any time at least one of all is."""
+"""Thin legs, in two halves that share no symbol. One of each half is away from its symbol's other
+legs for most of any two hours, as if deposits were closed; at any time at least one of all is."""
 
 
 def _markets() -> Markets:
@@ -274,8 +274,7 @@ MARKETS: Markets = _markets()
 """The default catalogue: 15 symbols on 9 exchanges, two of them DEXs.
 
 AURORA.spot is every symbol's reference. BOREAS.spot leaves quiet minutes out, FORNAX.spot repeats
-stale closes, BTC_USDT on CORONA.futures has outages. DRACO.futures settles at 04, 12 and 20 h,
-which no other leg of 8 h does. AVAX_USDT on BOREAS.futures changes its interval. PEPE and 1000PEPE
-are one asset. SUN_USDT on FORNAX.spot is another coin of the same name, and SUN_USDT is listed on
-AURORA.spot alone beside it: one pair of two coins.
+stale closes, BTC_USDT on CORONA.futures has outages. Only DRACO.futures settles at 04, 12 and 20 h.
+AVAX_USDT on BOREAS.futures changes its interval. PEPE and 1000PEPE are one asset. SUN_USDT on
+FORNAX.spot is another coin of the same name as on AURORA.spot.
 """

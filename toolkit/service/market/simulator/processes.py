@@ -1,13 +1,13 @@
 """Time, random numbers by seed, name and index, and the processes that prices are made of.
 
-A day is named by its number ``ts // 86400``. Bars carry their START, prices are those at the END.
+A day has the number ``ts // 86400``. Bars carry their START, prices are those at the END.
 
 A process is a function of (stream, day), drawn in two stages: values at midnight, a chain that
-begins at the epoch, then minutes, a bridge between two midnights. The law is that of the process
+begins at the epoch, then minutes, a bridge between two midnights. Its law is that of a process
 drawn in one go.
 
-Bridges: y + (b - y_T) Cov(y_t, y_T) / Var(y_T) for a Gaussian path y that starts at the bridge's
-start, b being its end. See Glasserman (2003), Monte Carlo Methods in Financial Engineering, 3.1.
+Bridges: y + (b - y_T) Cov(y_t, y_T) / Var(y_T) for a Gaussian path y from the bridge's start, with
+b its end. See Glasserman (2003), Monte Carlo Methods in Financial Engineering, 3.1.
 """
 
 from __future__ import annotations
@@ -66,10 +66,9 @@ def minute_ends(day: int) -> NDArray[np.int64]:
 class RandomStream:
     """A named source of random numbers that depend on a seed, the name and an index alone.
 
-    The generator is Philox 4x64, which is counter-based: a key from the seed and the name, and the
-    index in the counter's top word. Streams of different names are unrelated, and the draws of one
-    index never reach those of the next (2^192 blocks lie between), so any moment can be drawn
-    first.
+    The generator is Philox 4x64, with a key from seed and name, and the index in the counter's top
+    word. Streams of different names are unrelated, and the draws of one index never reach those of
+    the next (2^192 blocks lie between), so any moment can be drawn first.
 
     >>> stream, same = RandomStream(7, "market"), RandomStream(7, "market")
     >>> stream.at(20_454).random() == same.at(20_454).random() != same.at(20_455).random()
@@ -115,8 +114,8 @@ _DAYS_OF_THE_WEEK /= np.sqrt(np.mean(_DAYS_OF_THE_WEEK**2))  # Monday first
 def brownian_bridge(start: Floats, end: Floats, variances: Floats, normals: Floats) -> Floats:
     """Return Brownian paths from ``start`` to ``end``, without the start itself.
 
-    ``variances`` (of each step) and ``normals`` (standard normal) have the steps in their last
-    axis, which ``start`` and ``end`` lack. The last value is ``end`` to the bit.
+    ``variances`` (per step) and ``normals`` (standard normal) have the steps in their last axis,
+    which ``start`` and ``end`` do not have. The last value is ``end`` to the bit.
 
     >>> still = np.zeros(4)
     >>> brownian_bridge(np.array(1.0), np.array(3.0), np.ones(4), still).tolist()
@@ -145,7 +144,7 @@ def reverting_bridge(start: Floats, end: Floats, decay: float, normals: Floats) 
 
 @lru_cache(64)
 def _fade_and_pull(decay: float, length: int) -> tuple[Floats, Floats]:
-    """Return how much of a bridge's start is left at each step, and of its end is there."""
+    """Return the weights of a bridge's start and of its end at each step."""
     steps = np.arange(1, length + 1)
     fade = np.asarray(decay**steps, np.float64)
     pull = (decay ** (length - steps) - decay ** (length + steps)) / (1.0 - decay ** (2 * length))
@@ -196,13 +195,10 @@ class Reverting:
             raise InputError("half_life_s", half_life_s, f"{SHORTEST_HALF_LIFE_S} or more")
         self._stream, self._half_life_s, self._step_s = stream, half_life_s, step_s
         self._midnights = Midnights.stationary(stream.under("midnight"), decay=self._decay(DAY_S))
-        self._day = lru_cache(2)(self._build)
+        self.day = lru_cache(2)(self._day)
 
-    def day(self, day: int) -> Floats:
-        """Return the values at midnight and at the end of each step of a day, the last two kept."""
-        return self._day(day)
-
-    def _build(self, day: int) -> Floats:
+    def _day(self, day: int) -> Floats:
+        """Return the values at midnight and at the end of each step of a day."""
         start, end = self._midnights.at(day), self._midnights.at(day + 1)
         normals = self._stream.at(day).standard_normal(DAY_S // self._step_s)
         path = reverting_bridge(np.array(start), np.array(end), self._decay(self._step_s), normals)
@@ -227,9 +223,9 @@ class Diffusion:
     """A log price with occasional jumps, and volatility that clusters over days and over minutes.
 
     Given its variances it is a Brownian motion, drawn towards 0 with a half-life of 120 days.
-    ``daily_volatility`` is the square root of a day's mean variance (a fraction, 0.03 = 3 %). That
-    of a Saturday or Sunday is 0.8 times that of a working day. No minute has more than 80 times the
-    day's mean variance, before the day's are brought to their sum.
+    ``daily_volatility`` is the square root of a day's mean variance (a fraction, 0.03 = 3 %), on
+    Saturday and Sunday 0.8 times a working day's. Before a day's variances are scaled to their sum,
+    no minute has more than 80 times their mean.
 
     >>> price = Diffusion(RandomStream(7, "x"), daily_volatility=0.03)
     >>> bool(price.day(20_500).values[-1] == price.day(20_501).values[0])
@@ -248,20 +244,17 @@ class Diffusion:
             step=lambda day: self._deviation(day - 1),
             first=0.0,
         )
-        self._day = lru_cache(_DAYS_KEPT)(self._build)
-
-    def day(self, day: int) -> DiffusionDay:
-        """Return the day's path by minutes. The last 40 days asked for are kept."""
-        return self._day(day)
+        self.day = lru_cache(_DAYS_KEPT)(self._day)
 
     def _deviation(self, day: int) -> float:
-        """Return a day's standard deviation. Its square has the mean ``daily_volatility``^2."""
+        """Return a day's standard deviation; its square has the mean ``daily_volatility``^2."""
         bounds = (-_LARGEST_LOG_VOLATILITY, _LARGEST_LOG_VOLATILITY)
         log = _DAILY_LOG_VOLATILITY * np.clip(self._volatility.at(day), *bounds)
         usual = self._daily_volatility * np.exp(log - _DAILY_LOG_VOLATILITY**2)
         return float(usual * _DAYS_OF_THE_WEEK[weekday(day)])
 
-    def _build(self, day: int) -> DiffusionDay:
+    def _day(self, day: int) -> DiffusionDay:
+        """Return the day's path by minutes."""
         random = self._stream.at(day)
         normals = random.standard_normal(MINUTES_A_DAY)
         jumps = random.random(MINUTES_A_DAY) < _JUMP_SHARE

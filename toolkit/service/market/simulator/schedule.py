@@ -2,17 +2,16 @@
 
 Prices are made from it and the truth is read from it, so that the two cannot differ. At most one
 pulse or stretch is planted per slot of time. A slot is drawn from its own number, and what is
-planted in it ends in it, so that a window is known without looking at any other and nothing of one
-kind overlaps.
+planted in it ends in it. So any window is known by itself, and nothing of one kind overlaps.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,29 +21,6 @@ from toolkit.service.market.simulator.catalogue import TURNS, Asset, SimulatedLe
 from toolkit.service.market.simulator.processes import DAY_S, HOUR_S, MINUTE_S, Floats, RandomStream
 
 _SLOTS_KEPT = 256
-
-
-class Planted(Protocol):
-    """Anything with a first second and a first second after (Unix UTC)."""
-
-    @property
-    def start(self) -> int:
-        """The first second."""
-
-    @property
-    def end(self) -> int:
-        """The first second after."""
-
-
-T = TypeVar("T", bound=Planted)
-P_co = TypeVar("P_co", bound=Planted, covariant=True)
-
-
-class PlantedOverTime(Protocol[P_co]):
-    """What is planted, by time."""
-
-    def between(self, start: int, end: int) -> Sequence[P_co]:
-        """Return what touches ``[start, end)``, by time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +36,8 @@ class Pulse:
     """A log price's excursion: 0 at ``start``, ``peak_bps`` for a while, 0 again at ``end``.
 
     The rise is linear in time and lasts ``rise_s``. The fall goes by the ``fall_power``-th power of
-    the time that is left and lasts ``fall_s``. ``peak_bps`` is signed.
+    the time that is left and lasts ``fall_s``. ``peak_bps`` is signed. ``name`` is the leg
+    (SYMBOL:LEG) of a thin leg's turn.
 
     >>> pulse = Pulse(start=1000, rise_s=10, hold_s=30, fall_s=20, peak_bps=-80.0)
     >>> pulse.end, pulse.height_bps(np.array([1000, 1005, 1020, 1050, 1060])).tolist()
@@ -73,10 +50,11 @@ class Pulse:
     fall_s: int
     peak_bps: float
     fall_power: int = 1
+    name: str = ""
 
     @property
     def end(self) -> int:
-        """The moment from which it is 0 again."""
+        """The moment from which it is 0 again (s)."""
         return self.start + self.rise_s + self.hold_s + self.fall_s
 
     def height_bps(self, ts: NDArray[np.int64]) -> Floats:
@@ -89,12 +67,15 @@ class Pulse:
         return height
 
 
-class Slots(Generic[T]):
-    """Time cut into slots of ``length_s``, each holding one planted thing with ``probability``.
+T = TypeVar("T", bound=Pulse | TimeSpan)
 
-    ``draw`` takes a generator, the slot's start and its length, and gives what ends in the slot.
-    Slots begin ``phase_s`` before the multiples of their length, by default whole minutes that are
-    drawn.
+
+class Slots(Generic[T]):
+    """Time cut into slots of ``length_s``, each with one planted thing with ``probability``.
+
+    ``draw`` takes a generator, the slot's start and its length, and returns what ends in the slot.
+    Slots begin ``phase_s`` before the multiples of their length, by default a drawn number of whole
+    minutes.
     """
 
     def __init__(
@@ -126,7 +107,19 @@ class Slots(Generic[T]):
         return self._draw(random, number * self._length_s - self._phase_s, self._length_s)
 
 
-def planted_bps(kinds: Sequence[PlantedOverTime[Pulse]], ts: NDArray[np.int64]) -> Floats:
+@dataclass(frozen=True, slots=True, eq=False)
+class Turns:
+    """The turns of one thin leg, out of those of its half."""
+
+    slots: Slots[Pulse]
+    name: str
+
+    def between(self, start: int, end: int) -> list[Pulse]:
+        """Return what touches ``[start, end)``, by time."""
+        return [pulse for pulse in self.slots.between(start, end) if pulse.name == self.name]
+
+
+def planted_bps(kinds: Iterable[Slots[Pulse] | Turns], ts: NDArray[np.int64]) -> Floats:
     """Sum all pulses' heights at each moment (ascending, at least one)."""
     total = np.zeros(len(ts))
     for slots in kinds:
@@ -155,37 +148,9 @@ class LegSchedule:
     """
 
     shocks: Slots[Pulse]
-    episodes: PlantedOverTime[Pulse]
+    episodes: Slots[Pulse] | Turns
     outages: Slots[TimeSpan]
     dislocations: Slots[Pulse]
-
-
-@dataclass(frozen=True, slots=True)
-class _Turn:
-    """An excursion of one of the thin legs, named SYMBOL:LEG."""
-
-    name: str
-    pulse: Pulse
-
-    @property
-    def start(self) -> int:
-        return self.pulse.start
-
-    @property
-    def end(self) -> int:
-        return self.pulse.end
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Turns:
-    """The turns of one thin leg, out of those of its half."""
-
-    slots: Slots[_Turn]
-    name: str
-
-    def between(self, start: int, end: int) -> list[Pulse]:
-        """Return what touches ``[start, end)``, by time."""
-        return [turn.pulse for turn in self.slots.between(start, end) if turn.name == self.name]
 
 
 class Schedule:
@@ -195,31 +160,25 @@ class Schedule:
         self._root = RandomStream(seed, "schedule")
         self.market_shocks = Slots(self._root.under("market"), 2 * DAY_S, 0.35, _market_shock)
         self._halves = [self._turns_of(half, names) for half, names in enumerate(TURNS)]
-        self._assets = cache(self._build_asset)
-        self._legs = cache(self._build_leg)
+        self.asset_shocks = cache(self._asset_shocks)
+        self.leg = cache(self._leg)
 
-    def asset_shocks(self, asset: Asset) -> Slots[Pulse]:
+    def _asset_shocks(self, asset: Asset) -> Slots[Pulse]:
         """Return the pumps and dumps that take every leg of an asset along."""
-        return self._assets(asset)
-
-    def leg(self, symbol: str, listing: SimulatedLeg) -> LegSchedule:
-        """Return what happens to one symbol on one leg alone."""
-        return self._legs(symbol, listing)
-
-    def _build_asset(self, asset: Asset) -> Slots[Pulse]:
         scale = asset.illiquidity
         shock = partial(_shock, scale**2 * asset.daily_volatility)
         return Slots(self._root.under(asset.name), 8 * HOUR_S, 0.14 * scale, shock)
 
-    def _build_leg(self, symbol: str, listing: SimulatedLeg) -> LegSchedule:
-        stream = self._root.under(f"{symbol}:{listing.leg}")
+    def _leg(self, symbol: str, listing: SimulatedLeg) -> LegSchedule:
+        """Return what happens to one symbol on one leg alone."""
+        name = f"{symbol}:{listing.leg}"
+        stream = self._root.under(name)
         scale, funded = listing.illiquidity, listing.funding is not None
         shock = partial(_shock, scale**2 * listing.instrument.asset.daily_volatility)
         on_dex = listing.leg.market is Market.DEX
         episode, away = partial(_episode, scale, on_dex), partial(_dislocation, scale)
-        name, own = f"{symbol}:{listing.leg}", stream.under("episode")
-        turns = [_Turns(slots, name) for slots, names in self._halves if name in names]
-        dislocated = funded * 0.45 * scale
+        own, dislocated = stream.under("episode"), funded * 0.45 * scale
+        turns = [Turns(slots, name) for slots, names in self._halves if name in names]
         return LegSchedule(
             shocks=Slots(stream.under("shock"), 8 * HOUR_S, 0.09 * scale * (not turns), shock),
             episodes=turns[0] if turns else Slots(own, 288 * MINUTE_S, 0.35 * scale, episode),
@@ -227,10 +186,10 @@ class Schedule:
             dislocations=Slots(stream.under("dislocation"), 6 * DAY_S, dislocated, away),
         )
 
-    def _turns_of(self, half: int, names: Sequence[str]) -> tuple[Slots[_Turn], Sequence[str]]:
+    def _turns_of(self, half: int, names: Sequence[str]) -> tuple[Slots[Pulse], Sequence[str]]:
         """Return the turns of a half of the thin legs, and the legs.
 
-        A turn begins in the first five minutes of its slot and lasts 85 minutes at least. The
+        A turn begins in the first five minutes of its slot and lasts 85 minutes or more. The
         halves' slots are an hour apart: each turn is wide before the last one narrows.
         """
         draw, phase_s = partial(_turn, names), half * _TURN_SLOT_S // 2
@@ -276,8 +235,8 @@ def _market_shock(random: np.random.Generator, at: int, length: int) -> Pulse:
 def _shock(volatility: float, random: np.random.Generator, at: int, length: int) -> Pulse:
     """Draw a pump or a dump: 20 to 120 s up, half of it gone 2 to 18 minutes later.
 
-    With a ``volatility`` of 3 % or more it goes 3 to 15 % up or down, else less in proportion. Of
-    twenty pumps 19 are agreed on by a group: they begin on the hour.
+    With a ``volatility`` of 3 % or more it goes 3 to 15 % up or down, else less in proportion. 19
+    of 20 pumps are agreed on by a group, and begin on the hour.
     """
     times = (random.uniform(20, 120), 0.0, _between(random, 10, 90) * MINUTE_S)
     peak_bps = _sign(random) * min(volatility / 0.03, 1.0) * _between(random, 300, 1_500)
@@ -305,16 +264,14 @@ def _episode(
     return _placed(random, (at, length), times, _sign(random) * peak_bps)
 
 
-def _turn(names: Sequence[str], random: np.random.Generator, at: int, length: int) -> _Turn:
+def _turn(names: Sequence[str], random: np.random.Generator, at: int, length: int) -> Pulse:
     """Draw whose turn it is, and its excursion: 230 to 400 bps for most of its slot."""
     name = names[int(random.integers(len(names)))]
     peak_bps = _between(random, 230, 400)
     start = at + int(random.integers(_TURN_LATEST_S + 1))
     ramp = round(_RAMP_S_PER_BPS * peak_bps)
-    duration = MINUTE_S * int(
-        random.integers(_TURN_SHORTEST_S, length - _TURN_LATEST_S) // MINUTE_S
-    )
-    return _Turn(name, Pulse(start, ramp, duration - 2 * ramp, ramp, _sign(random) * peak_bps))
+    lasts_s = int(random.integers(_TURN_SHORTEST_S, length - _TURN_LATEST_S)) // MINUTE_S * MINUTE_S
+    return Pulse(start, ramp, lasts_s - 2 * ramp, ramp, _sign(random) * peak_bps, name=name)
 
 
 def _outage(random: np.random.Generator, at: int, length: int) -> TimeSpan:

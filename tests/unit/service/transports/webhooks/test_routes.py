@@ -79,17 +79,6 @@ def test_without_a_session_everything_is_refused_whatever_the_key(
     assert answer.headers["www-authenticate"] == 'Session realm="machine-rail"'
 
 
-def test_free_is_refused_and_builder_and_pro_are_not(
-    config: Config, base_url: str, sign_in: SignIn
-) -> None:
-    statuses = {}
-    for plan in ("free", "builder", "pro"):
-        statuses[plan] = sign_in(config, base_url, f"demo-{plan}").get(ENDPOINT).status_code
-    assert statuses == {"free": 403, "builder": 200, "pro": 200}
-    refusal = sign_in(config, base_url, "demo-free").put(ENDPOINT, json={}).json()
-    assert (refusal["code"], refusal["minimum_plan"]) == ("tier_required", "builder")
-
-
 def test_an_endpoint_is_set_shown_changed_and_deleted(pro: httpx.Client, sink: Sink) -> None:
     assert pro.get(ENDPOINT).json() == NOTHING
     made = pro.put(ENDPOINT, json={"url": sink.url, "families": ["splash", "spread", "spread"]})
