@@ -1,8 +1,9 @@
 """The local service: what docs/interface.md describes, from recorded, simulated or live data.
 
-It shares no wire code with the client, so that neither can hide the other's mistakes. Its folders,
-each of which imports only those before it: `market` (rows), `events` (what is detected in them),
-`accounts` (who may ask), `api` (questions and answers), `transports` (in and out).
+It shares no wire code with the client, so that neither can hide the other's mistakes. Its parts,
+each of which imports only those before it: `market` (rows), `events` (detected in them),
+`problems` (refusals), `accounts` (owners and plans), `api` (answers), `transports` (in and out).
+The service blocks for the command line, and runs in a thread for tests and the demo.
 """
 
 from __future__ import annotations
@@ -68,10 +69,10 @@ class Config:
 
     ``port`` 0 takes a free one. ``owners_file``, a TOML file (`toolkit.service.accounts`),
     replaces ``owners``. ``retention_s`` (s) and ``quota`` (requests per minute) replace every
-    plan's own history depth and quota, None does not. ``events`` defines what counts as an event.
-    More concurrent requests than ``capacity`` are refused (503). ``webhooks`` defines how
-    deliveries are made, ``sessions`` issues the codes with which owners sign in to set them up.
-    ``application`` makes what answers: a test gives another, which misbehaves.
+    plan's own, None does not. ``events`` defines what counts as an event. More concurrent requests
+    than ``capacity`` are refused (503). ``webhooks`` defines how deliveries are made, ``sessions``
+    issues the codes for signing in. ``application`` makes what answers; tests give one that
+    misbehaves.
 
     >>> from toolkit.service import Simulated
     >>> config = Config(Simulated(7), port=0)
@@ -96,11 +97,7 @@ class Config:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A service that accepts connections at ``base_url``.
-
-    >>> Running("http://127.0.0.1:8700").base_url
-    'http://127.0.0.1:8700'
-    """
+    """A service that accepts connections at ``base_url``."""
 
     base_url: str
 
@@ -109,8 +106,8 @@ def serve(config: Config, *, ready: Callable[[str], object] | None = None) -> No
     """Serve until SIGINT or SIGTERM, then finish the answers under way (5 s at most).
 
     Meanwhile new requests are refused (503, ``Retry-After``). ``ready`` is called once with the
-    base URL, when the service accepts connections. A port that is taken and a host that is not this
-    machine's are an `InputError`.
+    base URL when the service accepts connections. A port that is taken, or a host that is not this
+    machine's, is an `InputError`.
 
     >>> import os, signal
     >>> from toolkit.service import Simulated
@@ -141,18 +138,14 @@ def running(config: Config) -> Iterator[Running]:
 def server_settings(config: Config) -> ServerSettings:
     """Build the application and its server settings."""
     gate, clock, source = Gate(config.capacity), config.clock, config.source
+    file = config.owners_file
+    owners = Owners(config.owners) if file is None else OwnersFile(file)
     service = Service(
         source,
         clock if source.known_until is None else RevealedClock(own=clock, source=source),
-        _policy(config),
+        Policy(owners, retention_s=config.retention_s, quota=config.quota),
         EventArchive(source, config.events),
         config.sessions,
     )
     app = config.application(service, gate, config.webhooks)
     return ServerSettings(app, _GRACE_S, websockets=True, date_header=False, requests=gate)
-
-
-def _policy(config: Config) -> Policy:
-    file = config.owners_file
-    owners = Owners(config.owners) if file is None else OwnersFile(file)
-    return Policy(owners, retention_s=config.retention_s, quota=config.quota)

@@ -1,6 +1,6 @@
-"""Owners, their keys and sessions. A file of owners is read again when it changes.
+"""Owners, their keys and sessions, the terms of their plans, and counts of their requests.
 
-One table per owner::
+A file of owners is read again when it changes. It has one table per owner::
 
     [owners.ann]
     plan = "builder"           # free, builder or pro
@@ -29,20 +29,20 @@ from toolkit.service.problems import Problem
 
 
 class Sessions:
-    """The codes not used yet and the open sessions, as hashes, until the service ends."""
+    """Unused codes and open sessions, as hashes, until the service ends."""
 
     def __init__(self) -> None:
         self._codes: dict[bytes, str] = {}
         self._owners: dict[bytes, str] = {}
 
     def issue(self, owner: str) -> str:
-        """Issue a new code for signing in once, as the owner of this name."""
+        """Issue a code for signing in once as the owner of this name."""
         code = secrets.token_urlsafe(16)
         self._codes[_hash(code)] = owner
         return code
 
     def sign_in(self, code: str) -> str | None:
-        """Exchange a code for a session's token, None for a code that is not valid."""
+        """Exchange a code for a session's token, None if the code is not valid."""
         owner = self._codes.pop(_hash(code), None)
         if owner is None:
             return None
@@ -103,25 +103,18 @@ class Owners:
 
     def __init__(self, owners: Iterable[Owner]) -> None:
         self._holders: dict[str, Owner] = {}
-        listed = tuple(owners)
-        named: dict[str, Owner] = {}
-        for owner in listed:
-            if named.setdefault(owner.name, owner) is not owner:
+        self.named: dict[str, Owner] = {}
+        for owner in owners:
+            if self.named.setdefault(owner.name, owner) is not owner:
                 raise InputError("owners", owner.name, "owners of different names")
             for key in owner.keys:
                 holder = self._holders.setdefault(key, owner)
                 if holder is not owner:
                     both = f"{holder.name}, {owner.name}"
                     raise InputError("keys", both, "keys of one owner each")
-        for owner in listed:
+        for owner in self.named.values():
             for key in owner.revoked:
                 self._holders.pop(key, None)
-        self._named = MappingProxyType(named)
-
-    @property
-    def named(self) -> Mapping[str, Owner]:
-        """The owners by name."""
-        return self._named
 
     def owner_of(self, key: str) -> Owner | None:
         """Return the owner of a key, None for an unknown one.
@@ -141,11 +134,11 @@ DEMO = Owners(DEMO_OWNERS)
 
 
 class OwnersFile:
-    r"""The owners of a TOML file. Rotated and revoked keys take effect at the next request.
+    """The owners of a TOML file. Rotated and revoked keys take effect at the next request.
 
-    The bytes are read every time, since time stamps do not distinguish two quick changes, and
-    parsed if they differ. A file that is missing or not valid is an `InputError` at the start;
-    later it leaves the owners unchanged, and is logged once, without its content.
+    The bytes are read every time, since time stamps do not distinguish two quick changes. A missing
+    or invalid file is an `InputError` at the start; later it leaves the owners unchanged, and is
+    logged once, without its content.
     """
 
     def __init__(self, path: Path | str) -> None:
@@ -186,7 +179,7 @@ def _bytes(path: Path) -> bytes:
 
 
 def _owners(path: Path, read: bytes) -> Owners:
-    """Parse the bytes. Errors name owners and places, and never show the content."""
+    """Parse the bytes. Errors name owners and places, never the content."""
     try:
         document = tomllib.loads(read.decode())
     except UnicodeDecodeError:
@@ -232,7 +225,7 @@ class Quotas:
     """Counts the requests of each owner over all keys.
 
     A window begins with an owner's first request and ends 60 s later, by a monotonic clock, since
-    the service's own may be fixed. Requests beyond the quota are refused, and are not counted.
+    the service's own may be fixed. Refused requests are not counted.
     """
 
     def __init__(self, ticks: Callable[[], float] = time.monotonic) -> None:
@@ -240,30 +233,26 @@ class Quotas:
         self._windows: dict[str, _QuotaWindow] = {}
 
     def spend(self, owner: str, quota: int, *, policy: str) -> dict[str, str]:
-        """Count one request, and return the headers with the quota and what is left of it.
+        """Count one request, and return the headers with the quota, named ``policy``, and the rest.
 
-        A spent quota is a 429 `Problem`, with these headers too. ``policy`` names it in them.
+        A spent quota is a 429 `Problem` with the same headers.
         """
         now = self._ticks()
         window = self._windows.get(owner)
         if window is None or now - window.begun >= WINDOW_S:
             window = self._windows[owner] = _QuotaWindow(now, 0)
         wait_s = max(1, math.ceil(window.begun + WINDOW_S - now))
-        stated = f'"{policy}";q={quota};w={WINDOW_S}'
-        if window.spent >= quota:
-            raise Problem(
-                429,
-                "quota_exhausted",
-                f"The quota of {quota} requests per minute is spent; retry in {wait_s} s.",
-                headers={
-                    "Retry-After": f"{wait_s}",
-                    "RateLimit-Policy": stated,
-                    "RateLimit": f'"{policy}";r=0;t={wait_s}',
-                },
-            )
-        window.spent += 1
-        left = f'"{policy}";r={quota - window.spent};t={wait_s}'
-        return {"RateLimit-Policy": stated, "RateLimit": left}
+        is_spent = window.spent >= quota
+        window.spent += not is_spent
+        headers = {
+            "RateLimit-Policy": f'"{policy}";q={quota};w={WINDOW_S}',
+            "RateLimit": f'"{policy}";r={max(quota - window.spent, 0)};t={wait_s}',
+        }
+        if is_spent:
+            detail = f"The quota of {quota} requests per minute is spent; retry in {wait_s} s."
+            headers = {"Retry-After": f"{wait_s}"} | headers
+            raise Problem(429, "quota_exhausted", detail, headers=headers)
+        return headers
 
 
 _HOUR_S, _DAY_S = 3_600, 86_400
@@ -271,7 +260,7 @@ _HOUR_S, _DAY_S = 3_600, 86_400
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """Rows of a page, by default and at most."""
+    """The default and the largest number of rows of a page."""
 
     default: int
     maximum: int
@@ -279,7 +268,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """How far back a plan sees (None: without limit), and with what delay."""
+    """How far back a plan sees (s, None: without limit), and with what delay (s)."""
 
     retention_s: int | None = None
     delay_s: int = 0
@@ -287,10 +276,10 @@ class Reach:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a plan includes (docs/interface.md, "Plans").
+    """What a plan includes (docs/interface.md, "Plans"), beside the tools that name it.
 
-    ``quota`` is requests per minute, ``stream_open_delay_s`` (s) how late a socket sends the
-    openings of spreads. The minimum plan of each tool is in the registry.
+    ``quota``: requests per minute. ``stream_open_delay_s``: how late a socket sends the openings of
+    spreads (s).
     """
 
     quota: int

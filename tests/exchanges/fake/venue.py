@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from email.utils import formatdate
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -30,7 +30,6 @@ NULLS: Mapping[str, Any] = dict.fromkeys(PRICES)
 class Trouble:
     """What is wrong with an exchange, for requests whose path has ``only`` in it.
 
-    ``left`` counts down the requests that ``down`` and ``status`` meet, None is all of them.
     ``missing``: ``[start, end)`` (s) of minutes that have no row. ``null_every``: of so many
     minutes one has null for its prices. ``short_for_s``: how long a bar's volume is short after
     its end. ``stamp_late_ms`` and ``published_late_s`` are of settlements.
@@ -41,7 +40,6 @@ class Trouble:
     retry_after: float | None = None
     retry_after_as_date: bool = False
     only: str = ""
-    left: int | None = None
     skew_s: float = 0.0
     page_cap: int = 1 << 40
     reach_s: int = 0
@@ -50,8 +48,6 @@ class Trouble:
     short_for_s: float = 0.0
     stamp_late_ms: int | None = None
     published_late_s: float = 1.0
-    open_last: bool = True
-    delisted: set[str] = field(default_factory=set)
 
     def retry_after_text(self, now_s: float) -> str:
         """Write ``retry_after`` (s), or the date that it is."""
@@ -60,12 +56,8 @@ class Trouble:
         return at if self.retry_after_as_date else f"{seconds:.0f}"
 
     def meets(self, path: str) -> bool:
-        """Return whether a request is refused or gets no answer, and count it."""
-        if not (self.down or self.status) or self.only not in path or self.left == 0:
-            return False
-        if self.left is not None:
-            self.left -= 1
-        return True
+        """Return whether a request is refused or gets no answer."""
+        return bool(self.down or self.status) and self.only in path
 
 
 @dataclass(frozen=True)
@@ -125,8 +117,7 @@ class Venue:
 
     def trades(self, listing: Listing) -> bool:
         """Return whether a market is open now."""
-        gone = f"{listing.symbol} {listing.leg}" in self.trouble.delisted
-        return not gone and self.now_ms < 1000 * self.truth.span(listing)[1]
+        return self.now_ms < 1000 * self.truth.span(listing)[1]
 
     def find(self, market_id: str, *, spot: bool) -> Listing:
         """Return the market of an id."""
@@ -179,7 +170,7 @@ class Venue:
         begins, ends = self.truth.span(listing)
         now_s = self.now_ms // 1000
         first = max(-(-int(start) // 60) * 60, begins)
-        last = min(int(end), now_s + (1 if self.trouble.open_last else -59), ends)
+        last = min(int(end), now_s + 1, ends)
         reach = 60 * limit * (1 if self.flat else 2)
         if newest:
             first = max(first, last // 60 * 60 - reach)

@@ -1,7 +1,7 @@
 """The key check, for every path that needs a key, and the limit of concurrent requests.
 
-Both are ASGI middleware for HTTP requests and WebSocket upgrades alike. A refused upgrade is a
-plain HTTP answer.
+Both are ASGI middleware for HTTP requests and WebSocket upgrades. A refused upgrade is a plain HTTP
+answer.
 """
 
 from __future__ import annotations
@@ -22,8 +22,6 @@ from toolkit.service.problems import CHALLENGE, Problem, bad_request
 DEFAULT_CAPACITY = 64
 """The default limit of concurrent requests: as many as a loader may have workers."""
 
-_RETRY_AFTER = {"Retry-After": "1"}
-
 
 @dataclass(slots=True)
 class Gate:
@@ -38,23 +36,14 @@ class Gate:
         if not number or self.capacity < 1:
             raise InputError("capacity", self.capacity, "a whole number of 1 or more")
 
-    def refusal(self) -> Problem | None:
-        """Return the 503 for a request that comes in now, None if it may pass."""
-        if self.closing:
-            return _shutting_down()
-        if self.under_way >= self.capacity:
-            detail = "The service is at its limit of concurrent requests; retry in 1 s."
-            return Problem(503, "unavailable", detail, headers=_RETRY_AFTER)
-        return None
-
 
 class Capacity:
     """ASGI middleware: lets requests through up to the gate's capacity, and refuses the others.
 
-    WebSockets do not count, and are refused only while the gate is closing. An answer that ends
-    then has ``Connection: close``. A request that the server cancels then, because it takes too
-    long, gets the 503 if its answer has not begun. So does one whose query polars ended for a
-    Ctrl-C: polars ends those of all threads of a process.
+    WebSockets do not count, and are refused only while the gate is closing. Answers then have
+    ``Connection: close``, and a request that the server cancels because it takes too long gets the
+    503 if its answer has not begun. So does one whose query polars ended for a Ctrl-C: polars ends
+    those of all threads of a process.
     """
 
     def __init__(self, app: ASGIApp, gate: Gate) -> None:
@@ -70,9 +59,10 @@ class Capacity:
         await self.app(scope, receive, send)
 
     async def _request(self, scope: Scope, receive: Receive, send: Send) -> None:
-        refusal = self.gate.refusal()
-        if refusal is not None:
-            raise refusal
+        if self.gate.closing:
+            raise _shutting_down()
+        if self.gate.under_way >= self.gate.capacity:
+            raise _unavailable("The service is at its limit of concurrent requests; retry in 1 s.")
         begun = False
 
         async def watched(message: Message) -> None:
@@ -92,19 +82,21 @@ class Capacity:
         except KeyboardInterrupt:
             if begun:
                 raise
-            detail = "An interrupt ended this answer; retry in 1 s."
-            raise Problem(503, "unavailable", detail, headers=_RETRY_AFTER) from None
+            raise _unavailable("An interrupt ended this answer; retry in 1 s.") from None
         finally:
             self.gate.under_way -= 1
 
 
+def _unavailable(detail: str, **headers: str) -> Problem:
+    return Problem(503, "unavailable", detail, headers={"Retry-After": "1", **headers})
+
+
 def _shutting_down() -> Problem:
-    detail = "The service is shutting down; retry when it is back."
-    return Problem(503, "unavailable", detail, headers=_RETRY_AFTER | {"Connection": "close"})
+    return _unavailable("The service is shutting down; retry when it is back.", Connection="close")
 
 
 SURFACES = ("/api/v1/data", "/api/v1/fundingbot", "/api/v1/spreadbot", "/api/v1/xbot", "/mcp")
-"""The paths that need a key, and everything below them. Other paths need none."""
+"""The paths that need a key, as does everything below them."""
 
 KEY_PARAMETERS = frozenset(
     {
@@ -114,6 +106,7 @@ KEY_PARAMETERS = frozenset(
 )
 """Query parameters treated as a key, in lower case, without ``-`` and ``_``."""
 
+_GUARDED = tuple(f"{surface}/" for surface in SURFACES)
 _OWNER = "toolkit.service.owner"
 
 
@@ -125,29 +118,34 @@ def owner_of_scope(scope: Scope) -> Owner:
 
 def key_of_scope(scope: Scope) -> str:
     """Return the key that a request came with, "" if it has none."""
-    return _offered(scope["headers"])
+    sent: dict[bytes, list[str]] = {b"authorization": [], b"apikey": []}
+    for name, value in scope["headers"]:
+        if name in sent:
+            sent[name].append(value.decode("latin-1").strip())
+    if any(len(values) > 1 for values in sent.values()):
+        raise _unauthorized("A key header was sent twice.", error="invalid_token")
+    if sent[b"authorization"]:
+        scheme, _, key = sent[b"authorization"][0].partition(" ")
+        return key.strip() if scheme.lower() == "bearer" else ""
+    return sent[b"apikey"][0] if sent[b"apikey"] else ""
 
 
 class Access:
     """ASGI middleware: resolves the key of each request to its owner and counts it, or refuses.
 
-    Every answer to a known owner has headers with the plan's quota and what is left of it.
-
-    The key comes in ``Authorization: Bearer`` or in ``apikey``, blanks around it stripped.
-    ``Authorization`` takes precedence, even if its key is not valid. Either header sent twice is
-    refused, since it is unknown which one was meant. A key in the query string is refused even
-    beside a valid header, since it would end up in logs.
+    Every answer to a known owner has headers with the plan's quota and its rest. The key comes in
+    ``Authorization: Bearer``, which takes precedence even if its key is not valid, or in
+    ``apikey``; blanks around it are stripped. Either header sent twice is refused. So is a key in
+    the query string, even beside a valid header, since it would end up in logs.
     """
 
     def __init__(self, app: ASGIApp, policy: Policy, quotas: Quotas) -> None:
         self.app, self.policy, self.quotas = app, policy, quotas
 
-    def _guards(self, path: str) -> bool:
-        return any(path == surface or path.startswith(f"{surface}/") for surface in SURFACES)
-
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one connection."""
-        if scope["type"] in ("http", "websocket") and self._guards(scope["path"]):
+        path = f"{scope.get('path', '')}/"
+        if scope["type"] in ("http", "websocket") and path.startswith(_GUARDED):
             _refuse_keys_in_query(scope["query_string"])
             owner = self._owner(key_of_scope(scope))
             quota = self.policy.terms(owner.plan).quota
@@ -182,19 +180,6 @@ def with_headers(headers: Mapping[str, str], send: Send) -> Send:
         await send(message)
 
     return added
-
-
-def _offered(headers: list[tuple[bytes, bytes]]) -> str:
-    sent: dict[bytes, list[str]] = {b"authorization": [], b"apikey": []}
-    for name, value in headers:
-        if name in sent:
-            sent[name].append(value.decode("latin-1").strip())
-    if any(len(values) > 1 for values in sent.values()):
-        raise _unauthorized("A key header was sent twice.", error="invalid_token")
-    if sent[b"authorization"]:
-        scheme, _, key = sent[b"authorization"][0].partition(" ")
-        return key.strip() if scheme.lower() == "bearer" else ""
-    return sent[b"apikey"][0] if sent[b"apikey"] else ""
 
 
 def _refuse_keys_in_query(query: bytes) -> None:
