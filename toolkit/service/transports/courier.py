@@ -40,7 +40,7 @@ _TUNNELS = [ipaddress.ip_network("2002::/16"), ipaddress.ip_network("2001::/32")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The parts of an endpoint's URL that a request needs. The repr does not show the path."""
+    """An endpoint's URL in the parts that a request needs. The repr does not show the path."""
 
     encrypted: bool
     host: str
@@ -53,10 +53,10 @@ class Target:
 
 
 def target_of(url: str, *, loopback: bool) -> Target:
-    """Return the target of a URL. One that no delivery may go to is an `InputError`.
+    """Return the target of a URL, or raise `InputError` if no delivery may go there.
 
-    The error does not show the URL, since it may contain a secret.
-    With ``loopback``, http is allowed to ``localhost`` and to loopback addresses.
+    The error does not show the URL, which may contain a secret. With ``loopback``, http is allowed
+    to ``localhost`` and to loopback addresses.
 
     >>> target_of("http://127.0.0.1:8800/", loopback=True).port
     8800
@@ -79,11 +79,11 @@ def target_of(url: str, *, loopback: bool) -> Target:
         raise refusal
     address = _address(host)
     here = host == "localhost" or (address is not None and address.is_loopback)
-    if parts.scheme == "http" and not (loopback and here):
+    encrypted = parts.scheme == "https"
+    if not encrypted and not (loopback and here):
         raise refusal
     if address is not None and not may_reach(host, loopback=loopback):
         raise refusal
-    encrypted = parts.scheme == "https"
     resource = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     return Target(encrypted, host, port or (443 if encrypted else 80), parts.netloc, resource)
 
@@ -102,9 +102,8 @@ def may_reach(address: str, *, loopback: bool) -> bool:
         return False
     if found.is_loopback:
         return loopback
-    if found.version == 6 and found not in _GLOBAL_UNICAST:
-        return False
-    if any(found in tunnel for tunnel in _TUNNELS):
+    odd = found.version == 6 and found not in _GLOBAL_UNICAST
+    if odd or any(found in tunnel for tunnel in _TUNNELS):
         return False
     return found.is_global and not found.is_multicast and not found.is_reserved
 
@@ -121,13 +120,14 @@ def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 _STATUS = re.compile(rb"HTTP/1\.[01] ([1-5][0-9][0-9])(?: .*)?")
 _BODY_READ = 4096  # longer bodies of answers are not read, and the connection closes
 _LONGEST_WAIT_S = 86_400.0
+_Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
     """The outcome of an attempt: the answer's status (None: no answer, see ``reason``).
 
-    ``retry_after_s`` (s) is how long the answer asks to wait, at most one day.
+    ``retry_after_s``: how long the answer asks to wait (s), at most one day.
     """
 
     status: int | None
@@ -146,19 +146,12 @@ class Post:
     The service sends to addresses that others choose. So the connection goes to an address that was
     checked, not to a name, redirects are not followed, and every attempt has a time limit. Only
     status and headers of the answer are used.
-
-    >>> from toolkit.service.transports.courier import target_of
-    >>> post = Post(WebhookSettings(loopback=True))
-    >>> nobody = target_of("http://127.0.0.1:9/", loopback=True)
-    >>> asyncio.run(post.send(nobody, {}, b"{}")).status is None
-    True
     """
 
     def __init__(self, settings: WebhookSettings) -> None:
         self._settings = settings
         self._target: Target | None = None
-        self._reader: asyncio.StreamReader | None = None
-        self._writer: asyncio.StreamWriter | None = None
+        self._connection: _Streams | None = None
 
     async def send(self, target: Target, headers: Mapping[str, str], body: bytes) -> Reply:
         """POST the body's exact bytes. Every failure is a reply without a status."""
@@ -191,16 +184,18 @@ class Post:
 
     def close(self) -> None:
         """Close the connection."""
-        if self._writer is not None:
-            self._writer.close()
-        self._reader = self._writer = self._target = None
+        if self._connection is not None:
+            self._connection[1].close()
+        self._connection = self._target = None
 
     async def _exchange(self, target: Target, message: bytes) -> Reply | None:
-        """Send one request. Returns None if a kept connection was closed before the answer."""
+        """Send one request. Return None if a kept connection was closed before the answer."""
         if self._target != target:
             self.close()
-        kept = self._writer is not None
-        reader, writer = await self._connected(target)
+        kept = self._connection is not None
+        if self._connection is None:
+            self._connection, self._target = await self._connect(target), target
+        reader, writer = self._connection
         try:
             writer.write(message)
             await writer.drain()
@@ -214,13 +209,7 @@ class Post:
             self.close()
         return Reply(status, _retry_after_s(headers.get("retry-after", "")))
 
-    async def _connected(self, target: Target) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        if self._reader is None or self._writer is None:
-            self._reader, self._writer = await self._connect(target)
-            self._target = target
-        return self._reader, self._writer
-
-    async def _connect(self, target: Target) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def _connect(self, target: Target) -> _Streams:
         loop = asyncio.get_running_loop()
         try:
             found = await loop.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
@@ -271,7 +260,7 @@ async def _answer(reader: asyncio.StreamReader) -> tuple[int, dict[str, str]]:
 
 
 async def _is_read(reader: asyncio.StreamReader, status: int, headers: Mapping[str, str]) -> bool:
-    """Read the rest of a short answer. Returns whether the connection can be used again."""
+    """Read the rest of a short answer. Return whether the connection can be used again."""
     length = "0" if status in (204, 304) else headers.get("content-length", "")
     reusable = headers.get("connection", "").lower() != "close" and len(length) < 6
     if not (reusable and length.isascii() and length.isdigit() and int(length) <= _BODY_READ):
@@ -283,7 +272,7 @@ async def _is_read(reader: asyncio.StreamReader, status: int, headers: Mapping[s
 
 
 def _retry_after_s(text: str) -> float:
-    """Return the seconds of a ``Retry-After`` in either of its forms, 0 if it has none."""
+    """Return the wait (s) of a ``Retry-After`` in either of its forms, 0 if it has none."""
     if text.isascii() and text.isdigit():
         return min(float(text[:9]), _LONGEST_WAIT_S)
     try:
@@ -301,11 +290,10 @@ RETRIES_S = (5.0, 30.0, 120.0, 600.0, 3600.0)
 class WebhookSettings:
     """How deliveries are retried and limited, and whether they may go to this machine.
 
-    Endpoints are https and public. With ``loopback`` loopback addresses are allowed as well, over
-    http or https, but no other private ones. ``retries_s`` (s) are the waits before further
-    attempts, ``timeout_s`` (s) the longest that one may take, ``in_flight`` the most concurrent
-    ones per endpoint. ``authorities`` is a PEM file of certificate authorities trusted beside the
-    system's.
+    Endpoints are https and public. ``loopback`` also allows loopback addresses, over http or https,
+    but no other private ones. ``retries_s``: the waits before further attempts. ``timeout_s``: the
+    longest attempt. ``in_flight``: the most concurrent ones per endpoint. ``authorities``: a PEM
+    file of certificate authorities trusted beside the system's.
 
     >>> WebhookSettings(in_flight=0)
     Traceback (most recent call last):
@@ -387,8 +375,7 @@ class Courier:
 
     A delivery succeeds when it is answered 2xx. 410 ends deliveries until the endpoint is set
     again. After any other answer, or none, it is attempted again after each of the settings' waits,
-    and then given up, which is logged. 429 or 503 with ``Retry-After`` pauses the endpoint for that
-    long. Redirects are not followed.
+    and then given up and logged. 429 or 503 with ``Retry-After`` pauses the endpoint that long.
     """
 
     def __init__(

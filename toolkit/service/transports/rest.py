@@ -103,16 +103,6 @@ def document(tools: Sequence[Tool[Any]], policy: Policy) -> dict[str, Any]:
     }
 
 
-def openapi_route(tools: Sequence[Tool[Any]], policy: Policy) -> Route:
-    """Return the route that serves the document."""
-
-    async def endpoint(_: Request) -> Response:
-        body = msgspec.json.encode(document(tools, policy))
-        return Response(body, media_type="application/json")
-
-    return Route(PATH, endpoint, methods=["GET"])
-
-
 def _operation(tool: Tool[Any], policy: Policy) -> dict[str, Any]:
     schema = tool.input_schema(policy.terms(Plan.PRO))
     responses: dict[str, Any] = {
@@ -135,24 +125,21 @@ def _operation(tool: Tool[Any], policy: Policy) -> dict[str, Any]:
         "operationId": tool.name.removeprefix("data."),
         "summary": tool.summary,
         "parameters": [
-            _parameter(name, said, required=name in schema["required"])
+            {
+                "name": name,
+                "in": "query",
+                "required": name in schema["required"],
+                "schema": {key: value for key, value in said.items() if key != "description"},
+                "description": said["description"],
+            }
             for name, said in schema["properties"].items()
         ],
         "responses": responses,
     }
 
 
-def _parameter(name: str, said: Mapping[str, Any], *, required: bool) -> dict[str, Any]:
-    schema = {key: value for key, value in said.items() if key != "description"}
-    shown = {"name": name, "in": "query", "required": required, "schema": schema}
-    return shown | {"description": said["description"]}
-
-
 class Dated:
-    """ASGI middleware: every answer's ``Date`` is the service's time when the request came.
-
-    The answer can contain everything that was over at that time.
-    """
+    """ASGI middleware: every answer's ``Date`` is the service's time when the request came."""
 
     def __init__(self, app: ASGIApp, clock: Clock) -> None:
         self.app, self.clock = app, clock
@@ -185,6 +172,10 @@ def application(
     """
     mcp, deliveries = Mcp(service, tools), webhooks or Webhooks(service)
 
+    async def openapi(_: Request) -> Response:
+        body = msgspec.json.encode(document(tools, service.policy))
+        return Response(body, media_type="application/json")
+
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         async with mcp.lifespan(app), deliveries.lifespan():
@@ -196,7 +187,7 @@ def application(
             *socket_routes(service, tools, feed or Feed(service)),
             Route(MCP_PATH, mcp),
             *deliveries.routes,
-            openapi_route(tools, service.policy),
+            Route(PATH, openapi, methods=["GET"]),
             *routes,
         ],
         middleware=[

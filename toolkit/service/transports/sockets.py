@@ -142,7 +142,7 @@ class _SocketSession:
         return b'%b,"id":%b}' % (body[:-1], msgspec.json.encode(identity))
 
     def _subscribed(self, action: str, identity: object, asked: dict[str, Any]) -> bytes:
-        """Confirm a subscription, or its end. What REST would refuse is refused here."""
+        """Confirm a subscription or its end. What REST would refuse is refused here."""
         if not isinstance(identity, str | int):
             raise bad_request([("id", "is missing; send a text or a number of your own")])
         subscriptions = self._listener.subscriptions
