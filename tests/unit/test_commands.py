@@ -1,4 +1,4 @@
-"""A command that is shown acts on the store and the service it was shown for."""
+"""Commands that are shown name the store and the service they are for; exit codes never change."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.commands import rail, shown_for
+from toolkit.commands import ExitCode, rail, shown_for
 
 
 def test_a_store_in_the_environment_makes_the_usual_store_one_to_be_named(
@@ -36,6 +36,11 @@ def test_what_a_thread_shows_its_commands_for_is_no_other_thread_s() -> None:
 
 def test_a_path_with_blanks_stays_one_word() -> None:
     assert rail("app", store=Path("my data/b.duckdb")) == "rail app --store 'my data/b.duckdb'"
+
+
+def test_the_numbers_of_exit_codes_never_change() -> None:
+    numbers = {"DONE": 0, "REFUSED": 1, "USAGE": 2, "PARTLY": 3, "FAULT": 70}
+    assert {code.name: code.value for code in ExitCode} == {**numbers, "STOPPED": 130, "ENDED": 143}
 
 
 @pytest.mark.parametrize(

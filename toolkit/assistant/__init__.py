@@ -5,7 +5,6 @@ workspace, `answers` writes the result, and `server`, which alone imports the MC
 """
 
 from toolkit.assistant.answers import ToolAnswer
-from toolkit.assistant.tool import StoreTool
-from toolkit.assistant.tools import TOOLS
+from toolkit.assistant.tools import TOOLS, StoreTool
 
 __all__ = ["TOOLS", "StoreTool", "ToolAnswer"]

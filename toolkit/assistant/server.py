@@ -45,8 +45,7 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from toolkit.assistant.answers import ToolAnswer
-from toolkit.assistant.tool import StoreTool
-from toolkit.assistant.tools import TOOLS
+from toolkit.assistant.tools import TOOLS, StoreTool
 from toolkit.ending import under_way
 from toolkit.errors import RailError
 from toolkit.foreign import plain

@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 
-from toolkit.cli.exit_codes import ExitCode
+from toolkit.commands import ExitCode
 from toolkit.errors import RailError, StoppedError
 from toolkit.foreign import plain
 from toolkit.interrupts import one_interrupt

@@ -1,6 +1,6 @@
-"""`rail stats` and `rail events`: a subcommand for each analysis, made of its declaration.
+"""`rail stats` and `rail events`: a subcommand for each declared analysis.
 
-The help of one imports the module of its statistic and nothing of a workspace.
+The help of a subcommand imports the module of its statistic, but nothing of a workspace.
 """
 
 from __future__ import annotations
@@ -15,20 +15,18 @@ import typer
 from typer.core import TyperGroup
 
 from toolkit.analyses import Analysis, Parameter, analyses, find
-from toolkit.analyses import Family as AnalysisFamily
 from toolkit.analyses.parameters import GROUPS
+from toolkit.cards import some
 from toolkit.cli.options import (
     CostOptions,
-    FundingKeys,
     JoinOptions,
     MeasuredWindow,
     OneFamily,
-    PriceKeys,
-    SpreadKeys,
     StoredWindow,
     signed,
     with_help,
 )
+from toolkit.cli.show import errors
 from toolkit.cli.tables import TableOptions, show, tabled
 from toolkit.columns import computed_in
 from toolkit.errors import InputError
@@ -36,7 +34,15 @@ from toolkit.market import EventFamily, Family
 from toolkit.statistics.core.conditions import Schema
 
 _BY_NAME = inspect.Parameter.KEYWORD_ONLY
-_KEYS = {Family.SPREAD: SpreadKeys, Family.FUNDING: FundingKeys, Family.PRICE: PriceKeys}
+_OF_PAIRS = "Keys SYMBOL:BUY.market:SELL.market, or patterns such as BTC_USDT:*. From snapshots: "
+_KEYS = {
+    Family.SPREAD: f"{_OF_PAIRS}snapshot-spread/SYMBOL:BUY.market:SELL.market, all: "
+    "'snapshot-spread/*'. Any two prices in the store: "
+    "pair/SYMBOL:EXCHANGE.market/SYMBOL:EXCHANGE.market.",
+    Family.FUNDING: f"{_OF_PAIRS}snapshot-funding/SYMBOL:EXCHANGE.market, all: "
+    "'snapshot-funding/*'.",
+    Family.PRICE: "Keys SYMBOL:EXCHANGE.market, or patterns such as BTC_USDT:*.",
+}
 _TYPES = {"flag": bool, "whole": int, "number": float, "text": str, "length": str}
 _BY_HAND = ("channels", "open")
 _On = Annotated[
@@ -44,15 +50,15 @@ _On = Annotated[
     typer.Option(
         "--on",
         metavar="KEY",
-        help="What this trajectory did around the events of its symbol. Default: what that of each "
-        "event did.",
+        help="Follow this trajectory around the events of its symbol. Default: the trajectory of "
+        "each event.",
     ),
 ]
-_Listed = Annotated[bool, typer.Option("--list", help="List the rows that are summed up.")]
+_Listed = Annotated[bool, typer.Option("--list", help="List the rows behind the summary.")]
 
 
 def option_of(parameter: Parameter) -> inspect.Parameter:
-    """Return the option of a command that asks for a parameter.
+    """Return a parameter of an analysis as an option of a command.
 
     >>> option_of(Parameter("The level.", "bps", name="toward", kind="number", default=0.0)).default
     0.0
@@ -105,21 +111,20 @@ def _of_trajectories(analysis: Analysis) -> Callable[..., None]:
         net_of: CostOptions | None = None,
         **typed: Any,
     ) -> None:
-        from toolkit.cli.held import name_silent  # noqa: PLC0415 - a help needs none of it
-        from toolkit.workspace.answers import (  # noqa: PLC0415 - as above
+        from toolkit.workspace.answers import (  # noqa: PLC0415 - a help needs none of it
             NO_COSTS,
             OF_SETTLEMENTS,
             Answer,
             no_rows,
         )
 
-        joined = {} if pairs is None else {"joined": pairs.joining()}
+        joining = None if pairs is None else pairs.joining()
         options = read_options(analysis, typed)
         if analysis.across is None and "start" in analysis.takes:
             fees = NO_COSTS.arguments if analysis.needs_fees else {}
             analysis.function(no_rows(family), 0, 1, **fees, **options)  # refuses what it must
         held = view.opened(within)
-        asked = within.of(held, family, trajectories, **joined)
+        asked = within.of(held, family, trajectories, joining)
         costs = None
         in_force = family is Family.FUNDING and asked.polls is not None
         if net_of is not None and not in_force:
@@ -128,7 +133,8 @@ def _of_trajectories(analysis: Analysis) -> Callable[..., None]:
             for option, given in net_of.given.items():
                 raise InputError(option, str(given), OF_SETTLEMENTS)
         answer = Answer.of(analysis, asked, costs, **options)
-        name_silent(asked, answer.present)
+        if silent := asked.silent(answer.present):
+            errors.print(f"nothing in {asked.stretch} of {some(silent)}")
         show(view, answer.sheet)
 
     groups: dict[str, Any] = {"within": MeasuredWindow}
@@ -136,13 +142,17 @@ def _of_trajectories(analysis: Analysis) -> Callable[..., None]:
         groups["pairs"] = JoinOptions
     if analysis.net or "fees" in analysis.takes:
         groups["net_of"] = CostOptions
-    own = [option_of(each) for each in analysis.parameters if each.is_asked]
-    given = [
-        inspect.Parameter(name, _BY_NAME, annotation=each)
-        for name, each in (groups | {"view": TableOptions}).items()
-    ]
-    keys = inspect.Parameter("trajectories", _BY_NAME, default=None, annotation=_KEYS[family])
-    return signed(run, [keys, *own, *given])
+    keys = Annotated[list[str] | None, typer.Argument(help=_KEYS[family])]
+    first = inspect.Parameter("trajectories", _BY_NAME, default=None, annotation=keys)
+    return signed(run, [first, *_own(analysis), *_grouped(groups | {"view": TableOptions})])
+
+
+def _own(analysis: Analysis) -> list[inspect.Parameter]:
+    return [option_of(each) for each in analysis.parameters if each.is_asked]
+
+
+def _grouped(groups: Mapping[str, Any]) -> list[inspect.Parameter]:
+    return [inspect.Parameter(n, _BY_NAME, annotation=each) for n, each in groups.items()]
 
 
 def _of_events(analysis: Analysis) -> Callable[..., None]:
@@ -169,8 +179,7 @@ def _of_events(analysis: Analysis) -> Callable[..., None]:
         answer = EventAnswer.of(analysis, asked, costs, **options)
         show(view, answer.listed if listed else answer.sheet)
 
-    own = [option_of(each) for each in analysis.parameters if each.is_asked]
-    given = [*_families(analysis), *own]
+    given = [*_families(analysis), *_own(analysis)]
     groups: dict[str, Any] = {"window": StoredWindow}
     if "events" in analysis.takes:
         given.append(inspect.Parameter("on", _BY_NAME, default=None, annotation=_On))
@@ -178,9 +187,7 @@ def _of_events(analysis: Analysis) -> Callable[..., None]:
         given.append(inspect.Parameter("listed", _BY_NAME, default=False, annotation=_Listed))
     if "fees" in analysis.takes:
         groups["net_of"] = CostOptions
-    groups["view"] = TableOptions
-    given += [inspect.Parameter(n, _BY_NAME, annotation=each) for n, each in groups.items()]
-    return signed(run, given)
+    return signed(run, [*given, *_grouped(groups | {"view": TableOptions})])
 
 
 def _families(analysis: Analysis) -> list[inspect.Parameter]:
@@ -221,7 +228,7 @@ def _made(analysis: Analysis, name: str, group: str) -> Any:
 
 class _Analyses(TyperGroup):
     group: str
-    families: tuple[AnalysisFamily, ...]
+    families: tuple[Any, ...]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in self.commands and (analysis := self._found(cmd_name)):
@@ -233,7 +240,7 @@ class _Analyses(TyperGroup):
         return list(dict.fromkeys([*named, *super().list_commands(ctx)]))
 
     def _found(self, typed: str) -> Analysis | None:
-        """Return the analysis of a subcommand: one of that name, else by all declarations."""
+        """Return the analysis of a subcommand. Its name alone often says which module to import."""
         named = [f"{of}.{typed.replace('-', '_')}" for of in self.families]
         for result in (*named, f"{typed}.summary"):
             if result in computed_in() and find(result).command == typed:

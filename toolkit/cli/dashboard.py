@@ -1,4 +1,4 @@
-"""`rail app` and `rail open`: the dashboard over a store, and a page of it."""
+"""`rail app` and `rail open`: the dashboard over a store, or one of its pages."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from http.client import HTTPConnection, HTTPException
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Thread
+from typing import Any
 from urllib.parse import urlencode
 
 import typer
@@ -37,7 +38,7 @@ _HEALTH_S = 2.0
 
 
 def note_path(store: Path) -> Path:
-    """Return the file that names the dashboard over a store.
+    """Return the path of the note: the file beside a store that names its dashboard.
 
     >>> note_path(Path("data/rail.duckdb"))
     PosixPath('data/.rail.duckdb.app')
@@ -47,9 +48,9 @@ def note_path(store: Path) -> Path:
 
 @contextlib.contextmanager
 def noted(store: Path, address: str) -> Iterator[None]:
-    """Keep the note while the block lasts. Where none can be written, the dashboard runs without.
+    """Write a note for the length of a ``with`` block, if the folder lets us.
 
-    Of two dashboards over one store the note names the one that began last.
+    Of two dashboards over one store it names the one that began last.
     """
     path, text = note_path(store), f"{os.getpid()} {address}\n"
     with contextlib.suppress(OSError):
@@ -63,9 +64,9 @@ def noted(store: Path, address: str) -> Iterator[None]:
 
 
 def running_address(store: Path) -> str | None:
-    """Return the address of the dashboard over a store, None where none runs.
+    """Return the address of the dashboard over a store, None if none runs.
 
-    A note counts while its process lives and its address answers as a dashboard does.
+    A note counts while its process lives and a dashboard answers at its address.
     """
     try:
         note = _NOTE.fullmatch(note_path(store).read_text(encoding="utf-8"))
@@ -77,7 +78,7 @@ def running_address(store: Path) -> str | None:
 
 
 def answers(address: str) -> bool:
-    """Return whether a dashboard answers at an address. No proxy is asked on the way."""
+    """Return whether a dashboard answers at an address, without a proxy."""
     host, _, port = address.removeprefix("http://").rpartition(":")
     connection = HTTPConnection(host.strip("[]"), int(port), timeout=_HEALTH_S)
     try:
@@ -105,7 +106,7 @@ _SIGNALS_THAT_END = (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM))
 _LOOK_S = 0.2
 _GRACE_S = 5.0
 _PORTS = 20
-_ALL = "0.0.0.0"  # noqa: S104 - what --share is for
+_HERE, _ALL = "127.0.0.1", "0.0.0.0"  # noqa: S104 - what --share is for
 _TLS = (
     "warning: http is read on the way: put TLS in front, as by `caddy reverse-proxy --from {name} "
     "--to 127.0.0.1:{port}` with --host 127.0.0.1 --name {name} --proxy 127.0.0.1; "
@@ -114,8 +115,8 @@ _TLS = (
 
 
 @asks(
-    host="The address to listen on. Default: 127.0.0.1, 0.0.0.0 with --share.",
-    set_password="Ask for the password of --share, keep its hash, then exit.",  # noqa: S106 - a help
+    host="The address to listen on. Default: 127.0.0.1, with --share 0.0.0.0.",
+    set_password="Ask for the password of --share, store its hash, then exit.",  # noqa: S106 - a help
 )
 def app_command(
     store: Path | None = None,
@@ -129,8 +130,8 @@ def app_command(
 ) -> None:
     """Open the dashboard over a store. Ctrl-C ends it.
 
-    Only this machine can reach it. With --share others can, after a login with a password or with
-    an OpenID Connect provider. --store archive shows published data.
+    Only this machine can reach it. With --share others can, after a login with a password or at an
+    OpenID Connect provider. --store archive shows published data.
 
     Example: rail app --port 8600 --no-browser
     """
@@ -140,17 +141,16 @@ def app_command(
         typer.echo(f"the hash of the password is in {kept.path}; it is in force from now on")
         return
     check_dashboard()
-    names = _checked_share(share=share, host=host, names=name or [], proxies=proxy or [])
-    at = host or (_ALL if share else "127.0.0.1")
-    run_dashboard(
-        named_store(store),
-        host=at,
-        port=port,
-        browser=browser,
-        share=share,
-        names=names,
-        proxies=proxy or [],
-    )
+    names, proxies = name or [], proxy or []
+    if share:
+        names = _checked_share(names, proxies)
+    else:
+        for option, given in (("--name", names), ("--proxy", proxies)):
+            if given:
+                raise InputError(option, given[0], "one with --share")
+        _check_loopback(host or _HERE)
+    at, shown = host or (_ALL if share else _HERE), named_store(store)
+    run_dashboard(shown, host=at, port=port, browser=browser, names=names, proxies=proxies)
 
 
 def _asked_password() -> str:
@@ -160,18 +160,13 @@ def _asked_password() -> str:
     return asked
 
 
-def _checked_share(
-    *, share: bool, host: str | None, names: list[str], proxies: Sequence[str] = ()
-) -> list[str]:
-    if not share:
-        for option, given in (("--name", names), ("--proxy", proxies)):
-            if given:
-                raise InputError(option, given[0], "one with --share")
-        if host is not None and not is_loopback(host.strip("[]")):
-            raise InputError(
-                "--host", host, "an address of this machine alone", advice="or add --share"
-            )
-        return []
+def _check_loopback(host: str) -> None:
+    if not is_loopback(host.strip("[]")):
+        allowed = "an address of this machine alone"
+        raise InputError("--host", host, allowed, advice="or add --share")
+
+
+def _checked_share(names: Sequence[str], proxies: Sequence[str]) -> list[str]:
     for name in names:
         if not re.fullmatch(r"[A-Za-z0-9.-]+", name):
             raise InputError("--name", name, "a host name, such as desk.example.com")
@@ -195,13 +190,13 @@ def open_command(
     stream: str,
     store: Path | None = None,
     port: DashboardPort = 8501,
-    host: str = "127.0.0.1",
+    host: str = _HERE,
     browser: bool = True,
 ) -> None:
     """Open the page of a trajectory or an event log, and print its address.
 
-    It opens in the dashboard that `rail app` runs over the store. If none runs, this starts one,
-    until Ctrl-C.
+    The page opens in the dashboard that `rail app` runs over the store. If none runs, this command
+    runs one until Ctrl-C.
 
     Example: rail open LTC_USDT:AURORA.spot:BOREAS.spot --no-browser
     """
@@ -210,7 +205,7 @@ def open_command(
     address = running_address(kept.path)
     if address is None:
         check_dashboard()
-        _checked_share(share=False, host=host, names=[])
+        _check_loopback(host)
         run_dashboard(kept, host=host, port=port, browser=browser, page=page)
         return
     typer.echo(f"{address}/{page}")
@@ -238,7 +233,7 @@ def _page_of(store: Store, key: str) -> str:
 
 
 def check_dashboard() -> None:
-    """Raise `MissingExtraError` where the packages of the dashboard are not installed."""
+    """Raise `MissingExtraError` unless the packages of the dashboard are installed."""
     if find_spec("streamlit") is None:
         raise MissingExtraError("dashboard", "streamlit")
 
@@ -250,35 +245,25 @@ def run_dashboard(
     port: int,
     browser: bool,
     page: str = "",
-    share: bool = False,
     names: Sequence[str] = (),
     proxies: Sequence[str] = (),
 ) -> None:
-    """Serve the dashboard until it is stopped. The store must be readable.
+    """Serve the dashboard as `dashboard` does, until it is stopped.
 
-    It listens at the port or the next free one, see `claim_port`. ``page`` is the page that a
-    browser opens, "" for the first one. With ``share`` others reach it after a login.
+    It listens at the port or the next free one, see `claim_port`. The store must be readable.
     """
     source = store.source
     with claim_port(host, port) as claimed:
         port = claimed.getsockname()[1]
     at = f"http://{host}:{port}" + (f"/{page}" if page else "")
-    if share:
+    if names:
         errors.print(_TLS.format(port=port, name=names[0]))
+    on: dict[str, Any] = {"port": port, "browser": browser and not names, "page": page}
     try:
         with ended_by_signals():
             shown = store.published or store.path
             console.print(f"dashboard over {shown} ({source.label}) at {at}, Ctrl-C ends")
-            with dashboard(
-                store,
-                host=host,
-                port=port,
-                browser=browser and not share,
-                page=page,
-                share=share,
-                names=names,
-                proxies=proxies,
-            ) as process:
+            with dashboard(store, host=host, names=names, proxies=proxies, **on) as process:
                 code = process.wait()
     except KeyboardInterrupt:
         return
@@ -286,15 +271,15 @@ def run_dashboard(
 
 
 def check_ended(code: int) -> None:
-    """Raise `RailError` where the dashboard ended by itself, and not well."""
+    """Raise `RailError` unless the dashboard's exit code is 0."""
     if code:
         raise RailError(f"the dashboard ended with exit code {code}")
 
 
 def claim_port(host: str, port: int) -> socket.socket:
-    """Return a socket that keeps a port until it is closed: this one, or the next free one.
+    """Return a socket that keeps this port, or the next free one, until it is closed.
 
-    Raises `InputError` where none of 20 is free.
+    Raises `InputError` if none of 20 is free.
     """
     reason = "ports are 0 to 65535"
     for number in range(port, min(port + _PORTS, 65_536)) if port >= 0 else ():
@@ -315,24 +300,23 @@ def dashboard(
     browser: bool,
     page: str = "",
     follows: bool = False,
-    share: bool = False,
     names: Sequence[str] = (),
     proxies: Sequence[str] = (),
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Serve the dashboard for the length of a ``with`` block. The port must be free.
 
-    ``page`` is the page that a browser opens, "" for the first one. With ``follows`` the pages
-    look for new rows every 5 s, unless a reader chooses otherwise. With ``share`` others reach it
-    after a login, also by ``names``. `rail open` finds it by a note beside the store.
+    A browser opens ``page``, "" for the first one. With ``follows`` the pages look for new rows
+    every 5 s, unless a reader chooses otherwise. With ``names`` others reach the dashboard by them
+    after a login, also behind ``proxies``. `rail open` finds it by a note beside the store.
     """
     argv = [sys.executable, "-m", "toolkit.dashboard", "--store", str(store.path.resolve())]
-    argv += ["--host", host, "--port", str(port), *([] if browser and not page else ["--headless"])]
-    argv += ["--end-with-stdin", *(["--follow"] if follows else [])]
-    argv += ["--share"] if share else []
+    argv += ["--host", host, "--port", str(port), "--end-with-stdin"]
+    flags = {"--headless": page or not browser, "--follow": follows, "--share": names}
+    argv += [flag for flag, on in flags.items() if on]
     for option, given in (("--name", names), ("--proxy", proxies)):
         argv += [word for each in given for word in (option, each)]
     environment = {k: v for k, v in os.environ.items() if k != "RAIL_API_KEY"}
-    came: list[int] = []  # a Ctrl-C while it is started would leave it without anybody to end it
+    came: list[int] = []  # a Ctrl-C meanwhile would leave a process that nobody ends
     before = signal.signal(signal.SIGINT, lambda number, _frame: came.append(number))
     try:
         process = subprocess.Popen(  # noqa: S603 - our own command
@@ -344,7 +328,7 @@ def dashboard(
         )
     finally:
         signal.signal(signal.SIGINT, before or signal.default_int_handler)
-    address = f"http://{'127.0.0.1' if host == _ALL else host}:{port}"
+    address = f"http://{_HERE if host == _ALL else host}:{port}"
     if browser and page:
         Thread(target=_open_when_it_answers, args=(process, address, page), daemon=True).start()
     try:
@@ -365,7 +349,7 @@ def dashboard(
 
 @contextlib.contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """Let SIGTERM and a closed terminal end the block as Ctrl-C does, so that it cleans up."""
+    """Let SIGTERM and a closed terminal end the block as Ctrl-C does: it cleans up."""
 
     def ended(number: int, _frame: object) -> None:
         sys.exit(128 + number)

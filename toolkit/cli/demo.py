@@ -1,4 +1,4 @@
-"""`rail demo`: the first five minutes in one command."""
+"""`rail demo`: a market, a load and a dashboard in one command."""
 
 from __future__ import annotations
 
@@ -79,10 +79,10 @@ def demo_command(
 
     It loads prices, spreads and funding of three symbols, the series on the first page, two days of
     events and the snapshots. Everything happens on this machine. The store is kept, and the next
-    run loads what is new. The market of an earlier version keeps its own store. New rows go into
-    the store while the dashboard is open, until Ctrl-C.
+    run loads only what is new. The market of an earlier version keeps its own store. New rows go
+    into the store while the dashboard is open, until Ctrl-C.
 
-    --exchanges usual, or names of exchanges, takes a real market: ccxt asks their public endpoints,
+    --exchanges usual, or names of exchanges, takes a real market: ccxt asks public endpoints,
     without an account. `rail serve --check-exchanges` shows what they answer here.
 
     Example: rail demo --once
@@ -166,9 +166,6 @@ def _store_for(source: Source, given: Path | None) -> Path:
     return path
 
 
-# -- loading ---------------------------------------------------------------------------------------
-
-
 def _load(workspace: Workspace, symbols: int) -> list[Trajectory]:
     watched = watchlist(workspace.client.symbols(), symbols=symbols)
     trajectories = [each for each in watched if isinstance(each, Trajectory)]
@@ -187,9 +184,6 @@ def _loaded(
 ) -> LoadResult:
     with load_progress(title, lines=True) as watch:
         return workspace.sync(streams, now - length_s, now, on_progress=watch.show)
-
-
-# -- figures ---------------------------------------------------------------------------------------
 
 
 def _print_figures(workspace: Workspace, wanted: Sequence[Trajectory]) -> None:
@@ -222,13 +216,10 @@ def _events(store: Store, day: Interval) -> str:
     return ", ".join(f"{opened.filter(family=f.value).height:,} {f}" for f in EventFamily)
 
 
-# -- following -------------------------------------------------------------------------------------
-
-
 def _follow(workspace: Workspace, wanted: Sequence[Stream], process: Popen[bytes]) -> None:
-    """Bring new rows into the store for as long as the dashboard is open.
+    """Bring new rows into the store while the dashboard is open.
 
-    What the first page lists anew is followed before the page can list it.
+    Streams that come to the first page are followed before the page can list them.
     """
     ended = threading.Event()
 

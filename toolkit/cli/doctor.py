@@ -1,4 +1,4 @@
-"""`rail doctor`: the first meeting with a service."""
+"""`rail doctor`: what works at a service, and what to do about the rest."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from rich.text import Text
 
 from toolkit import commands
 from toolkit.cards import some
-from toolkit.cli.exit_codes import ExitCode
-from toolkit.cli.options import STREAM_KEYS as KEYS
-from toolkit.cli.options import asks
+from toolkit.cli.options import STREAM_KEYS, asks
 from toolkit.cli.show import write_new
 from toolkit.cli.tables import TableOptions, show, tabled
 from toolkit.columns import schema_of
+from toolkit.commands import ExitCode
 from toolkit.errors import InputError
 from toolkit.foreign import plain
 from toolkit.show.sheet import Sheet
@@ -32,13 +31,10 @@ _HEADINGS = {
     "mcp": "MCP",
     "sockets": "Sockets",
 }
-CHECKS = schema_of(also=("base_url", "usable", "group", "check", "state", "says", "advice"))
-"""The columns of a check's row. The first two are those of the service."""
-
+_CHECKS = schema_of(also=("base_url", "usable", "group", "check", "state", "says", "advice"))
 _COLUMNS = ("check", "state", "says", "advice")
 _WRONG = ("figures", State.FAILED)
-_NAMES_WIDTH = 27
-"""Characters of the longest name, so that the tables line up."""
+_NAMES_WIDTH = 27  # characters of the longest name, so that the tables line up
 
 _STYLES = {
     State.OK: "green",
@@ -49,9 +45,9 @@ _STYLES = {
 }
 
 
-@tabled(lambda: CHECKS, of_now=True)
+@tabled(lambda: _CHECKS, of_now=True)
 @asks(
-    streams=typer.Argument(help=f"Ask for these instead of the listed ones: {KEYS}"),
+    streams=typer.Argument(help=f"Ask for these instead of the listed ones: {STREAM_KEYS}"),
     profile_out="Write a draft wire profile (TOML) to this new file.",
 )
 def doctor_command(
@@ -64,11 +60,11 @@ def doctor_command(
 ) -> None:
     """Check a service: show what works, what does not, and what to do about it.
 
-    It makes about 40 requests and loads nothing: is the service reachable, is the key accepted,
-    which plan, clock and routes are there, do records have the expected fields, do spreads and
-    funding follow from both legs, do MCP and sockets work. The key is read from RAIL_API_KEY, a
-    wire profile from the file that RAIL_PROFILE names. The exit code is 0 if all that the plan has
-    can be loaded, 3 if some of it, 1 if nothing.
+    This makes about 40 requests and loads nothing. It checks whether the service is reachable and
+    accepts the key, its plan, clock and routes, whether records have the expected fields, whether
+    spreads and funding follow from both legs, MCP and sockets. The key is read from RAIL_API_KEY, a
+    wire profile from the file that RAIL_PROFILE names. The exit code is 0 if all that the plan
+    includes can be loaded, 3 if some of it can, 1 if nothing.
 
     Example: rail doctor --profile-out profile.toml
 
@@ -103,7 +99,7 @@ def _sheet(found: Examination, profile_out: Path | None) -> Sheet:
         if found.readable
         else "Not usable yet: see what failed above, and what to do."
     )
-    frame = found.df.with_columns(**{k: pl.lit(v) for k, v in of_service.items()}).select(*CHECKS)
+    frame = found.df.with_columns(**{k: pl.lit(v) for k, v in of_service.items()}).select(*_CHECKS)
     return Sheet(found.base_url, found.source, frame, _COLUMNS, notes=notes, printed=_print)
 
 

@@ -1,4 +1,4 @@
-"""`rail events channels` and `rail events open`, which are not made of a declaration alone."""
+"""`rail events channels` and `rail events open`, which need more than a declaration."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from toolkit.columns import schema_of
 from toolkit.errors import EmptyWindowError
 from toolkit.market import EventFamily, EventLog
 from toolkit.show.sheet import Name, Sheet
-from toolkit.statistics.core.conditions import Schema
 from toolkit.store import (
     ARCHIVE,
     Store,
@@ -27,10 +26,12 @@ from toolkit.workspace import Settings
 from toolkit.workspace.events.event_selection import event_window
 from toolkit.workspace.events.open_events import open_events
 
-CHANNELS = find("events.channels")
-_COLUMNS = ("t_open", "duration_s", "size", "peak", "n", "since", "event")
-_CLOCK_S = 2
-"""How far two clocks may seem apart that are read to the second."""
+_CHANNELS = find("events.channels")
+_SHOWN = ("t_open", "duration_s", "size", "peak", "n", "since", "event")
+_OPEN = schema_of(
+    also=("family", "symbol", "legs", "event", "kind", *_SHOWN[:4], "n", "since", "known_until")
+)
+_CLOCK_S = 2  # clocks that are read to the second may seem so far apart
 
 
 def channels_command(family: OneFamily = None, *, within: StoredWindow, view: TableOptions) -> None:
@@ -45,23 +46,15 @@ def channels_command(family: OneFamily = None, *, within: StoredWindow, view: Ta
         raise EmptyWindowError(f"no event in {asked}")
     notes = _notes(held)
     if len(names) > 1:
-        found = CHANNELS.function(came, *asked, held=opened)
+        found = _CHANNELS.function(came, *asked, held=opened)
     else:
-        found = pl.DataFrame(schema=CHANNELS.schema())
+        found = pl.DataFrame(schema=_CHANNELS.schema())
         others = "rail follow and rail webhook bring events by other channels"
         notes.append(f"all events came by {names[0]}, with nothing to compare; {others}")
-    title = CHANNELS.title_for({"channels": " and by ".join(names)})
-    columns = CHANNELS.columns_in(found.columns)
-    sheet = Sheet(
-        f"{title} over {asked}",
-        held.source.label,
-        found,
-        columns,
-        window=asked,
-        notes=notes,
-        result=CHANNELS.result,
-    )
-    show(view, sheet)
+    title = f"{_CHANNELS.title_for({'channels': ' and by '.join(names)})} over {asked}"
+    columns, result = _CHANNELS.columns_in(found.columns), _CHANNELS.result
+    label = held.source.label
+    show(view, Sheet(title, label, found, columns, window=asked, notes=notes, result=result))
 
 
 def _opened(store: Store) -> pl.DataFrame:
@@ -74,9 +67,9 @@ def _opened(store: Store) -> pl.DataFrame:
 
 
 def _notes(store: Store) -> list[str]:
-    notes, told = [], read_deliveries(store).drop_nulls("family").height
-    if told:
-        made = counted(told, "delivery", "deliveries")
+    notes, delivered = [], read_deliveries(store).drop_nulls("family").height
+    if delivered:
+        made = counted(delivered, "delivery", "deliveries")
         notes.append(f"webhooks made {made} of events at any time, a repeated id counted once")
     ahead_s = clock_offset_s(store.catalogue(), store.loads())
     if abs(ahead_s) > _CLOCK_S:
@@ -86,12 +79,6 @@ def _notes(store: Store) -> list[str]:
             "latencies are that much off"
         )
     return notes
-
-
-def open_columns() -> Schema:
-    """Return the columns of events that are open."""
-    own = ("family", "symbol", "legs", "event", "kind", "t_open", "duration_s", "size", "peak")
-    return schema_of(also=(*own, "n", "since", "known_until"))
 
 
 @asks(
@@ -108,9 +95,9 @@ def open_command(
 ) -> None:
     """Show the events that are open now, by the service's filter. Nothing is stored.
 
-    An event that opened before --back is shown, without its opening, if it was updated since.
-    Times are UTC, by the service's clock. Events that the plan delays are not open yet.
-    `rail events survival` has the open events in the store.
+    An event that opened before --back is shown without its opening, if it was updated since. Times
+    are UTC, by the service's clock. Events that the plan delays do not show as open yet.
+    `rail events survival` counts the open events in the store.
 
     Example: rail events open funding --back 3d
     """
@@ -119,14 +106,18 @@ def open_command(
         found = open_events(client, family, back)
         profile = client.profile()
     label = profile.source.label if profile.source else "Source not stated"
-    columns: list[Name] = [("symbol", "legs"), *_COLUMNS]
+    columns: list[Name] = [("symbol", "legs"), *_SHOWN]
     heading = f"{found.rows.height:,} {family} events open, of those seen in {found.window}"
-    rows = found.rows.select(list(open_columns()))
+    rows = found.rows.select(list(_OPEN))
     show(view, Sheet(heading, label, rows, columns, window=found.window))
     print_findings(found.findings.items(), profile)
 
 
 by_hand = typer.Typer(rich_markup_mode=None)
-_of_channels = with_help(channels_command, CHANNELS, "events channels")
-by_hand.command("channels")(tabled(CHANNELS.schema, of_now=True)(_of_channels))
-by_hand.command("open")(tabled(open_columns, of_now=True)(open_command))
+_of_channels = with_help(channels_command, _CHANNELS, "events channels")
+by_hand.command("channels", short_help=_CHANNELS.sentence)(
+    tabled(_CHANNELS.schema, of_now=True)(_of_channels)
+)
+by_hand.command("open", short_help=(open_command.__doc__ or "").partition("\n")[0])(
+    tabled(lambda: _OPEN, of_now=True)(open_command)
+)

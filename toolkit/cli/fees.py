@@ -19,48 +19,29 @@ from toolkit.store import Store, service_clock, sync_advice
 from toolkit.workspace import named_store
 from toolkit.workspace.answers import Costs
 
-FEES = schema_of(
+_FEES = schema_of(
     also=(
-        *(
-            "leg",
-            "streams",
-            "taker_bps",
-            "maker_bps",
-            "slippage_bps",
-            "gas_quote",
-            "withdraw_quote",
-        ),
-        *("tier", "valid_from", "valid_to", "lacks", "fee_model", "fee_model_hash"),
+        *("leg", "streams", "taker_bps", "maker_bps", "slippage_bps", "gas_quote"),
+        *("withdraw_quote", "tier", "valid_from", "valid_to"),
+        *("lacks", "fee_model", "fee_model_hash"),
     )
 )
-"""The columns of a leg's row: how many streams have it, its entry in force, and what is missing."""
-
 _COLUMNS = (
-    "leg",
-    "streams",
-    "taker_bps",
-    "maker_bps",
-    "slippage_bps",
-    "lacks",
-    "gas_quote",
-    "tier",
-    "valid_from",
-    "valid_to",
-    "withdraw_quote",
+    *("leg", "streams", "taker_bps", "maker_bps", "slippage_bps", "lacks", "gas_quote"),
+    *("tier", "valid_from", "valid_to", "withdraw_quote"),
 )
-_EDIT = "`rail fees --example > fees.toml` writes one to edit"
 _Legs = Sequence[Trajectory | SnapshotTrajectory]
 
 
-@tabled(lambda: FEES, of_now=True)
-@asks(example="Print a fee table of the store's exchanges to edit.")
+@tabled(lambda: _FEES, of_now=True)
+@asks(example="Print a fee table for the store's exchanges, to edit.")
 def fees_command(
     example: bool = False, store: Path | None = None, *, asked: CostOptions, view: TableOptions
 ) -> None:
-    """Show the fee table in force by leg, and what is missing for the streams in the store.
+    """Show the fee table in force by leg, and what it lacks for the streams in the store.
 
     The table is yours: no fee is built in, and a fee that it does not state is unknown. It is the
-    file of --fees, else the one that rail.toml names by fees = "fees.toml". Missing is what the
+    file of --fees, else the one that rail.toml names by fees = "fees.toml". A leg lacks what the
     style needs now, by the service's clock.
 
     Before: rail fees --example > fees.toml
@@ -77,12 +58,10 @@ def fees_command(
         return
     costs = asked.needed(held)
     if not streams:
-        raise EmptyWindowError(
-            f"{held.name} holds no stream that has legs; "
-            + sync_advice(held, "--watchlist", does="loads some")
-        )
+        advice = sync_advice(held, "--watchlist", does="loads some")
+        raise EmptyWindowError(f"{held.name} holds no stream that has legs; {advice}")
     now = service_clock(held)
-    rows = pl.DataFrame(_lines(costs, streams, now), schema=dict(FEES), orient="row")
+    rows = pl.DataFrame(_lines(costs, streams, now), schema=dict(_FEES), orient="row")
     lacking = rows["lacks"].ne("").sum()
     heading = f"Fee table {costs.fees.label} at {format_ts(now)}"
     notes = [f"{lacking} of {rows.height} legs lack what style {costs.style} needs"]
@@ -108,7 +87,7 @@ def _lines(costs: Costs, streams: _Legs, at: int) -> Iterable[tuple[object, ...]
         yield (
             str(leg),
             len(mine),
-            *(getattr(fee, name, None) for name in list(FEES)[2:6]),
+            *(getattr(fee, name, None) for name in list(_FEES)[2:6]),
             " ".join(f"{asset} {amount:g}" for asset, amount in stated.items()),
             *(getattr(fee, name, None) for name in ("tier", "valid_from", "valid_to")),
             ", ".join(lack.removesuffix(f" of {leg}") for lack in lacks),

@@ -1,4 +1,4 @@
-"""`rail follow`: keep a watchlist current, without anybody watching."""
+"""`rail follow` keeps a watchlist current; `rail alerts` shows the alerts that it found."""
 
 from __future__ import annotations
 
@@ -13,40 +13,55 @@ from types import FrameType
 import polars as pl
 import typer
 
+from toolkit.alerts.channels import Alert
+from toolkit.alerts.rules import EXAMPLE as RULES
+from toolkit.alerts.rules import AlertRule
 from toolkit.cards import counted
-from toolkit.cli.exit_codes import ExitCode
 from toolkit.cli.options import STREAM_KEYS, asks
 from toolkit.cli.show import console, errors
 from toolkit.cli.tables import TableOptions, show, tabled
 from toolkit.columns import schema_of
+from toolkit.commands import ExitCode
 from toolkit.ending import is_outside
-from toolkit.errors import InputError
+from toolkit.errors import InputError, RailError
+from toolkit.intervals import Interval
 from toolkit.loader import FollowProgress
-from toolkit.market import format_ts, parse_length
+from toolkit.market import Stream, format_ts, parse_length
 from toolkit.show.sheet import Sheet
-from toolkit.store import Store
+from toolkit.statistics.core.conditions import Schema
+from toolkit.statistics.fees import FeeModel
+from toolkit.store import Store, service_clock
+from toolkit.store.writing.alerts import read_alerts
 from toolkit.store.writing.lease import Lease, holding
 from toolkit.workspace import Settings, Workspace, store_path
+from toolkit.workspace.alerts import (
+    alert_plan,
+    caught,
+    caught_words,
+    find_alerts,
+    matched_streams,
+    named_rule,
+)
 from toolkit.workspace.loading import named_streams, since_of, wanted_watchlist
 from toolkit.workspace.rules import EXAMPLE, Watchlist
 
-_LISTED = schema_of(also=("stream", "kind", "rule"))
 _COLUMNS = ("stream", "kind", "rule")
+_LISTED = schema_of(also=_COLUMNS)
 _SECONDS_A_LINE = 60.0
 
 
 @tabled(lambda: _LISTED, of_now=True)
 @asks(
     streams=typer.Argument(help=f"In place of a watchlist: {STREAM_KEYS}"),
-    watchlist="--watchlist FILE: Rules. Default: rail.toml beside the store or here, else 5 "
+    watchlist="--watchlist FILE: The rules. Default: rail.toml beside the store or here, else 5 "
     "symbols.",
     once="Load everything up to now, then exit: for cron.",
     since="Load from this time on, UTC, or 7d. Default: the watchlist's.",
-    lasting="--for: Stop after this long: 90s, 10m, 2h, 1d. Default: Ctrl-C.",
-    listed="--list: Print the streams and the rule of each, then exit.",
+    lasting="--for: Stop after this long: 90s, 10m, 2h, 1d. Default: until Ctrl-C.",
+    listed="--list: Print each stream with its rule, then exit.",
     example="Print a watchlist with every field, then exit.",
-    lease="--lease FILE: A file, or its address in a bucket, that one follow at a time holds. "
-    "Others with the same one wait, and go on when it is gone.",
+    lease="--lease FILE: A file, or its address in a bucket, that only one follow at a time holds. "
+    "Others with the same lease wait, and take over when the first is gone.",
 )
 def follow_command(
     streams: list[str] | None = None,
@@ -66,12 +81,12 @@ def follow_command(
     """Keep a watchlist current: by streams where the plan has them, else by polling.
 
     Gaps are backfilled from the archive, as far back as the watchlist asks. It waits out restarts,
-    outages, a spent quota and a locked store, and prints its progress every minute. Ctrl-C and
-    SIGTERM end it after a last look into the archive, a second one at once. The key is read from
-    RAIL_API_KEY.
+    outages, a spent quota and a locked store, and prints its progress every minute. The first
+    Ctrl-C or SIGTERM ends it after a last look into the archive, a second one at once. The key is
+    read from RAIL_API_KEY.
 
-    With --once the exit code is 0 when every stream was loaded and 3 when some were refused. The
-    options of tables apply to --list.
+    With --once the exit code is 0 if every stream was loaded and 3 if some were refused. --list
+    takes the options of tables.
 
     Example: rail follow --once LTC_USDT:AURORA.spot:BOREAS.spot --since 1d
 
@@ -94,9 +109,8 @@ def follow_command(
             _list(workspace, wanted, view)
             return
         workspace.client.discover()  # while this waits, Ctrl-C has its usual effect
-        only = None if lease is None else Lease(lease)
+        only, result = None if lease is None else Lease(lease), None
         with _stopping() as (stop, came), holding(only, stop, _say) as held:
-            result = None
             if held:
                 result = workspace.follow(
                     watchlist=wanted,
@@ -126,10 +140,10 @@ def _list(workspace: Workspace, watchlist: Watchlist, view: TableOptions) -> Non
 
 @contextlib.contextmanager
 def _stopping() -> Iterator[tuple[threading.Event, list[int]]]:
-    """Yield an event that the first SIGINT or SIGTERM sets, and which of them came.
+    """Yield an event that the first SIGINT or SIGTERM sets, and the signals that came.
 
-    The second has its usual effect, and so has a Ctrl-C while this thread itself waits for the
-    service, as a follow does before its first sweep.
+    A second one has its usual effect, and so has a Ctrl-C while this thread itself waits for the
+    service, as before the first sweep.
     """
     stop, came = threading.Event(), list[int]()
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -167,3 +181,104 @@ def _lines() -> Callable[[FollowProgress], None]:
 
 def _say(text: str) -> None:
     errors.print(f"{format_ts(int(time.time()))} {text}")
+
+
+_ALERTS: Schema = dict(
+    schema_of(
+        also=(
+            *("ts", "rule", "change", "is_open", "about", "subject", "stream", "value", "level"),
+            *("unit", "delivery", "reason", "words", "kind", "alert_id", "found_at", "recorded_at"),
+        )
+    )
+) | {"value": pl.Float64()}  # which is a text in another table
+_ALERT_COLUMNS = (
+    *("ts", "rule", "change", "is_open", "about"),
+    *("value", "level", "unit", "delivery", "reason"),
+)
+_WHAT = ("history", "check", "test", "example")
+
+
+@tabled(lambda: _ALERTS, of_now=True)
+@asks(
+    what=typer.Argument(help="history, check (all rules), test (one rule) or example."),
+    rule=typer.Argument(help="The rule to test."),
+)
+def alerts_command(
+    what: str = "history", rule: str | None = None, store: Path | None = None, *, view: TableOptions
+) -> None:
+    """Show the alerts that rail follow found, newest first, and which of them are open.
+
+    Rules are tables [[alert]] in the rail.toml beside the store or here. rail follow evaluates them
+    as rows arrive, and reads them again after a change. It prints each alert and sends it once to
+    the channels in the environment: RAIL_ALERT_WEBHOOK with RAIL_ALERT_SECRET, and RAIL_ALERT_CHAT
+    with apprise addresses for chat and mail.
+
+    check shows which streams in the store each rule watches, and what it would have caught in the
+    last 24 hours. test RULE sends one alert, marked as a test. example prints rules of every kind.
+
+    Example: rail alerts --where is_open
+
+    Example: rail alerts example
+
+    Example: rail alerts check
+    """
+    if what not in _WHAT:
+        raise InputError("what", what, _WHAT)
+    if rule is not None and what != "test":
+        raise InputError("rule", rule, "a rule after `rail alerts test` alone")
+    if what == "example":
+        typer.echo(RULES, nl=False)
+        return
+    held = Store(store_path(store))
+    if what == "check":
+        _check(held)
+    elif what == "test":
+        _test(held, rule)
+    else:
+        rows = read_alerts(held).select(list(_ALERTS))
+        n_open = int(rows["is_open"].sum())
+        heading = f"{counted(rows.height, 'change')} of alerts, {n_open:,} open"
+        show(view, Sheet(heading, held.source.label, rows, _ALERT_COLUMNS))
+
+
+def _check(held: Store) -> None:
+    book, channels = find_alerts(held.path), alert_plan(held.path).channels
+    rules, named = book.rules, {rule.name: rule for rule in book.rules}
+    streams = [Stream.parse(k) for k in held.catalogue()["stream"]] if held.path.exists() else []
+    for row in matched_streams(rules, streams).iter_rows(named=True):
+        first = f", the first is {row['first']}" if row["first"] else ""
+        console.print(f"{row['rule']}: {row['condition']}")
+        console.print(f"  {counted(row['streams'], 'stream')} of the store{first}")
+        if streams and (words := _caught(held, named[row["rule"]], book.fees)):
+            console.print(f"  {words}")
+    if not rules:
+        console.print("no rules: `rail alerts example` prints some for rail.toml")
+    to = " and ".join(["the log", *channels])
+    console.print(f"{counted(len(rules), 'rule')}, sent to {to}")
+
+
+def _caught(held: Store, rule: AlertRule, fees: FeeModel | None) -> str:
+    now = service_clock(held)
+    found = caught(held, rule, Interval(now - 86_400, now), fees)
+    return "" if found is None else f"in the last 24 h: {caught_words(found)}"
+
+
+def _test(held: Store, name: str | None) -> None:
+    if name is None:
+        rules = [rule.name for rule in find_alerts(held.path).rules]
+        raise InputError("rule", None, rules or "none: rail.toml has no [[alert]]")
+    rule = named_rule(held.path, name)
+    channels = alert_plan(held.path).channels
+    asked = {n: to for n, to in channels.items() if rule.send is None or n in rule.send}
+    if not asked:
+        allowed = "a channel: RAIL_ALERT_WEBHOOK with RAIL_ALERT_SECRET, or RAIL_ALERT_CHAT"
+        raise InputError("environment", None, allowed)
+    alert = Alert.test_of(rule, int(time.time()))
+    console.print(alert.words)
+    failed = []
+    for channel, to in asked.items():
+        sent = to.send(alert)
+        console.print(f"  {channel}: {'delivered' if sent.taken else sent.reason}")
+        failed += [] if sent.taken else [channel]
+    if failed:
+        raise RailError(f"the test was not delivered by {' and '.join(failed)}")

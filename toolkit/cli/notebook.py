@@ -11,7 +11,7 @@ from pathlib import Path
 import typer
 
 from toolkit.cli.options import asks
-from toolkit.cli.show import console
+from toolkit.cli.show import console, write_new
 from toolkit.errors import InputError
 from toolkit.foreign import command
 
@@ -24,9 +24,10 @@ from toolkit.foreign import command
     listed="--list: Print each name with its question, then exit.",
 )
 def notebook_command(name: str = "00_quickstart", to: Path = Path(), listed: bool = False) -> None:
-    """Write a notebook to the current folder. An existing file is left alone.
+    """Write a notebook to the current folder. An existing file is never replaced.
 
-    Each notebook answers one question and has its outputs. It starts the local service itself.
+    Each notebook answers one question and comes with its outputs. It starts the local service
+    itself.
 
     Example: rail notebook
 
@@ -43,16 +44,7 @@ def notebook_command(name: str = "00_quickstart", to: Path = Path(), listed: boo
     if len(found) != 1:
         raise InputError("NAME", name, f"the beginning of one of {', '.join(notebooks)}")
     path = to / f"{found[0]}.ipynb" if to.is_dir() else to
-    try:
-        with path.open("xb") as file:
-            file.write(notebooks[found[0]])
-    except FileExistsError:
-        raise InputError(
-            "--to", str(path), "a file that is not there yet", advice="yours is left as it is"
-        ) from None
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise InputError("--to", str(path), "a file to write", advice=reason) from None
+    write_new("--to", path, notebooks[found[0]], private=False)
     console.print(f"{path} is written; to open it:")
     if find_spec("jupyterlab") is None:
         console.print(command(sys.executable, "-m", "pip", "install", "jupyterlab"))

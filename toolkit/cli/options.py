@@ -6,12 +6,13 @@ import functools
 import inspect
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, fields, is_dataclass
+from dataclasses import asdict, astuple, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast, get_type_hints
 
 import typer
 
+from toolkit.cli.show import errors
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Family, asked_window, parse_length
@@ -22,11 +23,17 @@ if TYPE_CHECKING:
     from toolkit.store import Store
     from toolkit.workspace.answers import Costs
     from toolkit.workspace.pairs import Joining
+    from toolkit.workspace.passes import Passes
     from toolkit.workspace.selection import Selection
 
-_ANY_NOON = 1_000_036_800
 _NAMED = re.compile(r"(--\S+?)(?: ([A-Z]+))?: ")
+_NAMES = ("--start", "--end")
+_ANY_NOON = 1_000_036_800
 _ALL_YEARS = Interval(-62_135_596_800, 253_402_300_799)
+_JOINING = ("--fx", "--multiplier", "--max-stale")
+
+EDIT = "`rail fees --example > fees.toml` writes one to edit"
+"""Advice where a fee table is missing."""
 
 SHARED = {
     "store": "The DuckDB file. Default: RAIL_STORE, else rail.duckdb.",
@@ -34,19 +41,19 @@ SHARED = {
     "them, local, tcp://HOST:PORT or tls://HOST:PORT of a Dask scheduler.",
     "plain_text": "Send data and code unencrypted to a cluster off this machine.",
     "base_url": "The service. Default: RAIL_BASE_URL, else http://127.0.0.1:8700.",
-    "allow_http": "Send the key unencrypted, to an http address off this machine. Default: "
+    "allow_http": "Send the key unencrypted to an http address off this machine. Default: "
     "RAIL_ALLOW_HTTP, else refused.",
-    "funding_only": "Leave prices out: settlements alone, and the columns say so.",
+    "funding_only": "Leave prices out: use settlements only. The columns say so.",
     "start": "Start of the window, UTC: 2023-03-01 or 2023-03-01T12:00:00Z. Without --end also a "
     "whole window: 7d, 12h, today, yesterday, 2023-03.",
-    "end": "End of the window, UTC, itself outside.",
+    "end": "End of the window, UTC, not included.",
     "fees": "--fees FILE: The fee table for net figures. Default: the one that rail.toml names, "
     "else none.",
     "style": "How a position is taken: taker (default), maker, maker_buy, maker_sell, prefunded, "
     "transfer.",
     "notional": "Size of one leg in the quote currency, for gas. Default: 10000.",
-    "fx": "--fx KEY: For pairs in two quote currencies: the price of one in the other, where "
-    "the key has none.",
+    "fx": "--fx KEY: For pairs in two quote currencies: the price of one in the other, unless "
+    "the key names it.",
     "multiplier": "For pairs: how many coins of the buy leg equal one of the sell leg. Default: "
     "from the names.",
     "max_stale": "For pairs: the greatest age of a price, such as 5m. Default: until its next bar "
@@ -57,8 +64,8 @@ SHARED = {
     "XRP and DOGE in USDT.",
     "host": "The address to listen on.",
     "port": "The port to listen on; 0 takes a free one.",
-    "share": "Let others in, after a login: see --set-password and docs/sharing.md.",
-    "name": "With --share: a host name under which others reach it, such as a proxy's.",
+    "share": "Let others in after a login: see --set-password and docs/sharing.md.",
+    "name": "With --share: a host name under which others reach the dashboard, such as a proxy's.",
     "proxy": "--proxy ADDRESS: With --share: the address of a proxy, which reports the client "
     "and whether it uses https.",
     "browser": "--browser/--no-browser: Open a browser window.",
@@ -69,47 +76,19 @@ STREAM_KEYS = (
     "SYMBOL:EXCHANGE.market (price), SYMBOL:BUY.market:SELL.market (spread), "
     "funding/SYMBOL:BUY.market:SELL.market, events/FAMILY, snapshot/KIND."
 )
+"""The forms of the keys of streams, for a help text."""
 
 DashboardPort = Annotated[
     int, typer.Option("--port", help="The port of the dashboard, or the next free one.")
 ]
-
-SpreadKeys = Annotated[
-    list[str] | None,
-    typer.Argument(
-        help="Keys SYMBOL:BUY.market:SELL.market, or patterns such as BTC_USDT:*. From "
-        "snapshots: snapshot-spread/SYMBOL:BUY.market:SELL.market, all: 'snapshot-spread/*'. "
-        "Any two prices in the store: pair/SYMBOL:EXCHANGE.market/SYMBOL:EXCHANGE.market."
-    ),
-]
-
-
-FundingKeys = Annotated[
-    list[str] | None,
-    typer.Argument(
-        help="Keys SYMBOL:BUY.market:SELL.market, or patterns such as BTC_USDT:*. From "
-        "snapshots: snapshot-funding/SYMBOL:EXCHANGE.market, all: 'snapshot-funding/*'."
-    ),
-]
-OneFamily = Annotated[EventFamily | None, typer.Argument(help="Of this family alone.")]
-PriceKeys = Annotated[
-    list[str] | None,
-    typer.Argument(help="Keys SYMBOL:EXCHANGE.market, or patterns such as BTC_USDT:*."),
-]
-_EDIT = "`rail fees --example > fees.toml` writes one to edit"
+OneFamily = Annotated[EventFamily | None, typer.Argument(help="Only this family.")]
 
 
 def window(
     start: str | None, end: str | None, *, now: Callable[[], int], default: Callable[[], Interval]
 ) -> Interval:
-    """Return the window asked for, as `toolkit.market.asked_window` reads it."""
-    names = ("--start", "--end")
-    return Interval.checked(*asked_window(start, end, now=now, default=default, names=names))
-
-
-def check_times(start: str | None, end: str | None) -> None:
-    """Raise `InputError` for an invalid time or window, before anything is asked."""
-    window(start, end, now=lambda: _ANY_NOON, default=lambda: _ALL_YEARS)
+    """Return the window of --start and --end, as `toolkit.market.asked_window` reads them."""
+    return Interval.checked(*asked_window(start, end, now=now, default=default, names=_NAMES))
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,13 +100,13 @@ class StoredWindow:
     store: Path | None = None
 
     def check(self) -> None:
-        """Raise `InputError` for an invalid time or window, before anything is asked."""
-        check_times(self.start, self.end)
+        """Raise `InputError` for an invalid time or window, without reading the store."""
+        window(self.start, self.end, now=lambda: _ANY_NOON, default=lambda: _ALL_YEARS)
 
 
 @dataclass(frozen=True, slots=True)
 class JoinOptions:
-    """How pairs are joined, as it was typed."""
+    """Options of how pairs are joined, as typed."""
 
     fx: str | None = None
     multiplier: float | None = None
@@ -144,25 +123,54 @@ class JoinOptions:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredWindow(StoredWindow):
-    """A window of stored trajectories, and the processes that measure them, as typed."""
+    """A window of stored trajectories and the processes that measure them, as typed."""
 
     cluster: str | None = None
     plain_text: bool = False
 
     def of(
-        self, store: Store, family: Family, keys: Sequence[str] | None, **joined: Joining
+        self,
+        store: Store,
+        family: Family,
+        keys: Sequence[str] | None,
+        joining: Joining | None = None,
     ) -> Selection:
-        """Return the selection in a store, and name on stderr the pairs that are turned."""
-        from toolkit.cli.held import selected  # noqa: PLC0415 - a help needs none of it
-        from toolkit.workspace.passes import Passes  # noqa: PLC0415 - as above
+        """Return the selection in a store, as `selected` does."""
+        from toolkit.workspace.passes import Passes  # noqa: PLC0415 - a help needs none of it
 
         passes = Passes.of(store, self.cluster, plain_text=self.plain_text)
-        return selected(passes, family, keys, (self.start, self.end), **joined)
+        return selected(passes, family, keys, self, joining)
+
+
+def selected(
+    passes: Passes,
+    family: Family,
+    keys: Sequence[str] | None,
+    within: StoredWindow,
+    joining: Joining | None = None,
+) -> Selection:
+    """Return a selection, and name on stderr the pairs that are turned.
+
+    Raises `InputError` for options of joining without the key of a pair.
+    """
+    from toolkit.workspace.pairs import Joining  # noqa: PLC0415 - a help needs none of it
+    from toolkit.workspace.selection import Selection  # noqa: PLC0415 - as above
+
+    joining = joining or Joining()
+    if not any(key.startswith("pair/") for key in keys or ()):
+        for option, given in zip(_JOINING, astuple(joining), strict=True):
+            if given is not None:
+                raise InputError(option, given, "with keys of pairs: pair/BUY/SELL")
+    ends = (within.start, within.end)
+    asked = Selection.of(passes, family, keys, *ends, joining=joining, names=_NAMES)
+    for words in asked.turned:
+        errors.print(words)
+    return asked
 
 
 @dataclass(frozen=True, slots=True)
 class CostOptions:
-    """The options of net figures, as typed."""
+    """Options of net figures, as typed."""
 
     fees: Path | None = None
     style: str | None = None
@@ -170,13 +178,13 @@ class CostOptions:
 
     @property
     def given(self) -> dict[str, object]:
-        """Those that were typed, by the name of their option."""
+        """The options that were typed, by their names."""
         return {f"--{name}": value for name, value in asdict(self).items() if value is not None}
 
     def chosen(self, store: Store) -> Costs | None:
         """Return the costs, None without a fee table.
 
-        Raises `InputError` for an invalid style or notional, and for one without a fee table.
+        Raises `InputError` for an invalid style or notional, and for either without a fee table.
         """
         from toolkit.workspace import find_fees  # noqa: PLC0415 - a help needs none of it
         from toolkit.workspace.answers import Costs  # noqa: PLC0415 - as above
@@ -184,25 +192,25 @@ class CostOptions:
         found = find_fees(store.path, self.fees)
         if found is None:
             for option, given in self.given.items():
-                raise InputError(option, given, "only with a fee table: --fees FILE", advice=_EDIT)
+                raise InputError(option, given, "only with a fee table: --fees FILE", advice=EDIT)
             return None
         notional = {} if self.notional is None else {"notional": self.notional}
         return Costs(found, **notional, style=cast("Style", self.style or "taker")).check()
 
     def needed(self, store: Store) -> Costs:
-        """Return those `chosen`, or raise `InputError` where there is no fee table."""
+        """Return the costs. Raises `InputError` as `chosen` does, and without a fee table."""
         costs = self.chosen(store)
         if costs is None:
             allowed = 'the file of a fee table, or fees = "fees.toml" in rail.toml'
-            raise InputError("--fees", None, allowed, advice=_EDIT)
+            raise InputError("--fees", None, allowed, advice=EDIT)
         return costs
 
 
-def asks(**told: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Tell typer what the options of a command ask for, each by the name of its parameter.
+def asks(**helps: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give the options of a command their help, each by the name of its parameter.
 
-    A text is the help of an option, after the option and its METAVAR where these are not the
-    parameter's. Without one it is that in `SHARED`. An argument is as typer has it.
+    A help may begin with the option and its METAVAR where these are not the parameter's. Without
+    one it is that in `SHARED`. Arguments are given as `typer.Argument`.
 
     >>> @asks(until="--for LENGTH: Stop after this long.")
     ... def run(until: str = "", store: Path | None = None) -> None: ...
@@ -212,29 +220,25 @@ def asks(**told: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
 
     def asked(command: Callable[..., None]) -> Callable[..., None]:
         own = inspect.signature(command, eval_str=True).parameters.values()
-        return signed(command, [_asking(each, told.get(each.name)) for each in own])
+        return signed(command, [_asking(each, helps.get(each.name)) for each in own])
 
     return asked
 
 
-def _asking(parameter: inspect.Parameter, told: Any = None) -> inspect.Parameter:
-    if hasattr(parameter.annotation, "__metadata__"):
+def _asking(parameter: inspect.Parameter, given: Any = None) -> inspect.Parameter:
+    option = given or SHARED.get(parameter.name)
+    if option is None or hasattr(parameter.annotation, "__metadata__"):
         return parameter
-    told = told or SHARED.get(parameter.name)
-    if told is None:
-        return parameter
-    if isinstance(told, str):
-        named = _NAMED.match(told)
-        option, metavar = named.groups() if named else (None, None)
-        option = option or f"--{parameter.name.replace('_', '-')}"
-        told = typer.Option(option, metavar=metavar, help=told[named.end() if named else 0 :])
-    return (
-        parameter.replace(annotation=Annotated[parameter.annotation, told]) if told else parameter
-    )
+    if isinstance(option, str):
+        named = _NAMED.match(option)
+        name, metavar = named.groups() if named else (None, None)
+        name = name or f"--{parameter.name.replace('_', '-')}"
+        option = typer.Option(name, metavar=metavar, help=option[named.end() if named else 0 :])
+    return parameter.replace(annotation=Annotated[parameter.annotation, option])
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
-    """Let a command take its options together: typer sees each field of a dataclass among them.
+    """Let a command take dataclasses of options: typer sees each field as an option.
 
     >>> def shown(within: StoredWindow) -> None: ...
     >>> list(inspect.signature(grouped(shown)).parameters)
@@ -266,7 +270,7 @@ def _options_of(group: Any) -> list[inspect.Parameter]:
 
 
 def signed(command: Callable[..., None], taken: Iterable[inspect.Parameter]) -> Callable[..., None]:
-    """Give a function the parameters that typer makes its options of. All are passed by name."""
+    """Give a function the parameters that typer makes options of. All are passed by name."""
     by_name = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in taken]
     command.__dict__["__signature__"] = inspect.Signature(by_name)
     command.__annotations__ = {each.name: each.annotation for each in by_name}
@@ -274,7 +278,7 @@ def signed(command: Callable[..., None], taken: Iterable[inspect.Parameter]) -> 
 
 
 def with_help(run: Callable[..., None], analysis: Analysis, typed: str) -> Callable[..., None]:
-    """Give the function of a subcommand the help that is declared, under the name typed."""
+    """Give the function of a subcommand the help that its analysis declares."""
     words = [analysis.sentence, analysis.about]
     words += ["Before: rail fees --example > fees.toml"] if analysis.needs_fees else []
     words.append(f"Example: rail {typed} {analysis.example}".rstrip())

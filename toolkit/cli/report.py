@@ -10,12 +10,10 @@ import polars as pl
 import typer
 
 from toolkit.cards import some
-from toolkit.cli.exit_codes import ExitCode
-from toolkit.cli.held import selected
-from toolkit.cli.options import StoredWindow, asks, grouped
+from toolkit.cli.options import StoredWindow, asks, grouped, selected
 from toolkit.cli.show import console, errors
 from toolkit.cli.tables import AsOf, store_as_of
-from toolkit.commands import rail
+from toolkit.commands import ExitCode, rail
 from toolkit.errors import EmptyWindowError, InputError
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Family, Stream, Symbol, Trajectory, format_ts
@@ -41,46 +39,40 @@ _Keys = Annotated[
     list[str] | None,
     typer.Argument(help="Keys SYMBOL:BUY.market:SELL.market, or patterns such as BTC_USDT:*."),
 ]
-_To = Annotated[
-    Path | None,
-    typer.Option("--to", metavar="FILE", help="The HTML file. Default: report-WHAT.html here."),
-]
-_Against = Annotated[
-    Path | None,
-    typer.Option("--against", metavar="FILE", help="An earlier report: changes since come first."),
-]
 _Parts = Annotated[
     list[str] | None,
     typer.Option(
         "--part",
         metavar="NAME",
-        help="An analysis to add, by its method: tail_index. May be repeated.",
+        help="An analysis to add, by the name of its method: tail_index. May be repeated.",
     ),
 ]
+_TO = typer.Option("--to", metavar="FILE", help="The HTML file. Default: report-WHAT.html here.")
+_AGAINST = typer.Option(
+    "--against", metavar="FILE", help="An earlier report: changes since then come first."
+)
 
 
 @dataclass(frozen=True, slots=True)
 class _EventReport(StoredWindow):
-    """Of what a report is, and where it goes. All that can be wrong is found before it is made."""
+    """Options of a report: its window, its store, and its file."""
 
     as_of: AsOf = None
-    to: _To = None
-    against: _Against = None
+    to: Annotated[Path | None, _TO] = None
+    against: Annotated[Path | None, _AGAINST] = None
 
-    def draft(self, what: str) -> Draft:
-        return self._draft(what)
-
-    def _draft(self, what: str, fees: Path | None = None, **on: Any) -> Draft:
+    def draft(self, what: str, *, fees: Path | None = None, **on: Any) -> Draft:
+        """Begin a report. Raises `InputError` for wrong options, before rows are read."""
         self.check()
         check_path(self._path(what))
         held = store_as_of(self.store, self.as_of)
-        workspace = reading_workspace(held, as_of=held.as_of, fees=fees)
-        return Draft(workspace, self.against, **on)
+        return Draft(reading_workspace(held, as_of=held.as_of, fees=fees), self.against, **on)
 
     def _path(self, what: str) -> Path:
         return self.to or Path(f"report-{what}.html")
 
     def write(self, what: str, draft: Draft, title: str) -> None:
+        """Write the report, and say how to verify it."""
         file = draft.write(self._path(what), title)
         store = draft.workspace.store
         place = Path(store.published or store.path)
@@ -90,19 +82,20 @@ class _EventReport(StoredWindow):
 
 @dataclass(frozen=True, slots=True)
 class _Report(_EventReport):
-    """The same of trajectories, which have costs, and are measured here or on a cluster."""
+    """Options of a report on trajectories, which have costs and may be measured on a cluster."""
 
     cluster: str | None = None
     plain_text: bool = False
     fees: Path | None = None
 
-    def draft(self, what: str) -> Draft:
-        return self._draft(what, self.fees, cluster=self.cluster, plain_text=self.plain_text)
+    def draft(self, what: str, **_: Any) -> Draft:
+        on = {"cluster": self.cluster, "plain_text": self.plain_text}
+        return _EventReport.draft(self, what, fees=self.fees, **on)
 
 
 @dataclass(frozen=True, slots=True)
 class _WatchlistReport(_Report):
-    """The same of a day, which is a file of a folder and compared with the newest one before it."""
+    """Options of a daily report, compared with the newest earlier one in its folder."""
 
     to: Annotated[
         Path, typer.Option("--to", help="The folder of daily reports, or an HTML file.")
@@ -129,8 +122,8 @@ def report_command(
     """Write a report on the data in the store: one HTML file that needs no network and prints.
 
     Each figure has its definition, n, coverage, window, source, parameters, the SHA-256 of its
-    rows, and the Python that computes it. A report belongs to one snapshot: what the store had
-    committed when it was made, or a publication (--store archive). --verify computes it again from
+    rows, and the Python that computes it. A report is of one snapshot: what the store had committed
+    when the report was made, or a publication (--store archive). --verify computes it again from
     that snapshot, even if more was loaded since. The exit code is 0 if every figure and the page
     are equal, else 1.
 
@@ -159,7 +152,7 @@ def spread_command(trajectories: _Keys = None, *, parts: _Parts = None, report: 
     """Write a report on spreads: one with its chart, figures and hours, several ranked in a table.
 
     Positive: long the buy leg and short the sell leg earns it. By default it takes all spreads and
-    all of their time in the store. Of several, the first three of the table are drawn. A single key
+    all of their time in the store. Of several, it draws the first three of the table. A single key
     may be two prices (pair/BUY/SELL), or from snapshots
     (snapshot-spread/SYMBOL:BUY.market:SELL.market).
 
@@ -169,9 +162,7 @@ def spread_command(trajectories: _Keys = None, *, parts: _Parts = None, report: 
 
     Example: rail report spread --against before.html
     """
-    added = checked_parts("spread", parts)
-    draft = report.draft("spread")
-    report.write("spread", draft, _trajectories(draft, Family.SPREAD, trajectories, report, added))
+    _write(Family.SPREAD, trajectories, parts, report)
 
 
 @app.command("funding")
@@ -180,14 +171,12 @@ def funding_command(trajectories: _Keys = None, *, parts: _Parts = None, report:
     """Write a report on funding: one pair with its chart, carry and holdings, several in a table.
 
     Positive: long the buy leg and short the sell leg received it. By default it takes all pairs and
-    all settlements in the store. Of several, the first three of the table are drawn. A single key
+    all settlements in the store. Of several, it draws the first three of the table. A single key
     may be from snapshots (snapshot-funding/SYMBOL:EXCHANGE.market).
 
     Example: rail report funding BTC_USDT:AURORA.futures:EQUINOX.futures
     """
-    added, family = checked_parts("funding", parts), Family.FUNDING
-    draft = report.draft("funding")
-    report.write("funding", draft, _trajectories(draft, family, trajectories, report, added))
+    _write(Family.FUNDING, trajectories, parts, report)
 
 
 @app.command("events")
@@ -196,7 +185,7 @@ def funding_command(trajectories: _Keys = None, *, parts: _Parts = None, report:
 def events_command(
     families: list[EventFamily] | None = None, *, parts: _Parts = None, report: _EventReport
 ) -> None:
-    """Write a report on event logs: when events opened, how long they last, how often by legs.
+    """Write a report on event logs: when events open, how long they last, how often by legs.
 
     By default it takes all of the time in the store.
 
@@ -227,22 +216,20 @@ def symbol_command(symbol: str, *, report: _Report) -> None:
     wanted = Symbol.parse(symbol)
     draft = report.draft("symbol")
     held = draft.workspace.store
-    rows = _held(held).to_dicts()
-    streams = {row["stream"]: Stream.parse(row["stream"]) for row in rows}
+    streams = [(Stream.parse(row["stream"]), row) for row in _held(held).to_dicts()]
     mine = {
-        key: stream
-        for key, stream in streams.items()
+        stream: row
+        for stream, row in streams
         if isinstance(stream, Trajectory) and stream.symbol == wanted
     }
     if not mine:
         advice = sync_advice(held, f"{wanted}:*")
         raise EmptyWindowError(f"{held.name} holds nothing of {wanted}; {advice}")
-    of_mine = [row for row in rows if row["stream"] in mine]
-    of_mine = [row for row in of_mine if row["kind"] != Family.FUNDING] or of_mine
-    names = ("--start", "--end")
-    span = held_window(held, Family.PRICE, of_mine, report.start, report.end, names=names)
-    logs = [stream for stream in streams.values() if stream.kind == "events"]
-    add_symbol(draft, str(wanted), [*mine.values(), *logs], span)
+    rows = [row for row in mine.values() if row["kind"] != Family.FUNDING] or [*mine.values()]
+    ends = (report.start, report.end)
+    span = held_window(held, Family.PRICE, rows, *ends, names=("--start", "--end"))
+    logs = [stream for stream, _ in streams if stream.kind == "events"]
+    add_symbol(draft, str(wanted), [*mine, *logs], span)
     report.write("symbol", draft, f"Symbol: {wanted}")
 
 
@@ -250,9 +237,9 @@ def symbol_command(symbol: str, *, report: _Report) -> None:
 @grouped
 @asks(watchlist="--watchlist FILE: Default: rail.toml beside the store or here.")
 def watchlist_command(watchlist: Path | None = None, *, report: _WatchlistReport) -> None:
-    """Write a day's report on the watchlist: spreads and funding ranked, and events.
+    """Write a daily report on the watchlist: spreads and funding ranked, and events.
 
-    In a folder its name is watchlist-DAY.html, and it is compared with the newest of an earlier
+    In a folder its name is watchlist-DAY.html, and it is compared with the newest one of an earlier
     day. It takes the watchlist's series in the store, see `rail follow`. Rules that ask the
     service, such as open_now, take all series. The window is by default the last 24 hours.
 
@@ -282,11 +269,12 @@ def _held(store: Store) -> pl.DataFrame:
     return store.catalogue().filter(pl.col("rows") > 0)
 
 
-def _trajectories(
-    draft: Draft, family: Family, keys: list[str] | None, within: StoredWindow, parts: list[str]
-) -> str:
-    store = draft.workspace.store
-    asked = selected(Passes.of(store), family, keys, (within.start, within.end))
+def _write(
+    family: Family, keys: list[str] | None, parts: list[str] | None, report: _Report
+) -> None:
+    added = checked_parts(family.value, parts)
+    draft = report.draft(family.value)
+    asked = selected(Passes.of(draft.workspace.store), family, keys, report)
     if len(asked.keys) > 1:
         if asked.kind != family:
             one = f"one key of {asked.kind}/, or several of stored trajectories"
@@ -294,6 +282,6 @@ def _trajectories(
         for wanted, held in asked.held.items():
             if wanted != held:
                 raise InputError("trajectories", wanted.key, f"{held.key}, as it is held")
-    add_trajectories(draft, family, asked.keys, asked.window, parts)
+    add_trajectories(draft, family, asked.keys, asked.window, added)
     of = "Spreads" if family is Family.SPREAD else "Funding"
-    return f"{of}: {some(asked.keys)}"
+    report.write(family.value, draft, f"{of}: {some(asked.keys)}")

@@ -12,19 +12,20 @@ import typer
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
-from toolkit.cli.exit_codes import ExitCode, exit_codes
+import toolkit
+from toolkit.commands import ExitCode, exit_codes
 from toolkit.errors import StoppedError
 from toolkit.foreign import plain
 
 COMMANDS = {
     "serve": ("serve:serve_command", "Run a local service on a SIMULATED market or a replay."),
     "doctor": ("doctor:doctor_command", "Check a service: what works, what fails, what to do."),
-    "symbols": ("symbols:symbols_command", "Show the symbols and legs that the service lists."),
+    "symbols": ("sync:symbols_command", "Show the symbols and legs that the service lists."),
     "sync": ("sync:sync_command", "Load a window of market data into the store."),
     "follow": ("follow:follow_command", "Keep a watchlist current, by streams and polling."),
-    "alerts": ("alerts:alerts_command", "Show the alerts that follow found; check or test rules."),
+    "alerts": ("follow:alerts_command", "Show the alerts that follow found; check or test rules."),
     "webhook": ("webhook:app", "Receive webhook deliveries into the store, or set them up."),
-    "status": ("status:status_command", "Show what the store holds and how complete it is."),
+    "status": ("store:status_command", "Show what the store holds and how complete it is."),
     "stats": ("analyses:stats", "Print statistics of the data in the store."),
     "events": ("analyses:events", "Print survival, rates, paths and payoffs of events."),
     "screen": ("screen:screen_command", "Rank all pairs in the store by any figure."),
@@ -33,7 +34,7 @@ COMMANDS = {
     "store": ("store:app", "Publish, check, rewrite or copy a store."),
     "import": ("store:import_command", "Make a store from published data or from your own rows."),
     "app": ("dashboard:app_command", "Open the dashboard over a store."),
-    "mcp": ("assistant:mcp_command", "Serve the store's statistics to an assistant over MCP."),
+    "mcp": ("serve:mcp_command", "Serve the store's statistics to an assistant over MCP."),
     "notebook": ("notebook:notebook_command", "Write the quickstart notebook here."),
     "open": ("dashboard:open_command", "Open the page of a trajectory or an event log."),
     "demo": ("demo:demo_command", "Load a SIMULATED market and open a dashboard that follows it."),

@@ -41,13 +41,13 @@ def _columns() -> Schema:
 
 @tabled(_columns)
 @asks(
-    family=typer.Argument(help="What is ranked; rows from snapshots are families of their own."),
+    family=typer.Argument(help="What to rank; rows from snapshots are families of their own."),
     symbols="--symbol: Only this symbol. May be repeated.",
     exchanges="--exchange: Only pairs with both legs on these exchanges. May be repeated.",
     types="--type: Only pairs of these markets: spot/futures. May be repeated.",
     exclude_symbols="--exclude-symbol: Leave out this symbol. May be repeated.",
     pairs="--pair: Two prices in the store, pair/BUY/SELL or pair/BUY/SELL/FX. May be repeated.",
-    exclude_flags="--exclude-flag: Leave out pairs with this flag, or with any: 'any'. May be "
+    exclude_flags="--exclude-flag: Leave out pairs with this flag, or with any flag: 'any'. May be "
     f"repeated. Flags: {', '.join(FLAGS)}.",
 )
 def screen_command(
@@ -66,16 +66,16 @@ def screen_command(
 ) -> None:
     """Rank all spreads in the store, or all funding pairs, by any figure, in one pass.
 
-    A spread has its newest level, how many standard deviations that is from the window's mean, its
-    percentile, the figures of `rail stats spread`, and flags of suspect prices. The widest spread
-    now comes first. With a fee table the net figures follow: the net edge is the mean, over all of
-    the time, of the spread beyond the cost. The window is by default the last 7 days in the store,
-    for funding all of it.
+    A spread has its newest level, the distance of that from the window's mean in standard
+    deviations, its percentile, the figures of `rail stats spread`, and flags of suspect prices. The
+    spread that is widest now comes first. With a fee table net figures follow: the net edge is the
+    mean, over all of the time, of the spread beyond the cost. The window is by default the last 7
+    days in the store, for funding all of it.
 
-    A q-value is a p-value for the whole screen: of the pairs with a q-value up to 0.05, at most 5 %
-    are expected to be there by chance. It counts all pairs measured, whatever --where and --top
-    show. One tests whether the spread returns to a level, one whether its mean net of the cost is
-    above 0.
+    A q-value is a p-value adjusted for the whole screen: of the pairs with a q-value up to 0.05, at
+    most 5 % are expected to be there by chance. It counts all pairs measured, whatever --where and
+    --top show. One q-value tests whether the spread returns to a level, another whether its mean
+    net of the cost is above 0.
 
     --pair ranks the spreads of any two prices in the store instead of the stored spreads.
 
@@ -91,12 +91,17 @@ def screen_command(
     Example: rail screen --exclude-flag any --sort -spread_std_log_bps
     """
     held = view.opened(within)
-    asked = Screening(
-        family, symbols, exchanges, types=types, exclude_symbols=exclude_symbols, pairs=pairs
-    )
     if funding_only and family is not Screened.FUNDING:
         raise InputError("--funding-only", funding_only, "for settlements: rail screen funding")
-    asked = replace(asked, funding_only=funding_only)
+    asked = Screening(
+        family,
+        symbols,
+        exchanges,
+        types=types,
+        exclude_symbols=exclude_symbols,
+        pairs=pairs,
+        funding_only=funding_only,
+    )
     for option, given in net_of.given.items():
         if not asked.has_costs:
             raise InputError(option, str(given), "for settlements, not for rates in force")
@@ -108,7 +113,10 @@ def screen_command(
     passes = Passes.of(held, within.cluster, plain_text=within.plain_text)
     found = asked.rows(passes, within.start, within.end, names=("--start", "--end"))
     kept = without_flags(found, without)
-    notes = [*_joined(pairs), *notes_of(kept), *_left_out(found.height - kept.height)]
+    notes = joined_notes(Pair.parse(pairs[0]))[:1] if pairs else []
+    notes += notes_of(kept)
+    if left_out := found.height - kept.height:
+        notes.append(f"--exclude-flag leaves out {left_out:,}")
     shown = list(family.shown)
     if "carry_bps" in found.columns:
         shown[3:3] = ("basis_bps", "carry_bps")
@@ -147,14 +155,6 @@ def _heading(found: pl.DataFrame, family: Screened) -> str:
     answered = first["n"] + first["n_null"] + first["not_tracked"]
     polls = f"{counted(answered, 'poll')} answered, {first['n_expected'] - answered:,} missed"
     return f"{heading}, kept from snapshots: {polls}"
-
-
-def _joined(pairs: _Names) -> list[str]:
-    return joined_notes(Pair.parse(pairs[0]))[:1] if pairs else []
-
-
-def _left_out(number: int) -> list[str]:
-    return [f"--exclude-flag leaves out {number:,}"] if number else []
 
 
 def _with_net(sheet: Sheet, costs: Costs, family: Screened) -> Sheet:

@@ -1,7 +1,8 @@
-"""`rail serve`: the local service, over recorded or simulated data."""
+"""`rail serve` runs the local service; `rail mcp` serves a store to an assistant."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -9,19 +10,18 @@ import msgspec
 import typer
 
 from toolkit.cards import counted
-from toolkit.cli.exit_codes import ExitCode
 from toolkit.cli.options import asks
 from toolkit.cli.show import console, errors, warn_of_public, write_new
-from toolkit.commands import rail
-from toolkit.errors import InputError
+from toolkit.commands import ExitCode, rail
+from toolkit.errors import InputError, needs_extra
 from toolkit.market import format_ts, parse_ts
 from toolkit.show.printed import plain_table
-from toolkit.workspace import Serving, serve_local, store_path
+from toolkit.workspace import Serving, open_workspace, serve_local, store_path
 from toolkit.workspace.exchanges import USUAL, ExchangeChoice, archive_beside, check_exchanges
 
 
-def check_command(choice: ExchangeChoice, save: Path | None) -> None:
-    """Ask exchanges one by one, show what each answered, and exit by whether all did."""
+def _check(choice: ExchangeChoice, save: Path | None) -> None:
+    """Ask exchanges one by one and show what each answered. Exit with 1 unless all did."""
     found = {}
     for name, each in check_exchanges(choice):
         errors.print(f"{name} was asked")
@@ -46,12 +46,12 @@ def check_command(choice: ExchangeChoice, save: Path | None) -> None:
 
 
 @asks(
-    replay="A prices, funding or pumps.parquet, or their folder.",
+    replay="A prices.parquet, funding.parquet or pumps.parquet, or their folder.",
     dataset="Serve only this data set of the file. May be repeated.",
     interval="Serve only bars of this many seconds.",
-    rename="Rename a symbol of the file, or a quote of exchanges: OLD=NEW.",
-    days="How many days back to read exchanges. Default: 7.",
-    archive="The file for their answers. Default: STORE.exchanges.duckdb.",
+    rename="Rename a symbol of the file, or a quote currency of exchanges: OLD=NEW.",
+    days="How many days of the past to read from exchanges. Default: 7.",
+    archive="The file that keeps their answers. Default: STORE.exchanges.duckdb.",
     check="--check-exchanges: Show what each exchange answers here, then exit.",
     save="With --check-exchanges: write one raw answer of each kind to a new file.",
     seed="The seed of the SIMULATED market. Default: 7.",
@@ -81,30 +81,30 @@ def serve_command(
 ) -> None:
     """Run a local service until Ctrl-C: on a SIMULATED market, a replay, or real exchanges.
 
-    Its demo keys are demo-free, demo-builder and demo-pro. Its clock is the wall clock unless --now
-    stops it. A replay serves all of its data unless --retention limits it, a simulated market as
-    much as the key's plan reaches back. --rename pairs legs that are listed in two quote
-    currencies.
+    Its demo keys are demo-free, demo-builder and demo-pro. It runs by the wall clock unless --now
+    stops its clock. A replay serves all of its data unless --retention limits it, a simulated
+    market as much as the key's plan reaches back. --rename lets legs in two quote currencies form
+    pairs.
 
-    --exchanges reads public endpoints, without an account: the last --days, then every minute.
-    Answers stay in --archive, from which the same command resumes. Begin with --check-exchanges to
-    see what this machine can reach. docs/exchanges.md has what each exchange offers.
+    --exchanges reads public endpoints without an account: the last --days, then every minute. The
+    answers stay in --archive, from which the same command resumes. Begin with --check-exchanges to
+    see what this machine can reach. docs/exchanges.md lists what each exchange offers.
 
     Example: rail serve --seed 8 --port 8702
     """
     renamed = dict(_renaming(each) for each in rename or ())
-    with_exchanges = {"--symbols": symbols, "--days": days, "--archive": archive}
     choice = None
     if check or exchanges is not None:
         choice = ExchangeChoice.read(exchanges or USUAL, symbols, renamed, days)
         renamed = {}
     else:
-        _refuse("--exchanges", with_exchanges)
+        _refuse("--exchanges", {"--symbols": symbols, "--days": days, "--archive": archive})
     if check and choice:
-        check_command(choice, save)
+        _check(choice, save)
         return
     _refuse("--check-exchanges", {"--save": save})
-    warn_of_public(host, _public(owners))
+    demo_keys = "" if owners else ", and the demo keys are known to everybody"
+    warn_of_public(host, f"keys and answers can be read on the way{demo_keys}")
     serve_local(
         replay=replay,
         datasets=dataset or (),
@@ -129,11 +129,6 @@ def _refuse(without: str, given: Mapping[str, object]) -> None:
             raise InputError(option, str(value), f"one with {without}")
 
 
-def _public(owners: Path | None) -> str:
-    keys = "keys and answers can be read on the way"
-    return keys if owners else f"{keys}, and the demo keys are known to everybody"
-
-
 def _renaming(text: str) -> tuple[str, str]:
     old, separator, new = text.partition("=")
     if not (separator and old and new):
@@ -151,3 +146,30 @@ def _announce(serving: Serving) -> None:
     console.print(f"listening at {serving.base_url}; keys: {serving.keys}")
     codes = ", ".join(f"{owner} {code}" for owner, code in serving.codes.items())
     console.print(f"to set webhooks up, sign in once by: {codes}")
+
+
+@asks(
+    http="Serve at http://127.0.0.1:PORT/mcp instead of over stdio.",
+    port="With --http: the port to listen on; 0 takes a free one.",
+)
+def mcp_command(
+    store: Path | None = None, fees: Path | None = None, http: bool = False, port: int = 8701
+) -> None:
+    """Serve the store's statistics to an assistant over MCP, by stdio or local HTTP.
+
+    The tools are read-only: search_streams, screen, coverage, chart, sql, and one per analysis,
+    such as summary. Each answer states n, coverage, window, interval and unit, and why a figure is
+    null. Over stdio the assistant's program starts this command: docs/assistant.md has the
+    settings. It ends when its input ends, or by Ctrl-C.
+
+    Example: rail mcp --http --port 0
+    """
+    with needs_extra("service"):
+        from toolkit.assistant.server import serve_http, serve_stdio  # noqa: PLC0415 - an extra
+    with open_workspace(store, fees=fees) as rail:
+        if http:
+            serve_http(rail, port, lambda url: errors.print(f"MCP at {url}/mcp; Ctrl-C ends it"))
+            return
+        if sys.stdin.isatty():
+            errors.print("waiting for a program's messages; Ctrl-C ends it; --http for an address")
+        serve_stdio(rail)

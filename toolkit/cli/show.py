@@ -1,9 +1,10 @@
-"""Numbers, times and tables on the terminal."""
+"""The terminal: stdout, stderr, and the warnings and files of several commands."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,26 +21,29 @@ errors = Terminal(stderr=True)
 
 
 def print_findings(findings: Iterable[tuple[Finding, int]], profile: Profile) -> None:
-    """Print on stderr, in words, the findings of answers read by a profile."""
+    """Print findings of a service's answers on stderr, in words."""
     from toolkit.wire.finding_words import as_rows, explained  # noqa: PLC0415 - seldom needed
 
     for line in explained(as_rows(findings, profile)):
         errors.print(f"finding: {line}")
 
 
-def write_new(option: str, path: Path, text: str) -> None:
-    """Write a new file that its owner alone can read. Raise `InputError` of the option if not."""
+def write_new(option: str, path: Path, content: bytes | str, *, private: bool = True) -> None:
+    """Write a new file, by default one that only its owner can read.
+
+    Raises `InputError` about the option for an existing file, and one that cannot be written.
+    """
+    opener = partial(os.open, mode=0o600 if private else 0o666)
     try:
-        opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(opened, "w", encoding="utf-8") as file:
-            file.write(text)
+        with open(path, "xb", opener=opener) as file:
+            file.write(content if isinstance(content, bytes) else content.encode())
     except OSError as error:
-        told = error.strerror or str(error)
-        raise InputError(option, str(path), "a file to write", advice=told) from None
+        reason = (error.strerror or str(error)).lower()
+        raise InputError(option, str(path), "a new file", advice=reason) from None
 
 
 def warn_of_public(host: str, public: str) -> None:
-    """Warn on stderr of what is public where a server listens off this machine over http."""
+    """Warn on stderr what others can see of a server that listens off this machine over http."""
     if not is_loopback(host.strip("[]")):
         errors.print(
             f"warning: {host} is not this machine alone: over plain http {public}; "

@@ -1,26 +1,29 @@
-"""`rail sync`: load a window of streams into the store."""
+"""`rail sync` loads a window of streams; `rail symbols` shows what the service lists."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import compress
 from pathlib import Path
 
+import polars as pl
 import typer
 
 from toolkit.cards import counted, duration
-from toolkit.cli.exit_codes import ExitCode
-from toolkit.cli.options import STREAM_KEYS, asks, check_times, window
+from toolkit.cli.options import STREAM_KEYS, StoredWindow, asks, window
 from toolkit.cli.show import console, errors, print_findings
 from toolkit.cli.tables import Format, TableOptions, show, tabled
 from toolkit.client import Client
+from toolkit.columns import schema_of
+from toolkit.commands import ExitCode
 from toolkit.errors import EmptyWindowError, InputError, UnreachableError, WireError
 from toolkit.intervals import Interval, total_s
 from toolkit.loader import LoadResult, PlannedLoad
 from toolkit.loader.sync.planned import PLANNED
 from toolkit.loader.sync.progress import streams_counted
-from toolkit.market import Stream, Trajectory
+from toolkit.market import Trajectory
 from toolkit.show.sheet import Cells, Sheet
 from toolkit.store import Store
 from toolkit.wire.listing import (
@@ -36,18 +39,9 @@ from toolkit.workspace.settings import Over
 
 _PATIENCE_S = 60.0
 _PLAN = (
-    "stream",
-    "requests",
-    "rows",
-    "missing_s",
-    "leaves_rows",
-    "leaves_at",
-    "start_ts",
-    "end_ts",
-    "stretches",
+    *("stream", "requests", "rows", "missing_s", "leaves_rows", "leaves_at"),
+    *("start_ts", "end_ts", "stretches"),
 )
-"""What a reader sees of `toolkit.loader.PlannedLoad.df`."""
-
 _CELLS: Cells = {
     "requests": lambda row: "refused" if row["refused"] else f"{row['bound']} {row['requests']:,}"
 }
@@ -56,16 +50,16 @@ _CELLS: Cells = {
 @tabled(lambda: PLANNED, of_now=True)
 @asks(
     streams=typer.Argument(help=STREAM_KEYS),
-    all_prices="Every price trajectory the service lists.",
-    all_spreads="Every pair of legs of one symbol, once, the alphabetically first leg bought.",
-    all_funding="Funding of every pair of futures legs.",
-    watched="--watchlist: The 5 symbols with the most legs, every event log and snapshot.",
+    all_prices="Load every price that the service lists.",
+    all_spreads="Load every pair of legs of one symbol once, buying the alphabetically first leg.",
+    all_funding="Load the funding of every pair of futures legs.",
+    watched="--watchlist: Load the 5 symbols with the most legs, every event log and snapshot.",
     symbol="With --all-…: only this symbol.",
-    again="Ask for the whole window again, even what the store has.",
+    again="Ask for the whole window again, even for what the store has.",
     wait="Wait up to 60 s for a service that is just starting.",
     workers=typer.Option("--workers", min=1, max=64, help="Pages fetched at a time."),
     over="Ask by requests (http) or over the data socket (from Builder on).",
-    plan="Show what would be asked for and how long it takes; load nothing.",
+    plan="Show what a load would ask for and how long it would take; load nothing.",
 )
 def sync_command(
     streams: list[str] | None = None,
@@ -89,14 +83,14 @@ def sync_command(
 ) -> None:
     """Load a window of trajectories, event logs or snapshots into the store, each row once.
 
-    A key with a * matches the keys that the service lists: 'BTC_USDT:*', 'events/*'. The window
-    runs up to --end, and is by default the last 7 days by the service's clock. A snapshot is the
-    one of now. The key is read from RAIL_API_KEY. A sync that was stopped resumes.
+    A key with a * matches the keys that the service lists: 'BTC_USDT:*', 'events/*'. The window is
+    by default the last 7 days by the service's clock, and does not include --end. A snapshot is
+    always of now. The API key is read from RAIL_API_KEY. A sync that was stopped resumes.
 
-    --plan loads nothing: it lists per stream what is missing, the requests, and what leaves the
-    service's archive within 24 hours. The options of tables apply to that list.
+    --plan loads nothing: it lists per stream what is missing, how many requests that takes, and
+    what leaves the service's archive within 24 hours. It takes the options of tables.
 
-    The exit code is 0 when every stream was loaded and 3 when some were refused.
+    The exit code is 0 if every stream was loaded and 3 if some were refused.
 
     Example: rail sync LTC_USDT:AURORA.spot events/splash
 
@@ -106,17 +100,13 @@ def sync_command(
         options = "--format, --sort, --top, --where and --output"
         raise InputError(options, "without --plan", "beside --plan: a load prints no table")
     named = read_keys([*(streams or ()), *([WATCHLIST] if watched else ())])
-    check_times(start, end)
+    StoredWindow(start, end).check()
     settings = Settings.read(base_url=base_url, allow_http=allow_http)
     with Workspace(settings.client(over), Store(store_path(store))) as workspace:
         if wait:
             _await_service(workspace.client)
-        lists = {
-            price_trajectories: all_prices,
-            spread_trajectories: all_spreads,
-            funding_trajectories: all_funding,
-        }
-        all_of = [of for of, on in lists.items() if on]
+        lists = (price_trajectories, spread_trajectories, funding_trajectories)
+        all_of = list(compress(lists, (all_prices, all_spreads, all_funding)))
         if not named and not all_of:
             options = "--watchlist, --all-prices, --all-spreads, --all-funding"
             raise InputError("streams", None, f"one key or more, or one of {options}")
@@ -130,7 +120,11 @@ def sync_command(
         if plan:
             _show_plan(workspace.plan(wanted, *asked, again=again, workers=workers), view)
             return
-        done = load(workspace, wanted, asked, again=again, workers=workers)
+        with load_progress(streams_counted(wanted), lines=True) as watch:
+            done = workspace.sync(
+                wanted, *asked, again=again, workers=workers, on_progress=watch.show
+            )
+        _print_result(done, client.profile())
     if done.refused:
         raise typer.Exit(ExitCode.PARTLY)
 
@@ -146,21 +140,6 @@ def _await_service(client: Client) -> None:
             time.sleep(0.2)
         else:
             return
-
-
-def load(
-    workspace: Workspace,
-    wanted: Sequence[Stream],
-    asked: Interval,
-    *,
-    again: bool = False,
-    workers: int = 4,
-) -> LoadResult:
-    """Load a window of streams, and show progress and result."""
-    with load_progress(streams_counted(wanted), lines=True) as watch:
-        done = workspace.sync(wanted, *asked, again=again, workers=workers, on_progress=watch.show)
-    _print_result(done, workspace.client.profile())
-    return done
 
 
 def _listed(
@@ -229,3 +208,40 @@ def _out_of_reach(load: LoadResult | PlannedLoad) -> list[str]:
         f"{asked}: {duration(total_s(parts))} lie beyond the plan's depth and are not held"
         for asked, parts in load.unrecoverable.items()
     ]
+
+
+_COLUMNS = ("symbol", "n_legs", "legs")
+_SYMBOLS = schema_of(also=_COLUMNS)
+
+
+@tabled(lambda: _SYMBOLS, of_now=True)
+@asks(text=typer.Argument(help="Part of a symbol's name. Default: all symbols."))
+def symbols_command(
+    text: str = "", base_url: str | None = None, allow_http: bool = False, *, view: TableOptions
+) -> None:
+    """Show the symbols that the service lists, each with its legs.
+
+    The key of a price is a symbol, a colon and a leg, such as BTC_USDT:KRAKEN.spot.
+
+    Example: rail symbols BTC
+
+    Example: rail symbols --where "legs like '%KRAKEN.spot%'" --sort -n_legs
+    """
+    settings = Settings.read(base_url=base_url, allow_http=allow_http)
+    with settings.client() as client:
+        listing = client.symbols(text)
+        profile = client.profile()
+    if not listing.legs:
+        raise EmptyWindowError(f"the service lists no symbol with {text!r} in its name")
+    rows = [
+        (str(symbol), len(traded), " ".join(map(str, sorted(traded))))
+        for symbol, traded in sorted(listing.legs.items())
+    ]
+    legs = counted(sum(map(len, listing.legs.values())), "leg")
+    heading = f"{counted(len(rows), 'symbol')}, {legs}"
+    label = profile.source.label if profile.source else "Source not stated"
+    frame = pl.DataFrame(rows, schema=_SYMBOLS, orient="row")
+    show(view, Sheet(heading, label, frame, _COLUMNS))
+    print_findings(Counter(listing.findings).items(), profile)
+    if listing.truncated:
+        errors.print("the service holds more symbols than it lists at once; name a part of one")

@@ -1,4 +1,4 @@
-"""The table of a command: its options, and its rows in the order and form asked for."""
+"""Tables of commands: their options, and their rows in the chosen order and format."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from polars.exceptions import PolarsError
 
 from toolkit.cards import counted
 from toolkit.cli.options import StoredWindow, grouped, signed
-from toolkit.cli.show import console, errors
+from toolkit.cli.show import console, errors, write_new
 from toolkit.errors import InputError
 from toolkit.foreign import plain
 from toolkit.market import parse_ts
@@ -31,16 +31,13 @@ from toolkit.statistics.core.conditions import Schema, column, condition
 if TYPE_CHECKING:
     from toolkit.store import Store
 
-_FILE_WIDTH = 200
-"""Columns of characters that a table in a file may take."""
-_PATH_ROWS = 16
-"""Rows of a path in a table at most."""
-_LONGEST_LINE = 4_000
-"""Characters of a paragraph of an explanation at most."""
+_FILE_WIDTH = 200  # characters of a line of a table in a file
+_PATH_ROWS = 16  # at most, of a path in a table
+_LONGEST_LINE = 4_000  # characters of a paragraph of an explanation
 
 
 class Format(StrEnum):
-    """A form in which a table is written."""
+    """A format of a table."""
 
     TABLE = "table"
     JSON = "json"
@@ -50,39 +47,10 @@ class Format(StrEnum):
     EXPLAIN = "explain"
 
 
-_BY_ENDING = {
-    "": Format.TABLE,
-    ".txt": Format.TABLE,
-    ".json": Format.JSON,
-    ".csv": Format.CSV,
-    ".parquet": Format.PARQUET,
-    ".md": Format.MARKDOWN,
+_BY_ENDING = {"": Format.TABLE, ".txt": Format.TABLE, ".md": Format.MARKDOWN} | {
+    f".{form}": form for form in (Format.JSON, Format.CSV, Format.PARQUET)
 }
 
-_FormatOption = Annotated[
-    Format | None,
-    typer.Option(
-        "--format",
-        help="table or markdown to read. json (one object per line), csv or parquet with "
-        "every column in full. explain: how each figure was computed, in words. Default: by the "
-        "ending of --output, else table.",
-    ),
-]
-_SortOption = Annotated[
-    str | None,
-    typer.Option(
-        "--sort", metavar="COLUMN", help="Sort by this column; -COLUMN: the largest first."
-    ),
-]
-_TopOption = Annotated[int | None, typer.Option("--top", min=1, help="Show the first N rows.")]
-_WhereOption = Annotated[
-    str | None,
-    typer.Option(
-        "--where",
-        metavar="CONDITION",
-        help='Show the rows that meet it: "coverage >= 0.95 and half_life_s < 3600".',
-    ),
-]
 AsOf = Annotated[
     str | None,
     typer.Option(
@@ -91,14 +59,27 @@ AsOf = Annotated[
         help="Answer from what the store had committed by this second of the local clock, UTC.",
     ),
 ]
-_OutputOption = Annotated[
-    Path | None, typer.Option("--output", metavar="FILE", help="Write to this new file.")
-]
+_FormatOption = typer.Option(
+    "--format",
+    help="table or markdown to read. json (one object per line), csv or parquet: every column in "
+    "full. explain: how each figure was computed, in words. Default: by the ending of --output, "
+    "else table.",
+)
+_SortOption = typer.Option(
+    "--sort", metavar="COLUMN", help="Sort by this column; -COLUMN: the largest first."
+)
+_TopOption = typer.Option("--top", min=1, help="Show the first N rows.")
+_WhereOption = typer.Option(
+    "--where",
+    metavar="CONDITION",
+    help='Show the rows that meet it: "coverage >= 0.95 and half_life_s < 3600".',
+)
+_OutputOption = typer.Option("--output", metavar="FILE", help="Write to this new file.")
 
 
 @dataclass(frozen=True, slots=True)
 class TableOptions:
-    """Checked options of a table. ``as_of`` is the time of the store's state as typed."""
+    """Checked options of a table. ``as_of`` is as typed."""
 
     form: Format
     sort: str | None = None
@@ -108,13 +89,13 @@ class TableOptions:
     as_of: str | None = None
 
     def opened(self, within: StoredWindow) -> Store:
-        """Check the times of a window, and return its store as of the time asked for."""
+        """Check the times of a window, and return its store as of `as_of`."""
         within.check()
         return store_as_of(within.store, self.as_of)
 
 
 def store_as_of(path: Path | None, as_of: str | None) -> Store:
-    """Return the store of a path, as it was known at a time. Raises as `Store.known`."""
+    """Return the store of a path as of a time, see `Store.known`."""
     from toolkit.workspace import named_store  # noqa: PLC0415 - a help needs none of it
 
     held = named_store(path)
@@ -123,14 +104,14 @@ def store_as_of(path: Path | None, as_of: str | None) -> Store:
 
 @dataclass(frozen=True, slots=True)
 class _Typed:
-    form: _FormatOption = None
-    sort: _SortOption = None
-    top: _TopOption = None
-    where: _WhereOption = None
-    output: _OutputOption = None
+    form: Annotated[Format | None, _FormatOption] = None
+    sort: Annotated[str | None, _SortOption] = None
+    top: Annotated[int | None, _TopOption] = None
+    where: Annotated[str | None, _WhereOption] = None
+    output: Annotated[Path | None, _OutputOption] = None
 
     def checked(self, columns: Schema) -> TableOptions:
-        """Check the options before rows are read. ``columns`` are those of the rows.
+        """Check the options against the columns of the rows, before rows are read.
 
         Raises `InputError` for an unknown column, an invalid condition, an existing file, Parquet
         without a file, and an explanation of rows that are not statistics.
@@ -154,7 +135,7 @@ class _Typed:
 
 @dataclass(frozen=True, slots=True)
 class _TypedOfStore(_Typed):
-    """Options of a table on a store, which may be as of a time."""
+    """Options of a table over a store, which may be as of a time."""
 
     as_of: AsOf = None
 
@@ -168,10 +149,10 @@ class _TypedOfStore(_Typed):
 def tabled(
     columns: Callable[[], Schema], *, of_now: bool = False
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command the options of a table, which it takes, checked, as its ``view``.
+    """Give a command the options of a table, which it takes, checked, as ``view``.
 
-    ``columns`` returns those of the rows. A table ``of_now`` cannot be as of a time. Other
-    dataclasses of options are as in `grouped`.
+    ``columns`` returns the schema of the rows. A table ``of_now`` has no --as-of. Other dataclasses
+    of options are as in `grouped`.
     """
     options = _Typed if of_now else _TypedOfStore
 
@@ -198,9 +179,9 @@ def _form_of(output: Path | None) -> Format:
 
 
 def show(view: TableOptions, sheet: Sheet) -> None:
-    """Write a table as asked for, to a file or to stdout.
+    """Write a table to a file or to stdout, in the chosen order and format.
 
-    Rows left out are counted below the table, or on stderr beside another form.
+    Rows left out are counted below the table, or on stderr for another format.
     """
     if view.as_of is not None:
         sheet = replace(sheet, as_of=parse_ts(view.as_of, parameter="--as-of"))
@@ -208,10 +189,11 @@ def show(view: TableOptions, sheet: Sheet) -> None:
     if view.form is Format.TABLE and view.output is None:
         print_sheet(console, sheet, rows, left_out)
         return
+    content = _written(view.form, sheet, rows)
     if view.output is None:
-        sys.stdout.write(_written(view.form, sheet, rows).decode())
+        sys.stdout.write(content.decode())
     else:
-        _write_new(view.output, _written(view.form, sheet, rows))
+        write_new("--output", view.output, content, private=False)
         errors.print(f"{counted(rows.height, 'row')} in {view.output}")
     if left_out:
         errors.print(left_out)
@@ -272,12 +254,3 @@ def _explained(rows: pl.DataFrame) -> str:
     fill = functools.partial(textwrap.fill, width=min(console.width, 100), subsequent_indent="  ")
     lines = [[fill(plain(line, _LONGEST_LINE)) for line in text.splitlines()] for text in texts]
     return "\n\n\n".join("\n".join(each) for each in lines) + "\n"
-
-
-def _write_new(path: Path, content: bytes) -> None:
-    try:
-        with path.open("xb") as file:
-            file.write(content)
-    except OSError as error:
-        why = error.strerror or str(error)
-        raise InputError("--output", str(path), "a new file", advice=why) from None

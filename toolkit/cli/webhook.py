@@ -1,4 +1,4 @@
-"""`rail webhook`: receive signed deliveries into the store."""
+"""`rail webhook`: receive signed deliveries into the store, and tell the service where to."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from toolkit.workspace.settings import allows_http, given_key
         metavar="[URL]", help="Your https endpoint. Without it: show the current one."
     ),
     family="Deliver this family. May be repeated. Default: all three.",
-    code_env="--code-env NAME: The variable with a one-time code.",
-    cookie_env="--cookie-env NAME: The variable with a dashboard session's cookie.",
+    code_env="--code-env NAME: The environment variable with a one-time code.",
+    cookie_env="--cookie-env NAME: The environment variable with a dashboard session's cookie.",
     session="The file that keeps the session of a code.",
     secret="The new file that the secret is written to.",  # noqa: S106 - a help
     remove="Remove the endpoint.",
-    test="Have a test delivered.",
+    test="Ask the service for a test delivery.",
 )
 def setup_command(
     url: str | None = None,
@@ -50,8 +50,9 @@ def setup_command(
 
     The service takes a dashboard session for this, not an API key. A local service prints a
     one-time code per owner, whose session is kept in --session. For another service, take the
-    Cookie header that your browser sends to its dashboard. Codes, cookies and secrets are never
-    on the command line and never printed. The secret comes once, to a file that only you can read.
+    Cookie header that your browser sends to its dashboard. Codes, cookies and secrets are never on
+    the command line and never printed. The service sends the secret once: it is written to a file
+    that only you can read.
 
     Before: read -rs RAIL_CODE && export RAIL_CODE
 
@@ -81,19 +82,17 @@ def setup_command(
         if test:
             result = asked.test()
             words = "was taken" if result.get("delivered") else "was not taken"
-            why = [
-                f"status {result['status']}" if result.get("status") else "",
-                result.get("reason"),
-            ]
-            console.print(f"a test {words}: {', '.join(str(each) for each in why if each)}")
+            status = f"status {result['status']}" if result.get("status") else ""
+            why = ", ".join(str(each) for each in (status, result.get("reason")) if each)
+            console.print(f"a test {words}: {why}")
 
 
 def _set(session: WebhookSession, url: str, families: list[EventFamily], secret: Path) -> None:
     if session.endpoint().get("url") is None and secret.exists():
         raise InputError("--secret", str(secret), "a file that is not there yet")
-    said = session.set(url, families)
-    if isinstance(said.get("secret"), str):
-        write_new("--secret", secret, f"{said['secret']}\n")
+    answer = session.set(url, families)
+    if isinstance(answer.get("secret"), str):
+        write_new("--secret", secret, f"{answer['secret']}\n")
         console.print(f"the secret is in {secret}, for `rail webhook --secret-env`")
     else:
         console.print("the secret stays the one that came first")
@@ -109,10 +108,8 @@ def _shown(endpoint: dict[str, Any]) -> str:
 
 
 def _held(option: str, name: str | None) -> str:
-    if name is None:
-        return ""
-    value = os.environ.get(name, "").strip()
-    if not value or not value.isascii() or not value.isprintable():
+    value = "" if name is None else os.environ.get(name, "").strip()
+    if name is not None and not (value and value.isascii() and value.isprintable()):
         raise InputError(option, name, "a variable that is set, to printable ASCII")
     return value
 
@@ -136,12 +133,12 @@ app.command("setup")(setup_command)
 
 @app.callback()
 @asks(
-    secret_env="--secret-env NAME: The variable with a secret. May be repeated.",  # noqa: S106 - a help
-    header="The HMAC signature's header. Default: Standard Webhooks instead.",
+    secret_env="--secret-env NAME: The environment variable with a secret. May be repeated.",  # noqa: S106 - a help
+    header="The header of an HMAC signature. Default: Standard Webhooks instead.",
     signed="With --header: the text that is signed.",
-    written="With --header: the form of signature and time in it.",
+    written="With --header: how signature and time are written in it.",
     encoding="With --header: hex or base64.",
-    base_url="Ask this service once for its source, and make the store for it.",
+    base_url="Ask this service once for its source, and make the store for that.",
 )
 def webhook_command(
     context: typer.Context,
@@ -163,8 +160,8 @@ def webhook_command(
     stored, and each is answered after it is stored. Secrets are read only from the environment. Put
     an https proxy in front.
 
-    Signatures are those of Standard Webhooks. With --header they are HMAC-SHA256 instead, by
-    default in GitHub's form. For Stripe's add --signed "{timestamp}.{body}" and
+    Signatures follow Standard Webhooks. With --header they are HMAC-SHA256 instead, by default in
+    GitHub's format. For Stripe's add --signed "{timestamp}.{body}" and
     --written "t={timestamp},v1={signature}".
 
     `rail webhook setup` tells the service where to deliver.
@@ -177,10 +174,9 @@ def webhook_command(
         return
     if not secret_env:
         context.fail("Missing option '--secret-env'.")
-    # Loaded when it runs: it brings a web server along.
     with needs_extra("service"):
-        from toolkit.loader.webhook.receiving import receive  # noqa: PLC0415 - see above
-        from toolkit.loader.webhook.webhooks import webhook_app  # noqa: PLC0415 - see above
+        from toolkit.loader.webhook.receiving import receive  # noqa: PLC0415 - an extra
+        from toolkit.loader.webhook.webhooks import webhook_app  # noqa: PLC0415 - an extra
 
     secrets = [_secret(name) for name in secret_env]
     verifier: Verifier = StandardWebhooks(secrets)
@@ -223,9 +219,7 @@ def webhook_command(
 def _secret(name: str) -> str:
     value = os.environ.get(name, "").strip()
     if not value:
-        raise InputError(
-            "--secret-env", name, "a variable that is set", advice="it is to hold a secret"
-        )
+        raise InputError("--secret-env", name, "a variable that is set, to a secret")
     return value
 
 

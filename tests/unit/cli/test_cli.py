@@ -87,7 +87,7 @@ def test_with_debug_on_a_refusal_keeps_its_traceback(rail: Rail) -> None:
 
 LOGS = """
 import logging, sys
-import toolkit.cli.symbols as command
+import toolkit.cli.sync as command
 from toolkit.cli import main
 def symbols_command() -> None:
     for name in ("toolkit.client", "websockets.client"):

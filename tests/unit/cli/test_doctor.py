@@ -123,7 +123,7 @@ def test_a_web_page_in_the_services_place_is_called_one(rail: Rail) -> None:
 
 def test_a_draft_never_takes_the_place_of_a_file(rail: Rail, service: str, tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text("# mine\n")
-    for path, why in (("mine.toml", "not there yet"), ("none/d.toml", "a file to write")):
+    for path, why in (("mine.toml", "not there yet"), ("none/d.toml", "a new file; no such file")):
         done = rail("doctor", "--profile-out", path, base_url=service)
         assert done.returncode == 1
         assert why in done.stderr

@@ -12,7 +12,6 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from toolkit.analyses import find
-from toolkit.cli.events import CHANNELS
 from toolkit.client import Client
 from toolkit.intervals import Interval, clip, total_s
 from toolkit.market import EventFamily, EventLog, swapped
@@ -149,7 +148,7 @@ def test_the_command_is_the_statistic_over_the_channels_of_a_store(rail: Rail, f
     expected = channels(fed.arrivals("splash", WINDOW), *WINDOW, held=pl.concat(stretches))
     found = as_rows(rail("events", "channels", "splash", *TIMES, "--format", "json"))
     assert found == expected.to_dicts()
-    assert set(expected.columns) == set(CHANNELS.schema())
+    assert set(expected.columns) == set(find("events.channels").schema())
     rows = {(row["channel"], row["other"]): row for row in found}
     assert len(rows) == 6
     heard, asked = rows[SOCKET, ARCHIVE], rows[ARCHIVE, SOCKET]

@@ -17,7 +17,7 @@ def test_the_notebook_is_written_here_and_never_over_another(rail: Rail, workdir
     assert done.stdout.splitlines()[-1].endswith(f"-m jupyterlab {SHIPPED.name}")
     written.write_text("mine")
 
-    assert "yours is left as it is" in refused(rail("notebook"))
+    assert "a new file; file exists" in refused(rail("notebook"))
     assert written.read_text() == "mine"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from toolkit.cli.options import check_times, window
+from toolkit.cli.options import StoredWindow, window
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
 
@@ -54,7 +54,7 @@ def test_a_time_that_cannot_be_read_or_runs_backwards_is_refused(
 
 @pytest.mark.parametrize("start", [None, "7d", "today", "2026-11-01"])
 def test_times_that_can_be_read_are_found_so_before_anything_is_asked(start: str | None) -> None:
-    check_times(start, None)
+    StoredWindow(start).check()
 
 
 @pytest.mark.parametrize(("start", "end"), [("noon", None), (None, "7d"), ("2026-02", "2026-01")])
@@ -62,4 +62,4 @@ def test_times_that_cannot_are_refused_before_anything_is_asked(
     start: str | None, end: str | None
 ) -> None:
     with pytest.raises(InputError):
-        check_times(start, end)
+        StoredWindow(start, end).check()

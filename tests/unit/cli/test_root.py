@@ -50,7 +50,7 @@ def test_the_root_imports_no_command_and_nothing_heavy(arguments: list[str]) -> 
 def test_a_command_imports_no_other_command() -> None:
     _, loaded = modules_loaded("symbols", "--help")
     commands = {f"toolkit.cli.{place.partition(':')[0]}" for place, _ in COMMANDS.values()}
-    assert loaded & commands == {"toolkit.cli.symbols"}
+    assert loaded & commands == {"toolkit.cli.sync"}
 
 
 def test_the_help_of_an_analysis_imports_no_workspace_and_no_store() -> None:

@@ -158,7 +158,7 @@ MORE_OPTIONS = [
     (("--sort", "-coverag"), "--sort: 'coverag' is not allowed"),
     (("--format", "parquet"), "allowed: with --output FILE"),
     (("--output", "nowhere/new.csv"), "there is no folder nowhere"),
-    (("--output", "new.xlsx"), "a name that ends in .txt, .json, .csv, .parquet, .md"),
+    (("--output", "new.xlsx"), "a name that ends in .txt, .md, .json, .csv, .parquet"),
     (("--output", "/dev/tty", "--format", "parquet"), "a new file"),
 ]
 
