@@ -1,7 +1,4 @@
-"""The display of objects: cards as text and as HTML for a light or a dark page, tables of polars.
-
-Jupyter and IPython ask an object for ``_repr_mimebundle_``.
-"""
+"""Cards of objects as text and HTML, as IPython asks for them, and words for figures."""
 
 from __future__ import annotations
 
@@ -28,7 +25,7 @@ _CARD = Html(
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A heading, and facts as pairs of a name and what it is. Of more than ten, nine are shown.
+    """A heading and facts, each a name and its value. Of more than ten, nine are shown.
 
     >>> card = Card("Store <rail.duckdb>", [("rows", "1,000"), ("size", "2 MB")])
     >>> print(card)
@@ -44,7 +41,7 @@ class Card:
 
     @property
     def shown(self) -> list[tuple[str, str]]:
-        """At most ten facts, the last one the number left out.
+        """At most ten facts, the last one with the number left out.
 
         >>> Card("", [(f"symbol {n}", "") for n in range(12)]).shown[-1]
         ('…', '3 more')
@@ -67,7 +64,7 @@ class Card:
 
 
 class _Offered(ABCMeta):
-    """Keeps ``_not_for_users`` out of what completion offers."""
+    """A type whose completion leaves out ``_not_for_users``."""
 
     _not_for_users: frozenset[str] = frozenset()
 
@@ -76,7 +73,7 @@ class _Offered(ABCMeta):
 
 
 class Shown(metaclass=_Offered):
-    """What shows its card. Completion offers no private name, and none of ``_not_for_users``."""
+    """An object that shows its card. Completion leaves out private names and ``_not_for_users``."""
 
     __slots__ = ()
     _not_for_users = frozenset[str]()
@@ -98,9 +95,9 @@ class Shown(metaclass=_Offered):
 def readable_tables(*, decimals: int = 2) -> None:
     """Have polars show its tables for reading: every column, 12 rows, numbers rounded.
 
-    Numbers have so many ``decimals`` and a comma between thousands. A text is cut after 60
-    characters, a line folded at 120. ``polars.Config.restore_defaults()`` undoes it. Raises
-    `InputError` for anything but 0 to 12 decimals.
+    Numbers have 0 to 12 ``decimals``, else `InputError` is raised, and a comma between thousands.
+    A text is cut after 60 characters, a line folded at 120. ``polars.Config.restore_defaults()``
+    undoes it.
 
     >>> import polars as pl
     >>> with pl.Config():  # which undoes it at its end
@@ -129,7 +126,7 @@ def readable_tables(*, decimals: int = 2) -> None:
 
 
 def counted(n: int, one: str, many: str | None = None) -> str:
-    """Write a number of things with the word in singular or plural.
+    """Write a number with its noun in singular or plural.
 
     >>> counted(1, "page"), counted(1200, "page"), counted(0, "trajectory", "trajectories")
     ('1 page', '1,200 pages', '0 trajectories')
@@ -159,7 +156,7 @@ def duration(seconds: float | None) -> str:
 
 
 def signed(value: float, decimals: int) -> str:
-    """Write a number with its sign and so many decimals. What rounds to zero has no sign.
+    """Write a number with its sign. One that rounds to zero has none.
 
     >>> signed(1234.5, 1), signed(-0.0004, 3), signed(-0.0006, 3)
     ('+1,234.5', '0.000', '-0.001')
@@ -169,7 +166,7 @@ def signed(value: float, decimals: int) -> str:
 
 
 def some(names: Sequence[object], *, at_most: int = 3) -> str:
-    """List the first few of many, and how many more there are.
+    """List the first few names, and count the rest.
 
     >>> some(["a", "b", "c", "d", "e"]), some(["a"]), some([])
     ('a, b, c and 2 more', 'a', 'none')

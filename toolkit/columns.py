@@ -1,8 +1,8 @@
-"""Every column of a result, declared once: type, unit, headings, decimals, reason and meaning.
+"""The columns of results: type, unit, headings, decimals, reason and meaning, each declared once.
 
-``columns.csv`` has one line per column of each result, in order. Further lines of a name have only
-what differs. A column ``@RESULT`` stands for the lines of another result, ``@RESULT of COLUMN`` for
-those that it has of another column than the log spread. A line without a column names the module of
+``columns.csv`` has one line per column of each result, in order. Further lines of a name state only
+what differs. ``@RESULT`` stands for the lines of another result, ``@RESULT of COLUMN`` for those
+lines with the log spread replaced by another column. A line without a column names the module of
 `toolkit.statistics` that declares the analysis.
 """
 
@@ -43,7 +43,6 @@ _SUFFIXES = {
     "_s": "s",
     "_h": "h",
 }
-"""The unit that the end of an undeclared name states."""
 _OF_THE_SPREAD = re.compile(r"spread_(\w+)_log_bps")
 _OF_UNITS = ("_log_bps", "_bps", "_pct")
 _PATH = re.compile(r"_(?:from_detection|to_detection|from_before)(?=_)")
@@ -57,10 +56,10 @@ _DESCRIBED: dict[Callable[..., object], str] = {}
 class Column:
     """A column of a result.
 
-    ``type`` is the polars type, ``unit`` "" for none, "s" for a length, "UTC" for a moment in Unix
-    seconds and "UTC ms" for one in milliseconds. ``heading`` and ``short`` are without the unit.
-    ``decimals`` None are those of the unit. ``reason`` is the column that explains a null. ``when``
-    says which question has the column, "" where every one has.
+    ``type`` is the polars type; ``unit`` is "" for none, "s" for a length, "UTC" for a moment in
+    Unix seconds and "UTC ms" in milliseconds. ``heading`` and ``short`` are without the unit. None
+    ``decimals`` are those of the unit. ``reason`` is the column that explains a null. ``when`` says
+    which options add the column, "" for none.
     """
 
     name: str
@@ -103,7 +102,7 @@ def _lines() -> Mapping[str, tuple[Column | str, ...]]:
 
 @cache
 def computed_in() -> Mapping[str, str]:
-    """Return the module of `toolkit.statistics` that computes each analysis, by its result."""
+    """Return the module of `toolkit.statistics` that computes each result."""
     with _FILE.open(encoding="utf-8", newline="") as file:
         return {row[0]: row[3] for row in csv.reader(file) if not row[1]}
 
@@ -147,9 +146,9 @@ def _first() -> Mapping[str, tuple[str, Column]]:
 
 
 def columns_of(result: str) -> tuple[Column, ...]:
-    """Return the columns of a result in order. Raises `InputError` for one that is not declared.
+    """Return the columns of a result, also named by its method, as "spread.summary/5".
 
-    ``result`` may be a method: "spread.summary" or "spread.summary/5".
+    Raises `InputError` for a result that is not declared.
 
     >>> [each.name for each in columns_of("survival.median_life/1")]
     ['n_lives', 'n_ended', 'median_life_s', 'median_life_reason']
@@ -161,7 +160,7 @@ def columns_of(result: str) -> tuple[Column, ...]:
 
 
 def schema_of(*results: str, also: Iterable[str] = ()) -> pl.Schema:
-    """Return the polars schema of results beside each other, each column once, and of ``also``.
+    """Return the polars schema of the columns of results and of ``also``, each column once.
 
     >>> schema_of("survival.median_life", also=["symbol"]).names()
     ['n_lives', 'n_ended', 'median_life_s', 'median_life_reason', 'symbol']
@@ -174,7 +173,7 @@ def schema_of(*results: str, also: Iterable[str] = ()) -> pl.Schema:
 
 
 def names_for(result: str, of: str) -> tuple[str, ...]:
-    """Return the names that a result of the log spread has where it is of another column.
+    """Return the names of a result's columns if it is of another column than the log spread.
 
     >>> "funding_apr_mean_pct" in names_for("spread.summary", "funding_apr_pct")
     True
@@ -188,11 +187,11 @@ def _named_for(name: str, of: str) -> str:
 
 
 def column(name: str, result: str = "") -> Column:
-    """Return what is declared of a column in a result, or else in any.
+    """Return the declaration of a column in a result, else in any result.
 
-    Derived are a figure of another column than the documented one (``buy_price_mean``), of a path
-    from the detection, of funding only, and a yearly rate in another unit. An undeclared name gets
-    its words as heading and the unit that its end states.
+    A figure of another column than the documented one (``buy_price_mean``), of a path from the
+    detection, of funding only, and a yearly rate in another unit are derived. An undeclared name
+    has its words as heading and the unit of its ending.
 
     >>> column("half_life_s").unit, column("buy_price_mean", "spread.summary").heading
     ('s', 'mean')
@@ -260,7 +259,7 @@ def _in_words(name: str) -> Column:
 
 
 def table_of(result: str) -> str:
-    """Return a result's own columns as a table for a docstring: name, type, unit and meaning.
+    """Return a result's own columns as a table for a docstring.
 
     >>> print(table_of("survival.median_life").splitlines()[3])
     n_lives             Int64    count  events with a duration
@@ -289,7 +288,7 @@ def _padded(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def own_columns_of(function: Callable[..., object]) -> tuple[Column, ...]:
-    """Return the columns that a function's docstring describes, none of a function without them.
+    """Return the columns that a function's docstring describes, () without any.
 
     >>> own_columns_of(print)
     ()
@@ -299,7 +298,7 @@ def own_columns_of(function: Callable[..., object]) -> tuple[Column, ...]:
 
 
 def computes(function: Callable[..., object], name: str) -> bool:
-    """Return whether a column is declared first for a function's result.
+    """Return whether a column is first declared for a function's result.
 
     >>> from toolkit.statistics import spread
     >>> computes(spread.half_life, "half_life_s"), computes(spread.summary, "half_life_s")
@@ -309,7 +308,7 @@ def computes(function: Callable[..., object], name: str) -> bool:
 
 
 def described(result: str) -> Callable[[_Described], _Described]:
-    """Put the table of a result's columns in the place of ``{columns}`` in a docstring."""
+    """Replace ``{columns}`` in a docstring by the table of a result's columns."""
 
     def decorated(function: _Described) -> _Described:
         _DESCRIBED[function] = result

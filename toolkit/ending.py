@@ -1,7 +1,7 @@
-"""The end of the process, which interrupts what its daemon threads have under way and waits for it.
+"""The end of the process: it interrupts the work of daemon threads, and waits for it.
 
-Python ends a daemon thread wherever it is: in the code of DuckDB or polars that aborts the process,
-with status 134 in place of its own.
+Python ends a daemon thread wherever it is. In the code of DuckDB or polars that aborts the process,
+with status 134 instead of its own.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _ends = threading.Event()
 def under_way(
     interrupt: Callable[[], object] | None = None, *, finishes: bool = False
 ) -> Iterator[None]:
-    """Have the end of the process interrupt a block and wait for it, for half a minute at most.
+    """Have the end of the process interrupt a block, and wait for it for half a minute at most.
 
     ``interrupt`` is called by another thread. A daemon thread then ends quietly at an error, or
-    where it begins a block, unless the block ``finishes`` what this thread has under way.
+    when it begins a block, unless the block ``finishes`` work that this thread has under way.
 
     >>> with under_way():
     ...     print("the process does not end here")
@@ -66,7 +66,7 @@ def under_way(
 
 
 def _let_go(error: BaseException | None) -> None:
-    """Drop what the frames of an error hold: the end of a cursor takes Python's lock once more."""
+    """Drop what the frames of an error hold: a cursor's end would take Python's lock once more."""
     while error is not None:
         traceback.clear_frames(error.__traceback__)
         error = error.__context__
@@ -74,9 +74,9 @@ def _let_go(error: BaseException | None) -> None:
 
 @contextlib.contextmanager
 def outside() -> Iterator[None]:
-    """Have the end of the process not wait for a block that only waits itself, for an answer.
+    """Mark a block that only waits for an answer: the end of the process does not wait for it.
 
-    A daemon thread that comes back from it then ends quietly. The block may call neither DuckDB nor
+    A daemon thread that comes back from it then ends quietly. The block must not call DuckDB or
     polars.
 
     >>> with under_way(), outside():
@@ -104,7 +104,7 @@ def is_outside(thread: threading.Thread) -> bool:
 
 
 def nobody_waits() -> bool:
-    """Return whether the process ends and this is a daemon thread, which nobody waits for."""
+    """Return whether this is a daemon thread of a process that ends."""
     return _ends.is_set() and threading.current_thread().daemon
 
 

@@ -1,9 +1,7 @@
 """The error tree. ``except RailError`` catches all of it.
 
-Each error keeps the facts it was made from as attributes, and reads as one line: what was wrong,
-what is allowed, what to do.
-
-The tree (a test holds this drawing against the classes)::
+Each error reads as one line (what was wrong, what is allowed, what to do) and has its facts as
+attributes. The tree, which a test compares with the classes::
 
     RailError
         InputError
@@ -47,9 +45,7 @@ _MOST_NAMES = 14
 
 
 class RailError(Exception):
-    """The root: anything the toolkit refuses or could not do.
-
-    Its facts survive the way to another process and back.
+    """The root: anything that the toolkit refuses or could not do. Pickling keeps its facts.
 
     >>> import pickle
     >>> pickle.loads(pickle.dumps(InputError("limit", 0, "1 to 10000"))).value
@@ -57,7 +53,7 @@ class RailError(Exception):
     """
 
     def _render_traceback_(self) -> list[str]:
-        """Return the lines that a notebook shows in place of a traceback: the sentence."""
+        """Return the one line that a notebook shows instead of a traceback."""
         return [f"{type(self).__name__}: {plain(str(self), _LONGEST_SHOWN)}"]
 
     def __reduce__(self) -> tuple[Callable[..., RailError], tuple[object, ...], dict[str, object]]:
@@ -69,7 +65,7 @@ def _restored(kind: type[RailError], args: tuple[object, ...]) -> RailError:
 
 
 def shown(value: object) -> str:
-    """Return a value in one line: a long text is cut, a large object is its type.
+    """Return a value in one line: long text is cut, a large object is named by its type.
 
     >>> shown("7 d"), shown(60.0), shown({"a": list(range(100))}), shown(range)
     ("'7 d'", '60.0', 'a dict', 'a type')
@@ -85,7 +81,7 @@ def shown(value: object) -> str:
 
 
 def nearest(text: object, names: Iterable[str], most: int = 1) -> list[str]:
-    """Return the names that a text is nearest to, whatever their case, the nearest first.
+    """Return the names nearest to a text, the nearest first, whatever their case.
 
     >>> nearest("Spreads", ["spread", "splash"]), nearest(7, ["spread"])
     (['spread'], [])
@@ -98,7 +94,7 @@ def nearest(text: object, names: Iterable[str], most: int = 1) -> list[str]:
 
 
 class InputError(RailError, ValueError):
-    """A value of the caller is not allowed. ``allowed`` is a sentence, or the allowed names.
+    """A value that is not allowed. ``allowed`` is a sentence, or the allowed names.
 
     >>> str(InputError("limit", 0, "a whole number from 1 to 10000"))
     'limit: 0 is not allowed; allowed: a whole number from 1 to 10000'
@@ -131,7 +127,7 @@ class InputError(RailError, ValueError):
 
 
 class UnknownTrajectoryError(InputError):
-    """The service does not list it, by symbol or leg, or the store does not hold it.
+    """A trajectory that the service does not list, or the store does not hold.
 
     >>> print(UnknownTrajectoryError("BTC_USX:KRAKEN.spot", ["BTC_USD:KRAKEN.spot"]))
     BTC_USX:KRAKEN.spot is not listed by the service; nearest: BTC_USD:KRAKEN.spot
@@ -148,18 +144,17 @@ class UnknownTrajectoryError(InputError):
         self.trajectory = trajectory
         self.nearest = tuple(nearest)
         super().__init__("trajectory", trajectory, f"a trajectory that is {where}", advice=advice)
-        others = ["nearest: " + ", ".join(nearest)] if nearest else []
-        parts = [f"{trajectory} is not {where}", *others, *([advice] if advice else [])]
-        self.args = ("; ".join(parts),)
+        others = "nearest: " + ", ".join(nearest) if nearest else ""
+        self.args = ("; ".join(filter(None, (f"{trajectory} is not {where}", others, advice))),)
 
 
 class ServiceError(RailError):
     """The service refused, failed, or could not be understood.
 
     ``status`` is the HTTP status, or the one in a body of status 200, None without an answer.
-    ``url`` has no query. ``detail`` is the message in the body and ``code`` its short name, "" for
-    none. ``retry_after_s`` is how long the service asks to wait (s), None where it does not ask.
-    ``challenge`` is the ``WWW-Authenticate`` header, "" for none.
+    ``url`` has no query. ``detail`` is the message of the body, ``code`` its short name and
+    ``challenge`` the ``WWW-Authenticate`` header, each "" for none. ``retry_after_s`` is the time
+    that the service asks to wait (s), None for none.
 
     >>> refused = ServiceError("busy", status=503, code="unavailable", retry_after_s=2.0)
     >>> refused.code, refused.retry_after_s
@@ -187,7 +182,7 @@ class ServiceError(RailError):
 
 
 class UnreachableError(ServiceError):
-    """No answer came: the address is wrong, nothing listens there, or the time ran out."""
+    """No answer: the address is wrong, nothing listens there, or the time ran out."""
 
 
 class BadRequestError(ServiceError):
@@ -207,7 +202,7 @@ class NotFoundError(ServiceError):
 
 
 class QuotaError(ServiceError):
-    """429: the owner's quota is spent, and to wait longer was not allowed."""
+    """429: the owner's quota is spent, and a longer wait was not allowed."""
 
 
 class UnavailableError(ServiceError):
@@ -215,7 +210,7 @@ class UnavailableError(ServiceError):
 
 
 class WireError(ServiceError):
-    """An answer with status 200 whose body is not what was asked for, or tells an error."""
+    """An answer with status 200 whose body has another form, or states an error."""
 
 
 class PagingError(WireError):
@@ -223,7 +218,7 @@ class PagingError(WireError):
 
 
 class StoreError(RailError):
-    """A failure of the DuckDB file that ``path`` names."""
+    """A failure of the DuckDB file at ``path``."""
 
     def __init__(self, message: str, *, path: str = "") -> None:
         self.path = path
@@ -231,7 +226,7 @@ class StoreError(RailError):
 
 
 class StoreLockedError(StoreError):
-    """Another process holds the file, and did not let go in time."""
+    """Another process, ``pid``, holds the file, and did not let go in time."""
 
     def __init__(self, message: str, *, path: str = "", pid: int | None = None) -> None:
         self.pid = pid
@@ -243,7 +238,7 @@ class NotAStoreError(StoreError):
 
 
 class StoreSourceError(StoreError):
-    """The store belongs to one source and was offered another's data."""
+    """The store has data of one source and was offered another's."""
 
 
 class StoreVersionError(StoreError):
@@ -251,11 +246,11 @@ class StoreVersionError(StoreError):
 
 
 class ExchangeError(RailError):
-    """An exchange that the local service reads refused, or did not answer."""
+    """An exchange that the local service reads refused or did not answer."""
 
 
 class ExchangeRefusedError(ExchangeError):
-    """An exchange never answers this. ``reach``: the earliest time it answers for (s), or None."""
+    """An exchange never answers this. ``reach``: the earliest time that it answers for (s)."""
 
     def __init__(self, message: str, *, reach: int | None = None) -> None:
         self.reach = reach
@@ -263,7 +258,7 @@ class ExchangeRefusedError(ExchangeError):
 
 
 class ExchangeOutageError(ExchangeError):
-    """An exchange gave no readable answer. It asks to wait ``retry_after_s`` (s), None for not."""
+    """An exchange gave no readable answer. ``retry_after_s``: the wait that it asks for (s)."""
 
     def __init__(self, message: str, *, retry_after_s: float | None = None) -> None:
         self.retry_after_s = retry_after_s
@@ -271,7 +266,7 @@ class ExchangeOutageError(ExchangeError):
 
 
 class ClusterError(RailError):
-    """A statistic, of the keys ``streams``, failed on a worker, or the workers are gone."""
+    """A statistic of ``streams`` (keys) failed on a worker, or the workers are gone."""
 
     def __init__(self, message: str, *, streams: Iterable[str] = ()) -> None:
         self.streams = tuple(streams)
@@ -279,7 +274,7 @@ class ClusterError(RailError):
 
 
 class StoppedError(RailError):
-    """The user ended a command with Ctrl-C. The message says what is kept and how to go on.
+    """The user ended a command by Ctrl-C. The message says what is kept and how to go on.
 
     >>> print(StoppedError())
     stopped; what was committed is kept, the same command goes on from there
@@ -292,11 +287,11 @@ class StoppedError(RailError):
 
 
 class EmptyWindowError(RailError):
-    """Nothing lies in the window that was asked for."""
+    """The window is empty."""
 
 
 class MissingExtraError(RailError):
-    """A package of one of the toolkit's extras is not installed.
+    """A package of an extra is not installed.
 
     >>> print(MissingExtraError("service", "mcp"))
     mcp is not installed; pip install "machine-rail-toolkit[service]" installs it
@@ -311,7 +306,7 @@ class MissingExtraError(RailError):
 
 @contextlib.contextmanager
 def needs_extra(extra: str) -> Iterator[None]:
-    """Raise `MissingExtraError` where the block imports a package that is not installed.
+    """Raise `MissingExtraError` if the block imports a package that is not installed.
 
     >>> with needs_extra("dashboard"):
     ...     import no_such_package

@@ -1,4 +1,4 @@
-"""A settings file in TOML, read, and its fields checked: each fault is one `InputError`."""
+"""Settings in TOML: files are read and fields checked, and each fault is one `InputError`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def read_toml(
 ) -> tuple[str, dict[str, Any]]:
     """Return the text and the table of a TOML file in UTF-8, or of a ``text``.
 
-    Raises `InputError` about ``parameter``, with the reason, for what is none.
+    Raises `InputError` about ``parameter``, with the reason, if it cannot be read.
 
     >>> read_toml("none.toml", "fees", "a fee table")
     Traceback (most recent call last):
@@ -37,7 +37,7 @@ def read_toml(
 
 
 def check_names(where: str, given: Mapping[str, object], known: Iterable[str]) -> None:
-    """Raise `InputError` for a name that is none of those known, with the nearest one.
+    """Raise `InputError` for an unknown name, with the nearest known one.
 
     >>> check_names("rail.toml follow", {"stream": []}, ["streams"])
     Traceback (most recent call last):
@@ -46,9 +46,8 @@ def check_names(where: str, given: Mapping[str, object], known: Iterable[str]) -
     names = list(known)
     for name in given:
         if name not in names:
-            near = nearest(name, names)
-            advice = f"nearest: {near[0]}" if near else ""
-            raise InputError(where, name, ", ".join(names), advice=advice)
+            near = "".join(f"nearest: {each}" for each in nearest(name, names))
+            raise InputError(where, name, ", ".join(names), advice=near)
 
 
 def texts(parameter: str, value: object) -> tuple[str, ...]:
@@ -65,7 +64,7 @@ def texts(parameter: str, value: object) -> tuple[str, ...]:
 
 
 def among(names: Iterable[str]) -> Callable[[str, object], tuple[str, ...]]:
-    """Make the check of a list of texts that are all among some names.
+    """Make a check of a list of texts: all are among some names.
 
     >>> among(["price", "spread"])("families", ["spread"])
     ('spread',)
@@ -83,7 +82,7 @@ def among(names: Iterable[str]) -> Callable[[str, object], tuple[str, ...]]:
 
 
 def typed(kind: Any, allowed: str, *, advice: str = "", **bounds: Any) -> Callable[..., Any]:
-    """Make the check of a value that has to be of a type, within bounds that msgspec names.
+    """Make a check of a value by its type, within bounds as `msgspec.Meta` names them.
 
     >>> share = typed(float, "0 to 1", ge=0, le=1)
     >>> share("share", 1)
@@ -104,7 +103,7 @@ def typed(kind: Any, allowed: str, *, advice: str = "", **bounds: Any) -> Callab
 
 
 def optional(check: Callable[[str, object], Any]) -> Callable[[str, object], Any]:
-    """Make the check of a value that may be None.
+    """Make a check that lets None pass.
 
     >>> optional(switch)("net", None)
     """

@@ -1,4 +1,4 @@
-"""Differences of files between systems: links, locks, bytes at a place, names."""
+"""Small files of our own: links, locks and names, on any system."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ _PLAIN = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os
 
 
 def open_own(path: Path, *, make: bool = True) -> int:
-    """Open a small file to read, or to write (then ``make`` it), no link. Raises `OSError`."""
+    """Open a file that is not a link, to read, or also to write (``make``). Raises `OSError`."""
     return os.open(path, (os.O_RDWR | os.O_CREAT if make else os.O_RDONLY) | _PLAIN, 0o600)
 
 
 def read_own(file: int, at: int = 0) -> bytes:
-    """Return what a small file has from a place on."""
+    """Return the content of a small file from an offset on."""
     os.lseek(file, at, os.SEEK_SET)
     return os.read(file, 4_096)
 
 
 def write_own(file: int, content: bytes, at: int = 0) -> None:
-    """Write what a small file has from a place on, in place of all that it had there."""
+    """Replace the content of a small file from an offset on."""
     os.lseek(file, at, os.SEEK_SET)
     os.write(file, content)
     os.ftruncate(file, at + len(content))
 
 
 def locked(file: int, *, waits: bool = False) -> bool:
-    """Lock an open file until it is closed, and return whether that was possible, or wait for it.
+    """Lock an open file until it is closed; return whether that was possible, or wait for it.
 
-    Raises `OSError` where there are no locks.
+    Raises `OSError` if there are no locks.
     """
     from filelock import lock_descriptor  # noqa: PLC0415 - 50 ms, and few commands lock
 

@@ -1,6 +1,6 @@
-"""Foreign text, of a service, a store or a link, made harmless for each kind of reader.
+"""Foreign text of a service, a store or a link, made harmless for its reader.
 
-A type is text for one of them: `Markdown`, `Html`, `Command`. docs/design.md names the tests.
+`Markdown`, `Html` and `Command` are texts for one kind of reader. docs/design.md names the tests.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from html import escape
 from typing import Self
 
 LONGEST = 1_000
-"""Characters of one text that are shown at most: enough for a message with a URL."""
+"""The most characters of a text that are shown: enough for a message with a URL."""
 
 NAME_LONGEST = 64
-"""Characters of a symbol or an exchange at most."""
+"""The most characters of a symbol or an exchange."""
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 _NUMBER = re.compile(r"[+-]?\d[\d,]*(\.\d+)?(e[+-]?\d+)?( [\w%][\w %/]*)?")
@@ -24,15 +24,15 @@ _WORDS = re.compile(
     r"(?! |\d+\) )(?:[^\W_]|(?<=[^\W_])[-_](?=[^\W_])|(?<=\d)[:.,](?=\d)|[-+](?=\d)|[,;:](?= )"
     r"|(?<=[^\W\d_])\.(?= |$)|(?<= )[=>](?= )|\|spread\|(?= )|[ ()'%–·×≥→/])*"
 )
-"""Words, numbers and times: nothing in them is markup, a link, an address or a list of Markdown."""
+"""Words, numbers and times, without markup, links, addresses or lists of Markdown."""
 _NO_FILE_NAME = re.compile(r"[^A-Za-z0-9.-]+")
 
 
 def plain(text: str, at_most: int = LONGEST) -> str:
-    r"""Return one line of printable text, cut with "…" where it is longer.
+    r"""Return one line of printable text, cut with "…".
 
-    White space of any kind is one blank. Each other character that is not printable is "�": a
-    control character moves a terminal's cursor, a change of direction shows a name backwards.
+    Any white space becomes one blank. Every other unprintable character becomes "�": a control
+    character moves a terminal's cursor, a change of direction shows a name backwards.
 
     >>> plain("a\x1b[31m\n\u202eb"), plain("abcdef", at_most=4)
     ('a�[31m �b', 'abc…')
@@ -44,7 +44,7 @@ def plain(text: str, at_most: int = LONGEST) -> str:
 
 
 def escaped(text: str) -> str:
-    r"""Return a text with unprintable characters as escapes. No two texts become one by it.
+    r"""Return a text with unprintable characters escaped. Different texts stay different.
 
     >>> print(escaped("a\x1b[31m \u202eb"))
     a\x1b[31m \u202eb
@@ -55,7 +55,7 @@ def escaped(text: str) -> str:
 
 
 def is_name(text: str) -> bool:
-    r"""Check that a text can be a symbol or an exchange: printable, short, no blank, no dash first.
+    r"""Return whether a text can name a symbol or exchange: printable, short, no blank, not "-…".
 
     >>> is_name("BTC_USDT"), is_name("BTC\u202e_USDT"), is_name("--store=x"), is_name("A" * 65)
     (True, False, False, False)
@@ -65,10 +65,10 @@ def is_name(text: str) -> bool:
 
 
 class Written(str):
-    """Text for one kind of reader, made of literals, and by `format` and `join` of other text.
+    """Text for one kind of reader, made of literals, and of other text by `format` and `join`.
 
-    What is put in is made harmless unless it is of the same type. The type itself is given literals
-    alone, which tests/test_foreign_door.py holds.
+    These make it harmless unless it is of the same type. tests/test_foreign_door.py checks that the
+    type itself is called with literals only.
     """
 
     __slots__ = ()
@@ -79,7 +79,7 @@ class Written(str):
         raise NotImplementedError
 
     def format(self, *values: object, **named: object) -> Self:
-        """Put values in the places of this text, as `str.format` does, each made harmless."""
+        """Format as `str.format` does, each value made harmless."""
         made = type(self)
         return made(_Formatter(made).vformat(self, values, named))
 
@@ -102,7 +102,7 @@ def _part(made: type[Written], text: str) -> str:
 
 
 class Markdown(Written):
-    """Markdown, of Streamlit's kind. Numbers, times and words stay words, and the rest is code.
+    """Markdown of Streamlit. Numbers, times and words stay as they are, other text becomes code.
 
     >>> Markdown("Held of **{}**: {:,} rows, {}").format("A_B:X.spot", 1200, "5 min old")
     'Held of **`A_B:X.spot`**: 1,200 rows, 5 min old'
@@ -118,7 +118,7 @@ class Markdown(Written):
 
 
 class Html(Written):
-    """HTML. Texts of plotly's figures are HTML as well.
+    """HTML, which texts in plotly's figures are as well.
 
     >>> Html("<b>{}</b>").format("<img src=x>")
     '<b>&lt;img src=x&gt;</b>'
@@ -136,20 +136,20 @@ class Html(Written):
 
 
 class Command(Written):
-    """What a reader pastes into a shell, made by `command`."""
+    """A command line for a shell, made by `command`."""
 
     __slots__ = ()
 
     @classmethod
     def harmless(cls, text: str) -> Self:
-        """Return what a shell reads as one word."""
+        """Return the text as one word of a shell."""
         return cls(shlex.quote(plain(text)))
 
 
 def markdown(text: str, at_most: int = 80) -> Markdown:
-    r"""Return Markdown that shows the text as code: it makes no markup, no image and no link.
+    r"""Return Markdown that shows the text as code.
 
-    Within the brackets of a directive, such as ``:small[…]``, not even code is safe.
+    Not even code is safe in the brackets of a directive, such as ``:small[…]``.
 
     >>> markdown("![x](https://example.org)")
     '`![x](https://example.org)`'
@@ -178,7 +178,7 @@ def html(text: str, at_most: int = LONGEST) -> Html:
 
 
 def command(*words: str) -> Command:
-    """Return a command line in which a shell reads each word as that word and nothing else.
+    """Return a command line in which a shell reads each of these as one literal word.
 
     >>> command("rail", "sync", "A_B:X.spot"), command("rail", "sync", "$(reboot)_B:X.spot")
     ('rail sync A_B:X.spot', "rail sync '$(reboot)_B:X.spot'")
@@ -187,7 +187,7 @@ def command(*words: str) -> Command:
 
 
 def csv_cell(text: str) -> str:
-    """Return a cell that no spreadsheet computes, by an apostrophe. Numbers with a unit stay.
+    """Return a cell that no spreadsheet computes: an apostrophe is put before a formula.
 
     >>> csv_cell("=1+1"), csv_cell("@SUM(A1)"), csv_cell("-3.4 %"), csv_cell("A_B")
     ("'=1+1", "'@SUM(A1)", '-3.4 %', 'A_B')
@@ -197,7 +197,7 @@ def csv_cell(text: str) -> str:
 
 
 def file_name(text: str) -> str:
-    """Return a text as a part of a file's name.
+    """Return a text as part of a file name.
 
     >>> file_name("../BTC_USD:KRAKEN.spot")
     '.._BTC_USD_KRAKEN.spot'

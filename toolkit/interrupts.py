@@ -1,7 +1,7 @@
 """Ctrl-C: one press ends a block with one `KeyboardInterrupt`, after the block has cleaned up.
 
-polars and DuckDB end their queries for the signal too. So one press can arrive twice: as an error
-of a query, then as Python's own in the middle of the cleaning up.
+polars and DuckDB end their queries for the signal too, so that one press can arrive twice: as an
+error of a query, then as Python's own while the block cleans up.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from typing import Any, cast
 from toolkit.errors import StoppedError
 
 _OF_DUCKDB = ("Query interrupted", "failed: KeyboardInterrupt: ")
-"""How the texts of its errors end after a Ctrl-C: in a query, or while it took over a frame."""
+"""The ends of its errors after a Ctrl-C: in a query, or while it takes over a frame."""
 
 
 def _in_one_line(error: Any) -> KeyboardInterrupt:
-    """Return the error with one line for a notebook. A derived class would not end a program."""
+    """Return the error, shown in one line by a notebook. A subclass would not end a program."""
     error._render_traceback_ = lambda: ["KeyboardInterrupt: stopped; what was committed is kept"]
     return cast("KeyboardInterrupt", error)
 
 
 @contextlib.contextmanager
 def one_interrupt() -> Iterator[None]:
-    """Let a Ctrl-C end the block with `KeyboardInterrupt`, whatever error came of it.
+    """Let a Ctrl-C end the block with `KeyboardInterrupt`, whatever error it led to.
 
-    In the main thread, a press that ended a query is not raised again while the block cleans up.
-    An ignored Ctrl-C stays ignored.
+    In the main thread, a press that ended a query is not raised again while the block cleans up. An
+    ignored Ctrl-C stays ignored.
 
     >>> try:
     ...     with one_interrupt():
@@ -55,7 +55,7 @@ def one_interrupt() -> Iterator[None]:
 
 @contextlib.contextmanager
 def later_interrupt() -> Iterator[None]:
-    """Let a Ctrl-C of the main thread come after the block, which would be left half done.
+    """Delay a Ctrl-C of the main thread until the end of a block that must not be left half done.
 
     >>> with later_interrupt():
     ...     print("whole")
@@ -100,7 +100,7 @@ def _handled_by(handler: Callable[[int, FrameType | None], object]) -> Iterator[
 
 
 def _is_interrupt(error: BaseException | None) -> bool:
-    """Return whether an error comes of a Ctrl-C, by itself or by the one that it replaced."""
+    """Return whether an error, or one that it replaced, comes of a Ctrl-C."""
     while error is not None:
         if isinstance(error, KeyboardInterrupt) or str(error).endswith(_OF_DUCKDB):
             return True

@@ -1,7 +1,7 @@
-"""Half-open intervals ``[start, end)`` of whole Unix seconds: the arithmetic of the ledger.
+"""Half-open intervals ``[start, end)`` of whole Unix seconds.
 
-The functions take any intervals in any order, and return sorted, disjoint, non-touching ones. Empty
-ones vanish.
+Functions take intervals in any order, and return sorted, disjoint, non-touching ones without the
+empty ones.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Interval(NamedTuple):
 
     @classmethod
     def of(cls, window: object) -> Interval:
-        """Return a window given as a start and an end. `EVER` is taken as it is.
+        """Return the interval of a start and an end; `EVER` is taken as it is.
 
         >>> Interval.of((0, 60))
         Interval(start=0, end=60)
@@ -63,7 +63,7 @@ class Interval(NamedTuple):
         return self.end - self.start
 
     def last(self, length_s: int | None) -> Interval:
-        """Return its last seconds, all of it where it is shorter, or for None.
+        """Return its last seconds: all of it if it is shorter, or for None.
 
         >>> Interval(0, 90).last(60), Interval(0, 90).last(None)
         (Interval(start=30, end=90), Interval(start=0, end=90))
@@ -80,7 +80,7 @@ EVER = Interval(-(2**62), 2**62)
 
 
 def union(intervals: Iterable[tuple[int, int]]) -> list[Interval]:
-    """Return the seconds in any of the intervals.
+    """Return the union of the intervals.
 
     >>> [tuple(i) for i in union([(5, 9), (0, 2), (2, 3), (6, 7), (4, 4)])]
     [(0, 3), (5, 9)]
@@ -138,7 +138,7 @@ def clip(intervals: Iterable[tuple[int, int]], window: tuple[int, int]) -> list[
 
 
 def split(interval: Interval, length_s: int) -> list[Interval]:
-    """Split the interval into pieces of at most ``length_s``, at whole multiples of it.
+    """Split the interval at whole multiples of ``length_s``.
 
     >>> [tuple(i) for i in split(Interval(5, 25), 10)]
     [(5, 10), (10, 20), (20, 25)]

@@ -1,4 +1,4 @@
-"""Bind a listener, then run an ASGI application under uvicorn: blocking, or in a thread."""
+"""ASGI applications under uvicorn, blocking or in a thread."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ _Result = TypeVar("_Result")
 
 
 class RequestCount(Protocol):
-    """The requests under way, and whether further ones are refused because the server closes."""
+    """Requests under way, and whether the server closes and refuses further ones."""
 
     closing: bool
 
     @property
     def under_way(self) -> int:
-        """How many requests are being answered."""
+        """The number of requests being answered."""
 
 
 class WholeRequests(H11Protocol):
-    """HTTP/1.1 that closes a connection whose request is slow. uvicorn waits without end.
+    """HTTP/1.1 that closes a connection whose request is slow, where uvicorn would wait forever.
 
-    The head has ``most_s`` (s), and so has the body, with a second more for each kB that came.
+    Head and body have ``most_s`` (s) each, the body a second more for each kB that arrived.
     """
 
     most_s = 10.0
@@ -55,12 +55,12 @@ class WholeRequests(H11Protocol):
         self._wait_until(self.loop.time() + self.most_s)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait for nothing any more."""
+        """Stop waiting."""
         self._wait_until(None)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Take what came, and see what of the request is still to come."""
+        """Take data, and set the time limit of the rest of the request."""
         before = self.cycle
         super().data_received(data)
         cycle = self.cycle
@@ -91,9 +91,9 @@ class WholeRequests(H11Protocol):
 class ServerSettings:
     """An ASGI application and how uvicorn runs it.
 
-    ``grace_s``: how long a stopping server waits for open connections. With ``requests`` it first
-    refuses new ones, and waits up to 3 s for those under way. ``notify`` is awaited every
-    ``notify_every_s``. h11 as ``http`` strips blanks from header values, which httptools does not.
+    A stopping server waits ``grace_s`` for open connections. With ``requests`` it first refuses new
+    ones, and waits up to 3 s for those under way. ``notify`` is awaited every ``notify_every_s``.
+    h11 as ``http`` strips blanks from header values, which httptools does not.
     """
 
     app: Callable[..., Awaitable[Any]]
@@ -109,7 +109,7 @@ class ServerSettings:
 def bind(host: str, port: int) -> tuple[socket.socket, str]:
     """Bind a listening socket, and return it with its base URL. ``port`` 0 takes a free one.
 
-    Raises `InputError` for a port that is taken or none, and a host that is not this machine's.
+    Raises `InputError` for a port that is taken or out of range, or a host of another machine.
 
     >>> listener, base_url = bind("127.0.0.1", 0)
     >>> listener.close()
@@ -145,9 +145,9 @@ def bind(host: str, port: int) -> tuple[socket.socket, str]:
 def run(
     settings: ServerSettings, host: str, port: int, *, ready: Callable[[str], object] | None = None
 ) -> None:
-    """Serve until SIGINT or SIGTERM, then return.
+    """Serve until SIGINT or SIGTERM. Raises as `bind`.
 
-    ``ready`` is called once with the base URL, when connections are accepted. Errors as `bind`.
+    ``ready`` is called once with the base URL, when connections are accepted.
 
     >>> import os
     >>> async def app(scope, receive, send): ...
@@ -164,7 +164,7 @@ def run_in_thread(settings: ServerSettings, host: str, port: int) -> Iterator[st
     """Serve in a thread for the length of a ``with`` block, which gets the base URL.
 
     The block ends after all work `in_worker` threads. The server also stops with the main thread.
-    Errors as `bind`, and `UnavailableError` for an application that does not start.
+    Raises as `bind`, and `UnavailableError` for an application that does not start.
 
     >>> async def app(scope, receive, send): ...
     >>> with run_in_thread(ServerSettings(app, grace_s=1), "127.0.0.1", 0) as base_url:
@@ -194,10 +194,10 @@ def run_in_thread(settings: ServerSettings, host: str, port: int) -> Iterator[st
 async def in_worker(
     work: Callable[_Parameters, _Result], *args: _Parameters.args, **kwargs: _Parameters.kwargs
 ) -> _Result:
-    """Run in a worker thread what would hold up the event loop.
+    """Run blocking work in a worker thread, outside the event loop.
 
     The thread of `run_in_thread` ends after that work: the end of the process in the code of polars
-    or pyarrow would abort it, with status 134 in place of its own.
+    or pyarrow would abort it, with status 134 instead of its own.
 
     >>> asyncio.run(in_worker(sum, [1, 2]))
     3
@@ -221,12 +221,12 @@ async def in_worker(
 
 
 def expect_whole_requests() -> None:
-    """Have servers of this process that others set up, as Streamlit does, be of `WholeRequests`."""
+    """Use `WholeRequests` in the servers that others set up in this process, as Streamlit does."""
     uvicorn.config.HTTP_PROTOCOLS["auto"] = f"{__name__}:{WholeRequests.__name__}"
 
 
 class _Here(threading.local):
-    """What this thread's event loop has given to worker threads and they have not finished."""
+    """Work that this thread's event loop gave to worker threads and that is not finished."""
 
     def __init__(self) -> None:
         self.calls = set[Future[None]]()
@@ -243,7 +243,7 @@ def _run_whole(server: uvicorn.Server, listener: socket.socket) -> None:
 
 
 class _Uvicorn(uvicorn.Server):
-    """A uvicorn server that reports when it accepts, and that returns after a signal."""
+    """A uvicorn server that reports when it accepts, and returns after a signal."""
 
     def __init__(self, settings: ServerSettings, accepting: Callable[[], object]) -> None:
         super().__init__(
@@ -294,7 +294,7 @@ class _Uvicorn(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Stop on SIGINT and SIGTERM, without raising them again as uvicorn does."""
+        """Stop on SIGINT and SIGTERM. uvicorn would raise them again."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return

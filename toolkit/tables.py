@@ -1,13 +1,11 @@
-"""Every table of the store, once: DDL, frame schemas and documentation derive from here.
+"""The tables of the store: DDL, frame schemas and documentation derive from here.
 
-The tables are ``tables.csv``: of each a line with its key and order in place of type and unit, then
-one line per column. ``@NAME`` stands for the columns of another. A name that begins with ``_``
-is not a table.
+``tables.csv`` has a line per table, with its key and order in place of type and unit, then one line
+per column. ``@NAME`` stands for the columns of another. A name with a leading ``_`` is not a table.
 
-Rows of a series are never changed. A row whose values differ from the newest one held under the
-same key is appended with the next ``revision``. The newest revision is current. Where a service's
-rows may share a time, each further row of a time has revisions of its own, from the next multiple
-of `TIE` on.
+Rows of a series are never changed. A row that differs from the newest one of the same key is
+appended with the next ``revision``, and the newest revision is current. Each further row of one
+time has revisions of its own, from the next multiple of `TIE` on.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ from toolkit.market import Family
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A column: its name, its DuckDB type, its unit ("" where it has none) and what it is."""
+    """A column, with its DuckDB type and its unit, "" for none."""
 
     name: str
     type: str
@@ -39,7 +37,7 @@ TIE = 100_000
 """Revisions from one row of a time to the next row of the same time."""
 
 BROUGHT = ("load_id", "committed_at")
-"""The columns that say how a row or document came into the store: by which load, and when."""
+"""The columns of provenance: the load that brought a row or document, and the time."""
 
 _FILE = Path(__file__).with_name("tables.csv")
 _POLARS: dict[str, pl.DataType] = {
@@ -53,7 +51,7 @@ _POLARS: dict[str, pl.DataType] = {
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table: its columns, its key (which no two rows share) and the order rows are kept in."""
+    """A table: its columns, its unique key, and the order of its rows."""
 
     name: str
     meaning: str
@@ -63,7 +61,7 @@ class Table:
 
     @property
     def ddl(self) -> str:
-        """The CREATE TABLE statement, without a primary key: one costs seven times the load rate.
+        """The CREATE TABLE statement. A primary key would make loads seven times as slow.
 
         >>> from toolkit.tables import META
         >>> print(META.ddl)
@@ -86,7 +84,7 @@ class Table:
 
     @property
     def values(self) -> tuple[Field, ...]:
-        """The columns that carry what the service sent: neither key nor provenance.
+        """The columns with the values that the service sent: neither key nor provenance.
 
         >>> from toolkit.market import Family
         >>> from toolkit.tables import SERIES
@@ -99,10 +97,10 @@ class Table:
 class LedgerState(StrEnum):
     """What is known about a stretch of a trajectory.
 
-    ``held``: answered, and there are rows. ``empty``: answered, and the service has no row there.
-    ``not yet known``: younger than the service's delay, the time a row takes to settle and the
-    row's own interval. ``missing``: not asked yet. ``unrecoverable``: not asked, and older than
-    what the plan still reaches. ``lost at the source``: the service says so, with a reason.
+    ``held``: answered with rows. ``empty``: answered, and the service has no row there. ``not yet
+    known``: younger than the service's delay, the time that a row takes to settle and its interval.
+    ``missing``: not asked for yet. ``unrecoverable``: not asked for, and older than the plan
+    reaches. ``lost at the source``: the service says so, with a reason.
     """
 
     HELD = "held"
@@ -114,11 +112,11 @@ class LedgerState(StrEnum):
 
 
 class CoverageState(StrEnum):
-    """What the ledger records of a stretch: that it was asked for, and how far it was answered.
+    """What the ledger records of a stretch.
 
-    ``provisional``: answered, and to be asked for again, since more may arrive
-    (`toolkit.store.ledger.answers`). ``settled``: answered for good. ``lost``: lost
-    at the source. Each load of its time asks for it again, and a follow as for what is provisional.
+    ``provisional``: answered, but more may arrive (`toolkit.store.ledger.answers`). ``settled``:
+    answered for good. ``lost``: lost at the source. Loads ask for a ``lost`` stretch again, and a
+    follow as if it were ``provisional``.
     """
 
     ASKED = "asked"
@@ -128,10 +126,10 @@ class CoverageState(StrEnum):
 
 
 class GapStatus(StrEnum):
-    """What became of a stretch that a lost stream did not bring.
+    """What became of a stretch that an interrupted stream did not bring.
 
     ``open``: the service's archive has not answered for all of it yet. ``repaired``: it has.
-    ``unrepairable``: a part is older than what the plan still reaches. ``lost``: at the source.
+    ``unrepairable``: a part is older than the plan reaches. ``lost``: lost at the source.
     """
 
     OPEN = "open"
@@ -141,7 +139,7 @@ class GapStatus(StrEnum):
 
 
 class AlertChange(StrEnum):
-    """What became of an alert: it opened, or it is over."""
+    """A change of an alert."""
 
     OPENED = "opened"
     CLEARED = "cleared"
@@ -150,10 +148,9 @@ class AlertChange(StrEnum):
 class AlertOutcome(StrEnum):
     """What became of the delivery of a change of an alert.
 
-    ``waiting``: it is still to be sent, perhaps again. ``sending``: it is being sent.
-    ``delivered``: the receiver took it. ``failed``: the receiver refused it. ``late``: it was found
-    or waited too long to be sent. ``unknown``: the process ended while it was being sent, and a
-    repeat would be seen twice.
+    ``waiting``: to be sent, perhaps again. ``delivered``: the receiver took it. ``failed``: the
+    receiver refused it. ``late``: it was found or waited too long to be sent. ``unknown``: the
+    process ended while sending, and a repeat might be seen twice.
     """
 
     WAITING = "waiting"

@@ -135,7 +135,6 @@ def test_under_drops_duplicates_disorder_and_a_late_archive_nothing_is_lost_or_d
     with running(config(truth, clock, fault)) as service, Client(service.base_url, "demo-pro") as c:
         warm(c)
         result = captured(c, store, clock)
-
     start, end = result.window.start, START + 60 + STREAMED_S
     count = assert_whole(truth, store, start, end)
     assert count >= 30 * STREAMED_S
@@ -169,7 +168,6 @@ def test_a_mute_socket_that_answers_pings_makes_way_for_one_that_is_heard_and_is
     with running(config(truth, clock, fault)) as service, Client(service.base_url, "demo-pro") as c:
         warm(c)
         result = captured(c, store, clock, policy, streamed_s=100)
-
     assert store.gaps().is_empty()
     assert result.messages > 0
     assert_whole(truth, store, result.window.start, START + 160)
@@ -204,7 +202,6 @@ def test_a_service_restarted_in_the_middle_costs_nothing(
         with running(config(truth, clock, port=port)):
             result = capturing.result()
             client.close()
-
     assert_whole(truth, store, result.window.start, START + 60 + STREAMED_S)
     assert result.gaps
 

@@ -46,7 +46,6 @@ def test_a_sync_at_debug_level_never_shows_the_key(
             cwd=tmp_path,
             check=False,
         )
-
     assert (done.returncode == 0) == (key == KEY), done.stderr
     assert b"DEBUG:" in done.stderr
     assert key.encode() not in done.stdout + done.stderr
@@ -66,7 +65,6 @@ def test_the_service_never_logs_a_key(
             pytest.raises(RailError) as refused,
         ):
             client.symbols()
-
     said = caplog.text + "".join(capfd.readouterr())
     said += "".join(traceback.format_exception(refused.value))
     assert KEY not in said

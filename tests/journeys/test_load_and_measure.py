@@ -68,9 +68,7 @@ def test_the_miniature_market_is_loaded_whole_and_measured(
     rail: Rail, miniature_service: str, tmp_path: Path
 ) -> None:
     rows = miniature.rows()
-
     status = journey(rail, miniature_service, "--start", "2026-11-01", "--end", "2026-11-04")
-
     check_store(Store(tmp_path / "rail.duckdb"), rows)
     assert "SIMULATED" in status
     spread = "BTC_USDT:AURORA.spot:BOREAS.spot"
@@ -98,7 +96,6 @@ def test_real_minutes_of_march_2023_are_loaded_whole_and_measured(
     now = "2023-03-22T00:00:00Z"
     with serving("--replay", str(real_data), "--dataset", dataset, "--now", now) as base_url:
         status = journey(rail, base_url, *WINDOW)
-
     check_store(Store(tmp_path / "rail.duckdb"), rows)
     assert "Replay of recorded data" in status
     measured = rail("stats", "spread", "BTC_USD:COINBASE.spot:KRAKEN.spot")
@@ -122,7 +119,6 @@ def test_real_funding_of_two_years_is_loaded_whole_and_its_carry_printed(
     with serving(*replayed, "--now", "2024-01-01") as base_url:
         loaded = rail("sync", f"funding/{key}", *times, base_url=base_url)
     assert loaded.returncode == 0, loaded.stderr
-
     held = Store(tmp_path / "rail.duckdb").series(Trajectory.parse(key, Family.FUNDING))
     legs = [
         frame.filter(pl.col("ts").is_between(*window, closed="left")).select(

@@ -174,7 +174,6 @@ def test_without_the_network_an_install_is_one_sentence_and_then_it_works(built:
     assert refused.returncode
     assert len(said) == 1, said
     assert said[0].startswith(REFUSED)
-
     done = make_install(built)
     if REFUSED in done.stdout:
         pytest.skip("no network here to install from")

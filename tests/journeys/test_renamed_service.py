@@ -67,10 +67,8 @@ def test_a_renamed_service_gives_the_same_statistics_through_a_profile_alone(
     rail: Rail, miniature_service: str, renamed_service: str, tmp_path: Path
 ) -> None:
     (tmp_path / "mine.toml").write_text(PROFILE)
-
     agreed = statistics(rail, "agreed.duckdb", miniature_service)
     renamed = statistics(rail, "renamed.duckdb", renamed_service, profile="mine.toml")
-
     assert all(key in agreed for key in KEYS)
     assert renamed.replace("renamed.duckdb", "agreed.duckdb") == agreed
 
@@ -79,7 +77,6 @@ def test_without_a_profile_the_renamed_service_is_refused_in_one_line(
     rail: Rail, renamed_service: str
 ) -> None:
     done = rail("sync", KEYS[0], *DAY, base_url=renamed_service)
-
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
     assert "without a usable time" in done.stderr
@@ -91,17 +88,14 @@ def test_the_doctors_draft_has_what_rows_prove_and_judged_by_hand_loads_the_rena
     met = rail("doctor", "--profile-out", "draft.toml", base_url=renamed_service)
     assert met.returncode == 3
     assert "Partly usable" in met.stdout
-
     draft = (tmp_path / "draft.toml").read_text()
     spread = draft.partition("[history.spread]")[2].partition("\n[")[0]
     for column, wire in (("buy_price", "bid_px"), ("sell_price", "offered")):
         assert f'\nfields.{column} = {{ wire = "{wire}", unit = "quote" }}' in spread
     assert '\nfields.spread_pct = { wire = "gap_bps", unit = "bps" }' in spread
-
     judged = re.sub(r"(?m)^# (?=fields\.|\w+ = )", "", draft)
     assert '"?"' not in re.sub("(?m)^#.*", "", judged)
     (tmp_path / "judged.toml").write_text(judged)
-
     again = rail("doctor", base_url=renamed_service, profile="judged.toml")
     assert again.returncode == 0, again.stdout
     assert "Usable: data can be loaded" in again.stdout

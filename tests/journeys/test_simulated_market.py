@@ -32,9 +32,7 @@ def test_one_sync_brings_spreads_funding_events_and_snapshots_and_they_are_measu
     rail: Rail, seeded: str, tmp_path: Path
 ) -> None:
     loading = ("sync", SPREAD, FUNDING, *EVENTS, "snapshot/activity", *WINDOW)
-
     first, again = rail(*loading, base_url=seeded), rail(*loading, base_url=seeded)
-
     assert first.returncode == again.returncode == 0, first.stderr + again.stderr
     # Only the snapshot is asked for again: it is of another moment.
     counts = "1 new, 0 held already; 1 page, 2 trajectories, 3 event logs, 1 snapshot, "
@@ -44,10 +42,8 @@ def test_one_sync_brings_spreads_funding_events_and_snapshots_and_they_are_measu
     assert (
         store.series(Trajectory.parse(FUNDING, Family.FUNDING)).height == 7
     )  # the one at the end too
-
     funding = rail("stats", "funding", FUNDING, *WINDOW)
     events = rail("stats", "events", *WINDOW, "--format", "json")
-
     assert "SIMULATED" in funding.stdout
     assert "funding APR (%)" in funding.stdout
     counted = {row["family"]: row for row in map(json.loads, events.stdout.splitlines())}
@@ -65,7 +61,6 @@ def test_two_services_of_one_seed_are_one_source(rail: Rail, seeded: str, tmp_pa
             "sync", SPREAD, "--start", "2026-11-16", "--end", "2026-11-19", base_url=restarted
         )
     assert done.returncode == 0, done.stderr
-
     after = Store(tmp_path / "rail.duckdb").series(Trajectory.parse(SPREAD))
     assert after.filter(pl.col("ts") >= before["ts"][0]).equals(before)
     assert after.height > before.height
@@ -83,13 +78,11 @@ def test_a_key_taken_from_the_owners_file_is_refused_at_once(rail: Rail, tmp_pat
         owners.write_text('[owners.ann]\nplan = "pro"\nkeys = ["two"]\nrevoked = ["one"]\n')
         gone = rail(*sync, base_url=base_url, api_key="one")
         assert rail(*sync, base_url=base_url, api_key="two").returncode == 0
-
     assert "refused the key (401)" in gone.stderr
 
 
 def test_a_plan_without_funding_is_told_so_in_one_line(rail: Rail, seeded: str) -> None:
     refused = rail("sync", FUNDING, *WINDOW, base_url=seeded, api_key="demo-free")
-
     assert refused.returncode == 1
     assert "is not in the key's plan free" in refused.stderr
     assert len(refused.stderr.strip().splitlines()) == 1

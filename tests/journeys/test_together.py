@@ -309,7 +309,6 @@ def test_all_who_may_use_one_store_at_once_do_so_without_an_error(folder: Path) 
             check_held(store, client, syncs.window)
             answered = client.history(OTHER_LEG, *others.window).drop("extra")
             assert store.series(OTHER_LEG).equals(answered)
-
     report(together, reader, sender)
     assert len(read_deliveries(store)) == sender.delivered
     rows, documents = ([said[name] for said in reader.said] for name in ("rows", "documents"))

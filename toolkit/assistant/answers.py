@@ -26,7 +26,7 @@ from toolkit.show.half_life import half_life_doubt, half_life_note
 from toolkit.show.values import reason_column, reason_words
 
 MOST_BYTES = 40_000
-"""Bytes of an answer's JSON at most. Rows that do not fit are left out, and ``shown`` says so."""
+"""Bytes of an answer's JSON at most."""
 
 MOST_ROWS = 200
 """Rows of an answer at most."""
@@ -45,10 +45,11 @@ _NO_INTERVAL = "none: these figures have no standard error"
 class ToolAnswer:
     """Rows and their basis.
 
-    ``n`` are the observations of the window, ``coverage`` the fraction of it that is held, each
-    None where unknown or only in the rows. ``window`` is half-open in UTC by its ``bounds``.
-    ``limit`` bounds the rows shown, and ``more`` is whether others were not read. ``figure`` is a
-    chart as plotly's JSON. ``first`` are the columns shown by default, () for all.
+    ``n`` are the observations of the window and ``coverage`` is the fraction of it that is held,
+    each None if unknown or only in the rows. ``window`` is half-open by ``bounds``. At most
+    ``limit`` rows are shown; ``more``: further rows were not read. ``figure`` is a chart as JSON of
+    plotly. ``first`` are the columns shown by default, () for all, ``key`` those always shown. Of a
+    ``curve`` evenly spaced rows are shown.
     """
 
     rows: pl.DataFrame
@@ -70,10 +71,9 @@ class ToolAnswer:
     curve: bool = False
 
     def narrowed(self, columns: str) -> ToolAnswer:
-        """Return the answer with some columns (names by commas), their intervals, and the basis.
+        """Return the answer with only these columns (names by commas), their intervals and basis.
 
-        Without names they are the first ones, with "all" all. Raises `InputError` for an unknown
-        name.
+        "" takes the ``first`` ones, "all" every one. Raises `InputError` for an unknown name.
 
         >>> frame = pl.DataFrame({"n": [9], "mean_bps": [2.0], "std_bps": [1.0]})
         >>> ToolAnswer(frame, "SIMULATED seed 7", True).narrowed("std_bps").rows.columns
@@ -87,17 +87,19 @@ class ToolAnswer:
             if name not in known:
                 raise InputError("columns", name, known)
         wanted = {*(asked or self.first), *_ALWAYS, *self.key}
-        kept = [
-            name
-            for name in self.rows.columns
-            if name in wanted or name.endswith(_REASON) or _bounds(name, wanted)
-        ]
-        return replace(self, rows=self.rows.select(kept))
+        return replace(
+            self,
+            rows=self.rows.select(
+                name
+                for name in self.rows.columns
+                if name in wanted or name.endswith(_REASON) or _bounds(name, wanted)
+            ),
+        )
 
     def document(self) -> dict[str, Any]:
-        """Return the answer as a JSON object of at most `MOST_BYTES`.
+        """Return the answer as a JSON object of at most `MOST_BYTES`, without rows beyond that.
 
-        Rows beyond that are left out. A null with a reason is in ``reason`` and not in its row.
+        A null with a reason is listed in ``reason`` and not in its row.
 
         >>> frame = pl.DataFrame({"mean_bps": [2.0], "std_bps": [None], "std_reason": ["too_few"]})
         >>> made = ToolAnswer(frame, "SIMULATED seed 7", True, n=1).document()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -10,15 +10,15 @@ import polars as pl
 
 from toolkit.analyses import Analysis
 from toolkit.assistant.answers import ToolAnswer
-from toolkit.cards import duration
+from toolkit.cards import counted, duration
 from toolkit.errors import InputError, nearest
 from toolkit.intervals import Interval
-from toolkit.market import Family, Trajectory
+from toolkit.market import Family, Source, Trajectory
 from toolkit.series import EventSeries, FundingSeries, Series, SpreadSeries
 from toolkit.series.held_events import HeldEvents
 from toolkit.series.held_prices import HeldPrices
 from toolkit.statistics.events.changes import STUDIED
-from toolkit.statistics.fees.fee_table import Style
+from toolkit.statistics.fees.fee_table import FeeModel, Style
 from toolkit.statistics.quality.plausibility import notes_of
 from toolkit.workspace import Workspace
 from toolkit.workspace.answers import Answer
@@ -26,10 +26,10 @@ from toolkit.workspace.events.event_answers import EventAnswer
 from toolkit.workspace.events.event_selection import EventSelection
 
 SQL_S = 10.0
-"""Seconds that a query may take."""
+"""The time that a query may take (s)."""
 
 PARTS = 40
-"""Parts of a window of which a chart has values."""
+"""Parts of a window that a chart has values for."""
 
 _FIGURE_POINTS = 400
 _LISTED = ("stream", "kind", "state", "rows", "answered_share", "first_ts", "last_ts", "behind_s")
@@ -43,7 +43,7 @@ _NO_FEES = (
 
 
 def search_streams(rail: Workspace, *, text: str = "", kind: str | None = None) -> ToolAnswer:
-    """List the streams that are held and whose key has all words of a text."""
+    """List the streams in the store whose keys have all words of a text."""
     listed = rail.status()
     if kind is not None:
         listed = listed.filter(kind=kind)
@@ -73,7 +73,7 @@ def screen(
     start: str | None = None,
     end: str | None = None,
 ) -> ToolAnswer:
-    """Rank all spreads or funding pairs that are held."""
+    """Rank all spreads or funding pairs in the store."""
     found = rail.screen(
         start,
         end,
@@ -96,12 +96,12 @@ def screen(
 def coverage(
     rail: Workspace, *, stream: str, start: str | None = None, end: str | None = None
 ) -> ToolAnswer:
-    """List what is missing of a stream, the longest stretch first, and why."""
+    """List the missing stretches of a stream, the longest first, and why they are missing."""
     series = rail.series(stream, start, end)
     found = series.gaps().sort("length_s", "start", descending=[True, False])
     sums = found.group_by("state").agg(pl.len(), pl.col("length_s").sum()).sort("state")
     notes = [
-        f"{state}: {count} {'stretch' if count == 1 else 'stretches'}, {duration(length_s)} in all"
+        f"{state}: {counted(count, 'stretch', 'stretches')}, {duration(length_s)} in all"
         for state, count, length_s in sums.iter_rows()
     ]
     if "missing" in found["state"] and not rail.store.published:
@@ -117,34 +117,31 @@ def chart(
     start: str | None = None,
     end: str | None = None,
 ) -> ToolAnswer:
-    """Return a series in parts of its window: first, lowest, highest and last value, or a count."""
+    """Return first, lowest, highest and last value of a series, or a count, per part of time."""
     series = rail.series(stream, start, end)
     name = STUDIED.get(cast("Any", series.stream.kind))
     if name is None and not isinstance(series, EventSeries):
         raise InputError("stream", stream, "a price, a spread, a funding pair or an event log")
-    part_s = -(-series.window.length_s // PARTS)
-    begins = series.window.start
-    # a settlement at the end of a part belongs to that part
-    past = 1 if isinstance(series, FundingSeries) else 0
-    part = (begins + (pl.col("ts") - begins - past) // part_s * part_s).alias("part_ts")
-    figures = [pl.len().alias("n")]
+    part_s, begins = -(-series.window.length_s // PARTS), series.window.start
+    past = isinstance(series, FundingSeries)  # a settlement at a part's end belongs to that part
+    part = (begins + (pl.col("ts") - begins - int(past)) // part_s * part_s).alias("part_ts")
+    figures = {"n": pl.len()}
     if name is not None:
         value = pl.col(name).drop_nulls()
-        figures = [pl.col(name).count().alias("n")]
-        figures += [value.first().alias(f"first_{name}"), value.min().alias(f"lowest_{name}")]
-        figures += [value.max().alias(f"highest_{name}"), value.last().alias(f"last_{name}")]
-    found = series.df.sort("ts").group_by(part, maintain_order=True).agg(figures)
+        figures = {
+            "n": value.count(),
+            f"first_{name}": value.first(),
+            f"lowest_{name}": value.min(),
+        }
+        figures |= {f"highest_{name}": value.max(), f"last_{name}": value.last()}
+    found = series.df.sort("ts").group_by(part, maintain_order=True).agg(**figures)
     notes = [
         f"each row is the {duration(part_s)} from part_ts on; one without rows is absent",
         f"`{rail.store.command('open', series.stream.key)}` opens the whole chart",
     ]
-    drawn = _figure(series) if figure else None
-    return _of_series(series, found, notes=notes, figure=drawn)
-
-
-def _figure(series: Series) -> str:
     points = {} if isinstance(series, EventSeries) else {"points": _FIGURE_POINTS}
-    return str(cast("Any", series).plot(**points).to_json())
+    drawn = cast("Any", series).plot(**points).to_json() if figure else None
+    return _of_series(series, found, notes=notes, figure=drawn)
 
 
 def sql(rail: Workspace, *, query: str, limit: int = 20) -> ToolAnswer:
@@ -162,7 +159,7 @@ def of_series(
     analysis: Analysis | None,
     options: Mapping[str, Any],
 ) -> ToolAnswer:
-    """Make an answer of what a method of a series found, which an analysis declares."""
+    """Return what a method of a series found as the answer of its analysis."""
     costs = isinstance(series, SpreadSeries | FundingSeries)
     if analysis is not None:
         costs = bool(analysis.net) or "fees" in analysis.takes
@@ -190,7 +187,7 @@ def _notes_of_events(
 
 
 def of_selection(rail: Workspace, answer: Answer) -> ToolAnswer:
-    """Make an answer of what an analysis found of many series."""
+    """Return what an analysis found of many series as an answer."""
     asked, analysis = answer.asked, answer.analysis
     costs = bool(analysis.net) or "fees" in analysis.takes
     notes = [*asked.turned, *answer.notes]
@@ -205,27 +202,20 @@ def _declared(made: ToolAnswer, analysis: Analysis) -> ToolAnswer:
 
 
 def _of_series(
-    series: Series,
-    found: pl.DataFrame,
-    *,
-    costs: bool = False,
-    notes: list[str] | None = None,
-    figure: str | None = None,
+    series: Series, found: pl.DataFrame, *, notes: Sequence[str], **more: Any
 ) -> ToolAnswer:
     held = cast("Any", series).coverage() if hasattr(series, "coverage") else pl.DataFrame()
-    fees = series.origin.fees
-    return ToolAnswer(
+    return _answer(
         found,
-        series.source.label,
-        series.source.kind == "simulated",
+        series.source,
+        series.origin.fees,
+        notes=[*notes, *series.origin.notes],
         stream=series.stream.key,
         window=series.window,
         bounds=_BOUNDS[isinstance(series, FundingSeries)],
         n=_of_one("n", found, held),
         coverage=_of_one("coverage", found, held),
-        fees=None if fees is None or not costs else fees.label,
-        notes=(*(notes or []), *series.origin.notes, *([_NO_FEES] if costs and not fees else [])),
-        figure=figure,
+        **more,
     )
 
 
@@ -236,24 +226,20 @@ def _of_one(column: str, *frames: pl.DataFrame) -> Any:
     )
 
 
-def _of_many(
-    rail: Workspace,
+def _of_many(rail: Workspace, found: pl.DataFrame, *, notes: list[str], **more: Any) -> ToolAnswer:
+    return _answer(found, rail.store.source, rail.fees, notes=notes, **more)
+
+
+def _answer(
     found: pl.DataFrame,
+    source: Source,
+    fees: FeeModel | None,
     *,
-    notes: list[str],
-    window: Interval | None = None,
-    n: int | None = None,
+    notes: Sequence[str],
     costs: bool = False,
-    more: bool = False,
+    **more: Any,
 ) -> ToolAnswer:
-    source, fees = rail.store.source, rail.fees if costs else None
-    return ToolAnswer(
-        found,
-        source.label,
-        source.kind == "simulated",
-        window=window,
-        n=n,
-        fees=None if fees is None else fees.label,
-        notes=(*notes, *([_NO_FEES] if costs and fees is None else [])),
-        more=more,
-    )
+    label = fees.label if fees and costs else None
+    notes = (*notes, *([_NO_FEES] if costs and fees is None else []))
+    simulated = source.kind == "simulated"
+    return ToolAnswer(found, source.label, simulated, fees=label, notes=notes, **more)

@@ -1,7 +1,7 @@
-"""The tools by MCP, over stdio and over HTTP on this machine. Imports the SDK.
+"""MCP over stdio, and over HTTP on this machine.
 
-HTTP is bound to 127.0.0.1. A ``Host`` or an ``Origin`` of another machine is refused (DNS
-rebinding), and no answer lets a web page of another origin read it.
+HTTP is bound to 127.0.0.1. A ``Host`` or ``Origin`` of another machine is refused (DNS rebinding),
+and no answer lets a web page of another origin read it.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from toolkit.workspace import Workspace
 _log = logging.getLogger(__name__)
 
 ANSWER_S = 60.0
-"""Seconds that an answer may take."""
+"""The time that an answer may take (s)."""
 
 _INSTRUCTIONS = (
     "Statistics of a store of crypto market data: spreads, prices, funding and events. Begin with "
@@ -98,9 +98,9 @@ _Context = ServerRequestContext[dict[str, Any], Any]
 
 
 def serve_stdio(rail: Workspace) -> None:
-    """Answer over the standard streams until the input ends, or Ctrl-C.
+    """Answer over the standard streams until the input ends, or until Ctrl-C.
 
-    A daemon thread does it, since a thread that waits for input cannot be interrupted.
+    It runs in a daemon thread, since a thread that waits for input cannot be interrupted.
     """
     serving = threading.Thread(target=anyio.run, args=(_stdio, rail), daemon=True)
     serving.start()
@@ -118,7 +118,7 @@ async def _stdio(rail: Workspace) -> None:
 def serve_http(rail: Workspace, port: int, ready: Callable[[str], object]) -> None:
     """Answer at ``/mcp`` on 127.0.0.1 until Ctrl-C. ``ready`` is called with the base URL.
 
-    Raises `InputError` for a port that is taken or no port.
+    Raises `InputError` for a port that is taken or out of range.
     """
     run(ServerSettings(application(rail), grace_s=1), "127.0.0.1", port, ready=ready)
 

@@ -1,4 +1,4 @@
-"""The tools: what an assistant can ask of a store."""
+"""The tools: questions that an assistant can ask of a store."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class StoreTool:
     @property
     def known(self) -> dict[str, dict[str, Any]]:
         """The JSON schema of every argument."""
-        return {**self.arguments, "limit": LIMIT, "as_of": _AS_OF}
+        return {**self.arguments, "limit": _LIMIT, "as_of": _AS_OF}
 
     @property
     def input_schema(self) -> dict[str, Any]:
@@ -58,10 +58,10 @@ class StoreTool:
         }
 
     def answer(self, rail: Workspace, given: Mapping[str, Any]) -> ToolAnswer:
-        """Answer a call. ``given`` are the arguments by name.
+        """Answer a call with these arguments.
 
-        Raises `InputError` for an argument that is unknown, absent or of another type, and what
-        the workspace raises.
+        Raises `InputError` for an argument that is unknown, absent or of another type, and the
+        errors of the workspace.
         """
         for name, value in given.items():
             if name not in self.known:
@@ -72,16 +72,14 @@ class StoreTool:
                 raise InputError(name, None, self.known[name]["description"])
         arguments = dict(given)
         as_of, columns = arguments.pop("as_of", None), arguments.pop("columns", None)
-        limit = arguments.get("limit", self.rows)
-        if "limit" not in self.arguments:
-            arguments.pop("limit", None)
+        take = arguments.get if "limit" in self.arguments else arguments.pop
+        limit = take("limit", self.rows)
         then = rail if as_of is None else rail.as_of(as_of)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # what a series warns of, its notes say
             found = self.ask(then, **arguments)
         known_at = None if as_of is None else parse_ts(as_of, parameter="as_of")
-        found = replace(found, limit=limit, as_of=known_at)
-        return found.narrowed(columns or "")
+        return replace(found, limit=limit, as_of=known_at).narrowed(columns or "")
 
 
 _PYTHON_TYPES = {"string": (str,), "integer": (int,), "boolean": (bool,), "number": (int, float)}
@@ -97,34 +95,27 @@ def _check(name: str, value: object, schema: Mapping[str, Any]) -> None:
         raise InputError(name, value, schema["enum"])
 
 
-def text(about: str, *names: str) -> dict[str, Any]:
-    """Return the schema of a text, of one of some names where there are any."""
-    found: dict[str, Any] = {"type": "string", "description": about}
-    return found | ({"enum": list(names)} if names else {})
+def _of(kind: str, about: str, **more: Any) -> dict[str, Any]:
+    return {"type": kind, "description": about, **more}
 
 
-LIMIT = {
-    "type": "integer",
-    "description": f"rows of the answer at most, 1 to {MOST_ROWS}",
-    "minimum": 1,
-    "maximum": MOST_ROWS,
-}
-_AS_OF = text("what the store knew at this time, UTC; without it what it knows now")
-STREAM = text("the key of a stream: search_streams finds them")
-WINDOW = {
-    "start": text(
-        "first second, UTC: 2023-03-01T12:00:00Z; or a whole window: 7d, yesterday, 2023-03; all "
-        "that is held without it"
+def _text(about: str, *names: str) -> dict[str, Any]:
+    return _of("string", about, **({"enum": list(names)} if names else {}))
+
+
+_LIMIT = _of("integer", f"the most rows to return, 1 to {MOST_ROWS}", minimum=1, maximum=MOST_ROWS)
+_AS_OF = _text("answer from what the store knew at this time, UTC; default: now")
+_STREAM = _text("the key of a stream, as search_streams finds it")
+_WINDOW = {
+    "start": _text(
+        "first second, UTC: 2023-03-01T12:00:00Z; or a whole window: 7d, yesterday, 2023-03; "
+        "default: all that is held"
     ),
-    "end": text("first second after the window, UTC"),
+    "end": _text("first second after the window, UTC"),
 }
-COLUMNS = {"columns": text("names of columns by commas, of which alone the answer is made")}
-ALL_COLUMNS = {
-    "columns": text("names of columns by commas; all for every one; without it the main ones")
-}
-STYLE = text("how a position is taken, for net figures; taker without it", *get_args(Style))
-
-
+_COLUMNS = {"columns": _text("names of the only columns to return, by commas")}
+_ALL_COLUMNS = {"columns": _text("names of columns by commas, or all; default: the main ones")}
+_STYLE = _text("how a position is taken, for net figures; default: taker", *get_args(Style))
 _TYPES = {"flag": "boolean", "whole": "integer", "number": "number"}
 _NOUNS = {
     "price": "a price",
@@ -137,16 +128,15 @@ _OF_A_COMMAND = re.compile(r"Without keys|--|`rail")
 _CURVE_ROWS = 60
 _OTHER = "other"  # the rows of a second series
 _COSTS = {
-    "style": STYLE,
-    "notional": {
-        "type": "number",
-        "description": f"the size of a position in quote, for net figures; {NOTIONAL:g} without it",
-    },
+    "style": _STYLE,
+    "notional": _of(
+        "number", f"the size of a position in quote, for net figures; default: {NOTIONAL:g}"
+    ),
 }
 
 
-def declared_tools() -> tuple[StoreTool, ...]:
-    """Return a tool for each name of an analysis. The stream decides among several families."""
+def _declared_tools() -> tuple[StoreTool, ...]:
+    """Return a tool per name of an analysis. The stream decides among several families."""
     named: dict[str, list[Analysis]] = {}
     across = [each for each in analyses() if each.across is not None]
     for each in analyses():
@@ -156,11 +146,11 @@ def declared_tools() -> tuple[StoreTool, ...]:
 
 
 def _tool(name: str, of: Sequence[Analysis]) -> StoreTool:
-    arguments: dict[str, Any] = {"stream": STREAM}
+    arguments: dict[str, Any] = {"stream": _STREAM}
     if any(_OTHER in each.takes for each in of):
-        arguments[_OTHER] = text("the key of the series that it is compared with")
+        arguments[_OTHER] = _text("the key of the series to compare with")
     if any("events" in each.takes for each in of):
-        arguments["on"] = text("the key of a trajectory that is looked at in place of the events'")
+        arguments["on"] = _text("the key of a trajectory to follow instead of the events' own")
     arguments |= _arguments(of)
     first = set.intersection(*({p.name for p in each.parameters if p.required} for each in of))
     required = ("stream", *(each for each in arguments if each in {*first, _OTHER}))
@@ -170,33 +160,24 @@ def _tool(name: str, of: Sequence[Analysis]) -> StoreTool:
 
 
 def _tool_across(analysis: Analysis) -> StoreTool:
-    keys = text(
-        f"keys of {analysis.family} by commas, and patterns such as BTC_USDT:*; all without it"
+    keys = _text(
+        f"keys of {analysis.family} or patterns such as BTC_USDT:*, by commas; default: all"
     )
+    arguments = {"streams": keys, **_arguments([analysis])}
     required = tuple(each.name for each in analysis.parameters if each.required)
-    return StoreTool(
-        analysis.name,
-        _about([analysis]),
-        {"streams": keys, **_arguments([analysis])},
-        partial(_of_many, analysis),
-        required,
-    )
+    ask = partial(_of_many, analysis)
+    return StoreTool(analysis.name, _about([analysis]), arguments, ask, required)
 
 
 def _about(of: Sequence[Analysis]) -> str:
     if len(of) > 1:
-        return plain_words(" ".join(f"Of {_NOUNS[each.family]}: {each.sentence}" for each in of))
+        return _unmarked(" ".join(f"Of {_NOUNS[each.family]}: {each.sentence}" for each in of))
     lines = re.split(r"(?<=\.)\s+", of[0].about.partition("\n\n")[0])
     of_all = takewhile(lambda line: not _OF_A_COMMAND.search(line), lines)
-    return plain_words(" ".join([of[0].sentence, *(" ".join(each.split()) for each in of_all)]))
+    return _unmarked(" ".join([of[0].sentence, *(" ".join(each.split()) for each in of_all)]))
 
 
-def plain_words(words: str) -> str:
-    """Return a text of a docstring without its marks.
-
-    >>> plain_words("Compute `coverage` and ``n``. ")
-    'Compute coverage and n.'
-    """
+def _unmarked(words: str) -> str:
     return words.replace("`", "").strip()
 
 
@@ -208,13 +189,13 @@ def _arguments(of: Sequence[Analysis]) -> dict[str, Any]:
                 asked.setdefault(parameter.name, []).append((each, parameter))
     found = {}
     for name, given in asked.items():
-        found[name] = _schema(given[0][1])
-        helps = dict.fromkeys(parameter.help for _, parameter in given)
+        words = [*dict.fromkeys(parameter.help for _, parameter in given)]
         if len(given) < len(of):
-            helps[f"Of {some([_NOUNS[each.family] for each, _ in given])} alone."] = None
-        found[name]["description"] = plain_words(" ".join([*helps, *_units(given[0][1])]))
+            words.append(f"Of {some([_NOUNS[each.family] for each, _ in given])} alone.")
+        words += _units(given[0][1])
+        found[name] = _schema(given[0][1]) | {"description": _unmarked(" ".join(words))}
     costs = any(each.net or "fees" in each.takes for each in of)
-    return {**found, **(_COSTS if costs else {}), **WINDOW, **ALL_COLUMNS}
+    return {**found, **(_COSTS if costs else {}), **_WINDOW, **_ALL_COLUMNS}
 
 
 def _units(parameter: Parameter) -> list[str]:
@@ -315,11 +296,7 @@ def _of_many(
     return of_selection(rail, Answer.of(analysis, asked, costs, **_read(analysis, given)))
 
 
-_FUNDING_ONLY = {
-    "type": "boolean",
-    "description": "leave prices out of what a funding position kept: columns are named so",
-}
-
+_FUNDING_ONLY = _of("boolean", "leave prices out of a funding position; the columns say so")
 _OWN = (
     StoreTool(
         "search_streams",
@@ -327,26 +304,26 @@ _OWN = (
         "SYMBOL:EXCHANGE.market (price), SYMBOL:BUY.market:SELL.market (spread), "
         "funding/SYMBOL:BUY.market:SELL.market, events/spread, events/splash and events/funding.",
         {
-            "text": text("words that the key contains, such as BTC AURORA; all without it"),
-            "kind": text("one kind of stream", "price", "spread", "funding", "events", "snapshot"),
-            **COLUMNS,
+            "text": _text("words that the key contains, such as BTC AURORA; default: all streams"),
+            "kind": _text("one kind of stream", "price", "spread", "funding", "events", "snapshot"),
+            **_COLUMNS,
         },
         questions.search_streams,
     ),
     StoreTool(
         "screen",
-        "Rank all spreads or funding pairs of the store. Without a sort the widest spread now, or "
-        "the largest APR, is first. Without a start it is of the last 7 days, of funding all that "
-        "is held. Rows are long: name columns.",
+        "Rank all spreads or funding pairs of the store. By default the widest spread now, or the "
+        "largest APR, is first, and the window is the last 7 days, for funding all that is held. "
+        "Rows are long: name columns.",
         {
-            "family": text("what is ranked; spread without it", "spread", "funding"),
-            "where": text("a condition on columns: coverage > 0.95 and half_life_s < 3600"),
-            "sort": text("a column, the largest first with a leading dash: -spread_std_log_bps"),
-            "symbol": text("one symbol alone, such as BTC_USDT"),
-            "style": STYLE,
+            "family": _text("what to rank; default: spread", "spread", "funding"),
+            "where": _text("a condition on columns: coverage > 0.95 and half_life_s < 3600"),
+            "sort": _text("a column; with a leading dash the largest first: -spread_std_log_bps"),
+            "symbol": _text("only this symbol, such as BTC_USDT"),
+            "style": _STYLE,
             "funding_only": _FUNDING_ONLY,
-            **WINDOW,
-            **COLUMNS,
+            **_WINDOW,
+            **_COLUMNS,
         },
         questions.screen,
         rows=10,
@@ -355,21 +332,18 @@ _OWN = (
         "coverage",
         "List what is missing of a stream: each stretch that is not held, the longest first, and "
         "why. Notes have the sums, and the command that loads what is missing.",
-        {"stream": STREAM, **WINDOW},
+        {"stream": _STREAM, **_WINDOW},
         questions.coverage,
         ("stream",),
     ),
     StoreTool(
         "chart",
-        "Return a stream as a short series to draw: of each part of the window the first, lowest, "
-        "highest and last value, of an event log a count. With figure also the chart itself.",
+        "Return a stream as a short series to draw: first, lowest, highest and last value of each "
+        "part of the window, of an event log a count. With figure also the chart itself.",
         {
-            "stream": STREAM,
-            "figure": {
-                "type": "boolean",
-                "description": "add the chart as plotly's JSON, about 20 kB for a program to draw",
-            },
-            **WINDOW,
+            "stream": _STREAM,
+            "figure": _of("boolean", "add the chart as plotly's JSON, about 20 kB for a program"),
+            **_WINDOW,
         },
         questions.chart,
         ("stream",),
@@ -381,10 +355,8 @@ _OWN = (
         "spreads, funding_rates, event_documents and others (a wrong name is answered with the "
         "list). It writes nothing and reads no file.",
         {
-            "query": text(
-                "one SELECT, such as: SELECT trajectory, count(*) FROM spreads GROUP BY 1"
-            ),
-            "limit": LIMIT,
+            "query": _text("one SELECT: SELECT trajectory, count(*) FROM spreads GROUP BY 1"),
+            "limit": _LIMIT,
         },
         questions.sql,
         ("query",),
@@ -393,5 +365,5 @@ _OWN = (
 
 _NAMES = {tool.name for tool in _OWN}
 
-TOOLS = (*_OWN, *(tool for tool in declared_tools() if tool.name not in _NAMES))
+TOOLS = (*_OWN, *(tool for tool in _declared_tools() if tool.name not in _NAMES))
 """The tools in the order in which an assistant reads them."""

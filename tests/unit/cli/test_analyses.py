@@ -136,20 +136,6 @@ def test_one_trajectory_is_a_list_and_a_condition_chooses_rows(rail: Rail) -> No
     assert "12 of 168 rows shown" in chosen.stdout
 
 
-@pytest.mark.usefixtures("held")
-def test_net_figures_without_a_fee_table_are_refused_with_how_to_have_one(rail: Rail) -> None:
-    line = refused(rail("stats", "net-episodes", PAIR.key))
-    assert "--fees: nothing is given" in line
-    assert "`rail fees --example > fees.toml` writes one" in line
-
-
-def test_an_option_that_the_statistic_refuses_is_refused_before_the_store_is_read(
-    rail: Rail,
-) -> None:
-    line = refused(rail("stats", "time-to-close", "--enter-bps", "1", "--exit-bps", "2"))
-    assert "exit_bps: 2.0 is not allowed" in line
-
-
 EPISODES = ("stats", "episodes", PAIR.key, "--enter-bps")
 
 
@@ -170,20 +156,6 @@ def printed(done: subprocess.CompletedProcess[str]) -> str:
     return done.stdout
 
 
-@pytest.mark.usefixtures("held")
-@pytest.mark.parametrize(
-    ("asked", "why"),
-    [
-        (("persistence", "--band", "-1"), "percent a year from 0"),
-        (("dispersion", "--bucket", "7h"), "divides a day"),
-        (("dispersion", "--min-coverage", "2"), "a part of the window"),
-        (("persistence", "--start", "2020-01-01", "--end", "2020-02-01"), "holds nothing in"),
-    ],
-)
-def test_what_cannot_be_measured_is_refused(rail: Rail, asked: tuple[str, ...], why: str) -> None:
-    assert why in refused(rail("stats", *asked))
-
-
 @pytest.mark.parametrize("kept", [True, False])
 def test_predictions_are_the_rates_that_snapshots_kept_or_else_rows_that_settle_nothing(
     rail: Rail, held: Store, kept: bool
@@ -201,10 +173,8 @@ def test_predictions_are_the_rates_that_snapshots_kept_or_else_rows_that_settle_
     if times:
         writer = StoreWriter(held)
         writer.commit(writer.start_load(LoadOrigin("http://x", SETTLED.end, None, "0")), batch)
-
     done = printed(rail("stats", "prediction-errors", *TIMES, "--format", "json"))
     found = {row["trajectory"]: row for row in map(json.loads, done.splitlines())}
-
     row = found[f"funding/{FUNDING.symbol}:{leg}"]
     assert (row["n"], row["prediction_reason"]) == (len(times), None if kept else "empty")
     if kept:
@@ -261,25 +231,3 @@ def test_each_leg_of_the_pairs_is_held_alone_and_net_of_its_own_fees(
     for key, mean in gross.select("trajectory", "funding_mean_bps").iter_rows():
         cost = fees.round_trip_bps(key.removeprefix("funding/"), at=SETTLED.start)
         assert alone[key]["funding_only_net_mean_bps"] == pytest.approx(mean - cost)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("held")
-@pytest.mark.parametrize(("option", "value"), [("--horizon", "1 month"), ("--every", "0h")])
-def test_a_length_that_is_none_is_refused(rail: Rail, option: str, value: str) -> None:
-    assert "a length such as" in refused(rail(*CARRY, option, value))
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("held")
-def test_with_a_fee_table_net_figures_follow(rail: Rail, workdir: Path) -> None:
-    (workdir / "fees.toml").write_text(rail("fees", "--example").stdout)
-    asked = (*CARRY, "--horizon", "8h", "--fees", "fees.toml", "--funding-only")
-    done = rail(*asked, "--format", "json")
-    row = json.loads(done.stdout)
-    fees = FeeModel.read(workdir / "fees.toml")
-    cost = fees.round_trip_bps(FUNDING, at=SETTLED.start)
-    assert row["cost_mean_bps"] == cost
-    assert row["funding_only_net_mean_bps"] == pytest.approx(row["funding_mean_bps"] - cost)
-    assert rail(*asked).stdout.startswith("Funding only, kept by positions entered each 1h, over ")
-    assert row["fee_model_hash"] == fees.hash

@@ -117,20 +117,6 @@ def test_status_says_how_old_the_last_answer_was_then(
     assert "compact" not in said
 
 
-@pytest.mark.parametrize(
-    ("at", "why"),
-    [
-        ("2023-11-01", "held nothing as of 2023-11-01"),
-        ("2999-01-01", "--as-of: '2999-01-01 00:00 UTC' is not allowed; allowed: a time that has"),
-        ("then", "--as-of: 'then' is not allowed"),
-    ],
-)
-def test_a_time_that_cannot_be_is_refused(
-    rail: Rail, stores: tuple[Path, Path], at: str, why: str
-) -> None:
-    assert why in refused(rail("stats", "spread", "--as-of", at, store=str(stores[1])))
-
-
 def test_a_time_before_the_history_says_from_when_on_it_is_known(
     rail: Rail, stores: tuple[Path, Path], tmp_path: Path
 ) -> None:

@@ -1,40 +1,29 @@
-"""`rail` itself: help, version, exit codes, and faults without a traceback."""
+"""`rail` itself: what it lists and imports, completion, exit codes, faults without a traceback."""
 
 from __future__ import annotations
 
+import json
+import os
+import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+import typer
 
+from toolkit.cli.root import COMMANDS
+from toolkit.commands import ExitCode
 from toolkit.errors import RailError
 
 from .conftest import Rail
 
-COMMANDS = (
-    *("serve", "doctor", "symbols", "sync", "follow", "webhook", "status", "app", "open", "demo"),
-    *("stats spread", "stats funding", "stats events", "import"),
-    *("events survival", "events rates", "events magnitudes", "events payoff"),
-    *("events together", "events audit", "events study", "events channels"),
-    *("events open", "webhook setup"),
-    *("report spread", "report funding", "report events", "report symbol", "report watchlist"),
-    *("store publish", "store publications", "store verify", "store compact"),
-    *("store backup", "store remap"),
-)
-
 
 def test_the_version_is_that_of_the_package(rail: Rail) -> None:
     done = rail("--version")
-
     assert done.returncode == 0
     assert done.stdout.startswith("rail 0.")
-
-
-def test_help_names_every_command(rail: Rail) -> None:
-    shown = rail("--help").stdout
-
-    assert all(command.split()[0] in shown for command in COMMANDS)
 
 
 def test_the_help_of_a_group_has_the_whole_line_of_each_of_its_commands(rail: Rail) -> None:
@@ -43,41 +32,15 @@ def test_the_help_of_a_group_has_the_whole_line_of_each_of_its_commands(rail: Ra
     assert "of a position over (start, end], also as a yearly rate." in " ".join(shown.split())
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_help_with_an_example(rail: Rail, command: str) -> None:
-    shown = rail(*command.split(), "--help")
-
-    assert shown.returncode == 0
-    assert f"Example: rail {command}" in " ".join(shown.stdout.split())
+def test_the_help_lists_each_exit_code_on_a_line_of_its_own(rail: Rail) -> None:
+    lines = [line.strip() for line in rail("--help").stdout.splitlines()]
+    assert all(f"{code.value:<3}  {code.words}" in lines for code in ExitCode)
 
 
 def test_without_a_command_it_shows_the_help(rail: Rail) -> None:
     done = rail()
-
     assert done.returncode == 2
     assert "Usage: " in done.stdout + done.stderr
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("spin",),
-        ("sync", "--workers", "0"),
-        ("stats", "spread", "--sideways"),
-        ("events", "survival", "spred"),
-    ],
-)
-def test_a_word_that_is_no_command_or_option_ends_with_exit_code_2(
-    rail: Rail, arguments: tuple[str, ...]
-) -> None:
-    done = rail(*arguments)
-
-    assert done.returncode == 2
-    (line,) = done.stderr.splitlines()
-    assert line.startswith("rail: ")
-    assert line.endswith(" --help` lists what there is")
-    assert "Value error" not in line
-    assert ".;" not in line
 
 
 def test_with_debug_on_a_refusal_keeps_its_traceback(rail: Rail) -> None:
@@ -115,9 +78,101 @@ def test_a_fault_of_the_toolkit_is_one_line_with_an_exit_code_of_its_own(
     rail: Rail, tmp_path: Path
 ) -> None:
     (tmp_path / "name").mkdir()
-
     done = rail("stats", "spread", store="name/" + "x" * 300)
-
     assert done.returncode in (1, 70)
     assert done.stderr.count("\n") == 1
     assert done.stderr.startswith("rail: ")
+
+
+HEAVY = {"duckdb", "httpx", "numpy", "plotly", "polars", "pyarrow", "rich", "streamlit", "mcp"}
+PROGRAM = """
+import atexit, json, sys
+sys.argv[0] = "rail"
+atexit.register(lambda: sys.stderr.write(json.dumps(sorted(sys.modules))))
+from toolkit.cli import main
+main()
+"""
+
+
+def modules_loaded(*arguments: str, **environment: str) -> tuple[str, set[str]]:
+    """What `rail` prints with these arguments, and the modules it has imported at its end."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *arguments],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout, set(json.loads(done.stderr))
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"]])
+def test_the_root_imports_no_command_and_nothing_heavy(arguments: list[str]) -> None:
+    _, loaded = modules_loaded(*arguments)
+    commands = {f"toolkit.cli.{place.partition(':')[0]}" for place, _ in COMMANDS.values()}
+    assert "toolkit.cli.root" in loaded
+    assert loaded & (HEAVY | commands) == set()
+
+
+@pytest.mark.slow
+def test_a_command_imports_no_other_command() -> None:
+    _, loaded = modules_loaded("symbols", "--help")
+    commands = {f"toolkit.cli.{place.partition(':')[0]}" for place, _ in COMMANDS.values()}
+    assert loaded & commands == {"toolkit.cli.sync"}
+
+
+def test_the_help_of_an_analysis_imports_no_workspace_and_no_store() -> None:
+    _, loaded = modules_loaded("events", "survival", "--help")
+    assert "toolkit.statistics.events.survival" in loaded
+    assert not loaded & {"toolkit.workspace", "toolkit.series", "toolkit.store", "duckdb"}
+
+
+def test_the_help_lists_every_command_with_its_whole_line() -> None:
+    shown, _ = modules_loaded("--help")
+    for name, (_, line) in COMMANDS.items():
+        assert f"  {name:<8}  {line}\n" in shown
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_place_in_the_table_holds_a_command_with_help_of_its_own(name: str) -> None:
+    module, _, attribute = COMMANDS[name][0].partition(":")
+    found = getattr(import_module(f"toolkit.cli.{module}"), attribute)
+    assert isinstance(found, typer.Typer) or found.__doc__
+
+
+def typed(shell: str, words: str) -> dict[str, str]:
+    """The variables by which a shell asks what may come after the words."""
+    asked = {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split(" ")) - 1)}
+    asked |= {"_TYPER_COMPLETE_ARGS": words, "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
+    return asked | {"_RAIL_COMPLETE": f"complete_{shell}"}
+
+
+def words_in(offered: str) -> set[str]:
+    """The names and options that a shell is offered."""
+    return set(re.findall(r"[\w-]{3,}", offered))
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_completes_a_commands_name_without_loading_one(shell: str) -> None:
+    offered, loaded = modules_loaded(**typed(shell, "rail st"))
+    assert {"status", "stats"} <= words_in(offered)
+    assert not {"serve", "sync"} & words_in(offered)
+    assert loaded & HEAVY <= {"rich"}  # in which typer writes the lines of zsh and fish
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        ("rail stats ", {"spread", "funding", "events"}),
+        ("rail stats spread --st", {"--start"}),
+        ("rail sync --", {"--workers"}),
+    ],
+)
+def test_a_shell_completes_a_commands_own_commands_and_options(
+    rail: Rail, monkeypatch: pytest.MonkeyPatch, shell: str, words: str, wanted: set[str]
+) -> None:
+    monkeypatch.setattr(sys.modules["__main__"], "__package__", None)  # else typer says "pytest"
+    for name, value in typed(shell, words).items():
+        monkeypatch.setenv(name, value)
+    assert wanted <= words_in(rail().stdout)

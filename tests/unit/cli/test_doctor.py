@@ -39,8 +39,12 @@ def told(done: subprocess.CompletedProcess[str], code: int) -> str:
 def test_the_faithful_service_is_usable_and_everything_is_as_expected(
     rail: Rail, service: str, tmp_path: Path
 ) -> None:
-    said = told(rail("doctor", "--profile-out", "d.toml", base_url=service), 0)
-
+    before = os.umask(0)
+    try:
+        said = told(rail("doctor", "--profile-out", "d.toml", base_url=service), 0)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "d.toml").stat().st_mode) == 0o600
     assert "SIMULATED market" in said
     assert "4 of 4 fields found" in said
     assert "11 of 11 tools found" in said
@@ -67,23 +71,21 @@ def test_the_checks_are_rows_for_a_program(rail: Rail, service: str) -> None:
     }
 
 
-def test_checks_are_chosen_and_written_to_a_file(rail: Rail, service: str, tmp_path: Path) -> None:
+def test_a_wrong_key_ends_it_with_advice_and_checks_are_chosen_and_written_to_a_file(
+    rail: Rail, service: str, tmp_path: Path
+) -> None:
     argv = ["doctor", "--where", "state <> 'ok'", "--sort", "check", "--output", "checks.csv"]
+    said = told(rail("doctor", base_url=service, api_key="sekrit-4711"), 1)
+    assert "key failed not accepted" in said
+    assert "→ put the key, as issued, into RAIL_API_KEY" in said
+    assert "Not usable yet" in said
+    assert "sekrit-4711" not in said
     done = rail(*argv, base_url=service, api_key="sekrit-4711")
     assert done.returncode == 1
     _, *rows = (tmp_path / "checks.csv").read_text().splitlines()
     assert len(rows) == 1
     assert "put the key, as issued, into RAIL_API_KEY" in rows[0]
     assert "--where leaves out 1" in done.stderr
-
-
-def test_a_draft_is_readable_by_its_owner_alone(rail: Rail, service: str, tmp_path: Path) -> None:
-    before = os.umask(0)
-    try:
-        told(rail("doctor", "--profile-out", "d.toml", base_url=service), 0)
-    finally:
-        os.umask(before)
-    assert stat.S_IMODE((tmp_path / "d.toml").stat().st_mode) == 0o600
 
 
 def test_each_plans_key_is_told_by_the_routes_that_answer(rail: Rail, service: str) -> None:
@@ -93,21 +95,10 @@ def test_each_plans_key_is_told_by_the_routes_that_answer(rail: Rail, service: s
         assert said.count(" not in plan 403: ") == refused
 
 
-def test_a_wrong_key_ends_it_with_advice_and_is_not_shown(rail: Rail, service: str) -> None:
-    said = told(rail("doctor", base_url=service, api_key="sekrit-4711"), 1)
-
-    assert "key failed not accepted" in said
-    assert "→ put the key, as issued, into RAIL_API_KEY" in said
-    assert "Not usable yet" in said
-    assert "sekrit-4711" not in said
-
-
 def test_nothing_listening_says_how_to_start_a_service(rail: Rail) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-
     said = told(rail("doctor", "--base-url", f"http://127.0.0.1:{port}"), 1)
-
     assert "reachable failed no answer (ConnectError" in said
     assert "`rail serve` starts a local one" in said
 
@@ -116,7 +107,6 @@ def test_a_web_page_in_the_services_place_is_called_one(rail: Rail) -> None:
     fault = adversary_of({"rest": {"accidents": [{"kind": "html"}]}})
     with running(Config(Simulated(7), port=0, application=adverse(fault))) as odd:
         said = told(rail("doctor", base_url=odd.base_url), 1)
-
     assert "/schemas failed a web page came, no data" in said
     assert "what stands before /api/v1/data" in said
 
@@ -130,24 +120,12 @@ def test_a_draft_never_takes_the_place_of_a_file(rail: Rail, service: str, tmp_p
     assert (tmp_path / "mine.toml").read_text() == "# mine\n"
 
 
-def test_an_address_that_is_none_and_a_profile_that_is_none_are_said_in_one_line(
-    rail: Rail, service: str
-) -> None:
-    for settings in ({"base_url": "rail"}, {"base_url": service, "profile": "no.toml"}):
-        done = rail("doctor", api_key="k", **settings)
-        assert done.returncode == 1
-        assert done.stderr.startswith("rail: ")
-        assert done.stderr.count("\n") == 1
-
-
 def test_at_debug_level_the_key_is_in_nothing_that_is_said(
     rail: Rail, service: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
     key = "demo-builder"
-
     done = rail("doctor", base_url=service, api_key=key)
-
     assert done.returncode == 0, done.stderr
     assert "DEBUG" in caplog.text
     assert key not in done.stdout + done.stderr + caplog.text

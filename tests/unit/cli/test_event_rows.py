@@ -16,7 +16,7 @@ from toolkit.statistics.core.definition import turned, with_spread
 from toolkit.store import Store
 from toolkit.workspace import Workspace, open_workspace
 
-from .conftest import WINDOW, Rail, as_rows, refused
+from .conftest import WINDOW, Rail, as_rows
 
 TIMES = ("--start", str(WINDOW.start), "--end", str(WINDOW.end))
 JSON = ("--format", "json")
@@ -68,7 +68,6 @@ def test_an_audit_is_that_of_the_statistic_over_pairs_both_ways_round(
     assert expected["n_episodes"].item() > 20
     done = rail("events", "audit", "--enter-bps", "20", *TIMES, *JSON)
     assert as_rows(done) == expected.to_dicts()
-
     shown = rail("events", "audit", "--enter-bps", "20", *TIMES, columns=240).stdout
     counts = dict(listed["audit_reason"].value_counts().iter_rows())
     assert f"{counts['no_rows']:,} events of trajectories that are not held" in shown
@@ -170,20 +169,3 @@ def test_a_study_of_funding_is_of_days_and_of_settlements_known_at_their_time(
     found = as_rows(rail("events", "study", "funding", "--on", key, *TIMES, *JSON))
     assert found == expected.to_dicts()
     assert (found[0]["offset_s"], found[-1]["offset_s"]) == (-86_400, 86_400)
-
-
-@pytest.mark.usefixtures("opened")
-def test_what_cannot_be_asked_is_one_line(rail: Rail) -> None:
-    assert "above 0" in refused(rail("events", "audit", "--enter-bps", "-1"))
-    assert "--before: 'soon'" in refused(rail("events", "study", "spread", "--before", "soon"))
-    line = refused(rail("events", "study", "spread", "--on", "XRP_USDT:AURORA.spot"))
-    assert "no rows of XRP_USDT:AURORA.spot" in line
-    assert "holds nothing of events/spread in" in refused(
-        rail("events", "audit", "--start", "2026-01-01", "--end", "2026-01-02")
-    )
-
-
-def test_a_store_without_spreads_says_what_loads_some(rail: Rail, kept: Store) -> None:
-    line = refused(rail("events", "audit", store=str(kept.path)))
-    assert "events/spread" in line
-    assert "rail sync" in line

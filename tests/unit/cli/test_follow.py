@@ -13,27 +13,9 @@ from toolkit.service import Config, Simulated, SpedClock, running
 from toolkit.store import Store
 from toolkit.workspace.rules import EXAMPLE
 
-from .conftest import LOADED, Rail, refused
+from .conftest import LOADED, Rail
 
 PRICE, SPREAD = LOADED[0].key, LOADED[1].key
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["events/spread", "--for", "5x"], "--for: '5x' is not allowed"),
-        (["events/spread", "--for", "0s"], "--for: '0s' is not allowed"),
-        (["BTC"], "watchlist streams: 'BTC' is not allowed"),
-        (["events/spread", "--since", "soon"], "since: 'soon' is not allowed"),
-        (["--watchlist", "none.toml"], "watchlist: 'none.toml' is not allowed"),
-        ([PRICE, "--watchlist", "a.toml"], "--watchlist: 'a.toml' is not allowed; allowed: none"),
-        (["--list", "--sort", "pair"], "--sort: 'pair' is not allowed"),
-    ],
-)
-def test_what_cannot_be_followed_is_refused_in_one_line(
-    rail: Rail, service: str, arguments: list[str], said: str
-) -> None:
-    assert said in refused(rail("follow", *arguments, base_url=service, api_key="demo-pro"))
 
 
 def test_the_example_is_printed_as_it_can_be_kept_and_followed(rail: Rail, service: str) -> None:

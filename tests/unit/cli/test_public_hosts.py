@@ -48,12 +48,6 @@ def test_a_server_off_this_machine_warns_in_one_line(command: str, tmp_path: Pat
     assert ("demo keys are known to everybody" in line) == (command == "serve")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("command", COMMANDS)
-def test_a_server_on_this_machine_does_not_warn(command: str, tmp_path: Path) -> None:
-    assert not warned(command, "127.0.0.1", tmp_path)
-
-
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "[::]", "192.168.1.20", "10.0.0.1", "box.lan"])
 def test_every_address_off_this_machine_is_warned_of(
     host: str, capsys: pytest.CaptureFixture[str]

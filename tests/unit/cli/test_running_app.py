@@ -17,7 +17,7 @@ from toolkit.cli.dashboard import note_path, noted, running_address
 from toolkit.market import Trajectory
 from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
 
-from .conftest import LOADED, Rail, refused
+from .conftest import LOADED, Rail
 
 PRICE, PAIR, FUNDING = LOADED
 
@@ -106,23 +106,6 @@ def test_open_shows_any_two_prices_that_are_held(rail: Rail, held: Store) -> Non
         done = rail("open", f"pair/{PRICE}/{other}", "--no-browser")
     page = "trajectory?trajectory=pair%2FBTC_USDT%3AAURORA.spot%2FBTC_USDT%3ABOREAS.spot"
     assert (done.stdout, done.stderr) == (f"{address}/{page}\n", "")
-
-
-@pytest.mark.usefixtures("held")
-@pytest.mark.parametrize(
-    ("key", "said"),
-    [
-        (f"pair/{PRICE}/BTC_USDT:BOREAS.spot", "BTC_USDT:BOREAS.spot"),
-        (f"pair/{PRICE}", "allowed: pair/SYMBOL:EXCHANGE.market"),
-        (PAIR.key.replace("CORONA", "CORNA"), f"nearest: {PAIR.key}"),
-        ("snapshot/spread", "allowed: a trajectory or an event log"),
-        ("BTC", "'BTC' is not allowed"),
-    ],
-)
-def test_open_refuses_what_has_no_page_before_it_starts_one(
-    rail: Rail, key: str, said: str
-) -> None:
-    assert said in refused(rail("open", key, "--no-browser", "--port", "1"))
 
 
 def test_a_browser_is_sent_to_the_page(held: Store, workdir: Path) -> None:

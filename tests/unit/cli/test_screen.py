@@ -129,33 +129,3 @@ def test_a_screen_of_snapshots_has_net_figures_and_a_window(rail: Rail, kept: St
     window = ("--start", str(POLLED[0]), "--end", str(POLLED[3]))
     (early, late) = as_json(rail(*asked, *window))
     assert (early["n"], late["n"], early["coverage"]) == (3, 3, 1.0)
-
-
-@pytest.mark.usefixtures("held")
-def test_a_family_that_cannot_be_screened_is_none_of_those_that_are_named(rail: Rail) -> None:
-    done = rail("screen", "price")
-    assert done.returncode == 2
-    allowed = "'spread', 'funding', 'snapshot-spread', 'snapshot-funding'"
-    assert f"'price' is not one of {allowed}" in done.stderr
-
-
-@pytest.mark.usefixtures("held")
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--sort", "half_life"), "--sort: 'half_life' .* nearest: half_life_s"),
-        (("--where", "coverage >"), "--where"),
-        (("--where", "net_share > 0.1"), "--where: 'net_share' .* with a fee table"),
-        (("--exclude-flag", "stale"), "--exclude-flag: 'stale'"),
-        (("funding", "--exclude-flag", "any"), "exclude-flag: .*spreads"),
-        (("snapshot-funding",), "holds no snapshot-funding yet; `rail sync snapshot/"),
-        (("snapshot-funding", "--style", "maker"), "--style: .*not for rates in force"),
-        (("snapshot-funding", "--exclude-flag", "any"), "exclude-flag: .*spreads"),
-        (("--style", "maker"), "--style"),
-        (("--start", "2026-13-01"), "--start"),
-    ],
-)
-def test_what_cannot_be_screened_is_one_line(
-    rail: Rail, options: tuple[str, ...], message: str
-) -> None:
-    assert re.search(message, refused(rail("screen", *options)))

@@ -38,8 +38,6 @@ def test_a_store_is_published_read_and_made_again(
     ]
     listed = rail("store", "publications", "archive").stdout.splitlines()
     assert [line.strip() for line in listed][1:] == [address]
-    assert "nothing is published in nowhere" in refused(rail("store", "publications", "nowhere"))
-
     monkeypatch.setenv("XDG_CACHE_HOME", str(workdir / "cache"))
     here = rail("stats", "spread", KEY, "--format", "json").stdout
     assert rail("stats", "spread", KEY, "--format", "json", "--store", "archive").stdout == here
@@ -51,7 +49,6 @@ def test_a_store_is_published_read_and_made_again(
     line = refused(rail("screen", "--cluster", "1"))
     assert "rail store publish archive" in line
     assert KEY in rail("status", "--store", address).stdout
-
     made = rail("import", "archive/manifest.json", "--store", "again.duckdb")
     assert made.returncode == 0, made.stderr
     assert made.stdout.startswith("again.duckdb: ")
@@ -82,17 +79,6 @@ def test_an_object_store_is_published_to_read_and_imported_by_its_address(
     assert "not-the-secret" not in line
     published, again = Store(Path("rail.duckdb")), Store(workdir / "again.duckdb")
     assert again.catalogue().equals(published.catalogue())
-
-
-def test_what_is_not_published_is_one_line(rail: Rail) -> None:
-    assert "nowhere/manifest.json is missing" in refused(rail("import", "nowhere"))
-    assert "there is no store" in refused(rail("store", "publish", "archive"))
-
-
-def test_a_manifest_that_is_none_is_refused(rail: Rail, workdir: Path) -> None:
-    (workdir / "manifest.json").write_text("{}")
-    line = refused(rail("status", "--store", "manifest.json"))
-    assert "not a manifest of published data" in line
 
 
 @pytest.mark.slow
@@ -139,16 +125,6 @@ def test_rows_of_ones_own_are_kept_in_a_store_that_takes_nothing_else(
     assert verify(mine) == []
     assert mine.coverage("BTC_USD:VENDOR.spot", (start, start + 600))["state"].to_list() == ["held"]
     assert held.source.label in refused(rail(*own, "--store", str(held.path)))
-
-
-def test_a_file_of_rows_without_a_key_and_a_map_that_is_none_are_refused(
-    rail: Rail, workdir: Path
-) -> None:
-    (workdir / "vendor.csv").write_text("ts,price\n1678406400,1.0\n")
-    assert "--stream" in refused(rail("import", "vendor.csv"))
-    assert "ours=theirs" in refused(
-        rail("import", "vendor.csv", "--stream", "BTC_USD:VENDOR.spot", "--map", "price")
-    )
 
 
 def test_a_file_is_opened_by_a_layout_or_by_places_and_its_first_and_last_time_are_told(

@@ -1,4 +1,4 @@
-"""`rail sync`: what it prints of a load, and of the same load again."""
+"""`rail sync` and `rail symbols`: loads, loads again, plans and listings."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import Rail, refused
+from tests.adversary import Adversary, RestSwitches, adverse
+from toolkit.service import Config, Simulated, running
+
+from .conftest import Rail
 
 KEY = "BTC_USDT:AURORA.spot"
 HOUR = ("--start", "2026-11-03T12:00:00Z", "--end", "2026-11-03T13:00:00Z")
@@ -18,7 +21,6 @@ def test_a_load_says_how_many_rows_are_new_and_the_same_again_says_none(
 ) -> None:
     first = rail("sync", KEY, *HOUR, base_url=service)
     again = rail("sync", KEY, *HOUR, base_url=service)
-
     assert first.returncode == again.returncode == 0, first.stderr + again.stderr
     assert "60 rows new" in first.stdout
     assert again.stdout.startswith("0 rows new")
@@ -35,20 +37,6 @@ def test_over_the_data_socket_the_same_rows_come_and_a_plan_without_it_is_named(
     small = rail("sync", KEY, *HOUR, *free, base_url=service, api_key="demo-free")
     assert small.returncode == 1
     assert "The lowest plan with the streams is builder" in small.stderr
-
-
-def test_a_filter_without_a_list_is_refused(rail: Rail, service: str) -> None:
-    line = refused(rail("sync", KEY, "--symbol", "BTC_USDT", base_url=service))
-
-    assert "--symbol" in line
-
-
-@pytest.mark.parametrize("option", ["--all-prices", "--all-spreads", "--all-funding"])
-def test_a_symbol_that_the_list_has_not_is_refused(rail: Rail, service: str, option: str) -> None:
-    line = refused(rail("sync", option, "--symbol", "NO_SUCH", base_url=service))
-
-    assert "NO_SUCH" in line
-    assert "BTC_USDT" in line
 
 
 def test_symbols_without_legs_are_named_where_all_of_them_are_asked_for(
@@ -85,7 +73,6 @@ def test_a_plan_lists_what_is_missing_in_every_form_and_loads_nothing(
     day = ("--start", "2026-11-02", "--end", "2026-11-03", "--plan")
     table = rail("sync", KEY, "events/splash", *day, base_url=service)
     lines = rail("sync", KEY, "events/splash", *day, "--format", "json", base_url=service)
-
     assert table.returncode == lines.returncode == 0, table.stderr + lines.stderr
     assert "about 3 requests, 2 or more of schemas" in table.stdout
     assert "leaves the archive within 24 h: " in table.stdout
@@ -96,5 +83,26 @@ def test_a_plan_lists_what_is_missing_in_every_form_and_loads_nothing(
     assert json.loads(again.stdout)["missing_s"] == 86_400
 
 
-def test_options_of_the_plan_s_table_are_refused_without_a_plan(rail: Rail, service: str) -> None:
-    assert "--plan" in refused(rail("sync", KEY, "--top", "3", base_url=service))
+def test_a_part_of_a_name_finds_the_symbol_with_its_legs(rail: Rail, service: str) -> None:
+    done = rail("symbols", "btc", base_url=service)
+    assert done.returncode == 0, done.stderr
+    first, _, row, *_ = done.stdout.splitlines()
+    assert first.startswith("1 symbol, 12 legs · SIMULATED market")
+    assert row.startswith("BTC_USDT")
+    assert "AURORA.futures AURORA.spot BOREAS.futures" in done.stdout
+
+
+def test_without_a_name_every_symbol_is_listed_once_and_in_order(rail: Rail, service: str) -> None:
+    rows = rail("symbols", base_url=service).stdout.splitlines()
+    names = [row.split()[0] for row in rows[2:] if row[:1].strip()]
+    assert rows[0].startswith(f"{len(names)} symbols")
+    assert names == sorted(set(names))
+
+
+def test_a_listing_cut_without_a_word_is_shown_whole_with_the_finding(rail: Rail) -> None:
+    adversary = Adversary(rest=RestSwitches(symbols_cap=10))
+    with running(Config(Simulated(7), port=0, application=adverse(adversary))) as capped:
+        done = rail("symbols", base_url=capped.base_url)
+    assert done.stdout.startswith("15 symbols")
+    assert "finding: the listing of symbols is cut (listing_cut, 1 time); first: " in done.stderr
+    assert "10 symbols came of 1000 asked for; searched by letter there" in done.stderr

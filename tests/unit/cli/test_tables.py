@@ -92,7 +92,6 @@ def test_json_csv_and_parquet_hold_the_same_in_full_with_source_and_window(
     read = list(csv.DictReader(io.StringIO(stats("--format", "csv", *sort).stdout)))
     stats("--output", "out.parquet", *sort)
     parquet = pl.read_parquet(workdir / "out.parquet")
-
     rows = Store(kept).scan(Family.SPREAD, WINDOW).collect()
     steps = dict.fromkeys(rows["trajectory"].unique(), 60)
     measured = spread.summary(rows, *WINDOW, step_s=steps).to_dicts()
