@@ -114,9 +114,9 @@ class LedgerState(StrEnum):
 class CoverageState(StrEnum):
     """What the ledger records of a stretch.
 
-    ``provisional``: answered, but more may arrive (`toolkit.store.ledger.answers`). ``settled``:
-    answered for good. ``lost``: lost at the source. Loads ask for a ``lost`` stretch again, and a
-    follow as if it were ``provisional``.
+    ``provisional``: answered, and to be asked for again, since more may arrive
+    (`toolkit.store.ledger.ledger`). ``settled``: answered for good. ``lost``: lost
+    at the source. Each load of its time asks for it again, and a follow as for what is provisional.
     """
 
     ASKED = "asked"

@@ -22,8 +22,7 @@ import pytest
 
 from toolkit.market import format_ts
 from toolkit.store import Store
-from toolkit.store.file.compaction import compact
-from toolkit.store.file.verification import verify
+from toolkit.store.file.maintenance import compact, verify
 from toolkit.store.publish import import_store, publish
 from toolkit.store.writing.pages import pages_path
 from toolkit.store.writing.remap import remap

@@ -28,7 +28,7 @@ from toolkit.loader import FollowResult, Pace, follow
 from toolkit.market import EventFamily, EventLog, Trajectory
 from toolkit.service import Config, Replay, running
 from toolkit.store import Store
-from toolkit.store.file.verification import verify
+from toolkit.store.file.maintenance import verify
 from toolkit.tables import GapStatus
 from toolkit.wire.sockets.stream import ReconnectPolicy
 

@@ -24,7 +24,7 @@ from tests.older_store import make_older
 from toolkit.intervals import Interval
 from toolkit.market import Source, Trajectory
 from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
-from toolkit.store.file.verification import verify
+from toolkit.store.file.maintenance import verify
 from toolkit.store.publish import import_store, publish
 from toolkit.store.writing.pages import KeptPage, packed_page
 from toolkit.tables import TABLES

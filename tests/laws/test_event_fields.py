@@ -14,8 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.empty_store import empty_store
-from toolkit.loader.follow.messages import Messages
-from toolkit.loader.follow.reader import Message
+from toolkit.loader.follow.reader import Message, Messages
 from toolkit.market import EventFamily, EventLog, Source
 from toolkit.service.events.archive import EventArchive
 from toolkit.service.market.simulator import Simulated

@@ -18,8 +18,7 @@ import pytest
 from tests.other_services.server import API_KEY, Answer, Question, serving
 from toolkit.client import Client
 from toolkit.errors import InputError, WireError
-from toolkit.loader.follow.messages import Messages
-from toolkit.loader.follow.reader import Message
+from toolkit.loader.follow.reader import Message, Messages
 from toolkit.market import Trajectory
 from toolkit.service.market.source import Clock
 from toolkit.store import Store

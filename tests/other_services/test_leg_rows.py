@@ -16,8 +16,7 @@ from toolkit.client import Client
 from toolkit.errors import InputError, PagingError, WireError
 from toolkit.intervals import Interval
 from toolkit.loader import sync
-from toolkit.loader.follow.messages import Messages
-from toolkit.loader.follow.reader import Message
+from toolkit.loader.follow.reader import Message, Messages
 from toolkit.market import Trajectory
 from toolkit.service.market.source import Clock
 from toolkit.store import Store

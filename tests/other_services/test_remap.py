@@ -24,7 +24,7 @@ from toolkit.loader import sync
 from toolkit.market import Family, Stream, Trajectory
 from toolkit.statistics import spread
 from toolkit.store import Store
-from toolkit.store.file.verification import verify
+from toolkit.store.file.maintenance import verify
 from toolkit.store.writing.pages import pages_path
 from toolkit.store.writing.remap import remap
 from toolkit.tables import EVENT, SERIES

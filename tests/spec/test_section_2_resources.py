@@ -15,8 +15,7 @@ from tests.adversary import Adversary, RestSwitches, adverse
 from toolkit.client import Client
 from toolkit.intervals import Interval
 from toolkit.loader import sync
-from toolkit.loader.follow.messages import Messages
-from toolkit.loader.follow.reader import Message
+from toolkit.loader.follow.reader import Message, Messages
 from toolkit.market import EventFamily, EventLog, Trajectory
 from toolkit.service import Clock, Config, Simulated, running
 from toolkit.store import Store

@@ -49,7 +49,7 @@ LOADS = (
 import importlib, pkgutil, toolkit.cli
 import toolkit as tk
 from toolkit.service import Config, Simulated, running
-from toolkit.store.file.backup import back_up_store
+from toolkit.store.file.maintenance import back_up_store
 
 for found in pkgutil.iter_modules(toolkit.cli.__path__, "toolkit.cli."):
     importlib.import_module(found.name)

@@ -175,8 +175,7 @@ def webhook_command(
     if not secret_env:
         context.fail("Missing option '--secret-env'.")
     with needs_extra("service"):
-        from toolkit.loader.webhook.receiving import receive  # noqa: PLC0415 - an extra
-        from toolkit.loader.webhook.webhooks import webhook_app  # noqa: PLC0415 - an extra
+        from toolkit.loader.webhook.webhooks import receive, webhook_app  # noqa: PLC0415 - see above
 
     secrets = [_secret(name) for name in secret_env]
     verifier: Verifier = StandardWebhooks(secrets)

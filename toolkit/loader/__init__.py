@@ -2,8 +2,7 @@
 
 from toolkit.loader.follow.follow import follow
 from toolkit.loader.follow.follow_progress import FollowProgress, FollowResult
-from toolkit.loader.follow.polls import Pace
-from toolkit.loader.follow.sweep import Since
+from toolkit.loader.follow.sweep import Pace, Since
 from toolkit.loader.sync.planned import PlannedLoad, plan_load
 from toolkit.loader.sync.progress import LoadResult, Progress
 from toolkit.loader.sync.sync import sync

@@ -1,7 +1,6 @@
 """One DuckDB file: series, the coverage ledger, and where everything came from."""
 
-from toolkit.store.file.waiting import waiting_for
-from toolkit.store.ledger.answers import due_parts, joined, rowless_parts, settled_after_s
+from toolkit.store.file.connection import waiting_for
 from toolkit.store.ledger.catalogue import (
     answer_words,
     clock_offset_s,
@@ -12,8 +11,17 @@ from toolkit.store.ledger.catalogue import (
     profile_words,
     service_now,
 )
-from toolkit.store.ledger.gaps import Gap
-from toolkit.store.ledger.ledger import CLOCK_TOLERANCE_S, Edge, to_ask, unchanged
+from toolkit.store.ledger.ledger import (
+    CLOCK_TOLERANCE_S,
+    Edge,
+    Gap,
+    due_parts,
+    joined,
+    rowless_parts,
+    settled_after_s,
+    to_ask,
+    unchanged,
+)
 from toolkit.store.reading.lookup import (
     check_known,
     chosen_window,
@@ -33,9 +41,14 @@ from toolkit.store.writing.batch import (
     LoadOrigin,
     Snapshot,
 )
-from toolkit.store.writing.deliveries import Delivered, Kept, keep_deliveries, read_deliveries
 from toolkit.store.writing.ingest import Inserted
-from toolkit.store.writing.writer import StoreWriter
+from toolkit.store.writing.writer import (
+    Delivered,
+    Kept,
+    StoreWriter,
+    keep_deliveries,
+    read_deliveries,
+)
 
 __all__ = [
     "ARCHIVE",

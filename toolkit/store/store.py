@@ -22,11 +22,9 @@ from toolkit.market import (
     Trajectory,
     format_ts,
 )
-from toolkit.store.file.file import StoreFile
-from toolkit.store.file.readable import mark_doubled
+from toolkit.store.file.file import StoreFile, mark_doubled
 from toolkit.store.ledger.catalogue import CONTINUITY, COUNTS, ROWS_BY_LOAD, limits
-from toolkit.store.ledger.coverage import read_coverage, read_ledger
-from toolkit.store.ledger.gaps import GAPS
+from toolkit.store.ledger.coverage import GAPS, read_coverage, read_ledger
 from toolkit.store.ledger.history import seen
 from toolkit.store.reading.frames import frame_of
 from toolkit.store.reading.lookup import asked_streams, check_known, sync_advice
@@ -34,8 +32,8 @@ from toolkit.store.reading.scanning import Asked, doubled, scan_of
 from toolkit.store.reading.snapshots import poll_coverage, read_polls, read_snapshots
 from toolkit.store.reading.sql import Parameters, in_utc, values_of
 from toolkit.store.reading.sql_process import ask
-from toolkit.store.writing.arrivals import ARRIVALS, OPENED
 from toolkit.store.writing.batch import ARCHIVE, Ledger
+from toolkit.store.writing.events import ARRIVALS, OPENED
 from toolkit.tables import ROWS, SERIES, SNAPSHOT_SERIES, TIE
 
 _WAIT_S = 0.5

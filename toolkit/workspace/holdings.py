@@ -14,7 +14,7 @@ from toolkit.intervals import clip, difference, total_s
 from toolkit.market import Family, SnapshotKind, SnapshotLog, Stream
 from toolkit.statistics.quality.polls import poll_count
 from toolkit.store import Ledger, Store, answer_words, service_now, unchanged
-from toolkit.store.file.readable import NOT_READABLE
+from toolkit.store.file.file import NOT_READABLE
 from toolkit.tables import GapStatus
 
 STATUS = schema_of("holdings.stream_states")

@@ -10,7 +10,7 @@ import pytest
 from tests.object_store import serving_objects
 from toolkit.market import Source
 from toolkit.store import Store, StoreWriter
-from toolkit.store.file.verification import verify
+from toolkit.store.file.maintenance import verify
 
 from .conftest import Rail, refused
 

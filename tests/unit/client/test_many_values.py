@@ -228,7 +228,7 @@ FRAME = """
 import re
 from toolkit.errors import WireError
 from toolkit.market import EventFamily, EventLog, Trajectory
-from toolkit.loader.follow.messages import Messages
+from toolkit.loader.follow.reader import Messages
 from toolkit.loader.follow.reader import Message
 from toolkit.wire.profile.profile import BUILT_IN
 from toolkit.wire.sockets.stream import read_market_message

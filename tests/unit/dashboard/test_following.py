@@ -18,7 +18,7 @@ from toolkit.loader import sync
 from toolkit.market import Stream
 from toolkit.service import Config, Simulated, running
 from toolkit.store import LoadOrigin, Store, StoreWriter
-from toolkit.store.writing.follow_mark import FollowMark
+from toolkit.store.writing.follows import FollowMark
 
 from .conftest import SERVED_AT
 from .shown import texts

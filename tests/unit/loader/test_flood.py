@@ -134,7 +134,7 @@ def test_a_flood_of_versions_of_one_event_is_counted(tmp_path: Path) -> None:
 
 RECEIVER = """
 import re, sys
-from toolkit.loader.webhook.receiving import receive
+from toolkit.loader.webhook.webhooks import receive
 from toolkit.loader.webhook.webhooks import webhook_app
 from toolkit.market import Source
 from toolkit.store import Store, StoreWriter

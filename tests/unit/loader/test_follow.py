@@ -22,7 +22,7 @@ from toolkit.errors import (
 from toolkit.intervals import Interval
 from toolkit.loader import FollowProgress, FollowResult, Pace, Since, follow, sync
 from toolkit.loader.follow.sweep import Sweeper
-from toolkit.loader.sync.run import Piece
+from toolkit.loader.sync.sync import Piece
 from toolkit.market import EventFamily, EventLog, Family, Source, Stream, Trajectory
 from toolkit.service import Clock, Config, Replay, Simulated, SpedClock, running
 from toolkit.store import ARCHIVE, SOCKET, Batch, Gap, LoadOrigin, Store, StoreWriter

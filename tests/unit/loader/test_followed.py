@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolkit.loader.follow.followed import Followed
+from toolkit.loader.follow.follow import Followed
 from toolkit.market import Stream
 
 A, B, C = (Stream.parse(f"BTC_USD:{leg}.spot") for leg in "ABC")

@@ -22,11 +22,11 @@ from toolkit.errors import (
     UnavailableError,
 )
 from toolkit.loader import FollowProgress, FollowResult, Pace, Since, follow
-from toolkit.loader.follow.polls import SnapshotPolls
+from toolkit.loader.follow.sweep import SnapshotPolls
 from toolkit.market import EventFamily, EventLog, SnapshotKind, SnapshotLog, Stream, Trajectory
 from toolkit.service import Clock, Config, SpedClock, running
 from toolkit.store import Store, StoreWriter
-from toolkit.store.file.verification import verify
+from toolkit.store.file.maintenance import verify
 from toolkit.wire.exchange import RetryPolicy
 from toolkit.wire.findings import Finding
 

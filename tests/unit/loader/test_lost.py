@@ -17,12 +17,12 @@ from toolkit.intervals import Interval
 from toolkit.loader import Since, sync
 from toolkit.loader.follow.sweep import Sweeper
 from toolkit.loader.sync.progress import LoadResult
-from toolkit.loader.sync.run import Piece
+from toolkit.loader.sync.sync import Piece
 from toolkit.market import Family, Leg, Stream, Trajectory
 from toolkit.service import Clock, Config, running
 from toolkit.service.market.source import LostRows
 from toolkit.store import Batch, LoadOrigin, Store, StoreWriter
-from toolkit.store.file.verification import verify
+from toolkit.store.file.maintenance import verify
 from toolkit.wire.profile.user_profile import UserProfile
 from toolkit.workspace import Workspace
 

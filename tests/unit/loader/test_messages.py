@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from toolkit.intervals import Interval
-from toolkit.loader.follow.messages import Messages
-from toolkit.loader.follow.reader import Message
+from toolkit.loader.follow.reader import Message, Messages
 from toolkit.market import EventFamily, EventLog, Source, Trajectory
 from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
 from toolkit.store.writing.pages import KeptPage, packed_page

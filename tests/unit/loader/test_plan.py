@@ -14,8 +14,7 @@ from toolkit.client import Client
 from toolkit.errors import QuotaError
 from toolkit.intervals import Interval
 from toolkit.loader import sync
-from toolkit.loader.sync.clock import ClockReading
-from toolkit.loader.sync.plan import plan
+from toolkit.loader.sync.plan import ClockReading, plan
 from toolkit.market import EventLog, SnapshotLog, Stream
 from toolkit.service import Config
 from toolkit.store import Edge, Ledger, Store

@@ -15,7 +15,7 @@ from toolkit.client import Client
 from toolkit.errors import InputError, StoreSourceError, UnknownTrajectoryError
 from toolkit.intervals import Interval
 from toolkit.loader import PlannedLoad, plan_load, sync
-from toolkit.loader.sync.estimate import Bound, pages_of_rows
+from toolkit.loader.sync.planned import Bound, pages_of_rows
 from toolkit.market import EventFamily, EventLog, SnapshotKind, SnapshotLog, Stream, Trajectory
 from toolkit.service import Bars, Config
 from toolkit.store import Store

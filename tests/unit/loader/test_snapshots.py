@@ -14,7 +14,7 @@ from toolkit.client import Client
 from toolkit.errors import PlanRefusedError
 from toolkit.intervals import Interval
 from toolkit.loader import sync
-from toolkit.loader.follow.polls import Pace, SnapshotPolls
+from toolkit.loader.follow.sweep import Pace, SnapshotPolls
 from toolkit.market import SnapshotKind, SnapshotLog
 from toolkit.service import Clock, Config, running
 from toolkit.store import Store

@@ -13,7 +13,7 @@ import pytest
 from toolkit.client import Client
 from toolkit.intervals import Interval
 from toolkit.loader import LoadResult, sync
-from toolkit.loader.sync.run import Run
+from toolkit.loader.sync.sync import Run
 from toolkit.loader.sync.tasks import LogTask, Piece, TrajectoryTask
 from toolkit.market import EventLog, Leg, Source, Trajectory
 from toolkit.service import Bars, Clock, Config, running

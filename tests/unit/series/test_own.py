@@ -15,7 +15,7 @@ from toolkit.market import Family, Trajectory
 from toolkit.series import FundingSeries, PriceSeries, SpreadSeries, own_series, pair_series
 from toolkit.statistics.fees import FeeModel
 from toolkit.store import Store
-from toolkit.store.file.verification import verify
+from toolkit.store.file.maintenance import verify
 from toolkit.wire.listing import Listing
 from toolkit.wire.profile.profile import BUILT_IN
 from toolkit.workspace.own_store import keep_own

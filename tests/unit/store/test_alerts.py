@@ -11,7 +11,7 @@ import pytest
 from tests.empty_store import empty_store
 from toolkit.market import Family, Trajectory
 from toolkit.store import Batch, Store, StoreWriter
-from toolkit.store.file.compaction import compact
+from toolkit.store.file.maintenance import compact
 from toolkit.store.publish import import_store, publish
 from toolkit.store.writing.alerts import (
     FOUND,

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.intervals import Interval, total_s
-from toolkit.store.ledger.answers import (
+from toolkit.store.ledger.ledger import (
     CHECK_AGES_S,
     Provisional,
     due_parts,

@@ -11,7 +11,7 @@ import pytest
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, Source
 from toolkit.store import ARCHIVE, SOCKET, Batch, Edge, LoadOrigin, Store, StoreWriter
-from toolkit.store.file.verification import verify
+from toolkit.store.file.maintenance import verify
 from toolkit.wire.events.events import document_frame
 from toolkit.wire.limits import Limits
 

@@ -15,7 +15,7 @@ from tests.empty_store import empty_store
 from toolkit.intervals import EVER, Interval
 from toolkit.market import EventFamily, EventLog, SnapshotKind, SnapshotLog, Source, Trajectory
 from toolkit.store import Batch, Edge, LoadOrigin, Snapshot, Store, StoreWriter
-from toolkit.store.file.compaction import compact
+from toolkit.store.file.maintenance import compact
 from toolkit.tables import DATED
 from toolkit.wire.events.events import document_frame
 

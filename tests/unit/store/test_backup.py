@@ -10,8 +10,7 @@ import pytest
 
 from toolkit.errors import StoreError
 from toolkit.store import Store
-from toolkit.store.file.backup import back_up_store
-from toolkit.store.file.verification import verify
+from toolkit.store.file.maintenance import back_up_store, verify
 
 from .conftest import FIRST, JANUARY, committing, minutes, same
 

@@ -14,10 +14,8 @@ import pytest
 from toolkit.errors import StoreError
 from toolkit.market import Family
 from toolkit.store import Store, StoreWriter
-from toolkit.store.file import compaction
-from toolkit.store.file.compaction import compact, scattered
 from toolkit.store.file.connection import opened
-from toolkit.store.file.verification import verify
+from toolkit.store.file.maintenance import check_free, compact, scattered, verify
 from toolkit.store.reading.moment import GROWING, row_order
 from toolkit.tables import CHANGES, SERIES
 
@@ -160,7 +158,7 @@ def test_a_file_with_tables_of_a_users_own_is_left(full: Store) -> None:
 
 def test_a_disk_without_room_is_told_before_anything_is_written(full: Store) -> None:
     with pytest.raises(StoreError, match="MB are free"):
-        compaction.check_free(full, 2**62)
+        check_free(full, 2**62)
 
 
 def test_what_could_not_be_copied_leaves_the_file_as_it_was(full: Store) -> None:

@@ -15,10 +15,10 @@ from toolkit.errors import NotAStoreError, StoreError, StoreSourceError
 from toolkit.intervals import Interval
 from toolkit.market import Source
 from toolkit.store import Store, StoreWriter
-from toolkit.store.file import migration
-from toolkit.store.file.backup import back_up_store
+from toolkit.store.file import schema
 from toolkit.store.file.connection import opened
 from toolkit.store.file.engine import own_files
+from toolkit.store.file.maintenance import back_up_store
 from toolkit.store.file.schema import draft_of, made
 from toolkit.tables import TABLES
 
@@ -167,7 +167,7 @@ def test_what_lies_beside_a_store_for_a_while_is_as_private_as_the_store(
             look()
             assert own_files(store.path)[1].stat().st_size > 0
         assert seen == {0o640: 2}
-        monkeypatch.setattr(migration, "_give_name", lambda *paths: (look(), os.link(*paths)))
+        monkeypatch.setattr(schema, "_give_name", lambda *paths: (look(), os.link(*paths)))
         back_up_store(store, store.path.with_name("copy"))
         with draft_of(store.path) as draft, made(draft, {}):
             look()

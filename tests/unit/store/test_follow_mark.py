@@ -7,12 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from toolkit.store.writing.follow_mark import FollowMark, follow_mark, running_follow
+from toolkit.store.writing.follows import FollowMark, follow_mark, running_follow
 
 HOLDS = """
 import sys
 from pathlib import Path
-from toolkit.store.writing.follow_mark import FollowMark
+from toolkit.store.writing.follows import FollowMark
 with FollowMark(Path(sys.argv[1])) as mark:
     mark.evaluated()
     print("holding", flush=True)

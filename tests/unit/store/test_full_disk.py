@@ -19,11 +19,9 @@ from toolkit.errors import StoreError
 from toolkit.intervals import EVER, Interval
 from toolkit.market import Source, Trajectory
 from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
-from toolkit.store.file.backup import back_up_store
-from toolkit.store.file.compaction import compact
-from toolkit.store.file.refusals import full_disk
+from toolkit.store.file.engine import full_disk
+from toolkit.store.file.maintenance import back_up_store, compact, verify
 from toolkit.store.file.schema import FORMAT_VERSION, OLDEST_VERSION, read_format
-from toolkit.store.file.verification import verify
 from toolkit.store.publish import import_store, publish
 
 SOURCE = Source("replay", "example")

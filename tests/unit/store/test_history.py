@@ -18,8 +18,7 @@ from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, SnapshotKind, SnapshotLog, Stream, Trajectory
 from toolkit.series import read_series
 from toolkit.store import Batch, Edge, Gap, Ledger, Snapshot, Store, StoreWriter
-from toolkit.store.file.compaction import compact
-from toolkit.store.file.verification import verify
+from toolkit.store.file.maintenance import compact, verify
 from toolkit.store.publish import import_store, publish
 from toolkit.wire.events.events import document_frame
 from toolkit.workspace.holdings import stream_states

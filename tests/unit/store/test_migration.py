@@ -14,9 +14,8 @@ from toolkit.errors import NotAStoreError, StoreVersionError
 from toolkit.intervals import Interval
 from toolkit.market import Trajectory
 from toolkit.store import Inserted, LoadOrigin, Store, StoreWriter
-from toolkit.store.file.migration import backup_path
-from toolkit.store.file.schema import FORMAT_VERSION, OLDEST_VERSION, read_format
-from toolkit.store.file.verification import verify
+from toolkit.store.file.maintenance import verify
+from toolkit.store.file.schema import FORMAT_VERSION, OLDEST_VERSION, backup_path, read_format
 from toolkit.wire.allowance import Allowance
 
 ORIGIN = LoadOrigin("http://two", 20, None, "0.2.0", Allowance("builder", 600, 60, 599))

@@ -19,9 +19,7 @@ from toolkit.errors import StoreError
 from toolkit.intervals import Interval
 from toolkit.market import SnapshotKind, SnapshotLog, Trajectory
 from toolkit.store import Batch, LoadOrigin, Snapshot, Store, StoreWriter, profile_words
-from toolkit.store.file.backup import back_up_store
-from toolkit.store.file.compaction import compact
-from toolkit.store.file.verification import verify
+from toolkit.store.file.maintenance import back_up_store, compact, verify
 from toolkit.store.publish import import_store, publish
 from toolkit.store.writing.pages import KeptPage, KeptRecord, packed_page, pages_path, read_pages
 from toolkit.store.writing.remap import remap

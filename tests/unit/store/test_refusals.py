@@ -16,7 +16,7 @@ import pytest
 from toolkit.errors import NotAStoreError, StoreError, StoreLockedError, StoreVersionError
 from toolkit.market import Source
 from toolkit.store import LoadOrigin, Store, StoreWriter
-from toolkit.store.file.compaction import compact
+from toolkit.store.file.maintenance import compact
 from toolkit.store.file.schema import FORMAT_VERSION
 
 SOURCE = Source("replay", "example")

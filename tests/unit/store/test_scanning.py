@@ -17,7 +17,7 @@ from toolkit.errors import InputError, StoreError, UnknownTrajectoryError
 from toolkit.intervals import EVER, Interval
 from toolkit.market import Family, Source, Trajectory
 from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
-from toolkit.store.file.compaction import compact
+from toolkit.store.file.maintenance import compact
 from toolkit.tables import SERIES
 
 from ...conftest import examples

@@ -9,7 +9,7 @@ import pytest
 
 from toolkit.errors import StoreError
 from toolkit.store import Store
-from toolkit.store.file.verification import verify
+from toolkit.store.file.maintenance import verify
 
 BREACHES = {
     "INSERT INTO price FROM price LIMIT 1": "price: several rows share a key: 1 (",

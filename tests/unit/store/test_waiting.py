@@ -15,7 +15,7 @@ import pytest
 from toolkit.errors import StoreLockedError
 from toolkit.market import Source
 from toolkit.store import LoadOrigin, Store, StoreWriter
-from toolkit.store.file.waiting import Place, queue_folder
+from toolkit.store.file.connection import Place, queue_folder
 
 ORIGIN = LoadOrigin("http://127.0.0.1:8700", 10_000, None, "0.1.0")
 

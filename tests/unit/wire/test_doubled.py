@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from toolkit.intervals import Interval
-from toolkit.loader.follow.messages import Messages
-from toolkit.loader.follow.reader import Message
+from toolkit.loader.follow.reader import Message, Messages
 from toolkit.market import EventFamily, EventLog, Family, Trajectory
 from toolkit.wire.events.events import EventPage, event_pages
 from toolkit.wire.exchange import Answer, RetryPolicy

@@ -12,8 +12,7 @@ import pytest
 from tests import miniature
 from toolkit.client import Client
 from toolkit.errors import InputError
-from toolkit.loader.follow.messages import Messages
-from toolkit.loader.follow.reader import Message
+from toolkit.loader.follow.reader import Message, Messages
 from toolkit.market import EventFamily, EventLog, SnapshotKind, SnapshotLog, Source, Stream
 from toolkit.store import Batch, Edge, LoadOrigin, Snapshot, Store, StoreWriter
 from toolkit.wire.profile.profile import BUILT_IN

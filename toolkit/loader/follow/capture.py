@@ -20,8 +20,7 @@ from typing import Self, TypeVar
 from toolkit.alerts.watch import AlertWatch
 from toolkit.client import Client
 from toolkit.errors import StoreLockedError
-from toolkit.loader.follow.messages import Messages
-from toolkit.loader.follow.reader import Message, ReaderItem, StreamReader
+from toolkit.loader.follow.reader import Message, Messages, ReaderItem, StreamReader
 from toolkit.loader.sync.sync import bound_source
 from toolkit.loader.sync.tasks import Piece
 from toolkit.market import EventLog, Stream, Trajectory

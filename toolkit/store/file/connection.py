@@ -8,7 +8,7 @@ on a cursor of its own (a shared connection hands one thread another's rows).
 Uses that overlap one another without a break would keep the file open for good, and every other
 process out. So nobody joins an opening that has lasted, unless a use that began early still goes
 on. And the file then rests for longer than another process waits between two attempts. Among
-processes, `toolkit.store.file.waiting` keeps the order in which they came.
+processes, `toolkit.store.file.connection` keeps the order in which they came.
 
 Source: docs/design.md, "One file, opened per use".
 """
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import threading
 import time
 from collections import Counter
@@ -36,9 +37,102 @@ from toolkit.store.file.engine import (
     put_away,
     real_path,
     remove_empty_log,
+    use_failure,
 )
-from toolkit.store.file.refusals import use_failure
-from toolkit.store.file.waiting import Place
+
+_LATELY_S = 2.0  # looks are 0.02 s apart, but a machine may be busy
+_NAME = re.compile(r"\d{20}-\d+-\d+-(read|write)")
+_READ, _WRITE = "read", "write"
+
+
+def queue_folder(path: Path) -> Path:
+    """Return the folder in which those who wait for a store have their files.
+
+    Examples
+    --------
+    >>> queue_folder(Path("data/rail.duckdb"))
+    PosixPath('data/.rail.duckdb.queue')
+    """
+    return path.with_name(f".{path.name}.queue")
+
+
+def waiting_for(path: Path) -> list[tuple[int, str]]:
+    """Return who waits for a store now, in order: the process, and whether to read or to write it.
+
+    >>> waiting_for(Path("nowhere.duckdb"))
+    []
+    """
+    places = (name.split("-") for name in Place(path, writable=False).waiting())
+    return [(int(process), use) for _, process, _, use in places]
+
+
+class Place:
+    """One use's place in the queue. Other threads of this process have places of their own."""
+
+    def __init__(self, path: Path, *, writable: bool) -> None:
+        self._folder = queue_folder(path)
+        self._writable = writable
+        self._file: Path | None = None
+
+    def may_go(self) -> bool:
+        """Return whether nobody waits whom this use lets go first."""
+        return not any(
+            (self._file is None or name < self._file.name)
+            and (self._writable or name.endswith(_WRITE))
+            for name in self.waiting()
+        )
+
+    def keep(self) -> None:
+        """Take a place, or keep the one that was taken."""
+        if self._file is None:
+            kind = _WRITE if self._writable else _READ
+            who = f"{os.getpid()}-{threading.get_ident()}"
+            self._file = self._folder / f"{self._number():020d}-{who}-{kind}"
+        with contextlib.suppress(OSError):
+            try:
+                os.utime(self._file)
+            except FileNotFoundError:
+                self._folder.mkdir(mode=0o700, exist_ok=True)
+                self._file.touch(mode=0o600)
+
+    def close(self) -> None:
+        """Leave the place, if one was taken."""
+        if self._file is not None:
+            _remove(self._file)
+
+    def _number(self) -> int:
+        writers = [name for name in self.waiting() if name.endswith(_WRITE)]
+        if writers and not self._writable:
+            return int(writers[0].partition("-")[0]) + 1
+        return time.monotonic_ns()
+
+    def waiting(self) -> list[str]:
+        """Return the names of those who wait, in order. Remove what who is gone has left."""
+        try:
+            found = sorted(file.name for file in self._folder.iterdir())
+        except OSError:
+            return []
+        places = filter(_NAME.fullmatch, found)
+        return [name for name in places if _is_kept(self._folder / name)]
+
+
+def _is_kept(file: Path) -> bool:
+    """Return whether somebody keeps this place. One that nobody keeps is removed."""
+    try:
+        kept = abs(time.time() - file.stat().st_mtime) <= _LATELY_S
+    except OSError:
+        return False
+    if not kept:
+        _remove(file)
+    return kept
+
+
+def _remove(file: Path) -> None:
+    """Remove a place, and the folder where it was the last one."""
+    with contextlib.suppress(OSError):
+        file.unlink()
+        file.parent.rmdir()
+
 
 _DUCKDB_FIRST = f"SET search_path = 'system.main,{DATABASE}.main'"
 

@@ -14,7 +14,7 @@ import polars as pl
 
 from toolkit.errors import NotAStoreError, StoreVersionError
 from toolkit.market import Source
-from toolkit.store.file.refusals import first_line
+from toolkit.store.file.engine import first_line
 from toolkit.store.file.schema import FORMAT_VERSION
 from toolkit.store.reading.moment import BOOKS, GROWING, StoreState
 from toolkit.store.writing.pages import NEWEST

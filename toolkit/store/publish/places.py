@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol, TypeGuard
 
 from toolkit.errors import StoreError, needs_extra
 from toolkit.files import keep_names, locked
-from toolkit.store.file.refusals import first_line, full_disk
+from toolkit.store.file.engine import first_line, full_disk
 
 MANIFEST = "manifest.json"
 """The name of the one file that is replaced."""

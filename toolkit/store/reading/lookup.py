@@ -19,8 +19,7 @@ from toolkit.market import (
     asked_window,
     swapped,
 )
-from toolkit.store.file.file import StoreFile
-from toolkit.store.file.readable import not_readable
+from toolkit.store.file.file import StoreFile, not_readable
 from toolkit.store.ledger.catalogue import service_now
 from toolkit.store.writing.batch import Ledger
 

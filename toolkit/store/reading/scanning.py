@@ -20,8 +20,7 @@ from polars.io.plugins import register_io_source
 from toolkit.errors import InputError, StoreError
 from toolkit.intervals import Ends, Interval
 from toolkit.market import Family, SnapshotTrajectory, Source, Stream, Trajectory
-from toolkit.store.file.file import StoreFile
-from toolkit.store.file.readable import mark_doubled
+from toolkit.store.file.file import StoreFile, mark_doubled
 from toolkit.store.file.schema import read_source
 from toolkit.store.ledger.catalogue import limits
 from toolkit.store.ledger.history import AS_NOW, seen

@@ -20,8 +20,7 @@ import polars as pl
 
 from toolkit.errors import InputError
 from toolkit.market import Stream
-from toolkit.store.file.engine import DATABASE
-from toolkit.store.file.refusals import first_line
+from toolkit.store.file.engine import DATABASE, first_line
 from toolkit.store.ledger.history import show_as_known
 from toolkit.store.reading.frames import rows_of
 from toolkit.store.reading.views import VIEWS

@@ -19,8 +19,7 @@ from typing import BinaryIO
 import duckdb
 
 from toolkit.errors import InputError, RailError, StoreError
-from toolkit.store.file.engine import keep_bounded, real_path
-from toolkit.store.file.refusals import first_line
+from toolkit.store.file.engine import first_line, keep_bounded, real_path
 from toolkit.store.ledger.history import check_history
 from toolkit.store.reading.sql import select
 from toolkit.store.reading.sql_process import OUT_OF_MEMORY, Question, drafts_end, receive, send

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import duckdb
 import polars as pl
@@ -18,15 +18,16 @@ from toolkit.store.ledger.streams import (
     stamp,
 )
 from toolkit.store.reading.frames import frame_of
+from toolkit.store.writing.batch import ARCHIVE
 from toolkit.store.writing.ingest import Inserted
-from toolkit.tables import EVENT
+from toolkit.tables import ARRIVAL, EVENT
 from toolkit.wire.events.events import lasting_content
 from toolkit.wire.exchange import UNREADABLE
 from toolkit.wire.limits import LIMITS, Limits
 from toolkit.wire.profile.event_routes import BUILT_IN_EVENTS, EventRoute
 
 _EVENT = ["family", "schema_id", "event_id", "event_type"]
-_KEY = [*_EVENT, "ts_ms"]
+_DOCUMENT = [*_EVENT, "ts_ms"]
 _WEEK_MS = 7 * 86_400_000
 
 
@@ -49,17 +50,17 @@ def insert_documents(
     """
     if documents.is_empty():
         return Inserted()
-    distinct = documents.unique([*_KEY, "document"], keep="first", maintain_order=True)
+    distinct = documents.unique([*_DOCUMENT, "document"], keep="first", maintain_order=True)
     held = _held(connection, distinct).with_columns(own=pl.col("load_id") == load_id)
     fresh = distinct.join(
-        held, on=[*_KEY, "document"], how="anti", nulls_equal=True, maintain_order="left"
+        held, on=[*_DOCUMENT, "document"], how="anti", nulls_equal=True, maintain_order="left"
     )
     alike = _alike(held, fresh, routes)
     fresh = fresh.filter(~alike["again"])
-    newest = held.group_by(_KEY).agg(pl.col("revision").max())
+    newest = held.group_by(_DOCUMENT).agg(pl.col("revision").max())
     stamped = (
-        fresh.join(newest, on=_KEY, how="left", nulls_equal=True, maintain_order="left")
-        .with_columns(arrival=pl.int_range(pl.len(), dtype=pl.Int32).over(_KEY))
+        fresh.join(newest, on=_DOCUMENT, how="left", nulls_equal=True, maintain_order="left")
+        .with_columns(arrival=pl.int_range(pl.len(), dtype=pl.Int32).over(_DOCUMENT))
         .with_columns(
             revision=(pl.col("revision").fill_null(-1) + 1 + pl.col("arrival")).cast(pl.Int32)
         )
@@ -67,7 +68,7 @@ def insert_documents(
         .select(EVENT.names)
     )
     kept = _within(connection, stamped, limits).sort(*EVENT.order, "revision", maintain_order=True)
-    surplus = stamped.join(kept, on=[*_KEY, "revision"], how="anti", nulls_equal=True)
+    surplus = stamped.join(kept, on=[*_DOCUMENT, "revision"], how="anti", nulls_equal=True)
     append(connection, EVENT, kept)
     logs = {EventLog(EventFamily(family)): family for family in kept["family"].unique()}
     numbers = {logs[log]: n for log, n in number_streams(connection, logs).items()}
@@ -80,7 +81,7 @@ def insert_documents(
     repeated = documents.height - stamped.height
     named = surplus.group_by("family", "event_id").len().rows()
     unkept = {f"events/{family} {plain(event, 80)}": n for family, event, n in sorted(named)}
-    came = [*_KEY, "document"]
+    came = [*_DOCUMENT, "document"]
     twice = documents.height - distinct.height
     twice += distinct.join(held.filter("own"), on=came, how="semi", nulls_equal=True).height
     twice += int((alike["again"] & alike["own"]).sum())
@@ -94,21 +95,21 @@ def _alike(
 
     The columns are ``again``, and ``own``: whether all such came in the same load.
     """
-    held = held.join(fresh.select(_KEY), on=_KEY, how="semi", nulls_equal=True)
-    if held.is_empty() and not fresh.select(_KEY).is_duplicated().any():
+    held = held.join(fresh.select(_DOCUMENT), on=_DOCUMENT, how="semi", nulls_equal=True)
+    if held.is_empty() and not fresh.select(_DOCUMENT).is_duplicated().any():
         return fresh.select(again=pl.repeat(False, pl.len()), own=pl.repeat(True, pl.len()))
     rows = pl.concat(
         [
-            held.select(*_KEY, "document", "own", fresh=False),
-            fresh.select(*_KEY, "document", own=True, fresh=True),
+            held.select(*_DOCUMENT, "document", "own", fresh=False),
+            fresh.select(*_DOCUMENT, "document", own=True, fresh=True),
         ]
     )
-    several = pl.col("fresh").any().over(_KEY) & (pl.len().over(_KEY) > 1)
+    several = pl.col("fresh").any().over(_DOCUMENT) & (pl.len().over(_DOCUMENT) > 1)
     content = [
         _content(routes[EventFamily(family)], document) if compared else None
         for family, document, compared in rows.select("family", "document", several).iter_rows()
     ]
-    same = [*_KEY, "content"]
+    same = [*_DOCUMENT, "content"]
     found = rows.with_columns(content=pl.Series(content, dtype=pl.String)).select(
         "fresh",
         again=pl.col("content").is_not_null() & (pl.int_range(pl.len()).over(same) > 0),
@@ -173,7 +174,7 @@ def _held(connection: duckdb.DuckDBPyConnection, arrived: pl.DataFrame) -> pl.Da
 
     A scan takes 2,048 documents into memory at once. So only those of these keys are read.
     """
-    connection.register("arrived", arrived.select(_KEY).unique())
+    connection.register("arrived", arrived.select(_DOCUMENT).unique())
     held = frame_of(
         connection,
         "WITH held AS (SELECT e.rowid AS row FROM event e JOIN arrived a "
@@ -186,3 +187,79 @@ def _held(connection: duckdb.DuckDBPyConnection, arrived: pl.DataFrame) -> pl.Da
     )
     connection.unregister("arrived")
     return held
+
+
+ARRIVALS = (
+    "SELECT family, schema_id, event_id, event_type, ts_ms, channel, "
+    "min(arrived_ms) AS arrived_ms, "
+    "CASE WHEN count(*) = count(deliveries) THEN sum(deliveries)::BIGINT END AS n_deliveries "
+    "FROM arrival WHERE family = $family AND ts >= $low AND ts < $high GROUP BY ALL "
+    "ORDER BY ts_ms, event_id, event_type, schema_id, channel"
+)
+"""The query of `toolkit.store.Store.arrivals`."""
+
+OPENED = (
+    "SELECT channel, family, min(ts) AS start_ts, max(ts) + 1 AS end_ts FROM arrival "
+    "WHERE channel <> $archive GROUP BY channel, family, load_id ORDER BY ALL"
+)
+"""The query of `toolkit.store.Store.channels_open`."""
+
+_KEY = "family, schema_id, event_id, event_type, ts_ms, ts, channel"
+_SAME = (
+    "a.event_id = b.event_id AND a.ts_ms = b.ts_ms AND a.family = b.family "
+    "AND a.event_type IS NOT DISTINCT FROM b.event_type "
+    "AND a.schema_id IS NOT DISTINCT FROM b.schema_id AND a.ts_ms BETWEEN $low AND $high"
+)
+_INSERT = f"""
+    INSERT INTO arrival
+    WITH together AS (
+        SELECT {_KEY}, min(arrived_ms) AS arrived_ms, count(*) AS times
+        FROM came GROUP BY {_KEY}, page
+    ), fresh AS (
+        SELECT {_KEY}, min(arrived_ms) AS arrived_ms,
+            CASE channel WHEN $archive THEN max(times) ELSE sum(times) END AS deliveries
+        FROM together GROUP BY {_KEY}
+    ), known AS (
+        SELECT DISTINCT b.* FROM event a JOIN fresh b ON {_SAME}
+    ), counted AS (
+        SELECT b.*, count(a.load_id) AS place
+        FROM known b LEFT JOIN arrival a ON {_SAME} AND a.channel = b.channel GROUP BY ALL
+    )
+    SELECT {_KEY}, place, arrived_ms, deliveries, $load_id FROM counted
+    WHERE place < CASE channel WHEN $archive THEN 1 ELSE $most END
+    ORDER BY family, ts_ms, event_id, channel
+"""  # noqa: S608 - ours
+
+
+def note_arrivals(
+    connection: duckdb.DuckDBPyConnection,
+    came: Sequence[tuple[str, pl.DataFrame]],
+    load_id: int,
+    now_ms: int,
+    limits: Limits = LIMITS,
+) -> None:
+    """Write down which documents came by which channel, and how often.
+
+    ``came`` has channels, each with documents that came together: of a page, or of messages, which
+    have their ``arrived_ms``. Others came ``now_ms``. Only documents that the store holds count. Of
+    the archive, which is asked for the same again, the first arrival alone is kept, with how often
+    at most it was in one page, as neighbouring pages share a second. Of another channel as many
+    arrivals are kept as ``document_versions`` of the limits.
+    """
+    parts = [
+        frame.select(
+            *ARRIVAL.names[:6],
+            channel=pl.lit(channel),
+            page=pl.lit(at),
+            arrived_ms="arrived_ms" if "arrived_ms" in frame.columns else pl.lit(now_ms),
+        )
+        for at, (channel, frame) in enumerate(came)
+        if frame.height
+    ]
+    if parts:
+        rows = pl.concat(parts)
+        connection.register("came", rows)
+        asked = {"archive": ARCHIVE, "load_id": load_id, "most": limits.document_versions}
+        times = {"low": rows["ts_ms"].min(), "high": rows["ts_ms"].max()}
+        connection.execute(_INSERT, asked | times)
+        connection.unregister("came")

@@ -23,7 +23,7 @@ import zstandard
 from toolkit.errors import StoreError
 from toolkit.intervals import Interval
 from toolkit.market import Trajectory
-from toolkit.store.file.refusals import full_disk
+from toolkit.store.file.engine import full_disk
 from toolkit.wire.exchange import Answer
 
 KEPT_DAYS = 30

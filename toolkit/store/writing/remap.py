@@ -21,11 +21,10 @@ from toolkit.cards import counted, some
 from toolkit.errors import StoreError
 from toolkit.intervals import EVER, Interval
 from toolkit.market import EventFamily, Family, Trajectory
-from toolkit.store.file.compaction import check_free, rewriting
 from toolkit.store.file.connection import opened, put_in_place
 from toolkit.store.file.engine import DATABASE
-from toolkit.store.file.migration import back_up
-from toolkit.store.file.schema import draft_of
+from toolkit.store.file.maintenance import check_free, rewriting
+from toolkit.store.file.schema import back_up, draft_of
 from toolkit.store.ledger.history import held_rows
 from toolkit.store.ledger.streams import number_streams
 from toolkit.store.reading.moment import StoreState

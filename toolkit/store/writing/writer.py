@@ -10,31 +10,210 @@ import contextlib
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
+import polars as pl
 
 from toolkit import commands
-from toolkit.errors import StoreError
-from toolkit.intervals import Interval
-from toolkit.market import EventFamily, Source, Stream
+from toolkit.errors import StoreError, StoreSourceError
+from toolkit.intervals import Interval, clip, difference, union
+from toolkit.market import EventFamily, EventLog, Family, Source, Stream
 from toolkit.store.file.connection import opened
 from toolkit.store.file.engine import refuse_functions
-from toolkit.store.file.identity import FileIdentity, check_source
-from toolkit.store.file.migration import bring_up_to_date
-from toolkit.store.file.schema import create_store
+from toolkit.store.file.schema import bring_up_to_date, create_store, read_source
 from toolkit.store.ledger.catalogue import write_allowance
-from toolkit.store.ledger.coverage import record_asked
-from toolkit.store.ledger.gaps import end_gaps
+from toolkit.store.ledger.coverage import (
+    end_gaps,
+    record_answers,
+    record_asked,
+    settle_gaps,
+    write_edges,
+    write_gaps,
+)
+from toolkit.store.ledger.ledger import LATE_S, Edge, final_part
+from toolkit.store.ledger.streams import add_counts, count_rows, number_streams
+from toolkit.store.reading.frames import frame_of
+from toolkit.store.reading.snapshots import insert_snapshots
 from toolkit.store.reading.views import make_views
 from toolkit.store.store import Store
-from toolkit.store.writing.batch import Batch, LoadOrigin
-from toolkit.store.writing.commit import write_batch
-from toolkit.store.writing.ingest import Inserted, write_keys
+from toolkit.store.writing.batch import WEBHOOK, Answered, Batch, LoadOrigin, Snapshot
+from toolkit.store.writing.events import insert_documents, note_arrivals
+from toolkit.store.writing.ingest import Inserted, insert_rows, read_key, write_keys
 from toolkit.store.writing.pages import KEPT_DAYS, KeptRecord, keep_pages, packed_record
+from toolkit.tables import DELIVERY
 from toolkit.wire.allowance import Allowance
 from toolkit.wire.limits import LIMITS, Limits
 from toolkit.wire.profile.event_routes import BUILT_IN_EVENTS, EventRoute
+
+_PARTS = 16
+
+
+def write_batch(
+    connection: duckdb.DuckDBPyConnection,
+    load_id: int,
+    batch: Batch,
+    limits: Limits,
+    now_ms: int,
+    *,
+    logs: Mapping[EventFamily, EventRoute],
+) -> Inserted:
+    """Write a batch inside the connection's transaction, and return what became of its rows.
+
+    ``now_ms`` is the local clock at the commit (ms), ``logs`` are the routes of the event logs.
+    """
+    total, now = Inserted(), now_ms // 1_000
+    streams: list[Stream] = [*batch.edges, *batch.rows, *(gap.of for gap in batch.gaps.values())]
+    numbers = number_streams(connection, streams)
+    for family in Family:
+        frames = [
+            pl.concat(pages).with_columns(stream_id=pl.lit(numbers[t], pl.Int32))
+            for t, pages in batch.rows.items()
+            if t.family is family
+        ]
+        if frames:
+            key, tied = read_key(connection, family), _tied(batch, family, numbers)
+            total += insert_rows(
+                connection, family, pl.concat(frames), load_id, key=key, tied=tied, committed_at=now
+            )
+    if batch.documents:
+        documents = pl.concat(batch.documents)
+        total += insert_documents(connection, documents, load_id, limits, now, routes=logs)
+    note_arrivals(connection, batch.came, load_id, now_ms, limits)
+    insert_snapshots(connection, [(snapshot, load_id) for snapshot in batch.snapshots], now)
+    total += _counted_snapshots(connection, batch.snapshots, numbers)
+    edges = {numbers[stream]: edge for stream, edge in batch.edges.items()}
+    _record_answers(connection, batch, numbers, now)
+    write_edges(connection, edges, load_id, now)
+    write_gaps(connection, batch.gaps.values(), numbers, load_id, now)
+    settle_gaps(connection, edges, load_id, now)
+    return total
+
+
+def _record_answers(
+    connection: duckdb.DuckDBPyConnection, batch: Batch, numbers: dict[Stream, int], now: int
+) -> None:
+    """Record what the pages answer for: settled, or provisional where more may still arrive."""
+    settled: dict[int, list[Interval]] = {}
+    provisional: dict[int, list[Interval]] = {}
+    clocks: dict[int, int] = {}
+    for stream, answers in batch.answered.items():
+        number, edge = numbers[stream], batch.edges[stream]
+        plain = union(answer.stretch for answer in answers if answer.is_plain)
+        clocks[number] = edge.clock
+        parts = [
+            (part, answer.open_parts)
+            for answer in (*map(Answered, plain), *(a for a in answers if not a.is_plain))
+            for whole in difference(
+                _in_archive(connection, stream, answer, edge),
+                [*_missing(connection, stream, answer), *((x.start, x.end) for x in answer.lost)],
+            )
+            for part in final_part(whole, edge)
+        ]
+        settled[number] = [each for part, still in parts for each in difference([part], still)]
+        provisional[number] = [each for part, still in parts for each in clip(still, part)]
+    told = {numbers[stream]: answers for stream, answers in batch.answered.items()}
+    record_answers(connection, settled, provisional, clocks, now, answers=told)
+
+
+def _in_archive(
+    connection: duckdb.DuckDBPyConnection, stream: Stream, answer: Answered, edge: Edge
+) -> list[Interval]:
+    """Return the part of an answer before the first document that only a stream has brought.
+
+    Such a document shows that the archive is late. One older than `LATE_S` shows nothing.
+    """
+    if answer.archived is None or not isinstance(stream, EventLog):
+        return [answer.stretch]
+    connection.register("archived", answer.archived)
+    first = connection.execute(
+        "SELECT min(ts) FROM event e ANTI JOIN archived a ON e.event_id = a.event_id "
+        "AND e.event_type IS NOT DISTINCT FROM a.event_type AND e.ts_ms = a.ts_ms "
+        "WHERE family = ? AND ts >= ? AND ts < ?",
+        [stream.family.value, max(answer.stretch.start, edge.clock - LATE_S), answer.stretch.end],
+    ).fetchall()[0][0]
+    connection.unregister("archived")
+    return [answer.stretch] if first is None else clip([answer.stretch], (-(2**62), first))
+
+
+def _missing(
+    connection: duckdb.DuckDBPyConnection, stream: Stream, answer: Answered
+) -> list[Interval]:
+    """Return the parts of an answer of which something came that the store does not hold.
+
+    Each is asked for again by itself. So very many become one.
+    """
+    parts = union(answer.missing)
+    if answer.archived is not None and isinstance(stream, EventLog):
+        connection.register("archived", answer.archived)
+        found = connection.execute(
+            "SELECT DISTINCT ts FROM archived a ANTI JOIN (SELECT event_id, event_type, ts_ms "
+            "FROM event WHERE family = ? AND ts >= ? AND ts <= ?) e ON e.event_id = a.event_id "
+            "AND e.event_type IS NOT DISTINCT FROM a.event_type AND e.ts_ms = a.ts_ms",
+            [stream.family.value, answer.archived["ts"].min(), answer.archived["ts"].max()],
+        ).fetchall()
+        connection.unregister("archived")
+        parts = union([*parts, *((ts, ts + 1) for (ts,) in found)])
+    return parts if len(parts) <= _PARTS else [Interval(parts[0].start, parts[-1].end)]
+
+
+def _tied(batch: Batch, family: Family, numbers: dict[Stream, int]) -> pl.DataFrame | None:
+    """Return the times at which one page had several rows, None without any."""
+    tied = [(numbers[t], ts) for t, at in batch.tied.items() if t.family is family for ts in at]
+    schema = {"stream_id": pl.Int32, "ts": pl.Int64}
+    return pl.DataFrame(tied, schema=schema, orient="row") if tied else None
+
+
+def _counted_snapshots(
+    connection: duckdb.DuckDBPyConnection, snapshots: list[Snapshot], numbers: dict[Stream, int]
+) -> Inserted:
+    counted = [(numbers[s.log], s.served_at, 0) for s in snapshots]
+    schema = {"stream_id": pl.Int32, "ts": pl.Int64, "revision": pl.Int32}
+    add_counts(connection, count_rows(pl.DataFrame(counted, schema=schema, orient="row")))
+    return Inserted(new=len(snapshots))
+
+
+class FileIdentity:
+    """What one `Store` knows of its file: the source that it was bound to, and loads it began."""
+
+    def __init__(self, path: Path) -> None:
+        self.source: Source | None = None
+        self._path = path
+        self._loads: dict[int, object] = {}
+
+    def keep(self, connection: duckdb.DuckDBPyConnection, load_id: int) -> None:
+        """Remember a load that begins in this transaction."""
+        self._loads[load_id] = _load_facts(connection, load_id)
+
+    def check(self, connection: duckdb.DuckDBPyConnection, load_id: int | None) -> None:
+        """Raise `StoreSourceError` where this is another file than the one that is known."""
+        held = read_source(connection, self._path)
+        if self.source is not None:
+            check_source(self._path, held, self.source)
+        if load_id in self._loads and self._loads[load_id] != _load_facts(connection, load_id):
+            raise StoreSourceError(
+                f"{self._path} is not the file that load {load_id} began in, it is another one of "
+                f"{held.label}; nothing was written to it: put the first file back",
+                path=str(self._path),
+            )
+
+
+def check_source(path: Path, held: Source, source: Source) -> None:
+    """Raise `StoreSourceError` where a file holds another source's data."""
+    if held.id != source.id:
+        raise StoreSourceError(
+            f"{path} holds data of another source ({held.label}), the service is "
+            f"{source.label}; name another store, a store never mixes sources",
+            path=str(path),
+        )
+
+
+def _load_facts(connection: duckdb.DuckDBPyConnection, load_id: int) -> object:
+    """Return what tells a load from every other one, nothing where it is absent."""
+    return connection.execute(
+        "SELECT served_at, base_url, schema_hash FROM load WHERE load_id = ?", [load_id]
+    ).fetchall()
 
 
 def check_takes_rows(store: Store) -> None:
@@ -205,3 +384,62 @@ class StoreWriter:
         """End the gaps that a killed capture left without an end. ``at``: the service's clock."""
         with self.writing() as connection:
             end_gaps(connection, at)
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """One genuine delivery: its id, and the text of its body if that is not an event document."""
+
+    delivery_id: str
+    family: str | None
+    document: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What a commit of deliveries brought: new ones, those kept whole among them, and events."""
+
+    deliveries: int
+    whole: int
+    events: Inserted
+
+
+def keep_deliveries(
+    writer: StoreWriter,
+    load_id: int,
+    delivered: Sequence[Delivered],
+    documents: pl.DataFrame,
+    limits: Limits = LIMITS,
+) -> Kept:
+    """Commit deliveries with the event documents they brought. What is held stays as it is.
+
+    Documents are known by their own key, whatever the delivery's id: a sender that uses an id
+    twice loses no event. They answer for no stretch of the event logs: a webhook is proof of
+    what happened, never that nothing else did.
+    """
+    now_ms = time.time_ns() // 1_000_000
+    now = now_ms // 1_000
+    rows = [(d.delivery_id, now, d.family, d.document, load_id) for d in delivered]
+    arrived = pl.DataFrame(rows, DELIVERY.schema, orient="row").unique(
+        "delivery_id", keep="first", maintain_order=True
+    )
+    with writer.writing(load_id) as connection:
+        connection.register("arrived_deliveries", arrived)
+        new = connection.execute(
+            "INSERT INTO delivery FROM arrived_deliveries a "
+            "ANTI JOIN delivery d USING (delivery_id) RETURNING document IS NOT NULL"
+        ).fetchall()
+        connection.unregister("arrived_deliveries")
+        inserted = insert_documents(
+            connection, documents, load_id, limits, now, routes=writer.logs(load_id)
+        )
+        note_arrivals(connection, [(WEBHOOK, documents)], load_id, now_ms, limits)
+    return Kept(len(new), sum(whole for (whole,) in new), inserted)
+
+
+def read_deliveries(store: Store) -> pl.DataFrame:
+    """Return the genuine deliveries held, in the order they came: the columns of `DELIVERY`."""
+    with store.reading() as connection:
+        return frame_of(
+            connection, "SELECT * FROM delivery ORDER BY load_id, received_at, delivery_id"
+        )

@@ -20,7 +20,7 @@ from toolkit.errors import RailError
 from toolkit.foreign import Markdown, markdown
 from toolkit.market import Stream
 from toolkit.show.values import value_text
-from toolkit.store.writing.follow_mark import running_follow
+from toolkit.store.writing.follows import running_follow
 from toolkit.tables import SNAPSHOT_SERIES
 from toolkit.workspace.alert_file import alert_file
 from toolkit.workspace.alerts import find_alerts, matched_streams

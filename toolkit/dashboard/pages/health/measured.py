@@ -17,7 +17,7 @@ from toolkit.intervals import Interval, clip
 from toolkit.loader.sync.planned import expected_load, load_words
 from toolkit.market import SnapshotKind, SnapshotLog, SnapshotTrajectory, Stream
 from toolkit.store import Ledger, Store, answer_words
-from toolkit.store.file.readable import Unreadable
+from toolkit.store.file.file import Unreadable
 from toolkit.store.file.schema import read_format
 from toolkit.tables import GapStatus, LedgerState
 

@@ -1,0 +1,396 @@
+"""Rewriting a store in the order of its keys, while others read and write it.
+
+Rows lie in the file as they came. A store that was loaded by many small polls reads one trajectory
+many times slower than a sorted one, and space that was freed stays in the file. So the rows are
+copied, sorted, into a new file. What is committed meanwhile is copied after them, until little is
+left. That little, and the bookkeeping, are copied while the file is held, and the new file takes
+its place. A process that is killed leaves the store as it was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import duckdb
+
+from toolkit.errors import StoreError
+from toolkit.store.file.connection import opened, put_in_place
+from toolkit.store.file.engine import DATABASE, first_line, full_disk
+from toolkit.store.file.file import StoreFile, fault_of_key
+from toolkit.store.file.schema import back_up, draft_of, made
+from toolkit.store.ledger.history import held_rows, known_ledger
+from toolkit.store.ledger.streams import append
+from toolkit.store.reading.moment import BOOKS, GROWING, StoreState, owner_column, row_order
+from toolkit.store.reading.views import VIEWS
+from toolkit.store.store import Store
+from toolkit.store.writing.pages import back_up_pages, faults_of_pages
+from toolkit.tables import (
+    CHANGES,
+    COVERAGE,
+    EVENT,
+    LOAD,
+    SERIES,
+    STREAM,
+    TABLES,
+    TIE,
+    CoverageState,
+    Table,
+)
+
+_ROWS_OF_A_PART = 122_880
+"""How many rows of a table DuckDB keeps together: what it reads at once, or passes over."""
+
+_FEW_ROWS = 50_000
+_PASSES = 8
+_OURS = {table.name for table in TABLES} | {view.name for view in VIEWS}
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """What a compaction did: the rows that were copied, and the file's size before and after.
+
+    The history of the ledger, which is copied too, is not counted.
+    """
+
+    rows: int
+    before_bytes: int
+    after_bytes: int
+
+
+def compact(store: Store) -> Compacted:
+    """Rewrite a store's file with its rows in the order of their keys, and without free space.
+
+    Loads and readers go on meanwhile. Raises `StoreError` where the disk has no room for a second
+    file, no file can be made there, or the file holds tables or views of somebody's own, which
+    would be lost. Raises what `Store.reading` raises.
+    """
+    path = store.path.resolve()
+    _refuse_others(store)
+    before = path.stat().st_size
+    check_free(store, before)
+    with rewriting(path), draft_of(path) as draft, contextlib.ExitStack() as copying:
+        copy = copying.enter_context(made(draft, {}))
+        done = _copy_until_little_is_left(store, copy)
+        with opened(path, writable=True, wait_s=store.wait_s) as connection:
+            last = _copy_the_rest(store, copy, done)
+            copying.close()
+            shutil.copymode(path, draft)
+            put_in_place(connection, path, draft)
+    history = {table.name for table in CHANGES}
+    rows = sum(end for name, end in last.ends.items() if name not in history)
+    return Compacted(rows, before, path.stat().st_size)
+
+
+@contextlib.contextmanager
+def rewriting(path: Path) -> Iterator[None]:
+    """Raise `StoreError` for what keeps the new file from being written or put in its place."""
+    try:
+        yield
+    except (OSError, duckdb.Error) as error:
+        raise full_disk(path, error) or StoreError(
+            f"{path} cannot be rewritten ({first_line(error)}), and is left as it was; let this "
+            f"user make files in {path.parent}",
+            path=str(path),
+        ) from None
+
+
+def scattered(store: Store, few_parts: int = 8, times: int = 4) -> tuple[float, float] | None:
+    """Return in how many parts of the file a trajectory lies, and in how many once compacted.
+
+    A part is what DuckDB reads at once. Both are means over the trajectories. None where it makes
+    no difference: fewer than ``few_parts`` in all, or not ``times`` as many as compacted.
+    """
+    rows = " UNION ALL ".join(
+        f"SELECT stream_id, rowid // {_ROWS_OF_A_PART} AS part, count(*) AS rows "  # noqa: S608 - ours
+        f"FROM {table.name} GROUP BY ALL"
+        for table in SERIES.values()
+    )
+    with store.reading() as connection:
+        parts, least, held = connection.execute(
+            f"SELECT avg(parts), avg(1 + rows // {_ROWS_OF_A_PART}), "  # noqa: S608 - ours
+            f"coalesce(sum(rows), 0) // {_ROWS_OF_A_PART} FROM "
+            f"(SELECT count(*) AS parts, sum(rows) AS rows FROM ({rows}) GROUP BY stream_id)"
+        ).fetchall()[0]
+    return None if held < few_parts or parts < times * least else (parts, least)
+
+
+def _refuse_others(store: Store) -> None:
+    """Refuse a file with tables or views of somebody's own: only ours are copied."""
+    with store.reading() as connection:
+        found = connection.execute(
+            "SELECT table_name FROM duckdb_tables() WHERE database_name = $ours AND NOT internal "
+            "UNION SELECT view_name FROM duckdb_views() WHERE database_name = $ours "
+            "AND NOT internal",
+            {"ours": DATABASE},
+        ).fetchall()
+    others = sorted(name for (name,) in found if name not in _OURS)
+    if others:
+        raise StoreError(
+            f"{store.path} has tables of your own ({', '.join(others)}), which a rewritten file "
+            "would not have; move them to a file of their own",
+            path=str(store.path),
+        )
+
+
+def check_free(store: Store, needed: int) -> None:
+    """Raise `StoreError` where the disk of a store has less than so many bytes free."""
+    free = shutil.disk_usage(store.path.resolve().parent).free
+    if free < needed:
+        raise StoreError(
+            f"{store.path} needs {needed / 1e6:,.0f} MB beside it while it is rewritten, and "
+            f"{free / 1e6:,.0f} MB are free; free space in {store.path.resolve().parent}",
+            path=str(store.path),
+        )
+
+
+def _copy_until_little_is_left(store: Store, copy: duckdb.DuckDBPyConnection) -> StoreState:
+    """Copy the rows, then those that came meanwhile, and return the moment that was reached."""
+    moment = StoreState.now(store)
+    _copy(moment, {}, copy)
+    for _ in range(_PASSES):
+        later = StoreState.now(store)
+        _check_same_file(store, moment, later)
+        if sum(later.ends.values()) - sum(moment.ends.values()) <= _FEW_ROWS:
+            break
+        _copy(later, moment.ends, copy)
+        moment = later
+    copy.execute(f"CHECKPOINT {DATABASE}")
+    return moment
+
+
+def _copy_the_rest(store: Store, copy: duckdb.DuckDBPyConnection, done: StoreState) -> StoreState:
+    """Copy what is left and the bookkeeping, while nobody else can write."""
+    last = StoreState.now(store)
+    _check_same_file(store, done, last)
+    _copy(last, done.ends, copy)
+    for table in BOOKS:
+        append(copy, table, last.books[table.name])
+    for table in GROWING:
+        count = f"SELECT count(*) FROM {table.name}"  # noqa: S608 - ours
+        held, copied = last.query(count).item(), copy.execute(count).fetchall()[0][0]
+        if held != copied:
+            raise StoreError(
+                f"{store.path}: {copied:,} of {held:,} rows of {table.name} were copied, so the "
+                "file is left as it is; `rail store verify` shows what is wrong with it",
+                path=str(store.path),
+            )
+    return last
+
+
+def _copy(moment: StoreState, starts: Mapping[str, int], copy: duckdb.DuckDBPyConnection) -> None:
+    for table in GROWING:
+        start = starts.get(table.name, 0)
+        if start < moment.ends[table.name]:
+            for part in moment.parts(table, start, unit=_unit(table)):
+                append(copy, table, moment.rows(table, part, start))
+
+
+def _unit(table: Table) -> str:
+    """Return how to cut a table: by stream and month where its rows are kept stream by stream."""
+    return "month" if row_order(table)[0] == owner_column(table) else "day"
+
+
+def _check_same_file(store: Store, one: StoreState, other: StoreState) -> None:
+    if one.file != other.file:
+        raise StoreError(
+            f"{store.path} was replaced by another file while it was rewritten; begin again",
+            path=str(store.path),
+        )
+
+
+def back_up_store(store: StoreFile, target: str | Path) -> int:
+    """Copy a store to a new file, as it was between two commits, and return the copy's bytes.
+
+    Who writes meanwhile waits until it is copied. Raises `StoreError` where there is a file of that
+    name or none can be made, and what `Store.reading` raises.
+    """
+    copy = Path(target)
+    if copy.exists() or copy.is_symlink():
+        raise StoreError(f"{copy} is there already; name a new file", path=str(copy))
+    if not copy.resolve().parent.is_dir():
+        raise StoreError(
+            f"{copy.resolve().parent} is not a directory; make it first", path=str(copy)
+        )
+    with store.reading():
+        pass  # it is there, and of this format
+    with opened(store.path, writable=True, wait_s=store.wait_s) as connection:
+        back_up(connection, store.path, copy, "name a place where this user may write")
+        back_up_pages(store.path, copy)
+    return copy.stat().st_size
+
+
+_Found = list[tuple[object, ...]]
+_SHOWN = 3
+
+
+class _Ask(Protocol):
+    def __call__(self, sql: str) -> _Found: ...
+
+
+def verify(store: Store) -> list[str]:
+    """Return each fault of a store, in words. A sound store has none.
+
+    Every byte of every table is read, so DuckDB finds blocks whose checksum is wrong. Then: the
+    tables and columns are those of this format, no two rows share a key, revisions follow one
+    another, each row is of a known load and stream, the counters of the streams are what is held,
+    the stretches of the ledger have a length and do not overlap, and the history of the ledger
+    leads to what it is now. The pages kept beside the store can be read. Rows may be in any order:
+    reading sorts them, and `rail store compact` keeps them sorted. Raises what `Store.reading`
+    raises.
+    """
+
+    def ask(sql: str) -> _Found:
+        with store.reading() as connection:
+            connection.execute("DROP VIEW IF EXISTS temp.main.stream")  # it hides what is wrong
+            return connection.execute(sql).fetchall()
+
+    ask("SELECT 1")
+    if found := faults_of(ask):
+        return found
+    with store.reading() as connection:
+        return faults_of_pages(connection, store.path)
+
+
+def faults_of(ask: _Ask) -> list[str]:
+    """Return the faults that queries of one store find."""
+    found = list(_unreadable(ask))
+    return found or [fault for law in _LAWS for fault in law(ask)]
+
+
+def _unreadable(ask: _Ask) -> Iterator[str]:
+    """Yield tables that are not as this format has them, or cannot be read to the end."""
+    columns: dict[str, list[tuple[object, ...]]] = {}
+    ours = f"NOT internal AND database_name = '{DATABASE}' AND schema_name = 'main'"
+    facts = "table_name, column_name, data_type, is_nullable"
+    ordered = "ORDER BY table_name, column_index"
+    for table, *column in ask(f"SELECT {facts} FROM duckdb_columns() WHERE {ours} {ordered}"):  # noqa: S608 - ours
+        columns.setdefault(str(table), []).append(tuple(column))
+    for table in TABLES:
+        if columns.get(table.name) != [(c.name, c.type, c.nullable) for c in table.columns]:
+            yield f"{table.name}: the table is missing or has other columns"
+            continue
+        try:
+            ask(f"SELECT bit_xor(hash({', '.join(table.names)})) FROM {table.name}")  # noqa: S608 - ours
+        except (duckdb.Error, StoreError) as error:
+            yield f"{table.name}: cannot be read to its end ({first_line(error)})"
+            return
+
+
+def _keys(ask: _Ask) -> Iterator[str]:
+    for table in TABLES:
+        key = ", ".join(table.key)
+        yield from _named(
+            ask(f"SELECT {key} FROM {table.name} GROUP BY ALL HAVING count(*) > 1"),  # noqa: S608 - ours
+            f"{table.name}: several rows share a key",
+        )
+
+
+def _revisions(ask: _Ask) -> Iterator[str]:
+    for table in (*SERIES.values(), EVENT):
+        others = ", ".join(name for name in table.key if name != "revision")
+        yield from _named(
+            ask(
+                f"SELECT {others}, min(revision % {TIE}), max(revision % {TIE}) FROM {table.name} "  # noqa: S608 - ours
+                f"GROUP BY {others}, revision // {TIE} "
+                f"HAVING min(revision % {TIE}) <> 0 OR max(revision % {TIE}) <> count(*) - 1"
+            ),
+            f"{table.name}: revisions are missing",
+        )
+
+
+def _references(ask: _Ask) -> Iterator[str]:
+    """Yield rows of loads and streams that the store does not know."""
+    for table in TABLES:
+        for column in table.names:
+            known = LOAD if column.endswith("load_id") else STREAM
+            if table is known or column not in ("load_id", "repaired_load_id", "stream_id"):
+                continue
+            of = column.removeprefix("repaired_")
+            yield from _named(
+                ask(
+                    f"SELECT DISTINCT t.{column} FROM {table.name} t WHERE t.{column} IS NOT NULL "  # noqa: S608 - ours
+                    f"AND t.{column} NOT IN (SELECT {of} FROM {known.name})"
+                ),
+                f"{table.name}: rows of no {known.name} that is known",
+            )
+
+
+def _counters(ask: _Ask) -> Iterator[str]:
+    """Yield streams whose counters differ from what is held."""
+    held = held_rows(lambda table: table.name)
+    yield from _named(
+        ask(
+            "WITH held AS (SELECT key, count(*) FILTER (revision = 0) AS rows, "  # noqa: S608 - ours
+            "count(*) FILTER (revision > 0) AS revisions, min(ts) AS first_ts, "
+            f"max(ts) AS last_ts FROM ({held}) GROUP BY key) "
+            "SELECT key, s.rows, s.revisions, coalesce(h.rows, 0), coalesce(h.revisions, 0) "
+            "FROM stream s LEFT JOIN held h USING (key) WHERE s.rows <> coalesce(h.rows, 0) "
+            "OR s.revisions <> coalesce(h.revisions, 0) "
+            "OR s.first_ts IS DISTINCT FROM h.first_ts OR s.last_ts IS DISTINCT FROM h.last_ts"
+        ),
+        "stream: counters differ from what is held (key, counted, then held)",
+    )
+
+
+def _ledger(ask: _Ask) -> Iterator[str]:
+    """Yield stretches without a length, and those that overlap another of their kind."""
+    names = [state.value for state in CoverageState]
+    known = ", ".join(f"'{name}'" for name in names)
+    yield from _named(
+        ask(
+            f"SELECT stream_id, state, start_ts, end_ts FROM coverage WHERE start_ts >= end_ts "  # noqa: S608 - ours
+            f"OR state NOT IN ({known})"
+        ),
+        f"{COVERAGE.name}: stretches of no length or of an unknown state",
+    )
+    yield from _named(
+        ask(
+            "SELECT stream_id, state, start_ts, end_ts FROM (SELECT *, max(end_ts) OVER "  # noqa: S608 - ours
+            f"(PARTITION BY stream_id, state = '{CoverageState.ASKED}' ORDER BY start_ts, end_ts "
+            "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before FROM coverage) "
+            "WHERE before > start_ts"
+        ),
+        f"{COVERAGE.name}: stretches that overlap",
+    )
+
+
+def _history(ask: _Ask) -> Iterator[str]:
+    """Yield tables of the ledger that are not what their history leads to."""
+    for name, query in known_ledger().items():
+        yield from _named(
+            ask(f"(({query}) EXCEPT FROM {name}) UNION ALL (FROM {name} EXCEPT ({query}))"),
+            f"{name}: its history leads to other rows",
+        )
+
+
+def _streams(ask: _Ask) -> Iterator[str]:
+    """Yield streams whose key is none, is of another kind, or is there twice."""
+    for key, kind in ask("SELECT key, kind FROM stream ORDER BY key"):
+        if fault := fault_of_key(str(key), str(kind)):
+            yield f"stream: {fault}"
+    yield from _named(
+        ask("SELECT key FROM stream GROUP BY key HAVING count(*) > 1"),
+        "stream: keys that are there twice",
+    )
+
+
+def _times(ask: _Ask) -> Iterator[str]:
+    yield from _named(
+        ask("SELECT family, event_id, ts_ms, ts FROM event WHERE ts <> ts_ms // 1000"),
+        "event: ts and ts_ms differ",
+    )
+
+
+_LAWS = (_keys, _revisions, _references, _counters, _ledger, _history, _streams, _times)
+
+
+def _named(rows: _Found, fault: str) -> Iterator[str]:
+    """Yield one fault for all rows of a breach, with how many there are and the first of them."""
+    if rows:
+        first = "; ".join(", ".join(map(str, row)) for row in sorted(rows, key=str)[:_SHOWN])
+        yield f"{fault}: {len(rows):,} ({first}{'; …' if len(rows) > _SHOWN else ''})"
