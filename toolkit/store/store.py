@@ -42,8 +42,8 @@ _WAIT_S = 0.5
 def store_card(store: Store) -> Card:
     """Show source, trajectories, rows, first and last time, size and last load of a store.
 
-    A display neither waits for a load under way nor fails: a store that is missing, locked or no
-    store is a fact like the others.
+    It never waits for a load under way and never fails: a store that is missing, locked or damaged
+    is shown as such.
 
     >>> import tempfile
     >>> from toolkit.store import Store
@@ -82,7 +82,7 @@ def _facts(store: Store) -> list[tuple[str, str]]:
 
 
 def _counted(streams: pl.DataFrame, what: pl.Expr) -> str:
-    """Return a total, and its parts by kind where there is one: 3 (2 price, 1 spread)."""
+    """Return a total with its parts by kind: 3 (2 price, 1 spread)."""
     parts = streams.group_by("kind", maintain_order=True).agg(what.alias("count"))
     named = ", ".join(f"{count:,} {kind.removeprefix('events/')}" for kind, count in parts.rows())
     total = sum(parts["count"].to_list())
@@ -105,13 +105,12 @@ def _last_load(load: dict[str, Any] | None) -> str:
 
 
 class Store(StoreFile):
-    """One DuckDB file holding one source's trajectories and what is known of their coverage.
+    """One DuckDB file with one source's trajectories and what is known of their coverage.
 
-    It reads. What writes is `toolkit.store.StoreWriter`. Nothing is opened until it is used, and
-    nothing stays open after. ``wait_s`` is how long a use waits for another process that holds the
-    file. Its first use brings a store of the format before to this one, beside a copy of it.
-    ``published`` is the manifest that the file is a copy of: such a store takes no rows. With
-    ``as_of`` (s, local clock) each method without one of its own reads as of then: see `known`.
+    It reads, `toolkit.store.StoreWriter` writes. The file is open only while it is used. ``wait_s``
+    is how long a use waits for another process that holds it. ``published`` is the manifest that
+    the file is a copy of: such a store takes no rows. With ``as_of`` (s, local clock) methods read
+    as of then: see `known`.
 
     >>> import tempfile
     >>> from toolkit.market import Source
@@ -131,7 +130,7 @@ class Store(StoreFile):
 
     @property
     def card(self) -> Card:
-        """What the store holds, for display: a short look that never fails. See `store_card`."""
+        """The store's contents, for display: see `store_card`."""
         return store_card(self)
 
     def sql(
@@ -145,15 +144,13 @@ class Store(StoreFile):
     ) -> pl.DataFrame:
         """Return the rows of one SELECT over the views: prices, spreads and so on (docs/store.md).
 
-        Another process runs it (`toolkit.store.reading.sql_process`), with a quarter of the memory.
-        ``parameters`` are the values of ``$name``, or of ``?`` in their order. A column ``time`` is
-        a time in UTC, as in a series' ``df``. A length of time is a Duration, or a text in a column
-        where one has months. Other types that polars lacks are text. Rows come in no order but that
-        of an ORDER BY. The query can write nothing, and reads no other file and no table. ``as_of``
-        is that of `coverage`. Rows beyond ``at_most`` are not read. Raises `InputError` for any
-        other statement, for an unknown view or column with the nearest ones, for times outside of
-        the years 1 to 9999, and for a query that takes longer than ``within_s`` (s) or more memory,
-        `StoreError` where the file fails.
+        Another process runs it with a quarter of the memory, and can neither write nor read other
+        files or tables. ``parameters`` are the values of ``$name``, or of ``?`` in order. A column
+        ``time`` is UTC. An interval is a Duration, or text in a column where one has months. Other
+        types that polars lacks are text. Rows have no order without ORDER BY. ``as_of`` is that of
+        `coverage`. Rows beyond ``at_most`` are not read. Raises `InputError` for any other
+        statement, an unknown view or column, times outside the years 1 to 9999, and a query that
+        takes more than ``within_s`` (s) or too much memory, `StoreError` where the file fails.
 
         >>> import tempfile
         >>> folder = tempfile.TemporaryDirectory()
@@ -178,14 +175,13 @@ class Store(StoreFile):
         return in_utc(found)
 
     def continuity(self, *, as_of: int | None = None) -> pl.DataFrame:
-        """Return one row for each trajectory with rows: where rows do not follow one another.
+        """Return one row per trajectory with rows: where rows do not follow one another.
 
-        A hole is a spacing of more than 1.5 steps, the step being the commonest spacing (the
-        shortest of several as common). Columns:
-        stream (key), kind, holes (count), absent_rows (steps without a row inside the
-        holes), longest_hole_s (s, from one row's end to the next row), tied_rows (rows beyond the
-        first of their ts, which count for nothing else here). At a hole the service had no row,
-        or it was never asked: `coverage` shows which. ``as_of`` is that of `series`.
+        A hole is a spacing of more than 1.5 steps, a step the commonest spacing, the shortest of
+        several as common. Columns: stream (key), kind, holes (count), absent_rows (steps without a
+        row inside the holes), longest_hole_s (s, from one row's end to the next row), tied_rows
+        (rows beyond the first of their ts, not counted elsewhere). `coverage` shows whether the
+        service had no row at a hole or was never asked. ``as_of`` is that of `series`.
         """
         return self._rows(CONTINUITY, as_of)
 
@@ -199,8 +195,8 @@ class Store(StoreFile):
     ) -> pl.DataFrame:
         """Return a trajectory's rows with ``start <= ts < end``, sorted by ts, one row per ts.
 
-        Of several rows that share a ts it is the last: by the declared key, else the one that the
-        service listed as newest, else that of the later load. With ``ties`` all of them are given.
+        Of several rows with one ts it is the last: by the declared key, else the one that the
+        service listed as newest, else that of the later load. With ``ties`` all are returned.
 
         Columns: trajectory (key), ts (s UTC, where the row's interval begins: prices are those at
         its end), then for a price: price, mark_price, volume (quote). For a spread: buy_price,
@@ -208,9 +204,9 @@ class Store(StoreFile):
         interval), buy_interval_hours, sell_interval_hours, differential_pct_8h. Kept from
         snapshots, where ts is the service's clock at the answer: of a spread also opened_at (s
         UTC), of a rate rate (fraction per interval), interval_hours and next_funding_time (s UTC).
-        ``as_of`` (s, local clock) gives the rows as committed by then, else the newest revision. A
-        window without rows gives a frame without rows. Gaps stay gaps. Raises
-        `UnknownTrajectoryError` for one that was never asked for.
+        ``as_of`` (s, local clock) gives the rows committed by then. A window without rows gives an
+        empty frame. Gaps stay gaps. Raises `UnknownTrajectoryError` for one that was never asked
+        for.
         """
         stream = Stream.parse(trajectory)
         if not isinstance(stream, SnapshotTrajectory):
@@ -233,17 +229,15 @@ class Store(StoreFile):
         return found.unique(key, keep="last", maintain_order=True).drop("tie")
 
     def scan(self, asked: Asked, window: Ends = EVER, *, as_of: int | None = None) -> pl.LazyFrame:
-        """Return rows of many trajectories as a LazyFrame, of the state that the store is in now.
+        """Return rows of many trajectories as a LazyFrame, of the store's present state.
 
         ``asked`` is a family or its name, or trajectories of one family. Columns, window and
-        ``as_of`` are those of `series`, one row per ts. Each trajectory's rows are together, sorted
-        by ts, the trajectories by key. Those without a row in the window are absent. Nothing is
-        read before it is collected, and then only the columns that are used. Conditions on the
-        trajectory and the window are read no further than they hold. The streaming engine takes
-        the rows of `groups`. Rows that come later are not in it.
+        ``as_of`` are those of `series`, one row per ts. Trajectories are sorted by key, the rows of
+        each by ts. Those without a row are absent. Collecting reads only the columns used, and the
+        rows that conditions on trajectory and window allow. Later rows are not in it.
 
-        Raises `InputError` for what is neither, `UnknownTrajectoryError` for a trajectory that was
-        never asked for. Collecting fails where the file was exchanged since.
+        Raises `InputError` for any other ``asked``, `UnknownTrajectoryError` for a trajectory that
+        was never asked for. Collecting fails if the file was exchanged since.
 
         >>> import tempfile
         >>> from toolkit.market import Source
@@ -266,10 +260,9 @@ class Store(StoreFile):
     ) -> Iterator[pl.DataFrame]:
         """Yield the rows of `scan`, some whole trajectories at a time, so that memory stays flat.
 
-        A frame has about ``rows`` rows, or one trajectory where that has more. None is 300,000,
-        of funding 150,000. There is always a first one. The file is open while one is read,
-        and closed between two. All are of the state that the store is in now, whatever is
-        written meanwhile. `toolkit.statistics.passes` applies statistics to them.
+        A frame has about ``rows`` rows (default 300,000, of funding 150,000), or one larger
+        trajectory. There is always a first frame. The file is closed between two. All are of the
+        store's state at the call. `toolkit.statistics.passes` applies statistics to them.
         """
         scan = scan_of(self, asked, window, self._then(as_of))
         return scan.groups(scan.streams(), rows)
@@ -281,9 +274,9 @@ class Store(StoreFile):
         *,
         as_of: int | None = None,
     ) -> dict[Stream, Ledger]:
-        """Return what is known of streams that were asked for: of all, or of some in a window.
+        """Return what is known of all streams that were asked for, or of some in a window.
 
-        ``as_of`` is that of `coverage`. It does not know how late a stream was once.
+        ``as_of`` is that of `coverage`. It does not know how late a stream was then.
         """
         asked = None if streams is None else asked_streams(streams)
         with self._knowing(as_of) as connection:
@@ -300,10 +293,10 @@ class Store(StoreFile):
         """Return a log's documents with ``start <= ts < end``, oldest first, each once.
 
         Columns: those of `toolkit.tables.EVENT` but revision, load_id and committed_at, and
-        ``arrival``, a running number in this order. Of one event's documents of one time the
-        closing is last. Of a document that changed, the newest revision is given. ``as_of`` is that
-        of `series`. A window without documents gives a frame without rows. Without ``whole`` there
-        is no column ``document``, which takes most of the memory.
+        ``arrival``, a running number. Of one event's documents of one time the closing is last. Of
+        a document that changed, the newest revision is returned. ``as_of`` is that of `series`. A
+        window without documents gives an empty frame. Without ``whole`` the large column
+        ``document`` is left out.
         """
         left_out = "revision, load_id, committed_at" + ("" if whole else ", document")
         found = self._rows(
@@ -322,13 +315,11 @@ class Store(StoreFile):
         """Return when the documents of a log with ``start <= ts < end`` came by each channel.
 
         One row per document and channel, oldest first: family, schema_id, event_id, event_type,
-        ts_ms (ms, when it happened), channel, arrived_ms (ms, local clock, when it came first) and
-        n_deliveries. The channels are archive, socket and webhook. Messages of a socket have the
-        time when they came, others that of their commit. n_deliveries is how often a document came,
-        of the archive in the page that brought it first. Of documents from before format 10 it is
-        null and the channel is webhook, or service where a socket and the archive are not told
-        apart. Of those only the first arrival is known, by the second, and null before format 6.
-        It is made for `toolkit.statistics.events.channels`.
+        ts_ms (ms, when it happened), channel (archive, socket or webhook), arrived_ms (ms, local
+        clock, first arrival; of the archive and webhooks at the commit) and n_deliveries (how often
+        it came, from the archive in the page that brought it first). From before format 10
+        n_deliveries is null and the channel is webhook, or service for socket and archive alike,
+        and arrived_ms is to the second, null before format 6.
         """
         return self._rows(ARRIVALS, family=EventLog.of(family).family.value, **limits(window))
 
@@ -336,7 +327,7 @@ class Store(StoreFile):
         """Return when channels other than the archive were open: one row per run and family.
 
         Columns: channel, family, start_ts and end_ts (s, UTC, half-open): from the first document
-        that a run brought to its last. The archive is held where the ledger says so.
+        of a run to its last. The ledger has when the archive was answered for.
         """
         return self._rows(OPENED, archive=ARCHIVE)
 
@@ -357,13 +348,12 @@ class Store(StoreFile):
         """Return what is known of every second of the window: one row per stretch, in order.
 
         Columns: start_ts, end_ts (s UTC, half-open), state (a `LedgerState`). Rows of a trajectory
-        further apart than ``tolerance_s`` (1.5 steps) leave an ``empty`` stretch between them. An
-        event log holds all that it was answered for: having no event does not make a gap. The
-        service's clock when it was last asked is the edge of what could be known. A part of the
-        window gives of its seconds what the whole gives. A series kept from snapshots is ``held``
-        from each answer to the next one due, whether the answer shows its pair or not, and the rest
-        is ``unrecoverable``. ``as_of`` (s, local clock) gives what was known by the commits of that
-        second, as this method gave it then. Raises `StoreError` where the service never answered
+        further apart than ``tolerance_s`` (default 1.5 steps) leave an ``empty`` stretch. An event
+        log is ``held`` wherever it was answered for: no event is not a gap. Nothing is known after
+        the service's clock at the last question. A part of the window gives what the whole gives of
+        it. A series kept from snapshots is ``held`` from each answer to the next one due, whether
+        or not it shows the pair, else ``unrecoverable``. ``as_of`` (s, local clock) gives what was
+        known by the commits of that second. Raises `StoreError` where the service never answered
         for the stream by then, `InputError` for a tolerance below zero, for snapshots, which are of
         moments, and for an ``as_of`` before `history_from`.
         """
@@ -394,14 +384,14 @@ class Store(StoreFile):
         newest: bool = False,
         as_of: int | None = None,
     ) -> pl.DataFrame:
-        """Return those of a kind with ``start <= served_at < end``, newest first, or the newest.
+        """Return a kind's snapshots with ``start <= served_at < end``, newest first, or the newest.
 
-        Only those are read. Without a window it is every one of all time, which may be many. The
-        ends of the window may be text: ``("2026-11-01", "2026-11-02")``.
+        Without a window these may be many. The ends of the window may be text: ``("2026-11-01",
+        "2026-11-02")``.
 
-        Columns: kind, served_at (s UTC, the service's clock at the answer), document, load_id.
-        A document is the answer as it came. Of a spread or funding answer, whose items are kept as
-        rows, it is the same JSON value. ``as_of`` is that of `series`.
+        Columns: kind, served_at (s UTC, the service's clock at the answer), document (the answer as
+        it came, or the same JSON value where its items are kept as rows), load_id. ``as_of`` is
+        that of `series`.
         """
         of = SnapshotLog.named(kind).of
         with self.reading() as connection:
@@ -412,25 +402,25 @@ class Store(StoreFile):
     ) -> pl.DataFrame:
         """Return the times in the window at which a list of spreads or rates came, oldest first.
 
-        Columns: ts (s UTC, the service's clock at the answer), period_s (s, how long after it the
-        next was due: as set, else the commonest spacing, or null). ``as_of`` is that of `series`.
+        Columns: ts (s UTC, the service's clock at the answer), period_s (s, until the next was due:
+        as set, else the commonest spacing, or null). ``as_of`` is that of `series`.
         """
         with self.reading(as_of) as connection:
             return read_polls(connection, SnapshotLog.named(kind).of, window)
 
     def gaps(self, *, as_of: int | None = None) -> pl.DataFrame:
-        """Return one row for each time a capture lost a stream, newest first.
+        """Return one row per loss of a stream in a capture, newest first.
 
         Columns: load_id, gap_id, stream (key), start_ts, end_ts (s, the service's clock. No end
         while it is lost), cause, status (`GapStatus`), repaired_load_id. Last come the stretches
-        that the service's own source lost, with its reason: their status is ``lost``, their load_id
-        and gap_id are null. ``as_of`` is that of `coverage`.
+        that the service's own source lost, with its reason: status ``lost``, load_id and gap_id
+        null. ``as_of`` is that of `coverage`.
         """
         with self._knowing(as_of) as connection:
             return frame_of(connection, GAPS)
 
     def rows_by_load(self) -> pl.DataFrame:
-        """Return of each load: load_id, rows, asked_at (of the edges that it wrote last, s)."""
+        """Return for each load: load_id, rows, asked_at (of the edges that it wrote last, s)."""
         return self._rows(ROWS_BY_LOAD)
 
 

@@ -1,14 +1,15 @@
 """Opening the DuckDB file: for as short as possible, with patience, by one owner per process.
 
-A process that keeps the file open locks every other out, and a reader blocks the writer too. So the
-file is opened per use and closed when the last user of this process lets go. Inside a process
-DuckDB refuses a read-only connection beside a writing one. All uses share one connection, each
-on a cursor of its own (a shared connection hands one thread another's rows).
+A process that keeps the file open locks every other out. So it is opened per use, and closed when
+the last user of this process lets go. All uses share one connection, since DuckDB allows no
+read-only one beside a writing one. Each has a cursor of its own: a shared one hands one thread
+another's rows. Nobody joins an opening that has lasted, and the file then rests, so that other
+processes get their turn.
 
-Uses that overlap one another without a break would keep the file open for good, and every other
-process out. So nobody joins an opening that has lasted, unless a use that began early still goes
-on. And the file then rests for longer than another process waits between two attempts. Among
-processes, `toolkit.store.file.connection` keeps the order in which they came.
+DuckDB's lock has no order. So whoever waits puts an empty file into a folder beside the store,
+named by a number. Writers wait for all smaller numbers. A reader's number is next to that of the
+first writer, so readers go together between two writers. A file that was not touched lately is of a
+process that was killed or suspended: it is removed. Without a folder DuckDB's lock alone decides.
 
 Source: docs/design.md, "One file, opened per use".
 """
@@ -46,7 +47,7 @@ _READ, _WRITE = "read", "write"
 
 
 def queue_folder(path: Path) -> Path:
-    """Return the folder in which those who wait for a store have their files.
+    """Return the folder with the files of those who wait for a store.
 
     Examples
     --------
@@ -57,7 +58,7 @@ def queue_folder(path: Path) -> Path:
 
 
 def waiting_for(path: Path) -> list[tuple[int, str]]:
-    """Return who waits for a store now, in order: the process, and whether to read or to write it.
+    """Return who waits for a store now, in order: the process, and whether to read or to write.
 
     >>> waiting_for(Path("nowhere.duckdb"))
     []
@@ -67,7 +68,7 @@ def waiting_for(path: Path) -> list[tuple[int, str]]:
 
 
 class Place:
-    """One use's place in the queue. Other threads of this process have places of their own."""
+    """One use's place in the queue. Other threads of this process have their own."""
 
     def __init__(self, path: Path, *, writable: bool) -> None:
         self._folder = queue_folder(path)
@@ -75,7 +76,7 @@ class Place:
         self._file: Path | None = None
 
     def may_go(self) -> bool:
-        """Return whether nobody waits whom this use lets go first."""
+        """Return whether nobody waits who goes before this use."""
         return not any(
             (self._file is None or name < self._file.name)
             and (self._writable or name.endswith(_WRITE))
@@ -83,7 +84,7 @@ class Place:
         )
 
     def keep(self) -> None:
-        """Take a place, or keep the one that was taken."""
+        """Take a place, or keep the one taken."""
         if self._file is None:
             kind = _WRITE if self._writable else _READ
             who = f"{os.getpid()}-{threading.get_ident()}"
@@ -107,7 +108,7 @@ class Place:
         return time.monotonic_ns()
 
     def waiting(self) -> list[str]:
-        """Return the names of those who wait, in order. Remove what who is gone has left."""
+        """Return the names of those who wait, in order. Remove those of processes that are gone."""
         try:
             found = sorted(file.name for file in self._folder.iterdir())
         except OSError:
@@ -117,7 +118,7 @@ class Place:
 
 
 def _is_kept(file: Path) -> bool:
-    """Return whether somebody keeps this place. One that nobody keeps is removed."""
+    """Return whether somebody keeps this place. Remove one that nobody keeps."""
     try:
         kept = abs(time.time() - file.stat().st_mtime) <= _LATELY_S
     except OSError:
@@ -128,7 +129,7 @@ def _is_kept(file: Path) -> bool:
 
 
 def _remove(file: Path) -> None:
-    """Remove a place, and the folder where it was the last one."""
+    """Remove a place, and the folder if it was the last one."""
     with contextlib.suppress(OSError):
         file.unlink()
         file.parent.rmdir()
@@ -141,7 +142,7 @@ _EARLY_S, _REST_S = 0.5, 0.15
 
 
 class _File:
-    """One file in this process: its connection, which threads use it, and which one writes."""
+    """One file in this process: its connection, the threads that use it, the one that writes."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -209,10 +210,10 @@ class _File:
     def _await_connection(
         self, thread: int, writable: bool, deadline: float
     ) -> duckdb.DuckDBPyConnection:
-        """Wait for this thread's turn, and return the open connection. Other threads go on.
+        """Wait for this thread's turn, and return the open connection.
 
-        The last attempt before the deadline is made out of turn: it finds who holds the file. So
-        is that of a thread that uses another file: somebody may wait for that one.
+        The last attempt before the deadline is made out of turn, to find who holds the file. So is
+        every attempt of a thread that uses another file, for which somebody may wait.
         """
         wait_s = _FIRST_WAIT_S
         uses_another = any(file.is_used_by(thread) for file in list(_FILES.values()))
@@ -295,14 +296,13 @@ def opened(
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """Yield a cursor on an existing DuckDB file, closed with the block.
 
-    Waits up to ``wait_s`` seconds for another process or thread to let go. Uses may be nested in a
-    thread, except that writing inside another use is refused at once: it would wait for itself.
+    Waits up to ``wait_s`` (s) for another process or thread. Uses of one thread may be nested, but
+    writing inside another use is refused at once: it would wait for itself.
 
-    Raises `StoreLockedError` with the number of the process that holds the file, `NotAStoreError`
-    where the file is something else, `StoreVersionError` where a newer DuckDB wrote it, and
-    `StoreError` where there is none or DuckDB fails, `KeyboardInterrupt` where a signal ends a
-    query. Other errors of the block pass as they are. A daemon thread's use when the process ends:
-    see `toolkit.ending.under_way`.
+    Raises `StoreLockedError` with the process that holds the file, `NotAStoreError` where the file
+    is something else, `StoreVersionError` where a newer DuckDB wrote it, `StoreError` where there
+    is none or DuckDB fails, and `KeyboardInterrupt` where a signal ends a query. For a daemon
+    thread's use when the process ends see `toolkit.ending.under_way`.
     """
     resolved = real_path(path)
     with _FILES_LOCK:
@@ -319,7 +319,7 @@ def opened(
 
 
 def check_use(path: object, wait_s: object) -> None:
-    """Raise `InputError` for a wrong path of a file or a wrong time to wait for it."""
+    """Raise `InputError` for a wrong path or a wrong time to wait for it."""
     if not isinstance(wait_s, int | float) or wait_s < 0:
         raise InputError("wait_s", wait_s, "seconds, 0 or more")
     usable = isinstance(path, str | os.PathLike) and "\0" not in str(path)

@@ -1,12 +1,13 @@
-"""DuckDB's engines: each has one file attached while that is used, and reaches nothing else.
+"""DuckDB's engines, each with one file attached while it is used, and the meaning of its errors.
 
-To start DuckDB costs 30 ms, to attach a file to it 2. So the engine of a file outlives its uses,
-for the few files used last, and a use attaches the file and detaches it.
+To start DuckDB takes 30 ms, to attach a file 2 ms. So engines outlive their uses.
 
-A file may come from a stranger. So an engine reaches no file but its own and no address, loads no
-extension, and cannot be set to. A view in place of a table of ours is refused. A name in a query
-is looked up among DuckDB's own first, so that no function of the file stands in for one. Within a
-view it is the other way round. So nothing is written where the file has such functions.
+A file may come from a stranger. So an engine reaches no other file and no address, loads no
+extension, and its settings are locked. Views in place of our tables are refused. Names in a query
+are looked up among DuckDB's own first. Inside a view a function of the file comes first, so a file
+with one in place of DuckDB's is not written.
+
+DuckDB has no classes for its errors, so its words distinguish them.
 
 Source: docs/design.md, "One file, opened per use".
 """
@@ -47,7 +48,7 @@ def use_failure(path: Path, error: duckdb.Error) -> StoreError:
 
 
 def full_disk(path: Path, error: Exception) -> StoreError | None:
-    """Return the error of a disk, quota or limit that is full, None where it is something else."""
+    """Return the error of a disk, quota or limit that is full, None for any other error."""
     found = _FULL.search(str(error))
     if found is None:
         return None
@@ -164,10 +165,9 @@ def _close_engines() -> None:
 
 
 def keep_lean(path: Path, buffer_bytes: int) -> None:
-    """Let the engines of a file that this process starts from now on take little memory.
+    """Let further engines of a file use one thread and so many bytes of buffers.
 
-    DuckDB gets so many bytes of buffers and one thread. Otherwise its buffers grow with the file's
-    last 122,880 rows, which each commit writes anew.
+    Otherwise these grow with the file's last 122,880 rows, which each commit writes anew.
     """
     resolved = real_path(path)
     with _ENGINES_LOCK:
@@ -178,15 +178,15 @@ def keep_lean(path: Path, buffer_bytes: int) -> None:
 
 
 def keep_bounded(memory: str, drafts_end: str) -> None:
-    """Let the engines that this process starts from now on take so much memory, in DuckDB's words.
+    """Bound the memory of this process's further engines, in DuckDB's words.
 
-    What has no room there is written to a folder beside the file, whose name has this end.
+    What does not fit is written to a folder beside the file, whose name has this end.
     """
     _BOUNDS.update(memory_limit=memory, temp_directory=f"{{path}}{drafts_end}")
 
 
 def real_path(path: Path) -> Path:
-    """Return the path of a file without links. Raises `NotAStoreError` where these never end."""
+    """Return the path of a file without links. Raises `NotAStoreError` for a loop of links."""
     try:
         path.stat()
     except OSError as error:
@@ -199,7 +199,7 @@ def real_path(path: Path) -> Path:
 def copy_draft(path: Path) -> Path:
     """Return the only other file that a writing connection may write: the draft of a copy.
 
-    It lies in a folder that is for this user alone while it is written.
+    Its folder is for this user alone.
 
     Examples
     --------
@@ -210,7 +210,7 @@ def copy_draft(path: Path) -> Path:
 
 
 def draft_folder(path: Path, end: str) -> Path:
-    """Return a folder beside a file, by its name. DuckDB keeps nothing where a folder has a ``?``.
+    """Return a folder beside a file. DuckDB keeps nothing in a folder with a ``?``.
 
     >>> draft_folder(Path("data/what?.duckdb"), "new")
     PosixPath('data/.what_.duckdb.new')
@@ -219,9 +219,9 @@ def draft_folder(path: Path, end: str) -> Path:
 
 
 def own_files(path: Path) -> list[Path]:
-    """Return DuckDB's own files of a database: itself, and what lies beside it at times.
+    """Return DuckDB's files of a database: itself, and what lies beside it at times.
 
-    DuckDB takes what follows a question mark for no part of the name.
+    DuckDB does not count what follows a question mark as the name.
 
     Examples
     --------
@@ -237,8 +237,8 @@ def own_files(path: Path) -> list[Path]:
 def readable(path: Path) -> Path:
     """Return a path of a file that DuckDB reads as it is: it takes a backslash for a slash.
 
-    On Linux a folder with one in its name is reached by the link to it as one held open. DuckDB
-    follows links when it attaches a file, so that the log is beside the file itself.
+    On Linux a folder with a backslash is reached by the link to it as an open file. DuckDB follows
+    it, so the log is beside the file itself.
     """
     if "\\" not in str(path.parent) or not _OPENED.is_dir():
         return path
@@ -316,7 +316,7 @@ def attached(path: Path, writable: bool) -> duckdb.DuckDBPyConnection:
 
 
 def _make_log(path: Path) -> None:
-    """Make the log of a file that is written, open to whom the file is. DuckDB opens it to all."""
+    """Make a file's log with the permissions of the file. DuckDB opens it to all."""
     mode = path.stat().st_mode & 0o666
     log = own_files(path)[1]
     with contextlib.suppress(OSError):
@@ -325,7 +325,7 @@ def _make_log(path: Path) -> None:
 
 
 def remove_empty_log(path: Path) -> None:
-    """Remove a file's log where nothing was written, while the file is locked still."""
+    """Remove a file's log if nothing was written, while the file is still locked."""
     log = own_files(path)[1]
     with contextlib.suppress(OSError):
         if log.stat().st_size == 0:
@@ -333,7 +333,7 @@ def remove_empty_log(path: Path) -> None:
 
 
 def _number(path: Path) -> int | None:
-    """Return the number of the file at a path, None where there is none."""
+    """Return the number of the file at a path, None without one."""
     try:
         return path.stat().st_ino
     except FileNotFoundError:
@@ -341,7 +341,7 @@ def _number(path: Path) -> int | None:
 
 
 def put_away(path: Path, engine: duckdb.DuckDBPyConnection, *, sound: bool) -> None:
-    """Keep an engine that has let go of its file, and close the one that was idle for longest.
+    """Keep an engine that has let go of its file, and close the one idle for longest.
 
     One that failed is closed: after some errors DuckDB answers nothing any more.
     """
@@ -356,7 +356,7 @@ def put_away(path: Path, engine: duckdb.DuckDBPyConnection, *, sound: bool) -> N
 
 
 def _confined(path: Path) -> duckdb.DuckDBPyConnection:
-    """Start an engine that reaches one file, and is kept to it for good."""
+    """Start an engine that reaches one file, and lock its settings."""
     most = _LEAN_FILES.get(path)
     lean = {"memory_limit": f"{most}B", "threads": "1"} if most else {}
     known = readable(path)
@@ -374,7 +374,7 @@ def _confined(path: Path) -> duckdb.DuckDBPyConnection:
 def refuse_functions(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
     """Refuse to write where the file has functions in place of DuckDB's: its views would run them.
 
-    Looked at once per writer, for it takes 15 ms.
+    It takes 15 ms, so once per writer.
     """
     found = connection.execute(
         "SELECT lower(function_name) AS name FROM duckdb_functions() GROUP BY name "

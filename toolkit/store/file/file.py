@@ -1,4 +1,9 @@
-"""The file of a store: opened per use, as it is now or as it was known at a time."""
+"""The file of a store, opened per use: as it is, or as it was known at a time.
+
+A stream whose key is invalid, of another kind than its row says, or there twice is hidden from
+readers, so that all others can be read. Doubled rows are noticed when they are read, since a check
+takes as long: from then on this process hides their stream too, until the file changes.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +59,7 @@ _FOUND: dict[Path, tuple[_Version, dict[int, Unreadable]]] = {}
 
 
 def fault_of_key(key: str, kind: str) -> str:
-    """Return what is wrong with a stream's key, "" where nothing is.
+    """Return what is wrong with a stream's key, "" for nothing.
 
     >>> fault_of_key("A_B:X.spot", "price"), fault_of_key("A_B", "price")
     ('', "'A_B' is not a key of the kind 'price'")
@@ -67,7 +72,7 @@ def fault_of_key(key: str, kind: str) -> str:
 
 
 def unreadable(connection: duckdb.DuckDBPyConnection, path: Path) -> dict[int, Unreadable]:
-    """Return the streams of a store that cannot be read, by number. The file must be open."""
+    """Return the streams that cannot be read, by number. The file must be open."""
     version = _version(path)
     known = _FOUND.pop(path, None)
     if known is None or known[0] != version:
@@ -79,7 +84,7 @@ def unreadable(connection: duckdb.DuckDBPyConnection, path: Path) -> dict[int, U
 
 
 def hide_unreadable(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
-    """Put a view of the streams that can be read in the place of the table, where some cannot."""
+    """Put a view of the readable streams in the place of the table, where some cannot be read."""
     if found := unreadable(connection, path):
         connection.execute(
             "CREATE OR REPLACE TEMP VIEW stream AS "
@@ -138,9 +143,9 @@ def _version(path: Path) -> _Version:
 
 
 def published_note(store: Path) -> Path:
-    """Return the path of what is beside a copy of published data: the publication's address.
+    """Return the path of the file beside a copy of published data that has its address.
 
-    By it the copy takes no rows from whoever opens it by its path, as a dashboard does.
+    By it the copy takes no rows, however it is opened.
 
     >>> published_note(Path("a.duckdb"))
     PosixPath('a.duckdb.published')
@@ -149,7 +154,7 @@ def published_note(store: Path) -> Path:
 
 
 def _publication_of(store: Path) -> str:
-    """Return the address of what a store is a copy of, "" for a store of one's own."""
+    """Return the address of the publication that a store is a copy of, "" for an own store."""
     try:
         return published_note(store).read_text(encoding="utf-8", errors="replace")
     except (OSError, ValueError):  # none there, or no place for a file: to open the store says so
@@ -178,7 +183,7 @@ class StoreFile(Shown):
 
     @property
     def name(self) -> str:
-        """What a reader knows the store by: the address of published data, else its path."""
+        """The store's name for readers: the address of published data, else its path."""
         return self.published or str(self.path)
 
     @contextlib.contextmanager
@@ -186,11 +191,11 @@ class StoreFile(Shown):
         """Yield a cursor on one snapshot for as long as the block lasts. Keep the block short.
 
         Fetch inside the block: a stream kept beyond it keeps the file open. Blocks of one thread
-        nest and share one opening, each with a snapshot of its own. With ``as_of`` (s, local clock)
-        each table has what the store had committed by then. None is that of the store itself.
+        nest, each with its own snapshot. With ``as_of`` (s, local clock) each table has what was
+        committed by then. None is the store's own.
 
         Raises `StoreError` where there is no file, `NotAStoreError` where it is something else,
-        `StoreLockedError` where another process keeps it open for writing.
+        `StoreLockedError` where another process holds it for writing.
         """
         self._bring_up_to_date()
         with opened(self.path, writable=False, wait_s=self.wait_s) as connection:
@@ -208,20 +213,20 @@ class StoreFile(Shown):
 
     @contextlib.contextmanager
     def _knowing(self, as_of: int | None) -> Iterator[duckdb.DuckDBPyConnection]:
-        """Yield what `reading` yields, for what the ledger knew: its history has to reach back."""
+        """Yield what `reading` yields, where the ledger's history reaches back."""
         with self.reading(as_of) as connection:
             check_history(connection, self._then(as_of))
             yield connection
 
     def _then(self, as_of: int | None) -> int | None:
-        """Return the time whose knowledge is asked for: the store's own where none is given."""
+        """Return the given time, by default the store's own."""
         return self.as_of if as_of is None else as_of
 
     def known(self, as_of: When, *, parameter: str = "as_of") -> Self:
-        """Return the same store as it was known at a time of the local clock: all of it.
+        """Return the same store as it was known at a time of the local clock.
 
-        Raises `InputError` for a time to come and for one before `history_from`, `EmptyWindowError`
-        for one before the first load.
+        Raises `InputError` for a future time and one before `history_from`, `EmptyWindowError` for
+        one before the first load.
         """
         at = parse_ts(as_of, parameter=parameter)
         if at > time.time():
@@ -236,7 +241,7 @@ class StoreFile(Shown):
     def unreadable(self) -> list[Unreadable]:
         """Return the streams that cannot be read: key, kind, and why. A sound store has none.
 
-        No other method gives them. Of doubled rows it has those that were read in this process.
+        No other method returns them. Doubled rows are known once they were read in this process.
 
         >>> import tempfile
         >>> from toolkit.market import Source
@@ -254,19 +259,19 @@ class StoreFile(Shown):
     def history_from(self) -> int | None:
         """Since when the ledger is known as of a time (s, local clock), None for since ever.
 
-        A store that was brought up from a format before 7 keeps its history from then on.
+        A store that was migrated from a format before 7 has its history from then on.
         """
         with self.reading() as connection:
             return history_from(connection)
 
     @property
     def source(self) -> Source:
-        """The source of the data that the store holds."""
+        """The source of the store's data."""
         with opened(self.path, writable=False, wait_s=self.wait_s) as connection:
             return read_source(connection, self.path)
 
     def keep_lean(self, limits: Limits = LIMITS) -> None:
-        """Keep the memory of this process's further uses of the file small: see `connection`."""
+        """Bound the memory of this process's further uses of the file."""
         keep_lean(self.path, limits.buffer_bytes)
 
     def _rows(self, query: str, as_of: int | None = None, **params: object) -> pl.DataFrame:
@@ -274,14 +279,14 @@ class StoreFile(Shown):
             return frame_of(connection, query, params=params)
 
     def catalogue(self, *, as_of: int | None = None) -> pl.DataFrame:
-        """Return one row for each stream the store knows, sorted by kind and key.
+        """Return one row per stream the store knows, sorted by kind and key.
 
         Columns: stream (key), kind (price, spread, funding, events, snapshot), rows (rows by ts,
         documents or snapshots), revisions (those that changed), first_ts, last_ts (s UTC, null
-        without rows), step_s (spacing of the rows as observed), retention_s and delay_s of the plan
-        when it was last asked, served_at (the service's clock then, s), asked_at (the local clock
-        then, s), answered_until (the end of the latest stretch that was answered, s UTC). The last
-        six are null where the service never answered. ``as_of`` is that of `coverage`.
+        without rows), step_s (observed spacing of the rows), and as of the last answer, null
+        without one: retention_s and delay_s of the plan, served_at (the service's clock, s),
+        asked_at (the local clock, s), answered_until (the end of the latest answered stretch, s
+        UTC). ``as_of`` is that of `coverage`.
         """
         with self._knowing(as_of) as connection:
             asked = {"asked": CoverageState.ASKED}
@@ -290,7 +295,7 @@ class StoreFile(Shown):
             return frame_of(connection, query, params=asked)
 
     def command(self, *words: str) -> str:
-        """Return a command line of `rail` for this store, and for the service it was loaded from.
+        """Return a command line of `rail` for this store and the service it was loaded from.
 
         >>> import tempfile
         >>> from toolkit.market import Source
@@ -305,7 +310,7 @@ class StoreFile(Shown):
         return commands.rail(*words, store=self.name, base_url=newest[0] if newest else None)
 
     def loads(self, *, as_of: int | None = None) -> pl.DataFrame:
-        """Return one row for each load, newest first: the columns of `toolkit.tables.LOAD`.
+        """Return one row per load, newest first: the columns of `toolkit.tables.LOAD`.
 
         ``as_of`` (s, local clock) gives those that had begun by then. Of one that had not ended,
         finished_at, finding and quota_left are null.

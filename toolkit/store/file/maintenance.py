@@ -1,10 +1,9 @@
-"""Rewriting a store in the order of its keys, while others read and write it.
+"""Maintenance of a store's file: verification, a copy, and a rewrite in the order of its keys.
 
-Rows lie in the file as they came. A store that was loaded by many small polls reads one trajectory
-many times slower than a sorted one, and space that was freed stays in the file. So the rows are
-copied, sorted, into a new file. What is committed meanwhile is copied after them, until little is
-left. That little, and the bookkeeping, are copied while the file is held, and the new file takes
-its place. A process that is killed leaves the store as it was.
+A store loaded by many small polls reads one trajectory many times slower than a sorted one, and
+freed space stays in the file. So a compaction copies the rows, sorted, into a new file, then what
+was committed meanwhile, until little is left. That is copied while the file is held, and the new
+file takes its place. A process that is killed leaves the store as it was.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ _OURS = {table.name for table in TABLES} | {view.name for view in VIEWS}
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """What a compaction did: the rows that were copied, and the file's size before and after.
+    """The rows that a compaction copied, and the file's size before and after.
 
     The history of the ledger, which is copied too, is not counted.
     """
@@ -66,8 +65,8 @@ def compact(store: Store) -> Compacted:
     """Rewrite a store's file with its rows in the order of their keys, and without free space.
 
     Loads and readers go on meanwhile. Raises `StoreError` where the disk has no room for a second
-    file, no file can be made there, or the file holds tables or views of somebody's own, which
-    would be lost. Raises what `Store.reading` raises.
+    file, no file can be made there, or the file has tables or views of somebody's own, which would
+    be lost. Raises what `Store.reading` raises.
     """
     path = store.path.resolve()
     _refuse_others(store)
@@ -88,7 +87,7 @@ def compact(store: Store) -> Compacted:
 
 @contextlib.contextmanager
 def rewriting(path: Path) -> Iterator[None]:
-    """Raise `StoreError` for what keeps the new file from being written or put in its place."""
+    """Raise `StoreError` where the new file cannot be written or put in its place."""
     try:
         yield
     except (OSError, duckdb.Error) as error:
@@ -100,7 +99,7 @@ def rewriting(path: Path) -> Iterator[None]:
 
 
 def scattered(store: Store, few_parts: int = 8, times: int = 4) -> tuple[float, float] | None:
-    """Return in how many parts of the file a trajectory lies, and in how many once compacted.
+    """Return in how many parts of the file a trajectory lies, now and once compacted.
 
     A part is what DuckDB reads at once. Both are means over the trajectories. None where it makes
     no difference: fewer than ``few_parts`` in all, or not ``times`` as many as compacted.
@@ -149,7 +148,7 @@ def check_free(store: Store, needed: int) -> None:
 
 
 def _copy_until_little_is_left(store: Store, copy: duckdb.DuckDBPyConnection) -> StoreState:
-    """Copy the rows, then those that came meanwhile, and return the moment that was reached."""
+    """Copy the rows, then those that came meanwhile, and return the moment reached."""
     moment = StoreState.now(store)
     _copy(moment, {}, copy)
     for _ in range(_PASSES):
@@ -206,8 +205,8 @@ def _check_same_file(store: Store, one: StoreState, other: StoreState) -> None:
 def back_up_store(store: StoreFile, target: str | Path) -> int:
     """Copy a store to a new file, as it was between two commits, and return the copy's bytes.
 
-    Who writes meanwhile waits until it is copied. Raises `StoreError` where there is a file of that
-    name or none can be made, and what `Store.reading` raises.
+    The copy is whole, with other tables in the file. Writers wait meanwhile. Raises `StoreError`
+    where that file exists or cannot be made, and what `Store.reading` raises.
     """
     copy = Path(target)
     if copy.exists() or copy.is_symlink():
@@ -235,12 +234,11 @@ class _Ask(Protocol):
 def verify(store: Store) -> list[str]:
     """Return each fault of a store, in words. A sound store has none.
 
-    Every byte of every table is read, so DuckDB finds blocks whose checksum is wrong. Then: the
-    tables and columns are those of this format, no two rows share a key, revisions follow one
-    another, each row is of a known load and stream, the counters of the streams are what is held,
-    the stretches of the ledger have a length and do not overlap, and the history of the ledger
-    leads to what it is now. The pages kept beside the store can be read. Rows may be in any order:
-    reading sorts them, and `rail store compact` keeps them sorted. Raises what `Store.reading`
+    Every byte of every table is read, so DuckDB finds blocks with a wrong checksum. Tables and
+    columns are those of this format, no two rows share a key, revisions follow one another, each
+    row is of a known load and stream, the streams' counters are right, stretches of the ledger have
+    a length and do not overlap, its history leads to its present state, and the pages beside the
+    store can be read. One query per law, so loads go on between them. Raises what `Store.reading`
     raises.
     """
 
@@ -263,7 +261,7 @@ def faults_of(ask: _Ask) -> list[str]:
 
 
 def _unreadable(ask: _Ask) -> Iterator[str]:
-    """Yield tables that are not as this format has them, or cannot be read to the end."""
+    """Yield tables that differ from this format's, or cannot be read to the end."""
     columns: dict[str, list[tuple[object, ...]]] = {}
     ours = f"NOT internal AND database_name = '{DATABASE}' AND schema_name = 'main'"
     facts = "table_name, column_name, data_type, is_nullable"
@@ -321,7 +319,7 @@ def _references(ask: _Ask) -> Iterator[str]:
 
 
 def _counters(ask: _Ask) -> Iterator[str]:
-    """Yield streams whose counters differ from what is held."""
+    """Yield streams whose counters are wrong."""
     held = held_rows(lambda table: table.name)
     yield from _named(
         ask(
@@ -360,7 +358,7 @@ def _ledger(ask: _Ask) -> Iterator[str]:
 
 
 def _history(ask: _Ask) -> Iterator[str]:
-    """Yield tables of the ledger that are not what their history leads to."""
+    """Yield tables of the ledger that differ from what their history leads to."""
     for name, query in known_ledger().items():
         yield from _named(
             ask(f"(({query}) EXCEPT FROM {name}) UNION ALL (FROM {name} EXCEPT ({query}))"),
@@ -369,7 +367,7 @@ def _history(ask: _Ask) -> Iterator[str]:
 
 
 def _streams(ask: _Ask) -> Iterator[str]:
-    """Yield streams whose key is none, is of another kind, or is there twice."""
+    """Yield streams whose key is invalid, of another kind, or there twice."""
     for key, kind in ask("SELECT key, kind FROM stream ORDER BY key"):
         if fault := fault_of_key(str(key), str(kind)):
             yield f"stream: {fault}"
@@ -390,7 +388,7 @@ _LAWS = (_keys, _revisions, _references, _counters, _ledger, _history, _streams,
 
 
 def _named(rows: _Found, fault: str) -> Iterator[str]:
-    """Yield one fault for all rows of a breach, with how many there are and the first of them."""
+    """Yield one fault for all rows of a breach, with their number and the first of them."""
     if rows:
         first = "; ".join(", ".join(map(str, row)) for row in sorted(rows, key=str)[:_SHOWN])
         yield f"{fault}: {len(rows):,} ({first}{'; …' if len(rows) > _SHOWN else ''})"

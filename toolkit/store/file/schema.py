@@ -1,7 +1,8 @@
-"""Making a store file, and recognising one.
+"""Making a store file, recognising one, and migrating one of the previous format.
 
-A file is made whole under another name and then given its own: a killed process leaves either
-no store or a complete one. It is written in a storage version that DuckDB 1.5 still reads.
+A file is made whole under another name and then given its own: a killed process leaves either no
+store or a complete one. It is written in a storage version that DuckDB 1.5 still reads. Format 11
+keeps what the service's own source lost, and why.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ STORAGE_VERSION = "v1.5.0"
 
 
 def create_store(path: Path, source: Source) -> None:
-    """Make an empty store for one source, for this user alone. A file that is there is left."""
+    """Make an empty store for one source, for this user alone. Leave a file that exists."""
     facts = {
         "format_version": str(FORMAT_VERSION),
         "source_kind": source.kind,
@@ -71,7 +72,7 @@ def create_store(path: Path, source: Source) -> None:
 def new_file(path: Path) -> Iterator[Path]:
     """Yield the path of a draft, which gets its name when the block ends well, for this user alone.
 
-    Raises `FileExistsError` where there is a file of that name by then, which is left, and
+    Raises `FileExistsError` where a file of that name exists by then, which is left, and
     `StoreError` where nothing can be made there.
     """
     target = real_path(path)
@@ -87,7 +88,7 @@ def new_file(path: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _failures(path: Path) -> Iterator[None]:
-    """Raise `StoreError` for what keeps a file from being made, but `FileExistsError` as it is."""
+    """Raise `StoreError` for what keeps a file from being made, but `FileExistsError` unchanged."""
     try:
         yield
     except FileExistsError:
@@ -103,8 +104,8 @@ def _failures(path: Path) -> Iterator[None]:
 def draft_of(target: Path) -> Iterator[Path]:
     """Yield a free path near a file, and remove what is there when the block ends.
 
-    It lies in a folder for this user alone, since DuckDB makes files that all may read. What a
-    killed process leaves there is removed when somebody next writes to the store.
+    Its folder is for this user alone, since DuckDB makes files that all may read. The next writer
+    of the store removes what a killed process leaves there.
     """
     _remove_old_drafts(target)
     folder = draft_folder(target, f"{uuid.uuid4().hex}.new")
@@ -145,12 +146,12 @@ def made(path: Path, facts: Mapping[str, str]) -> Iterator[duckdb.DuckDBPyConnec
 
 
 def read_source(connection: duckdb.DuckDBPyConnection, path: Path) -> Source:
-    """Read the source the store belongs to. Raises if it is not a store, or of another format."""
+    """Read the source the store belongs to. Raises for another file, or another format."""
     return _facts(connection, path)[1]
 
 
 def read_format(connection: duckdb.DuckDBPyConnection, path: Path) -> int:
-    """Read the format the store is in. Raises as `read_source`."""
+    """Read the format of the store. Raises as `read_source`."""
     return _facts(connection, path)[0]
 
 
@@ -184,7 +185,7 @@ _log = logging.getLogger(__name__)
 
 
 def backup_path(path: Path, version: int) -> Path:
-    """Return where to keep the copy of a store of an older format: a name that is free.
+    """Return a free name for the copy of a store of an older format.
 
     >>> backup_path(Path("rail.duckdb"), 10)
     PosixPath('rail.format-10.duckdb')
@@ -204,9 +205,10 @@ def bring_up_to_date(path: Path, wait_s: float) -> None:
 
 
 def migrate(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
-    """Bring a store of an older format to ours in one transaction, its copy made first.
+    """Migrate a store of an older format in one transaction, after copying it.
 
-    The connection must be a writing one without a transaction. A store of our format is left alone.
+    The connection must be a writing one without a transaction. A store of this format is left
+    alone.
     """
     version = read_format(connection, path)
     if version == FORMAT_VERSION:

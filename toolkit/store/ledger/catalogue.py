@@ -106,10 +106,10 @@ ROWS_BY_LOAD = (
 
 
 def profile_words(loads: pl.DataFrame, rows: pl.DataFrame, command: str) -> str:
-    """Say of how many wire profiles the rows are that a store holds, "" where all are of one.
+    """Say under how many wire profiles a store's rows were read, "" for one.
 
-    ``loads`` and ``rows`` are of `toolkit.store.Store.loads` and `Store.rows_by_load`, ``command``
-    is the one that reads all of them under one.
+    ``loads`` and ``rows`` are of `toolkit.store.Store.loads` and `Store.rows_by_load`. ``command``
+    reads all of them under one.
 
     >>> loads = pl.DataFrame({"load_id": [1, 2, 3], "profile_hash": [None, "5c4e", "5c4e"]})
     >>> rows = pl.DataFrame({"load_id": [1, 2, 3], "rows": [7, 5, 1]})
@@ -150,8 +150,8 @@ def clock_offset_s(catalogue: pl.DataFrame, loads: pl.DataFrame) -> int:
 def clock_stands(catalogue: pl.DataFrame, source: Source) -> bool:
     """Return whether the service's clock stands still, as that of a replay does.
 
-    ``catalogue`` is of `toolkit.store.Store`. Where the newest two answers are 5 s apart or more by
-    the local clock, they tell it. Otherwise the clock of a replay stands, and any other runs.
+    ``catalogue`` is of `toolkit.store.Store`. The newest two answers decide if 5 s or more apart by
+    the local clock. Otherwise the clock of a replay stands, and any other runs.
 
     >>> answers = pl.DataFrame({"served_at": [400, 400], "asked_at": [60, 0]})
     >>> clock_stands(answers, Source("live", "x"))
@@ -185,7 +185,7 @@ def service_now(
 
 
 def _moments(catalogue: pl.DataFrame, loads: pl.DataFrame) -> pl.DataFrame:
-    """Return when the service answered by the local clock (at) and its own (served_at), in order.
+    """Return the local clock (at) and the service's (served_at) at its answers, in order.
 
     Without an answer these are the starts of loads.
     """
@@ -202,7 +202,7 @@ def _answered(frame: pl.DataFrame, at: str) -> pl.DataFrame:
 
 
 def never_asked(asked: Iterable[Stream]) -> list[str]:
-    """Return what none of the streams is of: kinds of trajectory, event logs, kinds of snapshot.
+    """Return kinds of trajectory, event logs and kinds of snapshot that none of the streams is of.
 
     >>> never_asked([Stream.parse("A_B:X.spot"), Stream.parse("events/splash")])[:3]
     ['spread', 'funding', 'events/spread']
@@ -217,8 +217,7 @@ def never_asked(asked: Iterable[Stream]) -> list[str]:
 def answer_words(known: Ledger | None, rows: int) -> str:
     """Return what came of asking for a stream of which so many rows or documents are held.
 
-    ``known`` is its ledger, None for one that was never asked for: what is held of it came on its
-    own.
+    ``known`` is its ledger, None for a stream that was never asked for.
 
     >>> from toolkit.store import Edge
     >>> [answer_words(*each) for each in ((None, 0), (Ledger(None), 0), (Ledger(Edge(9)), 0))]
@@ -234,10 +233,10 @@ def answer_words(known: Ledger | None, rows: int) -> str:
 def event_logs(catalogue: pl.DataFrame) -> pl.DataFrame:
     """Return the event logs of `toolkit.store.Store.catalogue`, with family and known_until.
 
-    ``known_until`` (s UTC) is where the answers of the log itself end: nothing is known of the log
-    from then on. It is the service's clock at the last question less the plan's delay, or the end
-    of what was answered where that lies further back than the minute in which no answer is final.
-    Of a log that was never answered it is just after its newest document, null without one.
+    Nothing is known of a log from ``known_until`` (s UTC) on: the service's clock at the last
+    question less the plan's delay, or the end of what was answered where that lies more than a
+    minute further back. Of a log that was never answered it is just after its newest document, null
+    without one.
 
     >>> logs = event_logs(pl.DataFrame({"stream": ["events/splash"] * 2, "kind": ["events"] * 2,
     ...     "last_ts": [50, 50], "served_at": [900, None], "delay_s": [30, None],
@@ -261,9 +260,9 @@ def event_logs(catalogue: pl.DataFrame) -> pl.DataFrame:
 def held_stretches(ledger: Mapping[Stream, Ledger], logs: pl.DataFrame) -> pl.DataFrame:
     """Return the stretches of time in which event logs are held: family, start_ts, end_ts (s).
 
-    ``ledger`` is of `toolkit.store.Store.ledger`, of which streams other than event logs are passed
-    over, and ``logs`` of `event_logs`. What was answered for last is held until the log is known.
-    A log that was never answered is held at no time. The statistics of events take it as ``held``.
+    ``ledger`` is of `toolkit.store.Store.ledger`, where other streams are passed over, and ``logs``
+    of `event_logs`. The last stretch reaches to ``known_until``. A log that was never answered has
+    none. The statistics of events take it as ``held``.
 
     >>> from toolkit.store.writing.batch import Ledger
     >>> log = EventLog(EventFamily.SPLASH)
@@ -296,6 +295,6 @@ def write_allowance(
 
 
 def limits(window: Ends) -> dict[str, int]:
-    """Return a query's parameters. A window that is empty is an `InputError`."""
+    """Return a query's parameters. An empty window is an `InputError`."""
     low, high = Interval.of(window)
     return {"low": low, "high": high}

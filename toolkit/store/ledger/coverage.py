@@ -1,7 +1,10 @@
-"""The coverage ledger in the file: what of each stream was asked for, and what was answered.
+"""The coverage ledger in the file: what of each stream was asked for, answered, and lost.
 
 Neighbouring stretches of one state are one row, merged when they are written. So the ledger stays
-as small as the holes in it are few, however often the service was asked.
+small, however often the service was asked.
+
+A gap of a live capture is repaired when the service has answered for all of it, whoever asked, and
+its archive has passed the gap: it has something newer, or ten minutes have gone by.
 """
 
 from __future__ import annotations
@@ -82,9 +85,9 @@ def record_answers(
 ) -> None:
     """Record what was answered, by number of the stream, with the service's clock at the answer.
 
-    What is settled stays so. A provisional part that is answered again keeps its first time, and so
-    does one that is lost again: what whole ``answers`` no longer call so is lost no more.
-    ``committed_at`` is that of `stamp`.
+    What is settled stays so. A provisional or lost part that is answered the same again keeps its
+    first time. What whole ``answers`` no longer call lost is lost no more. ``committed_at`` is that
+    of `stamp`.
     """
     record(connection, CoverageState.SETTLED, settled, committed_at)
     answers = answers or {}
@@ -149,7 +152,7 @@ def _replace(
     after: _Recorded,
     committed_at: int | None,
 ) -> None:
-    """Put rows of a state in the place of others, by number of the stream, and log the change."""
+    """Replace rows of a state, by number of the stream, and log the change."""
     gone = [(n, row) for n, rows in before.items() for row in set(rows) - set(after.get(n, []))]
     fresh = [
         (n, row) for n, rows in after.items() for row in sorted(set(rows) - set(before.get(n, [])))
@@ -178,7 +181,7 @@ def _replace(
 
 
 def record_asked(connection: duckdb.DuckDBPyConnection, windows: Mapping[Stream, Interval]) -> None:
-    """Record that windows are asked for now, of each stream its own."""
+    """Record that windows are asked for now, one per stream."""
     numbers = number_streams(connection, windows)
     asked = {number: [windows[stream]] for stream, number in numbers.items()}
     record(connection, CoverageState.ASKED, asked)
@@ -190,7 +193,7 @@ def write_edges(
     load_id: int,
     committed_at: int | None = None,
 ) -> None:
-    """Record how far the service answers now, by number of the stream, in place of what was.
+    """Record how far the service answers now, by number of the stream.
 
     The newest row that ever came stays the newest. ``committed_at`` is that of `stamp`.
     """
@@ -222,7 +225,7 @@ def read_ledger(
     streams: Iterable[Stream] | None = None,
     window: Interval | None = None,
 ) -> dict[Stream, Ledger]:
-    """Read what is known of the streams that were ever asked for, all of them by default.
+    """Read what is known of the streams that were ever asked for, by default of all.
 
     Only stretches that touch ``window`` are read, cut to it. What an older answer of an event log
     covered beyond the plan's reach, before its first document, counts as never answered.
@@ -303,7 +306,7 @@ def _held(
     edge: Edge,
     tolerance_s: int | None,
 ) -> Stretches:
-    """Return the stretches of the window in which there are rows."""
+    """Return the stretches of the window that have rows."""
     step_s = edge.step_s or 1
     apart_s = step_s * 3 // 2 if tolerance_s is None else tolerance_s
     funding = trajectory.family is Family.FUNDING
@@ -341,7 +344,7 @@ def write_gaps(
     load_id: int,
     committed_at: int | None = None,
 ) -> None:
-    """Record gaps of a load, each as it is known last. ``committed_at`` is that of `stamp`."""
+    """Record gaps of a load, each in its latest state. ``committed_at`` is that of `stamp`."""
     rows = [
         (load_id, g.number, numbers[g.of], g.start, g.end, g.cause, GapStatus.OPEN.value, None)
         for g in gaps
@@ -362,10 +365,7 @@ def settle_gaps(
     load_id: int,
     committed_at: int | None = None,
 ) -> None:
-    """Mark the open gaps of what a load has just asked: repaired, or out of the plan's reach.
-
-    ``committed_at`` is that of `stamp`.
-    """
+    """Mark open gaps that a load has asked for as repaired, or out of the plan's reach."""
     ended = connection.execute(
         "SELECT load_id, gap_id, stream_id, start_ts, end_ts FROM gap "
         "WHERE status = ? AND end_ts IS NOT NULL",
@@ -399,7 +399,7 @@ def settle_gaps(
 def _answers_to_gaps(
     connection: duckdb.DuckDBPyConnection,
 ) -> dict[tuple[int, int], list[tuple[int, int]]]:
-    """By load and number of each open gap: the answered stretches that touch it."""
+    """Return the answered stretches that touch each open gap, by its load and number."""
     touching = connection.execute(
         "SELECT g.load_id, g.gap_id, c.start_ts, c.end_ts FROM gap g "
         "JOIN coverage c USING (stream_id) WHERE c.state <> ? AND c.start_ts < g.end_ts "
@@ -413,10 +413,7 @@ def _answers_to_gaps(
 
 
 def _status(unknown: list[Interval], end: int, edge: Edge) -> GapStatus:
-    """Return what became of a gap that ends at ``end``, of which ``unknown`` is not answered.
-
-    The archive has passed a gap where it has something newer, or where it had `_PASSED_S` to.
-    """
+    """Return what became of a gap that ends at ``end``, of which ``unknown`` is not answered."""
     if not unknown:
         newest = max(edge.tail_ts or 0, edge.clock - edge.delay_s - _PASSED_S)
         return GapStatus.REPAIRED if newest >= end else GapStatus.OPEN
@@ -426,10 +423,7 @@ def _status(unknown: list[Interval], end: int, edge: Edge) -> GapStatus:
 
 
 def end_gaps(connection: duckdb.DuckDBPyConnection, at: int) -> None:
-    """End the gaps that a capture left without an end when it was killed: nobody heard until now.
-
-    ``at`` is the service's clock (s).
-    """
+    """End the gaps that a killed capture left open. ``at`` is the service's clock (s)."""
     changed = connection.execute(
         "UPDATE gap SET end_ts = greatest(start_ts + 1, ?) WHERE end_ts IS NULL "  # noqa: S608 - ours
         f"RETURNING {_COLUMNS}",

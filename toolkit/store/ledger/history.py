@@ -1,10 +1,9 @@
 """The ledger's history: how it changed, and the tables of a store as they were known at a time.
 
-The tables of the ledger say what is known now. Each change of them is logged beside them, in the
-same transaction, with the second of its commit. So what they were at any second can be read again.
-The log only grows. It has no row for what a commit left as it was. Of what only grows it has the
-seconds that were added, and a change that is the same for streams with consecutive numbers is one
-row: streams that are followed together cost little (docs/design.md, "As it was known").
+Each change of the ledger's tables is logged beside them, in the same transaction, with the second
+of its commit. The log only grows. Of what only grows it has the seconds that were added, and a
+change that is the same for streams with consecutive numbers is one row, so that streams followed
+together take little (docs/design.md, "As it was known").
 """
 
 from __future__ import annotations
@@ -89,8 +88,8 @@ def _in_runs(rows: pl.DataFrame) -> pl.DataFrame:
 def seen(as_of: int | None) -> str:
     """Return the condition that a row was committed by then (s, local clock).
 
-    Of rows from before format 6 that is not known. They count from the start of their load. What is
-    not a time is an `InputError`.
+    Rows from before format 6 count from the start of their load. Raises `InputError` for an invalid
+    time.
     """
     if as_of is None:
         return "true"
@@ -100,7 +99,7 @@ def seen(as_of: int | None) -> str:
 
 
 def undated_loads(connection: duckdb.DuckDBPyConnection, as_of: int) -> list[int]:
-    """Return the loads that had begun by then and not ended, of whose rows no commit is known."""
+    """Return the loads under way then, of whose rows no commit is known."""
     undated = " UNION ".join(
         f"SELECT load_id FROM {table.name} WHERE committed_at IS NULL"  # noqa: S608 - ours
         for table in DATED
@@ -136,7 +135,7 @@ def history_from(connection: duckdb.DuckDBPyConnection) -> int | None:
 
 
 def held_nothing(store: Path, as_of: int, first: object) -> EmptyWindowError:
-    """Return the error of a time before the first load, which began at ``first``, or None did."""
+    """Return the error of a time before the first load, which began at ``first``."""
     begun = f"the first load began {format_ts(first)}" if isinstance(first, int) else "no load"
     return EmptyWindowError(f"{store} held nothing as of {format_ts(as_of)}: {begun}")
 
@@ -157,7 +156,7 @@ def check_history(
 
 
 def known_ledger(as_of: int | None = None) -> dict[str, str]:
-    """Return the queries of the ledger's tables from their history: as of a time, or of all of it.
+    """Return the queries of the ledger's tables from their history: as of a time, or all of it.
 
     >>> sorted(known_ledger())
     ['coverage', 'edge', 'gap']
@@ -208,8 +207,8 @@ def show_as_known(
     """Put a view in the place of each table, for this connection: what it held at a time.
 
     ``as_of`` is a second of the local clock. ``prefix`` begins the names of the views. Streams with
-    the numbers ``hidden`` are left out. Of a stream ``late_s`` is 0, since only loads ask for it.
-    The facts of the store are those of now.
+    the numbers ``hidden`` are left out. Their ``late_s`` is 0, since only loads use it. The facts
+    of the store are today's.
     """
     at = parse_ts(as_of, parameter="as_of")
     views = known_ledger(at) | {
@@ -230,11 +229,10 @@ def show_as_known(
 
 
 def _known_streams(as_of: int, hidden: Sequence[int]) -> str:
-    """Return the query of the streams as of a time, without what was held of them.
+    """Return the query of the streams as of a time, without counts.
 
-    Numbers are given in the order in which streams come. So those up to the highest that something
-    is known of were known, and each log of events with a document. The first is what a ledger asks
-    for.
+    Streams are numbered as they come. So those up to the highest number that something is known of
+    were known, and each log of events with a document.
     """
     numbers = {
         "coverage_change": ("last_stream_id", f"committed_at <= {as_of}"),
@@ -255,7 +253,7 @@ def _known_streams(as_of: int, hidden: Sequence[int]) -> str:
 
 
 def _counted_streams(as_of: int, streams: str) -> str:
-    """Return the query of the streams as of a time with what was held of them: all is read."""
+    """Return the query of the streams as of a time with counts, which reads all rows."""
     held = held_rows(lambda table: f"(SELECT * FROM {AS_NOW}{table.name} WHERE {seen(as_of)})")  # noqa: S608 - ours
     return (
         "WITH held AS (SELECT key, count(*) FILTER (revision = 0) AS rows, "  # noqa: S608 - ours

@@ -1,5 +1,10 @@
 """The coverage ledger's arithmetic: from what was answered to what is known of every second.
 
+An answer is *provisional* where more may still arrive: in stretches without rows, and of event logs
+in all that is younger than a day, since an archive that is late looks like one that is empty. It is
+asked for again at the ages `CHECK_AGES_S`, then weekly, as long as the plan reaches it. What
+brought rows is *settled*.
+
 Pure functions over intervals. Nothing here touches the file.
 """
 
@@ -46,9 +51,8 @@ class Edge:
 
     ``tail_ts`` is where its newest row ends: after that the answer was empty, None if not seen.
     ``asked_at`` is the local clock at the question, None where it does not matter. ``late_s`` is
-    how much later than its time a row or document of the stream once arrived. ``settle_s`` is how
-    long a visible row may still change. ``jumped`` is whether the service's clock has just left the
-    local one.
+    how late a row or document of the stream once arrived. ``settle_s`` is how long a visible row
+    may still change. ``jumped`` is whether the service's clock has just left the local one.
     """
 
     served_at: int
@@ -65,7 +69,7 @@ class Edge:
     def clock(self) -> int:
         """The service's clock, as far as a row that came or the local clock supports it.
 
-        A clock that is wrong by days would otherwise close days that have not happened.
+        A clock wrong by days would otherwise close days that have not happened.
 
         >>> Edge(served_at=900_000, asked_at=100_000).clock
         100300
@@ -83,8 +87,8 @@ class Edge:
         """The second before which an answer counts: rows from here on may still appear.
 
         A row of interval ``step_s`` stamped ts appears at ts + step_s + delay_s and is final
-        ``settle_s`` later. Emptiness after the newest row of a trajectory counts only once it is
-        older than `LATE_S`. An event log has ``step_s`` 0: it may be quiet for as long as it likes.
+        ``settle_s`` later. Emptiness after a trajectory's newest row counts only once it is older
+        than `LATE_S`. An event log has ``step_s`` 0 and may be quiet for any time.
 
         >>> Edge(served_at=100_000, step_s=60).final_before
         99880
@@ -99,11 +103,11 @@ class Edge:
 
     @property
     def reachable_from(self) -> int | None:
-        """The oldest second the plan still reaches, None where it reaches everything."""
+        """The oldest second the plan still reaches, None for no limit."""
         return None if self.retention_s is None else self.served_at - self.retention_s
 
     def leaves_at(self, ts: int) -> int | None:
-        """Return when a second leaves what the plan reaches (Unix s), None where it never does.
+        """Return when a second leaves what the plan reaches (Unix s), None for never.
 
         >>> Edge(1000, retention_s=600).leaves_at(500), Edge(1000).leaves_at(500)
         (1100, None)
@@ -115,7 +119,7 @@ class Edge:
 class Gap:
     """A loss of live capture of the stream ``of``, from ``start`` to ``end`` (s).
 
-    ``end`` is None while it is still lost. ``number`` is the gap's own inside its load.
+    ``end`` is None while it is lost. ``number`` is unique in its load.
     """
 
     number: int
@@ -135,11 +139,11 @@ def unchanged(
 ) -> list[Interval]:
     """Return the seconds after the last final one that need not be asked for again yet.
 
-    They are too young for the ledger, so that a load asks for them again. Where the service's clock
-    has not moved since its last answer, what was ``asked`` then is the same now. Of ``bars``, rows
-    that follow each other by the step, this holds until the next one is due or one becomes final.
-    This holds only of one stretch up to the last answer. What is missing between or after them is
-    asked for together with them: its answer alone would make them final without their rows.
+    They are too young for the ledger. While the service's clock has not moved since its last
+    answer, what was ``asked`` then is the same now. Of ``bars``, rows that follow each other by the
+    step, this holds until the next one is due or one becomes final, and only of one stretch up to
+    the last answer: what is missing between or after them is asked for together with them, since
+    its answer alone would make them final without their rows.
 
     >>> before = Edge(served_at=1000, step_s=60, tail_ts=960)
     >>> for clock in (1000, 1019, 1020):
@@ -202,10 +206,9 @@ def states(
     """Return what is known of every second of the window, in order, without gaps or overlaps.
 
     The columns are those of `toolkit.store.Store.coverage`. ``answered`` is the ledger, ``held``
-    the stretches that have rows. Rows that are not final yet lie outside the ledger: their stretch
-    is not yet known. Rows that are ``settled`` once they are visible, as those of funding, are held
-    wherever they are. What the source has ``lost`` is so wherever it is: of funding the row of one
-    leg may be there.
+    the stretches with rows. Rows that are not final yet lie outside the ledger: not yet known. Rows
+    that are ``settled`` once visible, as those of funding, are held wherever they are. What the
+    source has ``lost`` is lost even where a row is, which of funding may be one leg's.
 
     >>> edge = Edge(served_at=1000, retention_s=800, step_s=60)
     >>> for row in states(Interval(100, 1000), [(300, 600)], [(300, 500)], edge).rows():
@@ -257,10 +260,9 @@ def _lies_in(ts: NDArray[np.int64], parts: NDArray[np.int64]) -> NDArray[np.bool
 
 
 def stretches(times: pl.Series, step_s: int, apart_s: int) -> NDArray[np.int64]:
-    """Find the stretches that have rows, none of them further from the next than ``apart_s``.
+    """Find the stretches with rows at most ``apart_s`` apart, in order: start and end.
 
-    ``times`` are the rows' ts, in any order. Each row lasts ``step_s``. The stretches are in order,
-    each its start and its end.
+    ``times`` are the rows' ts, in any order. Each row lasts ``step_s``.
 
     >>> stretches(pl.Series([0, 60, 150, 300]), 60, 90).tolist()
     [[0, 210], [300, 360]]
@@ -276,10 +278,10 @@ def settled_stretches(
 ) -> NDArray[np.int64]:
     """Find the stretches that have rates of funding, whose interval may change between rows.
 
-    ``times`` are the rows' ts in order, ``declared_s`` the interval that each declares (s, null
-    where none). A row lasts its interval, or ``step_s`` where the next row follows sooner, as rates
-    in force do. Two rows are of one stretch where they are at most ``apart_s`` apart, by default
-    1.5 times what the longer of them lasts.
+    ``times`` are the rows' ts in order, ``declared_s`` the interval each declares (s, or null). A
+    row lasts its interval, or ``step_s`` where the next row follows sooner, as rates in force do.
+    Two rows are of one stretch if at most ``apart_s`` apart, by default 1.5 times the longer of the
+    two.
 
     >>> times, declared_s = pl.Series([0, 400, 500, 600, 900]), pl.Series([400, 100, 100, 100, 100])
     >>> settled_stretches(times, declared_s, 100, None).tolist()
@@ -326,7 +328,7 @@ class Provisional(NamedTuple):
 
     @property
     def checks(self) -> int:
-        """How many of the ages to ask again were reached when it was asked last."""
+        """How many of the ages to ask again were reached at the last answer."""
         return _checks(self.served_at - self.first_served_at)
 
 
@@ -337,7 +339,7 @@ def _checks(age_s: int) -> int:
 def settled_after_s(late_s: int) -> int:
     """Return the age from which documents that came are all there are (s).
 
-    ``late_s`` is how much later than its time something of the stream once arrived.
+    ``late_s`` is how late something of the stream once arrived.
 
     >>> settled_after_s(600), settled_after_s(100_000)
     (86400, 200000)
@@ -365,7 +367,7 @@ def renewed(
     """Return the provisional stretches after ``answers`` that are provisional, too.
 
     Parts that were provisional keep the time of their first answer. Neighbours that were asked for
-    again as often become one, with the earlier times, so that their number stays small.
+    again as often become one, with the earlier times.
 
     >>> held = [Provisional(0, 60, first_served_at=100, served_at=100)]
     >>> [tuple(part) for part in renewed(held, [(30, 90)], 220)]
@@ -394,7 +396,7 @@ def renewed(
 
 
 def without(held: Iterable[Provisional], settled: Iterable[tuple[int, int]]) -> list[Provisional]:
-    """Return the provisional stretches outside of what is settled.
+    """Return the provisional stretches outside what is settled.
 
     >>> [tuple(part) for part in without([Provisional(0, 60, 100, 100)], [(20, 30)])]
     [(0, 20, 100, 100), (30, 60, 100, 100)]
@@ -412,8 +414,8 @@ def within_reach(
 ) -> list[Provisional]:
     """Return the parts of a log's answers that its archive reached when it answered.
 
-    Before that it has forgotten what happened: no document there is no answer. From the first
-    document held, ``first_ts``, on it did reach. ``retention_s`` is None where it reaches all.
+    No document before that is no answer. From the first document held, ``first_ts``, on it did
+    reach. ``retention_s`` is None for no limit.
 
     >>> asked_late = [Provisional(0, 500, 1_000, 1_000)]
     >>> [within_reach(asked_late, 600, first)[0].start for first in (None, 450, 90)]
@@ -445,11 +447,10 @@ def rowless_parts(
 ) -> list[Interval]:
     """Return the parts of an answer in which rows may still appear.
 
-    ``times`` are the ts of the rows that came, and of the row above ``answered`` where there is
-    one. A hole is such a part if it begins or ends the answer, is longer than ``reach_s``, or ends
-    after ``young_from`` (s). A short hole between rows that are older than that is the service's
-    last word. Parts at most ``reach_s`` apart are one. Without a known step all of the answer is
-    one.
+    ``times`` are the ts of the rows that came, and of the row above ``answered``. A hole is such a
+    part if it begins or ends the answer, is longer than ``reach_s``, or ends after ``young_from``
+    (s). A short older hole is the service's last word. Parts at most ``reach_s`` apart are one.
+    Without a known step all of the answer is one.
 
     >>> times = pl.Series([0, 60, 240, 300])
     >>> for young_from in (600, 0):

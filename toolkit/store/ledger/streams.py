@@ -1,4 +1,4 @@
-"""The streams a store knows: their numbers, and how much is held of each."""
+"""The streams a store knows: their numbers, and how many rows each has."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def count_rows(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def add_counts(connection: duckdb.DuckDBPyConnection, counted: pl.DataFrame) -> None:
-    """Add what `count_rows` counted to what the streams hold."""
+    """Add the counts of `count_rows` to the streams'."""
     if counted.is_empty():
         return
     connection.register("counted", counted)
@@ -74,10 +74,9 @@ def add_counts(connection: duckdb.DuckDBPyConnection, counted: pl.DataFrame) -> 
 
 
 def note_lateness(connection: duckdb.DuckDBPyConnection, rows: pl.DataFrame) -> None:
-    """Keep how late fresh rows came for a time that was answered for already.
+    """Record how late fresh rows came for a time that was answered for already.
 
-    ``rows`` has stream_id, ts and revision. A row was absent at the last answer to its time.
-    What was told to be lost is not late.
+    ``rows`` has stream_id, ts and revision. What the service called lost is not late.
     """
     connection.register("late_rows", rows.filter(revision=0).select("stream_id", "ts"))
     connection.execute(
@@ -106,7 +105,7 @@ def append(
     table: Table,
     rows: pl.DataFrame | Sequence[Sequence[object]] | Sequence[Mapping[str, object]],
 ) -> None:
-    """Insert rows into a table. None is not a statement at all."""
+    """Insert rows into a table, if there are any."""
     if len(rows):
         frame = pl.DataFrame(rows, schema=table.schema, orient="row")
         connection.register("appended", frame)

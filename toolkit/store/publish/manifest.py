@@ -75,7 +75,7 @@ class Manifest(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, moment: StoreState, files: list[PublishedFile]) -> Manifest:
-        """Put the manifest of a store's moment and its files together."""
+        """Make the manifest of a store's moment and its files."""
         meta = dict(moment.books[META.name].rows())
         meta.pop(NEWEST, None)  # the pages are left out
         source = Source(meta["source_kind"], meta["source_id"])
@@ -122,7 +122,7 @@ class Manifest(msgspec.Struct, frozen=True):
 
     @property
     def rows(self) -> int:
-        """How many rows its files have, the history of the ledger left out."""
+        """How many rows its files have, without the history of the ledger."""
         history = {table.name for table in CHANGES}
         return sum(file.rows for file in self.files if file.table not in history)
 
@@ -155,9 +155,9 @@ def written(manifest: Manifest) -> bytes:
 
 
 def read_manifest(content: bytes, where: str) -> Manifest:
-    """Read a manifest. Raises `NotAStoreError` for what is none, `StoreVersionError` for another's.
+    """Read a manifest, whose address is ``where``.
 
-    ``where`` is its address, for the message.
+    Raises `NotAStoreError` for anything else, `StoreVersionError` for another format.
     """
     try:
         _refuse_other_formats(msgspec.json.decode(content, type=_Formats), where)

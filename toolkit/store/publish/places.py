@@ -1,6 +1,6 @@
 """Places of published files: a folder, or an object store that obstore reaches.
 
-Both write a file whole or not at all: a folder by writing it under another name first.
+Both write a file whole or not at all.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _split(where: str | os.PathLike[str]) -> tuple[str, str]:
 
 
 def is_published(where: object) -> TypeGuard[str | os.PathLike[str]]:
-    """Return whether a path or an address names published files, and no store.
+    """Return whether a path or an address names published files.
 
     >>> is_published("s3://bucket/archive"), is_published("rail.duckdb")
     (True, False)
@@ -119,7 +119,7 @@ class Folder:
         return str(self._path)
 
     def files(self) -> dict[str, StoredFile]:
-        """Return what is there, drafts left out. Old drafts are removed."""
+        """Return what is there, without drafts. Old drafts are removed."""
         found = {}
         with _failures(self.name):
             for path in self._path.glob("**/*"):

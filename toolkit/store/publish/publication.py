@@ -1,8 +1,9 @@
 """Publishing a store: one Parquet file per stream and month, and a manifest that names them.
 
-A file is named by its content. So what has not changed is there already, under its name, and
-nobody who reads an older manifest loses a file. Nothing is written over but the manifest, at the
-end: a process that is killed leaves what was published before, and files that no manifest names.
+A file is named by its content, so what has not changed is there already, and readers of an older
+manifest lose no file. Only the manifest is replaced, at the end: a process that is killed leaves
+what was published before. Each publication also has a manifest named by its SHA-256, which nothing
+replaces, so that code or a report can name the data that it read.
 """
 
 from __future__ import annotations
@@ -38,13 +39,12 @@ def pinned_name(manifest: Manifest) -> str:
 
 
 def publications(where: str | os.PathLike[str]) -> pl.DataFrame:
-    """Return one row for each publication that a place still has, the newest first.
+    """Return one row per publication that a place still has, the newest first.
 
-    Columns: address (what `toolkit.open` takes), published_at (s UTC, when it was first written),
-    newest (whether it is the one that the place itself is read as), rows, files, bytes (of its
-    files) and last_ts (s UTC, the newest row). A place without any gives no row. Raises
-    `NotAStoreError` for a manifest that is damaged, and `StoreVersionError` for one of another
-    format.
+    Columns: address (for `toolkit.open`), published_at (s UTC, first written), newest (whether the
+    place itself is read as it), rows, files, bytes (of its files) and last_ts (s UTC, the newest
+    row). An empty place has no row. Raises `NotAStoreError` for a damaged manifest, and
+    `StoreVersionError` for one of another format.
     """
     place = place_of(where)
     held = place.files()
@@ -83,8 +83,8 @@ _SCHEMA = {
 def expire(place: Destination, keep_s: int, newest: str) -> int:
     """Remove publications written longer ago than ``keep_s``, and files that no other one names.
 
-    ``newest`` is the name of the manifest that stays in any case. Manifests go first: whoever reads
-    one that is there finds its files. Returns the number of files removed, manifests left out.
+    ``newest`` is the manifest that stays in any case. Manifests go first: whoever reads one finds
+    its files. Returns the number of files removed, without manifests.
     """
     held, limit = place.files(), time.time() - keep_s
     pinned = [name for name in held if PINNED.fullmatch(name)]
@@ -109,11 +109,10 @@ _KEY_OF = {"family": "events/", "kind": "snapshot/"}
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What a publication holds, and what of it had to be written.
+    """The contents of a publication, and what of it had to be written.
 
-    ``address`` is that of this publication, which no later one changes. ``uploaded_bytes`` has
-    those of the two copies of the manifest as well, where it changed. ``removed_files`` are files
-    of older publications.
+    ``address`` is that of this publication, which no later one changes. ``uploaded_bytes`` includes
+    the two copies of a changed manifest. ``removed_files`` are of older publications.
     """
 
     where: str
@@ -133,12 +132,11 @@ def publish(
 ) -> Published:
     """Publish a store as it is now, to a folder or the address of an object store.
 
-    Files that are there already are kept, others are written, then the manifest is written under
-    its SHA-256, then the one that names the newest is replaced. ``keep`` is for how long earlier
-    publications can still be read, such as ``30d``: older ones are removed, with the files that no
-    other names. None keeps all. Raises `InputError` for a ``keep`` that is not a length of time,
-    `StoreSourceError` where another source is published there, and `StoreError` where the place
-    cannot be written.
+    Files that exist are kept, others are written, then the manifest under its SHA-256, then the one
+    that names the newest is replaced. ``keep`` is for how long earlier publications can still be
+    read, such as ``30d``: older ones are removed, with the files that no other names. None keeps
+    all. Raises `InputError` for a ``keep`` that is not a length of time, `StoreSourceError` where
+    another source is published there, and `StoreError` where the place cannot be written.
     """
     keep_s = None if keep is None else parse_length(keep, parameter="keep")
     place = place_of(where)

@@ -1,4 +1,9 @@
-"""Making a store of published files, each file held to its SHA-256."""
+"""Reading published files: as a store, or as rows of whole trajectories.
+
+Each file is checked against its SHA-256. The rows of a part are those that
+`toolkit.store.Store.groups` gives of its trajectories, to the last bit, so that a statistic of a
+part is the same on any machine.
+"""
 
 from __future__ import annotations
 
@@ -42,12 +47,12 @@ _UNUSED_S = 86_400
 
 
 def import_store(where: str | os.PathLike[str], path: str | Path) -> Store:
-    """Make a store of published files, which holds all that the published one held.
+    """Make a store of published files, with all that the published one held.
 
     ``where`` is the folder or address, or the manifest in it. Nothing is at ``path`` unless every
     file was there and sound. Raises `StoreError` where a file is missing or damaged, or a store is
     at ``path`` already, `StoreSourceError` where that one is of another source, `NotAStoreError`
-    where there is no sound manifest, and `StoreVersionError` for one of another format.
+    without a sound manifest, and `StoreVersionError` for another format.
     """
     place = place_of(where)
     manifest = _manifest(place, manifest_in(where))
@@ -65,8 +70,8 @@ def open_published(where: str | os.PathLike[str], cache: Path) -> Store:
     """Return a store to read published files from, which takes no rows.
 
     It is a copy in the folder ``cache``, made once per manifest. Files of an object store are
-    fetched once, as long as a manifest names them. Its ``published`` is the address of this
-    publication, which no later one changes. Raises what `import_store` raises.
+    fetched once while a manifest names them. Its ``published`` is the address of this publication,
+    which no later one changes. Raises what `import_store` raises.
     """
     place = place_of(where)
     manifest = _manifest(place, manifest_in(where))
@@ -171,8 +176,8 @@ Named = tuple[str, tuple[PublishedFile, ...]]
 class PublishedPart:
     """Some whole trajectories of a publication, over a window ``[start, end)``.
 
-    ``place`` is where the files are, for any process that can reach it. ``streams`` are sorted by
-    key, each with the files that may have rows of the window.
+    ``place`` is where any process finds the files. ``streams`` are sorted by key, each with the
+    files that may have rows of the window.
     """
 
     place: str
@@ -249,7 +254,7 @@ class PublishedRows:
         """Find what a publication has of a kind, or of some keys of it, over ``[start, end)``.
 
         ``rows`` is as in `toolkit.store.Store.groups`. Raises `InputError` for a kind without rows
-        of trajectories, and what `toolkit.store.publish.import_store` raises of the manifest.
+        of trajectories, and what `import_store` raises of the manifest.
         """
         if kind not in ROWS:
             raise InputError("kind", kind, list(ROWS))

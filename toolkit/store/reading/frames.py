@@ -1,9 +1,8 @@
 """Answers of a query as polars frames.
 
-DuckDB hands its rows to polars by Arrow's C interface. Its own way to polars goes through pyarrow,
-which takes 45 MB of memory and 70 ms to import. DuckDB is not imported here either: polars
-remembers each type of which it made a frame, and with the type it would keep what the type's module
-imports beyond the end of the program.
+DuckDB hands its rows to polars by Arrow's C interface. Its own way goes through pyarrow, which
+takes 45 MB of memory and 70 ms to import. DuckDB is not imported here: polars remembers each type
+of which it made a frame, and with it what the type's module imports, beyond the end of the program.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class _QueryRows:
 def frame_of(
     connection: duckdb.DuckDBPyConnection, query: str, params: object = None
 ) -> pl.DataFrame:
-    """Run a query, and return its rows. It raises what DuckDB raises.
+    """Run a query, and return its rows. Raises what DuckDB raises.
 
     >>> import duckdb
     >>> with duckdb.connect() as connection:
@@ -65,7 +64,7 @@ def rows_of(relation: duckdb.DuckDBPyRelation) -> pl.DataFrame:
 
 
 def _error_of_duckdb(kind: str, message: str) -> Exception:
-    """Return DuckDB's error of a kind such as ``Out of Range``, which polars hands on as a text."""
+    """Return DuckDB's error of a kind such as ``Out of Range``, which polars hands on as text."""
     import duckdb  # noqa: PLC0415 - the module holds no type of DuckDB
 
     classes = {name.lower(): value for name, value in vars(duckdb).items()}

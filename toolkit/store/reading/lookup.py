@@ -1,4 +1,4 @@
-"""Finding what a key asks for among what a store holds: as it is, or with the legs swapped."""
+"""Lookup of a key among a store's streams: as it is, or with the legs swapped."""
 
 from __future__ import annotations
 
@@ -27,8 +27,7 @@ from toolkit.store.writing.batch import Ledger
 def held_trajectory(store: StoreFile, wanted: Trajectory) -> Trajectory:
     """Return a trajectory as the store knows it: itself, or the same pair the other way round.
 
-    Raises `UnknownTrajectoryError` with the nearest that are held, where neither was ever asked
-    for.
+    Raises `UnknownTrajectoryError` with the nearest ones where neither was ever asked for.
     """
     known = store.catalogue()
     keys = known.filter(kind=wanted.kind)["stream"].to_list()
@@ -48,7 +47,7 @@ def check_known(store: StoreFile, wanted: Trajectory | SnapshotTrajectory) -> No
 
 
 def check_readable(store: StoreFile, wanted: Stream) -> None:
-    """Raise `StoreError` for a stream that the store has and that cannot be read."""
+    """Raise `StoreError` for a stream of the store that cannot be read."""
     for each in store.unreadable():
         if each.stream == wanted.key:
             raise not_readable(store.path, each)
@@ -72,7 +71,7 @@ def _not_held(
 def _joined_advice(
     store: StoreFile, wanted: Trajectory | SnapshotTrajectory, all_keys: Collection[str]
 ) -> str:
-    """Say how a pair that is not held is joined of its legs, "" where one is not held."""
+    """Say how to join a pair from its legs, "" where one is not held."""
     if wanted.kind == Family.FUNDING and len(wanted.legs) == 2:
         legs = tuple(f"{Family.FUNDING}/{wanted.symbol}:{leg}" for leg in wanted.legs)
         return f"both its legs are: rail.pair{legs}" if set(legs) <= set(all_keys) else ""
@@ -84,7 +83,7 @@ def _joined_advice(
 
 
 def pair_advice(store: StoreFile, *words: str) -> str:
-    """Say how ``rail`` with these words joins two prices of one symbol, "" where none are held."""
+    """Say how ``rail`` with these words joins two prices of one symbol, "" without such."""
     prices = store.catalogue().filter(pl.col("rows") > 0, kind="price")["stream"].sort()
     for two in pairwise(prices):
         if two[0].partition(":")[0] == two[1].partition(":")[0]:
@@ -95,8 +94,6 @@ def pair_advice(store: StoreFile, *words: str) -> str:
 
 def sync_advice(store: StoreFile, *words: str, does: str = "loads it") -> str:
     """Say which `rail sync` brings what is not held, or why none does.
-
-    Nothing is loaded into published data, nor a service's data into a store of own rows.
 
     >>> import tempfile
     >>> from toolkit.market import Source
@@ -118,7 +115,7 @@ def sync_advice(store: StoreFile, *words: str, does: str = "loads it") -> str:
 
 
 def soonest_losses(ledger: Mapping[Stream, Ledger], within_s: int) -> dict[Stream, int]:
-    """Return the streams of which the archive drops something that is not held, and how soon (s).
+    """Return the streams of which the archive drops something not held, and how soon (s).
 
     It is what was asked for and not answered, and leaves the archive within ``within_s``.
 
@@ -166,7 +163,7 @@ def chosen_window(
 
 
 def asked_streams(streams: Iterable[Stream | str]) -> list[Stream]:
-    """Return the streams of a list of keys or streams. A text is not a list: `InputError`.
+    """Return the streams of a list of keys or streams. Raise `InputError` for a text.
 
     >>> [stream.key for stream in asked_streams(["events/spread"])]
     ['events/spread']

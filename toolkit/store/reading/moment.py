@@ -1,10 +1,9 @@
 """A store as it is at one moment, read part by part.
 
-A long read would keep writers of other processes out. So one short look notes the moment: all of
-the bookkeeping, and how far the rows of the other tables reach. Then each part is read in an
-opening of its own. This is exact, since those tables only grow: DuckDB numbers rows in the order of
-their commits, and no row is changed or removed. Only a compaction numbers them anew, in another
-file, which is noticed.
+A long read would keep writers of other processes out. So one short look notes all of the
+bookkeeping, and how far the rows of the other tables reach. Each part is then read in an opening of
+its own. This is exact, since those tables only grow: rows are numbered in the order of commits, and
+never changed or removed. A compaction numbers them anew in another file, which is noticed.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _TIMES = ("ts", "served_at", "received_at")
 
 
 def time_column(table: Table) -> str:
-    """Return the column with the time of a row, in seconds.
+    """Return the column with the time of a row (s).
 
     >>> sorted({time_column(table) for table in GROWING})
     ['committed_at', 'received_at', 'served_at', 'ts']
@@ -44,7 +43,7 @@ def time_column(table: Table) -> str:
 
 
 def owner_column(table: Table) -> str | None:
-    """Return the column that tells a table's streams apart, None where rows are of no stream.
+    """Return the column with a row's stream, None for rows without one.
 
     >>> {table.name: owner_column(table) for table in GROWING if table.name in ("price", "event")}
     {'price': 'stream_id', 'event': 'family'}
@@ -70,7 +69,7 @@ class RowRange:
 
 @dataclass(frozen=True, slots=True)
 class StoreState:
-    """What a store held at one moment: ``books`` by table, and the end of each growing table."""
+    """A store's contents at one moment: ``books`` by table, and the end of each growing table."""
 
     store: Store
     file: int
@@ -111,10 +110,9 @@ class StoreState:
             return frame_of(connection, sql, params=params or {})
 
     def parts(self, table: Table, start: int = 0, *, unit: str = "month") -> Iterator[RowRange]:
-        """Cut what a table held into parts of about `PART_ROWS`, stream after stream.
+        """Cut a table's contents into parts of about `PART_ROWS`, stream after stream.
 
-        ``unit`` is "month", or "day" for parts of all streams together. ``start`` is the number of
-        the first row that counts.
+        ``unit`` is "month", or "day" for parts of all streams together. ``start`` is the first row.
         """
         time = time_column(table)
         owner = (owner_column(table) or "NULL") if unit == "month" else "NULL"

@@ -1,10 +1,9 @@
 """Rows of many trajectories, some of these at a time: memory does not grow with their number.
 
-The file is opened for each group of trajectories anew, so that writers get their turn between two
-of them. All groups are of one state all the same. Rows of a series are only ever appended, so the
-state is the number of rows that the table had when the scan was made, and later rows are passed
-over. A compaction puts rows in another order: where others came too, that state cannot be told
-from them any more, which is an error. So is a group that does not have the rows that were counted.
+The file is opened anew for each group of trajectories, so that writers get their turn. All groups
+are of one state: rows are only appended, so the state is the number of rows when the scan was made.
+After a compaction with later rows that state cannot be read any more, which is an error, as is a
+group without the rows that were counted.
 """
 
 from __future__ import annotations
@@ -41,10 +40,10 @@ _KEYS = f"a kind ({', '.join(ROWS)}), or streams of one kind"
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """Rows that are to be read: of which trajectories, window, columns and state of the store.
+    """Rows to be read: of which trajectories, window, columns and state of the store.
 
-    ``keys`` None is every stream of the kind. ``held`` is how many rows its table had, and ``file``
-    the number of the file that had them.
+    ``keys`` None is every stream of the kind. ``held`` is how many rows the table had, and ``file``
+    the number of its file.
     """
 
     store: StoreFile
@@ -144,7 +143,7 @@ class Scan:
         return {"held": self.held, "low": low, "high": high}
 
     def _read(self, streams: pl.DataFrame) -> pl.DataFrame:
-        """Read the rows of some trajectories: one row per ts, the newest."""
+        """Read the rows of some trajectories: the newest per ts."""
         numbers = ", ".join(map(str, streams["stream_id"]))
         names = ", ".join(("stream_id", "ts", "revision", *self.columns))
         with self.store.reading() as connection:
@@ -184,7 +183,7 @@ class Scan:
 
 
 def scan_of(store: StoreFile, asked: Asked, window: Ends, as_of: int | None) -> Scan:
-    """Return a scan of the state that a store is in now. Raises as `Store.scan`."""
+    """Return a scan of a store's present state. Raises as `Store.scan`."""
     kind, streams = _asked(asked)
     window = Interval.of(window)
     limits(window)
@@ -211,7 +210,7 @@ def value_columns(kind: str) -> list[str]:
 
 
 def doubled(rows: pl.DataFrame, *key: str) -> int:
-    """Count the rows whose key the row before has, of rows sorted by a key that no two may share.
+    """Count rows whose key equals the row before, of rows sorted by a key that no two may share.
 
     >>> doubled(pl.DataFrame({"ts": [0, 60, 60], "revision": [0, 0, 0]}), "ts", "revision")
     1
@@ -221,7 +220,7 @@ def doubled(rows: pl.DataFrame, *key: str) -> int:
 
 
 def newest_rows(rows: pl.DataFrame, *key: str) -> pl.DataFrame:
-    """Return of each key's rows the last, of rows sorted by key and ``revision``.
+    """Return the last row per key, of rows sorted by key and ``revision``.
 
     >>> newest_rows(pl.DataFrame({"ts": [0, 0, 60], "revision": [0, 1, 0]}), "ts").rows()
     [(0, 1), (60, 0)]
@@ -238,7 +237,7 @@ def _count(connection: duckdb.DuckDBPyConnection, table: str) -> int:
 
 
 def _asked(asked: Asked) -> tuple[str, list[Trajectory | SnapshotTrajectory] | None]:
-    """Return the kind that is asked for, and its streams, None for all."""
+    """Return the kind and its streams, None for all."""
     if isinstance(asked, str) and asked in ROWS:
         return str(asked), None
     if isinstance(asked, str | Stream):
@@ -255,12 +254,7 @@ def _asked(asked: Asked) -> tuple[str, list[Trajectory | SnapshotTrajectory] | N
 
 
 def _parts(condition: pl.Expr) -> list[pl.Expr]:
-    """Split a condition at its ANDs.
-
-    >>> parts = _parts((pl.col("ts") > 5) & (pl.col("ts") < 9) & (pl.col("price") > 0))
-    >>> [part.meta.root_names() for part in parts]
-    [['ts'], ['ts'], ['price']]
-    """
+    """Split a condition at its ANDs."""
     parts = condition.meta.pop()[::-1]
     if len(parts) == 2 and (parts[0] & parts[1]).meta.eq(condition):
         return [each for part in parts for each in _parts(part)]
@@ -268,7 +262,7 @@ def _parts(condition: pl.Expr) -> list[pl.Expr]:
 
 
 def _narrowed(window: Interval, part: pl.Expr) -> Interval:
-    """Return the part of a window in which a condition can hold, the window where it is unclear.
+    """Return the part of a window in which a condition can hold, the window where that is unclear.
 
     >>> _narrowed(Interval(0, 100), pl.col("ts") >= 60)
     Interval(start=60, end=100)

@@ -1,4 +1,4 @@
-"""Snapshots in the file: what series take of an answer as rows, and the rest as a document."""
+"""Snapshots in the file: an answer's rows of series, and the rest as a document."""
 
 from __future__ import annotations
 
@@ -25,10 +25,9 @@ def insert_snapshots(
     snapshots: Sequence[tuple[Snapshot, int]],
     committed_at: int,
 ) -> None:
-    """Write answers, each with the number of its load: their rows, what is left, and the counts.
+    """Write answers, each with its load: their rows, what is left, and the counts of the series.
 
-    The counts are those of the series. Each answer of a second has a revision of its own.
-    ``committed_at`` is the local clock (s).
+    Each answer of a second has its own revision. ``committed_at`` is the local clock (s).
     """
     if not snapshots:
         return
@@ -70,7 +69,7 @@ def insert_snapshots(
 def _held_of_second(
     connection: duckdb.DuckDBPyConnection, times: Iterable[int]
 ) -> Counter[tuple[str, int]]:
-    """Count the answers that are held of each kind and second."""
+    """Count the stored answers of each kind and second."""
     counted = connection.execute(
         "SELECT kind, served_at, count(*) FROM snapshot WHERE list_contains(?, served_at) "
         "GROUP BY ALL",
@@ -166,8 +165,8 @@ def poll_coverage(
 ) -> pl.DataFrame | None:
     """Return the rows of `Store.coverage` for a series kept from snapshots, None without an answer.
 
-    Two answers at most ``tolerance_s`` (1.5 periods) apart cover the time between them. What was
-    not asked for in time can never be asked for: a snapshot is of its moment.
+    Two answers at most ``tolerance_s`` (1.5 periods) apart cover the time between them. The rest
+    can never be asked for: a snapshot is of its moment.
     """
     polls = read_polls(connection, stream.of)
     if polls.is_empty():

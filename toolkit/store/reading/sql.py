@@ -1,9 +1,8 @@
 """Queries of users over the views of a store: one SELECT that reads nothing else.
 
-The query runs in a read-only transaction of an engine that reaches no other file and no address
-(`toolkit.store.file.connection`). A file may come from a stranger, with views and functions
-under any name. So no name of the query is looked up in the file: the views are temporary ones made
-here, over tables that are named in full.
+It runs in a read-only transaction of an engine that reaches no other file and no address. A file
+may come from a stranger, with views and functions under any name. So no name of the query is looked
+up in the file: the views are temporary ones, over tables named in full.
 """
 
 from __future__ import annotations
@@ -50,9 +49,9 @@ _INFINITE = 2**63 - 1
 
 
 def held_rows_of(relation: duckdb.DuckDBPyRelation) -> pl.DataFrame:
-    """Return the rows of a relation in types that polars holds.
+    """Return the rows of a relation in types that polars has.
 
-    Raises what DuckDB raises, `duckdb.NotSupportedError` for what none can hold.
+    Raises what DuckDB raises, `duckdb.NotSupportedError` for values that no type has.
 
     Examples
     --------
@@ -90,7 +89,7 @@ def held_rows_of(relation: duckdb.DuckDBPyRelation) -> pl.DataFrame:
 
 
 def _part(column: str, kind: Any) -> str:
-    """Return the expression of a column as a type that polars holds."""
+    """Return the expression of a column as a type that polars has."""
     if kind.id in _MADE:
         return _MADE[kind.id].format(x=column)
     held = _held(kind)
@@ -98,7 +97,7 @@ def _part(column: str, kind: Any) -> str:
 
 
 def _held(kind: Any) -> str:
-    """Return the name of the type nearest to one that polars holds, of nested ones in each part."""
+    """Return the name of the nearest type that polars has, of nested ones in each part."""
     if kind.id in _CAST:
         return _CAST[kind.id]
     if kind.id not in ("list", "array", "struct", "map", "tuple"):
@@ -121,7 +120,7 @@ def _quoted(name: str) -> str:
 
 
 def _length(parts: pl.Series) -> pl.Series:
-    """Make lengths of time of their microseconds, or of their words where one has months."""
+    """Make intervals of their microseconds, or of their words where one has months."""
     us, words = parts.struct.field("us"), parts.struct.field("words")
     has_months = (us.is_null() & words.is_not_null()).any()
     return (words if has_months else us.cast(pl.Duration("us"))).alias(parts.name)
@@ -143,7 +142,7 @@ def _leaves(column: pl.Series) -> Iterator[pl.Series]:
 
 
 def _has_times(values: pl.Series) -> bool:
-    """Return whether Python has all of these values, where they are times."""
+    """Return whether Python has all of these values, if they are times."""
     kind = values.dtype
     if isinstance(kind, pl.Datetime):
         per_s = _PER_S[kind.time_unit]
@@ -191,7 +190,7 @@ def select(
     as_of: int | None = None,
     at_most: int | None = None,
 ) -> pl.DataFrame:
-    """Return the rows of a query over the views, as of a time (s, local clock) where one is given.
+    """Return the rows of a query over the views, as of a time (s, local clock) if one is given.
 
     The connection is a cursor in a read-only transaction, for this query alone. Rows beyond
     ``at_most`` are not read.
@@ -224,7 +223,7 @@ def too_large(query: str, memory: str) -> InputError:
 
 
 def in_utc(found: pl.DataFrame) -> pl.DataFrame:
-    """Return an answer whose times, under the names that the views give them, have their zone.
+    """Return an answer with a zone for the times that the views name.
 
     >>> import datetime as dt
     >>> in_utc(pl.DataFrame({"time": [dt.datetime(2026, 11, 1)]})).schema["time"]
@@ -258,7 +257,7 @@ def _value(given: Any) -> object:
 
 
 def _check(connection: duckdb.DuckDBPyConnection, query: str) -> None:
-    """Refuse what is not a single SELECT, and names in the file itself."""
+    """Refuse all but a single SELECT, and names in the file itself."""
     text = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [query]).fetchall()[0][0]
     parsed = json.loads(text)
     if parsed["error"] and parsed["error_type"] == "parser":

@@ -1,11 +1,9 @@
 """A user's SQL in another process, which is killed where it takes too long.
 
-An interrupt is not a bound: DuckDB looks for one between two steps of a query, and one step can
-take minutes and all memory. So another process answers, within bounds of its own
-(`toolkit.store.reading.sql_worker`), and is kept for the next question. Question and answer are
-pickles on its standard streams: of a frame that is Arrow IPC. It opens the file for itself, beside
-readers of this process, and waits for writers as any other process does. It ends with this process,
-however that ends.
+An interrupt is no bound: DuckDB looks for one between two steps of a query, and one step can take
+minutes and all memory. So another process answers (`toolkit.store.reading.sql_worker`), and is kept
+for the next question. Questions and answers are pickles on its standard streams. It opens the file
+for itself, beside readers of this process, and ends with this process, however that ends.
 
 Source: docs/design.md, "A user's SQL".
 """
@@ -47,10 +45,10 @@ _ENDS_OF_MEMORY = (OUT_OF_MEMORY, -6, -9)  # aborted by polars, killed by the sy
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A query over the store at a path that is absolute.
+    """A query over the store at an absolute path.
 
     ``values`` are the pickled values of its parameters. ``as_of`` and ``at_most`` are those of
-    `toolkit.store.reading.sql.select`. ``wait_s`` is how long the file is waited for.
+    `toolkit.store.reading.sql.select`. ``wait_s`` is how long to wait for the file.
     """
 
     store: str
@@ -73,8 +71,8 @@ def ask(
 ) -> pl.DataFrame:
     """Run `toolkit.store.reading.sql.select` in another process, and raise its errors.
 
-    Raises `InputError` for a query that takes longer than ``within_s`` (s) from when the file is
-    open, or more memory than it may, and for values that cannot be sent.
+    Raises `InputError` for a query that takes more than ``within_s`` (s) from when the file is
+    open, or too much memory, and for values that cannot be sent.
     """
     try:
         pickled = pickle.dumps(values)
@@ -131,7 +129,7 @@ class _Worker:
         return not self._late and self._process.poll() is None
 
     def answer(self, question: Question, within_s: float | None) -> object:
-        """Return a frame, or the error of it. Raises an error where the process has ended."""
+        """Return a frame, or its error. Raises an error if the process has ended."""
         memory = ""
         self._drafts.add(f"{real_path(Path(question.store))}{drafts_end(self._process.pid)}")
         try:
@@ -178,7 +176,7 @@ class _Worker:
         self._process.kill()
 
     def close(self) -> None:
-        """End the process, and remove what it had written where memory was short."""
+        """End the process, and remove what it wrote where memory was short."""
         self.kill()
         self._process.wait()
         for stream in (self._questions, self._answers):
@@ -206,7 +204,7 @@ def _idle_or_new() -> _Worker:
 
 
 def _start_spare() -> None:
-    """Have a process for the next question, which then need not wait until one has started."""
+    """Have a process ready for the next question."""
     if not _idle and not nobody_waits():
         _keep(_Worker())
 
@@ -236,7 +234,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def drafts_end(process: int) -> str:
-    """Return the end of the name of the folder, beside a store, for what memory has no room for.
+    """Return the end of the name of the folder, beside a store, for what does not fit in memory.
 
     >>> drafts_end(17)
     '.sql-17.tmp'

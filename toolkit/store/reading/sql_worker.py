@@ -1,7 +1,7 @@
 """The process that answers a user's queries, started by `toolkit.store.reading.sql_process`.
 
-DuckDB has a quarter of the memory of the machine. All of the process has that twice over, where the
-platform can bound it, since not all that a function of SQL takes is counted by DuckDB.
+DuckDB has a quarter of the memory of the machine, all of the process twice that where the platform
+can bound it: DuckDB does not count all that a function of SQL takes.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _read(questions: SimpleQueue[Question], stores: set[Path]) -> None:
 
 
 def _answer(question: Question, answers: BinaryIO, stores: set[Path]) -> object:
-    """Return the rows that are asked for, or the error. Send when it begins, and its bound."""
+    """Return the rows, or the error. Send when it begins, and its bound."""
     try:
         path = Path(question.store)
         stores.add(real_path(path))

@@ -1,10 +1,10 @@
-"""Every view of a store, once: what users of SQL read instead of the tables.
+"""Every view of a store: what users of SQL read instead of the tables.
 
-A view has the trajectory or the stream as text in place of its number, times as TIMESTAMP in UTC,
-and of each row the newest revision alone. A TIMESTAMP has no zone, so that no session's zone
-changes it and no further package is needed to read it. The views are in the file for other
-programs. This toolkit never reads those: a file may come from a stranger, and a view is somebody's
-query. `toolkit.store.reading.sql` makes its own for each query.
+A view has the trajectory or stream as text in place of its number, times as TIMESTAMP in UTC, and
+only the newest revision of each row. A TIMESTAMP has no zone, so no session's zone changes it and
+no extension is needed to read it. The views in the file are for other programs. This toolkit never
+reads those, as a file may come from a stranger: `toolkit.store.reading.sql` makes its own for each
+query.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The history of alerts in the store, and what their evaluation reads inside a commit.
 
-A change of an alert is recorded in the transaction of the rows that it follows from, with a row
-for each place that it is to be sent to: the rows that wait are the queue of that place. A delivery
-is claimed before it is made. What is being sent when the process ends is sent again where the
-receiver knows a repeat by its id, and nowhere else.
+A change of an alert is recorded in the transaction of the rows that it follows from, with a row per
+place that it is to be sent to: the waiting rows are that place's queue. A delivery is claimed
+before it is made. What was being sent when the process ended is sent again only where the receiver
+knows a repeat by its id.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ _AGES = (
 
 @dataclass(frozen=True, slots=True)
 class AlertRecord:
-    """A transaction that is about to be committed: what it holds is read, changes are recorded."""
+    """A transaction about to be committed, to read from and to record changes in."""
 
     connection: duckdb.DuckDBPyConnection
     load_id: int
 
     def shown(self, log: SnapshotLog, served_at: Iterable[int]) -> list[SnapshotTrajectory]:
-        """Return the series that the answers of some times (s) to a snapshot have rows of."""
+        """Return the series of which a snapshot's answers at some times (s) have rows."""
         table = SNAPSHOT_SERIES.get(f"snapshot-{log.of}")
         if table is None:
             return []
@@ -56,10 +56,10 @@ class AlertRecord:
         return [SnapshotTrajectory.parse(key) for (key,) in found]
 
     def rows(self, kind: str, since: Mapping[Stream, int]) -> pl.DataFrame:
-        """Return the rows of streams of a kind from a time each on, one row per ts.
+        """Return the rows of streams of a kind, of each from a time on, one row per ts.
 
-        Columns: trajectory (key), ts and the values of the kind, as `Store.series` has them. Rows
-        of one transaction that are not committed yet are among them.
+        Columns: trajectory (key), ts and the values of the kind, as in `Store.series`. Uncommitted
+        rows of the transaction are among them.
         """
         table = ROWS[kind]
         values = ", ".join(c.name for c in table.values if c.name != "extra")
@@ -81,7 +81,7 @@ class AlertRecord:
     def brought(self, documents: pl.DataFrame, since: int) -> pl.DataFrame:
         """Return those of some documents that this load committed since a time (s, local clock).
 
-        What the store held before, as it is now, is left out.
+        What the store held before, unchanged, is left out.
         """
         found = frame_of(
             self.connection,
@@ -101,7 +101,7 @@ class AlertRecord:
         return frame_of(self.connection, _AGES)
 
     def open_alerts(self) -> set[tuple[str, str]]:
-        """Return the rule and the subject of each alert that is open."""
+        """Return the rule and the subject of each open alert."""
         rows = self.connection.execute(_OPEN, {"opened": AlertChange.OPENED.value}).fetchall()
         return {(str(rule), str(subject)) for rule, subject in rows}
 
@@ -138,7 +138,7 @@ def known_ids(recording: AlertRecord, ids: Sequence[str]) -> set[str]:
 
 
 def claim(writer: StoreWriter, alert_id: str, channel: str) -> bool:
-    """Claim a delivery before it is made. False where it is not waiting any more."""
+    """Claim a delivery before it is made. Return False if it is not waiting any more."""
     with writer.writing() as connection:
         taken = connection.execute(
             "UPDATE alert_delivery SET outcome = ?, changed_at = ? "
@@ -157,7 +157,7 @@ def settle(
     attempts: int,
     reason: str | None = None,
 ) -> None:
-    """Record what became of a delivery."""
+    """Record the outcome of a delivery."""
     with writer.writing() as connection:
         connection.execute(
             "UPDATE alert_delivery SET outcome = ?, attempts = ?, reason = ?, changed_at = ? "
@@ -169,7 +169,7 @@ def settle(
 def resume_deliveries(writer: StoreWriter, repeatable: Collection[str]) -> None:
     """Settle what was being sent when an earlier follow ended.
 
-    It waits again where its channel is ``repeatable``, and is of unknown outcome elsewhere.
+    It waits again if its channel is ``repeatable``, else its outcome is unknown.
     """
     with writer.writing() as connection:
         connection.execute(
@@ -186,10 +186,7 @@ def resume_deliveries(writer: StoreWriter, repeatable: Collection[str]) -> None:
 
 
 def waiting_deliveries(store: Store, channel: str) -> pl.DataFrame:
-    """Return what waits to be sent by a channel: the columns of `ALERT`, and attempts (count).
-
-    The oldest is first.
-    """
+    """Return what waits for a channel, oldest first: the columns of `ALERT`, and attempts (count)."""
     with store.reading() as connection:
         return frame_of(
             connection,
@@ -200,7 +197,7 @@ def waiting_deliveries(store: Store, channel: str) -> pl.DataFrame:
 
 
 def give_up(writer: StoreWriter, ids: Sequence[str], channel: str, reason: str) -> None:
-    """Record that some deliveries that waited are not made any more."""
+    """Record that some waiting deliveries are not made any more."""
     with writer.writing() as connection:
         connection.execute(
             "UPDATE alert_delivery SET outcome = ?, reason = ?, changed_at = ? "
@@ -212,10 +209,10 @@ def give_up(writer: StoreWriter, ids: Sequence[str], channel: str, reason: str) 
 def read_alerts(store: Store, *, most: int | None = None) -> pl.DataFrame:
     """Return the history of alerts, newest first, at most so many changes.
 
-    One row per change: the columns of `toolkit.tables.ALERT` without load_id, and then is_open
-    (Boolean: the newest change of its rule and subject opened it), delivery (where it was sent and
-    what became of it, such as ``webhook delivered``, with commas between, null where it was sent
-    nowhere) and reason (why a delivery failed, waits or is late, null otherwise).
+    One row per change: the columns of `toolkit.tables.ALERT` without load_id, then is_open
+    (Boolean: the newest change of its rule and subject opened it), delivery (places and outcomes,
+    such as ``webhook delivered``, with commas between, null if sent nowhere) and reason (why a
+    delivery failed, waits or is late, else null).
     """
     with store.reading() as connection:
         return frame_of(

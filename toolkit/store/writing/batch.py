@@ -19,8 +19,8 @@ from toolkit.wire.profile.event_routes import BUILT_IN_EVENTS, EventRoute
 class Ledger:
     """What is known of a stream: how far the service answers, what was answered, what was asked.
 
-    ``edge`` is None while the service has answered nothing of what was asked. What its source has
-    ``lost`` is not among what was answered.
+    ``edge`` is None while the service has answered nothing. What its source has ``lost`` is not
+    among what was answered.
 
     >>> known = Ledger(None, [Interval(0, 60)], [Provisional(60, 90, 9, 9)])
     >>> [tuple(part) for part in known.answered]
@@ -44,8 +44,8 @@ class Answered:
     """A stretch that a page answers for, and the parts of it in which more may still arrive.
 
     ``archived`` has event_id, event_type, ts_ms and ts of all that the archive has in it, None for
-    a trajectory. ``missing`` are the parts of which something came that was not kept, ``lost`` what
-    the source says it lost of it.
+    a trajectory. ``missing`` are parts of which something came that was not kept, ``lost`` what the
+    source says it lost.
     """
 
     stretch: Interval
@@ -69,12 +69,12 @@ WEBHOOK = "webhook"
 
 @dataclass(frozen=True, slots=True)
 class LoadOrigin:
-    """What a load records of itself when it starts.
+    """A load's record of itself at its start.
 
-    ``keys`` has what identifies a row, by family: ts and other columns, or fields in ``extra``.
-    Nothing at all: their values. A family that is left out keeps the key that the store has.
-    ``schemas`` is the `/schemas` document, which is kept with the pages. ``logs`` are the routes of
-    the event logs, which say what differs between two deliveries of one document.
+    ``keys`` has what identifies a row, by family: ts and other columns, or fields in ``extra``, or
+    nothing for all values. A family left out keeps the store's key. ``schemas`` is the `/schemas`
+    document, kept with the pages. ``logs`` are the routes of the event logs, by which two
+    deliveries of a document are compared.
     """
 
     base_url: str
@@ -107,10 +107,10 @@ class Snapshot:
 class Batch:
     """Pages to be committed together: rows and documents, and the stretches they answer for.
 
-    What a stream brought answers for no stretch. It is put into ``rows`` and ``documents`` alone.
-    ``tied`` has the times at which one page had several rows, by trajectory. ``pages`` are those
-    that the rows were read from, packed (`toolkit.store.writing.pages`). ``came`` has channels,
-    each with documents that came together, also those that are left out as they came before.
+    What a socket brought answers for no stretch, and is put into ``rows`` and ``documents`` alone.
+    ``tied`` has the times at which one page had several rows, by trajectory. ``pages`` are packed
+    (`toolkit.store.writing.pages`). ``came`` has channels with the documents that came together,
+    repeats included.
     """
 
     rows: dict[Trajectory, list[pl.DataFrame]] = field(default_factory=dict)
@@ -137,9 +137,9 @@ class Batch:
     ) -> None:
         """Put one page of a trajectory in.
 
-        In ``open_parts`` of it more may still arrive. ``tied``: times of several rows in the page.
-        Others came for the parts that are ``missing``, and were not kept. ``lost`` is what the
-        source says it lost, of any time.
+        More may still arrive in ``open_parts``. ``tied``: times of several rows. Rows for
+        ``missing`` parts came and were not kept. ``lost`` is what the source says it lost, of any
+        time.
         """
         self.rows.setdefault(trajectory, []).append(frame)
         if tied:
@@ -162,8 +162,8 @@ class Batch:
     ) -> None:
         """Put one page of an event log in. Only the last page answers for its window.
 
-        ``archived`` has event_id, event_type, ts_ms and ts of all documents in the window. Others
-        came for the parts that are ``missing``, and were not kept. ``lost`` as of `add`.
+        ``archived`` has event_id, event_type, ts_ms and ts of all documents in the window. The
+        others as in `add`.
         """
         self.documents.append(frame)
         self.came.append((ARCHIVE, frame))

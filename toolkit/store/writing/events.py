@@ -1,4 +1,4 @@
-"""Event documents in the store: kept whole and once."""
+"""Event documents in the store, kept whole and once, and their arrivals by channel."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ def insert_documents(
 ) -> Inserted:
     """Append the documents that the store does not hold, byte for byte.
 
-    A document is known by family, schema, event id, event type and ts_ms. One that is held under
-    its key with other content is appended as the next revision. One that is held as it is, in any
-    revision, is not, nor is one that differs in the volatile fields of ``routes`` alone. Of one key
-    at most ``document_versions`` of the limits are kept, and of one event id and type at most
+    A document is identified by family, schema, event id, event type and ts_ms. One that is held
+    with other content is appended as the next revision. One that is held as it is, in any revision,
+    or differs only in the volatile fields of ``routes``, is not. Of one key at most
+    ``document_versions`` of the limits are kept, and of one event id and type at most
     ``event_documents`` in a week of Unix time. Others are counted.
     """
     if documents.is_empty():
@@ -119,7 +119,7 @@ def _alike(
 
 
 def _content(route: EventRoute, document: str) -> str:
-    """Return what is equal in each delivery of a document, the text of one that is not JSON."""
+    """Return what is equal in each delivery of a document, the text if that is not JSON."""
     try:
         return lasting_content(route, document.encode())
     except UNREADABLE:
@@ -149,9 +149,8 @@ def _within(
 
 
 def _held_per_week(connection: duckdb.DuckDBPyConnection, arrived: pl.DataFrame) -> pl.DataFrame:
-    """Count what is held of the events that arrived, by their weeks, which start at ``week`` (ms).
-
-    Only the weeks from the first to the last of them are read.
+    """Count the stored documents of the events that arrived, by week, which starts at ``week``
+    (ms).
     """
     connection.register("arrived", arrived.select(*_EVENT, "week").unique())
     weeks = arrived["week"].unique().to_list()
@@ -238,13 +237,13 @@ def note_arrivals(
     now_ms: int,
     limits: Limits = LIMITS,
 ) -> None:
-    """Write down which documents came by which channel, and how often.
+    """Record which documents came by which channel, and how often.
 
-    ``came`` has channels, each with documents that came together: of a page, or of messages, which
-    have their ``arrived_ms``. Others came ``now_ms``. Only documents that the store holds count. Of
-    the archive, which is asked for the same again, the first arrival alone is kept, with how often
-    at most it was in one page, as neighbouring pages share a second. Of another channel as many
-    arrivals are kept as ``document_versions`` of the limits.
+    ``came`` has channels with the documents of a page, or of messages, which have their
+    ``arrived_ms``. Others came ``now_ms``. Only documents that the store holds count. Of the
+    archive, which is asked for the same again, only the first arrival is kept, with the most
+    repeats in one page, as neighbouring pages share a second. Of another channel
+    ``document_versions`` arrivals are kept.
     """
     parts = [
         frame.select(

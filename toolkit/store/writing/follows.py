@@ -1,8 +1,11 @@
-"""The mark of a follow: a file beside the store that each `rail follow` keeps locked while it runs.
+"""The follows of a store: the mark of each that runs, and the lease of the one that may.
 
-The kernel lets go of the lock when a process ends, however it ends. So a mark that is locked is of
-a follow that runs now, and one that a killed process left behind means nothing. The time of the
-file is when the rules of alerts were last evaluated.
+Each `rail follow` keeps a file beside the store locked while it runs. The kernel unlocks it when
+the process ends, so a locked mark is of a running follow. The time of the file is when the rules of
+alerts were last evaluated.
+
+A lease is a small file in a folder or an object store that several processes reach. Its holder
+renews it. One that is gone holds it no longer than its length.
 """
 
 from __future__ import annotations
@@ -31,7 +34,7 @@ _TEXT_AT = 1  # Windows locks the first byte, and lets nobody read it meanwhile
 
 
 class RunningFollow(NamedTuple):
-    """A follow that runs now: its process, and when it last evaluated the rules (Unix s, local).
+    """A running follow: its process, and when it last evaluated the rules (Unix s, local).
 
     ``evaluated_at`` is None before the first evaluation.
     """
@@ -52,7 +55,7 @@ def follow_mark(path: Path, number: int = 0) -> Path:
 def running_follow(path: Path) -> RunningFollow | None:
     """Return the follow that keeps a store current now, None without one.
 
-    Of several it is the one that evaluated rules last. A follow on another machine counts where the
+    Of several it is the one that evaluated rules last. A follow on another machine counts if the
     file system passes locks on.
 
     >>> running_follow(Path("nowhere.duckdb")) is None
@@ -68,7 +71,7 @@ def running_follow(path: Path) -> RunningFollow | None:
 
 
 def _running(mark: Path) -> RunningFollow | None:
-    """Return the follow that keeps a mark locked. A mark that nobody keeps goes, where it can."""
+    """Return the follow that keeps a mark locked. Remove a mark that nobody keeps, if possible."""
     with contextlib.suppress(OSError):
         file = open_own(mark, make=False)
         try:
@@ -91,7 +94,7 @@ def _is_at(mark: Path, file: int) -> bool:
 class FollowMark:
     """The mark of one follow of a store, locked for as long as the block lasts.
 
-    Where no file can be made, the follow goes on without one, and nobody else knows of it.
+    If no file can be made, the follow goes on without one, unknown to others.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -156,7 +159,7 @@ LENGTH_S = 60.0
 
 
 class LeaseFile(msgspec.Struct, frozen=True):
-    """What the file says: who holds the lease, in words and by a number of its own, until when."""
+    """The content of the file: the holder in words and by its own number, and until when."""
 
     holder: str
     number: str
@@ -168,9 +171,8 @@ class Lease:
     """The lease that a file is. ``where`` is its path, or its address in an object store.
 
     A holder renews it three times in ``length_s`` (s). Another takes it when it was not renewed for
-    so long, and a tenth more, since the clocks of two machines may differ. They must not differ by
-    more. Raises `InputError` for a ``where`` without a name, and `StoreError` where it cannot be
-    reached.
+    a tenth more than that, as clocks of two machines may differ. They must not differ by more.
+    Raises `InputError` for a ``where`` without a name, and `StoreError` where it cannot be reached.
 
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
@@ -197,7 +199,7 @@ class Lease:
         self._place = Bucket(folder) if "://" in self.where else Folder(Path(folder or "."))
 
     def take(self) -> str | None:
-        """Take or renew it, and return None. Where another holds it, return who."""
+        """Take or renew it. Return None, or who else holds it."""
         content = self._read()
         held = None if content is None else _read(content, self.where)
         free = held is None or held.number == self.number
@@ -212,11 +214,11 @@ class Lease:
 
     @property
     def lasts(self) -> bool:
-        """Whether it is held still, by the last time that it was taken."""
+        """Whether it is still held, by the last time that it was taken."""
         return time.time() < self._until
 
     def release(self) -> None:
-        """Give it back, where it is held still."""
+        """Give it back, if it is still held."""
         content = self._read()
         if content is not None and _read(content, self.where).number == self.number:
             gone = LeaseFile(self.holder, "", 0.0)
@@ -242,9 +244,8 @@ def holding(
 ) -> Iterator[bool]:
     """Wait for a lease, hold it for the length of the block, and give it back.
 
-    Yields whether it is held, True for no lease. ``stop`` ends the waiting, and is set where the
-    lease could not be renewed in time: then another may hold it. ``on_note`` hears of both, in a
-    sentence.
+    Yields whether it is held, True for no lease. ``stop`` ends the waiting, and is set if the lease
+    could not be renewed in time: another may hold it then. ``on_note`` gets a sentence on either.
     """
     if lease is None:
         yield True
@@ -265,7 +266,7 @@ def holding(
 
 
 def _waited(lease: Lease, stop: threading.Event, on_note: Callable[[str], object]) -> bool:
-    """Take the lease as soon as it is free, and return whether that was before ``stop``."""
+    """Take the lease as soon as it is free. Return whether that was before ``stop``."""
     waits_for = ""
     while not stop.is_set():
         holder = lease.take()

@@ -1,9 +1,9 @@
 """Writing the rows of a batch: those that are new, and those that were revised.
 
-What the store holds is looked up only in the stretch that the batch touches. What is new goes in by
-one sorted insert: a primary key would cost seven times the rate, unsorted arrival twenty times the
-read (docs/design.md). Each table is asked and written once per batch, however many trajectories it
-brings: a statement costs most of a millisecond.
+What the store holds is looked up only in the stretch that the batch touches. New rows go in by one
+sorted insert: a primary key would take seven times the rate, unsorted arrival twenty times the read
+(docs/design.md). Each table is asked and written once per batch: a statement takes most of a
+millisecond.
 """
 
 from __future__ import annotations
@@ -31,9 +31,8 @@ TIME_ALONE = ("ts",)
 def read_key(connection: duckdb.DuckDBPyConnection, family: Family) -> tuple[str, ...]:
     """Read the key of a family's rows: ts and columns or fields of ``extra``, () for all values.
 
-    It is a fact of the store, as the service declares it. The key is ts alone unless a fact names
-    more. A row that shares its time with another, and is not the same by the key, is a row of its
-    own and no revision.
+    The service declares it, the store keeps it. By default it is ts alone. A row that shares its
+    time with another, and differs by the key, is a row of its own and not a revision.
     """
     found = connection.execute(
         "SELECT value FROM meta WHERE name = ?", [f"{family}_key"]
@@ -53,7 +52,7 @@ def write_keys(
 
 
 def values_of(family: Family) -> pl.Expr:
-    """Build the expression of a row's identity where only all of its values tell it apart."""
+    """Build the expression of a row's identity where only all of its values distinguish it."""
     return pl.struct(column.name for column in SERIES[family].values).struct.json_encode()
 
 
@@ -83,10 +82,10 @@ _NAMED, _OTHERS = 1_000, "other events"
 
 @dataclass(frozen=True, slots=True)
 class Inserted:
-    """What became of the rows of a batch: new, revised (a changed answer), or repeated.
+    """The outcome for the rows of a batch: new, revised (a changed answer), or repeated.
 
-    Of those repeated, ``twice`` came more than once in one load, and the others were held before
-    it. ``unkept`` counts by event the documents that came in more versions than are kept.
+    Of those repeated, ``twice`` came more than once in one load, the others were held before it.
+    ``unkept`` counts by event the documents in more versions than are kept.
 
     >>> Inserted(new=2) + Inserted(new=1, repeated=4)
     Inserted(new=3, revised=0, repeated=4)
@@ -112,7 +111,7 @@ class Inserted:
 
     @property
     def repeats_counted(self) -> str:
-        """Say how many were held already, and how many came twice where some did.
+        """Say how many were held already, and how many came twice, if any.
 
         >>> Inserted(repeated=60, twice=49).repeats_counted
         '11 held already, 49 came twice'
@@ -159,13 +158,13 @@ def insert_rows(
 ) -> Inserted:
     """Append the rows that the series table does not hold.
 
-    ``rows`` has stream_id, ts and the family's value columns. A row equal to the newest one
-    held under its key is dropped. One that differs becomes the next revision. Where a batch brings
-    several different rows of one key, those not held in any revision follow in order of arrival.
+    ``rows`` has stream_id, ts and the family's value columns. A row equal to the newest one held
+    under its key is dropped. One that differs becomes the next revision. Of several different rows
+    of one key in a batch, those not held in any revision follow in order of arrival.
 
     ``key`` is that of `read_key`. ``tied`` has the stream_id and ts at which one page had several
-    rows. There, and where several are held, their values tell rows apart, as they do where
-    the key is empty. ``committed_at`` is that of `stamp`.
+    rows. There, and where several are held or the key is empty, values distinguish rows.
+    ``committed_at`` is that of `stamp`.
     """
     if rows.is_empty():
         return Inserted()
@@ -203,7 +202,7 @@ def _differ_in_key(rows: pl.DataFrame) -> bool:
 
 
 def _held(connection: duckdb.DuckDBPyConnection, table: Table, rows: pl.DataFrame) -> pl.DataFrame:
-    """Every revision held in the stretch of each trajectory that the batch touches."""
+    """Return every revision held in the stretch of each trajectory that the batch touches."""
     touched = rows.group_by("stream_id").agg(low=pl.col("ts").min(), high=pl.col("ts").max())
     connection.register("touched_rows", touched)
     found = frame_of(
@@ -257,8 +256,8 @@ def _fresh_tied(
 ) -> pl.DataFrame:
     """Return the rows to append, with their revision, where several may share a time.
 
-    A row that is the same as none held of its time gets the next multiple of `TIE`: in the key's
-    order, or by value in the reverse of the order of arrival, as pages are newest first.
+    A row unlike all held of its time gets the next multiple of `TIE`: in the key's order, or by
+    value in reverse order of arrival, as pages are newest first.
     """
     several_held = held.filter(pl.col("revision") >= TIE).select(_KEY)
     known = several_held if tied is None else pl.concat([several_held, tied])

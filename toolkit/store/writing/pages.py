@@ -1,9 +1,9 @@
 """The service's pages of trajectories, kept beside the store: rows can be read from them again.
 
-They lie in a file of SQLite beside the store's own, such as ``rail.duckdb.pages``, one record for
-each commit. It is written while the store's file is held and before its commit, which notes the
-record's number. So what a killed process leaves there is a record of a higher number. It is of no
-use, and goes at the next commit. Event documents are in the store as they came, and not here.
+They lie in a SQLite file beside the store, such as ``rail.duckdb.pages``, one record per commit. It
+is written before the store's commit, which notes the record's number. So a record of a higher
+number is of a killed process, and goes at the next commit. Event documents are in the store as they
+came, and not here.
 """
 
 from __future__ import annotations
@@ -66,9 +66,9 @@ class KeptPage:
 
 @dataclass(frozen=True, slots=True)
 class KeptRecord:
-    """The pages of one commit, packed, with the load and the `/schemas` document it was under.
+    """The packed pages of one commit, with its load and `/schemas` document, None without one.
 
-    ``committed_at`` is the local clock at the commit (s). ``schemas`` is None where there was none.
+    ``committed_at`` is the local clock at the commit (s).
     """
 
     load_id: int
@@ -171,10 +171,10 @@ def _drop_old(pages: sqlite3.Connection, kept_days: float) -> None:
 
 
 def read_pages(connection: duckdb.DuckDBPyConnection, store: Path) -> Iterator[KeptRecord]:
-    """Yield the records of a store's commits, oldest first. A record of another file is left out.
+    """Yield the records of a store's commits, oldest first, without records of another file.
 
-    ``connection`` reads the store, ``store`` is its path. Raises `StoreError` where the pages
-    cannot be read.
+    ``connection`` reads the store at the path ``store``. Raises `StoreError` if the pages cannot be
+    read.
     """
     if not pages_path(store).exists():
         return
@@ -193,7 +193,7 @@ def read_pages(connection: duckdb.DuckDBPyConnection, store: Path) -> Iterator[K
 
 
 def back_up_pages(store: Path, copy: Path) -> None:
-    """Copy the pages of a store to beside its copy. Where it has none, nothing is made."""
+    """Copy the pages of a store, if it has any, to beside its copy."""
     if pages_path(store).exists():
         with _opened(store) as pages, _opened(copy) as target:
             pages.backup(target)
@@ -212,7 +212,7 @@ def faults_of_pages(connection: duckdb.DuckDBPyConnection, store: Path) -> list[
 
 @contextlib.contextmanager
 def _opened(store: Path) -> Iterator[sqlite3.Connection]:
-    """Yield the file of a store's pages, made for this user alone where it is not there."""
+    """Yield the file of a store's pages, made for this user alone if missing."""
     path = pages_path(store)
     try:
         path.touch(0o600)

@@ -1,9 +1,8 @@
-"""Deriving what a store holds anew, under another profile, from what the service once sent.
+"""Deriving a store's contents anew, under another profile, from what the service once sent.
 
-Rows of trajectories are read again from the pages kept beside the store, commit by commit, by the
-reader and the insert of a load. The columns of event documents are read again from their bytes. All
-of it is done in a copy, which takes the store's place at the end. So a process that is killed
-leaves the store as it was.
+Rows of trajectories are read again from the pages kept beside the store, by the reader and the
+insert of a load, columns of event documents from their bytes. All is done in a copy, which takes
+the store's place at the end. A process that is killed leaves the store as it was.
 """
 
 from __future__ import annotations
@@ -57,10 +56,7 @@ _KEY = [name for name in EVENT.key if name != "revision"]
 
 @dataclass(frozen=True, slots=True)
 class Remapped:
-    """What a remap read anew: rows of trajectories, the pages they are from, and documents.
-
-    Of each it counts those of which a value is another than before.
-    """
+    """The rows, pages and documents that a remap read anew, and how many have another value."""
 
     pages: int
     rows: int
@@ -73,16 +69,14 @@ def remap(store: Store, users: UserProfile | None) -> Remapped:
     """Read the rows and event documents of a store anew under a user's profile, None for none.
 
     No service is asked. The rows are those that a load under this profile would have brought, with
-    the load and the time of their commit as before. The ledger stays as it is: what was asked for
-    and answered does not depend on how values are read. All loads then have this profile's hash.
-    What was kept from snapshots is left as it is: where it came under another profile, it gets a
-    load of its own with the hash of that one.
+    their load and commit time. The ledger stays: it does not depend on how values are read. All
+    loads then have this profile's hash. Snapshots are left as they are: what came under another
+    profile gets a load of its own with that one's hash.
 
-    Raises `StoreError`, and leaves the store as it was, where some rows held have no page any more,
-    or their times are others under this profile: it names the trajectories and the stretch. So it
-    does where a document would have no time, where something was committed meanwhile, and where the
-    disk has no room for a second file. Raises `WireError` where the pages cannot be read under this
-    profile, as a load would.
+    Raises `StoreError`, and leaves the store as it was, where rows held have no page any more or
+    other times under this profile (it names the trajectories and the stretch), a document would
+    have no time, something was committed meanwhile, or the disk has no room for a second file.
+    Raises `WireError` where the pages cannot be read under this profile.
     """
     check_takes_rows(store)
     path = store.path.resolve()
@@ -262,7 +256,7 @@ def _read_events(
 
 
 def _set_snapshots_apart(connection: duckdb.DuckDBPyConnection, under: str | None) -> None:
-    """Give what snapshots brought under another profile a load of its own, which names that one."""
+    """Give what snapshots brought under another profile a load of its own, with that one's hash."""
     found = connection.execute(
         f"SELECT load_id FROM load WHERE load_id IN ({_OF_SNAPSHOTS}) "  # noqa: S608 - ours
         f"AND load_id IN ({_OF_ROWS}) AND profile_hash IS DISTINCT FROM ? ORDER BY load_id",
@@ -282,7 +276,7 @@ def _set_snapshots_apart(connection: duckdb.DuckDBPyConnection, under: str | Non
 
 
 def _count_anew(connection: duckdb.DuckDBPyConnection, late: pl.DataFrame) -> None:
-    """Count what each stream holds, and keep how late it once was."""
+    """Count the rows of each stream, and keep how late it once was."""
     held = held_rows(lambda table: table.name)
     connection.register("late", late)
     connection.execute(

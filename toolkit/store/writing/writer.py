@@ -1,8 +1,4 @@
-"""Writing into a store: loads, what they bring, and what was asked for.
-
-Whoever asks questions needs `toolkit.store.Store` alone. The loader, the captures and the webhook
-receiver write.
-"""
+"""Writing into a store: loads, batches with their ledger entries, and webhook deliveries."""
 
 from __future__ import annotations
 
@@ -59,7 +55,7 @@ def write_batch(
     *,
     logs: Mapping[EventFamily, EventRoute],
 ) -> Inserted:
-    """Write a batch inside the connection's transaction, and return what became of its rows.
+    """Write a batch inside the connection's transaction, and return the outcome for its rows.
 
     ``now_ms`` is the local clock at the commit (ms), ``logs`` are the routes of the event logs.
     """
@@ -142,7 +138,7 @@ def _missing(
 ) -> list[Interval]:
     """Return the parts of an answer of which something came that the store does not hold.
 
-    Each is asked for again by itself. So very many become one.
+    Each is asked for again by itself. Very many become one.
     """
     parts = union(answer.missing)
     if answer.archived is not None and isinstance(stream, EventLog):
@@ -175,7 +171,7 @@ def _counted_snapshots(
 
 
 class FileIdentity:
-    """What one `Store` knows of its file: the source that it was bound to, and loads it began."""
+    """What a writer knows of its file: the source that it was bound to, and loads it began."""
 
     def __init__(self, path: Path) -> None:
         self.source: Source | None = None
@@ -187,7 +183,7 @@ class FileIdentity:
         self._loads[load_id] = _load_facts(connection, load_id)
 
     def check(self, connection: duckdb.DuckDBPyConnection, load_id: int | None) -> None:
-        """Raise `StoreSourceError` where this is another file than the one that is known."""
+        """Raise `StoreSourceError` if this is another file than the known one."""
         held = read_source(connection, self._path)
         if self.source is not None:
             check_source(self._path, held, self.source)
@@ -210,7 +206,7 @@ def check_source(path: Path, held: Source, source: Source) -> None:
 
 
 def _load_facts(connection: duckdb.DuckDBPyConnection, load_id: int) -> object:
-    """Return what tells a load from every other one, nothing where it is absent."""
+    """Return what distinguishes a load from every other one, nothing if it is absent."""
     return connection.execute(
         "SELECT served_at, base_url, schema_hash FROM load WHERE load_id = ?", [load_id]
     ).fetchall()
@@ -230,9 +226,9 @@ def check_takes_rows(store: Store) -> None:
 class StoreWriter:
     """The writing half of a store, for one load or one capture.
 
-    It remembers the source that it bound the store to and the loads that it began. So it notices
-    where another file took the store's place, and writes nothing into that one. The pages that rows
-    were read from are kept for ``pages_days`` (days), 0 for not at all.
+    It remembers the source that it bound the store to and the loads that it began, so it notices if
+    another file took the store's place, and does not write it. The pages of rows are kept for
+    ``pages_days`` (days), 0 for not at all.
 
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
@@ -272,11 +268,9 @@ class StoreWriter:
     def writing(self, load_id: int | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
         """Yield a cursor inside one transaction, committed with the block, dropped with an error.
 
-        Raises what `Store.reading` raises, `StoreLockedError` at once inside another use of the
-        same thread, and `StoreSourceError` where the file is of another source than the one this
-        object was bound to, or is not the file that the load began in. The first time the file's
-        views are made anew. What is read inside, by this
-        cursor, includes what was written.
+        The first time the file's views are made anew. Raises what `Store.reading` raises,
+        `StoreLockedError` at once inside another use of the same thread, and `StoreSourceError` if
+        the file is of another source than the bound one, or not the file that the load began in.
         """
         store = self.store
         if not self._up_to_date:
@@ -295,7 +289,7 @@ class StoreWriter:
     def bind(self, source: Source) -> None:
         """Make the store for a source, or check that it is this source's.
 
-        Raises `StoreSourceError` where it holds another's data.
+        Raises `StoreSourceError` where it has another's data.
         """
         create_store(self.store.path, source)
         check_source(self.store.path, self.store.source, source)
@@ -333,7 +327,7 @@ class StoreWriter:
         return load_id
 
     def ask(self, windows: Mapping[Stream, Interval]) -> None:
-        """Record that windows are asked for, of each stream its own."""
+        """Record that windows are asked for, one per stream."""
         with self.writing() as connection:
             record_asked(connection, windows)
 
@@ -346,7 +340,7 @@ class StoreWriter:
             )
 
     def keep_allowance(self, load_id: int, allowance: Allowance | None) -> None:
-        """Record the plan and quota that the service named last during a load, if it named any."""
+        """Record the plan and quota that the service named last during a load, if any."""
         if allowance is not None:
             with self.writing(load_id) as connection:
                 write_allowance(connection, load_id, allowance)
@@ -381,7 +375,7 @@ class StoreWriter:
             return inserted
 
     def end_gaps(self, at: int) -> None:
-        """End the gaps that a killed capture left without an end. ``at``: the service's clock."""
+        """End the gaps that a killed capture left open. ``at`` is the service's clock (s)."""
         with self.writing() as connection:
             end_gaps(connection, at)
 
@@ -397,7 +391,7 @@ class Delivered:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What a commit of deliveries brought: new ones, those kept whole among them, and events."""
+    """The outcome of a commit of deliveries: new ones, those kept whole among them, and events."""
 
     deliveries: int
     whole: int
@@ -413,9 +407,9 @@ def keep_deliveries(
 ) -> Kept:
     """Commit deliveries with the event documents they brought. What is held stays as it is.
 
-    Documents are known by their own key, whatever the delivery's id: a sender that uses an id
-    twice loses no event. They answer for no stretch of the event logs: a webhook is proof of
-    what happened, never that nothing else did.
+    Documents are identified by their own key: a sender that uses an id twice loses no event. They
+    answer for no stretch of the event logs: a webhook is proof of what happened, never that nothing
+    else did.
     """
     now_ms = time.time_ns() // 1_000_000
     now = now_ms // 1_000
@@ -438,7 +432,7 @@ def keep_deliveries(
 
 
 def read_deliveries(store: Store) -> pl.DataFrame:
-    """Return the genuine deliveries held, in the order they came: the columns of `DELIVERY`."""
+    """Return the genuine deliveries, in the order they came: the columns of `DELIVERY`."""
     with store.reading() as connection:
         return frame_of(
             connection, "SELECT * FROM delivery ORDER BY load_id, received_at, delivery_id"
