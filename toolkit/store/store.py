@@ -28,7 +28,7 @@ from toolkit.store.ledger.coverage import GAPS, read_coverage, read_ledger
 from toolkit.store.ledger.history import seen
 from toolkit.store.reading.frames import frame_of
 from toolkit.store.reading.lookup import asked_streams, check_known, sync_advice
-from toolkit.store.reading.scanning import Asked, doubled, scan_of
+from toolkit.store.reading.scanning import Asked, doubled, scan_of, value_columns
 from toolkit.store.reading.snapshots import poll_coverage, read_polls, read_snapshots
 from toolkit.store.reading.sql import Parameters, in_utc, values_of
 from toolkit.store.reading.sql_process import ask
@@ -37,28 +37,6 @@ from toolkit.store.writing.events import ARRIVALS, OPENED
 from toolkit.tables import ROWS, SERIES, SNAPSHOT_SERIES, TIE
 
 _WAIT_S = 0.5
-
-
-def store_card(store: Store) -> Card:
-    """Show source, trajectories, rows, first and last time, size and last load of a store.
-
-    It never waits for a load under way and never fails: a store that is missing, locked or damaged
-    is shown as such.
-
-    >>> import tempfile
-    >>> from toolkit.store import Store
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     print(store_card(Store(f"{folder}/rail.duckdb")))
-    Store .../rail.duckdb
-      holds  nothing yet: the first load makes the file
-    """
-    heading = f"Store {store.path}"
-    try:
-        if not store.path.exists():
-            return Card(heading, [("holds", "nothing yet: the first load makes the file")])
-        return Card(heading, _facts(type(store)(store.path, wait_s=_WAIT_S)))
-    except (RailError, OSError) as error:
-        return Card(heading, [("not read", str(error))])
 
 
 def _facts(store: Store) -> list[tuple[str, str]]:
@@ -130,8 +108,24 @@ class Store(StoreFile):
 
     @property
     def card(self) -> Card:
-        """The store's contents, for display: see `store_card`."""
-        return store_card(self)
+        """The source, trajectories, rows, first and last time, size and last load of a store.
+
+        It never waits for a load under way and never fails: a store that is missing, locked or
+        damaged is shown as such.
+
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     print(Store(f"{folder}/rail.duckdb").card)
+        Store .../rail.duckdb
+          holds  nothing yet: the first load makes the file
+        """
+        heading = f"Store {self.path}"
+        try:
+            if not self.path.exists():
+                return Card(heading, [("holds", "nothing yet: the first load makes the file")])
+            return Card(heading, _facts(type(self)(self.path, wait_s=_WAIT_S)))
+        except (RailError, OSError) as error:
+            return Card(heading, [("not read", str(error))])
 
     def sql(
         self,
@@ -211,11 +205,10 @@ class Store(StoreFile):
         stream = Stream.parse(trajectory)
         if not isinstance(stream, SnapshotTrajectory):
             stream = Trajectory.parse(stream)
-        table = ROWS[stream.kind]
-        values = [c.name for c in table.values if c.name != "extra"]
+        values = ", ".join(value_columns(stream.kind))
         query = (
-            f"SELECT $key AS trajectory, ts, {', '.join(values)}, revision "  # noqa: S608 - ours
-            f"FROM {table.name} WHERE stream_id = (SELECT stream_id FROM stream WHERE key = $key) "
+            f"SELECT $key AS trajectory, ts, {values}, revision FROM {ROWS[stream.kind].name} "  # noqa: S608 - ours
+            "WHERE stream_id = (SELECT stream_id FROM stream WHERE key = $key) "
             f"AND ts >= $low AND ts < $high AND {seen(as_of)} ORDER BY ts, revision"
         )
         with self.reading() as connection:

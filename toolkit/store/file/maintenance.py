@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import duckdb
 
@@ -227,8 +226,7 @@ _Found = list[tuple[object, ...]]
 _SHOWN = 3
 
 
-class _Ask(Protocol):
-    def __call__(self, sql: str) -> _Found: ...
+_Ask = Callable[[str], _Found]
 
 
 def verify(store: Store) -> list[str]:
@@ -248,16 +246,11 @@ def verify(store: Store) -> list[str]:
             return connection.execute(sql).fetchall()
 
     ask("SELECT 1")
-    if found := faults_of(ask):
+    found = list(_unreadable(ask)) or [fault for law in _LAWS for fault in law(ask)]
+    if found:
         return found
     with store.reading() as connection:
         return faults_of_pages(connection, store.path)
-
-
-def faults_of(ask: _Ask) -> list[str]:
-    """Return the faults that queries of one store find."""
-    found = list(_unreadable(ask))
-    return found or [fault for law in _LAWS for fault in law(ask)]
 
 
 def _unreadable(ask: _Ask) -> Iterator[str]:

@@ -32,7 +32,7 @@ from toolkit.store.ledger.ledger import (
     within_reach,
     without,
 )
-from toolkit.store.ledger.streams import append, number_streams, numbers_of
+from toolkit.store.ledger.streams import append, number_streams, numbers_of, run_with
 from toolkit.store.reading.frames import frame_of
 from toolkit.store.writing.batch import Answered, Ledger
 from toolkit.tables import (
@@ -133,15 +133,15 @@ def _touching(
     ]
     found: _Recorded = {number: [] for number in spans}
     if touched:
-        connection.register("touched", pl.DataFrame(touched, schema=bounds, orient="row"))
-        for number, *row in connection.execute(
+        for number, *row in run_with(
+            connection,
             "SELECT stream_id, start_ts, end_ts, first_served_at, served_at, why FROM coverage "
             "JOIN touched USING (stream_id) "
             "WHERE state = ? AND start_ts <= high AND end_ts >= low",
             [state],
-        ).fetchall():
+            touched=pl.DataFrame(touched, schema=bounds, orient="row"),
+        ):
             found[number].append(tuple(row))
-        connection.unregister("touched")
     return found
 
 
@@ -160,13 +160,13 @@ def _replace(
     if gone:
         schema = {"stream_id": pl.Int32, "start_ts": pl.Int64}
         keys = [(number, row[0]) for number, row in gone]
-        connection.register("gone", pl.DataFrame(keys, schema=schema, orient="row"))
-        connection.execute(
+        run_with(
+            connection,
             "DELETE FROM coverage USING gone WHERE coverage.stream_id = gone.stream_id "
             "AND coverage.state = ? AND coverage.start_ts = gone.start_ts",
             [state],
+            gone=pl.DataFrame(keys, schema=schema, orient="row"),
         )
-        connection.unregister("gone")
     append(connection, COVERAGE, [(number, state, *row) for number, row in fresh])
     if state in (CoverageState.PROVISIONAL, CoverageState.LOST):
         changes = [*((*each, 1) for each in fresh), *((*each, -1) for each in gone)]
@@ -375,30 +375,28 @@ def settle_gaps(
         return
     answered = _answers_to_gaps(connection)
     settled: list[tuple[object, ...]] = []
-    for gap_load_id, gap_id, stream_id, start, end in ended:
-        edge = edges.get(stream_id)
-        if edge is None:
-            continue
-        unknown = difference([(start, end)], answered.get((gap_load_id, gap_id), []))
-        status = _status(unknown, end, edge)
-        if status is not GapStatus.OPEN:
-            by = load_id if status is GapStatus.REPAIRED else None
-            settled.append((gap_load_id, gap_id, status.value, by))
+    for *gap, stream_id, start, end in ended:
+        if edge := edges.get(stream_id):
+            unknown = difference([(start, end)], answered.get(tuple(gap), []))
+            status = _status(unknown, end, edge)
+            if status is not GapStatus.OPEN:
+                by = load_id if status is GapStatus.REPAIRED else None
+                settled.append((*gap, status.value, by))
     if settled:
         columns = {n: GAP.schema[n] for n in ("load_id", "gap_id", "status", "repaired_load_id")}
-        connection.register("settled", pl.DataFrame(settled, schema=columns, orient="row"))
-        changed = connection.execute(
+        changed = run_with(
+            connection,
             "UPDATE gap SET status = s.status, repaired_load_id = s.repaired_load_id "  # noqa: S608 - ours
             "FROM settled s WHERE gap.load_id = s.load_id AND gap.gap_id = s.gap_id "
-            f"RETURNING {_COLUMNS}"
-        ).fetchall()
-        connection.unregister("settled")
+            f"RETURNING {_COLUMNS}",
+            settled=pl.DataFrame(settled, schema=columns, orient="row"),
+        )
         log_changes(connection, GAP_CHANGE, changed, committed_at)
 
 
 def _answers_to_gaps(
     connection: duckdb.DuckDBPyConnection,
-) -> dict[tuple[int, int], list[tuple[int, int]]]:
+) -> dict[tuple[Any, ...], list[tuple[int, int]]]:
     """Return the answered stretches that touch each open gap, by its load and number."""
     touching = connection.execute(
         "SELECT g.load_id, g.gap_id, c.start_ts, c.end_ts FROM gap g "
@@ -406,9 +404,9 @@ def _answers_to_gaps(
         "AND c.end_ts > g.start_ts AND g.status = ?",
         [CoverageState.ASKED, GapStatus.OPEN],
     ).fetchall()
-    answered: dict[tuple[int, int], list[tuple[int, int]]] = {}
-    for gap_load_id, gap_id, start, end in touching:
-        answered.setdefault((gap_load_id, gap_id), []).append((start, end))
+    answered: dict[tuple[Any, ...], list[tuple[int, int]]] = {}
+    for *gap, start, end in touching:
+        answered.setdefault(tuple(gap), []).append((start, end))
     return answered
 
 

@@ -18,7 +18,7 @@ import polars as pl
 from toolkit.errors import EmptyWindowError, InputError
 from toolkit.market import format_ts, parse_ts
 from toolkit.store.file.engine import DATABASE
-from toolkit.store.ledger.streams import append
+from toolkit.store.ledger.streams import append, highest, read_fact
 from toolkit.tables import DATED, EDGE, EVENT, GAP, ROWS, SNAPSHOT, TIE, CoverageState, Table
 
 HISTORY_FROM = "history_from"
@@ -57,9 +57,9 @@ def log_changes(
     rows = pl.DataFrame(changes, schema=schema, orient="row")
     if of_runs:
         rows = _in_runs(rows)
-    newest = connection.execute(f"SELECT coalesce(max(change_id), 0) FROM {log.name}").fetchall()  # noqa: S608 - ours
     at = int(time.time()) if committed_at is None else committed_at
-    numbered = rows.with_row_index("change_id", newest[0][0] + 1).with_columns(
+    first = highest(connection, "change_id", log.name) + 1
+    numbered = rows.with_row_index("change_id", first).with_columns(
         pl.col("change_id").cast(pl.Int64), committed_at=pl.lit(at, pl.Int64)
     )
     append(connection, log, numbered.select(log.names))
@@ -130,8 +130,8 @@ def held_rows(source: Callable[[Table], str]) -> str:
 
 def history_from(connection: duckdb.DuckDBPyConnection) -> int | None:
     """Read when the history begins (s, local clock), None where it is complete."""
-    found = connection.execute("SELECT value FROM meta WHERE name = ?", [HISTORY_FROM]).fetchall()
-    return int(found[0][0]) if found else None
+    found = read_fact(connection, HISTORY_FROM)
+    return None if found is None else int(found)
 
 
 def held_nothing(store: Path, as_of: int, first: object) -> EmptyWindowError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import duckdb
 import polars as pl
@@ -24,8 +24,8 @@ def number_streams(
     known = numbers_of(connection, wanted)
     fresh = [stream for stream in wanted if stream not in known]
     if fresh:
-        newest = connection.execute("SELECT coalesce(max(stream_id), 0) FROM stream").fetchall()
-        known |= {stream: number for number, stream in enumerate(fresh, int(newest[0][0]) + 1)}
+        first = highest(connection, "stream_id", "stream") + 1
+        known |= {stream: number for number, stream in enumerate(fresh, first)}
         rows = [(known[s], s.kind, s.key, 0, 0, None, None, 0) for s in fresh]
         append(connection, STREAM, rows)
     return known
@@ -60,17 +60,16 @@ def count_rows(rows: pl.DataFrame) -> pl.DataFrame:
 
 def add_counts(connection: duckdb.DuckDBPyConnection, counted: pl.DataFrame) -> None:
     """Add the counts of `count_rows` to the streams'."""
-    if counted.is_empty():
-        return
-    connection.register("counted", counted)
-    connection.execute(
-        "UPDATE stream SET rows = stream.rows + c.rows, "
-        "revisions = stream.revisions + c.revisions, "
-        "first_ts = least(stream.first_ts, c.first_ts), "
-        "last_ts = greatest(stream.last_ts, c.last_ts) "
-        "FROM counted c WHERE stream.stream_id = c.stream_id"
-    )
-    connection.unregister("counted")
+    if counted.height:
+        run_with(
+            connection,
+            "UPDATE stream SET rows = stream.rows + c.rows, "
+            "revisions = stream.revisions + c.revisions, "
+            "first_ts = least(stream.first_ts, c.first_ts), "
+            "last_ts = greatest(stream.last_ts, c.last_ts) "
+            "FROM counted c WHERE stream.stream_id = c.stream_id",
+            counted=counted,
+        )
 
 
 def note_lateness(connection: duckdb.DuckDBPyConnection, rows: pl.DataFrame) -> None:
@@ -78,16 +77,16 @@ def note_lateness(connection: duckdb.DuckDBPyConnection, rows: pl.DataFrame) -> 
 
     ``rows`` has stream_id, ts and revision. What the service called lost is not late.
     """
-    connection.register("late_rows", rows.filter(revision=0).select("stream_id", "ts"))
-    connection.execute(
+    run_with(
+        connection,
         "UPDATE stream SET late_s = greatest(late_s, l.late) FROM ("
         "SELECT stream_id, max(coalesce(served_at - ts, ?)) AS late FROM coverage c "
         "JOIN late_rows USING (stream_id) "
         "WHERE state NOT IN (?, ?) AND ts >= start_ts AND ts < end_ts GROUP BY stream_id) l "
         "WHERE stream.stream_id = l.stream_id",
         [LATE_S, CoverageState.ASKED, CoverageState.LOST],
+        late_rows=rows.filter(revision=0).select("stream_id", "ts"),
     )
-    connection.unregister("late_rows")
 
 
 def stamp(rows: pl.DataFrame, load_id: int, committed_at: int | None = None) -> pl.DataFrame:
@@ -108,6 +107,38 @@ def append(
     """Insert rows into a table, if there are any."""
     if len(rows):
         frame = pl.DataFrame(rows, schema=table.schema, orient="row")
-        connection.register("appended", frame)
-        connection.execute(f"INSERT INTO {table.name} SELECT * FROM appended")  # noqa: S608 - ours
-        connection.unregister("appended")
+        insert = f"INSERT INTO {table.name} SELECT * FROM appended"  # noqa: S608 - ours
+        run_with(connection, insert, appended=frame)
+
+
+def run_with(
+    connection: duckdb.DuckDBPyConnection,
+    query: str,
+    params: object = None,
+    **frames: pl.DataFrame,
+) -> list[tuple[Any, ...]]:
+    """Run a statement that reads some frames by their names, and return its rows."""
+    for name, frame in frames.items():
+        connection.register(name, frame)
+    found = connection.execute(query, params).fetchall()
+    for name in frames:
+        connection.unregister(name)
+    return found
+
+
+def highest(connection: duckdb.DuckDBPyConnection, column: str, table: str) -> int:
+    """Return the highest number in a column, 0 for a table without rows."""
+    query = f"SELECT coalesce(max({column}), 0) FROM {table}"  # noqa: S608 - ours
+    return int(connection.execute(query).fetchall()[0][0])
+
+
+def read_fact(connection: duckdb.DuckDBPyConnection, name: str) -> str | None:
+    """Read a fact of the store, None where it has none of this name."""
+    found = connection.execute("SELECT value FROM meta WHERE name = ?", [name]).fetchall()
+    return str(found[0][0]) if found else None
+
+
+def write_fact(connection: duckdb.DuckDBPyConnection, name: str, value: str) -> None:
+    """Write a fact of the store, in place of one of this name."""
+    connection.execute("DELETE FROM meta WHERE name = ?", [name])
+    connection.execute("INSERT INTO meta VALUES (?, ?)", [name, value])

@@ -32,16 +32,24 @@ class _QueryRows:
 
 
 def frame_of(
-    connection: duckdb.DuckDBPyConnection, query: str, params: object = None
+    connection: duckdb.DuckDBPyConnection,
+    query: str,
+    params: object = None,
+    **frames: pl.DataFrame,
 ) -> pl.DataFrame:
-    """Run a query, and return its rows. Raises what DuckDB raises.
+    """Run a query, which may read frames by name, and return its rows. Raises DuckDB's errors.
 
     >>> import duckdb
     >>> with duckdb.connect() as connection:
     ...     frame_of(connection, "SELECT $ts AS ts", {"ts": 60}).rows()
     [(60,)]
     """
-    return rows_of(connection.sql(query, params=params))
+    for name, frame in frames.items():
+        connection.register(name, frame)
+    found = rows_of(connection.sql(query, params=params))
+    for name in frames:
+        connection.unregister(name)
+    return found
 
 
 def rows_of(relation: duckdb.DuckDBPyRelation) -> pl.DataFrame:

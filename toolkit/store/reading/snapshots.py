@@ -13,8 +13,9 @@ from toolkit.intervals import EVER, Ends, Interval, clip, difference
 from toolkit.market import SnapshotKind, SnapshotTrajectory
 from toolkit.store.ledger.catalogue import POLLED, limits
 from toolkit.store.ledger.history import seen
-from toolkit.store.ledger.streams import add_counts, append, count_rows, number_streams
+from toolkit.store.ledger.streams import add_counts, append, count_rows, number_streams, run_with
 from toolkit.store.reading.frames import frame_of
+from toolkit.store.reading.scanning import value_columns
 from toolkit.store.writing.batch import Snapshot
 from toolkit.tables import SNAPSHOT, SNAPSHOT_SERIES, LedgerState
 from toolkit.wire.rows.snapshot_rows import SnapshotRow, rebuilt_snapshot, split_snapshot
@@ -123,16 +124,16 @@ def _rows_of(
 ) -> Mapping[tuple[int, int], Sequence[SnapshotRow]]:
     """Read the rows of some answers, by the second and the revision of the answer."""
     table = SNAPSHOT_SERIES[f"snapshot-{kind}"]
-    values = [column.name for column in table.values if column.name != "extra"]
+    values = value_columns(f"snapshot-{kind}")
     times = answers["served_at"].sort()
-    connection.register("answers", answers.select("served_at", "revision"))
-    found = connection.execute(
+    found = run_with(
+        connection,
         f"SELECT ts, r.revision, key, place, extra, {', '.join(values)} FROM {table.name} r "  # noqa: S608 - ours
         "JOIN stream USING (stream_id) SEMI JOIN answers a ON r.ts = a.served_at "
         "AND r.revision = a.revision WHERE ts >= ? AND ts <= ?",
         [times[0], times[-1]],
-    ).fetchall()
-    connection.unregister("answers")
+        answers=answers.select("served_at", "revision"),
+    )
     rows: dict[tuple[int, int], list[SnapshotRow]] = {}
     streams: dict[str, SnapshotTrajectory] = {}
     for ts, revision, key, place, extra, *row in found:

@@ -179,14 +179,10 @@ Parameters = Mapping[str, object] | Sequence[object]
 """The values of ``$name``, or of ``?`` in their order."""
 
 
-Values = Mapping[str, object] | Sequence[object]
-"""Parameters as DuckDB takes them."""
-
-
 def select(
     connection: duckdb.DuckDBPyConnection,
     query: str,
-    values: Values | None = None,
+    values: Parameters | None = None,
     as_of: int | None = None,
     at_most: int | None = None,
 ) -> pl.DataFrame:
@@ -210,15 +206,9 @@ def select(
         raise _refusal(query, first_line(error)) from None
 
 
-def too_slow(query: str, within_s: float) -> InputError:
-    """Return the error of a query that took longer than it may."""
-    allowed = f"one that takes at most {within_s:g} s"
-    return InputError("query", _short(query), allowed, advice=_LESS)
-
-
-def too_large(query: str, memory: str) -> InputError:
-    """Return the error of a query that took more memory than it may, in words."""
-    allowed = f"one that takes at most {memory} of memory"
+def takes_too_much(query: str, at_most: str) -> InputError:
+    """Return the error of a query that took more time or memory than ``at_most``, in words."""
+    allowed = f"one that takes at most {at_most}"
     return InputError("query", _short(query), allowed, advice=_LESS)
 
 
@@ -238,7 +228,7 @@ def _cut(query: str, at_most: int | None) -> str:
     return query if at_most is None else f"FROM (\n{query.rstrip().rstrip(';')}\n) LIMIT {at_most}"
 
 
-def values_of(parameters: Parameters | None) -> Values:
+def values_of(parameters: Parameters | None) -> Parameters:
     """Turn parameters into what DuckDB takes: streams into keys, numpy's values into Python's."""
     if parameters is None:
         return []

@@ -28,7 +28,7 @@ import polars as pl
 from toolkit.ending import nobody_waits, under_way
 from toolkit.errors import InputError, StoreError
 from toolkit.store.file.engine import real_path
-from toolkit.store.reading.sql import Values, too_large, too_slow
+from toolkit.store.reading.sql import Parameters, takes_too_much
 
 _PROGRAM = (
     "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); "
@@ -62,7 +62,7 @@ class Question:
 def ask(
     store: Path,
     query: str,
-    values: Values,
+    values: Parameters,
     *,
     as_of: int | None,
     at_most: int | None,
@@ -143,9 +143,9 @@ class _Worker:
         except (EOFError, OSError):
             status = self._process.wait()
         if self._late and within_s is not None:
-            raise too_slow(question.query, within_s)
+            raise takes_too_much(question.query, f"{within_s:g} s")
         if memory and status in _ENDS_OF_MEMORY:
-            raise too_large(question.query, memory)
+            raise takes_too_much(question.query, f"{memory} of memory")
         raise StoreError(
             f"{question.store}: the process of the query ended with status {status}; ask again",
             path=question.store,

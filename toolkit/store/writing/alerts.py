@@ -16,8 +16,9 @@ import duckdb
 import polars as pl
 
 from toolkit.market import SnapshotLog, SnapshotTrajectory, Stream
-from toolkit.store.ledger.streams import append
+from toolkit.store.ledger.streams import append, highest
 from toolkit.store.reading.frames import frame_of
+from toolkit.store.reading.scanning import value_columns
 from toolkit.store.store import Store
 from toolkit.store.writing.writer import StoreWriter
 from toolkit.tables import ALERT, ALERT_DELIVERY, ROWS, SNAPSHOT_SERIES, AlertChange, AlertOutcome
@@ -61,21 +62,18 @@ class AlertRecord:
         Columns: trajectory (key), ts and the values of the kind, as in `Store.series`. Uncommitted
         rows of the transaction are among them.
         """
-        table = ROWS[kind]
-        values = ", ".join(c.name for c in table.values if c.name != "extra")
-        wanted = pl.DataFrame(
-            {"key": [s.key for s in since], "low": list(since.values())},
-            schema={"key": pl.String, "low": pl.Int64},
-        )
-        self.connection.register("alert_streams", wanted)
+        values = ", ".join(value_columns(kind))
         found = frame_of(
             self.connection,
-            f"SELECT key AS trajectory, ts, {values} FROM {table.name} r "  # noqa: S608 - ours
+            f"SELECT key AS trajectory, ts, {values} FROM {ROWS[kind].name} r "  # noqa: S608 - ours
             "JOIN stream USING (stream_id) JOIN alert_streams USING (key) "
             "WHERE r.ts >= $lowest AND r.ts >= low ORDER BY key, ts, revision",
             params={"lowest": min(since.values())},
+            alert_streams=pl.DataFrame(
+                {"key": [s.key for s in since], "low": list(since.values())},
+                schema={"key": pl.String, "low": pl.Int64},
+            ),
         )
-        self.connection.unregister("alert_streams")
         return found.unique(["trajectory", "ts"], keep="last", maintain_order=True)
 
     def brought(self, documents: pl.DataFrame, since: int) -> pl.DataFrame:
@@ -113,8 +111,7 @@ class AlertRecord:
         ``channels`` names the places by alert_id. What is ``late`` is sent nowhere.
         """
         now, too_late = int(time.time()), set(late)
-        newest = self.connection.execute("SELECT coalesce(max(change_id), 0) FROM alert")
-        first = int(newest.fetchall()[0][0]) + 1
+        first = highest(self.connection, "change_id", "alert") + 1
         rows = [
             (number, *row, self.load_id, now)
             for number, row in enumerate(found.select(FOUND.names()).iter_rows(), first)
@@ -186,7 +183,7 @@ def resume_deliveries(writer: StoreWriter, repeatable: Collection[str]) -> None:
 
 
 def waiting_deliveries(store: Store, channel: str) -> pl.DataFrame:
-    """Return what waits for a channel, oldest first: the columns of `ALERT`, and attempts (count)."""
+    """Return what waits for a channel, oldest first: the columns of `ALERT`, and attempts."""
     with store.reading() as connection:
         return frame_of(
             connection,

@@ -15,6 +15,7 @@ from toolkit.store.ledger.streams import (
     count_rows,
     note_lateness,
     number_streams,
+    run_with,
     stamp,
 )
 from toolkit.store.reading.frames import frame_of
@@ -149,12 +150,9 @@ def _within(
 
 
 def _held_per_week(connection: duckdb.DuckDBPyConnection, arrived: pl.DataFrame) -> pl.DataFrame:
-    """Count the stored documents of the events that arrived, by week, which starts at ``week``
-    (ms).
-    """
-    connection.register("arrived", arrived.select(*_EVENT, "week").unique())
+    """Count the stored documents of the events that arrived, by ``week`` (its start, ms)."""
     weeks = arrived["week"].unique().to_list()
-    counted = frame_of(
+    return frame_of(
         connection,
         "SELECT a.family, a.schema_id, a.event_id, a.event_type, a.week, count(*) AS held "
         "FROM event e JOIN arrived a ON e.event_id = a.event_id AND e.family = a.family "
@@ -163,9 +161,8 @@ def _held_per_week(connection: duckdb.DuckDBPyConnection, arrived: pl.DataFrame)
         "AND e.ts_ms >= a.week AND e.ts_ms < a.week + $length "
         "WHERE e.ts_ms >= $first AND e.ts_ms < $end GROUP BY ALL",
         params={"length": _WEEK_MS, "first": min(weeks), "end": max(weeks) + _WEEK_MS},
+        arrived=arrived.select(*_EVENT, "week").unique(),
     )
-    connection.unregister("arrived")
-    return counted
 
 
 def _held(connection: duckdb.DuckDBPyConnection, arrived: pl.DataFrame) -> pl.DataFrame:
@@ -173,8 +170,7 @@ def _held(connection: duckdb.DuckDBPyConnection, arrived: pl.DataFrame) -> pl.Da
 
     A scan takes 2,048 documents into memory at once. So only those of these keys are read.
     """
-    connection.register("arrived", arrived.select(_DOCUMENT).unique())
-    held = frame_of(
+    return frame_of(
         connection,
         "WITH held AS (SELECT e.rowid AS row FROM event e JOIN arrived a "
         "ON e.event_id = a.event_id AND e.ts_ms = a.ts_ms AND e.family = a.family "
@@ -183,9 +179,8 @@ def _held(connection: duckdb.DuckDBPyConnection, arrived: pl.DataFrame) -> pl.Da
         "SELECT family, schema_id, event_id, event_type, ts_ms, revision, document, load_id "
         "FROM event WHERE rowid IN (SELECT row FROM held)",
         params={"low": arrived["ts_ms"].min(), "high": arrived["ts_ms"].max()},
+        arrived=arrived.select(_DOCUMENT).unique(),
     )
-    connection.unregister("arrived")
-    return held
 
 
 ARRIVALS = (
@@ -257,8 +252,6 @@ def note_arrivals(
     ]
     if parts:
         rows = pl.concat(parts)
-        connection.register("came", rows)
         asked = {"archive": ARCHIVE, "load_id": load_id, "most": limits.document_versions}
         times = {"low": rows["ts_ms"].min(), "high": rows["ts_ms"].max()}
-        connection.execute(_INSERT, asked | times)
-        connection.unregister("came")
+        run_with(connection, _INSERT, asked | times, came=rows)

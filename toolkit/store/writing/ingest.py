@@ -19,7 +19,15 @@ import polars as pl
 
 from toolkit.cards import counted
 from toolkit.market import Family
-from toolkit.store.ledger.streams import add_counts, append, count_rows, note_lateness, stamp
+from toolkit.store.ledger.streams import (
+    add_counts,
+    append,
+    count_rows,
+    note_lateness,
+    read_fact,
+    stamp,
+    write_fact,
+)
 from toolkit.store.reading.frames import frame_of
 from toolkit.tables import BROUGHT, SERIES, TIE, Table
 from toolkit.wire.findings import Finding
@@ -34,10 +42,8 @@ def read_key(connection: duckdb.DuckDBPyConnection, family: Family) -> tuple[str
     The service declares it, the store keeps it. By default it is ts alone. A row that shares its
     time with another, and differs by the key, is a row of its own and not a revision.
     """
-    found = connection.execute(
-        "SELECT value FROM meta WHERE name = ?", [f"{family}_key"]
-    ).fetchall()
-    return tuple(json.loads(found[0][0])) if found else TIME_ALONE
+    found = read_fact(connection, f"{family}_key")
+    return TIME_ALONE if found is None else tuple(json.loads(found))
 
 
 def write_keys(
@@ -46,9 +52,7 @@ def write_keys(
     """Keep the keys that differ from those the store has."""
     for family, key in keys.items():
         if key != read_key(connection, family):
-            name = f"{family}_key"
-            connection.execute("DELETE FROM meta WHERE name = ?", [name])
-            connection.execute("INSERT INTO meta VALUES (?, ?)", [name, json.dumps(key)])
+            write_fact(connection, f"{family}_key", json.dumps(key))
 
 
 def values_of(family: Family) -> pl.Expr:
@@ -204,15 +208,13 @@ def _differ_in_key(rows: pl.DataFrame) -> bool:
 def _held(connection: duckdb.DuckDBPyConnection, table: Table, rows: pl.DataFrame) -> pl.DataFrame:
     """Return every revision held in the stretch of each trajectory that the batch touches."""
     touched = rows.group_by("stream_id").agg(low=pl.col("ts").min(), high=pl.col("ts").max())
-    connection.register("touched_rows", touched)
-    found = frame_of(
+    return frame_of(
         connection,
         f"SELECT s.* FROM {table.name} s JOIN touched_rows USING (stream_id) "  # noqa: S608 - ours
         "WHERE s.ts BETWEEN low AND high AND s.ts BETWEEN $low AND $high",
         params={"low": rows["ts"].min(), "high": rows["ts"].max()},
+        touched_rows=touched,
     )
-    connection.unregister("touched_rows")
-    return found
 
 
 def _fresh(

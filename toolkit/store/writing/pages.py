@@ -24,6 +24,7 @@ from toolkit.errors import StoreError
 from toolkit.intervals import Interval
 from toolkit.market import Trajectory
 from toolkit.store.file.engine import full_disk
+from toolkit.store.ledger.streams import read_fact, write_fact
 from toolkit.wire.exchange import Answer
 
 KEPT_DAYS = 30
@@ -152,8 +153,7 @@ def keep_pages(
         _drop_old(pages, kept_days)
         pages.execute("COMMIT")
         pages.execute("PRAGMA incremental_vacuum").fetchall()
-    connection.execute("DELETE FROM meta WHERE name = ?", [NEWEST])
-    connection.execute("INSERT INTO meta VALUES (?, ?)", [NEWEST, str(newest + 1)])
+    write_fact(connection, NEWEST, str(newest + 1))
 
 
 def _drop_old(pages: sqlite3.Connection, kept_days: float) -> None:
@@ -178,7 +178,8 @@ def read_pages(connection: duckdb.DuckDBPyConnection, store: Path) -> Iterator[K
     """
     if not pages_path(store).exists():
         return
-    newest, loads = _newest(connection), _loads(connection)
+    newest = _newest(connection)
+    loads = dict(connection.execute("SELECT load_id, started_at FROM load").fetchall())
     with _opened(store) as pages:
         pages.executescript(_TABLES)
         found = pages.execute(
@@ -229,12 +230,7 @@ def _opened(store: Path) -> Iterator[sqlite3.Connection]:
 
 
 def _newest(connection: duckdb.DuckDBPyConnection) -> int:
-    found = connection.execute("SELECT value FROM meta WHERE name = ?", [NEWEST]).fetchall()
-    return int(found[0][0]) if found else 0
-
-
-def _loads(connection: duckdb.DuckDBPyConnection) -> dict[int, int]:
-    return dict(connection.execute("SELECT load_id, started_at FROM load").fetchall())
+    return int(read_fact(connection, NEWEST) or 0)
 
 
 def packed_record(pages: Sequence[bytes]) -> bytes:

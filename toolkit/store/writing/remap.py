@@ -25,7 +25,7 @@ from toolkit.store.file.engine import DATABASE
 from toolkit.store.file.maintenance import check_free, rewriting
 from toolkit.store.file.schema import back_up, draft_of
 from toolkit.store.ledger.history import held_rows
-from toolkit.store.ledger.streams import number_streams
+from toolkit.store.ledger.streams import highest, number_streams, run_with
 from toolkit.store.reading.moment import StoreState
 from toolkit.store.store import Store
 from toolkit.store.writing.ingest import insert_rows, read_key, write_keys
@@ -242,10 +242,9 @@ def _read_events(
             other = [frame[name].ne_missing(part[name]) for name in _READ]
             fresh = frame.select(part["row"], *_READ).filter(pl.any_horizontal(other))
             number, changed = number + frame.height, changed + fresh.height
-            connection.register("fresh", fresh)
             values = ", ".join(f"{name} = f.{name}" for name in _READ)
-            connection.execute(f"UPDATE event SET {values} FROM fresh f WHERE event.rowid = f.row")  # noqa: S608 - ours
-            connection.unregister("fresh")
+            update = f"UPDATE event SET {values} FROM fresh f WHERE event.rowid = f.row"  # noqa: S608 - ours
+            run_with(connection, update, fresh=fresh)
     if changed:
         connection.execute(
             "UPDATE event SET revision = n.revision FROM (SELECT rowid AS row, CAST(row_number() "  # noqa: S608 - ours
@@ -262,8 +261,7 @@ def _set_snapshots_apart(connection: duckdb.DuckDBPyConnection, under: str | Non
         f"AND load_id IN ({_OF_ROWS}) AND profile_hash IS DISTINCT FROM ? ORDER BY load_id",
         [under],
     ).fetchall()
-    newest = int(connection.execute("SELECT coalesce(max(load_id), 0) FROM load").fetchall()[0][0])
-    for number, (load_id,) in enumerate(found, newest + 1):
+    for number, (load_id,) in enumerate(found, highest(connection, "load_id", "load") + 1):
         connection.execute(
             "INSERT INTO load SELECT * REPLACE (? AS load_id) FROM load WHERE load_id = ?",
             [number, load_id],
@@ -278,17 +276,14 @@ def _set_snapshots_apart(connection: duckdb.DuckDBPyConnection, under: str | Non
 def _count_anew(connection: duckdb.DuckDBPyConnection, late: pl.DataFrame) -> None:
     """Count the rows of each stream, and keep how late it once was."""
     held = held_rows(lambda table: table.name)
-    connection.register("late", late)
     connection.execute(
         "UPDATE stream SET rows = h.rows, revisions = h.revisions, first_ts = h.first_ts, "  # noqa: S608 - ours
         "last_ts = h.last_ts FROM (SELECT key, count(*) FILTER (revision = 0) AS rows, "
         "count(*) FILTER (revision > 0) AS revisions, min(ts) AS first_ts, max(ts) AS last_ts "
         f"FROM ({held}) GROUP BY key) h WHERE stream.key = h.key"
     )
-    connection.execute(
-        "UPDATE stream SET late_s = late.late_s FROM late WHERE stream.stream_id = late.stream_id"
-    )
-    connection.unregister("late")
+    update = "UPDATE stream SET late_s = l.late_s FROM late l WHERE stream.stream_id = l.stream_id"
+    run_with(connection, update, late=late)
 
 
 def _count(connection: duckdb.DuckDBPyConnection, of: str) -> int:

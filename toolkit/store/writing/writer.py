@@ -29,7 +29,7 @@ from toolkit.store.ledger.coverage import (
     write_gaps,
 )
 from toolkit.store.ledger.ledger import LATE_S, Edge, final_part
-from toolkit.store.ledger.streams import add_counts, count_rows, number_streams
+from toolkit.store.ledger.streams import add_counts, count_rows, highest, number_streams, run_with
 from toolkit.store.reading.frames import frame_of
 from toolkit.store.reading.snapshots import insert_snapshots
 from toolkit.store.reading.views import make_views
@@ -122,14 +122,14 @@ def _in_archive(
     """
     if answer.archived is None or not isinstance(stream, EventLog):
         return [answer.stretch]
-    connection.register("archived", answer.archived)
-    first = connection.execute(
+    first = run_with(
+        connection,
         "SELECT min(ts) FROM event e ANTI JOIN archived a ON e.event_id = a.event_id "
         "AND e.event_type IS NOT DISTINCT FROM a.event_type AND e.ts_ms = a.ts_ms "
         "WHERE family = ? AND ts >= ? AND ts < ?",
         [stream.family.value, max(answer.stretch.start, edge.clock - LATE_S), answer.stretch.end],
-    ).fetchall()[0][0]
-    connection.unregister("archived")
+        archived=answer.archived,
+    )[0][0]
     return [answer.stretch] if first is None else clip([answer.stretch], (-(2**62), first))
 
 
@@ -142,14 +142,14 @@ def _missing(
     """
     parts = union(answer.missing)
     if answer.archived is not None and isinstance(stream, EventLog):
-        connection.register("archived", answer.archived)
-        found = connection.execute(
+        found = run_with(
+            connection,
             "SELECT DISTINCT ts FROM archived a ANTI JOIN (SELECT event_id, event_type, ts_ms "
             "FROM event WHERE family = ? AND ts >= ? AND ts <= ?) e ON e.event_id = a.event_id "
             "AND e.event_type IS NOT DISTINCT FROM a.event_type AND e.ts_ms = a.ts_ms",
             [stream.family.value, answer.archived["ts"].min(), answer.archived["ts"].max()],
-        ).fetchall()
-        connection.unregister("archived")
+            archived=answer.archived,
+        )
         parts = union([*parts, *((ts, ts + 1) for (ts,) in found)])
     return parts if len(parts) <= _PARTS else [Interval(parts[0].start, parts[-1].end)]
 
@@ -168,31 +168,6 @@ def _counted_snapshots(
     schema = {"stream_id": pl.Int32, "ts": pl.Int64, "revision": pl.Int32}
     add_counts(connection, count_rows(pl.DataFrame(counted, schema=schema, orient="row")))
     return Inserted(new=len(snapshots))
-
-
-class FileIdentity:
-    """What a writer knows of its file: the source that it was bound to, and loads it began."""
-
-    def __init__(self, path: Path) -> None:
-        self.source: Source | None = None
-        self._path = path
-        self._loads: dict[int, object] = {}
-
-    def keep(self, connection: duckdb.DuckDBPyConnection, load_id: int) -> None:
-        """Remember a load that begins in this transaction."""
-        self._loads[load_id] = _load_facts(connection, load_id)
-
-    def check(self, connection: duckdb.DuckDBPyConnection, load_id: int | None) -> None:
-        """Raise `StoreSourceError` if this is another file than the known one."""
-        held = read_source(connection, self._path)
-        if self.source is not None:
-            check_source(self._path, held, self.source)
-        if load_id in self._loads and self._loads[load_id] != _load_facts(connection, load_id):
-            raise StoreSourceError(
-                f"{self._path} is not the file that load {load_id} began in, it is another one of "
-                f"{held.label}; nothing was written to it: put the first file back",
-                path=str(self._path),
-            )
 
 
 def check_source(path: Path, held: Source, source: Source) -> None:
@@ -249,7 +224,8 @@ class StoreWriter:
         self._origins: dict[int, LoadOrigin] = {}
         self._up_to_date = False
         self._views_made = False
-        self._file = FileIdentity(store.path)
+        self._source: Source | None = None
+        self._loads: dict[int, object] = {}
 
     @property
     def keeps_pages(self) -> bool:
@@ -278,13 +254,25 @@ class StoreWriter:
             self._up_to_date = True
         with opened(store.path, writable=True, wait_s=store.wait_s) as connection:
             connection.execute("BEGIN")
-            self._file.check(connection, load_id)
+            self._check_file(connection, load_id)
             if not self._views_made:
                 refuse_functions(connection, store.path)
                 make_views(connection)
             yield connection
             connection.execute("COMMIT")
         self._views_made = True
+
+    def _check_file(self, connection: duckdb.DuckDBPyConnection, load_id: int | None) -> None:
+        """Raise `StoreSourceError` if another file took the place of the one that is known."""
+        path, held = self.store.path, read_source(connection, self.store.path)
+        if self._source is not None:
+            check_source(path, held, self._source)
+        if load_id in self._loads and self._loads[load_id] != _load_facts(connection, load_id):
+            raise StoreSourceError(
+                f"{path} is not the file that load {load_id} began in, it is another one of "
+                f"{held.label}; nothing was written to it: put the first file back",
+                path=str(path),
+            )
 
     def bind(self, source: Source) -> None:
         """Make the store for a source, or check that it is this source's.
@@ -293,7 +281,7 @@ class StoreWriter:
         """
         create_store(self.store.path, source)
         check_source(self.store.path, self.store.source, source)
-        self._file.source = source
+        self._source = source
 
     def start_load(
         self, origin: LoadOrigin, streams: Iterable[Stream] = (), window: Interval | None = None
@@ -303,8 +291,7 @@ class StoreWriter:
         Returns the load's number.
         """
         with self.writing() as connection:
-            newest = connection.execute("SELECT coalesce(max(load_id), 0) FROM load").fetchall()
-            load_id = int(newest[0][0]) + 1
+            load_id = highest(connection, "load_id", "load") + 1
             connection.execute(
                 "INSERT INTO load (load_id, started_at, served_at, base_url, schema_hash, "
                 "toolkit_version, profile_hash) VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -322,7 +309,7 @@ class StoreWriter:
             write_keys(connection, origin.keys)
             if window is not None:
                 record_asked(connection, dict.fromkeys(streams, window))
-            self._file.keep(connection, load_id)
+            self._loads[load_id] = _load_facts(connection, load_id)
         self._origins[load_id] = origin
         return load_id
 
@@ -418,12 +405,12 @@ def keep_deliveries(
         "delivery_id", keep="first", maintain_order=True
     )
     with writer.writing(load_id) as connection:
-        connection.register("arrived_deliveries", arrived)
-        new = connection.execute(
+        new = run_with(
+            connection,
             "INSERT INTO delivery FROM arrived_deliveries a "
-            "ANTI JOIN delivery d USING (delivery_id) RETURNING document IS NOT NULL"
-        ).fetchall()
-        connection.unregister("arrived_deliveries")
+            "ANTI JOIN delivery d USING (delivery_id) RETURNING document IS NOT NULL",
+            arrived_deliveries=arrived,
+        )
         inserted = insert_documents(
             connection, documents, load_id, limits, now, routes=writer.logs(load_id)
         )
