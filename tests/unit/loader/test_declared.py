@@ -34,11 +34,6 @@ SPREAD = Trajectory.parse("BTC_USDT:AURORA.spot:CORONA.futures")
 FUNDING = Trajectory.parse("BTC_USDT:AURORA.futures:CORONA.futures", Family.FUNDING)
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "rail.duckdb")
-
-
 @contextmanager
 def serving(source: object = None, **switches: object) -> Iterator[Client]:
     """A client of the miniature market (or another source) with switches."""

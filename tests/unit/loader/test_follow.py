@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import polars as pl
 import pytest
 
 from toolkit.client import Client
@@ -24,11 +23,13 @@ from toolkit.loader import FollowProgress, FollowResult, Pace, Since, follow, sy
 from toolkit.loader.follow.sweep import Sweeper
 from toolkit.loader.sync.sync import Piece
 from toolkit.market import EventFamily, EventLog, Family, Source, Stream, Trajectory
-from toolkit.service import Clock, Config, Replay, Simulated, SpedClock, running
+from toolkit.service import Config, Simulated, SpedClock, running
 from toolkit.store import ARCHIVE, SOCKET, Batch, Gap, LoadOrigin, Store, StoreWriter
 from toolkit.tables import GapStatus
 from toolkit.wire.exchange import RetryPolicy
 from toolkit.wire.sockets.stream import ReconnectPolicy
+
+from .conftest import client_of
 
 pytestmark = pytest.mark.slow
 
@@ -56,11 +57,6 @@ def base_url() -> Iterator[str]:
 def client(base_url: str) -> Iterator[Client]:
     with Client(base_url, "demo-pro") as client:
         yield client
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "s.duckdb")
 
 
 def until(
@@ -183,37 +179,6 @@ def test_a_sweep_whose_pages_are_not_wanted_any_more_asks_for_no_others(
     assert len(came) == 1
 
 
-def test_two_rows_beside_a_hole_do_not_change_the_spacing_that_is_known(
-    store: Store, tmp_path: Path
-) -> None:
-    minutes = [START + 60 * number for number in range(40) if number != 37]
-    prices = pl.DataFrame({"ts": minutes, "price": [1.5] * len(minutes)}).with_columns(
-        symbol=pl.lit("BTC_USDT"),
-        exchange=pl.lit("AURORA"),
-        market=pl.lit("spot"),
-        interval_s=pl.lit(60, pl.Int32),
-        dataset=pl.lit("holed"),
-    )
-    prices.write_parquet(tmp_path / "prices.parquet")
-    now = START + 39 * 60
-    service = running(Config(Replay.read(tmp_path), port=0, clock=Clock(fixed_at=now)))
-    batch = Batch()
-
-    def take(page: Piece) -> bool:
-        page.put(batch)
-        return True
-
-    with service as run, Client(run.base_url, "demo-pro") as client:
-        sync(client, store, [PRICE], Interval(START, START + 36 * 60))
-        since = Since(START + 36 * 60)
-        Sweeper(client, StoreWriter(store), since, take, workers=1).sweep([PRICE])
-    assert [row for frame in batch.rows[PRICE] for row in frame["ts"]] == [
-        START + 38 * 60,
-        START + 36 * 60,
-    ]
-    assert batch.edges[PRICE].step_s == 60
-
-
 def test_a_stream_that_is_still_lost_when_a_follow_ends_has_a_gap_with_an_end(store: Store) -> None:
     stop, listening, lost = (threading.Event() for _ in range(3))
 
@@ -284,19 +249,10 @@ def test_a_plain_load_repairs_a_gap_as_well(client: Client, store: Store) -> Non
 
 def test_a_gap_that_reaches_beyond_the_plans_depth_is_unrepairable(store: Store) -> None:
     held_gap(store, PRICE, START - 2_400, START - 1_200)
-    with (
-        running(config(retention_s=1_800)) as service,
-        Client(service.base_url, "demo-pro") as client,
-    ):
+    with client_of(config(retention_s=1_800)) as client:
         sync(client, store, [PRICE], Interval(START - 2_400, START - 1_200))
     (gap,) = store.gaps().iter_rows(named=True)
     assert (gap["status"], gap["repaired_load_id"]) == (GapStatus.UNREPAIRABLE, None)
-
-
-def test_a_store_without_gaps_gives_a_table_without_rows(client: Client, store: Store) -> None:
-    sync(client, store, [PRICE], Interval(START - 600, START))
-    assert store.gaps().is_empty()
-    assert store.gaps().columns[:4] == ["load_id", "gap_id", "stream", "start_ts"]
 
 
 def held_by_another_process(store: Store, seconds: float) -> threading.Timer:

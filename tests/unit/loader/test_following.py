@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import queue
 import resource
 import shutil
 import threading
@@ -22,18 +23,32 @@ from toolkit.errors import (
     UnavailableError,
 )
 from toolkit.loader import FollowProgress, FollowResult, Pace, Since, follow
+from toolkit.loader.follow.capture import Inbox
+from toolkit.loader.follow.follow import Followed
+from toolkit.loader.follow.reader import Message
 from toolkit.loader.follow.sweep import SnapshotPolls
 from toolkit.market import EventFamily, EventLog, SnapshotKind, SnapshotLog, Stream, Trajectory
-from toolkit.service import Clock, Config, SpedClock, running
+from toolkit.service import Clock, Config, SpedClock
 from toolkit.store import Store, StoreWriter
 from toolkit.store.file.maintenance import verify
 from toolkit.wire.exchange import RetryPolicy
 from toolkit.wire.findings import Finding
+from toolkit.wire.limits import Limits
+
+from .conftest import client_of
 
 NOW = miniature.END
+
+
 FIRST, SECOND = (Trajectory.parse(f"BTC_USDT:{leg}.spot") for leg in ("AURORA", "BOREAS"))
+
+
 SPREADS = SnapshotLog(SnapshotKind.SPREAD)
+
+
 RETRIES = RetryPolicy(attempts=2, first_wait_s=0.01)
+
+
 QUICK = Pace(sweep_s=0.2, poll_s=0.1, rules_s=0.2)
 
 
@@ -48,13 +63,8 @@ def failing(*accidents: Accident) -> Adversary:
 
 @pytest.fixture
 def client() -> Iterator[Client]:
-    with running(config()) as service, Client(service.base_url, "demo-builder") as client:
+    with client_of(config(), "demo-builder") as client:
         yield client
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "rail.duckdb")
 
 
 class Changing:
@@ -122,8 +132,9 @@ def test_a_service_that_fails_for_a_while_is_waited_for_and_that_is_said_once(
     routes = ("history/price", "dashboards/spread")
     fault = failing(Accident(kind, times=4, routes=routes))
     with (
-        running(config(application=adverse(fault))) as service,
-        Client(service.base_url, "demo-builder", retries=RetryPolicy(attempts=1)) as client,
+        client_of(
+            config(application=adverse(fault)), "demo-builder", retries=RetryPolicy(attempts=1)
+        ) as client,
     ):
         enough = lambda p: p.behind_s == 0 and p.snapshots > 0  # noqa: E731 - a condition
         done, said = until(enough, client, store, [FIRST, SPREADS])
@@ -135,10 +146,7 @@ def test_a_service_that_fails_for_a_while_is_waited_for_and_that_is_said_once(
 
 def test_a_stream_that_is_refused_stops_no_other(store: Store) -> None:
     fault = failing(Accident("404", routes=("history/price",)))
-    with (
-        running(config(application=adverse(fault))) as service,
-        Client(service.base_url, "demo-builder") as client,
-    ):
+    with client_of(config(application=adverse(fault)), "demo-builder") as client:
         pair = Trajectory.parse("BTC_USDT:AURORA.spot:BOREAS.spot")
         done, said = until(lambda p: p.behind_s == 0, client, store, [FIRST, pair])
     assert list(done.refused) == [FIRST]
@@ -149,8 +157,7 @@ def test_a_stream_that_is_refused_stops_no_other(store: Store) -> None:
 def test_once_raises_what_a_follow_would_wait_for(store: Store) -> None:
     fault = failing(Accident("503", retry_after="none", routes=("history/price",)))
     with (
-        running(config(application=adverse(fault))) as service,
-        Client(service.base_url, "demo-builder", retries=RETRIES) as client,
+        client_of(config(application=adverse(fault)), "demo-builder", retries=RETRIES) as client,
         pytest.raises(UnavailableError),
     ):
         follow(client, store, [FIRST], since=Since(back_s=600), once=True)
@@ -159,8 +166,7 @@ def test_once_raises_what_a_follow_would_wait_for(store: Store) -> None:
 def test_a_key_that_is_refused_later_ends_the_follow(store: Store) -> None:
     fault = failing(Accident("401", routes=("dashboards/spread",)))
     with (
-        running(config(application=adverse(fault))) as service,
-        Client(service.base_url, "demo-builder") as client,
+        client_of(config(application=adverse(fault)), "demo-builder") as client,
         pytest.raises(KeyRefusedError),
     ):
         follow(client, store, [SPREADS], pace=QUICK)
@@ -168,7 +174,7 @@ def test_a_key_that_is_refused_later_ends_the_follow(store: Store) -> None:
 
 def test_a_snapshot_outside_the_plan_is_asked_for_once() -> None:
     found: list[Finding] = []
-    with running(config()) as service, Client(service.base_url, "demo-free") as client:
+    with client_of(config(), "demo-free") as client:
         polls = SnapshotPolls(client, QUICK, found.append, patient=True)
         polls.ask_for([SPREADS])
         assert polls.poll() == polls.poll() == []
@@ -270,9 +276,91 @@ def test_no_time_at_all_is_refused(client: Client, store: Store) -> None:
 def test_pairs_that_come_one_by_one_share_one_socket(store: Store) -> None:
     clock = SpedClock(start=miniature.START + 3_600, speed=60.0)
     rules = Changing()
-    with running(config(clock=clock)) as service, Client(service.base_url, "demo-pro") as client:
+    with client_of(config(clock=clock)) as client:
         done, _ = until(lambda p: p.live == 2 and p.sockets == 1, client, store, rules)
         log = EventLog(EventFamily.SPLASH)
         both, _ = until(lambda p: p.live == 2 and p.sockets == 2, client, store, [FIRST, log])
     assert done.attempts >= 1
     assert both.attempts >= 2
+
+
+A, B, C = (Stream.parse(f"BTC_USD:{leg}.spot") for leg in "ABC")
+
+
+HOUR_S = 3_600
+
+
+def test_a_stream_that_no_rule_names_any_more_is_followed_for_its_time_and_that_is_said() -> None:
+    followed = Followed(keep_s=HOUR_S)
+    assert followed.renew({A: "open_now", B: "open_now"}, 0) == []
+    (said,) = followed.renew({B: "open_now"}, 60)
+    assert said.startswith("1 stream is named by no rule any more, followed until 1970-01-01")
+    assert set(followed.rules) == {A, B}
+    assert followed.renew({B: "open_now"}, HOUR_S + 59) == []
+    (said,) = followed.renew({B: "open_now"}, HOUR_S + 60)
+    assert "is followed no more, after 1 h without a rule" in said
+    assert set(followed.rules) == {B}
+
+
+def test_a_stream_that_is_named_again_in_time_stays_as_if_nothing_had_been() -> None:
+    followed = Followed(keep_s=HOUR_S)
+    followed.renew({A: "open_now"}, 0)
+    followed.renew({}, 60)
+    assert followed.renew({A: "top_open 5"}, 120) == []
+    followed.renew({}, 4_000)
+    assert set(followed.rules) == {A}
+    assert followed.renew({}, 4_000 + HOUR_S)
+    assert followed.rules == {}
+
+
+def test_what_was_named_before_a_restart_is_followed_for_what_is_left_of_its_time() -> None:
+    followed = Followed(keep_s=HOUR_S)
+    followed.renew({A: "open_now"}, 10_000)
+    (said,) = followed.remember({A: ("open_now", 9_000), B: ("open_now", 9_000)})
+    assert said == "named within the last 1 h, and followed on: BTC_USD:B.spot"
+    assert followed.rules == {A: "open_now", B: "open_now, lately"}
+    assert len(followed.renew({A: "open_now", C: "open_now"}, 9_000 + HOUR_S)) == 2
+    assert set(followed.rules) == {A, C}
+
+
+MOST = 6_000
+
+
+LOG = EventLog(EventFamily.SPLASH)
+
+
+def test_messages_come_in_their_order_and_none_is_waited_for_in_vain() -> None:
+    inbox = Inbox()
+    for number in range(5):
+        assert inbox.put(Message(LOG, b"%d" % number))
+    taken = [inbox.get(1.0) for _ in range(5)]
+    assert [message.body for message in taken if isinstance(message, Message)] == [
+        *(b"%d" % number for number in range(5))
+    ]
+    assert inbox.empty
+    with pytest.raises(queue.Empty):
+        inbox.get(0.01)
+
+
+def test_no_more_bytes_wait_than_are_allowed_and_a_larger_message_goes_alone() -> None:
+    inbox = Inbox(Limits(waiting_bytes=MOST))
+    bodies = [bytes(MOST // 3)] * 10 + [bytes(MOST + 1), b"x"]
+    thread = threading.Thread(target=lambda: [inbox.put(Message(LOG, each)) for each in bodies])
+    thread.start()
+    waiting: list[int] = []
+    for _ in bodies:
+        inbox.get(30.0)
+        waiting.append(sum(len(m.body) for m in list(inbox._items) if isinstance(m, Message)))
+    thread.join()
+    assert max(waiting) <= MOST + 1
+    assert inbox.empty
+
+
+def test_who_waits_to_put_ends_when_it_is_abandoned() -> None:
+    inbox, said = Inbox(Limits(waiting_bytes=MOST)), list[bool]()
+    assert inbox.put(Message(LOG, bytes(MOST)))
+    thread = threading.Thread(target=lambda: said.append(inbox.put(Message(LOG, b"x"))))
+    thread.start()
+    inbox.abandoned.set()
+    thread.join()
+    assert said == [False]

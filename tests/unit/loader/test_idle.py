@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -55,11 +54,6 @@ class Market(Whole):
     @property
     def prices(self) -> list[Trajectory]:
         return [Trajectory.parse(f"{symbol}:{LEG}") for symbol in self.listing]
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "rail.duckdb")
 
 
 @pytest.fixture

@@ -11,14 +11,15 @@ import polars as pl
 import pytest
 
 from tests.adversary import Adversary, adverse
-from toolkit.client import Client
 from toolkit.intervals import Interval
 from toolkit.loader import sync
 from toolkit.loader.sync.sync import load_origin
 from toolkit.market import EventFamily, EventLog, Stream
-from toolkit.service import Clock, Config, Replay, running
+from toolkit.service import Clock, Config, Replay
 from toolkit.service.events.archive import EventArchive
 from toolkit.store import Batch, Store, StoreWriter
+
+from .conftest import client_of
 
 SPREADS = EventLog(EventFamily.SPREAD)
 PRICE = Stream.parse("BTC_USDT:KRAKEN.spot")
@@ -63,11 +64,6 @@ class SetClock(Clock):
         return formatdate(self.now() + self.date_off_s[-1], usegmt=True)
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "rail.duckdb")
-
-
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Replay:
     return market(tmp_path_factory.mktemp("market"), START)
@@ -98,7 +94,7 @@ def test_a_late_archive_loses_nothing_however_often_it_is_asked(
     config = Config(
         source, port=0, clock=clock, application=adverse(Adversary(archive_lag_s=lag_s))
     )
-    with running(config) as service, Client(service.base_url, "demo-pro") as client:
+    with client_of(config) as client:
         for now in range(START + every_s, end + 1, every_s):
             clock.moments.append(now)
             sync(client, store, [SPREADS], Interval(START, now))
@@ -114,10 +110,7 @@ def test_an_archive_that_shows_everything_a_day_late_is_asked_until_then(
 ) -> None:
     clock, end = SetClock(moments=[START + HOUR_S]), START + HOUR_S
     lag = Adversary(archive_lag_s=20 * HOUR_S)
-    with (
-        running(Config(source, port=0, clock=clock, application=adverse(lag))) as service,
-        Client(service.base_url, "demo-pro") as client,
-    ):
+    with client_of(Config(source, port=0, clock=clock, application=adverse(lag))) as client:
         for after_s in (0, 60, 120, 700, 4_000, 22_000, 86_500):
             clock.moments.append(end + after_s)
             sync(client, store, [SPREADS], Interval(START, end))
@@ -131,10 +124,7 @@ def test_an_empty_answer_is_asked_for_again_at_growing_ages_and_not_in_between(
 ) -> None:
     clock = SetClock(moments=[START + 2 * DAY_S])
     asked = []
-    with (
-        running(Config(source, port=0, clock=clock)) as service,
-        Client(service.base_url, "demo-pro") as client,
-    ):
+    with client_of(Config(source, port=0, clock=clock)) as client:
         for after_s in (0, 60, 130, 300, 700, 2_000, 4_000, 22_000, 30_000, 87_000, 10 * DAY_S):
             clock.moments.append(START + 2 * DAY_S + after_s)
             done = sync(client, store, [PRICE], Interval(START - DAY_S, START))
@@ -150,10 +140,7 @@ def test_a_wrong_date_header_closes_nothing_of_the_future(store: Store, tmp_path
     source = market(tmp_path, now - 5 * HOUR_S)
     clock = SetClock(moments=[now], date_off_s=[5 * DAY_S])
     wanted = Interval(now - 5 * HOUR_S, now + 5 * HOUR_S)
-    with (
-        running(Config(source, port=0, clock=clock)) as service,
-        Client(service.base_url, "demo-pro") as client,
-    ):
+    with client_of(Config(source, port=0, clock=clock)) as client:
         sync(client, store, [PRICE, SPREADS], wanted)
         clock.date_off_s.append(0)
         clock.moments.append(now + 6 * HOUR_S)
@@ -167,10 +154,7 @@ def test_a_clock_that_jumps_is_a_finding_and_closes_nothing(store: Store, tmp_pa
     source = market(tmp_path, now - 5 * HOUR_S)
     clock = SetClock(moments=[now])
     early, late = Interval(now - 5 * HOUR_S, now - 4 * HOUR_S), Interval(now - HOUR_S, now + DAY_S)
-    with (
-        running(Config(source, port=0, clock=clock)) as service,
-        Client(service.base_url, "demo-pro") as client,
-    ):
+    with client_of(Config(source, port=0, clock=clock)) as client:
         first = sync(client, store, [SPREADS], early)
         clock.date_off_s.append(5 * DAY_S)
         jumped = sync(client, store, [SPREADS], late)
@@ -183,10 +167,7 @@ def test_a_clock_that_jumps_is_a_finding_and_closes_nothing(store: Store, tmp_pa
 @pytest.mark.slow
 def test_again_asks_for_all_of_the_window(store: Store, source: Replay) -> None:
     clock, window = SetClock(moments=[START + 2 * DAY_S]), Interval(START, START + HOUR_S)
-    with (
-        running(Config(source, port=0, clock=clock)) as service,
-        Client(service.base_url, "demo-pro") as client,
-    ):
+    with client_of(Config(source, port=0, clock=clock)) as client:
         done = [
             sync(client, store, [PRICE, SPREADS], window, again=again).rows
             for again in (False, False, True)
@@ -201,18 +182,12 @@ def test_a_document_that_only_a_stream_brought_keeps_the_archive_s_answer_open(
 ) -> None:
     end = START + HOUR_S
     clock = SetClock(moments=[end + HOUR_S])
-    with (
-        running(Config(source, port=0, clock=clock)) as service,
-        Client(service.base_url, "demo-pro") as client,
-    ):
+    with client_of(Config(source, port=0, clock=clock)) as client:
         pages = list(client.event_pages(EventFamily.SPREAD, Interval(START, end)))
     heard = pl.concat([page.frame for page in pages]).sort("ts")[-3:]
     lag = Adversary(archive_lag_s=HOUR_S + 1_000)
     writer = StoreWriter(store)
-    with (
-        running(Config(source, port=0, clock=clock, application=adverse(lag))) as service,
-        Client(service.base_url, "demo-pro") as client,
-    ):
+    with client_of(Config(source, port=0, clock=clock, application=adverse(lag))) as client:
         writer.bind(client.profile().source)
         batch = Batch(documents=[heard])
         writer.commit(writer.start_load(load_origin(client, clock.now())), batch)

@@ -105,11 +105,6 @@ def archive() -> Archive:
     return Archive()
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "rail.duckdb")
-
-
 def loaded(
     archive: Archive, store: Store, of: Stream = PRICE, profile: str = "", **options: object
 ) -> LoadResult:

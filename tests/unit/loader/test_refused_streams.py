@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
@@ -9,23 +10,36 @@ import pytest
 
 from tests import miniature
 from toolkit.client import Client
-from toolkit.errors import BadRequestError, PlanRefusedError
+from toolkit.errors import (
+    BadRequestError,
+    EmptyWindowError,
+    PlanRefusedError,
+    UnknownTrajectoryError,
+    WireError,
+)
 from toolkit.intervals import Interval
-from toolkit.loader import sync
-from toolkit.market import Stream
+from toolkit.loader import follow, plan_load, sync
+from toolkit.market import Stream, Trajectory
 from toolkit.service import Clock, Config, Replay, running
 from toolkit.store import Store
+from toolkit.wire.profile.user_profile import UserProfile
+from toolkit.workspace.listed import chosen_streams
+
+from .conftest import client_of
 
 START = miniature.END - 3_600
+
+
 WINDOW = Interval(START, miniature.END)
+
+
 PRICE = Stream.parse("BTC_USDT:AURORA.spot")
+
+
 SPREAD = Stream.parse("BTC_USDT:AURORA.spot:BOREAS.spot")
+
+
 SPLASHES = Stream.parse("events/splash")
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "rail.duckdb")
 
 
 def unequal(folder: Path) -> Replay:
@@ -44,7 +58,7 @@ def test_a_trajectory_that_answers_400_is_named_and_the_others_are_loaded(
 ) -> None:
     wrong = Stream.parse("BTC_USDT:AURORA.spot:HOURLY.spot")
     config = Config(unequal(tmp_path), port=0, clock=Clock(fixed_at=miniature.END))
-    with running(config) as service, Client(service.base_url, "demo-pro") as client:
+    with client_of(config) as client:
         done = sync(client, store, [wrong, PRICE, SPREAD], WINDOW)
         with pytest.raises(BadRequestError):
             sync(client, store, [wrong], WINDOW)
@@ -59,9 +73,89 @@ def test_a_trajectory_that_answers_400_is_named_and_the_others_are_loaded(
 def test_what_begins_at_a_larger_plan_is_not_asked_for(store: Store) -> None:
     clock = Clock(fixed_at=miniature.END + 7_200)
     config = Config(miniature.source(), port=0, clock=clock)
-    with running(config) as service, Client(service.base_url, "demo-free") as client:
+    with client_of(config, "demo-free") as client:
         done = sync(client, store, [SPLASHES, PRICE], WINDOW)
         with pytest.raises(PlanRefusedError, match="it begins at builder; it was not asked for"):
             sync(client, store, [SPLASHES], WINDOW)
     assert list(done.refused) == [SPLASHES]
     assert store.counts(WINDOW)[PRICE] > 0
+
+
+UNREADABLE = {
+    "nothing at its place": '[listing]\nitems = "nowhere"',
+    "symbols without legs": '[listing]\nlegs = "nowhere"',
+    "legs of no kind": '[listing]\nmarket = "exchange"',
+    "no such address": 'symbols_path = "/api/v1/data/none"',
+}
+
+
+@pytest.fixture(scope="module")
+def base_url() -> Iterator[str]:
+    config = Config(miniature.source(), port=0, clock=Clock(fixed_at=miniature.END))
+    with running(config) as service:
+        yield service.base_url
+
+
+def asking(base_url: str, tmp_path: Path, profile: str) -> Client:
+    path = tmp_path / "profile.toml"
+    path.write_text(profile)
+    return Client(base_url, "demo-pro", profile=UserProfile.read(path))
+
+
+@pytest.mark.parametrize("profile", UNREADABLE.values(), ids=UNREADABLE)
+def test_keys_and_logs_are_loaded_and_the_listing_is_a_finding(
+    base_url: str, tmp_path: Path, store: Store, profile: str
+) -> None:
+    with asking(base_url, tmp_path, profile) as client:
+        assert plan_load(client, store, [PRICE, SPLASHES], WINDOW).requests > 0
+        done = sync(client, store, [PRICE, SPLASHES], WINDOW)
+    assert (store.counts(WINDOW)[PRICE], done.refused) == (60, {})
+    assert [finding.kind for finding, _ in done.findings].count("listing_unreadable") == 1
+
+
+@pytest.mark.parametrize("profile", UNREADABLE.values(), ids=UNREADABLE)
+def test_a_key_that_it_cannot_deny_is_refused_by_the_service_itself(
+    base_url: str, tmp_path: Path, store: Store, profile: str
+) -> None:
+    wrong = Stream.parse("BTC_USDT:AURORRA.spot")
+    with (
+        asking(base_url, tmp_path, profile) as client,
+        pytest.raises(BadRequestError, match="AURORRA"),
+    ):
+        sync(client, store, [wrong], WINDOW)
+
+
+def test_a_follow_says_what_the_listing_does_not_show(
+    base_url: str, tmp_path: Path, store: Store
+) -> None:
+    notes: list[str] = []
+    with asking(base_url, tmp_path, UNREADABLE["symbols without legs"]) as client:
+        follow(client, store, [PRICE], once=True, on_note=notes.append)
+    assert any(f"{PRICE}: not in what can be read of it" in note for note in notes)
+
+
+def test_a_listing_denies_a_leg_where_it_was_read(
+    base_url: str, tmp_path: Path, store: Store
+) -> None:
+    wrong = [PRICE, Stream.parse("ETH_USDT:AURORRA.spot")]
+    with asking(base_url, tmp_path, "") as client, pytest.raises(UnknownTrajectoryError):
+        sync(client, store, wrong, WINDOW)
+
+
+def test_a_pattern_of_logs_needs_no_listing_and_one_of_keys_does(
+    base_url: str, tmp_path: Path
+) -> None:
+    with asking(base_url, tmp_path, UNREADABLE["nothing at its place"]) as client:
+        found = chosen_streams(["events/s*", "snapshot/*", PRICE], client.symbols)
+        with pytest.raises(WireError, match="not a symbol listing"):
+            chosen_streams("BTC_USDT:*", client.symbols)
+    assert [str(each) for each in found[:2]] == ["events/spread", "events/splash"]
+    assert not any(isinstance(each, Trajectory) for each in found[:-1])
+
+
+def test_symbols_without_legs_are_nothing_to_watch(base_url: str, tmp_path: Path) -> None:
+    with (
+        asking(base_url, tmp_path, UNREADABLE["symbols without legs"]) as client,
+        pytest.raises(EmptyWindowError, match="lists no leg of a symbol"),
+    ):
+        chosen_streams("watchlist", client.symbols)

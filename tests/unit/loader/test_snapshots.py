@@ -16,9 +16,11 @@ from toolkit.intervals import Interval
 from toolkit.loader import sync
 from toolkit.loader.follow.sweep import Pace, SnapshotPolls
 from toolkit.market import SnapshotKind, SnapshotLog
-from toolkit.service import Clock, Config, running
+from toolkit.service import Clock, Config
 from toolkit.store import Store
 from toolkit.wire.profile.profile import SNAPSHOTS, Finding
+
+from .conftest import client_of
 
 WINDOW = Interval(miniature.START, miniature.END)
 CONFIG = Config(miniature.source(), port=0, clock=Clock(fixed_at=miniature.END))
@@ -29,12 +31,12 @@ def test_an_answer_is_kept_byte_for_byte_with_the_services_time(
     tmp_path: Path, kind: SnapshotKind
 ) -> None:
     store = Store(tmp_path / "rail.duckdb")
-    with running(CONFIG) as service, Client(service.base_url, "demo-pro") as client:
+    with client_of(CONFIG) as client:
         result = sync(client, store, [SnapshotLog(kind)], WINDOW)
         query = {"limit": client.profile().symbols_limit} if kind == "symbols" else {}
         headers = {"apikey": "demo-pro"}
         sent = httpx.get(
-            service.base_url + SNAPSHOTS[kind], headers=headers, params=query, timeout=30
+            client.base_url + SNAPSHOTS[kind], headers=headers, params=query, timeout=30
         )
 
     (kept,) = store.snapshots(kind).to_dicts()
@@ -49,7 +51,7 @@ def test_a_later_snapshot_comes_before_the_earlier_one(tmp_path: Path) -> None:
     store = Store(tmp_path / "rail.duckdb")
     for now in (miniature.END - 3600, miniature.END):
         config = Config(miniature.source(), port=0, clock=Clock(fixed_at=now))
-        with running(config) as service, Client(service.base_url, "demo-pro") as client:
+        with client_of(config) as client:
             sync(client, store, [SnapshotLog(SnapshotKind.SPREAD)] * 2, WINDOW)
 
     assert store.snapshots("spread")["served_at"].to_list() == [miniature.END, miniature.END - 3600]
@@ -58,7 +60,7 @@ def test_a_later_snapshot_comes_before_the_earlier_one(tmp_path: Path) -> None:
 def test_a_refused_snapshot_is_named_and_stops_no_other(tmp_path: Path) -> None:
     store = Store(tmp_path / "rail.duckdb")
     logs = [SnapshotLog(SnapshotKind.SYMBOLS), SnapshotLog(SnapshotKind.SPREAD)]
-    with running(CONFIG) as service, Client(service.base_url, "demo-free") as client:
+    with client_of(CONFIG, "demo-free") as client:
         done = sync(client, store, logs, WINDOW, workers=1)
 
     assert {log: type(error) for log, error in done.refused.items()} == {logs[1]: PlanRefusedError}

@@ -29,6 +29,8 @@ from toolkit.wire.exchange import RetryPolicy
 from toolkit.wire.listing import spread_trajectories
 from toolkit.wire.profile.user_profile import UserProfile
 
+from .conftest import client_of
+
 START, END = miniature.START, miniature.END
 PRICE = Trajectory.parse("BTC_USDT:AURORA.spot")
 SPREAD = Trajectory.parse("BTC_USDT:AURORA.spot:CORONA.futures")
@@ -89,11 +91,6 @@ def client(service: Running) -> Iterator[Client]:
         yield found
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "rail.duckdb")
-
-
 def wanted_rows(start: int, end: int) -> pl.DataFrame:
     frame = miniature.rows().filter(
         (pl.col("symbol") == "BTC_USDT") & (pl.col("exchange") == "AURORA")
@@ -110,10 +107,7 @@ def sync_line(
     *,
     profile: UserProfile | None = None,
 ) -> int:
-    with (
-        running(config(source=source, clock=Clock(fixed_at=now))) as service,
-        Client(service.base_url, "demo-pro", profile=profile) as client,
-    ):
+    with client_of(config(source=source, clock=Clock(fixed_at=now)), profile=profile) as client:
         return sync(client, store, [PRICE], Interval(start, end)).rows.new
 
 
@@ -126,6 +120,8 @@ def test_every_row_of_the_window_is_held_once(client: Client, store: Store) -> N
     assert result.rows.revised == 0
     assert result.silent == ()
     assert result.unrecoverable == {}
+    assert {t.family for t in store.ledger()} == {Family.PRICE, Family.SPREAD}
+    assert store.counts(Interval(START, START + 3600)) == {PRICE: 60, SPREAD: 60}
 
 
 def test_the_end_of_the_window_is_outside(client: Client, store: Store) -> None:
@@ -145,12 +141,6 @@ def test_a_second_sync_changes_nothing_of_what_is_held(client: Client, store: St
     assert store.ledger()[PRICE].answered == before[1]
 
 
-def test_a_window_answered_for_costs_no_request(client: Client, store: Store) -> None:
-    sync(client, store, [PRICE], Interval(START, START + 86_400))
-
-    assert sync(client, store, [PRICE], Interval(START, START + 86_400)).pages == 0
-
-
 def test_a_wider_window_asks_only_for_the_difference(client: Client, store: Store) -> None:
     sync(client, store, [PRICE], Interval(START + 7200, START + 10_800))
 
@@ -167,10 +157,7 @@ def test_a_trajectory_given_twice_is_loaded_once(client: Client, store: Store) -
 
 
 def test_what_the_plan_no_longer_reaches_is_named(store: Store) -> None:
-    with (
-        running(config(retention_s=86_400)) as service,
-        Client(service.base_url, "demo-pro") as client,
-    ):
+    with client_of(config(retention_s=86_400)) as client:
         result = sync(client, store, [PRICE], Interval(START, END))
 
     assert result.unrecoverable == {PRICE: [Interval(START, END - 86_400)]}
@@ -183,10 +170,7 @@ def test_what_the_plan_no_longer_reaches_is_named(store: Store) -> None:
 
 def test_held_rows_stay_held_when_the_plan_reaches_less(store: Store) -> None:
     for retention_s in (None, 86_400):
-        with (
-            running(config(retention_s=retention_s)) as service,
-            Client(service.base_url, "demo-pro") as client,
-        ):
+        with client_of(config(retention_s=retention_s)) as client:
             result = sync(client, store, [PRICE], Interval(START, END))
 
     assert result.unrecoverable == {}
@@ -260,18 +244,12 @@ def test_a_service_that_dies_leaves_what_came_and_the_next_sync_completes_it(sto
             if progress.pages == 2:
                 dying.close()
 
+        window = Interval(START, END)
         with client, pytest.raises((UnreachableError, UnavailableError)):
-            sync(
-                client,
-                store,
-                everything,
-                Interval(START, END),
-                workers=1,
-                on_progress=die_after_two,
-            )
-    kept = sum(store.counts(Interval(START, END)).values())
+            sync(client, store, everything, window, workers=1, on_progress=die_after_two)
+    kept = sum(store.counts(window).values())
 
-    with running(config()) as service, Client(service.base_url, "demo-free") as fresh:
+    with client_of(config(), "demo-free") as fresh:
         rest = sync(fresh, store, everything, Interval(START, END))
         wanted = sum(fresh.history(t, START, END).height for t in everything)
 
@@ -340,10 +318,10 @@ def test_a_store_of_another_source_is_left_alone(client: Client, store: Store) -
     assert store.loads().height == 1
 
 
-def test_a_load_records_where_from_under_which_schemas_and_when(
+def test_a_load_records_where_from_under_which_schemas_and_plan_and_when(
     client: Client, store: Store
 ) -> None:
-    sync(client, store, [PRICE], Interval(START, START + 3600))
+    result = sync(client, store, [PRICE], Interval(START, END))
 
     (load,) = store.loads().to_dicts()
     assert load["base_url"] == client.base_url
@@ -353,32 +331,21 @@ def test_a_load_records_where_from_under_which_schemas_and_when(
     with store.reading() as connection:
         ids = connection.execute("SELECT DISTINCT load_id FROM price").fetchall()
     assert ids == [(load["load_id"],)]
-
-
-def test_a_load_records_the_plan_and_what_the_last_page_left_of_its_quota(
-    client: Client, store: Store
-) -> None:
-    result = sync(client, store, [PRICE], Interval(START, END))
-
-    (load,) = store.loads().to_dicts()
     assert (load["plan"], load["quota"], load["quota_window_s"]) == ("free", 1_000_000, 60)
     assert result.pages > 1
     assert load["quota_left"] == client.allowance.left
 
 
-@pytest.mark.parametrize("workers", [0, 65])
-def test_workers_out_of_range_are_refused(client: Client, store: Store, workers: int) -> None:
-    with pytest.raises(InputError, match="1 to 64"):
-        sync(client, store, [PRICE], Interval(START, END), workers=workers)
-
-
-def test_an_empty_window_is_refused(client: Client, store: Store) -> None:
-    with pytest.raises(InputError, match="a start before its end"):
-        sync(client, store, [PRICE], Interval(END, START))
-
-
-def test_a_price_and_a_spread_of_one_symbol_do_not_meet(client: Client, store: Store) -> None:
-    sync(client, store, [PRICE, SPREAD], Interval(START, START + 3600))
-
-    assert {t.family for t in store.ledger()} == {Family.PRICE, Family.SPREAD}
-    assert store.counts(Interval(START, START + 3600)) == {PRICE: 60, SPREAD: 60}
+@pytest.mark.parametrize(
+    ("ends", "workers", "says"),
+    [
+        ((START, END), 0, "1 to 64"),
+        ((START, END), 65, "1 to 64"),
+        ((END, START), 4, "a start before its end"),
+    ],
+)
+def test_workers_out_of_range_and_an_empty_window_are_refused(
+    client: Client, store: Store, ends: tuple[int, int], workers: int, says: str
+) -> None:
+    with pytest.raises(InputError, match=says):
+        sync(client, store, [PRICE], Interval(*ends), workers=workers)

@@ -16,11 +16,13 @@ from toolkit.loader import LoadResult, sync
 from toolkit.loader.sync.sync import Run
 from toolkit.loader.sync.tasks import LogTask, Piece, TrajectoryTask
 from toolkit.market import EventLog, Leg, Source, Trajectory
-from toolkit.service import Bars, Clock, Config, running
+from toolkit.service import Bars, Clock, Config
 from toolkit.service.market.source import Whole
 from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
 from toolkit.wire.events.events import document_frame
 from toolkit.wire.profile.user_profile import UserProfile
+
+from .conftest import client_of
 
 PRICE = Trajectory.parse("BTC_USDT:AURORA.spot")
 FIRST, BARS, PAGE = 600_000, 2_000, 20
@@ -46,10 +48,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     profile = tmp_path_factory.mktemp("profile") / "profile.toml"
     profile.write_text(f"[history.price]\nlimit = {PAGE}\n")
     config = Config(Holed(), port=0, clock=Clock(fixed_at=END + 10**6), quota=10**6)
-    with (
-        running(config) as service,
-        Client(service.base_url, "demo-pro", profile=UserProfile.read(profile)) as found,
-    ):
+    with client_of(config, profile=UserProfile.read(profile)) as found:
         yield found
 
 

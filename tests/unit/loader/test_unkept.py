@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from email.utils import formatdate
-from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import polars as pl
@@ -107,11 +106,6 @@ def serving(log: Log) -> Iterator[str]:
             yield address
         finally:
             log.over.set()
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "rail.duckdb")
 
 
 def loaded(log: Log, store: Store, limits: Limits = LIMITS) -> LoadResult:

@@ -42,6 +42,15 @@ SOURCE = Source("replay", "example")
 ORIGIN = LoadOrigin("http://127.0.0.1:8700", 10_000, "5c4e", "0.1.0")
 EDGE = Edge(served_at=10_000, step_s=60)
 
+USES = {"reading": Store.reading, "writing": lambda store: StoreWriter(store).writing()}
+HOLDS_THE_FILE = """
+import sys, duckdb
+with duckdb.connect(sys.argv[1], read_only=sys.argv[2] == "reading") as connection:
+    print("holding", flush=True)
+    sys.stdin.readline()
+print("let go", flush=True)
+"""
+
 
 class Child:
     """A process that runs a program, told and heard line by line."""

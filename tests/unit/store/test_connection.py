@@ -19,12 +19,12 @@ from polars.testing import assert_frame_equal
 from toolkit.errors import NotAStoreError, StoreError, StoreLockedError
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Family, Trajectory
-from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
+from toolkit.store import Batch, Edge, Store, StoreWriter
 from toolkit.store.file.connection import _FILES, opened
 
 from ...hostile import END, START, name_functions_as_duckdbs, store_of, streams
+from .conftest import ORIGIN, USES
 
-ORIGIN = LoadOrigin("http://127.0.0.1:8700", 10_000, None, "0.1.0")
 PRICE, SPREAD = Trajectory.parse("A_B:X.spot"), Trajectory.parse("A_B:X.spot:Y.spot")
 
 INSERT_A_LOAD = (
@@ -32,7 +32,6 @@ INSERT_A_LOAD = (
     "SELECT 7, 0, 0, '', ''"
 )
 
-USES = {"reading": Store.reading, "writing": lambda store: StoreWriter(store).writing()}
 
 WRITES_A_LOAD = """
 import sys

@@ -8,8 +8,10 @@ import pytest
 
 from toolkit.errors import InputError, StoreError
 from toolkit.intervals import Interval
-from toolkit.market import Stream
-from toolkit.store import Batch, Edge, Store, StoreWriter
+from toolkit.market import EventFamily, EventLog, Stream, Trajectory
+from toolkit.store import Batch, Edge, Gap, LoadOrigin, Store, StoreWriter
+from toolkit.store.writing.batch import Answered
+from toolkit.tables import GapStatus
 from toolkit.wire.events.events import document_frame
 
 from .conftest import ORIGIN
@@ -70,8 +72,10 @@ def test_what_was_asked_and_never_answered_has_no_edge(store: Store) -> None:
     StoreWriter(store).start_load(ORIGIN, LOGS, Interval(0, 600))
     known = store.ledger()[LOGS[0]]
     assert (known.edge, known.answered, known.asked) == (None, [], [(0, 600)])
-    with pytest.raises(StoreError, match=r"`rail sync events/spread --store \S+` asks for it"):
-        store.coverage(LOGS[0], Interval(0, 600))
+    for stream in (LOGS[0], Stream.parse("A_B:X.spot")):  # never answered, never asked for
+        way = rf"nothing of {stream.key}; `rail sync \S+ --store \S+` asks for it"
+        with pytest.raises(StoreError, match=way):
+            store.coverage(stream, Interval(0, 600))
 
 
 def test_a_log_holds_all_that_it_was_answered_for(store: Store) -> None:
@@ -110,43 +114,127 @@ def settled(at: int, hours: float) -> tuple[object, ...]:
     return (at, 1e-4, 2e-4, hours, hours, 1e-2)
 
 
-def states_of(store: Store, end: int) -> list[tuple[int, int, str]]:
-    found = store.coverage(Stream.parse(FUNDING), Interval(0, end))
-    return [(start // HOUR, end // HOUR, state) for start, end, state in found.rows()]
+HOLES = {
+    "an interval that changed": (
+        [settled(hour * HOUR, 4) for hour in range(0, 48, 4)]
+        + [settled(hour * HOUR, 1) for hour in range(48, 72)],
+        (72, HOUR, 72, [(0, 72, "held")]),
+    ),
+    "known until the next is due": (
+        [settled(hour * HOUR, 8) for hour in range(0, 72, 8)],
+        (71, 8 * HOUR, 62, [(0, 71, "held")]),
+    ),
+    "one that did not come": (
+        [settled(hour * HOUR, 8) for hour in (0, 8, 24, 32)],
+        (40, 8 * HOUR, 40, [(0, 16, "held"), (16, 24, "empty"), (24, 40, "held")]),
+    ),
+    "a rate in force each minute": (
+        [settled(minute * 60, 8) for minute in [*range(120), *range(180, 300)]],
+        (5, 60, 5, [(0, 2, "held"), (2, 3, "empty"), (3, 5, "held")]),
+    ),
+}
 
 
-def test_settlements_whose_interval_changed_are_held_throughout(
-    store: Store, commit: Callable[..., object]
+@pytest.mark.parametrize(("rows", "expected"), HOLES.values(), ids=HOLES)
+def test_a_settlement_lasts_its_interval_and_one_that_did_not_come_is_a_hole_of_it(
+    store: Store, commit: Callable[..., object], rows: list, expected: tuple
 ) -> None:
-    rows = [settled(hour * HOUR, 4) for hour in range(0, 48, 4)]
-    rows += [settled(hour * HOUR, 1) for hour in range(48, 72)]
-    edge = Edge(served_at=72 * HOUR, step_s=HOUR)
-    commit(FUNDING, rows, answered=(0, 72 * HOUR), edge=edge)
-    assert states_of(store, 72 * HOUR) == [(0, 72, "held")]
+    hours, step_s, answered, states = expected
+    edge = Edge(served_at=hours * HOUR, step_s=step_s)
+    commit(FUNDING, rows, answered=(0, answered * HOUR), edge=edge)
+    found = store.coverage(Stream.parse(FUNDING), Interval(0, hours * HOUR))
+    assert [(start // HOUR, end // HOUR, state) for start, end, state in found.rows()] == states
 
 
-def test_a_settlement_that_is_held_is_known_until_the_next_one_is_due(
-    store: Store, commit: Callable[..., object]
-) -> None:
-    rows = [settled(hour * HOUR, 8) for hour in range(0, 72, 8)]
-    edge = Edge(served_at=71 * HOUR, step_s=8 * HOUR)
-    commit(FUNDING, rows, answered=(0, 62 * HOUR), edge=edge)
-    assert states_of(store, 71 * HOUR) == [(0, 71, "held")]
+KEY = Trajectory.parse("BTC_USDT:ALPHA.spot")
 
 
-def test_a_settlement_that_did_not_come_is_a_hole_of_its_interval(
-    store: Store, commit: Callable[..., object]
-) -> None:
-    rows = [settled(hour * HOUR, 8) for hour in (0, 8, 24, 32)]
-    edge = Edge(served_at=40 * HOUR, step_s=8 * HOUR)
-    commit(FUNDING, rows, answered=(0, 40 * HOUR), edge=edge)
-    assert states_of(store, 40 * HOUR) == [(0, 16, "held"), (16, 24, "empty"), (24, 40, "held")]
+SPREADS = EventLog(EventFamily.SPREAD)
 
 
-def test_a_rate_in_force_that_is_told_each_minute_lasts_a_minute(
-    store: Store, commit: Callable[..., object]
-) -> None:
-    rows = [settled(minute * 60, 8) for minute in [*range(120), *range(180, 300)]]
-    edge = Edge(served_at=5 * HOUR, step_s=60)
-    commit(FUNDING, rows, answered=(0, 5 * HOUR), edge=edge)
-    assert states_of(store, 5 * HOUR) == [(0, 2, "held"), (2, 3, "empty"), (3, 5, "held")]
+def load(store: Store) -> int:
+    return StoreWriter(store).start_load(LoadOrigin("http://h", 0, None, "0"))
+
+
+def lost(store: Store, *gaps: Gap) -> int:
+    load_id, batch = load(store), Batch()
+    batch.gaps = {gap.number: gap for gap in gaps}
+    StoreWriter(store).commit(load_id, batch)
+    return load_id
+
+
+def answered(store: Store, start: int, end: int, *, retention_s: int | None = None) -> int:
+    """The log answers for a stretch, long after it."""
+    load_id, batch = load(store), Batch()
+    edge = Edge(served_at=100_000, retention_s=retention_s, step_s=0)
+    batch.add_documents(SPREADS, document_frame([]), Interval(start, end), edge)
+    StoreWriter(store).commit(load_id, batch)
+    return load_id
+
+
+def statuses(store: Store) -> list[str]:
+    return store.gaps()["status"].to_list()
+
+
+def test_a_gap_is_open_then_ended_and_stays_one_row(store: Store) -> None:
+    load_id = lost(store, Gap(1, SPREADS, 100, None, "closed with 1011"))
+    batch = Batch()
+    batch.gaps[1] = Gap(1, SPREADS, 100, 160, "closed with 1011")
+    StoreWriter(store).commit(load_id, batch)
+    assert store.gaps().rows() == [
+        (load_id, 1, "events/spread", 100, 160, "closed with 1011", "open", None)
+    ]
+
+
+def test_a_gap_of_a_trajectory_names_it(store: Store) -> None:
+    lost(store, Gap(1, KEY, 100, 160, "silent for 600 s"))
+    assert store.gaps()["stream"].to_list() == [KEY.key]
+
+
+def test_only_answers_for_all_of_a_gap_repair_it_whichever_loads_gave_them(store: Store) -> None:
+    lost(store, Gap(1, SPREADS, 100, 160, "x"), Gap(2, SPREADS, 500, 600, "y"))
+    answered(store, 90, 130)
+    assert statuses(store) == [GapStatus.OPEN] * 2
+    by = answered(store, 130, 170)
+    assert store.gaps().select("gap_id", "status", "repaired_load_id").rows() == [
+        (2, "open", None),
+        (1, "repaired", by),
+    ]
+
+
+def test_a_gap_without_an_end_is_never_repaired(store: Store) -> None:
+    lost(store, Gap(1, SPREADS, 100, None, "x"))
+    answered(store, 0, 1_000)
+    assert statuses(store) == [GapStatus.OPEN]
+    StoreWriter(store).end_gaps(200)
+    answered(store, 0, 1_000)
+    assert statuses(store) == [GapStatus.REPAIRED]
+
+
+def test_a_gap_that_the_archive_has_left_behind_is_unrepairable_for_good(store: Store) -> None:
+    lost(store, Gap(1, SPREADS, 100, 160, "x"))
+    answered(store, 130, 170, retention_s=99_870)
+    assert statuses(store) == [GapStatus.UNREPAIRABLE]
+    answered(store, 0, 1_000)
+    assert statuses(store) == [GapStatus.UNREPAIRABLE]
+
+
+def test_each_of_many_gaps_is_settled_by_the_answers_for_its_own_trajectory(store: Store) -> None:
+    keys = [Trajectory.parse(f"C{number}_USDT:ALPHA.spot") for number in range(4)]
+    lost(store, *(Gap(n, key, 100 + n, 160, "x") for n, key in enumerate(keys)))
+    load_id, batch, edge = load(store), Batch(), Edge(served_at=100_000, step_s=60)
+    for key, answer in zip(keys, [(0, 900), (0, 140), (120, 900), (103, 160)], strict=True):
+        batch.answered[key], batch.edges[key] = [Answered(Interval(*answer))], edge
+    StoreWriter(store).commit(load_id, batch)
+    assert store.gaps().sort("gap_id").select("stream", "status", "repaired_load_id").rows() == [
+        (keys[0].key, "repaired", load_id),
+        (keys[1].key, "open", None),
+        (keys[2].key, "open", None),
+        (keys[3].key, "repaired", load_id),
+    ]
+
+
+def test_answers_for_another_stream_repair_nothing(store: Store) -> None:
+    lost(store, Gap(1, EventLog(EventFamily.SPLASH), 100, 160, "x"), Gap(2, KEY, 100, 160, "x"))
+    answered(store, 0, 1_000)
+    assert statuses(store) == [GapStatus.OPEN] * 2

@@ -17,15 +17,15 @@ import pytest
 from tests.older_store import make_older
 from toolkit.errors import StoreError
 from toolkit.intervals import EVER, Interval
-from toolkit.market import Source, Trajectory
-from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
+from toolkit.market import Trajectory
+from toolkit.store import Batch, Edge, Store, StoreWriter
 from toolkit.store.file.engine import full_disk
 from toolkit.store.file.maintenance import back_up_store, compact, verify
 from toolkit.store.file.schema import FORMAT_VERSION, OLDEST_VERSION, read_format
 from toolkit.store.publish import import_store, publish
 
-SOURCE = Source("replay", "example")
-ORIGIN = LoadOrigin("http://127.0.0.1:8700", 10_000, None, "0.1.0")
+from .conftest import ORIGIN, SOURCE
+
 PRICE = Trajectory.parse("A_B:X.spot")
 FULL = r"cannot be written: the disk is full, .* \(File too large\); free space in .* and try again"
 

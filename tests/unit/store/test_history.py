@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -14,30 +16,46 @@ from hypothesis import strategies as st
 from tests.dated import date_commit
 from tests.empty_store import empty_store
 from toolkit.errors import EmptyWindowError, InputError, RailError
-from toolkit.intervals import Interval
+from toolkit.intervals import EVER, Interval
 from toolkit.market import EventFamily, EventLog, SnapshotKind, SnapshotLog, Stream, Trajectory
 from toolkit.series import read_series
 from toolkit.store import Batch, Edge, Gap, Ledger, Snapshot, Store, StoreWriter
 from toolkit.store.file.maintenance import compact, verify
 from toolkit.store.publish import import_store, publish
+from toolkit.tables import DATED
 from toolkit.wire.events.events import document_frame
 from toolkit.workspace.holdings import stream_states
 
 from ...conftest import examples
-from .conftest import ORIGIN, SOURCE, frame_of
+from .conftest import EDGE, ORIGIN, SOURCE, frame_of
 
 PRICES = [Trajectory.parse(f"A_B:{name}.spot") for name in ("W", "X", "Y", "Z")]
+
+
 SPLASHES = EventLog(EventFamily.SPLASH)
+
+
 SPREADS = SnapshotLog(SnapshotKind.SPREAD)
+
+
 EVERY = (0, 20_000)
+
+
 SHOWN = (
     b'{"items":[{"symbol":"A_B","buy_exchange":"X","buy_market":"spot","sell_exchange":"Y",'
     b'"sell_market":"spot","spread_pct":1}]}'
 )
 
+
 SECOND = st.integers(0, 40).map(lambda step: 60 * step)
+
+
 STRETCH = st.tuples(SECOND, st.integers(1, 10)).map(lambda at: Interval(at[0], at[0] + 60 * at[1]))
+
+
 SOME = st.lists(st.sampled_from(PRICES), max_size=4, unique=True)
+
+
 STEP = st.fixed_dictionaries(
     {
         "asked": st.tuples(SOME, STRETCH),
@@ -262,3 +280,90 @@ def test_functions_of_a_strangers_file_take_no_part_in_what_was_known(store: Sto
     with duckdb.connect(str(store.path)) as connection:
         connection.execute("CREATE MACRO coalesce(x, y) AS 7; CREATE MACRO max(x) AS 7")
     assert knowledge(store, 1_000) == wanted
+
+
+PRICE = Trajectory.parse("A_B:X.spot")
+
+
+PAIR = "snapshot-spread/A_B:X.spot:Y.spot"
+
+
+ANSWER = (
+    '{"items":[{"symbol":"A_B","buy_exchange":"X","buy_market":"spot","sell_exchange":"Y",'
+    '"sell_market":"spot","spread_pct":%s}]}'
+)
+
+
+def one_of_each(number: int) -> Batch:
+    """Something of each kind: the same price, document and second as ever, with other values."""
+    batch = Batch()
+    batch.add(PRICE, frame_of([(60, number / 4), (60 * number, 9.0)]), Interval(60, 120), EDGE)
+    event = {"family": "splash", "event_id": "e", "ts_ms": 60_000, "ts": 60}
+    documents = document_frame([event | {"document": f'{{"n":{number}}}'}])
+    batch.add_documents(SPLASHES, documents, Interval(0, 100), EDGE)
+    batch.add_snapshot(Snapshot(SPREADS, 60, (ANSWER % number).encode()), EDGE)
+    return batch
+
+
+def answers(store: Store, as_of: int | None = None) -> list[list[tuple[object, ...]]]:
+    """All that can be read as of a time."""
+    with store.reading():
+        frames = [
+            store.series(PRICE, as_of=as_of),
+            store.series(PRICE, as_of=as_of, ties=True),
+            store.scan("price", as_of=as_of).collect(),
+            store.events("splash", EVER, as_of=as_of),
+            store.snapshots("spread", as_of=as_of),
+            store.polls("spread", as_of=as_of),
+        ]
+    return [frame.rows() for frame in frames]
+
+
+@pytest.mark.slow
+@given(same_load=st.lists(st.booleans(), min_size=2, max_size=4), at=st.data())
+@examples(8)
+def test_as_of_a_time_is_a_copy_made_then_whether_in_one_load_or_several(
+    tmp_path_factory: pytest.TempPathFactory, same_load: list[bool], at: st.DataObject
+) -> None:
+    folder = tmp_path_factory.mktemp("copies")  # type: ignore[attr-defined]  # of pytest
+    store = empty_store(folder / "rail.duckdb", SOURCE)
+    writer, now, copies = StoreWriter(store), 1_000, []
+    load_id = writer.start_load(ORIGIN)
+    for number, same in enumerate(same_load, 1):
+        now += at.draw(st.integers(1, 90))
+        load_id = load_id if same else writer.start_load(ORIGIN)
+        writer.commit(load_id, one_of_each(number))
+        date_commit(store, now)
+        copies.append((now, shutil.copy(store.path, folder / f"{number}.duckdb")))
+    compact(store)
+    ends = [when for when, _ in copies[1:]] + [now + 1_000]
+    for (when, copy), end in zip(copies, ends, strict=True):
+        assert answers(store, when) == answers(store, end - 1) == answers(Store(copy))
+
+
+def test_revisions_inside_one_load_are_seen_by_commit(tmp_path: Path) -> None:
+    store = empty_store(tmp_path / "rail.duckdb", SOURCE)
+    writer = StoreWriter(store)
+    load_id = writer.start_load(ORIGIN)
+    for number in (2, 3):
+        writer.commit(load_id, one_of_each(number))
+        date_commit(store, at=1_000 * number)
+    for at, rows in ((1_999, []), (2_000, [2]), (2_999, [2]), (3_000, [3])):
+        prices = store.series(PRICE, (60, 120), as_of=at)["price"].to_list()
+        assert prices == [number / 4 for number in rows]
+        documents = store.events("splash", EVER, as_of=at)["document"].to_list()
+        assert documents == [f'{{"n":{number}}}' for number in rows]
+        assert store.snapshots("spread", as_of=at).height == max([0, *(n - 1 for n in rows)])
+
+
+def test_a_commit_has_the_second_of_the_local_clock(tmp_path: Path) -> None:
+    store = empty_store(tmp_path / "rail.duckdb", SOURCE)
+    writer, before = StoreWriter(store), int(time.time())
+    writer.commit(writer.start_load(ORIGIN), one_of_each(1))
+    with store.reading() as connection:
+        for table in DATED:
+            query = f"SELECT committed_at FROM {table.name}"
+            for (at,) in connection.execute(query).fetchall():
+                assert before <= at <= time.time()
+    assert answers(store, int(time.time())) == answers(store)
+    assert store.series(PRICE, as_of=before - 1).is_empty()

@@ -8,16 +8,17 @@ from collections.abc import Callable
 import polars as pl
 import pytest
 
-from toolkit.errors import InputError, StoreError, UnknownTrajectoryError
+from toolkit.errors import InputError, UnknownTrajectoryError
 from toolkit.intervals import Interval
-from toolkit.market import EventFamily, EventLog, Family, Trajectory
+from toolkit.market import EventFamily, EventLog, Trajectory
 from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter, event_logs
 from toolkit.tables import BROUGHT, EVENT, LOAD
 from toolkit.wire.events.events import document_frame
 
+from .conftest import EDGE
+
 KEY, OTHER = "A_B:X.spot", "A_B:X.spot:Y.spot"
 PRICE, SPREAD = Trajectory.parse(KEY), Trajectory.parse(OTHER)
-EDGE = Edge(served_at=10_000, step_s=60)
 
 
 def minutes(*numbers: int) -> list[tuple[int, float]]:
@@ -73,29 +74,14 @@ def test_an_event_log_is_known_to_the_end_of_its_own_answers(
     assert known == {"spread": 8970, "splash": 5000}
 
 
-def test_rows_a_step_apart_have_no_hole(continuity: Callable) -> None:
-    assert continuity(60, 120, 180, 240) == (0, 0, 0)
-
-
-def test_holes_are_counted_with_the_rows_that_are_absent(continuity: Callable) -> None:
-    assert continuity(0, 60, 120, 300, 360, 1200) == (2, 2 + 13, 780)
-
-
-def test_a_row_up_to_half_a_step_late_leaves_no_hole(continuity: Callable) -> None:
-    assert continuity(0, 60, 120, 210, 270) == (0, 0, 0)
-
-
-def test_a_row_more_than_half_a_step_late_leaves_one(continuity: Callable) -> None:
-    assert continuity(0, 60, 120, 211, 271) == (1, 1, 31)
-
-
-def test_one_row_follows_nothing(continuity: Callable) -> None:
-    assert continuity(60) == (0, 0, 0)
-
-
 @pytest.mark.parametrize(
     ("times", "found"),
     [
+        ((60, 120, 180, 240), (0, 0, 0)),
+        ((0, 60, 120, 300, 360, 1200), (2, 2 + 13, 780)),
+        ((0, 60, 120, 210, 270), (0, 0, 0)),  # up to half a step late
+        ((0, 60, 120, 211, 271), (1, 1, 31)),
+        ((60,), (0, 0, 0)),
         ((0, 300, 600, 660, 720), (2, 8, 240)),
         ((0, 60, 120, 420, 720), (2, 8, 240)),
         ((0, 60, 360, 420, 720, 1620), (3, 4 + 4 + 14, 840)),
@@ -133,22 +119,19 @@ def test_counts_are_of_rows_in_the_half_open_window(store: Store, commit: Callab
 
 
 def test_a_series_is_sorted_and_half_open(store: Store, commit: Callable) -> None:
-    commit(KEY, [(180, 3.0, 3.5, 30.0, '{"a":1}'), (60, 1.0), (120, None)])
-    assert store.series(PRICE).rows() == [
+    commit(KEY, [(180, 3.0, 3.5, 30.0, '{"a":1}'), (60, 1.0), (120, None), (-60, 1.0)])
+    found = store.series(PRICE)
+    assert found.rows() == [
+        (KEY, -60, 1.0, None, None),
         (KEY, 60, 1.0, None, None),
         (KEY, 120, None, None, None),
         (KEY, 180, 3.0, 3.5, 30.0),
     ]
-    assert store.series(PRICE).schema == {
-        "trajectory": pl.String,
-        "ts": pl.Int64,
-        "price": pl.Float64,
-        "mark_price": pl.Float64,
-        "volume": pl.Float64,
-    }
+    values = dict.fromkeys(("price", "mark_price", "volume"), pl.Float64)
+    assert found.schema == {"trajectory": pl.String, "ts": pl.Int64} | values
     assert store.series(PRICE, Interval(60, 180))["ts"].to_list() == [60, 120]
     assert store.series(PRICE, Interval(61, 10_000))["ts"].to_list() == [120, 180]
-    assert store.series(PRICE, Interval(-10_000, 61))["ts"].to_list() == [60]
+    assert store.series(PRICE, Interval(-10_000, 61))["ts"].to_list() == [-60, 60]
 
 
 def test_a_series_of_nothing_has_the_columns_of_one_with_rows(
@@ -162,11 +145,6 @@ def test_a_series_of_nothing_has_the_columns_of_one_with_rows(
         assert empty.schema == full.schema
     with pytest.raises(UnknownTrajectoryError, match=r"A_B:Y.spot:Z.spot is not held"):
         store.series(Trajectory.parse("A_B:Y.spot:Z.spot"))
-
-
-def test_rows_before_1970_are_rows(store: Store, commit: Callable) -> None:
-    commit(KEY, [(-60, 1.0), (0, 2.0)])
-    assert store.series(PRICE)["ts"].to_list() == [-60, 0]
 
 
 def test_as_of_gives_what_the_loads_begun_by_then_had_brought(
@@ -283,16 +261,6 @@ def test_what_the_plan_no_longer_reaches_is_unrecoverable_unless_held(
     ]
 
 
-def test_coverage_of_what_was_never_asked_for_names_the_way_to_ask(
-    store: Store, commit: Callable
-) -> None:
-    commit(KEY, [])
-    with pytest.raises(
-        StoreError, match=r"nothing of A_B:X.spot:Y.spot; `rail sync \S+ --store \S+` asks"
-    ):
-        store.coverage(SPREAD, Interval(0, 60))
-
-
 def test_the_ledger_joins_what_touches(store: Store, commit: Callable) -> None:
     for answered in ((120, 180), (0, 60), (60, 120), (300, 360)):
         commit(KEY, [], answered=answered, edge=EDGE)
@@ -332,56 +300,14 @@ def test_loads_tell_what_was_asked_where_and_what_was_found(store: Store) -> Non
     ).unique().rows() == [(10_000, "http://one", "5c4e", "0.1.0")]
 
 
-def test_rows_carry_the_load_that_brought_them(store: Store, page: Callable) -> None:
-    writer = StoreWriter(store)
-    for price in (1.0, 2.0):
-        batch = Batch()
-        batch.add(PRICE, page([(60, price), (120, 1.0)]), Interval(0, 1), EDGE)
-        writer.commit(writer.start_load(LoadOrigin("", 0, None, "")), batch)
-    with store.reading() as connection:
-        brought = connection.execute("SELECT ts, load_id FROM price ORDER BY ALL").fetchall()
-    assert brought == [(60, 1), (60, 2), (120, 1)]
-
-
 def test_a_store_shows_its_path_and_reaches_another_process(store: Store) -> None:
     assert repr(store) == f"Store({str(store.path)!r})"
     assert pickle.loads(pickle.dumps(store)).source == store.source
 
 
-def test_a_family_is_read_as_each_of_its_trajectories_is(store: Store, commit: Callable) -> None:
-    for key in ("C_D:X.spot", KEY):
-        commit(key, [(120, 3.0), (60, 2.0), (180, 4.0)])
-    commit(KEY, [(120, 9.0)])
-    found = store.scan(Family.PRICE, Interval(60, 180)).collect()
-    for key in ("C_D:X.spot", KEY):
-        alone = store.series(Trajectory.parse(key), Interval(60, 180))
-        assert found.filter(trajectory=key).equals(alone)
-        assert alone.height == 2
-        only = [Trajectory.parse(key)]
-        assert store.scan(only, Interval(60, 180)).collect().equals(alone)
-    assert store.scan(Family.SPREAD, Interval(60, 180)).collect().is_empty()
-
-
-def test_rows_and_documents_are_counted_by_the_load_that_brought_them(
-    store: Store, commit: Callable
+def test_of_an_events_documents_of_one_time_the_closing_is_last_also_without_their_text(
+    store: Store,
 ) -> None:
-    commit(KEY, [(60, 1.0), (120, 1.0)])
-    commit(KEY, [(60, 1.0), (120, 2.0)])
-    assert store.rows_by_load()["rows"].sum() == 3
-
-
-def test_events_are_read_without_their_text_where_asked(store: Store) -> None:
-    row = {"family": "splash", "event_id": "a", "event_type": "splash.pump", "ts_ms": 60_000}
-    batch = Batch()
-    batch.documents.append(document_frame([row | {"ts": 60, "document": "{}"}]))
-    writer = StoreWriter(store)
-    writer.commit(writer.start_load(LoadOrigin("", 0, None, "")), batch)
-    whole = store.events("splash", Interval(0, 100))
-    without = store.events("splash", Interval(0, 100), whole=False)
-    assert without.equals(whole.drop("document"))
-
-
-def test_of_an_events_documents_of_one_time_the_closing_is_last(store: Store) -> None:
     rows = [
         {"family": "spread", "event_id": "a", "event_type": f"spread.{kind}", "ts_ms": 60_000}
         | {"ts": 60, "document": "{}"}
@@ -393,3 +319,5 @@ def test_of_an_events_documents_of_one_time_the_closing_is_last(store: Store) ->
     writer.commit(writer.start_load(LoadOrigin("", 0, None, "")), batch)
     held = store.events(EventFamily.SPREAD, Interval(0, 100))
     assert held["event_type"].to_list() == ["spread.opened", "spread.closed"]
+    without = store.events("spread", Interval(0, 100), whole=False)
+    assert without.equals(held.drop("document"))

@@ -14,12 +14,12 @@ import duckdb
 import pytest
 
 from toolkit.errors import NotAStoreError, StoreError, StoreLockedError, StoreVersionError
-from toolkit.market import Source
 from toolkit.store import LoadOrigin, Store, StoreWriter
 from toolkit.store.file.maintenance import compact
 from toolkit.store.file.schema import FORMAT_VERSION
 
-SOURCE = Source("replay", "example")
+from .conftest import HOLDS_THE_FILE, SOURCE
+
 USES: dict[str, Callable[[Store], object]] = {
     "reading": lambda store: store.source,
     "writing": lambda store: StoreWriter(store).finish_load(1, []),
@@ -191,20 +191,12 @@ def test_what_this_user_may_only_read_is_read_and_a_load_or_a_compaction_is_refu
     assert list(others_folder.iterdir()) == [path]
 
 
-HOLDS_THE_FILE = """
-import sys, duckdb
-with duckdb.connect(sys.argv[1]):
-    print("holding", flush=True)
-    sys.stdin.readline()
-"""
-
-
 def test_a_store_in_a_folder_of_others_is_read_and_who_holds_it_is_named(
     others_folder: Path, no_privilege: Callable[[], object], child: Callable
 ) -> None:
     path = others_folder / "rail.duckdb"
     path.chmod(0o644)
-    holder = child(HOLDS_THE_FILE, path)
+    holder = child(HOLDS_THE_FILE, path, "writing")
     assert holder.hear() == "holding"
     no_privilege()
     with pytest.raises(StoreLockedError) as refused:

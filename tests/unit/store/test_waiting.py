@@ -14,17 +14,11 @@ import pytest
 
 from toolkit.errors import StoreLockedError
 from toolkit.market import Source
-from toolkit.store import LoadOrigin, Store, StoreWriter
+from toolkit.store import Store, StoreWriter
 from toolkit.store.file.connection import Place, queue_folder
 
-ORIGIN = LoadOrigin("http://127.0.0.1:8700", 10_000, None, "0.1.0")
+from .conftest import HOLDS_THE_FILE, ORIGIN
 
-HOLDS_THE_FILE = """
-import sys, duckdb
-with duckdb.connect(sys.argv[1], read_only=True):
-    print("holding", flush=True)
-    sys.stdin.readline()
-"""
 USES = """
 import sys
 from toolkit.store import LoadOrigin, Store, StoreWriter
@@ -74,7 +68,7 @@ def waiting(tmp_path: Path) -> Callable[[str], Place]:
     return take
 
 
-def served(places: dict[str, Place]) -> list[list[str]]:
+def served(places: dict[int, Place]) -> list[list[int]]:
     """Who goes together with whom, one group after the other."""
     groups = []
     while places:
@@ -86,20 +80,19 @@ def served(places: dict[str, Place]) -> list[list[str]]:
     return groups
 
 
-def test_writers_go_in_the_order_of_their_coming(waiting: Callable) -> None:
-    places = {name: waiting("write") for name in "abc"}
-    assert served(places) == [["a"], ["b"], ["c"]]
-
-
-def test_readers_go_together_after_the_writer_that_is_first_in_line(waiting: Callable) -> None:
-    uses = [("a", "write"), ("b", "write"), ("c", "write"), ("d", "read"), ("e", "read")]
-    places = {name: waiting(use) for name, use in uses}
-    assert served(places) == [["a"], ["d", "e"], ["b"], ["c"]]
-
-
-def test_a_reader_that_came_first_is_not_overtaken_by_writers(waiting: Callable) -> None:
-    places = {name: waiting(use) for name, use in [("a", "read"), ("b", "write"), ("c", "read")]}
-    assert served(places) == [["a"], ["b"], ["c"]]
+@pytest.mark.parametrize(
+    ("uses", "order"),
+    [
+        (["write"] * 3, [[0], [1], [2]]),
+        (["write", "write", "write", "read", "read"], [[0], [3, 4], [1], [2]]),
+        (["read", "write", "read"], [[0], [1], [2]]),
+    ],
+    ids=["writers", "readers together after the first writer", "a reader that came first"],
+)
+def test_who_waits_is_served_in_turn(
+    waiting: Callable, uses: list[str], order: list[list[int]]
+) -> None:
+    assert served({name: waiting(use) for name, use in enumerate(uses)}) == order
 
 
 def test_who_did_not_wait_yet_lets_the_waiting_go_first(waiting: Callable, tmp_path: Path) -> None:
@@ -176,7 +169,7 @@ def test_a_reader_of_another_process_lets_a_writer_that_waits_go_first(
     store: Store, child: Callable
 ) -> None:
     reader = child(USES, store.path, "reading")
-    holder = child(HOLDS_THE_FILE, store.path)
+    holder = child(HOLDS_THE_FILE, store.path, "reading")
     assert (reader.hear(), holder.hear()) == ("ready", "holding")
     with ThreadPoolExecutor(1) as pool:
         started = pool.submit(StoreWriter(store).start_load, ORIGIN)
@@ -191,7 +184,10 @@ def test_a_reader_of_another_process_lets_a_writer_that_waits_go_first(
 
 @pytest.mark.slow
 def test_a_writer_killed_while_it_waits_holds_nobody_up(store: Store, child: Callable) -> None:
-    writer, holder = child(USES, store.path, "writing"), child(HOLDS_THE_FILE, store.path)
+    writer, holder = (
+        child(USES, store.path, "writing"),
+        child(HOLDS_THE_FILE, store.path, "reading"),
+    )
     assert (writer.hear(), holder.hear()) == ("ready", "holding")
     writer.tell()
     await_waiting(store.path, 1)
@@ -205,7 +201,7 @@ def test_a_writer_killed_while_it_waits_holds_nobody_up(store: Store, child: Cal
 def test_a_writer_that_gives_up_names_the_holder_and_leaves_its_place(
     store: Store, child: Callable
 ) -> None:
-    holder = child(HOLDS_THE_FILE, store.path)
+    holder = child(HOLDS_THE_FILE, store.path, "reading")
     assert holder.hear() == "holding"
     hasty = Store(store.path, wait_s=0.1)
     with pytest.raises(StoreLockedError) as refused:
@@ -219,7 +215,10 @@ def test_a_thread_that_uses_another_store_does_not_wait_for_its_turn(
 ) -> None:
     other = Store(tmp_path / "other.duckdb")
     StoreWriter(other).bind(Source("replay", "other"))
-    writer, holder = child(USES, store.path, "writing"), child(HOLDS_THE_FILE, store.path)
+    writer, holder = (
+        child(USES, store.path, "writing"),
+        child(HOLDS_THE_FILE, store.path, "reading"),
+    )
     assert (writer.hear(), holder.hear()) == ("ready", "holding")
     writer.tell()
     await_waiting(store.path, 1)

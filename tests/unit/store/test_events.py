@@ -3,31 +3,39 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.empty_store import empty_store
 from toolkit.intervals import Interval
-from toolkit.market import EventFamily, Source
+from toolkit.market import EventFamily, EventLog, Source
 from toolkit.store import (
+    ARCHIVE,
+    SOCKET,
     Batch,
     Delivered,
+    Edge,
     Inserted,
     LoadOrigin,
     Store,
     StoreWriter,
     keep_deliveries,
 )
+from toolkit.store.file.maintenance import verify
 from toolkit.wire.events.events import document_frame, read_document
 from toolkit.wire.findings import Finding
-from toolkit.wire.limits import LIMITS
+from toolkit.wire.limits import LIMITS, Limits
 from toolkit.wire.profile.event_routes import BUILT_IN_EVENTS
 
 SPLASH = EventFamily.SPLASH
+
+
 SAYS = (
     "it came in ever new versions; the first of them are kept; document_versions and "
     "event_documents of the limits allow more"
@@ -144,3 +152,81 @@ def test_what_differs_between_deliveries_is_said_by_the_profile_of_the_load(tmp_
     delivered = [Delivered("d1", "splash")]
     hooked = keep_deliveries(writer, load_id, delivered, document_frame([traced("a", note="z")]))
     assert (hooked.events.new, hooked.events.revised) == (0, 0)
+
+
+LOG = EventLog(EventFamily.SPLASH)
+
+
+WINDOW = Interval(0, 1_000)
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> StoreWriter:
+    writer = StoreWriter(Store(tmp_path / "rail.duckdb"))
+    writer.bind(Source("live", "s"))
+    return writer
+
+
+def documents(names: Sequence[str], **columns: object) -> pl.DataFrame:
+    return document_frame(
+        [
+            {"family": "splash", "event_id": name, "ts": 60, "ts_ms": 60_000, "document": "{}"}
+            | columns
+            for name in names
+        ]
+    )
+
+
+def come(writer: StoreWriter, *pages: pl.DataFrame, heard: pl.DataFrame | None = None) -> None:
+    batch = Batch()
+    for page in pages:
+        batch.add_documents(LOG, page, WINDOW, Edge(2_000))
+    if heard is not None:
+        batch.documents.append(heard.drop("arrived_ms"))
+        batch.came.append((SOCKET, heard))
+    load = writer.start_load(LoadOrigin("http://x", 0, None, "0"))
+    writer.commit(load, batch, Limits(document_versions=3))
+
+
+def came(writer: StoreWriter) -> list[tuple[object, ...]]:
+    found = writer.store.arrivals("splash", WINDOW)
+    return found.select("event_id", "channel", "n_deliveries").rows()
+
+
+def test_the_archive_counts_once_whatever_is_asked_again_but_for_twice_in_one_page(
+    writer: StoreWriter,
+) -> None:
+    come(writer, documents(["a", "b", "b"]), documents(["a", "c"]))
+    before = writer.store.arrivals("splash", WINDOW)
+    come(writer, documents(["a", "b", "c"]))
+    assert came(writer) == [("a", ARCHIVE, 1), ("b", ARCHIVE, 2), ("c", ARCHIVE, 1)]
+    assert writer.store.arrivals("splash", WINDOW).equals(before)
+
+
+def test_a_socket_counts_each_time_up_to_a_limit_and_came_when_its_first_message_did(
+    writer: StoreWriter,
+) -> None:
+    for at in range(5):
+        heard = documents(["a", "a"]).with_columns(arrived_ms=pl.Series([70_000 + at, 80_000]))
+        come(writer, heard=heard)
+    come(writer, documents(["a"]))
+    assert came(writer) == [("a", ARCHIVE, 1), ("a", SOCKET, 6)]
+    (arrived,) = writer.store.arrivals("splash", WINDOW).filter(channel=SOCKET)["arrived_ms"]
+    assert arrived == 70_000
+    assert writer.store.channels_open().rows() == [(SOCKET, "splash", 60, 61)] * 3
+    assert not list(verify(writer.store))
+
+
+def test_documents_without_schema_or_type_are_told_apart_from_those_with_one(
+    writer: StoreWriter,
+) -> None:
+    come(writer, documents(["a"]), documents(["a"], event_type="splash.pump"))
+    come(writer, documents(["a"], schema_id="v2"), documents(["a"], event_type="splash.pump"))
+    assert [row[0] for row in came(writer)] == ["a"] * 3
+
+
+def test_a_document_that_is_not_kept_has_no_arrival(writer: StoreWriter) -> None:
+    batch = Batch()
+    batch.came.append((SOCKET, documents(["a"])))
+    writer.commit(writer.start_load(LoadOrigin("http://x", 0, None, "0")), batch)
+    assert came(writer) == []
