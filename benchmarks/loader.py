@@ -39,9 +39,8 @@ from toolkit.client import Client
 from toolkit.intervals import Interval
 from toolkit.loader import LoadResult, sync
 from toolkit.market import EventLog, Leg, Stream, Trajectory
-from toolkit.service import Bars, Clock, Config, running
+from toolkit.service import Bars, Clock, Config, faithful, running
 from toolkit.service.market.source import Kind, Whole
-from toolkit.service import faithful
 from toolkit.store import Store
 from toolkit.wire.profile.user_profile import UserProfile
 

@@ -15,7 +15,7 @@ class Reason(StrEnum):
 
     words: str
 
-    def __new__(cls, code: str, words: str) -> Self:
+    def __new__(cls, code: str, words: str = "") -> Self:
         """Give a code its words."""
         reason = str.__new__(cls, code)
         reason._value_ = code

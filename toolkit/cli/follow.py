@@ -28,7 +28,10 @@ from toolkit.intervals import Interval
 from toolkit.loader import FollowProgress
 from toolkit.market import Stream, format_ts, parse_length
 from toolkit.show.sheet import Sheet
-from toolkit.store import Store
+from toolkit.statistics.core.conditions import Schema
+from toolkit.statistics.fees import FeeModel
+from toolkit.store import Store, service_clock
+from toolkit.store.writing.alerts import read_alerts
 from toolkit.store.writing.follows import Lease, holding
 from toolkit.workspace import Settings, Workspace, store_path
 from toolkit.workspace.alerts import (

@@ -12,7 +12,6 @@ import typer
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
-import toolkit
 from toolkit.commands import ExitCode, exit_codes
 from toolkit.errors import StoppedError
 from toolkit.foreign import plain

@@ -21,8 +21,10 @@ from toolkit.series import own_series
 from toolkit.series.own import Rates, Shared
 from toolkit.series.own_files import LAYOUTS, Decimal, is_rows_file
 from toolkit.series.own_times import Stamp, Unit
-from toolkit.store import Store
-from toolkit.store.file.maintenance import back_up_store, compact, verify
+from toolkit.show.sheet import Cells, Sheet
+from toolkit.store import Store, profile_words, read_deliveries, sync_advice
+from toolkit.store.file.maintenance import back_up_store, compact, scattered, verify
+from toolkit.store.ledger.catalogue import never_asked
 from toolkit.store.publish import import_store, publications, publish
 from toolkit.store.writing.remap import remap
 from toolkit.tables import GapStatus
