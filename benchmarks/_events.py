@@ -103,7 +103,7 @@ def fill_logs(folder: Path, count: int) -> None:
     from toolkit.intervals import Interval  # noqa: PLC0415 - a peer imports only its own
     from toolkit.market import EventFamily, EventLog  # noqa: PLC0415 - as above
     from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter  # noqa: PLC0415 - as above
-    from toolkit.wire.events.events import document_frame  # noqa: PLC0415 - as above
+    from toolkit.wire.event_log import document_frame  # noqa: PLC0415 - as above
 
     columns = document_frame([]).schema
     log = documents(count).with_columns(document=pl.lit("{}"))

@@ -24,7 +24,7 @@ from toolkit.market import (
 )
 from toolkit.store import Batch, Edge, LoadOrigin, Snapshot, Store, StoreWriter
 from toolkit.tables import BROUGHT, EVENT
-from toolkit.wire.allowance import Allowance
+from toolkit.wire.quota import Allowance
 
 START = 1_678_406_400  # 2023-03-10 00:00 UTC
 MINUTES = 120

@@ -139,7 +139,7 @@ def test_an_import_without_its_extra_is_an_error_of_ours(run: Run, code: str) ->
 @pytest.mark.slow
 def test_the_doctor_skips_mcp_where_its_extra_is_missing(run: Run) -> None:
     done = run("""
-from toolkit.wire.draft import ProfileDraft
+from toolkit.wire.doctor.draft import ProfileDraft
 from toolkit.wire.profile.profile import BUILT_IN
 from toolkit.workspace import Settings
 from toolkit.workspace.doctor.examination import mcp_check

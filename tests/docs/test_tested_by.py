@@ -20,7 +20,7 @@ ROWS = """
 def tree(tmp_path: Path) -> Path:
     """A repository whose every module has its tests."""
     for name in (
-        *("toolkit/errors.py", "toolkit/wire/rows/rows.py", "toolkit/wire/draft.py"),
+        *("toolkit/errors.py", "toolkit/wire/rows/rows.py", "toolkit/wire/doctor/draft.py"),
         *("toolkit/wire/deep/codes.py", "toolkit/wire/__init__.py"),
         *("tests/unit/test_errors.py", "tests/unit/wire/deep/test_rows.py"),
         *("tests/unit/wire/test_survey.py", "tests/unit/wire/conftest.py"),
@@ -42,7 +42,7 @@ def test_a_tree_in_order_has_no_fault(tree: Path) -> None:
 
 def test_a_module_without_tests_and_rows_that_name_nothing_are_found(tree: Path) -> None:
     (tree / "toolkit/wire/new.py").touch()
-    (tree / "toolkit/wire/draft.py").unlink()
+    (tree / "toolkit/wire/doctor/draft.py").unlink()
     (tree / "tests/laws/test_codes.py").unlink()
     assert faults(tree) == [
         "toolkit/wire/new.py: no test file of its name and no row in the table",

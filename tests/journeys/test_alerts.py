@@ -17,7 +17,7 @@ from tests.unit.alerts.conftest import Receiver, receiver
 from toolkit.service import Config, Simulated, SpedClock, running
 from toolkit.store import Store
 from toolkit.store.writing.alerts import read_alerts
-from toolkit.wire.webhooks.signatures import Genuine, StandardWebhooks
+from toolkit.wire.signatures import Genuine, StandardWebhooks
 
 from .conftest import RAIL
 from .kill_loop import KILLS

@@ -30,7 +30,7 @@ from toolkit.service import Config, Replay, running
 from toolkit.store import Store
 from toolkit.store.file.maintenance import verify
 from toolkit.tables import GapStatus
-from toolkit.wire.sockets.stream import ReconnectPolicy
+from toolkit.wire.socket_steps import ReconnectPolicy
 
 from .conftest import RAIL, serving
 from .faulty_market import DENSE, START, HeldClock, Truth, held_documents, warm, write_market

@@ -19,7 +19,7 @@ from toolkit.statistics.events import documents_window, event_lifecycles
 from toolkit.statistics.events.documents import identified
 from toolkit.store import Batch, Edge, LoadOrigin, StoreWriter, event_logs
 from toolkit.store.ledger.ledger import SETTLE_S
-from toolkit.wire.events.events import document_frame
+from toolkit.wire.event_log import document_frame
 
 from ..conftest import examples
 

@@ -20,10 +20,10 @@ from toolkit.service.events.archive import EventArchive
 from toolkit.service.market.simulator import Simulated
 from toolkit.store import Batch, LoadOrigin, StoreWriter
 from toolkit.tables import EVENT
-from toolkit.wire.events.events import document_frame, lasting_content, read_document
+from toolkit.wire.event_log import document_frame, lasting_content, read_document
 from toolkit.wire.profile.event_routes import BUILT_IN_EVENTS
 from toolkit.wire.profile.profile import BUILT_IN
-from toolkit.wire.webhooks.deliveries import read_delivery
+from toolkit.wire.signatures import read_delivery
 
 DAY = 20_786 * 86_400
 

@@ -14,8 +14,8 @@ from toolkit.errors import PagingError
 from toolkit.intervals import Interval, union
 from toolkit.market import Family, Trajectory
 from toolkit.wire.exchange import Answer, Request, RetryPolicy, Send
-from toolkit.wire.paging.pages import Page
-from toolkit.wire.paging.paging import trajectory_pages
+from toolkit.wire.history_page import Page
+from toolkit.wire.paging import trajectory_pages
 from toolkit.wire.profile.profile import BUILT_IN
 
 from ..conftest import examples

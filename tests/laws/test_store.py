@@ -22,7 +22,7 @@ from toolkit.store.ledger.history import AS_NOW, known_ledger
 from toolkit.store.writing.batch import Answered
 from toolkit.store.writing.ingest import insert_rows
 from toolkit.tables import COVERAGE, COVERAGE_CHANGE, SERIES, STREAM, CoverageState
-from toolkit.wire.paging.lost import LostStretch, lost_within
+from toolkit.wire.findings import LostStretch, lost_within
 
 from ..conftest import examples
 

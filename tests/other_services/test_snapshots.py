@@ -11,8 +11,8 @@ from tests.other_services.kinds import KINDS, running_other
 from tests.other_services.server import API_KEY
 from toolkit.client import Client
 from toolkit.market import EventFamily
-from toolkit.wire.profile.snapshots import activity_of_day, snapshot_items
 from toolkit.wire.profile.user_profile import UserProfile
+from toolkit.wire.rows.snapshot_rows import activity_of_day, snapshot_items
 from toolkit.workspace.snapshot_tables import funding_rates, open_spreads
 
 SPREADS = ["BTC_USDT:AURORA.spot:CORONA.futures", "BTC_USDT:CORONA.futures:AURORA.spot"]

@@ -17,7 +17,7 @@ from toolkit.market import EventLog, SnapshotKind, Stream, Trajectory
 from toolkit.store import Store
 from toolkit.wire.exchange import Request
 from toolkit.wire.profile.profile import BUILT_IN
-from toolkit.wire.sockets.actions import action_of
+from toolkit.wire.socket_steps import action_of
 
 KEYS = {
     "history/price": "BTC_USDT:KRAKEN.spot",

@@ -19,11 +19,11 @@ from toolkit.loader.follow.reader import Message, Messages
 from toolkit.market import EventFamily, EventLog, Trajectory
 from toolkit.service import Clock, Config, Simulated, running
 from toolkit.store import Store
-from toolkit.wire.events.events import event_pages
+from toolkit.wire.event_log import event_pages
 from toolkit.wire.exchange import Answer, RetryPolicy, Send
 from toolkit.wire.profile.event_routes import BUILT_IN_EVENTS
 from toolkit.wire.profile.profile import BUILT_IN
-from toolkit.wire.webhooks.deliveries import read_delivery
+from toolkit.wire.signatures import read_delivery
 
 
 def test_the_trace_watermark_is_absent_and_the_native_type_is_kept(

@@ -41,7 +41,7 @@ from toolkit.store.writing.alerts import claim, give_up, settle, waiting_deliver
 from toolkit.tables import AlertChange, AlertOutcome
 from toolkit.wire.address import is_loopback
 from toolkit.wire.secrets import ENVIRONMENT
-from toolkit.wire.webhooks.signatures import StandardWebhooks
+from toolkit.wire.signatures import StandardWebhooks
 
 _LONGEST_ABOUT = 160
 

@@ -17,7 +17,7 @@ from toolkit.loader.sync.sync import bound_source
 from toolkit.market import EventFamily
 from toolkit.store import Store, StoreWriter
 from toolkit.wire.profile.profile import BUILT_IN, Profile
-from toolkit.wire.webhooks.signatures import HmacSignature, StandardWebhooks, Verifier
+from toolkit.wire.signatures import HmacSignature, StandardWebhooks, Verifier
 from toolkit.workspace import Settings, store_path, user_profile
 from toolkit.workspace.settings import allows_http, given_key
 

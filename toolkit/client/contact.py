@@ -25,7 +25,6 @@ from toolkit.files import locked, open_own, read_own, write_own
 from toolkit.intervals import Interval
 from toolkit.market import SnapshotKind, Source, Trajectory, When, Window, asked_window, window_ends
 from toolkit.wire.address import base_address, sends_key_in_clear
-from toolkit.wire.allowance import Allowance, read_allowance
 from toolkit.wire.exchange import (
     ANSWERED,
     SPENT,
@@ -41,16 +40,14 @@ from toolkit.wire.exchange import (
 from toolkit.wire.findings import Finding
 from toolkit.wire.limits import LIMITS, Limits
 from toolkit.wire.listing import as_snapshot
-from toolkit.wire.pace import QuotaLeft
 from toolkit.wire.profile.event_routes import EventRoute
-from toolkit.wire.profile.in_force import assumed_profile, profile_in_force
+from toolkit.wire.profile.history_route import HistoryRoute
 from toolkit.wire.profile.places import text_at
-from toolkit.wire.profile.profile import BUILT_IN, HistoryRoute, Profile
+from toolkit.wire.profile.profile import BUILT_IN, Profile
 from toolkit.wire.profile.told import told
-from toolkit.wire.profile.user_profile import UserProfile
-from toolkit.wire.requests import Requests
-from toolkit.wire.rows.doubled import doubled_fields
-from toolkit.wire.rows.mending import mended_answer
+from toolkit.wire.profile.user_profile import UserProfile, assumed_profile, profile_in_force
+from toolkit.wire.quota import Allowance, QuotaLeft, Requests, read_allowance
+from toolkit.wire.rows.mending import doubled_fields, mended_answer
 from toolkit.wire.rows.rows import column_schema
 from toolkit.wire.secrets import Secret, Secrets
 
@@ -308,7 +305,7 @@ class Contact(Shown):
         return self._learned[0] if known else None
 
     def learn(self, schemas: bytes) -> Profile:
-        """Read a `/schemas` body into the profile. See `toolkit.wire.profile.in_force`."""
+        """Read a `/schemas` body into the profile. See `toolkit.wire.profile.user_profile`."""
         if schemas != self._learned[0] or not schemas:  # a load asks again at each commit
             self._learned = schemas, profile_in_force(self._users, self.limits, schemas)
         return self.speak(self._learned[1])

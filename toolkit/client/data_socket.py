@@ -23,7 +23,7 @@ from toolkit.errors import ServiceError
 from toolkit.wire.exchange import Answer, Failure, Request
 from toolkit.wire.rows.body import Body
 from toolkit.wire.secrets import Secret
-from toolkit.wire.sockets.actions import action_of, answer_of
+from toolkit.wire.socket_steps import action_of, answer_of
 
 
 class SocketClient(Client):

@@ -55,12 +55,12 @@ from toolkit.market import (
     Window,
     window_ends,
 )
-from toolkit.wire.events.events import EventPage, event_pages
+from toolkit.wire.event_log import EventPage, event_pages
 from toolkit.wire.exchange import Answer, Failure, Outcome, Request, Send, Step, Wait, with_retries
 from toolkit.wire.findings import Finding
+from toolkit.wire.history_page import Page
 from toolkit.wire.listing import Listing, list_symbols
-from toolkit.wire.paging.pages import Page
-from toolkit.wire.paging.paging import trajectory_pages
+from toolkit.wire.paging import trajectory_pages
 from toolkit.wire.profile.profile import Profile
 from toolkit.wire.rows.body import Body
 from toolkit.wire.secrets import Secret

@@ -1,4 +1,4 @@
-"""WebSocket streams: the steps of `toolkit.wire.sockets.stream` on sockets of `websockets`.
+"""WebSocket streams: the steps of `toolkit.wire.socket_steps` on sockets of `websockets`.
 
 The library's logs show headers. Here they show stars for the key.
 """
@@ -23,7 +23,7 @@ from toolkit.client.transport import tls
 from toolkit.errors import ServiceError
 from toolkit.market import EventFamily, Trajectory
 from toolkit.wire.exchange import Answer, Failure, Request, Wait
-from toolkit.wire.sockets.stream import (
+from toolkit.wire.socket_steps import (
     Listen,
     Loss,
     Open,
@@ -55,7 +55,7 @@ def stream(
     """Yield what a stream delivers: `Joined`, `Received` with a message, `Lost`, `Joined` ...
 
     A message is an event document, or of trajectories one of the market socket, which
-    `toolkit.wire.sockets.stream.read_market_message` reads: the id of a subscription is the place
+    `toolkit.wire.socket_steps.read_market_message` reads: the id of a subscription is the place
     in ``of``. A lost connection is opened again by ``policy``. What happened meanwhile is NOT made
     up for: `toolkit.loader.follow` does that. Ends soon after ``stop`` is set. A redirect is
     a refusal. ``admitted`` is called whenever a connection opens, before anything is heard. The
@@ -64,7 +64,7 @@ def stream(
     Raises `KeyRefusedError`, `PlanRefusedError` and others where trying again is of no use.
 
     >>> from toolkit.service import Config, Simulated, SpedClock, running
-    >>> from toolkit.wire.sockets.stream import Received
+    >>> from toolkit.wire.socket_steps import Received
     >>> clock = SpedClock(start=1_795_046_400, speed=600.0)
     >>> with running(Config(Simulated(7), port=0, clock=clock)) as service:
     ...     with Client(service.base_url, "demo-pro") as client:

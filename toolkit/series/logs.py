@@ -18,7 +18,7 @@ from toolkit.series.held_events import HeldEvents
 from toolkit.show.values import share_text
 from toolkit.statistics import events as event_statistics
 from toolkit.statistics.events.exposure import with_losses
-from toolkit.wire.profile.snapshots import snapshot_items
+from toolkit.wire.rows.snapshot_rows import snapshot_items
 
 if TYPE_CHECKING:
     from toolkit.charts import Figure

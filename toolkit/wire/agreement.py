@@ -10,7 +10,7 @@ import polars as pl
 
 from toolkit.market import Family
 from toolkit.wire.findings import Finding
-from toolkit.wire.profile.profile import HistoryRoute
+from toolkit.wire.profile.history_route import HistoryRoute
 
 _EXACT = 1e-9
 _ROUNDED_PRICE = 1e-4

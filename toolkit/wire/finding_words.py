@@ -10,7 +10,8 @@ import msgspec
 
 from toolkit.cards import counted, some
 from toolkit.wire.findings import Finding
-from toolkit.wire.profile.profile import BUILT_IN, HistoryRoute, Profile
+from toolkit.wire.profile.history_route import HistoryRoute
+from toolkit.wire.profile.profile import BUILT_IN, Profile
 
 _FIELD = '[{section}] fields.{column} = {{ wire = "...", unit = "..." }}'
 _UNIT = '[{section}] fields.{column} = {{ unit = "..." }}'

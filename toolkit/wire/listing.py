@@ -34,13 +34,13 @@ from toolkit.wire.exchange import (
     unreadable,
     with_retries,
 )
-from toolkit.wire.paging.items import check_number
-from toolkit.wire.profile.listing_shape import BUILT_IN_LISTING, ListingShape
+from toolkit.wire.findings import Finding
 from toolkit.wire.profile.places import WHOLE, leaves, upper_levels, values_of
-from toolkit.wire.profile.profile import Finding, Profile
+from toolkit.wire.profile.profile import Profile
+from toolkit.wire.profile.shapes import BUILT_IN_LISTING, ListingShape
 from toolkit.wire.profile.spelling import AS_OURS, Spelling
-from toolkit.wire.rows.doubled import doubled_fields
-from toolkit.wire.rows.mending import read_mended
+from toolkit.wire.rows.body import check_number
+from toolkit.wire.rows.mending import doubled_fields, read_mended
 
 
 @dataclass(frozen=True, slots=True)

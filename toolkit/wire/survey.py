@@ -17,8 +17,8 @@ import msgspec
 
 from toolkit.market import UNIT_FACTORS
 from toolkit.wire.exchange import UNREADABLE
+from toolkit.wire.profile.history_route import HistoryRoute
 from toolkit.wire.profile.places import WHOLE, parts_said_of, upper_levels, value_at, values_of
-from toolkit.wire.profile.profile import HistoryRoute
 
 _LEAST_LIKENESS = 0.45
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][-+]?\d+)?")

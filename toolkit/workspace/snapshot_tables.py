@@ -1,7 +1,7 @@
 """Kept snapshots as tables: open spreads and funding rates in force.
 
 An item that is not understood is left out: see
-`toolkit.wire.profile.snapshots.snapshot_items`.
+`toolkit.wire.rows.snapshot_rows.snapshot_items`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import polars as pl
 
 from toolkit.statistics.funding.dispersion import highest_leg, lowest_leg
 from toolkit.statistics.funding.rates_in_force import with_apr
-from toolkit.wire.profile.snapshots import ITEM_FIELDS, snapshot_items
+from toolkit.wire.rows.snapshot_rows import ITEM_FIELDS, snapshot_items
 
 _TYPES: dict[type, type[pl.DataType]] = {str: pl.String, float: pl.Float64, int: pl.Int64}
 

@@ -17,7 +17,7 @@ from toolkit.errors import InputError
 from toolkit.loader.webhook.webhooks import webhook_app
 from toolkit.market import Source
 from toolkit.store import read_deliveries
-from toolkit.wire.webhooks.signatures import Genuine, StandardWebhooks
+from toolkit.wire.signatures import Genuine, StandardWebhooks
 
 from .conftest import Receiver
 

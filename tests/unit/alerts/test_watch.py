@@ -23,7 +23,7 @@ from toolkit.statistics.fees import FeeModel
 from toolkit.store import Batch, Edge, LoadOrigin, Snapshot, Store, StoreWriter
 from toolkit.store.writing import alerts
 from toolkit.tables import SERIES
-from toolkit.wire.events.events import document_frame
+from toolkit.wire.event_log import document_frame
 
 from .conftest import Receiver
 

@@ -13,7 +13,7 @@ import pytest
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, Source, Trajectory, format_ts
 from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
-from toolkit.wire.events.events import document_frame
+from toolkit.wire.event_log import document_frame
 
 from .conftest import BRIEF, LOADED, RATE, SETTLED, STEADY, WINDOW, Rail, refused
 

@@ -37,8 +37,8 @@ from toolkit.store import (
     keep_deliveries,
 )
 from toolkit.tables import GapStatus
-from toolkit.wire.events.events import document_frame
-from toolkit.wire.paging.lost import LostStretch
+from toolkit.wire.event_log import document_frame
+from toolkit.wire.findings import LostStretch
 from toolkit.workspace.holdings import STATUS
 
 from .conftest import LOADED, Rail, refused

@@ -17,8 +17,8 @@ from toolkit.errors import BadRequestError, InputError, KeyRefusedError
 from toolkit.intervals import Interval
 from toolkit.market import Leg, Symbol, Trajectory
 from toolkit.service import Clock, Config, running
-from toolkit.wire.allowance import Allowance
 from toolkit.wire.findings import Finding
+from toolkit.wire.quota import Allowance
 
 SPREAD = Trajectory.parse("BTC_USDT:AURORA.spot:BOREAS.spot")
 PRICE = Trajectory.parse("ETH_USDT:BOREAS.spot")

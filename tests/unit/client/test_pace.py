@@ -25,9 +25,8 @@ from toolkit.client import Client
 from toolkit.client.contact import SharedPace
 from toolkit.errors import UnreachableError
 from toolkit.files import locked
-from toolkit.wire.allowance import Allowance
 from toolkit.wire.exchange import Request, RetryPolicy
-from toolkit.wire.pace import QuotaLeft
+from toolkit.wire.quota import Allowance, QuotaLeft
 
 KEY = "a-key-of-some-length"
 QUOTA, WINDOW_S = 8, 2

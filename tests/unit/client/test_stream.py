@@ -24,7 +24,7 @@ from toolkit.market import EventFamily, Trajectory
 from toolkit.service import Config, Simulated, SpedClock, running
 from toolkit.wire.limits import Limits
 from toolkit.wire.profile.profile import BUILT_IN
-from toolkit.wire.sockets.stream import (
+from toolkit.wire.socket_steps import (
     Item,
     Joined,
     Lost,
@@ -353,7 +353,7 @@ from toolkit.client import Client
 from toolkit.client.stream import discreet_logger, socket_to, stream
 from toolkit.market import EventFamily
 from toolkit.wire.profile.profile import BUILT_IN
-from toolkit.wire.sockets.stream import Lost, Received, ReconnectPolicy
+from toolkit.wire.socket_steps import Lost, Received, ReconnectPolicy
 with Client(sys.argv[1], "key") as client:
     client.speak(BUILT_IN)
     policy = ReconnectPolicy(first_wait_s=0.01, longest_wait_s=0.01)

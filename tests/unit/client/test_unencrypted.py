@@ -24,7 +24,7 @@ from toolkit.market import EventFamily
 from toolkit.service import Config, running
 from toolkit.wire.address import is_loopback
 from toolkit.wire.exchange import RetryPolicy
-from toolkit.wire.sockets.stream import Lost, ReconnectPolicy
+from toolkit.wire.socket_steps import Lost, ReconnectPolicy
 from toolkit.workspace import Settings
 
 from .test_stream import Bare

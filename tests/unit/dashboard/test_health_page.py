@@ -15,8 +15,8 @@ from toolkit.intervals import Interval
 from toolkit.market import Source
 from toolkit.service import Clock, Config, Simulated, running
 from toolkit.store import Batch, Gap, LoadOrigin, Store, StoreWriter
-from toolkit.wire.allowance import Allowance
-from toolkit.wire.paging.lost import LostStretch
+from toolkit.wire.findings import LostStretch
+from toolkit.wire.quota import Allowance
 from toolkit.workspace import Workspace
 
 from .conftest import EDGE, LEG, SERVED_AT, price_rows

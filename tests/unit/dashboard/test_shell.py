@@ -14,7 +14,7 @@ from toolkit.dashboard.reading import read_held, store_version
 from toolkit.intervals import Interval
 from toolkit.market import Source, Trajectory
 from toolkit.store import Batch, LoadOrigin, StoreWriter
-from toolkit.wire.allowance import Allowance
+from toolkit.wire.quota import Allowance
 
 from .conftest import EDGE, LEG, PAIR, SERVED_AT, START, price_rows
 from .shown import cells_of, drawn, texts

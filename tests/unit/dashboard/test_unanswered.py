@@ -14,7 +14,7 @@ from toolkit.dashboard.reading import read_held, store_version
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, Family, Stream, Trajectory
 from toolkit.store import Batch, Delivered, Edge, LoadOrigin, Store, StoreWriter, keep_deliveries
-from toolkit.wire.events.events import document_frame
+from toolkit.wire.event_log import document_frame
 
 from .conftest import EDGE, LEG, PAIR, SERVED_AT, START, spread_rows
 from .funded import settled

@@ -27,7 +27,7 @@ from toolkit.service import Config, Simulated, SpedClock, running
 from toolkit.store import ARCHIVE, SOCKET, Batch, Gap, LoadOrigin, Store, StoreWriter
 from toolkit.tables import GapStatus
 from toolkit.wire.exchange import RetryPolicy
-from toolkit.wire.sockets.stream import ReconnectPolicy
+from toolkit.wire.socket_steps import ReconnectPolicy
 
 from .conftest import client_of
 

@@ -17,7 +17,7 @@ from toolkit.market import EventFamily, EventLog, Leg, Stream, Trajectory
 from toolkit.service import Bars, Config
 from toolkit.service.market.source import Whole
 from toolkit.store import Store
-from toolkit.wire.requests import Requests
+from toolkit.wire.quota import Requests
 from toolkit.workspace.holdings import stream_states
 
 START, HOUR_S = 1_767_225_600, 3_600

@@ -12,7 +12,7 @@ from toolkit.market import EventFamily, EventLog, Source, Trajectory
 from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
 from toolkit.store.writing.pages import KeptPage, packed_page
 from toolkit.store.writing.remap import remap
-from toolkit.wire.events.events import document_frame, read_document
+from toolkit.wire.event_log import document_frame, read_document
 from toolkit.wire.exchange import Answer
 from toolkit.wire.profile.profile import BUILT_IN
 from toolkit.wire.rows.rows import read_history_page

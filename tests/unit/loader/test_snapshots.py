@@ -18,7 +18,8 @@ from toolkit.loader.follow.sweep import Pace, SnapshotPolls
 from toolkit.market import SnapshotKind, SnapshotLog
 from toolkit.service import Clock, Config
 from toolkit.store import Store
-from toolkit.wire.profile.profile import SNAPSHOTS, Finding
+from toolkit.wire.findings import Finding
+from toolkit.wire.profile.profile import SNAPSHOTS
 
 from .conftest import client_of
 

@@ -19,7 +19,7 @@ from toolkit.market import EventLog, Leg, Source, Trajectory
 from toolkit.service import Bars, Clock, Config
 from toolkit.service.market.source import Whole
 from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
-from toolkit.wire.events.events import document_frame
+from toolkit.wire.event_log import document_frame
 from toolkit.wire.profile.user_profile import UserProfile
 
 from .conftest import client_of

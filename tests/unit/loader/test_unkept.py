@@ -27,7 +27,7 @@ from toolkit.loader import follow, sync
 from toolkit.loader.sync.progress import LoadResult
 from toolkit.market import EventFamily, EventLog, Source, Trajectory, format_ts
 from toolkit.store import Batch, Inserted, LoadOrigin, Store, StoreWriter
-from toolkit.wire.events.events import document_frame, read_document
+from toolkit.wire.event_log import document_frame, read_document
 from toolkit.wire.findings import Finding, Findings
 from toolkit.wire.limits import LIMITS, Limits
 from toolkit.wire.profile.event_routes import BUILT_IN_EVENTS

@@ -30,7 +30,7 @@ from toolkit.service.transports.courier import new_secret, signed_headers
 from toolkit.serving import ServerSettings, run_in_thread
 from toolkit.store import Store, read_deliveries
 from toolkit.wire.limits import Limits
-from toolkit.wire.webhooks.signatures import HmacSignature
+from toolkit.wire.signatures import HmacSignature
 
 OLD, NEW = new_secret(), new_secret()
 TS = 1_795_000_000

@@ -36,7 +36,7 @@ from toolkit.store import (
     keep_deliveries,
 )
 from toolkit.tables import SERIES, TABLES
-from toolkit.wire.events.events import document_frame
+from toolkit.wire.event_log import document_frame
 
 SOURCE = Source("replay", "example")
 ORIGIN = LoadOrigin("http://127.0.0.1:8700", 10_000, "5c4e", "0.1.0")

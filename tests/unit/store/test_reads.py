@@ -13,7 +13,7 @@ from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, Trajectory
 from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter, event_logs
 from toolkit.tables import BROUGHT, EVENT, LOAD
-from toolkit.wire.events.events import document_frame
+from toolkit.wire.event_log import document_frame
 
 from .conftest import EDGE
 

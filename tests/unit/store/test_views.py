@@ -24,7 +24,7 @@ from toolkit.statistics.spread import with_spread
 from toolkit.store import Batch, Edge, Snapshot, Store, StoreWriter
 from toolkit.store.reading.views import VIEWS
 from toolkit.tables import TABLES
-from toolkit.wire.events.events import document_frame
+from toolkit.wire.event_log import document_frame
 
 from .conftest import ORIGIN, SOURCE, committing
 

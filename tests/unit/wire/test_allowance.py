@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.wire.allowance import Allowance, read_allowance
+from toolkit.wire.quota import Allowance, read_allowance
 
 
 @pytest.mark.parametrize(

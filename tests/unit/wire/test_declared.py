@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from toolkit.market import Family
-from toolkit.wire.profile.declared import is_reversed
-from toolkit.wire.profile.profile import BUILT_IN, HistoryRoute, with_schemas
+from toolkit.wire.profile.history_route import HistoryRoute
+from toolkit.wire.profile.profile import BUILT_IN, is_reversed, with_schemas
 
 PRICE, SPREAD = BUILT_IN.histories[Family.PRICE], BUILT_IN.histories[Family.SPREAD]
 

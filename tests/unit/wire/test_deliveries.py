@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from toolkit.errors import WireError
 from toolkit.market import EventFamily
 from toolkit.service.events.archive import EventArchive
-from toolkit.service.market.simulator import Simulated
-from toolkit.wire.events.events import document_frame, read_document
+from toolkit.service.market.simulated import Simulated
+from toolkit.wire.event_log import document_frame, read_document
 from toolkit.wire.profile.event_routes import BUILT_IN_EVENTS
-from toolkit.wire.webhooks.deliveries import read_delivery
+from toolkit.wire.signatures import read_delivery
 
 DAY = 20_786 * 86_400
 

@@ -7,13 +7,14 @@ import pytest
 from toolkit.intervals import Interval
 from toolkit.loader.follow.reader import Message, Messages
 from toolkit.market import EventFamily, EventLog, Family, Trajectory
-from toolkit.wire.events.events import EventPage, event_pages
+from toolkit.wire.event_log import EventPage, event_pages
 from toolkit.wire.exchange import Answer, RetryPolicy
+from toolkit.wire.findings import Finding
 from toolkit.wire.listing import Listing, list_symbols
-from toolkit.wire.profile.profile import BUILT_IN, Finding, with_schemas
-from toolkit.wire.rows.doubled import doubled_fields
+from toolkit.wire.profile.profile import BUILT_IN, with_schemas
+from toolkit.wire.rows.mending import doubled_fields
 from toolkit.wire.rows.rows import RawPage, read_history_page
-from toolkit.wire.webhooks.deliveries import read_delivery
+from toolkit.wire.signatures import read_delivery
 
 KEY = Trajectory.parse("BTC_USD:KRAKEN.spot")
 ROW = '{"ts":60,"price":1.5,"mark_price":null,"volume":2.0}'

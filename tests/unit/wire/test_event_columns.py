@@ -10,8 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from toolkit.market import EventFamily
-from toolkit.wire.events.event_columns import columns_at_once
-from toolkit.wire.events.events import Finding, read_document
+from toolkit.wire.event_log import Finding, columns_at_once, read_document
 from toolkit.wire.profile.event_routes import BUILT_IN_EVENTS, EventRoute
 
 SPREAD = BUILT_IN_EVENTS[EventFamily.SPREAD]

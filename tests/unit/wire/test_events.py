@@ -12,10 +12,11 @@ import pytest
 from toolkit.errors import InputError, PagingError, WireError
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily
-from toolkit.wire.events.events import EventPage, document_frame, event_pages, read_document
+from toolkit.wire.event_log import EventPage, document_frame, event_pages, read_document
 from toolkit.wire.exchange import Answer, Request, RetryPolicy, Send
+from toolkit.wire.findings import Finding
 from toolkit.wire.profile.event_routes import BUILT_IN_EVENTS
-from toolkit.wire.profile.profile import BUILT_IN, Finding, with_schemas
+from toolkit.wire.profile.profile import BUILT_IN, with_schemas
 
 SPREAD = BUILT_IN_EVENTS[EventFamily.SPREAD]
 DAY = Interval(0, 86_400)

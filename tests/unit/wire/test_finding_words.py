@@ -10,7 +10,7 @@ import pytest
 
 import toolkit
 from toolkit.market import EventFamily, Family, Trajectory
-from toolkit.wire.events.events import read_document
+from toolkit.wire.event_log import read_document
 from toolkit.wire.exchange import Answer
 from toolkit.wire.finding_words import WORDS, as_rows, explained
 from toolkit.wire.findings import Finding

@@ -11,9 +11,8 @@ from toolkit.errors import WireError
 from toolkit.intervals import Interval
 from toolkit.market import Family, Trajectory
 from toolkit.wire.exchange import Answer, RetryPolicy
-from toolkit.wire.paging.needed import NEEDED, check_needed
-from toolkit.wire.paging.pages import Page
-from toolkit.wire.paging.paging import trajectory_pages
+from toolkit.wire.history_page import NEEDED, Page, check_needed
+from toolkit.wire.paging import trajectory_pages
 from toolkit.wire.profile.profile import BUILT_IN
 from toolkit.wire.rows.rows import column_schema, read_history_page
 

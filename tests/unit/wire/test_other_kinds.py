@@ -10,10 +10,10 @@ import pytest
 from toolkit.errors import InputError, WireError
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Family, Trajectory
-from toolkit.wire.events.events import read_document
+from toolkit.wire.event_log import read_document
 from toolkit.wire.exchange import Answer, RetryPolicy
+from toolkit.wire.history_page import check_needed
 from toolkit.wire.listing import list_symbols
-from toolkit.wire.paging.needed import check_needed
 from toolkit.wire.profile.profile import BUILT_IN, Profile, timed, with_schemas
 from toolkit.wire.profile.user_profile import UserProfile
 from toolkit.wire.rows.rows import read_history_page

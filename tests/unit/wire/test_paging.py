@@ -11,9 +11,9 @@ from toolkit.errors import PagingError, UnavailableError
 from toolkit.intervals import Interval
 from toolkit.market import Family, Trajectory
 from toolkit.wire.exchange import Answer, RetryPolicy, Send, Wait
+from toolkit.wire.history_page import Page
 from toolkit.wire.limits import LIMITS
-from toolkit.wire.paging.pages import Page
-from toolkit.wire.paging.paging import trajectory_pages
+from toolkit.wire.paging import trajectory_pages
 from toolkit.wire.profile.profile import BUILT_IN
 
 ROUTE = BUILT_IN.histories[Family.PRICE]

@@ -13,14 +13,8 @@ from hypothesis import strategies as st
 
 from toolkit.errors import WireError
 from toolkit.market import Family, Source, Trajectory
-from toolkit.wire.profile.profile import (
-    BUILT_IN,
-    LARGEST_PAGE,
-    HistoryRoute,
-    Profile,
-    timed,
-    with_schemas,
-)
+from toolkit.wire.profile.history_route import HistoryRoute
+from toolkit.wire.profile.profile import BUILT_IN, LARGEST_PAGE, Profile, timed, with_schemas
 
 KEY = Trajectory.parse("BTC_USD:COINBASE.spot:KRAKEN.futures")
 SEARCH = "data.search_symbols"

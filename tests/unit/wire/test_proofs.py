@@ -9,8 +9,7 @@ import polars as pl
 import pytest
 
 from toolkit.market import Family
-from toolkit.wire.profile.profile import BUILT_IN
-from toolkit.wire.proofs import (
+from toolkit.wire.doctor.proofs import (
     HOURS,
     RATES,
     beside_prices,
@@ -20,6 +19,7 @@ from toolkit.wire.proofs import (
     prove_spread,
     time_field,
 )
+from toolkit.wire.profile.profile import BUILT_IN
 
 NOW = 1_794_268_800
 SPREAD, FUNDING = BUILT_IN.histories[Family.SPREAD], BUILT_IN.histories[Family.FUNDING]

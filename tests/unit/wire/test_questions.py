@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from toolkit.wire.doctor.proofs import names_all, question_named, stated_question
 from toolkit.wire.listing import market_words
-from toolkit.wire.questions import names_all, question_named, stated_question
 
 MARKETS = ("spot", "futures", "SWAP")
 

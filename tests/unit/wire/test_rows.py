@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from toolkit.errors import WireError
 from toolkit.market import Family, Trajectory
 from toolkit.wire.exchange import Answer
-from toolkit.wire.profile.profile import BUILT_IN, FieldRule, Finding, HistoryRoute
+from toolkit.wire.findings import Finding
+from toolkit.wire.profile.history_route import FieldRule, HistoryRoute
+from toolkit.wire.profile.profile import BUILT_IN
 from toolkit.wire.rows.rows import RawPage, column_schema, read_history_page
 
 PRICE = BUILT_IN.histories[Family.PRICE]

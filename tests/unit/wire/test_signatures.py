@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
 from toolkit.errors import InputError
-from toolkit.service.transports.courier import new_secret, signed_headers
-from toolkit.wire.webhooks.signatures import (
+from toolkit.service.transports.webhooks.courier import new_secret, signed_headers
+from toolkit.wire.signatures import (
     Genuine,
     HmacSignature,
     Rejected,

@@ -10,8 +10,8 @@ import pytest
 from toolkit.errors import InputError
 from toolkit.wire.exchange import Answer
 from toolkit.wire.profile.profile import BUILT_IN
-from toolkit.wire.profile.snapshots import snapshot_items
 from toolkit.wire.profile.user_profile import UserProfile
+from toolkit.wire.rows.snapshot_rows import snapshot_items
 
 HOURLY = """
 [snapshots.funding]

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from toolkit.wire.profile.snapshots import activity_of_day, snapshot_items
+from toolkit.wire.rows.snapshot_rows import activity_of_day, snapshot_items
 
 ITEM = {
     "symbol": "BTC_USD",

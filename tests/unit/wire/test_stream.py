@@ -20,10 +20,11 @@ from toolkit.errors import (
 )
 from toolkit.market import EventFamily, Family, Trajectory
 from toolkit.wire.exchange import Answer, Wait
-from toolkit.wire.profile.profile import BUILT_IN, Finding
-from toolkit.wire.profile.stream_names import BUILT_IN_STREAMS
+from toolkit.wire.findings import Finding
+from toolkit.wire.profile.profile import BUILT_IN
+from toolkit.wire.profile.shapes import BUILT_IN_STREAMS
 from toolkit.wire.profile.user_profile import UserProfile
-from toolkit.wire.sockets.stream import (
+from toolkit.wire.socket_steps import (
     Backoff,
     Item,
     Joined,

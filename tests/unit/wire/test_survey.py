@@ -8,7 +8,7 @@ import tomllib
 import pytest
 
 from toolkit.market import Family
-from toolkit.wire.draft import ProfileDraft
+from toolkit.wire.doctor.draft import ProfileDraft
 from toolkit.wire.profile.profile import BUILT_IN
 from toolkit.wire.survey import (
     ShownField,

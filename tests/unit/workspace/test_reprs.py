@@ -17,7 +17,7 @@ from toolkit.intervals import Interval
 from toolkit.loader import LoadResult
 from toolkit.market import EventFamily, EventLog, Source, Trajectory
 from toolkit.store import Inserted, Store
-from toolkit.wire.profile.profile import Finding
+from toolkit.wire.findings import Finding
 from toolkit.workspace import Workspace
 
 KEY = "sekrit-0451"

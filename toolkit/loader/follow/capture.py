@@ -27,7 +27,7 @@ from toolkit.market import EventLog, Stream, Trajectory
 from toolkit.store import Batch, Gap, Inserted, StoreWriter
 from toolkit.wire.findings import Finding, Findings
 from toolkit.wire.limits import LIMITS, Limits
-from toolkit.wire.sockets.stream import ReconnectPolicy
+from toolkit.wire.socket_steps import ReconnectPolicy
 
 InboxItem = ReaderItem | Piece | threading.Event
 

@@ -43,7 +43,7 @@ from toolkit.store.writing.pages import KEPT_DAYS
 from toolkit.tables import GapStatus
 from toolkit.wire.finding_words import as_rows
 from toolkit.wire.findings import Finding
-from toolkit.wire.sockets.stream import ReconnectPolicy
+from toolkit.wire.socket_steps import ReconnectPolicy
 
 
 class Wanted(Protocol):

@@ -11,7 +11,7 @@ from toolkit.intervals import Interval
 from toolkit.market import Source, Stream
 from toolkit.store import Inserted
 from toolkit.tables import GapStatus
-from toolkit.wire.profile.profile import Finding
+from toolkit.wire.findings import Finding
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,22 +18,11 @@ import polars as pl
 from toolkit.client import Client
 from toolkit.client.stream import stream
 from toolkit.errors import NotFoundError, PlanRefusedError, WireError
-from toolkit.intervals import EVER
-from toolkit.market import EventFamily, EventLog, Stream, Trajectory
-from toolkit.store import SOCKET, Batch, Gap
-from toolkit.store.writing.pages import KeptPage, packed_page
-from toolkit.wire.events.events import (
-    document_frame,
-    document_too_large,
-    lasting_content,
-    read_document,
-    timeless,
-)
-from toolkit.wire.exchange import Answer, refusal
-from toolkit.wire.profile.profile import Finding, Profile
-from toolkit.wire.rows.doubled import doubled_fields
-from toolkit.wire.rows.rows import kept, read_history_page
-from toolkit.wire.sockets.stream import (
+from toolkit.market import EventLog, Stream, Trajectory
+from toolkit.store import Gap
+from toolkit.wire.exchange import refusal
+from toolkit.wire.findings import Finding
+from toolkit.wire.socket_steps import (
     Joined,
     Loss,
     Lost,

@@ -11,8 +11,8 @@ from toolkit.errors import ServiceError
 from toolkit.intervals import Interval, total_s
 from toolkit.market import Source, Stream
 from toolkit.store import Inserted
-from toolkit.wire.profile.profile import Finding
-from toolkit.wire.requests import Requests
+from toolkit.wire.findings import Finding
+from toolkit.wire.quota import Requests
 
 
 @dataclass(frozen=True, slots=True)

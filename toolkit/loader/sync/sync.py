@@ -50,7 +50,8 @@ from toolkit.wire.findings import Finding, Findings
 from toolkit.wire.limits import LIMITS, Limits
 from toolkit.wire.listing import nearest_keys
 from toolkit.wire.profile.event_routes import EventRoute
-from toolkit.wire.profile.profile import HistoryRoute, Profile
+from toolkit.wire.profile.history_route import HistoryRoute
+from toolkit.wire.profile.profile import Profile
 
 _PAGES_A_COMMIT = 250
 _ROWS_A_COMMIT = 250_000

@@ -24,10 +24,9 @@ from toolkit.intervals import Interval, clip, difference, union
 from toolkit.market import EventLog, SnapshotLog, Trajectory
 from toolkit.store import Batch, Edge, Snapshot, rowless_parts, settled_after_s
 from toolkit.store.writing.pages import KeptPage, packed_page
-from toolkit.wire.events.events import EventPage
-from toolkit.wire.paging.lost import LostStretch
-from toolkit.wire.paging.pages import Page
-from toolkit.wire.profile.profile import Finding
+from toolkit.wire.event_log import EventPage
+from toolkit.wire.findings import Finding, LostStretch
+from toolkit.wire.history_page import Page
 from toolkit.wire.rows.rows import column_schema
 from toolkit.wire.rows.snapshot_rows import split_snapshot
 

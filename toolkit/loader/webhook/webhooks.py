@@ -19,15 +19,20 @@ from toolkit.errors import InputError, StoreError, WireError, needs_extra
 from toolkit.market import EventFamily
 from toolkit.serving import ServerSettings, run
 from toolkit.store import WEBHOOK, Delivered, Kept, LoadOrigin, Store, StoreWriter, keep_deliveries
-from toolkit.wire.events.events import document_frame
+from toolkit.wire.event_log import document_frame
 from toolkit.wire.finding_words import as_rows
 from toolkit.wire.findings import Findings
 from toolkit.wire.limits import LIMITS, Limits
 from toolkit.wire.profile.event_routes import BUILT_IN_EVENTS, EventRoute
 from toolkit.wire.profile.profile import BUILT_IN, Profile
 from toolkit.wire.secrets import Secrets
-from toolkit.wire.webhooks.deliveries import Delivery, read_delivery
-from toolkit.wire.webhooks.signatures import Rejected, StandardWebhooks, Verifier
+from toolkit.wire.signatures import (
+    Delivery,
+    Rejected,
+    StandardWebhooks,
+    Verifier,
+    read_delivery,
+)
 
 with needs_extra("service"):
     from starlette.requests import ClientDisconnect, Request

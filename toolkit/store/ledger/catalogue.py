@@ -22,7 +22,7 @@ from toolkit.market import (
 from toolkit.store.ledger.ledger import SETTLE_S
 from toolkit.store.writing.batch import Ledger
 from toolkit.tables import EVENT, SERIES, SNAPSHOT, TIE
-from toolkit.wire.allowance import Allowance
+from toolkit.wire.quota import Allowance
 
 POLLED = (
     "polls AS (SELECT 'snapshot-' || kind AS kind, served_at, max(period_s) AS period_s "

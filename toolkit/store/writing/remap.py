@@ -32,14 +32,12 @@ from toolkit.store.writing.ingest import insert_rows, read_key, write_keys
 from toolkit.store.writing.pages import KeptPage, KeptRecord, read_pages
 from toolkit.store.writing.writer import check_takes_rows
 from toolkit.tables import BROUGHT, EVENT, SERIES, SNAPSHOT, SNAPSHOT_SERIES
-from toolkit.wire.events.events import read_documents
+from toolkit.wire.event_log import read_documents
+from toolkit.wire.history_page import check_needed, put_together
 from toolkit.wire.limits import LIMITS, Limits
-from toolkit.wire.paging.needed import check_needed
-from toolkit.wire.paging.pages import put_together
-from toolkit.wire.profile.in_force import assumed_profile, profile_in_force
 from toolkit.wire.profile.profile import Profile
-from toolkit.wire.profile.user_profile import UserProfile
-from toolkit.wire.rows.moments import clock_value
+from toolkit.wire.profile.spelling import clock_value
+from toolkit.wire.profile.user_profile import UserProfile, assumed_profile, profile_in_force
 from toolkit.wire.rows.rows import broken_key, kept, read_history_page
 
 _DOCUMENTS = 50_000

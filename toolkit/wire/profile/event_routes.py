@@ -21,12 +21,18 @@ from toolkit.tables import EVENT
 from toolkit.wire.exchange import UNREADABLE, Answer
 from toolkit.wire.limits import LIMITS, Limits
 from toolkit.wire.profile.layers import BUILT_IN_DOCUMENT, Document
-from toolkit.wire.profile.listing_shape import leg_template
 from toolkit.wire.profile.places import WHOLE, flat_answer
-from toolkit.wire.profile.spelling import AS_OURS, Spelling
-from toolkit.wire.profile.templates import check_templates, filled_query, placeholders
+from toolkit.wire.profile.shapes import leg_template
+from toolkit.wire.profile.spelling import (
+    AS_OURS,
+    Spelling,
+    check_templates,
+    clock_value,
+    filled_query,
+    iso_ms,
+    placeholders,
+)
 from toolkit.wire.rows.conversion import converted_text, plain_number
-from toolkit.wire.rows.moments import clock_value, iso_ms
 
 PAGING = ("start_time", "end_time", "limit", "cursor")
 UNITS = {c.name: c.unit for c in EVENT.columns if c.unit and c.name != "committed_at"}

@@ -17,9 +17,15 @@ from toolkit.wire.exchange import Answer, Request
 from toolkit.wire.limits import LIMITS, Limits
 from toolkit.wire.profile.layers import BUILT_IN_DOCUMENT, Document
 from toolkit.wire.profile.places import WHOLE, flat_answer, is_nameable
-from toolkit.wire.profile.spelling import AS_OURS, Spelling
-from toolkit.wire.profile.templates import check_templates, filled, filled_query, placeholders
-from toolkit.wire.rows.moments import clock_value
+from toolkit.wire.profile.spelling import (
+    AS_OURS,
+    Spelling,
+    check_templates,
+    clock_value,
+    filled,
+    filled_query,
+    placeholders,
+)
 
 _Value = TypeVar("_Value", float, pl.Expr)
 _AN_HOUR = "fraction_per_hour"

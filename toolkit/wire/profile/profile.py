@@ -8,141 +8,176 @@ converted is not put into a column under a wrong name, it is kept in ``extra``.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
 
-from toolkit.errors import WireError
+from toolkit.errors import InputError, WireError
 from toolkit.market import EventFamily, Family, Source
-from toolkit.wire.exchange import UNREADABLE, Answer
+from toolkit.wire.exchange import UNREADABLE
 from toolkit.wire.findings import Finding
 from toolkit.wire.limits import LIMITS, Limits
-from toolkit.wire.profile.declared import declared_fields, declared_key
 from toolkit.wire.profile.event_routes import EventRoute
-from toolkit.wire.profile.history_route import FieldRule, HistoryRoute, field_rules
+from toolkit.wire.profile.history_route import FieldRule, HistoryRoute
 from toolkit.wire.profile.layers import BUILT_IN_DOCUMENT, PLAIN_PATH, Document, merged
-from toolkit.wire.profile.listing_shape import ListingShape, leg_template
-from toolkit.wire.profile.places import WHOLE, flat_answer, leaves
-from toolkit.wire.profile.snapshots import NULLABLE
+from toolkit.wire.profile.shapes import ListingShape, SnapshotShape, StreamNames
 from toolkit.wire.profile.spelling import AS_OURS, Spelling
-from toolkit.wire.profile.stream_names import StreamNames
 from toolkit.wire.profile.told import Ok
-from toolkit.wire.rows.conversion import converted, name_of
-from toolkit.wire.rows.doubled import doubled_fields
+from toolkit.wire.rows.mending import doubled_fields
+
+SIGNED = frozenset(("spread_pct", "differential_pct_8h", "buy_rate", "sell_rate", "rate"))
+"""The columns whose sign has a meaning."""
+
+_SIGN = ("sign", "positive_means")
+_RATES = frozenset(("buy_rate", "sell_rate", "rate"))
+_OTHER_WAY = re.compile(r"\b(?:not|never|negative|inverse|opposite)\b")
+_LEG = r"(buy|sell)(?:[-_ ]?(?:leg|side|price|rate|venue|exchange))*"
+_HELD = re.compile(rf"\b(long|short)\b(?: (?:on|in|of|the|its)){{0,3}} {_LEG}")
+_LOSES = re.compile(r"\b(?:pays|loses|costs)\b")
+_ABOVE = re.compile(
+    rf"\b{_LEG}(?:'s)?(?: \w+){{0,6}}? (above|over|dearer|higher|greater|exceeds|larger|"
+    rf"below|under|cheaper|lower|less|smaller)(?: \w+){{0,6}}? {_LEG}"
+)
+_FORMULA = re.compile(rf"\b{_LEG} ?(?:[/-]|minus|over) ?{_LEG}")
+_BELOW = frozenset(("below", "under", "cheaper", "lower", "less", "smaller"))
+_PAYMENT = re.compile(
+    r"\b(long|short)s?\b(?: (?:position|positions|side|leg)){0,2} (pay|receive|earn|get)s?\b"
+)
+
+
+def is_reversed(described: Mapping[str, Any], column: str) -> bool | None:
+    """Read which way a field counts: False as ours, True reversed, None where it is unclear.
+
+    Ours is: positive where the sell leg is dearer or pays more, so that long the buy leg and short
+    the sell leg earns it. A rate is positive where longs pay shorts.
+
+    >>> is_reversed({"sign": "100 * (sell_price / buy_price - 1)"}, "spread_pct")
+    False
+    >>> is_reversed({"positive_means": "long the sell leg, short the buy leg"}, "spread_pct")
+    True
+    >>> is_reversed({"sign": "Positive where shorts pay longs."}, "buy_rate")
+    True
+    >>> is_reversed({"sign": "the usual one"}, "spread_pct") is None
+    True
+    """
+    sentences = [described.get(name) for name in _SIGN]
+    votes = set()
+    for sentence in sentences:
+        if isinstance(sentence, str) and sentence.strip():
+            text = " ".join(sentence.lower().split())
+            votes |= _of_rates(text) if column in _RATES else _of_legs(text)
+            if _OTHER_WAY.search(text):
+                votes |= {True, False}  # a sentence turned round is not read
+    return votes.pop() if len(votes) == 1 else None
+
+
+def _of_legs(text: str) -> set[bool]:
+    """Return what a text means for the two legs: True where reversed, both where it is unclear."""
+    loses = _LOSES.search(text) is not None
+    votes = {((held == "long") != (leg == "buy")) != loses for held, leg in _HELD.findall(text)}
+    for first, word, second in _ABOVE.findall(text):
+        if first != second:
+            votes.add((first == "buy") != (word in _BELOW))
+    votes |= {first == "buy" for first, second in _FORMULA.findall(text) if first != second}
+    return votes
+
+
+def _of_rates(text: str) -> set[bool]:
+    """Return what a text means for who pays: True where reversed, both where it is unclear."""
+    return {(who == "long") != (what == "pay") for who, what in _PAYMENT.findall(text)}
+
+
+def declared_key(
+    route: HistoryRoute, record: Mapping[str, Any], findings: list[Finding]
+) -> list[str]:
+    """Read what identifies a row of a trajectory. Anything but ``ts`` alone is a finding.
+
+    The names that the trajectory is asked by are the same in all its rows, and left out. So are
+    names of no field of the record. An empty key promises nothing: rows of one time may differ in
+    their values alone.
+
+    >>> from toolkit.market import Family
+    >>> from toolkit.wire.profile.profile import BUILT_IN
+    >>> record = {"key": ["symbol", "ts", "seq"], "fields": {"ts": {}, "seq": {}, "price": {}}}
+    >>> declared_key(BUILT_IN.histories[Family.PRICE], record, [])
+    ['ts', 'seq']
+    """
+    key, fields = record.get("key"), record.get("fields")
+    if not isinstance(key, list) or not all(isinstance(name, str) for name in key):
+        return list(route.key)
+    ts = next(rule.wire for rule in route.fields if rule.column == "ts")
+    beside = [name for name in key if name not in (ts, *route.trajectory_parameters)]
+    carried = [name for name in beside if isinstance(fields, dict) and name in fields]
+    where = f"{route.tool}.key"
+    if absent := ", ".join(name for name in beside if name not in carried):
+        says = f"{absent:.80}: no field of the record, so not used to tell rows apart"
+        findings.append(Finding("key_unusable", where, says))
+    if key and not carried:
+        return ["ts"]
+    says = f"rows of one time are told apart by {', '.join(carried) or 'all of their values'}"
+    findings.append(Finding("ties_allowed", where, f"{says:.200}"))
+    return ["ts", *carried] if key else []
+
+
+def declared_fields(
+    route: HistoryRoute, record: Mapping[str, Any], findings: list[Finding]
+) -> dict[str, dict[str, Any]]:
+    """Return what is declared of a route's fields, by column: their units and signs.
+
+    A unit that cannot be converted is None, so that the field's values stay in ``extra``.
+    """
+    said = record.get("fields")
+    found: dict[str, dict[str, Any]] = {}
+    if not isinstance(said, dict):
+        return found
+    for rule in route.sent:
+        where = f"{route.tool}.{rule.wire}"
+        described = said.get(rule.wire)
+        if not isinstance(described, dict):
+            findings.append(Finding("field_missing", where, "not described"))
+            continue
+        unit = described.get("unit")
+        changed = replace(rule, unit=unit) if isinstance(unit, str) else rule
+        try:
+            factor = changed.factor
+        except InputError as error:
+            findings.append(Finding("unit_unusable", where, f"{error}; kept in extra instead"))
+            found[rule.column] = {"unit": None}
+            continue
+        if factor != 1.0:
+            findings.append(Finding("unit_converted", where, f"{unit} instead of {rule.wanted}"))
+        sign = _declared_sign(rule, where, described, findings)
+        found[rule.column] = {"unit": changed.unit, **sign}
+    known = {rule.wire for rule in route.fields}
+    findings.extend(
+        Finding("field_unknown", f"{route.tool}.{name}", "kept in extra")
+        for name in said
+        if name not in known
+    )
+    return found
+
+
+def _declared_sign(
+    rule: FieldRule, where: str, described: Mapping[str, Any], findings: list[Finding]
+) -> dict[str, bool]:
+    """Return a declared sign. A reversed one is turned at load, an unclear one taken as ours."""
+    said = "; ".join(str(described[name]) for name in _SIGN if described.get(name))
+    if rule.column not in SIGNED or not said:
+        return {}
+    turned = is_reversed(described, rule.column)
+    if turned is None:
+        says = f"taken as docs/concepts.md has it, for {said!r:.120} is not understood; "
+        says += f"fields.{rule.column} = {{ reversed = ... }} in the profile states it"
+        findings.append(Finding("sign_unclear", where, says))
+    elif turned:
+        findings.append(Finding("sign_reversed", where, f"turned at load: {said!r:.120}"))
+    return {"reversed": bool(turned)}
+
 
 _DAY = {"window_s": 86_400}
-
-
-@dataclass(frozen=True, slots=True)
-class SnapshotShape:
-    """Places in a snapshot of another shape. See `toolkit.wire.profile.places`.
-
-    ``items`` is a list, or an object whose names are ``*1`` of each item. With ``.*`` behind it
-    each value there is again a list, or an object whose names are ``*2``. A field with the place ""
-    is one that the service does not have. ``leg`` reads an exchange and its market from one text.
-    Of the activity the fields are the counts of a day, at places in the whole answer.
-    """
-
-    kind: str
-    fields: tuple[FieldRule, ...]
-    items: str = "items"
-    leg: str = ""
-    spelling: Spelling = AS_OURS
-
-    @classmethod
-    def of(cls, kind: str, said: Document, spelling: Spelling = AS_OURS) -> SnapshotShape:
-        """Make the shape of a document. `InputError` names the entry that cannot be meant.
-
-        >>> SnapshotShape.of("activity", BUILT_IN_DOCUMENT["snapshots"]["activity"]).fields[0].unit
-        'count'
-        """
-        where = f"snapshots.{kind}"
-        built_in = BUILT_IN_DOCUMENT["snapshots"][kind]["fields"]
-        wanted = {column: field["unit"] for column, field in built_in.items()}
-        leg = said.get("leg", "")
-        fields = field_rules(where, said, wanted, absent=NULLABLE)
-        if leg:
-            leg_template(f"{where}.leg", leg)
-        return cls(kind, fields, said.get("items", ""), leg, spelling)
-
-    def ours(self, answer: Answer) -> Answer:
-        """Return an answer in our shape, as it is where its items are not found.
-
-        A value that cannot be converted stays as it is, and a field that is not there is left out:
-        who reads the items says so.
-
-        >>> rule = FieldRule("rate", "r.now", "percent_per_interval", "fraction_per_interval")
-        >>> shape = SnapshotShape("funding", (rule, FieldRule("symbol", "*1", "", "")), "rates.*")
-        >>> sent = Answer(200, {}, b'{"rates": {"A_B": [{"r": {"now": 50}, "mood": 1}]}, "ts": 7}')
-        >>> shape.ours(sent).body
-        b'{"items":[{"rate":0.5,"symbol":"A_B","rest":{"mood":1}}],"rest":{"ts":7}}'
-        """
-        of_day = self.kind == "activity"
-        place = WHOLE if of_day else self.items.rstrip(".*")
-        try:
-            flat = answer if place == WHOLE else flat_answer(answer, place, (), ())
-            top = msgspec.json.decode(flat.body)
-        except UNREADABLE:
-            return answer
-        if place == WHOLE:
-            held, top = top, {}
-        else:
-            held = top.pop(place, None) if isinstance(top, dict) else None
-        if not isinstance(held, dict | list):
-            return answer
-        if of_day:
-            said: dict[str, object] = {"windows": [_DAY | self._item({}, held)]}
-        else:
-            items = _opened(held, self.items.count(".*"))
-            said = {"items": [self._item(names, item) for names, item in items]}
-        if absent := [r.column for r in self.fields if not r.wire and r.constant is None]:
-            said["not_said"] = absent
-        return replace(answer, body=msgspec.json.encode(said | ({"rest": top} if top else {})))
-
-    def _item(self, names: Mapping[str, object], item: object) -> dict[str, object]:
-        there = {**names, **leaves(item)}
-        found: dict[str, object] = {}
-        taken = set()
-        for rule in sorted(self.fields, key=lambda rule: rule.hours is not None):
-            if not rule.wire:
-                found[rule.column] = rule.constant
-            elif rule.wire in there:
-                value = self._value(rule, there[rule.wire])
-                if value is None and there[rule.wire] is not None:
-                    continue  # a text that is not a leg
-                if rule.hours and value and isinstance(value, float):
-                    hours = found.get(rule.hours)
-                    if not isinstance(hours, int | float):
-                        continue  # a rate of no interval that is known
-                    value *= hours
-                found[rule.column] = value
-                taken.add(rule.wire)
-        rest = {place: value for place, value in there.items() if place not in taken}
-        return found | ({"rest": rest} if rest else {})
-
-    def _value(self, rule: FieldRule, value: object) -> object:
-        if rule.wanted:
-            return converted(rule, value)
-        value = name_of(value)
-        if not isinstance(value, str):
-            return value
-        return self.spelling.our_part(rule.column, value, self.leg)
-
-
-def _opened(
-    held: Mapping[str, Any] | list[Any], deeper: int, names: Mapping[str, object] | None = None
-) -> Iterator[tuple[Mapping[str, object], object]]:
-    """Yield the items of a list or an object, and of those in it, each with the names above it."""
-    above, level = names or {}, len(names or {}) + 1
-    each = held.items() if isinstance(held, Mapping) else ((None, value) for value in held)
-    for name, value in each:
-        named = above if name is None else {**above, f"*{level}": name}
-        if deeper and isinstance(value, dict | list):
-            yield from _opened(value, deeper - 1, named)
-        else:
-            yield named, value
 
 
 BUILT_IN_TOOLS: Mapping[str, str] = BUILT_IN_DOCUMENT["tools"]
@@ -163,23 +198,6 @@ def tools_by_route(
         if isinstance(route, str):
             found.setdefault(route, name)
     return {role: found.get(routes.get(role, ""), name) for role, name in names.items()}
-
-
-__all__ = [
-    "BUILT_IN",
-    "BUILT_IN_TOOLS",
-    "LARGEST_PAGE",
-    "SNAPSHOTS",
-    "FieldRule",
-    "Finding",
-    "HistoryRoute",
-    "Profile",
-    "SnapshotShape",
-    "timed",
-    "tools_by_route",
-    "with_schemas",
-    "without_schemas",
-]
 
 
 _PATHS = ("schemas_path", "symbols_path", "symbols_limit", "mcp_path", "error_message", "tools")

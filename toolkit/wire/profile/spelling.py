@@ -2,13 +2,80 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
+import msgspec
+
 from toolkit.errors import InputError
-from toolkit.market import Leg, Market, Symbol, Trajectory
-from toolkit.wire.profile.templates import filled, placeholders, reading
+from toolkit.market import Leg, Market, Symbol, Trajectory, unit_factor
+
+_PLACEHOLDER = re.compile(r"\{([a-z_.]+)\}")
+
+
+def placeholders(template: str) -> list[str]:
+    """Return the names in the braces of a template.
+
+    >>> placeholders("{symbol}|{buy.exchange}")
+    ['symbol', 'buy.exchange']
+    """
+    return _PLACEHOLDER.findall(template)
+
+
+def filled(template: str, values: Mapping[str, object]) -> str:
+    """Fill a template's placeholders.
+
+    >>> filled("{symbol}|{exchange}", {"symbol": "A_B", "exchange": "X"})
+    'A_B|X'
+    """
+    return _PLACEHOLDER.sub(lambda found: str(values[found[1]]), template)
+
+
+def filled_query(ask: Mapping[str, str], values: Mapping[str, object]) -> dict[str, object]:
+    """Return the parameters of a request. One of a placeholder without a value is left out.
+
+    >>> filled_query({"before": "{end_time}", "page": "{cursor}"}, {"end_time": 60, "cursor": None})
+    {'before': '60'}
+    """
+    return {
+        name: filled(template, values)
+        for name, template in ask.items()
+        if all(values[place] is not None for place in placeholders(template))
+    }
+
+
+def check_templates(where: str, ask: Mapping[str, str], known: Collection[str]) -> None:
+    """Raise `InputError` for a placeholder of no meaning, and for braces that are none.
+
+    >>> check_templates("ask", {"key": "{symbl}"}, ["symbol"])
+    Traceback (most recent call last):
+    toolkit.errors.InputError: ask: '{symbl}' is not allowed; allowed: a template of {symbol}
+    """
+    for template in ask.values():
+        unknown = [place for place in placeholders(template) if place not in known]
+        if unknown or set("{}") & set(_PLACEHOLDER.sub("", template)):
+            names = ", ".join(f"{{{name}}}" for name in known)
+            raise InputError(where, template, f"a template of {names}")
+
+
+@functools.lru_cache(maxsize=64)
+def reading(template: str) -> re.Pattern[str] | None:
+    """Return what reads back a text that a template made. None where two values may run together.
+
+    >>> reading("{exchange}:{market}").fullmatch("KRAKEN:spot").groupdict()
+    {'exchange': 'KRAKEN', 'market': 'spot'}
+    >>> reading("{base}{quote}") is None
+    True
+    """
+    parts = _PLACEHOLDER.split(template)
+    if len(parts) < 3 or not all(parts[2:-1:2]) or len(set(parts[1::2])) < len(parts) // 2:
+        return None
+    for at, part in enumerate(parts):
+        parts[at] = f"(?P<{part.replace('.', '_')}>.+?)" if at % 2 else re.escape(part)
+    return re.compile("".join(parts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,3 +209,33 @@ def _pattern(template: str) -> re.Pattern[str] | None:
 
 AS_OURS = Spelling()
 """The spelling of docs/interface.md."""
+
+
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+def clock_value(ts: int, clock: str) -> int | str:
+    """Return a time (Unix s) as a service's clock has it: in its unit, or as ISO 8601 text.
+
+    >>> clock_value(60, "s"), clock_value(60, "ms"), clock_value(60, "iso")
+    (60, 60000, '1970-01-01T00:01:00Z')
+    """
+    if clock == "iso":
+        return dt.datetime.fromtimestamp(ts, dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return round(ts * unit_factor("s", clock))
+
+
+def iso_ms(text: str) -> int:
+    """Read ISO 8601 text as Unix milliseconds, in UTC where it names no zone.
+
+    Raises `msgspec.DecodeError` for any other text.
+
+    >>> iso_ms("1970-01-01T00:01:00.5Z"), iso_ms("1970-01-01 00:01")
+    (60500, 60000)
+    """
+    try:
+        moment = dt.datetime.fromisoformat(text)
+    except ValueError:
+        raise msgspec.DecodeError(f"{text!r:.40} is not a time in ISO 8601") from None
+    zoned = moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
+    return (zoned - _EPOCH) // dt.timedelta(milliseconds=1)

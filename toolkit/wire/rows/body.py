@@ -11,9 +11,11 @@ import re
 import zlib
 from collections.abc import Mapping
 
+import msgspec
 import numpy as np
 
 from toolkit.errors import UnreachableError, WireError
+from toolkit.wire.exchange import Answer
 from toolkit.wire.limits import LIMITS, Limits
 
 ACCEPTED_ENCODINGS = "gzip, deflate"
@@ -128,3 +130,35 @@ class Body:
     def _too_large(self) -> WireError:
         limit = f"{self._largest:,} bytes; body_bytes of the limits allows more"
         return WireError(f"its body is larger than {limit}")
+
+
+def check_number(items: msgspec.Raw, answer: Answer, path: str, most: int) -> None:
+    """Raise `WireError` where an answer's array of objects has more than ``most``.
+
+    Opening braces of the whole answer are counted first, which costs next to nothing.
+
+    >>> body = b'{"items":[{},{},{}]}'
+    >>> check_number(msgspec.Raw(body[9:-1]), Answer(200, {}, body), "/p", 2)
+    Traceback (most recent call last):
+    toolkit.errors.WireError: /p answered 200 with a page of 3 items; at most 2 are read; ...
+    """
+    if occurrences(answer.body, b"{") <= most:
+        return
+    number = len(msgspec.json.decode(items, type=list[msgspec.Raw]))
+    if number > most:
+        message = f"{answer.url or path} answered {answer.status} with a page of {number:,} items"
+        raise WireError(
+            f"{message}; at most {most:,} are read; page_items of the limits allows more",
+            status=answer.status,
+            url=answer.url,
+        )
+
+
+def too_large(what: str, size: int, most: int) -> str:
+    """Return the words for an item of more bytes than are kept.
+
+    >>> too_large("/p sent a document of", 70_000, 16_384)
+    '/p sent a document of 70,000 bytes, and at most 16,384 are kept; document_bytes of ...'
+    """
+    advice = "document_bytes of the limits allows more"
+    return f"{what} {size:,} bytes, and at most {most:,} are kept; {advice}"

@@ -15,7 +15,7 @@ from toolkit.market import UNIT_FACTORS
 from toolkit.wire.exchange import UNREADABLE
 from toolkit.wire.findings import Finding
 from toolkit.wire.profile.history_route import FieldRule, HistoryRoute
-from toolkit.wire.rows.moments import iso_ms
+from toolkit.wire.profile.spelling import iso_ms
 
 _DECIMALS = Context(prec=40)
 _EXACT = 2**53  # whole numbers up to here are exact as floats

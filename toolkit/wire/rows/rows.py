@@ -27,14 +27,12 @@ from toolkit.market import Family, Trajectory, format_ts
 from toolkit.tables import SERIES
 from toolkit.wire.agreement import disagreements
 from toolkit.wire.exchange import NO_CONTENT, UNREADABLE, Answer, saying
-from toolkit.wire.paging.items import check_number, too_large
-from toolkit.wire.paging.lost import LostStretch, read_lost
-from toolkit.wire.profile.profile import FieldRule, Finding, HistoryRoute
-from toolkit.wire.profile.templates import filled
+from toolkit.wire.findings import Finding, LostStretch, read_lost
+from toolkit.wire.profile.history_route import FieldRule, HistoryRoute
+from toolkit.wire.profile.spelling import filled, iso_ms
+from toolkit.wire.rows.body import check_number, too_large
 from toolkit.wire.rows.conversion import Time, kind_of, number_of, scaled
-from toolkit.wire.rows.doubled import doubled_in_page
-from toolkit.wire.rows.mending import check_text, read_mended
-from toolkit.wire.rows.moments import iso_ms
+from toolkit.wire.rows.mending import check_text, doubled_in_page, read_mended
 
 _SECONDS = range(253_402_300_800)  # to the end of year 9999: milliseconds since 1978 lie beyond
 _ROWS = {

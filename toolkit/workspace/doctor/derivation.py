@@ -2,7 +2,8 @@
 
 The question for a trajectory is read from the parameters that the service misses in one. The place
 of rows, their time, and which fields are prices, spreads and differentials follows from the rows of
-both legs and of their spread: see `toolkit.wire.proofs`. A line that several readings fit is never
+both legs and of their spread: see `toolkit.wire.doctor.proofs`. A line that several readings fit is
+never
 in force.
 """
 
@@ -21,23 +22,24 @@ from toolkit.client import Client
 from toolkit.errors import ServiceError
 from toolkit.intervals import Interval
 from toolkit.market import UNIT_FACTORS, EventFamily, Family, Market, Trajectory
-from toolkit.wire.draft import ProfileDraft
-from toolkit.wire.exchange import HEADER, Answer, Request
-from toolkit.wire.profile.declared import is_reversed
-from toolkit.wire.profile.event_routes import PAGING
-from toolkit.wire.profile.history_route import HistoryRoute
-from toolkit.wire.profile.places import leaves
-from toolkit.wire.profile.profile import Profile
-from toolkit.wire.proofs import (
+from toolkit.wire.doctor.draft import ProfileDraft
+from toolkit.wire.doctor.proofs import (
     HOURS,
     RATES,
     Fields,
+    names_all,
     numbers_of,
     prove_differential,
     prove_spread,
+    question_named,
+    stated_question,
     time_field,
 )
-from toolkit.wire.questions import names_all, question_named, stated_question
+from toolkit.wire.exchange import HEADER, Answer, Request
+from toolkit.wire.profile.event_routes import PAGING
+from toolkit.wire.profile.history_route import HistoryRoute
+from toolkit.wire.profile.places import leaves
+from toolkit.wire.profile.profile import Profile, is_reversed
 from toolkit.wire.survey import (
     ShownField,
     decoded,

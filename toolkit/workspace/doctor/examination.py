@@ -11,10 +11,10 @@ from toolkit.client import Client
 from toolkit.client.stream import upgrade
 from toolkit.errors import InputError, MissingExtraError, ServiceError
 from toolkit.market import EventLog, Plan, Source, Stream, Trajectory, format_ts
-from toolkit.wire.allowance import Allowance
-from toolkit.wire.draft import ProfileDraft
+from toolkit.wire.doctor.draft import ProfileDraft
 from toolkit.wire.exchange import SPENT, Answer, Failure, Request, http_date_ts, refusal
 from toolkit.wire.profile.profile import Profile
+from toolkit.wire.quota import Allowance
 from toolkit.wire.secrets import Secret
 from toolkit.wire.survey import ShownField, guessed
 from toolkit.workspace.doctor.findings import Check, Examination, State, refused_words, state_of

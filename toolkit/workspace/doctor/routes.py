@@ -1,7 +1,7 @@
 """The data routes, each asked as a load asks it: do they answer, and is what they send as expected.
 
 A spread and a differential that can be read are computed anew from their legs: see
-`toolkit.wire.proofs.judged`.
+`toolkit.wire.doctor.proofs.judged`.
 """
 
 from __future__ import annotations
@@ -19,17 +19,19 @@ from toolkit.errors import InputError, QuotaError, ServiceError
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, Family, Leg, Market, Stream, Symbol, Trajectory
 from toolkit.wire.agreement import GIVEN
-from toolkit.wire.draft import ProfileDraft
+from toolkit.wire.doctor.draft import ProfileDraft
+from toolkit.wire.doctor.proofs import Verdict, beside_prices, judged
 from toolkit.wire.exchange import Answer, Request, RetryPolicy
 from toolkit.wire.finding_words import advised
+from toolkit.wire.findings import Finding
+from toolkit.wire.history_page import Page
 from toolkit.wire.listing import Listing, guessed_listing, price_trajectories, spread_trajectories
-from toolkit.wire.paging.pages import Page
-from toolkit.wire.profile.listing_shape import BUILT_IN_LISTING
+from toolkit.wire.profile.history_route import HistoryRoute
 from toolkit.wire.profile.places import leaves
-from toolkit.wire.profile.profile import Finding, HistoryRoute, Profile
-from toolkit.wire.profile.snapshots import snapshot_items
+from toolkit.wire.profile.profile import Profile
+from toolkit.wire.profile.shapes import BUILT_IN_LISTING
 from toolkit.wire.profile.spelling import AS_OURS
-from toolkit.wire.proofs import Verdict, beside_prices, judged
+from toolkit.wire.rows.snapshot_rows import snapshot_items
 from toolkit.wire.survey import described_fields, rows_of, shown_fields, survey_fields
 from toolkit.workspace.doctor.derivation import Derivation
 from toolkit.workspace.doctor.findings import Check, State, refused_words, state_of

@@ -14,7 +14,7 @@ from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, EventRole, parse_length
 from toolkit.statistics.events import STILL_OPEN, event_lifecycles
 from toolkit.statistics.events.documents import event_role
-from toolkit.wire.events.events import EventPage, document_frame
+from toolkit.wire.event_log import EventPage, document_frame
 from toolkit.wire.findings import Finding
 
 _STATES = ("open", "closed")

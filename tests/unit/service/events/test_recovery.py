@@ -25,7 +25,7 @@ from toolkit.service.market.simulator import Simulated
 from toolkit.service.market.simulator.schedule import Pulse
 from toolkit.statistics.events import lifecycles
 from toolkit.tables import EVENT
-from toolkit.wire.events.events import read_document
+from toolkit.wire.event_log import read_document
 from toolkit.wire.profile.event_routes import BUILT_IN_EVENTS
 
 from ..truth import Truth, beyond

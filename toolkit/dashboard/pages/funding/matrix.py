@@ -17,7 +17,7 @@ from toolkit.dashboard.shell import PageShell
 from toolkit.foreign import Markdown, plain
 from toolkit.show.values import value_text
 from toolkit.store import held_key
-from toolkit.wire.profile.snapshots import snapshot_items
+from toolkit.wire.rows.snapshot_rows import snapshot_items
 from toolkit.workspace.snapshot_tables import funding_rates, widest_differentials
 
 _KEY = "rates"

@@ -18,7 +18,7 @@ from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog
 from toolkit.statistics.events.documents import opens
 from toolkit.tables import LedgerState
-from toolkit.wire.profile.snapshots import activity_of_day
+from toolkit.wire.rows.snapshot_rows import activity_of_day
 
 _DAY_S, _WEEK_S = 86_400, 604_800
 _HOUR_S = 3_600

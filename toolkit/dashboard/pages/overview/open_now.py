@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from toolkit.foreign import Markdown
-from toolkit.wire.profile.snapshots import SnapshotItems, snapshot_items
+from toolkit.wire.rows.snapshot_rows import SnapshotItems, snapshot_items
 from toolkit.workspace.snapshot_tables import open_spreads
 
 _OLD_S = 3_600

@@ -1,0 +1,1 @@
+"""The parts of `rail doctor` that need no connection."""

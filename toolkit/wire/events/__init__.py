@@ -1,1 +1,0 @@
-"""Event documents, and the cursor pager that fetches them."""

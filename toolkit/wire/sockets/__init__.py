@@ -1,1 +1,0 @@
-"""Streams and actions of the data socket, without the socket."""

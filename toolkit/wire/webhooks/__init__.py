@@ -1,1 +1,0 @@
-"""Webhook deliveries: their documents and their signatures."""
