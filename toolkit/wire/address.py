@@ -1,7 +1,4 @@
-"""The address of a service: its check, and whether the key may be sent there.
-
-The key travels in a header. Over http anyone on the way reads it, so http is for this machine.
-"""
+"""Check of a service's address, and of whether the key may be sent there."""
 
 from __future__ import annotations
 
@@ -12,9 +9,10 @@ from toolkit.errors import InputError
 
 
 def base_address(text: str) -> str:
-    """Check an address and strip its last slash. Only http(s)://host is accepted.
+    """Check an address and strip its last slash.
 
-    An address that carries a user name, a password or a query is refused: they end up in logs.
+    Raises `InputError` unless it is http(s)://host, and for a user name, password or query, which
+    would end up in logs.
 
     >>> base_address("http://127.0.0.1:8750/")
     'http://127.0.0.1:8750'
@@ -51,9 +49,7 @@ def is_loopback(host: str | None) -> bool:
 
 
 def sends_key_in_clear(address: str, *, allow_http: bool) -> bool:
-    """Return whether the key would be sent unencrypted over a network, where that is allowed.
-
-    Raises `InputError` where it is not allowed.
+    """Return whether the key would be sent unencrypted over a network. `InputError` if not allowed.
 
     >>> sends_key_in_clear("http://127.0.0.1:8700", allow_http=False)
     False

@@ -1,7 +1,7 @@
-"""A figure of the service compared with the same figure from the legs of its row.
+"""Comparison of a spread or differential with the same figure from the legs of its row.
 
-What the service sends as a spread or a differential is kept as sent. Statistics use the legs where
-they are there, so a difference between the two is a finding and changes no row.
+The service's figure is stored as sent and statistics use the legs, so a difference is only a
+finding.
 """
 
 from __future__ import annotations
@@ -23,10 +23,9 @@ GIVEN = {Family.SPREAD: "spread_pct", Family.FUNDING: "differential_pct_8h"}
 def disagreements(route: HistoryRoute, frame: pl.DataFrame) -> list[Finding]:
     """Return a finding for rows whose figure has another sign, and one for another value.
 
-    A spread is compared with 100 (sell / buy - 1). A differential is compared with the rates of the
-    row, each brought to 8 h, where both legs settle in it. A difference that the rounding of either
-    side explains is none: to the decimals that the page shows, two of a spread and four of a
-    differential at least.
+    A spread is compared with 100 (sell / buy - 1), a differential with the rates of the row, each
+    per 8 h. Differences that rounding of either side explains are allowed: to the decimals of the
+    page, at least two of a spread and four of a differential.
 
     >>> from toolkit.wire.profile.profile import BUILT_IN
     >>> rows = {"buy_price": [100.0], "sell_price": [101.0], "spread_pct": [-1.0], "ts": [60]}
@@ -51,10 +50,10 @@ def disagreements(route: HistoryRoute, frame: pl.DataFrame) -> list[Finding]:
 
 
 def compared(family: Family, frame: pl.DataFrame) -> pl.DataFrame:
-    """Return the figure of each row beside what its legs give: ts, given, own, far and allowed.
+    """Return each row's figure beside that of its legs: ts, given, own, far and allowed.
 
-    ``far`` is how far apart the two are, ``allowed`` what their rounding explains. Rows in which
-    either is not known are left out.
+    ``far`` is their distance, ``allowed`` what rounding explains. Rows with either unknown are left
+    out.
 
     >>> rows = {"buy_price": [100.0], "sell_price": [101.0], "spread_pct": [1.5], "ts": [60]}
     >>> compared(Family.SPREAD, pl.DataFrame(rows)).row(0)
@@ -79,7 +78,7 @@ def _words(odd: pl.DataFrame, compared: int) -> str:
 
 
 def _spread() -> tuple[pl.Expr, pl.Expr]:
-    """Build the spread of the legs in percent, and how far rounding of the prices may move it."""
+    """Build the spread of the legs (%), and how far rounding of the prices may move it."""
     buy, sell = pl.col("buy_price"), pl.col("sell_price")
     own = pl.when((buy > 0) & (sell > 0)).then(100 * ((sell - buy) / buy))
     step = pl.min_horizontal(
@@ -90,7 +89,7 @@ def _spread() -> tuple[pl.Expr, pl.Expr]:
 
 
 def _differential() -> tuple[pl.Expr, pl.Expr]:
-    """Build the differential of the legs in percent per 8 h. Rates are not sent rounded."""
+    """Build the differential of the legs (% per 8 h). Rates are not sent rounded."""
     legs = []
     for leg in ("sell", "buy"):
         rate, hours = pl.col(f"{leg}_rate"), pl.col(f"{leg}_interval_hours")
@@ -100,7 +99,7 @@ def _differential() -> tuple[pl.Expr, pl.Expr]:
 
 
 def _decimals_of(column: pl.Expr) -> pl.Expr:
-    """Count the decimals that every value of a column is written with, as a lasting maximum."""
+    """Count the decimals that every value of a column is written with."""
     fits = [
         ((column - column.round(n)).abs() <= 1e-12 * column.abs()).all()
         for n in range(_MOST_DECIMALS)

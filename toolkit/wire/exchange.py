@@ -1,6 +1,6 @@
 """Requests and answers as values, refusals as errors, and the retry rule as a generator.
 
-Source of the rules: docs/interface.md. RFC 9110 section 10.2.3 (Retry-After).
+Sources: docs/interface.md, RFC 9110 section 10.2.3 (Retry-After).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _PAGE = re.compile(rb"\s*<(!doctype html|html)\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A GET of one path with its query, in the order it will be written, and headers of its own."""
+    """A GET of one path with its query, in written order, and its own headers."""
 
     path: str
     query: tuple[tuple[str, str], ...] = ()
@@ -63,9 +63,7 @@ class Request:
 
     @classmethod
     def get(cls, path: str, query: Mapping[str, object]) -> Request:
-        """Make a request with a query that leaves out what is None.
-
-        What is called ``header:NAME`` goes into that header.
+        """Make a request without the values that are None. ``header:NAME`` goes into that header.
 
         >>> Request.get("/p", {"symbol": "BTC_USD", "limit": 5, "end_time": None})
         Request(path='/p', query=(('symbol', 'BTC_USD'), ('limit', '5')))
@@ -79,11 +77,10 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back: the status, the headers (names in lower case) and the body's bytes.
+    """An answer: status, headers (names in lower case) and the body's bytes.
 
-    ``message`` is the text of a refusal at the place that the profile names, "" without one, or
-    what an empty page says that is not understood. ``told`` is the status as which
-    an error counts that is told with status 200, None for no error: see
+    ``message`` is a refusal's text at the profile's place, or the unclear text of an empty page.
+    ``told`` is the status that an error sent with status 200 counts as, None for no error: see
     `toolkit.wire.profile.told`.
     """
 
@@ -96,16 +93,13 @@ class Answer:
 
     @property
     def answers(self) -> bool:
-        """Whether this is what was asked for, and no refusal."""
+        """Whether this is what was requested and not a refusal."""
         return self.status in ANSWERED and self.told is None
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """No answer came, or not all of it. ``reason`` is why, in a few words.
-
-    ``final`` where the answer was given up, so that asking again would bring the same.
-    """
+    """A missing or incomplete answer, and why. If ``final``, a retry would bring the same."""
 
     reason: str
     url: str = ""
@@ -121,7 +115,7 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """A flow's step: let this many seconds pass. ``why`` is for whoever watches."""
+    """A flow's step: let this many seconds pass. ``why`` is for display."""
 
     seconds: float
     why: str = field(default="", compare=False)
@@ -134,14 +128,13 @@ Attempts = Generator[Step, Outcome, Answer]
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """When to try a GET again: on transport failures, 429, 502 to 504 and 520 to 524 alone.
+    """When to retry a GET: on transport failures, 429, 502 to 504 and 520 to 524 only.
 
-    The n-th wait is a random part (between a half and the whole) of ``first_wait_s * 2**n``, at
-    most ``longest_wait_s``. Where the service gives ``Retry-After`` it is all of that, and a random
-    part of a quarter of it (of 0.25 s where that is more) besides: workers that were refused
-    together do not come back together. Trying ends after ``attempts`` tries, where the next wait
-    would pass ``budget_s`` seconds of waiting in all, or where the service asks for more than
-    ``longest_asked_s``.
+    The n-th wait is a random part (between half and all) of ``first_wait_s * 2**n``, at most
+    ``longest_wait_s``. With ``Retry-After`` it is all of that plus a random part of a quarter of it
+    (of at least 0.25 s), so that workers refused together do not return together. Retries end after
+    ``attempts`` tries, where the waits would pass ``budget_s`` in all, or where the service asks
+    for more than ``longest_asked_s``.
     """
 
     attempts: int = 6
@@ -161,7 +154,7 @@ class RetryPolicy:
         return cls(budget_s=limits.retry_wait_s, longest_asked_s=limits.asked_wait_s)
 
     def wait_s(self, tries: int, asked_s: float | None) -> float:
-        """Return the seconds to wait after the try numbered ``tries`` (from 0) failed.
+        """Return the seconds to wait after the failed try number ``tries`` (from 0).
 
         >>> policy = RetryPolicy(fraction=lambda: 1.0)
         >>> policy.wait_s(0, None), policy.wait_s(2, None), policy.wait_s(0, 7.0)
@@ -175,7 +168,7 @@ class RetryPolicy:
 
 @functools.lru_cache(maxsize=64)
 def http_date_ts(text: str | None) -> int | None:
-    """Parse an HTTP date, which is in UTC, into Unix seconds, None where it is unreadable.
+    """Parse an HTTP date (UTC) into Unix seconds, None if unreadable.
 
     >>> http_date_ts("Wed, 22 Mar 2023 00:00:00 GMT")
     1679443200
@@ -214,10 +207,9 @@ def retry_after_s(answer: Answer) -> float | None:
 
 
 def with_retries(request: Request, policy: RetryPolicy) -> Attempts:
-    """Send a request until it is answered well. A refusal or a spent budget is raised.
+    """Send a request until it is answered, and return the answer.
 
-    Yields `Send` and `Wait`. Returns the first answer that `Answer.answers`. Raises the error of
-    `refusal` for any other, or that of `unreachable`.
+    Yields `Send` and `Wait`. Raises the error of `refusal` or `unreachable` when retries end.
     """
     waited_s = 0.0
     for tries in range(policy.attempts):
@@ -248,7 +240,7 @@ def _said(answer: Answer) -> str:
 
 
 def unreachable(failure: Failure, *, tries: int = 1) -> ServiceError:
-    """Return the error for a request without an answer. For one that was given up a `WireError`.
+    """Return the error for a request without an answer, a `WireError` for one that was given up.
 
     >>> print(unreachable(Failure("connection refused", "http://h/p"), tries=2))
     no answer from http://h/p after 2 tries (connection refused); is the service running, and ...
@@ -265,7 +257,7 @@ def unreachable(failure: Failure, *, tries: int = 1) -> ServiceError:
 
 
 def whole_document(answer: Answer) -> bytes:
-    """Return the body of an answer unchanged. One that is not a JSON object is a `WireError`.
+    """Return an answer's body unchanged. `WireError` unless it is a JSON object.
 
     >>> whole_document(Answer(200, {}, b'{"a": 1}'))
     b'{"a": 1}'
@@ -278,13 +270,13 @@ def whole_document(answer: Answer) -> bytes:
 
 
 def unreadable(answer: Answer, path: str, wanted: str) -> WireError:
-    """Return the error for an answer whose body is not what was wanted."""
+    """Return the error for an answer with an unexpected body."""
     message = f"{answer.url or path} answered {answer.status} with a body that is not {wanted}"
     return WireError(message + saying(answer), status=answer.status, url=answer.url)
 
 
 def saying(answer: Answer) -> str:
-    """Return what a small body says, to end the message of an error with, "" for nothing.
+    """Return the text of a small body, to end an error message with, "" for none.
 
     >>> saying(Answer(200, {}, b'{"Note": "5 calls a minute"}'))
     '; it says: 5 calls a minute'
@@ -295,11 +287,10 @@ def saying(answer: Answer) -> str:
 
 
 def refusal(answer: Answer, *, tries: int = 1) -> ServiceError:
-    """Return the error for an answer that is a refusal, chosen by its status or what it tells.
+    """Return the error for a refusal, chosen by its status or ``told``, with the body's message.
 
-    The body's message is quoted, whatever its field: see `toolkit.wire.message`. The body is
-    survived where it has none. A 403 with a page for browsers comes from a guard before the
-    service, and says nothing of the key's plan.
+    A 403 with a page for browsers comes from a guard before the service, so it is a `WireError`,
+    not a refusal of the plan.
 
     >>> print(refusal(Answer(401, {}, b"<html>", url="http://h/p")))
     http://h/p refused the key (401): no key was sent, or it is not valid; set RAIL_API_KEY

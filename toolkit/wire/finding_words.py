@@ -1,4 +1,4 @@
-"""The meaning of each kind of finding, and the line to write in the profile."""
+"""Meaning of each kind of finding, and the profile line that corrects it."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _MARKET = '[streams] market = "/..."'
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What a kind of finding means, and what to write in the profile about it, "" for nothing.
+    """The meaning of a kind of finding and its profile line, "" for none.
 
-    ``of_documents`` is what to write where the place is an event log.
+    ``of_documents`` is the line where the place is an event log.
     """
 
     means: str
@@ -163,10 +163,10 @@ _NO_PLACE = {"section": "history.FAMILY", "wire": "...", "column": "COLUMN"}
 def as_rows(
     findings: Iterable[tuple[Finding, int]], profile: Profile = BUILT_IN
 ) -> list[dict[str, object]]:
-    """Return findings as the store keeps them, each with its place in the profile it was found by.
+    """Return findings as the store keeps them, each with its place in the profile.
 
-    ``section`` is of the profile's file, ``wire`` the service's name of the field and ``column``
-    ours, "" where it has none. What is of no history and no event log has none of the three.
+    ``section`` is that of the profile's file, ``wire`` the service's field name and ``column``
+    ours, "" for none. A finding outside of histories and event logs has none of the three.
 
     >>> as_rows([(Finding("late", "/p", "by an hour"), 2)])
     [{'kind': 'late', 'where': '/p', 'says': 'by an hour', 'times': 2}]
@@ -179,10 +179,9 @@ def as_rows(
 
 
 def explained(findings: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return a line for each kind of finding: meaning, count, first example, what to write.
+    """Return a line per kind of finding: meaning, count, first example, profile line.
 
-    ``findings`` are rows of `as_rows`, as a store keeps them. A kind that is not known, of a later
-    version, is named as it is. No findings give no lines.
+    ``findings`` are rows of `as_rows`. An unknown kind, of a later version, is shown by its name.
 
     >>> found = {"kind": "field_missing", "where": "/api/v1/data/history/price.volume",
     ...          "says": "in 3 of 9 rows", "times": 2}
@@ -215,7 +214,7 @@ def _line(kind: str, findings: list[Mapping[str, Any]]) -> str:
 
 
 def advised(finding: Finding, profile: Profile) -> tuple[str, str]:
-    """Return what a finding means with what it says, and what to write in the profile, "" for none.
+    """Return a finding's meaning with its text, and its profile line, "" for none.
 
     >>> from toolkit.wire.findings import Finding
     >>> advised(Finding("sign_disagrees", "/api/v1/data/history/spread.spread_pct", "in 9 of 9"),
@@ -227,7 +226,7 @@ def advised(finding: Finding, profile: Profile) -> tuple[str, str]:
 
 
 def _entry(words: Words, found: Mapping[str, Any]) -> str:
-    """Return the line of the profile for a finding at its place, "" where there is none."""
+    """Return the profile line for a finding at its place, "" for none."""
     known = _NO_PLACE | _place(str(found.get("where", "")), BUILT_IN)
     place = {name: str(found.get(name, word)) or _NO_PLACE[name] for name, word in known.items()}
     write = words.of_documents if place["section"].startswith("events") else ""
@@ -236,7 +235,7 @@ def _entry(words: Words, found: Mapping[str, Any]) -> str:
 
 
 def _place(where: str, profile: Profile) -> dict[str, str]:
-    """Return section, field and column of a finding's place, nothing where it has none."""
+    """Return section, field and column of a finding's place, {} if it has none."""
     for kind, routes in (("history", profile.histories), ("events", profile.events)):
         for family, route in routes.items():
             for start in (route.path, route.tool):

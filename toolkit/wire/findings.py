@@ -1,4 +1,4 @@
-"""Deviations of a service as values, and the findings of a load."""
+"""Deviations of a service, the findings of a load, and stretches that a source lost."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OTHERS = "others", "further findings of this kind, which are only counted"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something the service does otherwise than assumed. It is recorded, counted and shown."""
+    """A deviation of the service from what was assumed. It is stored, counted and shown."""
 
     kind: str
     where: str
@@ -26,9 +26,9 @@ class Finding:
 
 
 class Findings:
-    """The findings of a load, each with how often it came, bounded in number.
+    """The findings of a load with their counts.
 
-    So many as the limits allow are listed each by itself. Of the others the kinds are counted.
+    As many as the limits allow are listed one by one; the others are counted by kind.
 
     >>> found = Findings(Limits(findings=1))
     >>> found.add([Finding("without_time", "/p", "{}"), Finding("without_time", "/p", "[]")])
@@ -42,7 +42,7 @@ class Findings:
         self._others = Counter[Finding]()
 
     def add(self, findings: Iterable[Finding] | Mapping[Finding, int]) -> None:
-        """Count findings in. A mapping has how often each came."""
+        """Count findings. A mapping has how often each came."""
         for finding, times in Counter(findings).items():
             if finding in self._counts or len(self._counts) < self._most:
                 self._counts[finding] += times
@@ -50,7 +50,7 @@ class Findings:
                 self._others[Finding(finding.kind, *_OTHERS)] += times
 
     def listed(self) -> tuple[tuple[Finding, int], ...]:
-        """Return each finding with how often it came, sorted, those only counted at the end."""
+        """Return each finding with its count, sorted; those counted by kind come last."""
         return tuple(
             each
             for counts in (self._counts, self._others)
@@ -62,7 +62,7 @@ _Second = Annotated[int, msgspec.Meta(ge=0, le=253_402_300_800)]
 
 
 class LostStretch(msgspec.Struct, frozen=True):
-    """A stretch ``[start, end)`` (s, Unix UTC) that the source has lost, and why, in its words."""
+    """A stretch ``[start, end)`` (s, Unix UTC) that the source lost, and its reason."""
 
     start: _Second
     end: _Second
@@ -70,7 +70,7 @@ class LostStretch(msgspec.Struct, frozen=True):
 
 
 def read_lost(said: msgspec.Raw, where: str, findings: list[Finding]) -> Iterator[LostStretch]:
-    """Yield the stretches that a page calls lost. What can't be read is a finding and none.
+    """Yield the stretches that a page calls lost. An unreadable one is a finding.
 
     >>> findings = []
     >>> said = msgspec.Raw(b'[{"start":0,"end":60,"why":"no answer"},{"start":"x"}]')
@@ -88,7 +88,7 @@ def read_lost(said: msgspec.Raw, where: str, findings: list[Finding]) -> Iterato
 
 
 def lost_within(lost: Iterable[LostStretch], parts: Iterable[Interval]) -> list[LostStretch]:
-    """Return the lost stretches inside of some parts. Of a second that is told twice, the first."""
+    """Return the lost stretches inside some parts. A second lost twice counts for the first."""
     left, found = list(parts), list[LostStretch]()
     for each in lost:
         whole = [(each.start, each.end)]

@@ -1,4 +1,9 @@
-"""A page of a trajectory, as the pagers hand it on."""
+"""A page of a trajectory, and the check that its first rows have what statistics need.
+
+A value of another type stays in ``extra`` and its column is null. If that happens in every row of a
+needed column, the whole load would be null, so the first page with rows is an error that names the
+profile line. Nulls that the service sends are believed: a leg may be missing, or not settle then.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +30,10 @@ from toolkit.wire.survey import rows_of, shown_fields, survey_fields
 def with_kept_rows(
     answer: Answer, place: str, frame: pl.DataFrame, window: Interval
 ) -> tuple[Answer, ...]:
-    """Return an answer with the rows of a window alone that are kept, () where it has none.
+    """Return an answer with only the stored rows of a window, () if it has none.
 
-    ``place`` is that of its rows, ``frame`` has all of them, in the order of the wire. A question
-    for a minute may be answered by a page of days, and one row may be too large to keep.
+    ``place`` is that of its rows; ``frame`` has all of them in the order of the wire. A request for
+    a minute may be answered by days, and a row may be too large to keep.
 
     >>> answer = Answer(200, {}, b'{"items":[{"ts":60},{"ts":0}]}')
     >>> frame = pl.DataFrame({"ts": [60, 0], "extra": None}, {"ts": pl.Int64, "extra": pl.String})
@@ -48,15 +53,15 @@ def with_kept_rows(
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """New rows of a window, and the stretch of it that is now answered for in full.
+    """New rows of a window, and the part of it that is now complete.
 
-    ``frame`` holds rows inside the window that no earlier page brought, each once, newest first as
-    sent. ``answered`` reaches down from the last page's and may be empty. Its rows are all in this
-    and earlier pages, but for those in its ``missing`` seconds that are too large to keep. ``tied``
-    has the times at which the service sent several rows, although its key is the time.
-    ``is_oldest``: the service has shown that no row is older. ``answers`` are those that the rows
-    were read from, with their rows inside ``window`` that are kept. ``lost`` is what the source
-    said so far that it lost, also outside of ``answered``.
+    ``frame`` has rows inside the window that no earlier page brought, each once, newest first as
+    sent. ``answered`` continues downwards from the last page's and may be empty: all its rows are
+    in this and earlier pages, except those in ``missing`` seconds, which are too large to keep.
+    ``tied`` has the times of several rows although the key is the time. ``is_oldest``: the service
+    has shown that no row is older. ``answers`` are the rows' answers, cut to stored rows inside
+    ``window``. ``lost`` are all stretches that the source called lost so far, also outside of
+    ``answered``.
     """
 
     frame: pl.DataFrame
@@ -71,10 +76,10 @@ class Page:
 
 
 def put_together(frame: pl.DataFrame, by: Sequence[str] = ("ts",)) -> pl.DataFrame:
-    """Return one row for each second, the newest first. What a leg without a row has is null.
+    """Return one row per second, the newest first. Values of a leg without a row are null.
 
-    ``extra`` has what no column takes by the side that sent it. Raises `WireError` where a leg has
-    two rows in one second that differ.
+    ``extra`` is an object by side. Raises `WireError` if a leg has two different rows in one
+    second.
 
     >>> rows = {"ts": [60, 60, 0], "buy_rate": [1.0, None, 3.0], "sell_rate": [None, 2.0, None],
     ...         "extra": [None, '{"sell":{"a":1}}', None]}
@@ -97,7 +102,7 @@ def put_together(frame: pl.DataFrame, by: Sequence[str] = ("ts",)) -> pl.DataFra
 
 
 class WholeSeconds:
-    """Puts rows of one leg each together. A second that a page may have cut waits for the next."""
+    """Rows of one leg each, joined. A second that a page may have cut waits for the next page."""
 
     def __init__(self) -> None:
         self._rows: list[pl.DataFrame] = []
@@ -106,7 +111,7 @@ class WholeSeconds:
     def take(
         self, page: Page, answer: Answer, frame: pl.DataFrame, place: str, part: Interval
     ) -> tuple[Page, tuple[Answer, ...]]:
-        """Return a page with the rows that it answers for alone, and what they are from."""
+        """Return a page with the rows of whole seconds, and their answers."""
         start = min(page.answered.start, part.end)
         rows = pl.concat([*self._rows, page.frame])
         below, ready = pl.col("ts") < page.answered.start, Interval(start, part.end)
@@ -134,9 +139,9 @@ _NO_LINE = "no line of the profile can read that"
 def check_needed(route: HistoryRoute, frame: pl.DataFrame, answer: Answer) -> None:
     """Raise `WireError` for a page of rows on which what statistics need cannot be read.
 
-    ``frame`` is what was read of ``answer``. Three pages are refused. One on which a column of the
-    preferred set cannot be read in any row. One without a set whose fields are all there. One of 10
-    rows or more in which all columns of these sets are sent as null.
+    ``frame`` is what was read of ``answer``. A page is refused if a column of the preferred set is
+    unreadable in every row, if no set has all its fields, and if 10 or more rows are null in all
+    columns of these sets.
 
     >>> from toolkit.market import Trajectory
     >>> from toolkit.wire.profile.profile import BUILT_IN
@@ -173,7 +178,7 @@ def check_needed(route: HistoryRoute, frame: pl.DataFrame, answer: Answer) -> No
 
 
 def _why(route: HistoryRoute, column: str, rows: Sequence[Mapping[str, Any]]) -> str:
-    """Say why a column is null in every row, and which line of the profile would read it."""
+    """Say why a column is null in every row, and which profile line would read it."""
     rule = route.rule(column)
     wire = rule.wire if rule else column
     if all(wire not in row for row in rows):
@@ -197,7 +202,7 @@ def _why(route: HistoryRoute, column: str, rows: Sequence[Mapping[str, Any]]) ->
 
 
 def _renamed(route: HistoryRoute, column: str, rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return the line that reads a column from the field most like it, or that names one."""
+    """Return the profile line that reads a column from the likeliest field."""
     found = survey_fields(route, shown_fields({}, rows))
     rule, unit = route.rule(column), _unit(route, column)
     wire = msgspec.json.encode("?").decode()
@@ -220,7 +225,7 @@ def _unit(route: HistoryRoute, column: str) -> str:
 
 
 def _form_of(text: str, unit: str) -> str:
-    """Return the form of numbers that a text has, "" where it is not a number."""
+    """Return the form of numbers that a text has, "" if it is not a number."""
     for form, read in (("text", str), ("printed", lambda number: plain_number(number, unit))):
         try:
             msgspec.json.decode(read(text), type=float)

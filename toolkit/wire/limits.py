@@ -1,8 +1,6 @@
-"""Limits on bytes, values, seconds, pages and documents, against a service gone mad.
+"""Limits on bytes, values, seconds, pages and documents, against a faulty service.
 
-This is the one place where they are set. A client, a capture and a webhook receiver each take a
-`Limits`. The user's profile sets them under ``[limits]``
-(`toolkit.wire.profile.user_profile`).
+The user's profile sets them under ``[limits]`` (`toolkit.wire.profile.user_profile`).
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ from toolkit.errors import InputError
 class Limits:
     """The limits of a client, a capture and a webhook receiver. Each is above 0.
 
-    docs/interface.md, "Limits", has what happens beyond each of them.
+    docs/interface.md, "Limits", describes what happens beyond each.
 
     Parameters
     ----------

@@ -1,10 +1,9 @@
-"""The symbol listing: which trajectories a service can be asked for.
+"""The symbol listing: which trajectories a service offers.
 
-A listing may be cut short without a word. So a listing of everything that does not state that it
-is whole is searched: once per last character of a base, or once per first one where the service
-searches from the start of a name. The searches bring everything where none of them was cut and all
-that was listed is among it. A base with other characters there than A-Z and 0-9 is out of their
-reach.
+A listing may be truncated without notice. Unless it states that it is complete it is searched, once
+per last character of a base, or per first one where the service searches from the start of a name.
+The searches are complete if none was truncated and all that was listed is among them. Bases with
+other characters there than A-Z and 0-9 are out of reach.
 
 Source: docs/interface.md, "Symbols and snapshots".
 """
@@ -45,14 +44,14 @@ from toolkit.wire.rows.mending import doubled_fields, read_mended
 
 @dataclass(frozen=True, slots=True)
 class Listing(Shown):
-    """Symbols with their legs. ``truncated`` where the service may hold more than are here."""
+    """Symbols with their legs. ``truncated`` if the service may offer more than these."""
 
     legs: dict[Symbol, tuple[Leg, ...]]
     truncated: bool
     findings: tuple[Finding, ...] = ()
 
     def lists(self, trajectory: Trajectory) -> bool:
-        """Check that the symbol and every leg of the trajectory are listed.
+        """Check that the symbol and every leg of a trajectory are listed.
 
         >>> listing = Listing({Symbol("BTC", "USD"): (Leg("KRAKEN", Market.SPOT),)}, False)
         >>> listing.lists(Trajectory.parse("BTC_USD:KRAKEN.spot"))
@@ -64,7 +63,7 @@ class Listing(Shown):
         return not one and set(trajectory.legs) <= set(self.legs.get(trajectory.symbol, ()))
 
     def denies(self, trajectory: Trajectory) -> bool:
-        """Check that a trajectory is not listed, and that nothing unreadable may be it.
+        """Check that a trajectory is not listed, and that no unreadable entry may be it.
 
         >>> odd = Finding("legs_missing", "/symbols BTC_USD", "no legs under 'venues'")
         >>> listing = Listing({Symbol("BTC", "USD"): ()}, False, (odd,))
@@ -112,7 +111,7 @@ _PARTITIONS: tuple[tuple[str, Callable[[str, str], bool]], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """One answer: its legs by symbol, and whether it is cut (None: not stated)."""
+    """One answer: its legs by symbol, and whether it is truncated (None: not stated)."""
 
     legs: dict[Symbol, tuple[Leg, ...]]
     cut: bool | None
@@ -122,12 +121,11 @@ class _Found:
 def list_symbols(
     profile: Profile, text: str, policy: RetryPolicy
 ) -> Generator[Step, Outcome, Listing]:
-    """Ask for every symbol with ``text`` in its name ("" for all).
+    """Request every symbol with ``text`` in its name ("" for all).
 
-    A listing of all that is cut, or does not state that it is whole, is searched for the rest. What
-    was missing is in it then, with a finding (``listing_cut``). A cut listing that no search
-    completes is ``truncated``. Where nothing shows whether it is whole the finding is
-    ``listing_unstated``.
+    An incomplete listing is searched for the rest, which is added with the finding ``listing_cut``.
+    If no search completes it, it is ``truncated``. If nothing shows whether it is complete, the
+    finding is ``listing_unstated``.
     """
     if not isinstance(text, str):
         raise InputError("text", text, "a text that is part of a symbol's name")
@@ -157,7 +155,7 @@ def _search(profile: Profile, text: str, policy: RetryPolicy) -> Generator[Step,
 def _by_parts(
     profile: Profile, listed: _Found, policy: RetryPolicy
 ) -> Generator[Step, Outcome, _Found | None]:
-    """Search for everything part by part. None where that is not shown to be all."""
+    """Search for everything part by part, None if that is not shown to be complete."""
     for after, brings in _PARTITIONS:
         legs: dict[Symbol, tuple[Leg, ...]] = {}
         findings = dict.fromkeys(listed.findings)
@@ -215,7 +213,7 @@ def _found(profile: Profile, answer: Answer) -> _Found:
 def as_snapshot(profile: Profile, answer: Answer) -> Answer:
     """Return a listing in our shape and words, with the answer under ``rest``.
 
-    One of our shape, and one that cannot be read, come back as they are.
+    A listing of our shape, or an unreadable one, is returned unchanged.
 
     >>> from toolkit.wire.profile.profile import BUILT_IN
     >>> shape = replace(BUILT_IN_LISTING, items="pairs", symbol="*", leg="{exchange}:{market}")
@@ -235,7 +233,7 @@ def as_snapshot(profile: Profile, answer: Answer) -> Answer:
 
 
 def guessed_listing(profile: Profile, answer: Answer) -> tuple[ListingShape, Spelling] | None:
-    """Find a shape and a spelling by which all of a listing is read, None where there are none.
+    """Find a shape and a spelling that read all of a listing, None if there are none.
 
     >>> from toolkit.wire.profile.profile import BUILT_IN
     >>> body = b'{"pairs": {"A_B": ["X:PERP"]}}'
@@ -261,7 +259,7 @@ def guessed_listing(profile: Profile, answer: Answer) -> tuple[ListingShape, Spe
 
 
 def market_words(texts: Iterable[str]) -> dict[str, str]:
-    """Find the words for markets in texts of a listing. One market with two words has none.
+    """Find the words for markets in a listing's texts. A market with two words has none.
 
     >>> market_words(["AURORA:SPOT", "CORONA:PERP"])
     {'spot': 'SPOT', 'futures': 'PERP'}
@@ -355,7 +353,7 @@ def funding_trajectories(listing: Listing) -> list[Trajectory]:
 
 
 def nearest_keys(trajectory: Trajectory, listing: Listing) -> Sequence[str]:
-    """Find up to three listed keys of the same family that look like the one given.
+    """Find up to three listed keys of the same family that resemble the given one.
 
     >>> listing = Listing({Symbol("BTC", "USD"): (Leg("KRAKEN", Market.SPOT),)}, False)
     >>> nearest_keys(Trajectory.parse("BTC_USD:KRAKEM.spot"), listing)

@@ -1,4 +1,4 @@
-"""The service's own words on why it refused, out of a body of any shape."""
+"""The service's own words on a refusal, from a body of any shape."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 def message_and_code(body: bytes, named: str = "") -> tuple[str, str]:
-    """Return what a refusal's body says, and its short code, each on one line, "" for none.
+    """Return the message of a refusal's body and its short code, each on one line, "" for none.
 
-    A problem document (RFC 9457) gives its ``detail``, else its ``title``, and what is wrong with
-    each parameter. In other JSON the fields that usually have a message are looked for, at any of
-    the upper levels, and then any sentence. Of HTML it is the title. Plain text is itself.
-    ``named`` is the text at the place that the profile names, which comes before all others.
+    A problem document (RFC 9457) gives ``detail``, else ``title``, and what is wrong with each
+    parameter. Other JSON gives the fields that usually hold a message, at any upper level, else any
+    sentence; HTML its title; plain text itself. ``named``, the text at the profile's place, comes
+    first.
 
     >>> message_and_code(b'{"code": "spent", "detail": "come back at noon"}')
     ('come back at noon', 'spent')
@@ -54,7 +54,7 @@ def message_and_code(body: bytes, named: str = "") -> tuple[str, str]:
 
 
 def code_of(value: object) -> str:
-    """Return the code among the fields of an object, "" for none. A number is as it is written.
+    """Return the code among an object's fields, "" for none. A number is kept as written.
 
     >>> code_of({"retCode": 10006}), code_of({"err-code": "busy"}), code_of({"code": None})
     ('10006', 'busy', '')
@@ -80,7 +80,7 @@ def message_of(value: object) -> str:
 
 
 def bare(name: str) -> str:
-    """Return a name in lower case with its letters alone.
+    """Return the letters of a name in lower case.
 
     >>> bare("err-msg"), bare("retCode")
     ('errmsg', 'retcode')
@@ -89,7 +89,7 @@ def bare(name: str) -> str:
 
 
 def _text(body: bytes) -> str:
-    """Return the words of a body that is not JSON, "" for JSON that was cut and for no text."""
+    """Return the words of a body that is not JSON, "" for truncated JSON and for no text."""
     try:
         text = body.decode().strip()[:_READ]
     except UnicodeDecodeError:
@@ -103,7 +103,7 @@ def _text(body: bytes) -> str:
 
 
 def _message(value: Any, depth: int = 0) -> str:
-    """Return the message of a value: of a field that usually has one, with its parameter's name."""
+    """Return the message in a value, with its parameter's name."""
     if isinstance(value, str):
         return value.strip()
     if depth > _DEEPEST:
@@ -124,20 +124,20 @@ def _message(value: Any, depth: int = 0) -> str:
 
 
 def _ranked(said: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the fields that usually have a message, the likeliest first, by their plain names."""
+    """Yield the fields that usually hold a message by their plain names, the likeliest first."""
     fields = {bare(name): value for name, value in said.items()}
     yield from ((name, fields[name]) for name in _NAMES if name in fields)
     yield from ((n, each) for n, each in fields.items() if n not in _NAMES and n.endswith(_ENDINGS))
 
 
 def _place(value: Any) -> str:
-    """Return the name of a parameter, of which FastAPI gives a path."""
+    """Return the name of a parameter, for which FastAPI gives a path."""
     steps = value if isinstance(value, list) else [value]
     return ".".join(str(step) for step in steps if isinstance(step, str | int))
 
 
 def _sentences(value: Any, depth: int = 0) -> Iterator[str]:
-    """Yield the texts of more than one word, wherever they are."""
+    """Yield texts of more than one word, wherever they are."""
     if isinstance(value, str) and " " in value.strip():
         yield value
     elif isinstance(value, dict | list) and depth <= _DEEPEST:

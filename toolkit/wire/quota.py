@@ -1,6 +1,8 @@
-"""Sharing of a key's quota between processes: when the next request may go.
+"""A key's plan and quota, requests by kind, and the sharing of the quota between processes.
 
-Without sockets and files. `toolkit.client.contact` keeps the state where all processes see it.
+``RateLimit-Policy: "builder";q=600;w=60`` names the plan, its requests and their window.
+``RateLimit: "builder";r=594;t=42`` has what is left. `toolkit.client.contact` keeps the state where
+all processes see it. Sources: docs/interface.md, draft-ietf-httpapi-ratelimit-headers.
 """
 
 from __future__ import annotations
@@ -22,9 +24,9 @@ _WHOLE = re.compile(r"[0-9]{1,15}")
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """A plan's quota of requests per window (s), and what was left of it at the last answer.
+    """A plan's quota of requests per window (s), and what the last answer left of it.
 
-    ``reset_s`` is how long after that answer the next window begins.
+    ``reset_s``: seconds from that answer to the next window.
     """
 
     plan: str
@@ -35,10 +37,9 @@ class Allowance:
 
 
 def read_allowance(headers: Mapping[str, str]) -> Allowance | None:
-    """Read the headers (names in lower case), None where they name no policy.
+    """Read the headers (names in lower case), None if they name no policy.
 
-    Of several policies the first one counts. A number that cannot be read is None: a header in
-    another form costs no answer.
+    The first of several policies counts. An unreadable number is None.
 
     >>> policy, rest = '"builder";q=600;w=60', '"builder";r=9;t=1'
     >>> read_allowance({"ratelimit-policy": policy, "ratelimit": rest})
@@ -72,11 +73,11 @@ _LONGEST_S = 86_400
 
 @dataclass(frozen=True, slots=True)
 class QuotaLeft:
-    """What is known of a key's quota by all who use it. Times are Unix seconds of this machine.
+    """The state of a key's quota that all processes share. Times are Unix seconds of this machine.
 
-    ``left`` of ``quota`` requests may go before ``ends``, when a window of ``window_s`` is over.
-    Nothing may go before ``wait_until``. Nothing is known at first, and then everything may go.
-    ``unanswered`` requests went then and had no answer yet.
+    ``left`` of ``quota`` requests may go before ``ends``, when a window of ``window_s`` is over,
+    none before ``wait_until``. While nothing is known everything may go; ``unanswered`` requests
+    went then and have no answer yet.
     """
 
     left: int = 0
@@ -87,7 +88,7 @@ class QuotaLeft:
     unanswered: int = 0
 
     def ask(self, now: float) -> tuple[QuotaLeft, float]:
-        """Return the state after one more request, and 0, or the seconds to wait before it may go.
+        """Return the state after one more request, and 0, or the seconds until it may go.
 
         >>> pace = QuotaLeft(left=1, quota=5, window_s=60, ends=100.0)
         >>> pace, wait_s = pace.ask(90.0)
@@ -105,10 +106,10 @@ class QuotaLeft:
         return replace(self, left=self.left - 1), 0.0
 
     def learn(self, told: Allowance | None, wait_s: float | None, now: float) -> QuotaLeft:
-        """Return the state after an answer: its quota, and what it asks to wait where it refuses.
+        """Return the state after an answer: its quota, and the wait that a refusal asks for.
 
-        What others have under way is not in the service's number yet. So the lesser one counts,
-        and the first number loses what went before anything was known.
+        The service does not count yet what others have under way, so the lesser number counts, and
+        the first one loses the requests that went before anything was known.
 
         >>> told = Allowance("free", quota=60, window_s=60, left=58, reset_s=30)
         >>> QuotaLeft().learn(told, None, 0.0).left
@@ -136,7 +137,7 @@ class QuotaLeft:
         return replace(found, wait_until=max(found.wait_until, now + wait_s))
 
     def believed(self, now: float) -> QuotaLeft:
-        """Return the state, or nothing where it names times that no quota has.
+        """Return the state, or an empty one if it names times that no quota has.
 
         >>> QuotaLeft(wait_until=1e12).believed(0.0) == QuotaLeft()
         True
@@ -146,7 +147,7 @@ class QuotaLeft:
 
     @classmethod
     def read(cls, data: bytes) -> QuotaLeft:
-        """Read what `written` wrote. Anything else is as if nothing was known.
+        """Read `written`. Anything else is an empty state.
 
         >>> QuotaLeft.read(QuotaLeft(left=3, quota=5).written).left
         3
@@ -168,8 +169,8 @@ class QuotaLeft:
 class Requests:
     """Requests sent, each try counted: of histories, event logs, snapshots, symbols, schemas.
 
-    A search for symbols and a snapshot of them are asked at one address, and both are ``symbols``.
-    ``other`` are those to an address of no kind.
+    A symbol search and a symbol snapshot share an address: both are ``symbols``. ``other`` has the
+    requests to other addresses.
 
     >>> made = Requests(history=40, events=2, schemas=1)
     >>> print(made)
@@ -188,7 +189,7 @@ class Requests:
 
     @classmethod
     def of(cls, profile: Profile, paths: Mapping[str, int]) -> Requests:
-        """Count the requests to some paths by what a profile has there.
+        """Count requests by path as the profile's kinds.
 
         >>> from toolkit.wire.profile.profile import BUILT_IN
         >>> Requests.of(BUILT_IN, {BUILT_IN.schemas_path: 2, "/mcp": 1})

@@ -1,4 +1,4 @@
-"""Secrets struck out of what others send, before any of it is kept or shown."""
+"""Keys that nothing shows by chance, and their removal from data before it is kept or shown."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ SHORTEST_STRUCK = 8
 
 
 class Secret:
-    """A key that nothing shows by chance: its repr is stars. `reveal` gives its text.
+    """A key whose repr is stars. `reveal` gives its text.
 
-    What is around it is stripped of blanks. What is not text is as an empty one.
+    Surrounding blanks are stripped. A value that is not text is an empty key.
 
     >>> Secret(" sekrit "), Secret("sekrit") == Secret(Secret("sekrit")), Secret("sekrit").reveal()
     (***, True, 'sekrit')
@@ -46,7 +46,7 @@ class Secret:
 
 
 class SecretBytes(bytes):
-    """Bytes of a header that has a secret. Their repr is stars.
+    """Bytes of a header with a secret. Their repr is stars.
 
     >>> SecretBytes(b"Bearer sekrit")
     b'***'
@@ -59,7 +59,7 @@ class SecretBytes(bytes):
 
 
 class _Environment(Mapping[str, str]):
-    """The variables of this process, some of which are secrets: its repr shows none."""
+    """The variables of this process, some of them secret: the repr shows none."""
 
     def __getitem__(self, name: str) -> str:
         return os.environ[name]
@@ -99,7 +99,7 @@ class Secrets:
     def struck(self, data: bytes) -> bytes:
         """Replace each secret of `SHORTEST_STRUCK` characters or more in data that is kept.
 
-        Returns the very object where there is none, which costs next to nothing to find out.
+        Returns the same object where none is found, which is cheap to check.
         """
         if b"\\" not in data and not any(_holds(data, plain) for plain in self._plain):
             return data
@@ -111,11 +111,11 @@ class Secrets:
 
 
 def _holds(data: bytes, text: bytes) -> bool:
-    """Look for a text, and first for each of its bytes: one is mostly absent, and soon found so."""
+    """Look for a text, after a quick look for each of its bytes."""
     return all(byte in data for byte in text) and text in data
 
 
 def _escaped(text: str) -> str:
-    """Return a pattern of a text whose every character may be written as one of JSON's escapes."""
+    """Return a pattern of a text whose characters may each be a JSON escape."""
     optional = dict.fromkeys("\"'/\\", r"\\?")
     return "".join(rf"(?:\\u(?i:{ord(c):04x})|{optional.get(c, '')}{re.escape(c)})" for c in text)

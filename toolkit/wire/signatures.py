@@ -1,12 +1,12 @@
-"""Signatures of webhook deliveries: who sent these bytes, and when. Decided without a socket.
+"""Webhook deliveries: their signatures, and the event document in the body.
 
-A scheme is an object with `check`. Another sender's scheme is another such object. A delivery that
-does not pass is answered with a `Rejected`, however its headers are malformed: nothing is raised.
-Comparison takes constant time. Only what is signed is believed: a delivery id in an
-unsigned header would let anyone who repeats a delivery claim the id of another.
+A scheme is an object with `check`; another sender's scheme is another such object. A delivery that
+fails gets a `Rejected`, however malformed its headers are: nothing is raised. Comparison takes
+constant time. Only signed data is believed: an unsigned delivery id would let anyone who repeats a
+delivery claim another's id.
 
-Sources: the Standard Webhooks specification 1.0 (symmetric signatures, ``v1``). The timestamped
-form ``t=...,v1=...`` that Stripe made common. The body signature that GitHub made common.
+Sources: the Standard Webhooks specification 1.0 (symmetric signatures, ``v1``), Stripe's
+timestamped form ``t=...,v1=...``, GitHub's body signature.
 """
 
 from __future__ import annotations
@@ -63,21 +63,21 @@ class Rejected:
 
 
 class Verifier(Protocol):
-    """A signature scheme together with the secrets that count."""
+    """A signature scheme together with its valid secrets."""
 
     def check(self, headers: Headers, body: bytes) -> Genuine | Rejected:
-        """Check that the body's exact bytes are genuine. No header makes it raise."""
+        """Check that the body's exact bytes are genuine. Headers never make it raise."""
 
 
 @dataclass(frozen=True, slots=True)
 class StandardWebhooks:
     """The scheme of Standard Webhooks: HMAC-SHA256 over ``id.timestamp.body``.
 
-    ``secrets`` are ``whsec_`` and the base64 of 24 to 64 bytes, the prefix being optional. Any one
-    of them may have signed, so that a new one is added before the old one is taken away. Of the
-    signatures in the header one is enough. Those of other versions are passed over. An id with a
-    full stop is refused, since the signed text would then have two readings. Where no header is
-    named ``webhook-...``, those named ``svix-id`` and so on, the scheme's first names, are read.
+    ``secrets`` are ``whsec_`` (optional) and the base64 of 24 to 64 bytes. Any of them may have
+    signed, so that a new one can be added before the old one is removed. One matching signature in
+    the header is enough; other versions are ignored. An id with a full stop is refused, since the
+    signed text would be ambiguous. Without ``webhook-...`` headers the older names ``svix-id`` and
+    so on are read.
 
     >>> scheme = StandardWebhooks(["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"], clock=lambda: 0.0)
     >>> scheme.check([(b"webhook-id", b"msg_1"), (b"webhook-timestamp", b"0")], b"{}")
@@ -97,7 +97,7 @@ class StandardWebhooks:
         object.__setattr__(self, "_keys", tuple(map(_standard_key, self.secrets)))
 
     def check(self, headers: Headers, body: bytes) -> Genuine | Rejected:
-        """See `Verifier.check`. The id is that of ``webhook-id``, which is signed."""
+        """Check a delivery. The id is the signed ``webhook-id``."""
         headers = list(headers)
         sent = {name.decode("latin-1").lower() for name, _ in headers}
         names = next((names for names in _STANDARD if not sent.isdisjoint(names)), _STANDARD[0])
@@ -117,7 +117,7 @@ class StandardWebhooks:
         return Genuine(identity)
 
     def headers(self, identity: str, body: bytes) -> dict[str, str]:
-        """Return the headers of a delivery of a body that is sent now, signed by each secret.
+        """Return the headers for a delivery of a body that is sent now, signed by each secret.
 
         >>> scheme = StandardWebhooks(["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"],
         ...     clock=lambda: 1614265330.0)
@@ -139,13 +139,13 @@ class StandardWebhooks:
 class HmacSignature:
     """HMAC-SHA256 in one header, in the form that a sender documents.
 
-    ``secrets`` are texts, used as they are. ``signed`` is the text that is signed, with ``{body}``
-    and, where the time is signed, ``{timestamp}``. ``written`` is the form of the header: parts
-    separated by commas, one with ``{signature}`` and one with ``{timestamp}`` where it is signed.
-    ``encoding`` of the signature is ``hex`` or ``base64``. The defaults are GitHub's form.
+    ``secrets`` are texts. ``signed`` is the signed text, with ``{body}`` and, if the time is
+    signed, ``{timestamp}``. ``written`` is the form of the header: parts separated by commas, one
+    with ``{signature}`` and, if it is signed, one with ``{timestamp}``. ``encoding`` is ``hex`` or
+    ``base64``. The defaults are GitHub's form.
 
-    Without a signed time a delivery can be sent again at any time. The id of a delivery is the
-    hash of its body, since no id is signed.
+    Without a signed time a delivery can be replayed at any time. A delivery's id is the hash of its
+    body, since no id is signed.
 
     >>> scheme = HmacSignature(["It's a Secret to Everybody"])
     >>> signature = b"757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17"
@@ -179,7 +179,7 @@ class HmacSignature:
             raise InputError("written", self.written, allowed)
 
     def _prefix(self, ending: str) -> str | None:
-        """Return the text before a field in the header's form, None where it has no such field."""
+        """Return the text before a field in the header's form, None without such a field."""
         found = [p.removesuffix(ending) for p in self.written.split(",") if p.endswith(ending)]
         return found[0] if len(found) == 1 and "{" not in found[0] else None
 
@@ -273,7 +273,7 @@ _ENCODINGS: dict[str, Callable[[str], bytes | None]] = {"hex": _hexadecimal, "ba
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A body, and the columns of the event document that it is. None where it is none."""
+    """A body, and the columns of its event document, None if it has none."""
 
     body: str
     row: Mapping[str, Any] | None
@@ -281,12 +281,11 @@ class Delivery:
 
 
 def read_delivery(routes: Mapping[EventFamily, EventRoute], body: bytes) -> Delivery:
-    """Read a delivery's body. Raises `WireError` where it is not a JSON object.
+    """Read a delivery's body. Raises `WireError` unless it is a JSON object.
 
-    The family is the word that the document's schema (``svc.splash.v1``) or else its event type
-    (``splash.pump``) names, each found by the family's route. A JSON object that names
-    none, or has no time of use, is not an event document. Nor is one that is larger than
-    ``document_bytes`` of the routes' limits, which is a finding.
+    The family is a word of the document's schema (``svc.splash.v1``), or else of its event type
+    (``splash.pump``). An object that names none, or has no usable time, is not an event document.
+    One larger than ``document_bytes`` of the routes' limits is not either, and a finding.
 
     >>> from toolkit.wire.profile.event_routes import BUILT_IN_EVENTS
     >>> read_delivery(BUILT_IN_EVENTS, b'{"schema":"svc.splash.v2","ts":60,"pct":2}').row["family"]

@@ -1,8 +1,7 @@
-"""A stream without its socket: its messages, when it is lost, and when to try again.
+"""Sockets without the socket: the life of a stream, its messages, and history actions.
 
-`lasting` is the whole life of one stream as a generator: it yields steps to carry out and, between
-them, what happened. Time comes from a clock that is handed in. Source of the rules:
-docs/design.md, "Live capture".
+`lasting` is one stream as a generator: it yields steps to carry out and, between them, what
+happened. Time comes from a given clock. Source: docs/design.md, "Live capture".
 """
 
 from __future__ import annotations
@@ -70,10 +69,10 @@ class Ping:
 
 @dataclass(frozen=True, slots=True)
 class Renew:
-    """A stream's step: open another socket at this path beside the open one, and use it.
+    """A stream's step: open a second socket at this path and use it in place of the first.
 
-    The old one is closed and read to its end when the new one is first listened to. Send back None,
-    or the `Loss` of the new one: then the old one is still in use.
+    The old one is closed, and read to its end when the new one is first listened to. Send back
+    None, or the `Loss` of the new one: then the old one stays in use.
     """
 
     path: str
@@ -93,7 +92,7 @@ class Received:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """The stream is not open. ``was_open`` where it had been."""
+    """The stream is not open. ``was_open`` if it had been."""
 
     why: str
     was_open: bool
@@ -101,7 +100,7 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Why a socket is gone: in words, and the answer or close code where the service gave one."""
+    """Why a socket is gone: in words, with the service's answer or close code if it gave one."""
 
     why: str
     url: str = ""
@@ -117,15 +116,15 @@ _Stream = Generator[StreamStep | StreamItem, _Outcome, None]
 
 @dataclass(frozen=True, slots=True)
 class ReconnectPolicy:
-    """When to open a lost stream again, and when it counts as silent.
+    """When to reopen a lost stream, and when it counts as silent.
 
-    The n-th wait in a row is a random part (between a half and the whole) of
-    ``first_wait_s * 2**n``, at most ``longest_wait_s``, and never less than ``Retry-After``. One
-    of more than ``longest_asked_s`` ends the stream with the error of its status. The
-    count begins anew only when a connection has lasted ``stable_s`` with a message on it: one that
-    is accepted and closed at once is not a success. A connection on which nothing came for
-    ``ping_s`` is asked for a ping's answer within ``pong_s``, and again as often. Without one it is
-    lost. With one the stream is quiet and nothing is lost. Some connections answer pings and have
+    The n-th wait in a row is a random part (between half and all) of ``first_wait_s * 2**n``, at
+    most ``longest_wait_s`` and at least ``Retry-After``. A wait of more than ``longest_asked_s``
+    ends the stream with the error of its status. The count restarts once a connection has lasted
+    ``stable_s`` with a message on it: one that is accepted and closed at once is not a success.
+
+    After ``ping_s`` without a message a ping must be answered within ``pong_s``, and so on at the
+    same interval; without an answer the connection is lost. Some connections answer pings but have
     gone mute, so after ``silence_s`` another is opened before the quiet one is closed.
 
     >>> ReconnectPolicy(silence_s=0)
@@ -149,7 +148,7 @@ class ReconnectPolicy:
 
 
 class Backoff:
-    """How long to wait before the next attempt. `clock` gives seconds that only grow.
+    """The wait before the next attempt. `clock` gives seconds that only grow.
 
     >>> waits = Backoff(ReconnectPolicy(fraction=lambda: 1.0), clock=lambda: 0.0)
     >>> [waits.after(Loss("closed with 1011")) for _ in range(3)]
@@ -172,7 +171,7 @@ class Backoff:
         self._heard = True
 
     def after(self, loss: Loss) -> float:
-        """Return the seconds to wait after a loss, or raise where trying again is of no use."""
+        """Return the seconds to wait after a loss. Raises if trying again is useless."""
         asked_s = retry_after_s(loss.answer) if loss.answer else None
         if is_fatal(loss) or (asked_s or 0.0) > self._policy.longest_asked_s:
             raise _error(loss)
@@ -211,9 +210,8 @@ def lasting(
 ) -> _Stream:
     """Keep one stream open: open it, send the greetings, listen, reopen after a loss.
 
-    Yields each `StreamStep` to be carried out, and `Joined`, `Received` and `Lost`. ``greetings``
-    are sent each time it opens. Never returns. Raises what `Backoff.after` raises, after the
-    `Lost` of it.
+    Yields `StreamStep`s to carry out, and `Joined`, `Received` and `Lost`. ``greetings`` are sent
+    at each opening. Never returns. Raises what `Backoff.after` raises, after yielding the `Lost`.
     """
     backoff = Backoff(policy, clock)
     while True:
@@ -234,7 +232,7 @@ def _conversation(
     clock: Callable[[], float],
     backoff: Backoff,
 ) -> Generator[StreamStep | StreamItem, _Outcome, Loss]:
-    """Run an open connection until it is lost. A quiet one that is alive is renewed."""
+    """Run an open connection until it is lost, renewing a quiet one that is alive."""
     if loss := (yield from _greeted(greetings)):
         return loss
     yield Joined()
@@ -265,7 +263,7 @@ def _conversation(
 def _greeted(
     greetings: Sequence[bytes],
 ) -> Generator[StreamStep | StreamItem, _Outcome, Loss | None]:
-    """Send the greetings, and return the loss where the connection did not take them."""
+    """Send the greetings, and return the loss if the connection fails."""
     for greeting in greetings:
         outcome = yield Say(greeting)
         if isinstance(outcome, Loss):
@@ -295,7 +293,7 @@ def subscription(
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A record of a subscription, by its id, its bytes unchanged."""
+    """A record of a subscription: its id, and its bytes unchanged."""
 
     identity: int
     record: bytes
@@ -303,7 +301,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The service refused a subscription by its id. ``answer`` is that of REST."""
+    """A subscription, by its id, that the service refused. ``answer`` is that of REST."""
 
     identity: int | None
     answer: Answer
@@ -312,7 +310,7 @@ class Refused:
 def read_market_message(
     names: StreamNames, body: bytes, findings: list[Finding]
 ) -> Item | Refused | None:
-    """Read a message of the market socket, None where it only confirms something.
+    """Read a message of the market socket, None if it only confirms something.
 
     A value that is not JSON, such as NaN, is null and a finding. Raises `WireError` for anything
     but a JSON object.
@@ -343,7 +341,7 @@ def _fields(body: bytes) -> dict[str, msgspec.Raw]:
 
 
 def _plain(raw: msgspec.Raw | None, kind: type) -> Any:
-    """Return a value of a kind, also a number that is sent as text, None for any other."""
+    """Return a value of a kind, or None. Numbers may be text."""
     try:
         return None if raw is None else msgspec.json.decode(raw, type=kind, strict=False)
     except UNREADABLE:
@@ -351,9 +349,9 @@ def _plain(raw: msgspec.Raw | None, kind: type) -> Any:
 
 
 class RecentlyDelivered:
-    """The contents that were lately delivered under each key, so that repeats are recognised.
+    """The contents lately delivered under each key, by which repeats are recognised.
 
-    At most ``capacity`` contents are remembered. The longest not received is forgotten first.
+    ``capacity`` contents are remembered. The one received longest ago is forgotten first.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -384,10 +382,10 @@ _WAITS = ("retry_after_s", "retry_after")
 
 
 def action_of(profile: Profile, request: Request, identity: int) -> bytes | None:
-    """Encode a question as a message with an id of ours.
+    """Encode a history request as a message with an id of ours.
 
-    It is None where the question is of no history or log, or of one that is paged by headers, which
-    messages do not have.
+    None if the request is not of a history or event log, or is paged by headers, which messages
+    lack. A route and its action have the same fields, and their answers too.
 
     >>> from toolkit.wire.profile.profile import BUILT_IN
     >>> asked = Request.get("/api/v1/data/history/price", {"symbol": "BTC_USD", "end_time": 60})
@@ -414,12 +412,12 @@ def action_of(profile: Profile, request: Request, identity: int) -> bytes | None
 
 
 def answer_of(names: StreamNames, message: bytes, identity: int) -> tuple[int, float | None] | None:
-    """Read whether a message answers our question: its status, and the wait it asks for (s).
+    """Read whether a message answers our request: its status, and the seconds it asks to wait.
 
-    A message with another id, or a record of a subscription, is None. One without an id is taken as
-    the answer, since a connection has one question at a time. A page is 200. A message of the type
-    error has the status of its problem, 500 where it has none. What is not a JSON object is a page
-    that cannot be read, which the reader of the page says.
+    None for another id, and for a record of a subscription. A message without an id is the answer,
+    since a connection has one request at a time. A page is 200; a message of the type error has its
+    problem's status, 500 without one. A message that is not a JSON object is 200: the page's reader
+    raises the error.
 
     >>> from toolkit.wire.profile.shapes import BUILT_IN_STREAMS
     >>> answer_of(BUILT_IN_STREAMS, b'{"items":[],"id":"7"}', 7)

@@ -1,7 +1,7 @@
-"""A service's records laid beside the fields that the profile expects: matches and guesses.
+"""Comparison of a service's records with the fields that the profile expects.
 
-A guess is a proposal for a person to judge; nothing is read by one. Names are compared by their
-words, units by their dimension.
+A guess is a proposal for a person to judge and is never used to read data. Names are compared by
+words, units by dimension.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _PERIOD_WORDS = {"8h": "_per_8h", "h": "_per_hour", "hour": "_per_hour", "day": 
 
 @dataclass(frozen=True, slots=True)
 class ShownField:
-    """A field that the service shows: its JSON type and unit where they are known, an example.
+    """A field that the service shows: its JSON type and unit if known, an example.
 
     ``title`` is the service's name of a field that is read by position.
     """
@@ -64,9 +64,9 @@ class ShownField:
 
 @dataclass(frozen=True, slots=True)
 class FieldSurvey:
-    """A record's fields: those found, those wanted but not shown, those shown that nothing takes.
+    """A record's fields: found, expected but missing (with their units), and unknown.
 
-    ``missing`` are our columns with their units. ``text`` is whether numbers are sent as text.
+    ``text``: numbers are sent as text.
     """
 
     matched: tuple[str, ...]
@@ -77,11 +77,10 @@ class FieldSurvey:
 
 
 def described_fields(schemas: bytes, route: HistoryRoute) -> dict[str, dict[str, str]]:
-    """Find the texts that a ``/schemas`` body of any shape has on a route's fields, by their names.
+    """Find what a ``/schemas`` body of any shape says of a route's fields, by name.
 
-    They are under the route's family, its path or the end of it, or beside a text of these: fields
-    by name, each with a unit or an object of facts, or a list of pairs, names and units by
-    position.
+    It is under the route's family, its path or the end of it, or beside a text of these: fields by
+    name, each with a unit or an object of facts, or a list of pairs, names and units by position.
 
     >>> from toolkit.market import Family
     >>> from toolkit.wire.profile.profile import BUILT_IN
@@ -115,7 +114,7 @@ def _field_facts(part: object, depth: int = 0) -> Iterator[dict[str, dict[str, A
 
 
 def unit_in_name(name: str) -> str | None:
-    """Read a unit that a field's own name states, None where it states none.
+    """Read the unit that a field's own name states, None without one.
 
     >>> unit_in_name("advantage_pct_8h"), unit_in_name("edge.bps"), unit_in_name("premium")
     ('percent_per_8h', 'bps', None)
@@ -171,8 +170,8 @@ def survey_fields(route: HistoryRoute, shown: Iterable[ShownField]) -> FieldSurv
 def guessed(missing: Mapping[str, str], unknown: Iterable[ShownField]) -> dict[str, ShownField]:
     """Guess the field of each column that has a likely one, each field at most once.
 
-    A field of another dimension or of a type that is not a number is out of the question. Where
-    the column's unit is "" (a name, a path) only names are compared.
+    A field of another dimension or type is excluded. For the unit "" (a name, a path) only names
+    are compared.
 
     >>> bid, ask = ShownField("bid_px", "number", "quote"), ShownField("ask_px", "number", "quote")
     >>> found = guessed({"buy_price": "quote", "sell_price": "quote"}, [ask, bid])
@@ -194,7 +193,7 @@ def guessed(missing: Mapping[str, str], unknown: Iterable[ShownField]) -> dict[s
 
 
 def decoded(body: bytes) -> object:
-    """Return the value of JSON, None for what is not JSON.
+    """Return the value of JSON, None for a body that is not JSON.
 
     >>> decoded(b"[3]"), decoded(b"<html>")
     ([3], None)
@@ -220,9 +219,9 @@ def rows_of(body: bytes, items: str) -> tuple[list[dict[str, Any]], str]:
 
 
 def _unit_fits(wanted: str, field: ShownField) -> bool | None:
-    """Check that a field's unit fits, None where its unit or type rules it out.
+    """Check that a field's unit fits, None if its unit or type excludes it.
 
-    Where no unit is known, a number of the years 2001 to 2286 in s or ms is a time.
+    Without a unit, a number of the years 2001 to 2286 in s or ms is a time.
     """
     if not wanted:
         return False

@@ -1,7 +1,4 @@
-"""A draft of a user's wire profile: proved lines in force, and comments for a person to judge.
-
-The text is TOML that `toolkit.wire.profile.user_profile.UserProfile` reads.
-"""
+"""Draft of a user's wire profile: proved lines in force, and comments for a person to judge."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ _HEAD = """\
 # is not, name the file in RAIL_PROFILE, and run `rail doctor` again.
 """
 _NOTHING = "#\n# The service says everything as expected: there is nothing to put here.\n"
-_MS = 10**12  # a time of so many is one in ms: in s it would be in the year 33658
+_MS = 10**12  # a time of this size is in ms: in s it would be in the year 33658
 
 
 class ProfileDraft:
@@ -41,7 +38,7 @@ class ProfileDraft:
     def prove(
         self, section: str, lines: Mapping[str, object], known: Mapping[str, object] | None = None
     ) -> None:
-        """Put lines in force, but those that are ``known`` so, and fields that no line can name.
+        """Put lines in force, except those that equal ``known``, and fields with unusable names.
 
         >>> draft = ProfileDraft()
         >>> draft.prove("history.price", {"items": "points", "next": "n"}, {"next": "n"})
@@ -57,13 +54,13 @@ class ProfileDraft:
                 self._proved.setdefault(section, {})[name] = value
 
     def note(self, section: str, *lines: str, of: str = "") -> None:
-        """Add comments to a section. They go once the name that they are ``of`` is proved."""
+        """Add comments to a section, which are dropped once the name ``of`` is proved."""
         self._notes.setdefault(section, []).append((of, [f"# {line}" for line in lines]))
 
     def lacking(
         self, section: str, name: str, said: str, guess: ShownField | None, unit: str = ""
     ) -> None:
-        """Add a comment on a missing name: what is ``said`` of it, and a line for it.
+        """Add the comment ``said`` on a missing name, and a line for it.
 
         >>> draft = ProfileDraft()
         >>> draft.lacking("tools", "symbols", "No tool x is listed.", None)
@@ -78,16 +75,7 @@ class ProfileDraft:
         self.note(section, said, why, line, of=name)
 
     def fields(self, family: str, found: FieldSurvey) -> None:
-        """Add comments on the fields that a history's records lack.
-
-        >>> found = FieldSurvey((), {"price": "quote"}, (), {"price": ShownField("px")})
-        >>> draft = ProfileDraft()
-        >>> draft.fields("price", found)
-        >>> print(draft.text("https://rail.example").partition("[history.price]")[2].strip())
-        # price (quote) is not there by that name.
-        # GUESS: px.
-        # fields.price = { wire = "px", unit = "quote" }
-        """
+        """Add comments on the fields that a history's records lack."""
         section = f"history.{family}"
         for column, wanted in found.missing.items():
             guess = found.guesses.get(column)
@@ -131,7 +119,7 @@ def _assigned(lines: Mapping[str, object]) -> list[str]:
 
 
 def toml(value: object) -> str:
-    """Write a text, a truth value or a table of these as TOML, which JSON text is too.
+    """Write a text, a truth value or a table of these as TOML.
 
     >>> toml({"unit": "bps", "reversed": True})
     '{ unit = "bps", reversed = true }'

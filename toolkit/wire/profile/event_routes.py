@@ -1,8 +1,4 @@
-"""The event logs' part of the wire profile: routes, parameters, and where a document keeps what.
-
-Built in is docs/interface.md. `/schemas` overrides. A document is kept whole. The columns beside it
-are read from it by paths, so that another service's names are a matter of its profile.
-"""
+"""The event logs' part of the wire profile: routes, parameters, and the places in a document."""
 
 from __future__ import annotations
 
@@ -43,19 +39,15 @@ _FILTERS = ("symbol", "exchange", "event_type", "min_pct", "lifecycle")
 
 @dataclass(frozen=True, slots=True)
 class EventRoute:
-    """One event log: where it is, how it is asked, and where its documents keep what.
+    """One event log: its address, parameters, and places in its documents.
 
-    ``paths`` names for each column the places to look, dots between levels. The first that is
-    there counts. ``volatile`` are fields that differ between two deliveries of one document.
-    ``retention_s`` is how far back the log reaches (s): the interface's 30 days, unless the service
-    or the user's profile states another, None for all of time. ``filters`` are sent with each
-    question, by our names: what is answered so is not the whole window.
+    ``paths`` has the places per column, the first present one counting. ``volatile`` fields differ
+    between two deliveries of a document. ``retention_s`` is None for all of time. ``filters`` are
+    sent with each request, by our names.
 
-    ``ask`` has the service's parameters as templates, in place of one for each role, and ``clock``
-    is the unit of the times that are asked for. ``units`` are those of columns where they differ
-    from the column's own, ``words`` the service's words for ours in types and lifecycles. With
-    ``text`` numbers may be text of a JSON number. With ``leg`` an exchange and its market are one
-    text, or both legs are, which this template reads.
+    ``ask`` has the service's parameters as templates, in place of ``parameters``; ``times`` is the
+    unit of requested times. ``units`` and ``words`` are those that differ from ours. ``leg`` reads
+    an exchange and its market, or both legs, from one text.
     """
 
     family: EventFamily
@@ -88,7 +80,7 @@ class EventRoute:
     def of(
         cls, family: EventFamily, said: Document, spelling: Spelling, limits: Limits
     ) -> EventRoute:
-        """Make the route of a document. `InputError` names the entry that cannot be meant."""
+        """Make the route of a document. `InputError` names an entry that is not valid."""
         where = f"events.{family}"
         parts: dict[str, Any] = {
             **said,
@@ -113,10 +105,7 @@ class EventRoute:
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """Our names of the parameters, which ``parameters`` replaces by the service's.
-
-        Of these a load sends the first four. The filters are for calls over MCP and for what is
-        open now.
+        """Our names of the parameters. A load sends the first four.
 
         >>> BUILT_IN_EVENTS[EventFamily.SPLASH].roles[:4]
         ('start_time', 'end_time', 'limit', 'cursor')
@@ -125,7 +114,7 @@ class EventRoute:
 
     @property
     def placeholders(self) -> tuple[str, ...]:
-        """What a template of ``ask`` may have in braces."""
+        """The allowed placeholders of ``ask``."""
         return self.roles
 
     def query(self, window: Interval, cursor: str | None) -> dict[str, object]:
@@ -145,7 +134,7 @@ class EventRoute:
         return {self.parameters.get(role, role): value for role, value in named.items()}
 
     def cursor_in(self, said: str) -> str:
-        """Return the cursor that a page gives. Of the address of the next page it is a parameter.
+        """Return the cursor that a page gives: of the next page's address, its parameter.
 
         >>> BUILT_IN_EVENTS[EventFamily.SPLASH].cursor_in("https://h/log?limit=5&cursor=c%2F7")
         'c/7'
@@ -154,7 +143,7 @@ class EventRoute:
         return dict(parse_qsl(said.partition("?")[2])).get(name, said)
 
     def filtered(self, lifecycle: str | None) -> EventRoute:
-        """Return the route that asks for documents of one state alone, of all for None.
+        """Return the route that requests documents of one state, or of all for None.
 
         >>> asked = BUILT_IN_EVENTS[EventFamily.SPLASH].filtered("open")
         >>> asked.query(Interval(0, 60), None)["lifecycle"]
@@ -168,14 +157,14 @@ class EventRoute:
 
     @property
     def is_ours(self) -> bool:
-        """Whether documents have our units and words, so that no value is to be converted."""
+        """Whether documents have our units and words, so that no value needs converting."""
         as_ours = self.spelling is AS_OURS and self.numbers == "json"
         return as_ours and not (self.words or self.leg) and self.units.items() <= UNITS.items()
 
     def ours(self, column: str, value: object) -> object:
         """Return a value of a document in the column's unit and in our words.
 
-        What cannot be converted comes back as it is, and None for a text that ``leg`` cannot read.
+        A value that cannot be converted is unchanged, a text that ``leg`` cannot read is None.
 
         >>> route = BUILT_IN_EVENTS[EventFamily.SPLASH]
         >>> replace(route, units={"magnitude_pct": "bps"}).ours("magnitude_pct", 150)

@@ -1,4 +1,4 @@
-"""The histories' part of the wire profile: routes, how they are asked, what their records carry."""
+"""The histories' part of the wire profile: routes, their parameters, and the fields of a row."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ OF_PAGE = ("start_time", "end_time", "limit")
 
 @dataclass(frozen=True, slots=True)
 class FieldRule:
-    """A field of a wire record: the column it fills, its name, unit and sign on the wire.
+    """A field of a wire record: the column it fills, its place, unit and sign.
 
-    ``wire`` is a place in the row: see `toolkit.wire.profile.places`. With ``text`` its
-    numbers may be text of a JSON number, such as ``"97.6"``, with ``printed`` also one such as
-    ``"+1,234.5"``. With ``inverse`` a spread is that of the price of the leg bought over that of
-    the leg sold. A ``constant`` fills the column, and no field is read.
+    ``wire`` is a place in the row: see `toolkit.wire.profile.places`. With ``text`` its numbers may
+    be JSON numbers as text, with ``printed`` also such as ``"+1,234.5"``. With ``inverse`` a spread
+    is that of the buy leg's price over the sell leg's. A ``constant`` fills the column without a
+    field.
     """
 
     column: str
@@ -61,11 +61,11 @@ class FieldRule:
 
     @property
     def linear(self) -> bool:
-        """Whether a value is multiplied alone. A ratio is not, nor one of the other leg."""
+        """Whether a value is only multiplied, as neither a ratio nor an inverse spread is."""
         return self.unit != "ratio" and not self.inverse
 
     def ours(self, value: _Value) -> _Value:
-        """Return a value in the column's unit, with the column's sign: a ratio exactly, too.
+        """Return a value in the column's unit, with the column's sign.
 
         >>> round(FieldRule("spread_pct", "s", "bps", "percent", inverse=True).ours(-100.0), 9)
         1.01010101
@@ -81,7 +81,7 @@ class FieldRule:
         return value * unit_factor("fraction", self.wanted) + 0.0
 
     def theirs(self, value: _Value) -> _Value:
-        """Return what the service sends for a value of the column: `ours` undoes it.
+        """Return what the service sends for a value of the column: the inverse of `ours`.
 
         >>> FieldRule("spread_pct", "s", "ratio", "percent", inverse=True).theirs(25.0)
         0.8
@@ -95,7 +95,7 @@ class FieldRule:
 
     @property
     def factor(self) -> float:
-        """What a wire number is multiplied by to be in the column's unit, with the column's sign.
+        """What converts a wire number to the column's unit and sign, as a factor.
 
         >>> FieldRule("spread_pct", "spread_bps", "bps", "percent").factor
         0.01
@@ -121,11 +121,10 @@ class FieldRule:
 def field_rules(
     where: str, said: Document, wanted: Mapping[str, str], absent: Collection[str] = ()
 ) -> tuple[FieldRule, ...]:
-    """Return the rules of a section's fields. A field of no unit that is known has none.
+    """Return the rules of a section's fields. A field without a known unit has none.
 
-    A number in place of a field's ``wire`` fills its column: see
-    `toolkit.wire.profile.layers.merged`. ``wanted`` has the units of the columns. Those of
-    ``absent`` may be at no place, "".
+    A number as a field's ``wire`` is a constant: see `toolkit.wire.profile.layers.merged`.
+    ``wanted`` has the columns' units. Columns of ``absent`` may have the place "", for none.
     """
     rules: list[FieldRule] = []
     numbers = {"text": said["numbers"] != "json", "printed": said["numbers"] == "printed"}
@@ -158,14 +157,13 @@ def field_rules(
 
 @dataclass(frozen=True, slots=True)
 class HistoryRoute:
-    """One trajectory route: where it is, how it is asked and what its records carry.
+    """One trajectory route: its address, parameters and fields.
 
-    ``built_in.toml`` has the names but the first two and the last two. ``retention_s`` is None for
-    everything. ``key`` identifies a row of a trajectory: ``ts`` and names of other fields, nothing
-    where only all of a row does. ``row_leg`` has what names the leg of a row, by place, where it is
-    of one. ``ask`` has the service's parameters as templates, in place of one parameter for each
-    role. ``times`` is the unit of the times that are asked for. Where the service sends the oldest
-    first a page is asked for by its start.
+    Names are those of ``built_in.toml``, except the first two and last two. ``retention_s`` is None
+    for everything. ``key`` identifies a row of a trajectory: ``ts`` and other fields, empty if only
+    all of a row does. ``row_leg`` has the places that name the leg of a row, where rows are of one.
+    ``ask`` has the service's parameters as templates, in place of ``parameters``; ``times`` is the
+    unit of requested times. A service that sends the oldest rows first is asked by start.
     """
 
     family: Family
@@ -193,7 +191,7 @@ class HistoryRoute:
 
     @classmethod
     def of(cls, family: Family, said: Document, spelling: Spelling, limits: Limits) -> HistoryRoute:
-        """Make the route of a document. `InputError` names the entry that cannot be meant."""
+        """Make the route of a document. `InputError` names an entry that is not valid."""
         where = f"history.{family}"
         wanted = {column.name: column.unit for column in SERIES[family].columns}
         parts: dict[str, Any] = {
@@ -225,11 +223,11 @@ class HistoryRoute:
 
     @property
     def has_start(self) -> bool:
-        """Whether a question has a start too, so that its answer says nothing of what is older."""
+        """Whether requests have a start too, so that an answer says nothing of older rows."""
         return any("{start_time}" in template for template in self.ask.values())
 
     def start_before(self, end_time: int) -> int:
-        """Return the start that a question for the rows before ``end_time`` has, where it has one.
+        """Return the start of a request for the rows before ``end_time``.
 
         >>> from toolkit.wire.profile.profile import BUILT_IN
         >>> BUILT_IN.histories[Family.PRICE].start_before(90_000)
@@ -249,7 +247,7 @@ class HistoryRoute:
 
     @property
     def placeholders(self) -> tuple[str, ...]:
-        """What a template of ``ask`` may have in braces.
+        """The allowed placeholders of ``ask``.
 
         >>> from toolkit.wire.profile.profile import BUILT_IN
         >>> BUILT_IN.histories[Family.PRICE].placeholders
@@ -266,9 +264,7 @@ class HistoryRoute:
         start_time: int | None = None,
         limit: int | None = None,
     ) -> dict[str, object]:
-        """Return the query for the rows of a trajectory before ``end_time``.
-
-        ``start_time`` is the first second of them where the service sends the oldest first.
+        """Return the query for a trajectory's rows from ``start_time`` to before ``end_time``.
 
         >>> from toolkit.wire.profile.profile import BUILT_IN
         >>> BUILT_IN.histories[Family.PRICE].query(Trajectory.parse("BTC_USD:KRAKEN.spot"), 60)
@@ -297,7 +293,7 @@ class HistoryRoute:
         start_time: int | None = None,
         limit: int | None = None,
     ) -> Request:
-        """Return the request of a query. What the path names is there alone.
+        """Return the request of a query. A parameter that the path has is only there.
 
         >>> from dataclasses import replace
         >>> from toolkit.wire.profile.profile import BUILT_IN
@@ -335,7 +331,7 @@ class HistoryRoute:
         return tuple(rule for rule in self.fields if rule.constant is None)
 
     def named(self, trajectory: Trajectory) -> HistoryRoute:
-        """Return the route with the trajectory's words in the places of its fields.
+        """Return the route with the trajectory's words in its fields' places.
 
         >>> from toolkit.wire.profile.profile import BUILT_IN
         >>> wire = {"fields": {"buy_price": {"wire": "px[{buy.exchange}.{buy.market}]"}}}
@@ -356,7 +352,7 @@ class HistoryRoute:
         return flat_answer(answer, self.items, (self.next, self.lost), wires, self.rows)
 
     def rule(self, column: str) -> FieldRule | None:
-        """Return the rule of the field that fills a column, None where no field does.
+        """Return the rule of the field that fills a column, None without one.
 
         >>> from toolkit.wire.profile.profile import BUILT_IN
         >>> BUILT_IN.histories[Family.PRICE].rule("price").unit
@@ -366,7 +362,7 @@ class HistoryRoute:
 
     @property
     def row_key(self) -> tuple[str, ...]:
-        """The key by the names of columns, and of fields that no column takes.
+        """The key by column names, and by fields that no column takes.
 
         >>> from dataclasses import replace
         >>> from toolkit.wire.profile.profile import BUILT_IN
@@ -378,7 +374,7 @@ class HistoryRoute:
 
     @property
     def trajectory_parameters(self) -> list[str]:
-        """The names of the parameters that name the trajectory.
+        """The parameters that name the trajectory.
 
         >>> from toolkit.wire.profile.profile import BUILT_IN
         >>> BUILT_IN.histories[Family.PRICE].trajectory_parameters
@@ -408,13 +404,13 @@ def _of_single_legs(where: str, route: HistoryRoute) -> HistoryRoute:
 
 
 def _may_share(one: FieldRule, other: FieldRule) -> bool:
-    """Check for two columns that one field may fill: of one kind, and no price or rate of both."""
+    """Check for two columns that one field may fill: of one kind, and not both prices or rates."""
     names = {rule.column.partition("_")[2] for rule in (one, other)}
     return one.kind == other.kind and not (len(names) == 1 and names <= {"price", "rate"})
 
 
 def _mixes(template: str) -> bool:
-    """Check for a template of the trajectory and of the page, which would be asked anew each time.
+    """Check for a template of both the trajectory and the page.
 
     >>> _mixes("{symbol}/{limit}"), _mixes("{symbol}|{exchange}")
     (True, False)

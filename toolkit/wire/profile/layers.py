@@ -1,8 +1,7 @@
-"""The layers of a wire profile as documents of one shape: read, merged and checked.
+"""The layers of a wire profile as documents: read, merged and checked.
 
-The first layer is ``built_in.toml``. It has every name that a profile can have, each with a value
-of the type that is allowed, so that the others are checked by it. The second is what `/schemas`
-says, the third the user's file. Each names only what differs from the one before.
+``built_in.toml`` comes first and has every name with a value of the allowed type. `/schemas` comes
+second, the user's file third. Each names only what differs.
 """
 
 from __future__ import annotations
@@ -44,9 +43,9 @@ _ENTRY = re.compile(rf"\s*({_KEY}(?:\s*\.\s*{_KEY})*)\s*=")
 
 
 def merged(before: Document, layer: Document) -> dict[str, Any]:
-    """Lay a document over another. Tables are merged, but of ``ask`` the later counts whole.
+    """Lay a document over another. Tables are merged, except ``ask``, which is replaced.
 
-    A text in place of a table is its ``path``, a number its ``wire``: what fills a field's column.
+    A text in place of a table is its ``path``, a number its ``wire``: the constant of a column.
 
     >>> merged({"a": {"b": 1, "path": "/x"}, "ask": {"c": "1"}}, {"a": "/y", "ask": {"d": "2"}})
     {'a': {'b': 1, 'path': '/y'}, 'ask': {'d': '2'}}
@@ -61,14 +60,14 @@ def merged(before: Document, layer: Document) -> dict[str, Any]:
 
 
 def _table(value: Any) -> Any:
-    """Return the table that a text or a number stands for, any other value as it is."""
+    """Return the table that a text or a number stands for, other values unchanged."""
     if isinstance(value, str):
         return {"path": value}
     return {"wire": value} if type(value) in (int, float) else value
 
 
 def check_layer(said: Document, known: Document = BUILT_IN_DOCUMENT, at: str = "") -> None:
-    """Raise `InputError` for the first entry of a layer that no profile can have.
+    """Raise `InputError` for the first entry of a layer that is not valid.
 
     ``known`` is what is built in at the place ``at``. A table that is empty there takes any name.
 
@@ -95,14 +94,14 @@ def check_layer(said: Document, known: Document = BUILT_IN_DOCUMENT, at: str = "
 
 
 def _check_constant(place: str, value: float, unit: str) -> None:
-    """Raise `InputError` for a number that no column has in all rows: hours alone may be so."""
+    """Raise `InputError` for a constant of a column other than the hours of an interval."""
     if unit != "hours" or not 0 < value < math.inf:
         allowed = "hours above 0, of an interval alone: others have { wire = ..., unit = ... }"
         raise InputError(place, value, allowed)
 
 
 def _allowed(place: str, value: object, built_in: object) -> str | Sequence[str]:
-    """Return what is allowed in place of a value, nothing where it is allowed itself."""
+    """Return what is allowed in place of a value, "" if it is valid."""
     name = place.rpartition(".")[2]
     if place == "ok.value":
         fits = isinstance(value, str | int | list)
@@ -132,7 +131,7 @@ def _text_allowed(place: str, value: object, built_in: str) -> str | Sequence[st
 
 
 def located(error: InputError, path: Path, text: str) -> InputError:
-    r"""Return an error of a file's document with the file and the line of the entry in its text.
+    r"""Return an error in a file's document with the file and line.
 
     >>> error = InputError("history.price.limit", 0, "a whole number of 1 or more")
     >>> str(located(error, Path("my.toml"), "[history.price]\nitems = 'r'\nlimit = 0"))
@@ -147,7 +146,7 @@ def located(error: InputError, path: Path, text: str) -> InputError:
 
 
 def line_of(text: str, keys: Sequence[str]) -> int:
-    r"""Return the line of TOML in which an entry stands, or the table nearest to it; 0 for none.
+    r"""Return the line of TOML that has an entry, or the nearest table; 0 for none.
 
     >>> text = '[spelling]\nsymbol = "x"\n\n[history.price]\nfields.ts = { unit = "week" }'
     >>> line_of(text, ["history", "price", "fields", "ts", "unit"]), line_of(text, ["tools"])

@@ -1,13 +1,12 @@
-"""Places in JSON: where an answer keeps its rows, and a row its fields.
+"""Places in JSON: where an answer has its rows, and a row its fields.
 
-``px.last`` is the field ``last`` of the object ``px``, ``legs[A.b]`` the field ``A.b`` of ``legs``.
-``[1]`` is the second value of a list, and in a document ``[-1]`` the last.
-``header:x-next`` is a header of the answer. A field that is called so as it is comes first: a
-service may well call one ``px.last``.
+``px.last`` is the field ``last`` of the object ``px``, ``legs[A.b]`` the field ``A.b`` of ``legs``,
+``[1]`` the second value of a list, in a document ``[-1]`` the last, ``header:x-next`` a header. A
+field of that whole name comes first, for a service may call one ``px.last``.
 
-An answer with such places is made flat before it is read: each row becomes one object with the
-values at these places under their own names. What no place takes stays as it was, a list as an
-object with the names ``[0]``, ``[1]`` and so on.
+An answer with such places is flattened before it is read: each row becomes one object with the
+values at these places under their own names. The rest is unchanged, a list as an object with the
+names ``[0]``, ``[1]`` and so on.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _Parts = dict[str, msgspec.Raw]
 
 
 def is_plain(place: str) -> bool:
-    """Check for a place that is the name of a field at the top, and no more.
+    """Check for the name of a field at the top.
 
     >>> is_plain("price"), is_plain("px.last"), is_plain("[1]"), is_plain("header:x-next")
     (True, False, False, False)
@@ -46,7 +45,7 @@ def is_plain(place: str) -> bool:
 
 
 def is_nameable(place: str) -> bool:
-    """Check for a place that a profile can name: not empty, and without what JSON escapes.
+    """Check for a place that a profile can name: not empty, without characters that JSON escapes.
 
     >>> is_nameable("px.last"), is_nameable('a"b'), is_nameable("")
     (True, False, False)
@@ -55,7 +54,7 @@ def is_nameable(place: str) -> bool:
 
 
 def value_at(value: object, place: str) -> object:
-    """Return the value at a place in decoded JSON, None where there is none.
+    """Return the value at a place in decoded JSON, None if it is absent.
 
     >>> value_at({"px": {"last": 3}, "legs": ["a", "b"]}, "px.last"), value_at([1, 2], "[1]")
     (3, 2)
@@ -76,7 +75,7 @@ def value_at(value: object, place: str) -> object:
 
 
 def text_at(body: bytes, place: str) -> str:
-    """Return the text at a place in a body of JSON, "" where there is none.
+    """Return the text at a place in a JSON body, "" if it is absent.
 
     >>> text_at(b'{"fault": {"why": "no such pair"}}', "fault.why")
     'no such pair'
@@ -89,7 +88,7 @@ def text_at(body: bytes, place: str) -> str:
 
 
 def values_of(value: object) -> dict[str, Any]:
-    """Return the values of an object or a list by their names, nothing of any other value.
+    """Return the values of an object or a list by name, {} for other values.
 
     >>> values_of([60, {"a": 1}])
     {'[0]': 60, '[1]': {'a': 1}}
@@ -100,7 +99,7 @@ def values_of(value: object) -> dict[str, Any]:
 
 
 def upper_levels(page: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """Return the values of an object, and those of the objects in it, by their places.
+    """Return the values of an object, and those of the objects in it, by place.
 
     >>> upper_levels({"result": {"list": []}})[1]
     {'result.list': []}
@@ -114,7 +113,7 @@ def upper_levels(page: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[st
 
 
 def parts_said_of(said: object, words: Container[str], depth: int = 0) -> Iterator[object]:
-    """Yield the parts of a document that are said of one of some words, by name or beside it.
+    """Yield the parts of a document that belong to one of some words, by name or as neighbours.
 
     >>> list(parts_said_of({"tools": [{"route": "/p", "unit": "s"}], "/p": 3}, ["/p"]))
     [3, {'route': '/p', 'unit': 's'}]
@@ -130,9 +129,7 @@ def parts_said_of(said: object, words: Container[str], depth: int = 0) -> Iterat
 
 
 def leaves(value: object, prefix: str = "", deepest: int = 50) -> dict[str, Any]:
-    """Return the values of an object by their places, the objects and lists in it opened.
-
-    What lies deeper than ``deepest`` levels is not opened.
+    """Return the values in objects and lists by place, opened down to ``deepest`` levels.
 
     >>> leaves({"px": {"last": 3}, "t": 60}), leaves([60, 3])
     ({'px.last': 3, 't': 60}, {'[0]': 60, '[1]': 3})
@@ -155,10 +152,9 @@ def flat_answer(
 ) -> Answer:
     """Return an answer with its rows, and the values beside them, at the top under their places.
 
-    ``fields`` are the places in each row. ``rows`` says how the rows are held: as a list, as an
-    object of columns, as an object whose names are ``*1`` of each row, as a JSON value on each line
-    of the body, or as lists below one of their names. An answer without such places, and one that
-    is not a JSON object, comes back as it is: who reads it says what it lacks.
+    ``fields`` are the places in each row. ``rows`` is the form of the rows: a list, an object of
+    columns, an object with the name ``*1`` of each row, a JSON value per line, or lists below one
+    of their names. An answer without such places, or that is not a JSON object, is unchanged.
 
     >>> body = b'{"result": {"data": [[60, {"last": 3}, "x"]]}}'
     >>> flat = flat_answer(Answer(200, {"x-next": "60"}, body), "result.data", ["header:x-next"],
@@ -199,10 +195,10 @@ def flat_answer(
 
 
 def with_rows(body: bytes, place: str, wanted: Sequence[bool]) -> bytes:
-    """Return a body with some of its rows alone, all other bytes as they came.
+    """Return a body with only some of its rows, other bytes unchanged.
 
-    ``place`` is that of the rows, ``wanted`` has one value for each. A body that has other rows
-    there, or is not JSON throughout, comes back whole.
+    ``place`` is that of the rows, ``wanted`` has a value per row. A body with other rows there, or
+    that is not JSON, is returned whole.
 
     >>> body = b'{"result": {"data": [[60, 1], [0, 2]]}, "next":60}'
     >>> with_rows(body, "result.data", [True, False])
@@ -230,13 +226,13 @@ def with_rows(body: bytes, place: str, wanted: Sequence[bool]) -> bytes:
 
 
 def _beside(items: msgspec.Raw, beside: Sequence[str]) -> _Parts:
-    """Return what stands beside rows in the object that they are."""
+    """Return the values beside rows in their own object."""
     parts = _parts(items) or {}
     return {place: parts[place] for place in beside if place in parts}
 
 
 def _of_columns(items: msgspec.Raw, beside: Sequence[str]) -> msgspec.Raw:
-    """Return the rows of an object of columns as a list, as it is where they differ in length."""
+    """Return an object of columns as a list of rows, unchanged if their lengths differ."""
     columns = _columns(items, beside)
     if len({len(column) for column in columns.values()}) != 1:
         return items
@@ -245,7 +241,7 @@ def _of_columns(items: msgspec.Raw, beside: Sequence[str]) -> msgspec.Raw:
 
 
 def _columns(raw: msgspec.Raw, beside: Sequence[str], above: str = "") -> dict[str, list[Any]]:
-    """Return the lists in an object, and in the objects in it, by their places."""
+    """Return the lists in an object, and in its objects, by place."""
     found: dict[str, list[Any]] = {}
     for name, value in (_parts(raw) or {}).items():
         place = f"{above}{name}"
@@ -257,7 +253,7 @@ def _columns(raw: msgspec.Raw, beside: Sequence[str], above: str = "") -> dict[s
 
 
 def _of_names(items: msgspec.Raw, beside: Sequence[str]) -> msgspec.Raw:
-    """Return the rows of an object by name as a list, each with its name, a number where it is."""
+    """Return an object's rows as a list, each with its name, as a number if it is one."""
     rows = []
     for name, value in msgspec.json.decode(items, type=_Parts).items():
         if name not in beside:
@@ -268,7 +264,7 @@ def _of_names(items: msgspec.Raw, beside: Sequence[str]) -> msgspec.Raw:
 
 
 def _of_table(items: msgspec.Raw) -> msgspec.Raw:
-    """Return the lists below one of their names as objects, as they are if they are not a table."""
+    """Return lists below one of their names as objects, unchanged if they are not a table."""
     try:
         names, *rows = msgspec.json.decode(items, type=list[list[msgspec.Raw]])
         columns = [msgspec.json.decode(name, type=str) for name in names]
@@ -291,7 +287,7 @@ def _flat_rows(items: msgspec.Raw, tree: Mapping[str, Any]) -> msgspec.Raw:
 
 
 def _parts(raw: msgspec.Raw, at_top: str | None = None) -> _Parts | None:
-    """Return the values of an object or a list by their names, None for any other value."""
+    """Return the values of an object or a list by name, None for other values."""
     first = bytes(raw).lstrip()[:1]
     if at_top == WHOLE:
         return {WHOLE: raw} if first in (b"[", b"{") else None
@@ -304,7 +300,7 @@ def _parts(raw: msgspec.Raw, at_top: str | None = None) -> _Parts | None:
 
 
 def _taken(raw: msgspec.Raw, tree: Mapping[str, Any], taken: _Parts) -> msgspec.Raw | None:
-    """Move the values at a tree's places into ``taken``. Return what is left, None for nothing."""
+    """Move the values at a tree's places into ``taken``, and return the rest, None for nothing."""
     parts = _parts(raw)
     if parts is None:
         return raw
@@ -325,7 +321,7 @@ def _tree(places: Iterable[str]) -> dict[str, Any]:
 
 @functools.lru_cache(maxsize=64)
 def _tree_of(places: tuple[str, ...]) -> dict[str, Any]:
-    """Return the places by their first step, and so on. At the end of each is its own name."""
+    """Return the places by their first step, and so on. Each ends with its own name."""
     tree: dict[str, Any] = {}
     for place in places:
         *steps, last = _STEP.findall(place) or [place]
@@ -337,7 +333,7 @@ def _tree_of(places: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _header(answer: Answer, name: str) -> msgspec.Raw:
-    """Return a header as JSON: a number as one, null where it is absent, else as text."""
+    """Return a header as JSON: a number, text, or null if it is absent."""
     said = answer.headers.get(name.lower())
     if said is None or not said.strip():
         return msgspec.Raw(b"null")

@@ -1,8 +1,8 @@
-"""The wire profile: what a service calls its routes, parameters, fields and units.
+"""The wire profile: a service's routes, parameters, fields and units.
 
-The built-in profile is docs/interface.md. The service's `/schemas` overrides it at run time.
-Whatever differs is recorded as a `Finding`, never guessed away: a field in a unit that cannot be
-converted is not put into a column under a wrong name, it is kept in ``extra``.
+`/schemas` overrides the built-in profile, which is docs/interface.md. Differences are `Finding`s: a
+field whose unit cannot be converted is stored in ``extra``, not under a wrong name. Signs are
+declared in sentences on the two legs, or on longs and shorts; nothing is inferred from the data.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ _PAYMENT = re.compile(
 
 
 def is_reversed(described: Mapping[str, Any], column: str) -> bool | None:
-    """Read which way a field counts: False as ours, True reversed, None where it is unclear.
+    """Read the sign of a field: False as ours, True reversed, None if unclear.
 
-    Ours is: positive where the sell leg is dearer or pays more, so that long the buy leg and short
-    the sell leg earns it. A rate is positive where longs pay shorts.
+    Ours is positive if the sell leg is dearer or pays more, so that long the buy leg and short the
+    sell leg earns it. A rate is positive if longs pay shorts.
 
     >>> is_reversed({"sign": "100 * (sell_price / buy_price - 1)"}, "spread_pct")
     False
@@ -75,7 +75,7 @@ def is_reversed(described: Mapping[str, Any], column: str) -> bool | None:
 
 
 def _of_legs(text: str) -> set[bool]:
-    """Return what a text means for the two legs: True where reversed, both where it is unclear."""
+    """Return what a text means for the two legs: True if reversed, both if unclear."""
     loses = _LOSES.search(text) is not None
     votes = {((held == "long") != (leg == "buy")) != loses for held, leg in _HELD.findall(text)}
     for first, word, second in _ABOVE.findall(text):
@@ -86,7 +86,7 @@ def _of_legs(text: str) -> set[bool]:
 
 
 def _of_rates(text: str) -> set[bool]:
-    """Return what a text means for who pays: True where reversed, both where it is unclear."""
+    """Return what a text means for who pays: True if reversed, both if unclear."""
     return {(who == "long") != (what == "pay") for who, what in _PAYMENT.findall(text)}
 
 
@@ -95,9 +95,8 @@ def declared_key(
 ) -> list[str]:
     """Read what identifies a row of a trajectory. Anything but ``ts`` alone is a finding.
 
-    The names that the trajectory is asked by are the same in all its rows, and left out. So are
-    names of no field of the record. An empty key promises nothing: rows of one time may differ in
-    their values alone.
+    Parameters of the trajectory, alike in all its rows, and names that are not fields are left out.
+    With an empty key, rows of one time may differ in their values alone.
 
     >>> from toolkit.market import Family
     >>> from toolkit.wire.profile.profile import BUILT_IN
@@ -125,9 +124,9 @@ def declared_key(
 def declared_fields(
     route: HistoryRoute, record: Mapping[str, Any], findings: list[Finding]
 ) -> dict[str, dict[str, Any]]:
-    """Return what is declared of a route's fields, by column: their units and signs.
+    """Return the declared units and signs of a route's fields, by column.
 
-    A unit that cannot be converted is None, so that the field's values stay in ``extra``.
+    A unit that cannot be converted is None, so that the values stay in ``extra``.
     """
     said = record.get("fields")
     found: dict[str, dict[str, Any]] = {}
@@ -213,7 +212,7 @@ _SHAPES = {
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Everything the client needs to know about how a service speaks."""
+    """Everything the client needs to know about a service's interface."""
 
     histories: Mapping[Family, HistoryRoute]
     events: Mapping[EventFamily, EventRoute]
@@ -237,9 +236,7 @@ class Profile:
     limits: Limits = field(default=LIMITS, repr=False)
 
     def over(self, layer: Document) -> Profile:
-        """Lay another layer over the profile's document. Return the profile that both make.
-
-        `InputError` names the entry that cannot be meant.
+        """Lay another layer over the profile. `InputError` names an entry that is not valid.
 
         >>> found = BUILT_IN.over({"history": {"price": {"next": "older"}}})
         >>> found.histories[Family.PRICE].next, found.histories[Family.SPREAD].next
@@ -249,9 +246,7 @@ class Profile:
 
     @property
     def routes(self) -> dict[str, str]:
-        """The path of each role that a tool may have.
-
-        A role is our own word for what a tool is asked for. Built in: docs/interface.md.
+        """The path of each role, our word for what a tool is for.
 
         >>> BUILT_IN.routes["price_history"]
         '/api/v1/data/history/price'
@@ -267,7 +262,7 @@ class Profile:
         }
 
     def within(self, limits: Limits) -> Profile:
-        """Return the profile with the limits of a client, on its routes as well.
+        """Return the profile with a client's limits, on its routes as well.
 
         >>> BUILT_IN.within(Limits(page_items=9)).histories[Family.PRICE].limits.page_items
         9
@@ -278,7 +273,7 @@ class Profile:
 
 
 def _parts(document: Document, limits: Limits) -> dict[str, Any]:
-    """Return what a document says, as the values of a profile."""
+    """Return the values of a profile that a document has."""
     spelling = Spelling(**document["spelling"])
     spelling = AS_OURS if spelling == AS_OURS else spelling
     shapes = {
@@ -314,8 +309,8 @@ LARGEST_PAGE = 5000
 def with_schemas(profile: Profile, body: bytes) -> Profile:
     """Correct the profile by a `/schemas` document.
 
-    A document without the expected shape changes nothing and leaves a finding. Raises `WireError`
-    where the body is not JSON at all.
+    A document without the expected shape is a finding and changes nothing. Raises `WireError` if
+    the body is not JSON.
 
     >>> body = b'{"source": {"kind": "replay", "id": "x"}, "tools": {}}'
     >>> found = with_schemas(BUILT_IN, body)
@@ -348,7 +343,7 @@ def with_schemas(profile: Profile, body: bytes) -> Profile:
 
 
 def without_schemas(profile: Profile, why: str) -> Profile:
-    """Return the profile with a finding: the service has no `/schemas` that can be read.
+    """Return the profile with the finding that the service has no readable `/schemas`.
 
     >>> without_schemas(BUILT_IN, "answered 404").findings[0].says
     'answered 404; the profile of the user alone says how the service speaks'
@@ -359,7 +354,7 @@ def without_schemas(profile: Profile, why: str) -> Profile:
 
 
 def timed(profile: Profile) -> Profile:
-    """Return the profile. Raises `WireError` where a history has no time that can be read."""
+    """Return the profile. Raises `WireError` if a history has no readable time."""
     for route in profile.histories.values():
         if route.rule("ts") is None:
             raise WireError(

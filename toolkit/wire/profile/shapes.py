@@ -1,4 +1,4 @@
-"""The listing's part of the wire profile: where its symbols are, and how it writes their legs."""
+"""Shapes in the wire profile: of the listing, of snapshots, and of the sockets' messages."""
 
 from __future__ import annotations
 
@@ -23,13 +23,11 @@ from toolkit.wire.rows.snapshot_rows import NULLABLE
 class ListingShape:
     """Places in a listing. See `toolkit.wire.profile.places`.
 
-    ``items`` is a list of objects. An item has its name under ``symbol`` and its legs under
-    ``legs``: objects with ``exchange`` and ``market``, or texts that the template ``leg`` reads.
-    Where ``symbol`` is "*", ``items`` is an object: the names in it are symbols, each with its
-    legs. Legs may be an object too, of legs by name or of exchanges, each with its market or
-    markets. Where ``legs`` is "" the item itself is one leg, and where it is text ``leg`` has its
-    ``{symbol}`` as well. ``q`` and ``limit`` are parameters, ``truncated`` says whether there is
-    more.
+    ``items`` is a list of objects with a name under ``symbol`` and legs under ``legs``: objects
+    with ``exchange`` and ``market``, or texts that ``leg`` reads. If ``symbol`` is "*", ``items``
+    is an object of symbols with their legs. Legs may be an object of legs by name, or of exchanges
+    with their markets. If ``legs`` is "" the item itself is one leg, as text read with ``{symbol}``
+    in ``leg``. ``q`` and ``limit`` are parameters, ``truncated`` says whether there is more.
     """
 
     items: str
@@ -64,7 +62,7 @@ class ListingShape:
         return [msgspec.Raw(encode({"*": name, self.legs: legs})) for name, legs in named.items()]
 
     def read(self, raw: msgspec.Raw, spelling: Spelling) -> tuple[str, list[object] | None]:
-        """Return the symbol of an item, as we spell it, and its legs as they came, None for none.
+        """Return an item's symbol in our spelling, and its legs as sent, None for none.
 
         Raises `msgspec.DecodeError` for an item without a symbol.
         """
@@ -79,7 +77,7 @@ class ListingShape:
         return spelling.our_symbol(symbol), legs if isinstance(legs, list) else None
 
     def _named_legs(self, name: str, said: object) -> list[object]:
-        """Return the legs of an entry: one by its name, or an exchange with what it has."""
+        """Return the legs of an entry: one by its name, or an exchange with its markets."""
         if self._parts(name):
             return [name]
         markets = said if isinstance(said, list) else [said]
@@ -91,7 +89,7 @@ class ListingShape:
         return dict(match.groupdict()) if match else {}
 
     def read_leg(self, said: object, spelling: Spelling) -> Leg:
-        """Return a leg of a listing. Raises `InputError` for what is none.
+        """Return a leg of a listing. Raises `InputError` if it is not one.
 
         >>> from dataclasses import replace
         >>> shape = replace(BUILT_IN_LISTING, leg="{exchange}:{market}")
@@ -112,7 +110,7 @@ class ListingShape:
 
 
 def leg_template(where: str, template: str, *, pairs: bool = True) -> str:
-    """Return a template that reads a leg, or both legs of a pair. Raises `InputError` for others.
+    """Return a template that reads a leg, or both legs of a pair. `InputError` for others.
 
     >>> leg_template("leg", "{exchange}:{market}")
     '{exchange}:{market}'
@@ -135,11 +133,11 @@ BUILT_IN_LISTING = ListingShape(**BUILT_IN_DOCUMENT["listing"])
 
 @dataclass(frozen=True, slots=True)
 class StreamNames:
-    """Paths of the sockets, and the words of the market socket's messages.
+    """Paths of the sockets, and words of the market socket's messages.
 
     ``events`` and ``channels`` are by family. ``fields`` names the parts of a message: action, id,
-    channel, type, item. ``words`` names the values in them: the actions subscribe and unsubscribe,
-    the type error, and the actions that ask for a page of a history or an event log.
+    channel, type, item. ``words`` has values: the actions subscribe and unsubscribe, the type
+    error, and the actions that request a page of a history or an event log.
 
     >>> BUILT_IN_STREAMS.events["splash"], BUILT_IN_STREAMS.channels["spread"]
     ('/api/v1/xbot/ws', 'spread')
@@ -161,12 +159,12 @@ _DAY = {"window_s": 86_400}
 
 @dataclass(frozen=True, slots=True)
 class SnapshotShape:
-    """Places in a snapshot of another shape. See `toolkit.wire.profile.places`.
+    """Places in a snapshot. See `toolkit.wire.profile.places`.
 
     ``items`` is a list, or an object whose names are ``*1`` of each item. With ``.*`` behind it
-    each value there is again a list, or an object whose names are ``*2``. A field with the place ""
-    is one that the service does not have. ``leg`` reads an exchange and its market from one text.
-    Of the activity the fields are the counts of a day, at places in the whole answer.
+    each value is again a list, or an object whose names are ``*2``. A field with the place "" is
+    absent. ``leg`` reads an exchange and its market from one text. Fields of the activity are a
+    day's counts, at places in the whole answer.
     """
 
     kind: str
@@ -177,7 +175,7 @@ class SnapshotShape:
 
     @classmethod
     def of(cls, kind: str, said: Document, spelling: Spelling = AS_OURS) -> SnapshotShape:
-        """Make the shape of a document. `InputError` names the entry that cannot be meant.
+        """Make the shape of a document. `InputError` names an entry that is not valid.
 
         >>> SnapshotShape.of("activity", BUILT_IN_DOCUMENT["snapshots"]["activity"]).fields[0].unit
         'count'
@@ -192,10 +190,10 @@ class SnapshotShape:
         return cls(kind, fields, said.get("items", ""), leg, spelling)
 
     def ours(self, answer: Answer) -> Answer:
-        """Return an answer in our shape, as it is where its items are not found.
+        """Return an answer in our shape, unchanged if its items are not found.
 
-        A value that cannot be converted stays as it is, and a field that is not there is left out:
-        who reads the items says so.
+        A value that cannot be converted is unchanged, an absent field left out: the reader of the
+        items reports both.
 
         >>> rule = FieldRule("rate", "r.now", "percent_per_interval", "fraction_per_interval")
         >>> shape = SnapshotShape("funding", (rule, FieldRule("symbol", "*1", "", "")), "rates.*")
@@ -258,7 +256,7 @@ class SnapshotShape:
 def _opened(
     held: Mapping[str, Any] | list[Any], deeper: int, names: Mapping[str, object] | None = None
 ) -> Iterator[tuple[Mapping[str, object], object]]:
-    """Yield the items of a list or an object, and of those in it, each with the names above it."""
+    """Yield the items of a list or object, and of those in it, with the names above each."""
     above, level = names or {}, len(names or {}) + 1
     each = held.items() if isinstance(held, Mapping) else ((None, value) for value in held)
     for name, value in each:

@@ -1,4 +1,7 @@
-"""A service's spelling of exchanges, markets and symbols, in both directions."""
+"""A service's spelling of names, requests and times, in both directions.
+
+In the template ``{symbol}|{exchange}:{market}`` names in braces are placeholders.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ def filled(template: str, values: Mapping[str, object]) -> str:
 
 
 def filled_query(ask: Mapping[str, str], values: Mapping[str, object]) -> dict[str, object]:
-    """Return the parameters of a request. One of a placeholder without a value is left out.
+    """Return a request's parameters. One with a placeholder without a value is left out.
 
     >>> filled_query({"before": "{end_time}", "page": "{cursor}"}, {"end_time": 60, "cursor": None})
     {'before': '60'}
@@ -48,7 +51,7 @@ def filled_query(ask: Mapping[str, str], values: Mapping[str, object]) -> dict[s
 
 
 def check_templates(where: str, ask: Mapping[str, str], known: Collection[str]) -> None:
-    """Raise `InputError` for a placeholder of no meaning, and for braces that are none.
+    """Raise `InputError` for an unknown placeholder, and for stray braces.
 
     >>> check_templates("ask", {"key": "{symbl}"}, ["symbol"])
     Traceback (most recent call last):
@@ -63,7 +66,7 @@ def check_templates(where: str, ask: Mapping[str, str], known: Collection[str]) 
 
 @functools.lru_cache(maxsize=64)
 def reading(template: str) -> re.Pattern[str] | None:
-    """Return what reads back a text that a template made. None where two values may run together.
+    """Return a pattern that reads a filled template, None if two values may run together.
 
     >>> reading("{exchange}:{market}").fullmatch("KRAKEN:spot").groupdict()
     {'exchange': 'KRAKEN', 'market': 'spot'}
@@ -82,10 +85,10 @@ def reading(template: str) -> re.Pattern[str] | None:
 class Spelling:
     """Our names of exchanges, markets and symbols, and the service's for them.
 
-    Each mapping goes from our name to the service's. A name that it does not have is spelled as
-    ours: an exchange in ``exchange_case``, a symbol by the template ``symbol`` in ``symbol_case``.
-    With a case, names are read in any case. A symbol with nothing between base and quote is not
-    read back but by ``symbols``.
+    Mappings go from our name to the service's. Other names are as ours: an exchange in
+    ``exchange_case``, a symbol by the template ``symbol`` in ``symbol_case``. With a case, names
+    are read in any case. A symbol with nothing between base and quote is read back only by
+    ``symbols``.
 
     >>> spelled = Spelling({"futures": "PERP"}, exchange_case="lower", symbol="{base}-{quote}")
     >>> spelled.values(Trajectory.parse("BTC_USDT:KRAKEN.futures"))
@@ -114,7 +117,7 @@ class Spelling:
                 raise InputError("spelling.markets", market, Market)
 
     def values(self, trajectory: Trajectory) -> dict[str, str]:
-        """Return the service's words for the parts of a trajectory, by their placeholders."""
+        """Return the service's words for the parts of a trajectory, by placeholder."""
         symbol = trajectory.symbol
         found = {"symbol": self._symbol(symbol), "base": symbol.base, "quote": symbol.quote}
         sides = [""] if len(trajectory.legs) == 1 else ["buy.", "sell."]
@@ -124,7 +127,7 @@ class Spelling:
         return found
 
     def our_symbol(self, text: str) -> str:
-        """Return our name of a symbol, the text itself where it is spelled in another way."""
+        """Return our name of a symbol. Other text is unchanged."""
         for ours, theirs in self.symbols.items():
             if text == theirs:
                 return ours
@@ -136,18 +139,18 @@ class Spelling:
         return ours.upper() if self.symbol_case else ours
 
     def our_exchange(self, text: str) -> str:
-        """Return our name of an exchange, the text itself where it is spelled in another way."""
+        """Return our name of an exchange. Other text is unchanged."""
         for ours, theirs in self.exchanges.items():
             if text == theirs:
                 return ours
         return text.upper() if self.exchange_case else text
 
     def our_market(self, text: str) -> str:
-        """Return our name of a market, the text itself where it is spelled in another way."""
+        """Return our name of a market. Other text is unchanged."""
         return next((ours for ours, theirs in self.markets.items() if text == theirs), text)
 
     def our_word(self, column: str, text: str) -> str:
-        """Return our word for the text of a column: a symbol, an exchange, a market, else itself.
+        """Return our word for a column's text: a symbol, an exchange, a market, else itself.
 
         >>> Spelling(markets={"spot": "SPOT"}).our_word("buy_market", "SPOT")
         'spot'
@@ -159,10 +162,10 @@ class Spelling:
         return self.our_market(text) if column.endswith("market") else text
 
     def our_part(self, column: str, text: str, leg: str | None) -> str | None:
-        """Return our word for the part that a column holds of a text, which ``leg`` reads.
+        """Return our word for the part of a text that a column holds and ``leg`` reads.
 
-        A template without that part leaves the text as it is. None where the text is not of the
-        template's form, or a leg of it is not an exchange and a market.
+        A template without that part leaves the text unchanged. None if the text does not match, or
+        a leg in it is not an exchange and a market.
 
         >>> pair = "{buy_exchange}.{buy_market}>{sell_exchange}.{sell_market}"
         >>> AS_OURS.our_part("sell_market", "KRAKEN.spot>BYBIT.futures", pair)
@@ -215,7 +218,7 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 def clock_value(ts: int, clock: str) -> int | str:
-    """Return a time (Unix s) as a service's clock has it: in its unit, or as ISO 8601 text.
+    """Return a time (Unix s) in a service's unit, or as ISO 8601 text.
 
     >>> clock_value(60, "s"), clock_value(60, "ms"), clock_value(60, "iso")
     (60, 60000, '1970-01-01T00:01:00Z')
@@ -226,9 +229,9 @@ def clock_value(ts: int, clock: str) -> int | str:
 
 
 def iso_ms(text: str) -> int:
-    """Read ISO 8601 text as Unix milliseconds, in UTC where it names no zone.
+    """Read ISO 8601 text as Unix milliseconds, in UTC if it names no zone.
 
-    Raises `msgspec.DecodeError` for any other text.
+    Raises `msgspec.DecodeError` for other text.
 
     >>> iso_ms("1970-01-01T00:01:00.5Z"), iso_ms("1970-01-01 00:01")
     (60500, 60000)

@@ -1,15 +1,14 @@
-"""Errors that are told with status 200: which answers are such, and as which status each counts.
+"""Errors sent with status 200: how they are recognised, and the status each counts as.
 
-Where the profile has ``ok``, the value at its place decides alone. Without it an answer that has
-rows is none, and one without rows is judged by what it says at its top, or in its ``error``,
-``status``, ``meta`` or ``head``:
+With the profile's ``ok`` the value at its place decides alone. Otherwise an answer with rows is not
+an error, and one without is judged by its top, ``error``, ``status``, ``meta`` or ``head``:
 
 ===============================================  ===================================================
 what it says                                     the answer is
 ===============================================  ===================================================
-there are too many requests, the key is not      an error, whatever else it says
-valid, the plan does not include this
-there are no data, records, rows                 an empty page
+too many requests, an invalid key, not in        an error, whatever else it says
+the plan
+no data, records, rows                           an empty page
 a code of success (0, 00000, 200, 200000, OK)    an empty page
 or ``success`` true, or a status of "ok"
 ``success`` false, a status of "error", an       an error
@@ -78,7 +77,7 @@ _WRONG = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Ok:
-    """Where an answer says that all is well, and by which value: the profile's ``ok``.
+    """The place and value by which an answer says that all is well: the profile's ``ok``.
 
     >>> Ok("code", "0").holds(0), Ok("error", []).holds(["EAPI:Rate limit exceeded"])
     (True, False)
@@ -88,17 +87,17 @@ class Ok:
     value: str | int | bool | list[Any]
 
     def holds(self, found: object) -> bool:
-        """Check a value. A number may be sent as text, and null is ``""``."""
+        """Check a value. A number may be text, and null is ``""``."""
         if isinstance(found, bool) or isinstance(self.value, bool | list):
             return found is self.value if isinstance(found, bool) else found == self.value
         return str("" if found is None else found) == str(self.value)
 
 
 def told(answer: Answer, ok: Ok | None = None) -> tuple[int | None, str]:
-    """Return as which status an answer of status 200 counts, None where it tells no error.
+    """Return the status that an answer of status 200 counts as, None if it is not an error.
 
-    An error of no known status counts as 200. Beside it is what an empty page says that is neither
-    of success nor an error, "" for nothing.
+    An error of unknown status counts as 200. The second value is the unclear text of an empty page,
+    "" for none.
 
     >>> told(Answer(200, {}, b'{"code": "50011", "msg": "Too Many Requests", "data": []}'))
     (429, '')
@@ -134,7 +133,7 @@ def _at(answer: Answer, place: str) -> object:
 
 
 def _small(answer: Answer) -> dict[str, Any]:
-    """Return the fields of an answer that is no larger than an empty page, else none."""
+    """Return the fields of an answer no larger than an empty page, else {}."""
     if len(answer.body) > _LARGEST:
         return {}
     try:
@@ -185,7 +184,7 @@ def _is_good(code: str) -> bool:
 
 
 def _word(said: str | bool) -> str:
-    """Return what a text says in lower case, without punctuation."""
+    """Return a text in lower case, without punctuation."""
     return re.sub(r"[\W_]", "", str(said).lower())
 
 

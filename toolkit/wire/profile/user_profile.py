@@ -1,22 +1,17 @@
-"""The user's own wire profile: a TOML file that has the last word on what a service calls things.
+"""The user's own wire profile: a TOML file that overrides all other layers.
 
-It is the last of three layers: see `toolkit.wire.profile.layers`. It names only what
-differs::
+It names only what differs::
 
     [history.spread]
     path = "/api/v2/spreads"
-    next = "next_before"
     numbers = "text"
     parameters = { end_time = "before" }
-    key = ["ts", "seq"]
     fields.spread_pct = { wire = "spread", unit = "bps", reversed = true }
 
     [events.splash]
-    retention_s = 604800
     paths.magnitude_pct = ["size.percent"]
 
     [spelling]
-    exchange_case = "lower"
     symbol = "{base}-{quote}"
     markets.futures = "PERP"
 
@@ -39,7 +34,7 @@ from toolkit.wire.profile.profile import BUILT_IN, Profile, timed, with_schemas,
 
 @dataclass(frozen=True, slots=True)
 class UserProfile:
-    """A user's file: its limits, its SHA-256, and what it lays over a profile."""
+    """A user's file: its limits, its SHA-256, and its document."""
 
     path: Path
     limits: Limits
@@ -48,7 +43,7 @@ class UserProfile:
 
     @classmethod
     def read(cls, path: str | Path) -> UserProfile:
-        """Read the file. A missing one, no TOML, or what no profile can say is an `InputError`.
+        """Read the file. `InputError` if it is missing, not TOML, or not valid.
 
         >>> UserProfile.read("none.toml")
         Traceback (most recent call last):
@@ -58,7 +53,7 @@ class UserProfile:
 
     @classmethod
     def parsed(cls, path: Path, text: str | None = None) -> UserProfile:
-        r"""Read the text of a file, which errors name by ``path`` and line. See `read`.
+        r"""Read the text of a file. Errors name ``path`` and line. See `read`.
 
         >>> UserProfile.parsed(Path("my.toml"), "[history.price]\ntimes = 'days'")
         Traceback (most recent call last):
@@ -79,7 +74,7 @@ class UserProfile:
 
 
 def _check_pairs(said: dict[str, Any]) -> None:
-    """Raise `InputError` for two entries of which one is allowed, and one of which both are."""
+    """Raise `InputError` for two entries of which only one, or only both, are allowed."""
     for kind in ("history", "events"):
         for family, section in said.get(kind, {}).items():
             if {"ask", "parameters"} <= section.keys():
@@ -90,7 +85,7 @@ def _check_pairs(said: dict[str, Any]) -> None:
 
 
 def assumed_profile(users: UserProfile | None, limits: Limits) -> Profile:
-    """Return the names assumed before a service was asked: the built-in ones, then the user's.
+    """Return the profile before `/schemas` is read: the built-in one, then the user's.
 
     >>> from toolkit.wire.limits import LIMITS
     >>> assumed_profile(None, LIMITS).schemas_path
@@ -100,11 +95,11 @@ def assumed_profile(users: UserProfile | None, limits: Limits) -> Profile:
 
 
 def profile_in_force(users: UserProfile | None, limits: Limits, schemas: bytes | str) -> Profile:
-    """Read a `/schemas` body into the profile. The user's own file overrides it.
+    """Read a `/schemas` body into the profile, under the user's file.
 
-    ``schemas`` is the body, or as text why there is none: then the file alone counts. Raises
-    `WireError` where a history has no usable time then. So it does for a body that is not JSON,
-    unless there is such a file: then it is a finding.
+    ``schemas`` is the body, or as text the reason why there is none. Raises `WireError` if a
+    history has no usable time, and for a body that is not JSON, which with a user's file is a
+    finding.
 
     >>> from toolkit.wire.limits import LIMITS
     >>> profile_in_force(None, LIMITS, b'{"source": {"kind": "replay", "id": "x"}}').source

@@ -1,4 +1,4 @@
-"""Values of the wire to values of columns: types, units, signs, and times of every kind."""
+"""Values of the wire to values of columns: types, units, signs and times."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SPAN = re.compile(r"P(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:
 
 
 def name_of(value: object) -> object:
-    """Return a whole number as text, as what names a thing is kept. Any other value is itself.
+    """Return a whole number as text, as names and ids are kept. Other values are unchanged.
 
     >>> name_of(70312), name_of(70312.0), name_of("x1"), name_of(True)
     ('70312', '70312', 'x1', True)
@@ -35,9 +35,9 @@ def name_of(value: object) -> object:
 
 
 def plain_number(text: str, unit: str) -> str:
-    """Return the JSON number of one that is printed: with a sign, commas of thousands, a %.
+    """Return the JSON number of a printed one: with a sign, commas of thousands, a %.
 
-    Raises `msgspec.DecodeError` for any other text, and for a % of a unit that is not a percent.
+    Raises `msgspec.DecodeError` for other text, and for a % unless the unit is a percent.
 
     >>> plain_number("+1,234.50", "quote"), plain_number("−0.125%", "percent")
     ('1234.50', '-0.125')
@@ -65,7 +65,7 @@ def _span_hours(text: str) -> float:
 def converted_text(text: str, unit: str, wanted: str) -> float:
     """Read text of a JSON number as the float nearest to its value in the unit ``wanted``.
 
-    Raises `msgspec.DecodeError` for any other text.
+    Raises `msgspec.DecodeError` for other text.
 
     >>> converted_text("1.1", "bps", "percent"), 1.1 * 0.01
     (0.011, 0.011000000000000001)
@@ -94,10 +94,10 @@ def kind_of(rule: FieldRule) -> Any:
 
 
 def number_of(rule: FieldRule, value: float | str | None) -> int | float | None:
-    """Return a number as it is, of text the JSON number that it is, of ISO 8601 milliseconds.
+    """Return a number unchanged, the number in a text, or ISO 8601 as milliseconds.
 
     Text in another unit is converted here, in decimals: ``"1.1"`` bps are 0.011 percent, and not
-    the float beside it. Raises `msgspec.DecodeError` for any other text.
+    the float beside it. Raises `msgspec.DecodeError` for other text.
 
     >>> number_of(FieldRule("spread_pct", "s", "bps", "percent", text=True), "1.1"), 1.1 * 0.01
     (0.011, 0.011000000000000001)
@@ -116,7 +116,7 @@ def number_of(rule: FieldRule, value: float | str | None) -> int | float | None:
 
 
 def converted(rule: FieldRule, value: object) -> object:
-    """Return one value in its column's unit, as it is where it is of another type.
+    """Return one value in its column's unit. A value of another type is unchanged.
 
     >>> converted(FieldRule("opened_at", "t", "iso", "s"), "1970-01-01T00:01:00Z")
     60
@@ -140,7 +140,7 @@ def converted(rule: FieldRule, value: object) -> object:
 
 
 def _in_decimals(rule: FieldRule) -> bool:
-    """Check for a field whose values are converted one by one, as `scaled` does not do again."""
+    """Check for a field that is converted value by value, so that `scaled` leaves it alone."""
     converted = rule.column != "ts" and rule.hours is None and rule.factor != 1.0
     return rule.text and rule.linear and converted
 
@@ -148,8 +148,7 @@ def _in_decimals(rule: FieldRule) -> bool:
 def scaled(route: HistoryRoute, frame: pl.DataFrame, findings: list[Finding]) -> pl.DataFrame:
     """Convert a page's frame to the columns' units. A time in ms becomes its second.
 
-    A rate of a fixed time is brought to the interval of its leg. Without one it is null, unless it
-    is 0.
+    A rate of a fixed time becomes that of its leg's interval, or null without one, unless it is 0.
     """
     constants = {r.column: pl.lit(r.constant) for r in route.fields if r.constant is not None}
     frame = (

@@ -1,7 +1,8 @@
-r"""Values that are not JSON, such as NaN and half a surrogate pair: null, so that the rest is read.
+r"""Faults in JSON: values such as NaN and half a surrogate pair, and fields given twice.
 
-Many programs write NaN and Infinity, which JSON has not. A text that was cut inside a character is
-not text in Unicode. One such value must not cost the page, or the document, that it is in.
+One value that is not JSON must not cost its page or document, so it is null and a finding. Of a
+field given twice the last value counts, with a finding. To find those, colons are counted: one per
+field that was read, plus those in texts. Only if the counts differ are objects inspected.
 """
 
 from __future__ import annotations
@@ -36,10 +37,10 @@ _LINES = msgspec.json.Decoder(msgspec.Raw)
 def read_mended(
     read: Callable[[bytes], Read], body: bytes, path: str, findings: list[Finding]
 ) -> Read:
-    r"""Read a body. Where that fails, read it with null for each value that is not JSON.
+    r"""Read a body, or if that fails, the body with null for each value that is not JSON.
 
-    Each of these is a finding at the name of its field. ``read`` raises `WireError`, or one of
-    `UNREADABLE`, for what it cannot read. That is raised where nothing can be mended.
+    Each of these is a finding at its field's name. ``read`` raises `WireError` or one of
+    `UNREADABLE` for an unreadable body, which is raised if nothing can be mended.
 
     >>> findings = []
     >>> read_mended(msgspec.json.decode, b'{"price": NaN, "of": "\\ud83d"}', "/p", findings)
@@ -61,7 +62,7 @@ def read_mended(
 
 
 def mended_answer(answer: Answer, path: str, findings: list[Finding]) -> Answer:
-    """Return an answer with null for each value that is not JSON, or as it is if that fails.
+    """Return an answer with null for values that are not JSON, unchanged if that fails.
 
     >>> mended_answer(Answer(200, {}, b'{"rate": NaN}'), "/p", []).body
     b'{"rate": null}'
@@ -74,7 +75,7 @@ def mended_answer(answer: Answer, path: str, findings: list[Finding]) -> Answer:
 
 
 def check_text(body: bytes) -> None:
-    """Raise `UnicodeDecodeError` for anything but UTF-8. Whole, a text may take 4 times as much."""
+    """Raise `UnicodeDecodeError` unless a body is UTF-8, checked in parts to save memory."""
     if body.isascii():
         return
     decoder = codecs.getincrementaldecoder("utf-8")()
@@ -84,14 +85,14 @@ def check_text(body: bytes) -> None:
 
 
 def checked_json(body: bytes) -> bytes:
-    """Return a body that is JSON in UTF-8. Raises one of `UNREADABLE` for any other."""
+    """Return a body that is JSON in UTF-8. Raises one of `UNREADABLE` otherwise."""
     check_text(body)
     msgspec.json.decode(body, type=msgspec.Raw)
     return body
 
 
 def _is_json(body: bytes) -> bool:
-    """Check for JSON, or a value of JSON on each line."""
+    """Check for JSON, or a JSON value per line."""
     try:
         check_text(body)
         _LINES.decode_lines(body)
@@ -140,7 +141,7 @@ _BEFORE_COLON = np.isin(np.arange(256), list(b'" \t\r\n'))
 
 
 def doubled_fields(bodies: Iterable[bytes], path: str) -> list[Finding]:
-    """Return a finding for each field that objects of these bodies have twice, at any depth.
+    """Return a finding for each field that objects in these bodies have twice, at any depth.
 
     >>> doubled_fields([b'{"ts":60,"price":1,"price":2}', b'{"ts":0,"price":3}'], "/p")
     [Finding(kind='doubled_field', where='/p.price', says='in 1 object; the last value counts')]
@@ -151,10 +152,10 @@ def doubled_fields(bodies: Iterable[bytes], path: str) -> list[Finding]:
 def doubled_in_page(
     body: bytes, parts: Mapping[str, msgspec.Raw], rows: msgspec.Raw | None, fields: int, path: str
 ) -> list[Finding]:
-    """Return what `doubled_fields` does of a page, of which ``fields`` were read in its ``rows``.
+    """Return the same for a page whose rows were read.
 
-    ``parts`` are the values of the page, ``rows`` is one of them. This costs a hundredth of what
-    the page does.
+    ``fields`` are the fields of its rows, 0 with no ``items`` where the rows are documents: those
+    are given to `doubled_fields`.
 
     >>> body = b'{"items":[{"ts":60,"ts":0}],"items":[]}'
     >>> parts = msgspec.json.decode(body, type=dict[str, msgspec.Raw])

@@ -1,11 +1,9 @@
 """A page's bytes to a frame: strictly typed, nothing dropped, nothing guessed.
 
-Every row is decoded against the exact field list. A page with one row that deviates (a field
-nobody declared, a missing one, another type) is read again field by field: what fits no column is
-kept, byte for byte, in ``extra``. Of a name that is twice in one row the last value counts, which
-is a finding. A row whose fields without a column are too large to keep is a finding. It stays in
-the page, since a page is followed by its times, with the number of those bytes in place of
-``extra``.
+Rows are decoded against the exact field list. A page with a deviating row (an undeclared field, a
+missing one, another type) is read again field by field: values that fit no column are kept, byte
+for byte, in ``extra``. A row whose ``extra`` is too large is a finding. It stays in the page, since
+paging follows its times, with the number of bytes in place of ``extra``.
 """
 
 from __future__ import annotations
@@ -51,12 +49,12 @@ TOO_LARGE = pl.col("extra").str.starts_with("{").fill_null(value=True).not_()
 
 @dataclass(frozen=True, slots=True)
 class RawPage:
-    """One answer of a history route: its rows as a frame, and the paging value it gave.
+    """One answer of a history route: its rows as a frame, and the paging value.
 
-    ``frame`` has `column_schema`'s columns, in the order of the wire, of all rows. ``ends`` where
-    the service states (null for the paging value) that nothing older exists. ``oldest`` and
-    ``newest`` are the smallest and the largest ts, None where it has no rows. ``lost`` is what the
-    source says it lost, of any time.
+    ``frame`` has `column_schema`'s columns, in the order of the wire. ``ends`` if the service
+    states (by a null paging value) that nothing older exists. ``oldest`` and ``newest`` are the
+    smallest and largest ts, None without rows. ``lost`` is what the source says it lost, of any
+    time.
     """
 
     frame: pl.DataFrame
@@ -74,7 +72,7 @@ class RawPage:
 
     @property
     def size(self) -> int:
-        """How many rows came, with those that show no time and are in no frame."""
+        """The number of rows, with those that show no time and are not in the frame."""
         timeless = sum(found.kind == "row_without_time" for found in self.findings)
         return self.frame.height + timeless
 
@@ -110,9 +108,8 @@ def column_schema(family: Family) -> pl.Schema:
 def read_history_page(route: HistoryRoute, trajectory: Trajectory, answer: Answer) -> RawPage:
     """Read one answer of a history route. Status 204 is an empty page with nothing older.
 
-    Raises `WireError` where the body is not JSON, has no array of rows, names another trajectory
-    than the one asked for, or has no row with a time. So it does for more rows than
-    ``page_items`` of the route's limits.
+    Raises `WireError` for a body that is not JSON, has no array of rows, names another trajectory,
+    has no row with a time, or more rows than ``page_items`` of the route's limits.
 
     >>> from toolkit.wire.profile.profile import BUILT_IN
     >>> body = (b'{"items":[{"ts":60,"buy_price":100.0,"sell_price":101.0,"spread_pct":1.0}],'
@@ -158,7 +155,7 @@ def read_history_page(route: HistoryRoute, trajectory: Trajectory, answer: Answe
 def broken_key(
     route: HistoryRoute, frame: pl.DataFrame
 ) -> tuple[frozenset[int], tuple[Finding, ...]]:
-    """Return the times that different rows of one page share although ts is the key, and a finding.
+    """Return the times shared by different rows of one page although ts is the key, and a finding.
 
     >>> from toolkit.wire.profile.profile import BUILT_IN
     >>> page = pl.DataFrame({"ts": [120, 60, 60, 60], "price": [2.0, 1.0, 1.5, 1.5]})
@@ -188,7 +185,7 @@ def _unreadable(route: HistoryRoute, answer: Answer, why: str) -> WireError:
 
 
 def _not_positive(route: HistoryRoute, frame: pl.DataFrame) -> Iterator[Finding]:
-    """Yield a finding for each column of prices that has one of 0 or less, with how many."""
+    """Yield a finding per column of prices that has one of 0 or less."""
     for column in (name for name in _PRICES if name in frame.columns):
         lowest: Any = frame[column].min()  # as usual above 0: to count them costs more
         if lowest is not None and lowest <= 0:
@@ -210,7 +207,7 @@ def _too_large(
 
 
 def _envelope(route: HistoryRoute, sent: Answer) -> tuple[Answer, dict[str, msgspec.Raw], bool]:
-    """Return a page, its values by their names, and whether it is as it was sent."""
+    """Return a page, its values by name, and whether it is as sent."""
     answer = route.flat(sent)
     try:
         check_text(answer.body)  # what is kept as it came is not looked into again
@@ -228,7 +225,7 @@ def _check_trajectory(
     objects: Sequence[dict[str, msgspec.Raw]],
     answer: Answer,
 ) -> None:
-    """Refuse rows of another trajectory: of a leg ignored, defaulted, or flipped by the service."""
+    """Refuse rows of another trajectory: the service ignored, defaulted or flipped a leg."""
     for name, wanted in route.trajectory_query(trajectory).items():
         for raw in {bytes(o[name]) for o in objects if name in o and name not in route.row_leg}:
             said = _text(msgspec.Raw(raw))
@@ -301,9 +298,9 @@ def _next(
 
 
 class _RowReader:
-    """Reads rows of certain fields. Those that were null in all of a page are expected to stay so.
+    """A reader of rows. Fields that were null in all of a page are expected to stay null.
 
-    So nothing is made of them. Where they are not, the page is read again.
+    If they are not, the page is read again.
     """
 
     def __init__(self, fields: tuple[FieldRule, ...]) -> None:
@@ -349,14 +346,14 @@ def _decoder(
 
 
 def _named(fields: Iterable[FieldRule]) -> dict[str, str]:
-    """Return the first column of each place: two columns may be of one."""
+    """Return the first column of each place: two columns may share one."""
     return {rule.wire: rule.column for rule in reversed(list(fields))}
 
 
 def _exact(route: HistoryRoute, items: msgspec.Raw) -> tuple[pl.DataFrame, int]:
-    """Decode a page in which every row has exactly the declared fields and types. Count these.
+    """Decode a page in which every row has exactly the declared fields and types; count fields.
 
-    Raises `msgspec.ValidationError` for any other page, and where rows are of one leg each.
+    Raises `msgspec.ValidationError` for any other page, and for rows of one leg each.
     """
     if route.row_leg:
         raise msgspec.ValidationError("rows of one leg each")
@@ -384,10 +381,7 @@ def _field_by_field(
     answer: Answer,
     findings: list[Finding],
 ) -> tuple[pl.DataFrame, int]:
-    """Decode a page with rows that deviate, and count the fields of all.
-
-    What fits no column goes to ``extra``.
-    """
+    """Decode a page with rows that deviate, and count the fields of all."""
     try:
         rows = msgspec.json.decode(items, type=list[dict[str, msgspec.Raw]])
     except UNREADABLE as error:
@@ -424,7 +418,7 @@ def _field_by_field(
 def _sides(
     route: HistoryRoute, trajectory: Trajectory, rows: list[dict[str, msgspec.Raw]], answer: Answer
 ) -> list[str]:
-    """Return the side that each row is of, "" where a row has both. Refuse rows of another leg."""
+    """Return each row's side, "" if it has both. Refuse rows of another leg."""
     words, places = route.spelling.values(trajectory), route.row_leg.items()
     said = [[_text(row.get(place)) or "" for place, _ in places] for row in rows]
     sides = {
@@ -441,7 +435,7 @@ def _sides(
 def _with_time(
     route: HistoryRoute, rows: list[dict[str, msgspec.Raw]], findings: list[Finding]
 ) -> list[dict[str, msgspec.Raw]]:
-    """Return the rows but for those whose time is null, which are findings, or else all rows."""
+    """Return the rows with a time, or all if none has one. The others are findings."""
     wire = next(rule.wire for rule in route.fields if rule.column == "ts")
     timed, others = list[dict[str, msgspec.Raw]](), list[dict[str, msgspec.Raw]]()
     for row in rows:

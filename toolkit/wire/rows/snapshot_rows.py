@@ -1,8 +1,8 @@
-"""The spread and funding dashboards as rows, and the answers rebuilt from them.
+"""Dashboards of the service: which items can be read, and spread and funding items as rows.
 
-An answer shows hundreds of pairs, twice a minute. Kept whole it would fill the store with names
-that are the same each time. So what the columns of a table take is kept there, and the rest as a
-document. Both together give back the answer that was sent: the same JSON value.
+An answer shows hundreds of pairs, twice a minute. Stored whole, it would fill the store with the
+same names again and again. So table columns take what they can, and the rest is stored as a
+document. Both together give back the same JSON value.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ _OPTIONAL = frozenset(("next_funding_time",))
 
 @dataclass(frozen=True, slots=True)
 class SnapshotItems:
-    """The items of a snapshot that are understood, how many are not, and why.
+    """The readable items of a snapshot, the number of others, and why.
 
-    ``dated`` is whether the service says when each opened: `toolkit.wire.profile.profile`.
+    ``dated`` is whether the service says when each opened: `toolkit.wire.profile.shapes`.
 
     >>> SnapshotItems([], 2, "no opened_at").nothing
     True
@@ -67,21 +67,21 @@ class SnapshotItems:
 
     @property
     def nothing(self) -> bool:
-        """Whether nothing of it is understood. A list without items is understood."""
+        """Whether nothing of it can be read. A list without items can."""
         return bool(self.why) and not self.understood
 
     @property
     def words(self) -> str:
-        """What is not understood, "" where everything is."""
+        """What cannot be read, "" if everything can."""
         if not self.why or self.nothing:
             return self.why and f"not understood: {self.why}"
         return f"{self.odd:,} of {self.odd + len(self.understood):,} not understood: {self.why}"
 
 
 def snapshot_items(kind: str, document: str | bytes) -> SnapshotItems:
-    """Read the items of a snapshot. One that lacks a field, or has it in another type, is odd.
+    """Read the items of a snapshot. One with a missing or mistyped field is odd.
 
-    So is one with a symbol, an exchange or a market that is not printable or too long.
+    So is one whose symbol, exchange or market is not printable or too long.
 
     >>> snapshot_items("symbols", '{"items": [{"symbol": "BTC_USD"}]}').words
     'not understood: no venues'
@@ -111,7 +111,7 @@ def snapshot_items(kind: str, document: str | bytes) -> SnapshotItems:
 
 
 def activity_of_day(document: str | bytes) -> dict[EventFamily, int] | None:
-    """Return how many documents of a day the service counts by family, None where that is unread.
+    """Return the service's count of a day's documents per family, None if it is unreadable.
 
     >>> window = '{"window_s": 86400, "spread": 3, "splash": 0, "funding": 1}'
     >>> [*activity_of_day(f'{{"windows": [{window}]}}').values()]
@@ -133,7 +133,7 @@ def activity_of_day(document: str | bytes) -> dict[EventFamily, int] | None:
 
 
 def item_faults(kind: str, item: object) -> list[str]:
-    """Return what is odd of an item: which fields it lacks or has in another type.
+    """Return what is odd about an item: missing and mistyped fields.
 
     >>> item_faults("symbols", {"symbol": 1})
     ['symbol of another type', 'no venues']
@@ -175,7 +175,7 @@ _COLUMNS: dict[SnapshotKind, dict[str, type]] = {
 class SnapshotRow:
     """One item of an answer: its series, its place in the list, its values.
 
-    ``extra`` has the fields that no column takes as they are, as JSON, None for none.
+    ``extra`` has the fields that no column takes, as JSON, None for none.
     """
 
     stream: SnapshotTrajectory
@@ -186,11 +186,11 @@ class SnapshotRow:
 
 @dataclass(frozen=True, slots=True)
 class SplitSnapshot:
-    """An answer in two parts: rows, and a document with all that they do not give back.
+    """An answer in two parts: rows, and a document with the rest.
 
-    ``fields`` are those that each row's item has, in their order, None where the document is the
-    whole answer. ``understood`` is whether the answer is a list whose pairs can be read: of one
-    that is not, nothing is known about any pair. ``findings`` name the items that are odd.
+    ``fields`` are those of each row's item, in order, None if the document is the whole answer.
+    ``understood`` is whether the answer is a list of readable pairs; otherwise nothing is known
+    about any pair. ``findings`` name odd items.
     """
 
     document: str
@@ -201,11 +201,11 @@ class SplitSnapshot:
 
 
 def split_snapshot(kind: SnapshotKind, document: bytes) -> SplitSnapshot:
-    """Split an answer into rows and the rest. Of another kind than spread and funding all is rest.
+    """Split an answer into rows and the rest. Other kinds than spread and funding are all rest.
 
-    An item that names its pair or leg is a row. A value that its column cannot hold exactly is in
-    ``extra``. An item whose pair cannot be read, or came before, stays in the document, and so does
-    one that lacks a field that the first one has.
+    An item that names its pair or leg is a row; a value that its column cannot hold exactly is in
+    ``extra``. Items with an unreadable or repeated pair stay in the document, and so do those that
+    lack a field of the first one.
 
     >>> item = {"symbol": "A_B", "exchange": "X", "market": "futures", "rate": 0.5, "mood": "calm",
     ...         "interval_hours": 8, "next_funding_time": 9}
@@ -235,7 +235,7 @@ def split_snapshot(kind: SnapshotKind, document: bytes) -> SplitSnapshot:
 def _rows(
     kind: SnapshotKind, items: Sequence[object]
 ) -> tuple[list[SnapshotRow], list[str] | None, list[tuple[int, object]], Counter[str]]:
-    """Return the rows, the fields of their items, the items that stay, and what is odd of them."""
+    """Return the rows, their items' fields, the remaining items, and their faults."""
     rows: dict[SnapshotTrajectory, SnapshotRow] = {}
     fields: list[str] | None = None
     left: list[tuple[int, object]] = []
@@ -305,7 +305,7 @@ def _given(
     values: Mapping[str, float | int | None],
     fields: Sequence[str],
 ) -> dict[str, object]:
-    """Return the fields of an item that its series and its row give back."""
+    """Return an item's fields that its series and its row give back."""
     known: dict[str, object] = {"symbol": str(stream.symbol), **values}
     for side, leg in zip(SNAPSHOT_SIDES[kind], stream.legs, strict=True):
         known |= {f"{side}exchange": leg.exchange, f"{side}market": leg.market.value}
@@ -321,7 +321,7 @@ def _names(kind: SnapshotKind) -> list[str]:
 
 
 def _named(kind: SnapshotKind, item: Mapping[str, Any]) -> tuple[object, ...]:
-    """Return the symbol, and exchange and market of each leg, as an item has them."""
+    """Return an item's symbol, and the exchange and market of each leg."""
     legs = [f"{side}{what}" for side in SNAPSHOT_SIDES[kind] for what in ("exchange", "market")]
     return tuple(
         value if isinstance(value := item.get(name), str) else None for name in ("symbol", *legs)
@@ -330,7 +330,7 @@ def _named(kind: SnapshotKind, item: Mapping[str, Any]) -> tuple[object, ...]:
 
 @functools.lru_cache(maxsize=4096)
 def _stream(kind: SnapshotKind, symbol: object, *legs: object) -> SnapshotTrajectory | None:
-    """Return the series of a pair or leg, None where its names are none."""
+    """Return the series of a pair or leg, None if its names are not valid."""
     if not isinstance(symbol, str) or not all(isinstance(name, str) for name in legs):
         return None
     try:
@@ -341,7 +341,7 @@ def _stream(kind: SnapshotKind, symbol: object, *legs: object) -> SnapshotTrajec
 
 
 def _exact(value: object, held: type) -> float | int | None:
-    """Return a number as its column holds it, None where that would be another number."""
+    """Return a number as its column holds it, None if that would change it."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     if held is int:

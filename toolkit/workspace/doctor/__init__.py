@@ -1,4 +1,4 @@
-"""`rail doctor`: what a service is, asked of itself, before anything is loaded from it."""
+"""`rail doctor`: an examination of a service before anything is loaded from it."""
 
 from toolkit.workspace.doctor.examination import examine
 from toolkit.workspace.doctor.findings import Check, Examination, State

@@ -1,10 +1,8 @@
-"""The lines of a profile that the service's own words and answers prove.
+"""Derivation of profile lines from the service's own words and answers.
 
-The question for a trajectory is read from the parameters that the service misses in one. The place
-of rows, their time, and which fields are prices, spreads and differentials follows from the rows of
-both legs and of their spread: see `toolkit.wire.doctor.proofs`. A line that several readings fit is
-never
-in force.
+The parameters of a request are read from what the service misses in one. The places of rows, times,
+prices, spreads and differentials follow from the rows of both legs and of their spread: see
+`toolkit.wire.doctor.proofs`. A line that several readings fit is never in force.
 """
 
 from __future__ import annotations
@@ -24,6 +22,7 @@ from toolkit.intervals import Interval
 from toolkit.market import UNIT_FACTORS, EventFamily, Family, Market, Trajectory
 from toolkit.wire.doctor.draft import ProfileDraft
 from toolkit.wire.doctor.proofs import (
+    CLOCKS,
     HOURS,
     RATES,
     Fields,
@@ -68,7 +67,7 @@ class _Read(NamedTuple):
 
 
 class Derivation:
-    """Proves lines of a draft, mostly with 30 to 60 requests."""
+    """Proofs of a draft's lines, mostly with 30 to 60 requests."""
 
     def __init__(
         self, client: Client, draft: ProfileDraft, schemas: bytes, now: int, base: Profile
@@ -79,11 +78,11 @@ class Derivation:
         self._spread_ask: Mapping[str, str] | None = None  # which leg is which in it is proved
 
     def profile(self) -> Profile:
-        """Return the profile with all that the draft has in force so far."""
+        """Return the profile with the lines that the draft has in force so far."""
         return self._draft.applied(self._base)
 
     def derive(self, spreads: Sequence[Trajectory], funding: Sequence[Trajectory]) -> None:
-        """Prove what can be proved of prices, spreads and funding, by the first that have rows."""
+        """Prove lines for prices, spreads and funding, by the first trajectories that have rows."""
         for pair in spreads:
             legs = [Trajectory(Family.PRICE, pair.symbol, (leg,)) for leg in pair.legs]
             spread, buy, sell = map(self._read, (pair, *legs))
@@ -94,7 +93,7 @@ class Derivation:
             self._prove_funding(found)
 
     def _read(self, trajectory: Trajectory) -> _Read | None:
-        """Ask for a page of a trajectory and prove how that is done. None where it is unclear."""
+        """Request a page of a trajectory and prove how. None if that is unclear."""
         family, section = trajectory.family, f"history.{trajectory.family}"
         route = self.profile().histories[family]
         if (answer := self._answer(route, trajectory)) is None:
@@ -113,7 +112,7 @@ class Derivation:
         return _Read(proved, rows, numbers)
 
     def _answer(self, route: HistoryRoute, trajectory: Trajectory) -> Answer | None:
-        """Ask as the profile has it, else with what a document states or the service misses."""
+        """Request by the profile, else with what a document states or the service misses."""
         try:
             return self._page(route, trajectory)
         except ServiceError as error:
@@ -152,7 +151,7 @@ class Derivation:
         return [said for body in bodies if (said := decoded(body)) is not None]
 
     def _prove_order(self, trajectory: Trajectory, answer: Answer, times: Sequence[int]) -> None:
-        """Prove where a page names what follows, and whether the oldest rows come first."""
+        """Prove where a page names the next one, and whether the oldest rows come first."""
         route, section = self.profile().histories[trajectory.family], f"history.{trajectory.family}"
         rises = len(times) > 1 and times[0] < times[-1]
         if rises and not route.oldest_first:  # all there is may fit on one page, without a next
@@ -236,7 +235,7 @@ class Derivation:
         self._prove_fields(funding, fields)
 
     def _unit(self, place: str, facts: Mapping[str, str]) -> str:
-        """Return the unit that the service states of a field, in schemas or in its name."""
+        """Return the unit that the service states for a field, in schemas or in its name."""
         said = facts.get("unit", "").replace("/", " per ").split()
         unit = "_".join(self._words.get(word, word) for word in said)
         unit = re.sub(r"(?<=\d)_(?=h$)", "", unit)
@@ -255,7 +254,7 @@ def _rates(said: Mapping[str, str], facts: Mapping[str, Mapping[str, str]]) -> d
 
 
 def _declared_sign(route: HistoryRoute, facts: Mapping[str, str]) -> bool | None:
-    """Read a declared sign, the parameters of the question being the words for the legs."""
+    """Read a declared sign whose words for the legs are the parameters of the request."""
     sides = {
         name: side
         for name, template in route.ask.items()
@@ -274,8 +273,8 @@ def _beside_rows(answer: Answer, items: str) -> dict[str, object]:
 
 
 def _clock_of(value: object, newest: int) -> str | None:
-    """Return the unit in which a value is a time of the month after a page's newest row (s)."""
-    for unit in ("s", "ms", "us", "ns", "iso"):
+    """Return the unit in which a value is a time in the month after a page's newest row (s)."""
+    for unit in CLOCKS:
         if newest < numbers_of([{"next": value}], "next", unit)["ts"][0] < newest + _MONTH_S:
             return unit
     return None

@@ -30,12 +30,12 @@ def examine(
     *,
     sleep: Callable[[float], object] = time.sleep,
 ) -> Examination:
-    """Check a service. Nothing is loaded or stored, and no refusal is raised.
+    """Check a service. Nothing is loaded or stored, and refusals are checks, not errors.
 
-    About 40 requests, and 30 to 60 more where something cannot be read. It waits and asks again as
-    a load does, by ``sleep``, which a test may count instead. ``streams`` are the trajectories and
-    event logs to ask for, by default the first that are listed, and every log. Raises `InputError`
-    where the address, the key, the profile or one of ``streams`` is none.
+    About 40 requests, and 30 to 60 more if something cannot be read. It waits and retries as a load
+    does, with ``sleep``. ``streams`` are the trajectories and event logs to request, by default the
+    first listed ones and every log. Raises `InputError` if the address, the key, the profile or one
+    of ``streams`` is not valid.
 
     >>> from toolkit.workspace import simulated_service
     >>> with simulated_service() as base_url:
@@ -208,7 +208,7 @@ def _clock(answer: Answer, source: Source | None) -> Check:
 
 
 def mcp_check(settings: Settings, profile: Profile, draft: ProfileDraft) -> Check:
-    """Check the protocol version, and which tools are listed: ``profile`` is that of REST."""
+    """Check the protocol version and the listed tools. ``profile`` is that of REST."""
     try:
         from toolkit.client.mcp import McpClient  # noqa: PLC0415 - the SDK takes most of a second
     except MissingExtraError as error:

@@ -1,4 +1,4 @@
-"""The result of an examination: checks with state, text and advice, and the profile's draft."""
+"""Result of an examination: checks with state, text and advice, and a draft profile."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from toolkit.errors import PlanRefusedError, ServiceError, UnreachableError
 
 
 class State(StrEnum):
-    """How a check went. ``NOTE``: otherwise than agreed, and coped with."""
+    """How a check went. ``NOTE``: otherwise than agreed, but handled."""
 
     OK = "ok"
     NOTE = "note"
@@ -24,7 +24,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One question put to a service, how it went, and what to do where it did not go well."""
+    """One question to a service, how it went, and what to do if it went wrong."""
 
     group: str
     name: str
@@ -35,11 +35,11 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """All checks of a service, in order. What can be loaded of it. A draft profile, if any.
+    """All checks of a service, in order, what can be loaded from it, and a draft profile.
 
-    ``readable`` are the histories and event logs that a sync would load, ``unreadable`` those that
-    it would not, though the plan has them. ``listed`` is whether the listing has legs, ``differs``
-    whether the draft has anything in it.
+    ``readable`` are the histories and event logs that a sync would load, ``unreadable`` those in
+    the plan that it would not. ``listed``: the listing has legs; ``differs``: the draft is not
+    empty.
     """
 
     base_url: str

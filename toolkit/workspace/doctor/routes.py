@@ -1,6 +1,6 @@
-"""The data routes, each asked as a load asks it: do they answer, and is what they send as expected.
+"""Checks of the data routes, each requested as a load does: answers, and their contents.
 
-A spread and a differential that can be read are computed anew from their legs: see
+A readable spread and differential are computed again from their legs: see
 `toolkit.wire.doctor.proofs.judged`.
 """
 
@@ -52,11 +52,11 @@ _ADVICE = {
 
 
 class Routes:
-    """Asks the routes of a service. What differs from the expected goes into the draft.
+    """Requests to the routes of a service. What differs from the expected goes into the draft.
 
-    ``streams`` are what to ask for, by default what the listing has. ``readable`` are the
-    histories and event logs that a load can read, ``unreadable`` those that it cannot though the
-    plan has them. ``listed`` is whether the listing has legs that can be read.
+    ``streams`` are what to request, by default what is listed. ``readable`` are the histories and
+    event logs that a load can read, ``unreadable`` those in the plan that it cannot. ``listed``:
+    the listing has readable legs.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Routes:
         yield from verdicts
 
     def _counted(self, check: Check, record: Check | None = None) -> Check:
-        """Note whether a load can read what was asked. What the plan lacks is not part of it."""
+        """Note whether a load can read what was requested, unless the plan lacks it."""
         unasked = check.state is State.SKIPPED and not self.listed
         if unasked or State.FAILED in (check.state, record and record.state):
             self.unreadable.append(check.name)
@@ -107,7 +107,7 @@ class Routes:
         return Check("routes", name, state_of(error), refused_words(error), advice)
 
     def _symbols(self) -> Check:
-        """Read the listing. One that has no legs is an advice less, and stops nothing."""
+        """Read the listing. One without legs stops nothing."""
         name = "symbols/search"
         try:
             listing = self._client.symbols()
@@ -132,7 +132,7 @@ class Routes:
         return check
 
     def _guessed_listing(self) -> Listing:
-        """Put a shape that reads the listing into the draft, if one does, and read it by that."""
+        """Put a shape that reads the listing into the draft, if there is one, and read it so."""
         nothing = Listing({}, truncated=False)
         try:
             answer = self._client.get(Request.get(self._profile.symbols_path, {}))
@@ -186,7 +186,7 @@ class Routes:
         return Check("fields", name, State.NOTE, says, "--profile-out FILE writes it")
 
     def _history(self, family: Family) -> Check:
-        """Ask for a history as a load does, by the profile that the client speaks."""
+        """Request a history as a load does, by the client's profile."""
         name, route = f"history/{family}", self._client.profile().histories[family]
         small = replace(route, limit=min(_ROWS, route.limit))
         found = Check("routes", name, State.SKIPPED, "no key is known that it could be asked for")
@@ -283,7 +283,7 @@ class Routes:
         return Check("routes", name, state, says, advice)
 
     def _verdict(self, family: Family) -> Check:
-        """Compute the figure of a history anew from the legs, and judge what was read."""
+        """Compute the figure of a history from the legs, and judge what was read."""
         route = self._profile.histories[family]
         trajectory, frame = self._held[family]
         figures = self._spreads if family is Family.SPREAD else _in_force
@@ -303,7 +303,7 @@ class Routes:
         return Check("figures", GIVEN[family], state, f"{trajectory.key}: {found.says}", advice)
 
     def _spreads(self, trajectory: Trajectory, rows: pl.DataFrame) -> Iterator[pl.DataFrame]:
-        """Yield the spread as it is sent, then that of the row's own legs, beside the prices."""
+        """Yield the spread as sent, then that of the row's own legs, beside the prices."""
         window = rows["ts"][0], rows["ts"][-1] + 1
         legs = [Trajectory(Family.PRICE, trajectory.symbol, (leg,)) for leg in trajectory.legs]
         pages = {leg: islice(self._client.pages(leg, window), _PAGES) for leg in legs}
