@@ -93,7 +93,7 @@ THIRD_PARTIES = {
     "tzdata": (),  # zoneinfo reads it, on Windows
     "uvicorn": ("toolkit.serving",),
     "zstandard": ("toolkit.store.writing.pages",),
-    "websockets": ("toolkit.client.data_socket", "toolkit.client.stream"),
+    "websockets": ("toolkit.client.stream", "toolkit.client.stream"),
 }
 # The MCP SDK's interface is written in the terms of these two.
 THIRD_PARTIES |= dict.fromkeys(("anyio", "mcp_types"), THIRD_PARTIES["mcp"])

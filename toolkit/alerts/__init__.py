@@ -1,4 +1,4 @@
-"""Alerts while rows come in: rules, their evaluation, delivery."""
+"""Alerts on incoming rows: rules, their evaluation, delivery."""
 
 from toolkit.alerts.rules import CHANNELS, AlertKind, AlertRule, read_alerts
 

@@ -1,6 +1,6 @@
 """Channels that alerts are sent to besides the log: a signed webhook, and chat or mail.
 
-Addresses and secrets come from the environment, or from files that it names, and show nowhere:
+Addresses and secrets come from the environment, or from files that it names, and are never shown:
 
 =========================  ====================================================================
 variable                   what it is
@@ -10,7 +10,7 @@ variable                   what it is
 ``RAIL_ALERT_CHAT``        addresses of apprise, with spaces between, for chat and mail
 =========================  ====================================================================
 
-``RAIL_ALERT_WEBHOOK_FILE``, and likewise of the others, names a file with the value.
+Each with ``_FILE`` at its end, as in ``RAIL_ALERT_WEBHOOK_FILE``, names a file with the value.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _LONGEST_ABOUT = 160
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
-    """A change of an alert, as the table `alert` has it. ``test`` where nothing happened.
+    """A change of an alert, as in the table `alert`. ``test`` if nothing happened.
 
     >>> rule = AlertRule.of({"name": "wide", "kind": "spread", "above_bps": 50})
     >>> Alert.test_of(rule, 0).words
@@ -74,9 +74,9 @@ class Alert:
     def of(cls, rule: AlertRule, source: str, now: int, mark: Mapping[str, Any]) -> Self:
         """Make the change of a mark of `toolkit.alerts.evaluation.transitions`.
 
-        ``source`` is the store's source, ``now`` the service's clock (s). The same change has the
-        same id whoever finds it. That of an event has no time in it, since a document may come
-        again with another.
+        ``source`` is the store's source, ``now`` the service's clock (s). The id of a change is
+        reproducible. That of an event has no time in it, since a document may come again with
+        another.
         """
         when = () if rule.kind is AlertKind.EVENT else (mark["ts"],)
         facts = (source, rule.name, mark["subject"], mark["change"], *when)
@@ -98,7 +98,7 @@ class Alert:
 
     @classmethod
     def test_of(cls, rule: AlertRule, now: int) -> Self:
-        """Make an alert that is marked as a test. Each has an id of its own."""
+        """Make an alert that is marked as a test, with an id of its own."""
         says = "this is how an alert of this rule arrives; nothing has happened"
         return cls(
             alert_id=_identity(uuid.uuid4().hex),
@@ -159,7 +159,7 @@ _Result = TypeVar("_Result")
 
 
 class Chat:
-    """Some addresses of apprise. They hold secrets, so no error and no log shows them.
+    """Addresses of apprise. They hold secrets, so no error and no log shows them.
 
     >>> Chat("nothing://like/that")
     Traceback (most recent call last):
@@ -181,7 +181,7 @@ class Chat:
             raise InputError("RAIL_ALERT_CHAT", "***", allowed)
 
     def send(self, title: str, text: str) -> bool:
-        """Send a text to each address, once. Returns whether each took it."""
+        """Send a text to each address, once. Return whether each took it."""
         return bool(self._to.notify(title=title, body=text, body_format=self._plain))
 
 
@@ -218,15 +218,15 @@ class Channel(Protocol):
         """The seconds for which an alert may wait."""
 
     def send(self, alert: Alert) -> Sent:
-        """Make one attempt. Nothing is raised for what a receiver does."""
+        """Make one attempt. A receiver's fault is not raised."""
 
 
 class Webhook:
-    """An address that takes POST, signed as Standard Webhooks has it.
+    """An address that takes POST, signed by Standard Webhooks.
 
-    Each attempt has the alert's own id as ``webhook-id``, by which a receiver recognises a repeat.
-    An answer of 2xx takes it. It is tried again where no answer came, and after 408, 425, 429 and
-    5xx, for a day. Its repr shows neither the address nor the secret.
+    ``webhook-id`` is the alert's own id, by which a receiver recognises a repeat. An answer of 2xx
+    takes it. Without an answer, and after 408, 425, 429 and 5xx, it is retried for a day. Its repr
+    shows neither the address nor the secret.
 
     >>> Webhook("https://example.org/secret", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
     Webhook()
@@ -281,7 +281,7 @@ class ChatChannel:
         return "ChatChannel()"
 
     def send(self, alert: Alert) -> Sent:
-        """Send it to each address. It is taken where each took it."""
+        """Send it to each address. It is taken if each took it."""
         taken = self._chat.send(alert.rule, alert.words)
         return Sent(taken=taken, reason=None if taken else "an address did not take it")
 
@@ -289,8 +289,8 @@ class ChatChannel:
 def read_channels(environment: Mapping[str, str] = ENVIRONMENT) -> dict[str, Channel]:
     """Return the channels that the environment sets up, by name.
 
-    Raises `InputError` for an address or a secret of no use, and a file that cannot be read. None
-    of these errors shows a value.
+    Raises `InputError`, without showing the value, for an unusable address or secret, and for an
+    unreadable file.
 
     >>> read_channels({})
     {}
@@ -312,7 +312,7 @@ def read_channels(environment: Mapping[str, str] = ENVIRONMENT) -> dict[str, Cha
 
 
 def _value(environment: Mapping[str, str], name: str) -> str:
-    """Return the value of a variable, or of the file that the variable with _FILE names."""
+    """Return the value of a variable, or of the file that its variant with _FILE names."""
     if value := environment.get(name, "").strip():
         return value
     if not (path := environment.get(f"{name}_FILE", "").strip()):
@@ -332,12 +332,12 @@ _MISSED_IN_A_ROW = 3
 
 
 class AlertSender:
-    """Sends what waits in the store for one channel, the oldest first.
+    """The delivery of what waits in the store for one channel, the oldest first.
 
-    Each delivery is claimed in the store first, and its outcome recorded after. By a channel with
-    ``waits_s`` it is made at least once: what the receiver did not take is tried again with the
-    same id, for ``kept_s`` at most, and so is what was being sent when the process ended. By one
-    without it is made at most once.
+    Each delivery is first claimed in the store; then its outcome is stored. A channel with
+    ``waits_s`` delivers at least once: what the receiver did not take, and what was in flight when
+    the process ended, is retried with the same id, for ``kept_s`` at most. One without delivers at
+    most once.
     """
 
     def __init__(
@@ -359,11 +359,11 @@ class AlertSender:
         self._thread.start()
 
     def wake(self) -> None:
-        """Send what was recorded as waiting meanwhile."""
+        """Send what was stored as waiting meanwhile."""
         self._woken.set()
 
     def end(self, within_s: float) -> None:
-        """Send what waits, for so long at most (s). The rest is left to the next follow."""
+        """Send what waits, for so long at most (s). The next follow sends the rest."""
         self._ending.set()
         self._woken.set()
         self._thread.join(within_s)
@@ -388,7 +388,7 @@ class AlertSender:
             self._woken.wait(waits_s[min(missed, len(waits_s)) - 1] if left else None)
 
     def _send_waiting(self) -> bool:
-        """Send what waits. Return whether some of it is to be tried again."""
+        """Send what waits. Return whether some of it is to be retried."""
         rows = self._patiently(lambda: waiting_deliveries(self._writer.store, self.name))
         if rows is None:
             return False
@@ -417,7 +417,7 @@ class AlertSender:
         return young.tail(self._most)
 
     def _deliver(self, alert: Alert, attempts: int) -> bool:
-        """Make one attempt, and return whether it is to be made again."""
+        """Make one attempt, and return whether it is to be repeated."""
         if not self._patiently(lambda: claim(self._writer, alert.alert_id, self.name)):
             return False
         sent = self._attempt(alert)
@@ -451,7 +451,7 @@ class AlertSender:
             return Sent(taken=False, reason=type(error).__name__)
 
     def _patiently(self, use: Callable[[], _Result]) -> _Result | None:
-        """Use the store, however long another process holds it."""
+        """Use the store, however long another process locks it."""
         while True:
             try:
                 return use()

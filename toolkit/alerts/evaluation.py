@@ -1,8 +1,8 @@
-"""Opening and clearing of alerts: pure functions of rows, in frames.
+"""Opening and clearing of alerts: pure functions of frames.
 
 Marks are rows (rule, subject, ts, value) at which an alert would open (``opens``) or be over
-(``clears``), `transitions` those at which it does: an open alert does not open again. Between the
-two levels of a rule neither is the case, so that a value that trembles at a level is one alert.
+(``clears``); `transitions` selects those at which it does. Between the two levels of a rule neither
+is so, so that a value that hovers at a level is one alert.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ _CLOSING = [word for word, role in TYPE_ROLES.items() if role is EventRole.CLOSE
 
 
 def level_values(rows: pl.DataFrame, rule: AlertRule, fees: FeeModel | None) -> pl.DataFrame:
-    """Return what a rule compares with its level: `spread_values`, or `funding_values`.
+    """Return the values that a rule compares with its level: `spread_values` or `funding_values`.
 
-    ``rows`` are as `toolkit.statistics.families` makes those of the kind ready.
+    ``rows`` are as `toolkit.statistics.families` prepares those of the kind.
     """
     if rule.kind is AlertKind.FUNDING:
         return funding_values(rows)
@@ -55,7 +55,7 @@ def spread_values(rows: pl.DataFrame, rule: AlertRule, fees: FeeModel | None) ->
 
     Reads trajectory, ts, spread_log_bps and spread_bps. Gross it is the size of ``spread_log_bps``,
     net it is `toolkit.statistics.fees.net_edge.gross_bps` less the cost of a round trip at the
-    row's time, null where the fee table has no cost of the pair.
+    row's time, null if the fee table has no cost of the pair.
 
     >>> rows = pl.DataFrame({"trajectory": ["A_B:X.spot:Y.spot"], "ts": [0],
     ...     "spread_log_bps": [-99.5]})
@@ -83,9 +83,9 @@ def funding_values(rows: pl.DataFrame) -> pl.DataFrame:
     """Return the size of the differential in force (percent per year): stream, ts, value.
 
     Reads trajectory, ts, the rates and intervals of both legs and ``differential_pct_8h``, the
-    service's own figure. Where that is null, it is computed from the last rate of each leg, a leg
-    without an interval (spot) paying none. Of one leg, as snapshots show it, it is the size of its
-    rate (``funding_apr_pct``).
+    service's own figure. If that is null, it is computed from the last rate of each leg; a leg
+    without an interval (spot) pays none. For one leg in snapshots it is the size of its rate
+    (``funding_apr_pct``).
     """
     if "funding_apr_pct" in rows.columns:
         return rows.select(stream="trajectory", ts="ts", value=pl.col("funding_apr_pct").abs())
@@ -102,9 +102,9 @@ def funding_values(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def longest_s(kind: str, step_s: float | None) -> float:
-    """Return how far apart two rows of a kind of stream may be that follow each other (s).
+    """Return how far apart two successive rows of a kind of stream may be (s).
 
-    It is 1.5 steps, without a known step those of a minute, of funding of eight hours.
+    It is 1.5 steps; an unknown step is a minute, of funding eight hours.
     """
     return 1.5 * (step_s or (8 * 3_600 if kind == Family.FUNDING else 60))
 
@@ -114,11 +114,10 @@ def level_marks(
 ) -> pl.DataFrame:
     """Return the marks of values (stream, ts, value) against the levels of a rule.
 
-    An alert opens at a row from which back, for ``rule.for_s`` seconds or more, every row is above
-    the level. Between two rows further apart than ``longest`` of their stream (s, see `longest_s`)
-    nothing is known, and the time begins anew. It is over at a row at or below ``rule.clear``. A
-    value that is null or not finite is neither, and begins the time anew as well. Rows may come in
-    any order.
+    An alert opens at a row if every row of the last ``rule.for_s`` seconds or more is above the
+    level. Two rows further apart than ``longest`` of their stream (s, see `longest_s`) restart that
+    time, and so does a value that is null or not finite, which is no mark either. It is over at a
+    row at or below ``rule.clear``. Rows may come in any order.
 
     >>> rule = AlertRule.of({"name": "a", "kind": "spread", "above_bps": 50, "for": "2m"})
     >>> values = pl.DataFrame({"stream": ["s"] * 5, "ts": [0, 60, 120, 180, 240],
@@ -155,7 +154,7 @@ def level_marks(
 
 
 def event_marks(documents: pl.DataFrame, rule: AlertRule) -> pl.DataFrame:
-    """Return the marks of event documents: an alert is open from a size on to the event's close.
+    """Return the marks of event documents: an alert is open from a size on until the event closes.
 
     Reads the columns of `toolkit.tables.EVENT`. The size is the larger of ``magnitude_pct`` and
     ``peak_pct`` (percent), of a dislocation of funding that of ``differential_pct_8h`` (percent per
@@ -183,10 +182,10 @@ def event_marks(documents: pl.DataFrame, rule: AlertRule) -> pl.DataFrame:
 
 
 def threshold_marks(values: Mapping[str, float | None], rule: AlertRule, now: int) -> pl.DataFrame:
-    """Return the marks of what is looked at from time to time: ages, or seconds until a loss.
+    """Return the marks of values that are polled: ages, or seconds until a loss.
 
     ``values`` are those at ``now`` (s) by stream. An age opens above the level of its rule, a loss
-    at it or below. Otherwise it is over, also where there is no value any more.
+    at it or below. Otherwise it is over, also if there is no value.
 
     >>> rule = AlertRule.of({"name": "a", "kind": "stale", "older_than": "10m"})
     >>> threshold_marks({"s": 900.0, "t": 600.0}, rule, 5).select("subject", "opens").rows()
@@ -205,7 +204,7 @@ def transitions(marks: pl.DataFrame, opened: frozenset[str] | set[str]) -> pl.Da
     """Return the marks that change something, with ``change``: opened or cleared.
 
     Marks of one subject are taken by ts, at equal times the opening first. ``opened`` are the
-    subjects whose alert is open before. A subject changes with the first mark of the other kind.
+    subjects with an open alert. A subject changes with the first mark of the other kind.
 
     >>> marks = pl.DataFrame({"subject": ["s"] * 3, "stream": ["s"] * 3, "about": ["s"] * 3,
     ...     "ts": [0, 60, 120], "value": [9.0, 9.0, 1.0],

@@ -1,4 +1,4 @@
-"""Rules of alerts: what each watches, and from where to where it is in force.
+"""Rules of alerts: what each watches, and its levels.
 
 A rule is a table ``[[alert]]`` of ``rail.toml``. `EXAMPLE` shows every field.
 """
@@ -167,11 +167,11 @@ class AlertRule:
         return _UNITS[self.kind]
 
     def matches(self, stream: Stream, followed: Container[Stream] = ()) -> bool:
-        """Check whether a stream is one of those that it watches, either way round.
+        """Check whether a rule watches a stream, with its legs either way round.
 
-        Of what snapshots show of a pair it watches what a pattern that begins with ``snapshot-``
-        matches, and what the other patterns match of pairs that are not ``followed`` themselves, so
-        that a pair that comes both ways is one alert.
+        A series from snapshots is watched if a pattern that begins with ``snapshot-`` matches it,
+        or if another pattern matches its pair and the pair is not ``followed`` itself, so that a
+        pair that comes both ways is one alert.
 
         >>> rule = AlertRule.of({"name": "a", "kind": "spread", "above_bps": 1,
         ...     "streams": ["BTC_USD:A.spot:*"]})
@@ -208,7 +208,7 @@ class AlertRule:
 
 
 def _told_apart(patterns: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Return the patterns of streams, and those of what is kept from snapshots."""
+    """Return the patterns of streams, and those of series from snapshots."""
     found: tuple[list[str], list[str]] = ([], [])
     for pattern in patterns:
         found[pattern.startswith(_KEPT)].append(pattern)
@@ -216,7 +216,7 @@ def _told_apart(patterns: Iterable[str]) -> tuple[list[str], list[str]]:
 
 
 def read_alerts(tables: object, where: str = "alert") -> tuple[AlertRule, ...]:
-    """Read the tables ``[[alert]]`` of a file. Raises `InputError` for what is none of it.
+    """Read the tables ``[[alert]]`` of a file. Raises `InputError` if they are not valid.
 
     >>> read_alerts([{"name": "a", "kind": "loss", "within": "1d"}] * 2)
     Traceback (most recent call last):
@@ -232,7 +232,7 @@ def read_alerts(tables: object, where: str = "alert") -> tuple[AlertRule, ...]:
 
 
 def _levels(here: str, kind: AlertKind, table: Mapping[str, Any]) -> tuple[float, float]:
-    """Return from which value on it is in force, and at which one it is over."""
+    """Return the value from which it is in force, and that at which it is over."""
     name, *others = _LEVELS[kind]
     if kind in (AlertKind.STALE, AlertKind.LOSS):
         seconds = float(_length(f"{here} {name}", table.get(name)))

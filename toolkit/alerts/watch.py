@@ -1,8 +1,8 @@
-"""Alerts of a follow: rules evaluated as rows are committed, changes recorded with them, then sent.
+"""Alerts of a follow: rules evaluated as rows are committed, changes stored with them, then sent.
 
-When a follow begins, the store has what is in force and from when on rows are news. Each row that
-comes is evaluated once, with as many rows before it as its rule looks back at. A row that comes
-after a newer one of its stream changes no alert, but counts as one above.
+When a follow begins, the store tells which alerts are open and from when on rows are new. Each new
+row is evaluated once, with as many earlier rows as its rule needs. A row that comes after a newer
+one of its stream changes no alert, but counts as one above.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Rulebook:
 
 @dataclass(frozen=True, slots=True)
 class AlertPlan:
-    """What a follow needs for alerts: ``read`` gives the rules anew, and where they are sent."""
+    """The alerts of a follow: ``read`` gives the rules anew, ``channels`` send them."""
 
     read: Callable[[], Rulebook]
     channels: Mapping[str, Channel] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class AlertWatch:
     """The alerts of a follow under way.
 
     ``clock`` gives the service's time (s), ``followed`` the streams followed now. Each change is a
-    ``note`` when it is recorded. ``evaluated`` is called after each evaluation. Nothing that a rule
+    ``note`` when it is stored. ``evaluated`` is called after each evaluation. Nothing that a rule
     or a channel does ends the follow.
     """
 
@@ -121,7 +121,7 @@ class AlertWatch:
     # -- as rows are committed ---------------------------------------------------------------------
 
     def committing(self, batch: Batch) -> Callable[[Any], None]:
-        """Return what evaluates a batch and records what changes, inside its transaction."""
+        """Return what evaluates a batch and stores changes, inside its transaction."""
         since = int(time.time())
 
         def record(connection: Any) -> None:
@@ -140,7 +140,7 @@ class AlertWatch:
         return record
 
     def committed(self) -> None:
-        """Send what was recorded, now that it is committed."""
+        """Send what was stored, now that it is committed."""
         self._evaluated_now()
         self._until |= self._coming
         found, self._found, self._coming = self._found, [], {}
@@ -193,7 +193,7 @@ class AlertWatch:
         return marks.filter(pl.col("ts") > after)
 
     def _note_unpriced(self, rule: AlertRule, keys: Sequence[str]) -> None:
-        """Note once for which spreads a net rule cannot open, since no cost of them is known."""
+        """Note once for which spreads a net rule cannot open, for lack of a known cost."""
         new = [key for key in keys if (rule.name, key) not in self._priced]
         self._priced |= {(rule.name, key) for key in new}
         fees, now = self._book.fees, self._clock()
@@ -212,7 +212,7 @@ class AlertWatch:
     ) -> Iterable[tuple[AlertRule, pl.DataFrame]]:
         """Judge the documents that this commit is the first to bring, however old they are.
 
-        ``since`` is when it began (s, local clock). A document before the first one held when the
+        ``since`` is when it began (s, local clock). A document before the first one stored when the
         follow began is history.
         """
         rules = [rule for rule in self._book.rules if rule.kind is AlertKind.EVENT]
@@ -227,7 +227,7 @@ class AlertWatch:
                     yield rule, event_marks(news, rule)
 
     def _evaluated(self, rule: AlertRule, key: str) -> int:
-        """Return up to when the rows of a stream are not news to a rule (s)."""
+        """Return the time up to which a stream's rows are not new to a rule (s)."""
         known = self._until.get((rule.name, key))
         return self._news_from(rule, key) if known is None else known
 
@@ -246,7 +246,7 @@ class AlertWatch:
     def _record(
         self, recording: AlertRecord, marks: Iterable[tuple[AlertRule, pl.DataFrame]]
     ) -> None:
-        """Record what changes. The store has the last word on what is open."""
+        """Store what changes. The store decides what is open."""
         changing = [
             (rule, each)
             for rule, each in marks
@@ -284,9 +284,9 @@ class AlertWatch:
     # -- from time to time -------------------------------------------------------------------------
 
     def look(self) -> None:
-        """Read the rules anew and look at ages and losses, if that is due.
+        """Read the rules anew and check ages and losses, if that is due.
 
-        A store that another process holds is looked at the next time.
+        If another process locks the store, that waits for the next time.
         """
         if time.monotonic() - self._looked < _LOOK_S:
             return
@@ -360,7 +360,7 @@ class AlertWatch:
         return float(max(0, now - (self._began_at if since is None else since)))
 
     def _gone(self) -> list[tuple[AlertRule, pl.DataFrame]]:
-        """Return the marks that clear open alerts of rules that are gone."""
+        """Return the marks that clear open alerts of removed rules."""
         names = {rule.name for rule in self._book.rules}
         table = {"kind": "stale", "older_than": 1, "send": []}
         gone = sorted({rule for rule, _ in self._open if rule not in names})

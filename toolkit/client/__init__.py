@@ -1,4 +1,4 @@
-"""Thin drivers over `toolkit.wire`: what asks the service."""
+"""Clients of the service: thin drivers over `toolkit.wire`."""
 
 from toolkit.client.http import AsyncClient, Client
 

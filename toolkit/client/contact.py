@@ -1,4 +1,4 @@
-"""Knowledge of a service and its key that clients share, and the flows that they carry out."""
+"""State that a service's clients share (key, profile, quota, proxy), and the flows they carry out."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ import os
 import re
 import threading
 import time
+import urllib.request
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict, TypeVar
+from urllib.parse import urlsplit
 
 import polars as pl
 
 from toolkit.cards import Card, Shown, duration
-from toolkit.client.proxy import proxy_for, proxy_variable
 from toolkit.errors import InputError, NotFoundError, ServiceError, WireError
 from toolkit.files import locked, open_own, read_own, write_own
 from toolkit.intervals import Interval
 from toolkit.market import SnapshotKind, Source, Trajectory, When, Window, asked_window, window_ends
-from toolkit.wire.address import base_address, sends_key_in_clear
+from toolkit.wire.address import base_address, is_loopback, sends_key_in_clear
 from toolkit.wire.exchange import (
     ANSWERED,
     SPENT,
@@ -51,6 +52,45 @@ from toolkit.wire.rows.mending import doubled_fields, mended_answer
 from toolkit.wire.rows.rows import column_schema
 from toolkit.wire.secrets import Secret, Secrets
 
+
+def proxy_for(base_url: str) -> str | None:
+    """Return the environment's proxy for an address, None for http and for this machine.
+
+    ``HTTPS_PROXY``, ``ALL_PROXY`` and ``NO_PROXY`` are read. Over http a proxy would read the key.
+    Raises `InputError` for a proxy that is not HTTP, without its password.
+
+    >>> proxy_for("http://127.0.0.1:8700") is None
+    True
+    """
+    parts = urlsplit(base_url)
+    if parts.scheme != "https" or is_loopback(parts.hostname):
+        return None
+    set_to = urllib.request.getproxies()
+    proxy, variable = set_to.get("https") or set_to.get("all"), proxy_variable()
+    if not proxy or urllib.request.proxy_bypass(parts.netloc):
+        return None
+    url = proxy if "://" in proxy else f"http://{proxy}"
+    try:
+        at = urlsplit(url)
+        usable = at.scheme in ("http", "https") and at.hostname and at.port != 0 and " " not in url
+    except ValueError:
+        usable = False
+    if not usable:
+        raise InputError(
+            variable,
+            "***",
+            "http://HOST[:PORT] or https://HOST[:PORT]",
+            advice="NO_PROXY names hosts without one",
+        )
+    return url
+
+
+def proxy_variable() -> str:
+    """Return what names the proxy: a variable of the environment, else the system's settings."""
+    names = ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
+    return next((name for name in names if os.environ.get(name)), "the system's proxy")
+
+
 _Result = TypeVar("_Result")
 Flow = Generator[Any, Any, _Result]
 """Steps that a client carries out, sending back what came of each: `Step` and `Alone`."""
@@ -60,9 +100,9 @@ _OLD_S = 86_400
 
 
 class SharedPace:
-    """Lets the requests of a key go as its quota allows, over all processes of this user.
+    """The quota of a key, shared by all processes of this user.
 
-    Its file is named by a keyed digest, readable by its owner alone, and holds no key. Where it is
+    Its file is named by a keyed digest, readable by its owner only, and holds no key. If it is
     lost, unreadable or kept locked, requests go as if nothing was known.
 
     >>> import tempfile
@@ -85,14 +125,14 @@ class SharedPace:
                     other.unlink()
 
     def wait_s(self) -> float:
-        """Take the next request's place, and return 0, or the seconds until one may be free."""
+        """Take a place for the next request and return 0, or the seconds until one may be free."""
         with self._held() as file:
             state, wait_s = _read(file).ask(time.time())
             self._keep(file, state)
         return wait_s
 
     def learn(self, told: Allowance | None, wait_s: float | None) -> None:
-        """Note an answer's quota, and what a refusal asks to wait (s)."""
+        """Note an answer's quota, and the seconds that a refusal asks to wait."""
         if self._seen.learn(told, wait_s, time.time()) == self._seen:
             return
         with self._held() as file:
@@ -106,7 +146,7 @@ class SharedPace:
 
     @contextlib.contextmanager
     def _held(self) -> Iterator[int | None]:
-        """Yield the file, locked, None where it cannot be had."""
+        """Yield the file, locked, or None if it is unavailable."""
         file = None
         try:
             with contextlib.suppress(OSError):
@@ -196,13 +236,13 @@ class ContactOptions(TypedDict, total=False):
 
 
 class Alone(NamedTuple):
-    """A step that one thread or task at a time takes: a flow, whose result is its outcome."""
+    """A step that one thread or task takes at a time: a flow, whose result is its outcome."""
 
     flow: Flow[Profile]
 
 
 class Contact(Shown):
-    """A service's address and key, its names for things, and the clock and quota last received.
+    """A service's address, key and profile, and the clock and quota last received.
 
     >>> contact = Contact("http://127.0.0.1:8700/", "sekrit")
     >>> contact.base_url, contact.without_key("no key sekrit")
@@ -270,12 +310,12 @@ class Contact(Shown):
 
     @property
     def card(self) -> Card:
-        """What is known of the service, for display, without asking it. See `client_card`."""
+        """What is known of the service, without a request. See `client_card`."""
         return client_card(self.base_url, self._profile, self._allowance)
 
     @property
     def key_header(self) -> dict[str, str]:
-        """The header that carries the key, for a socket to the same service. Never to be shown."""
+        """The header that carries the key, for a socket to the same service. Never show it."""
         return {"Authorization": f"Bearer {self._key.reveal()}"}
 
     @property
@@ -291,7 +331,7 @@ class Contact(Shown):
 
     @property
     def assumed(self) -> Profile:
-        """The names assumed before the service was asked: the built-in ones, then the user's.
+        """The profile before `/schemas` is read: the built-in one, then the user's.
 
         >>> Contact("http://127.0.0.1:8700", "key").assumed.schemas_path
         '/api/v1/data/schemas'
@@ -300,7 +340,7 @@ class Contact(Shown):
 
     @property
     def schemas(self) -> bytes | None:
-        """The body of `/schemas` that the profile was read from, None where there is none."""
+        """The body of `/schemas` that the profile was read from, None without one."""
         known = self._profile is not None and self._profile.schema_hash is not None
         return self._learned[0] if known else None
 
@@ -311,7 +351,7 @@ class Contact(Shown):
         return self.speak(self._learned[1])
 
     def speak(self, profile: Profile) -> Profile:
-        """Take a profile for how the service speaks, instead of asking it."""
+        """Use a profile instead of requesting it."""
         self._profile = profile.within(self.limits)
         return self._profile
 
@@ -320,7 +360,7 @@ class Contact(Shown):
         return self._secrets.hidden(text)
 
     def struck(self, data: bytes) -> bytes:
-        """Replace the key in data that is kept, and warn once. See `toolkit.wire.secrets`."""
+        """Replace the key in stored data, and warn once. See `toolkit.wire.secrets`."""
         struck = self._secrets.struck(data)
         if struck is not data and not self._echoed:
             self._echoed = True
@@ -360,7 +400,7 @@ class Contact(Shown):
     def _answered(
         self, request: Request, status: int, headers: Iterable[tuple[str, str]], body: bytes
     ) -> Answer:
-        """Make the answer without the key, and keep its clock and quota."""
+        """Make the answer without the key, and note its clock and quota."""
         answer = self.answer(status, headers, body, self._url(request))
         self._served_at = http_date_ts(answer.headers.get("date")) or self._served_at
         allowance = read_allowance(answer.headers)
@@ -384,7 +424,7 @@ class Contact(Shown):
             yield self._warned(wait_s, "the processes that share the key have used its quota")
 
     def _warned(self, wait_s: float, why: str) -> float:
-        """Return the seconds to wait. Warn of many, once for all threads that wait together."""
+        """Return the seconds to wait. Warn of a long wait once for all threads."""
         now = time.monotonic()
         with self._counting:
             silent = wait_s < _WARN_FROM_S or now < self._warned_until
@@ -412,7 +452,7 @@ class Contact(Shown):
         return Failure(why, self._url(request), final=True)
 
     def _ask_profile(self) -> Flow[Profile]:
-        """Ask for the schemas. This gives up early, since the address may be wrong."""
+        """Request the schemas, with few retries, since the address may be wrong."""
         request = Request.get(self.assumed.schemas_path, {})
         patience = replace(self.retries, attempts=min(3, self.retries.attempts))
         try:
@@ -433,7 +473,7 @@ class Contact(Shown):
         return asked, (yield from self._ask_window(*window_ends(window)))
 
     def _ask_window(self, start: When, end: When | None) -> Flow[Interval]:
-        """Read a window. Where the present is an end of it, the service is asked for its clock."""
+        """Read a window. If one of its ends is the present, the service's clock is requested."""
         present: list[int] = []
 
         def now() -> int:

@@ -1,6 +1,6 @@
-"""The HTTP clients: they carry out the steps of `toolkit.wire` over one kept-alive connection pool.
+"""HTTP clients that carry out the steps of `toolkit.wire` over a pool of connections.
 
-This module, `toolkit.client.transport` and `toolkit.client.webhook_session` alone import httpx.
+Only this module, `toolkit.client.transport` and `toolkit.client.webhook_session` import httpx.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ if TYPE_CHECKING:
 def _asked(
     flow: Callable[Concatenate[Any, _P], Flow[_Result]],
 ) -> _Method[_P, _Result, Coroutine[None, None, _Result]]:
-    """Make a method of a flow: a client returns its result, and an `AsyncClient` awaits it."""
+    """Make a method of a flow: a client returns its result, an `AsyncClient` awaits it."""
     method: _Method[_P, _Result, Coroutine[None, None, _Result]] = _carried_out(flow, "_finish")
     return method
 
@@ -94,14 +94,14 @@ def _asked(
 def _produced(
     flow: Callable[Concatenate[Any, _P], Flow[Production[_Item]]],
 ) -> _Method[_P, Iterator[_Item], AsyncGenerator[_Item, None]]:
-    """Make a method of a flow that returns another one, of which a client yields what it makes."""
+    """Make a method of a flow that returns another one, whose items a client yields."""
     method: _Method[_P, Iterator[_Item], AsyncGenerator[_Item, None]]
     method = _carried_out(flow, "_drive")
     return method
 
 
 def _next(flow: Production[_Item]) -> Flow[_Item | None]:
-    """Take steps up to the next item, None where there is no more."""
+    """Take steps up to the next item, None at the end."""
     outcome = None
     with contextlib.suppress(StopIteration):
         while isinstance(step := flow.send(outcome), Send | Wait):
@@ -122,7 +122,7 @@ def _carried_out(flow: Callable[..., Flow[Any]], driver: str) -> Any:
 
 
 class _Asks(Contact):
-    """What both clients ask: each method's flow, which the client that has it carries out."""
+    """The methods of both clients, as flows."""
 
     def _known(self) -> Flow[Profile]:
         found: Profile = yield Alone(self._ask_once())
@@ -130,9 +130,9 @@ class _Asks(Contact):
 
     @_asked
     def served_at(self) -> Flow[int]:
-        """Return the service's clock at its last answer (Unix s), the local one if it has none.
+        """Return the service's clock at its last answer (Unix s), or the local one without one.
 
-        Asks `/schemas` where nothing was asked yet.
+        Requests `/schemas` if nothing was requested yet.
         """
         if self._profile is None:
             yield from self._known()
@@ -140,14 +140,14 @@ class _Asks(Contact):
 
     @_asked
     def profile(self) -> Flow[Profile]:
-        """Return what this service calls its routes and fields. Asks `/schemas` at first use."""
+        """Return the service's names of routes and fields. Requests `/schemas` at first use."""
         return (yield from self._known())
 
     @_asked
     def discover(self) -> Flow[Profile]:
-        """Ask for the schemas again: clock, plan and names may have changed since.
+        """Request the schemas again: clock, plan and names may have changed.
 
-        Every load begins with it, so that a client kept open for hours asks up to the present.
+        Every load begins with it, so that a client kept open for hours loads up to the present.
         """
         found: Profile = yield Alone(self._ask_profile())
         return found
@@ -165,10 +165,10 @@ class _Asks(Contact):
         *,
         floor: Callable[[], int] | None = None,
     ) -> Flow[Production[Page]]:
-        """Yield the pages of a window, newest first, each with the interval it answers for.
+        """Yield the pages of a window, newest first, each with the interval it completes.
 
-        ``window`` is a start and an end as `history` takes them, or the name of a window alone.
-        ``floor`` gives a later start (Unix s) once somebody else asks for what is older.
+        ``window`` is a start and an end as in `history`, or the name of a window. ``floor`` gives a
+        later start (Unix s) once another caller loads what is older.
         """
         asked, wanted = yield from self._ask_rows(trajectory, window)
         route = (yield from self._known()).histories[asked.family]
@@ -178,10 +178,10 @@ class _Asks(Contact):
     def event_pages(
         self, family: EventFamily | str, window: Window, *, lifecycle: str | None = None
     ) -> Flow[Production[EventPage]]:
-        """Yield the pages of a window of an event log, newest first. See `wire.events`.
+        """Yield the pages of a window of an event log. See `toolkit.wire.event_log`.
 
-        ``family`` is spread, splash or funding, ``window`` as in `pages`. ``lifecycle`` asks for
-        documents that are open, or closed, alone. A service may ignore it.
+        ``family`` is spread, splash or funding, ``window`` as in `pages`. ``lifecycle`` requests
+        only open, or only closed, documents; a service may ignore it.
         """
         log = EventLog.of(str(family).removeprefix("events/")).family
         wanted = yield from self._ask_window(*window_ends(window))
@@ -194,19 +194,19 @@ class _Asks(Contact):
     ) -> Flow[bytes]:
         """Return the whole answer of a snapshot: symbols, activity, spread or funding, as JSON.
 
-        A value that is not JSON, such as NaN, is null. ``findings`` takes one for each.
+        A value that is not JSON, such as NaN, is null, with one of ``findings`` for each.
         """
         return (yield from self._ask_snapshot((yield from self._known()), kind, findings))
 
     @_asked
     def ask(self, request: Request) -> Flow[Answer | Failure]:
-        """Send one GET and return the outcome. Nothing is tried again, read, or raised."""
+        """Send one GET and return the outcome. Nothing is retried, read, or raised."""
         outcome: Answer | Failure = yield Send(request)
         return outcome
 
     @_asked
     def get(self, request: Request) -> Flow[Answer]:
-        """Send a GET as loads do, waited for and tried again. Raises `ServiceError`."""
+        """Send a GET with the waits and retries of a load. Raises `ServiceError`."""
         return (yield from with_retries(request, self.retries))
 
     @_asked
@@ -215,15 +215,15 @@ class _Asks(Contact):
     ) -> Flow[pl.DataFrame]:
         """Return a trajectory's rows with ``start <= ts < end``, sorted by ts, storing nothing.
 
-        ``start`` and ``end`` are moments: ISO 8601 text in UTC, dates, datetimes or Unix seconds.
-        ``start`` alone may be the name of a window: ``7d``, ``yesterday``, ``2023-03``. ``end``
-        defaults to the service's clock.
+        ``start`` and ``end`` are ISO 8601 text in UTC, dates, datetimes or Unix seconds. ``start``
+        alone may be the name of a window: ``7d``, ``yesterday``, ``2023-03``. ``end`` defaults to
+        the service's clock.
 
         Columns: trajectory (its key), ts (s UTC), then for a price: price, mark_price, volume
         (quote). For a spread: buy_price, sell_price (quote), spread_pct (percent, positive earns
-        when long the buy leg and short the sell leg). Extra (JSON of fields no column takes).
-        A window without rows gives a frame without rows. Gaps stay gaps: nothing is filled.
-        Raises `ServiceError`, and `InputError` for an empty window.
+        when long the buy leg and short the sell leg). Extra (JSON of fields no column takes). An
+        empty window gives an empty frame. Gaps are not filled. Raises `ServiceError`, and
+        `InputError` for an empty window.
         """
         asked, window = yield from self._ask_rows(trajectory, (start, end))
         route = (yield from self._known()).histories[asked.family]
@@ -303,7 +303,7 @@ class Client(_Asks):
             outcome = self._carry_out(step)
 
     def _drive(self, asking: Flow[Production[_Item]]) -> Iterator[_Item]:
-        """Run a flow, and yield what the flow that it returns produces."""
+        """Run a flow, and yield the items of the flow that it returns."""
         flow = self._finish(asking)
         return iter(lambda: self._finish(_next(flow)), None)
 
@@ -338,10 +338,10 @@ class Client(_Asks):
 
 
 class AsyncClient(_Asks):
-    """The same service for asyncio: `Client`'s methods, awaited, over the same flows.
+    """`Client` for asyncio: the same methods, awaited.
 
     Its parameters are those of `Client`, and ``sleep`` is awaited. Pages come from async iterators.
-    A client belongs to one event loop. A cancelled call closes its connection alone.
+    A client belongs to one event loop. A cancelled call closes only its connection.
 
     >>> from toolkit.service import Config, Simulated, running
     >>> async def kind(base_url):

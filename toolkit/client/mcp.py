@@ -1,4 +1,4 @@
-"""A look at the tools that a service lists over MCP. To import its SDK takes most of a second."""
+"""The tools that a service lists over MCP. Importing its SDK takes most of a second."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class McpListing(NamedTuple):
 
 
 class McpClient(Contact):
-    """A machine-rail service's MCP, looked at once, with the options of `toolkit.client.Client`.
+    """A service's MCP, listed once, with the options of `toolkit.client.Client`.
 
     >>> from toolkit.service import Clock, Config, Simulated, running
     >>> config = Config(Simulated(7), port=0, clock=Clock(fixed_at=1_795_046_400))
@@ -54,10 +54,10 @@ class McpClient(Contact):
     _unread: errors.ServiceError | None = None
 
     def listing(self) -> McpListing:
-        """Connect, list the tools, and read what its schemas tool says the others are called.
+        """Connect, list the tools, and read their names from its schemas tool.
 
-        Raises the `ServiceError` that REST raises for the same status, `PagingError` where the
-        pages of the tools do not end, `WireError` for an answer that is none.
+        Raises the `ServiceError` that REST raises for the same status, `PagingError` if the pages
+        of tools do not end, `WireError` for an unreadable answer.
         """
         self._refused = self._unread = None
         try:
@@ -119,7 +119,7 @@ class McpClient(Contact):
         self._unread = unread
 
     async def _note(self, response: httpx2.Response) -> None:
-        """Keep the status, headers and body of a refusal, which the SDK does not pass on."""
+        """Keep a refusal, which the SDK does not pass on."""
         body = b"" if response.is_success else await response.aread()
         answer = self._answered(self._asked, response.status_code, response.headers.items(), body)
         self._refused = None if response.is_success else answer
@@ -150,10 +150,10 @@ class McpClient(Contact):
 
 
 class _BoundedTransport(httpx2.AsyncBaseTransport):
-    """Passes on answers with their bodies inflated and bounded in size and time.
+    """A transport that inflates bodies, bounded in size and time.
 
     Of a stream of events only the head is bounded in time: the SDK bounds each event. ``unread`` is
-    called with why a body was given up.
+    called with the reason why a body was given up.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
-"""WebSocket streams: the steps of `toolkit.wire.socket_steps` on sockets of `websockets`.
+"""WebSockets: streams by the steps of `toolkit.wire.socket_steps`, and a client of the data socket.
 
-The library's logs show headers. Here they show stars for the key.
+The library's logs show headers; here stars replace the key.
 """
 
 from __future__ import annotations
@@ -8,21 +8,28 @@ from __future__ import annotations
 import base64
 import contextlib
 import logging
+import math
 import os
 import threading
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from itertools import count
+from typing import Unpack
 
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 from websockets.sync.client import ClientConnection, reconnect
 
-from toolkit.client.contact import Contact
+from toolkit.client.contact import Contact, ContactOptions
 from toolkit.client.http import Client
-from toolkit.client.transport import tls
+from toolkit.client.transport import check_open, tls
+from toolkit.ending import outside
 from toolkit.errors import ServiceError
 from toolkit.market import EventFamily, Trajectory
 from toolkit.wire.exchange import Answer, Failure, Request, Wait
+from toolkit.wire.rows.body import Body
+from toolkit.wire.secrets import Secret
 from toolkit.wire.socket_steps import (
     Listen,
     Loss,
@@ -33,6 +40,8 @@ from toolkit.wire.socket_steps import (
     Say,
     StreamItem,
     StreamStep,
+    action_of,
+    answer_of,
     is_fatal,
     lasting,
     subscription,
@@ -54,14 +63,14 @@ def stream(
 ) -> Iterator[StreamItem]:
     """Yield what a stream delivers: `Joined`, `Received` with a message, `Lost`, `Joined` ...
 
-    A message is an event document, or of trajectories one of the market socket, which
-    `toolkit.wire.socket_steps.read_market_message` reads: the id of a subscription is the place
-    in ``of``. A lost connection is opened again by ``policy``. What happened meanwhile is NOT made
-    up for: `toolkit.loader.follow` does that. Ends soon after ``stop`` is set. A redirect is
-    a refusal. ``admitted`` is called whenever a connection opens, before anything is heard. The
-    connection is given up where it raises what may pass.
+    A message is an event document, or for trajectories one of the market socket, which
+    `toolkit.wire.socket_steps.read_market_message` reads: a subscription's id is the place in
+    ``of``. A lost connection is reopened by ``policy``; what happened meanwhile is NOT made up for,
+    as `toolkit.loader.follow` does. Ends soon after ``stop`` is set. A redirect is a refusal.
+    ``admitted`` is called whenever a connection opens, before anything is received; a passing error
+    in it closes the connection.
 
-    Raises `KeyRefusedError`, `PlanRefusedError` and others where trying again is of no use.
+    Raises `KeyRefusedError`, `PlanRefusedError` and others if trying again is useless.
 
     >>> from toolkit.service import Config, Simulated, SpedClock, running
     >>> from toolkit.wire.socket_steps import Received
@@ -105,7 +114,7 @@ class _Straight(reconnect):
 
 
 def socket_to(contact: Contact, path: str, largest: int, logger: logging.Logger) -> reconnect:
-    """Make a socket to a path, of messages up to ``largest`` bytes, opened by a ``with`` block."""
+    """Make a socket to a path, of messages up to ``largest`` bytes, for a ``with`` block."""
     return _Straight(
         f"ws{contact.base_url.removeprefix('http')}{path}",
         additional_headers=contact.key_header,
@@ -150,7 +159,7 @@ class _Driver:
         self._closing.close()
 
     def carry_out(self, step: StreamStep) -> Loss | bytes | None:
-        """Take a step, and return what came of it."""
+        """Take a step, and return its outcome."""
         match step:
             case Open(path):
                 self.close()
@@ -190,7 +199,7 @@ class _Driver:
         return None
 
     def _ping(self, seconds: float) -> Loss | None:
-        """Wait for the answer to a ping. A message is one too: the answer may come behind many."""
+        """Wait for a ping's answer, or a message, behind many of which the answer may come."""
         answers: list[threading.Event] = []
         if isinstance(loss := self._carefully(lambda s: answers.append(s.ping())), Loss):
             return loss
@@ -207,7 +216,7 @@ class _Driver:
         return None
 
     def _renew(self, path: str) -> Loss | None:
-        """Open another socket, and keep the one before until the other is listened to."""
+        """Open another socket, and keep the previous one until the other is listened to."""
         before, closing = self._socket, self._closing
         self._closing = contextlib.ExitStack()
         if loss := self._open(path):
@@ -236,7 +245,7 @@ class _Driver:
         return None
 
     def _carefully(self, use: Callable[[ClientConnection], bytes | None]) -> Loss | bytes | None:
-        """Use the socket. Return None where time ran out, the loss where it closed."""
+        """Use the socket. Return None on a time-out, the loss if it closed."""
         if self._socket is None:
             return Loss("no connection")
         try:
@@ -274,7 +283,7 @@ def discreet_logger(hide: Callable[[str], str]) -> logging.Logger:
 
 
 def upgrade(client: Client, path: str) -> Answer | Failure:
-    """Ask for a WebSocket at a path. Status 101 means that it opens, and it is closed at once.
+    """Request a WebSocket at a path. Status 101: it opens, and is closed at once.
 
     >>> from toolkit.service import Config, Simulated, running
     >>> with running(Config(Simulated(7), port=0)) as service:
@@ -289,3 +298,94 @@ def upgrade(client: Client, path: str) -> Answer | Failure:
         "Sec-WebSocket-Key": base64.b64encode(os.urandom(16)).decode(),
     }
     return client.ask(Request(path, headers=tuple(asked.items())))
+
+
+class SocketClient(Client):
+    """A `toolkit.client.Client` whose pages come by the history actions of the data socket.
+
+    A load gives the same rows and ledger. Schemas, symbols, snapshots and pages by headers come
+    over HTTP. Each waiting thread has its own connection; free ones are reused. A lost connection
+    is a failed request. The sockets begin at the Builder plan.
+
+    >>> from toolkit.service import Clock, Config, Simulated, running
+    >>> config = Config(Simulated(7), port=0, clock=Clock(fixed_at=1_795_046_400))
+    >>> with running(config) as service:
+    ...     with SocketClient(service.base_url, "demo-pro") as client:
+    ...         client.history("BTC_USDT:AURORA.spot", "1h").height
+    60
+    """
+
+    def __init__(
+        self, base_url: str, api_key: str | Secret, **options: Unpack[ContactOptions]
+    ) -> None:
+        api_key = Secret(api_key)
+        super().__init__(base_url, api_key, **options)
+        self._ids = count(1)
+        self._logger = discreet_logger(self.without_key)
+        self._free = deque[tuple[ClientConnection, contextlib.ExitStack]]()
+        self._end = weakref.finalize(self, _closed, self._free)
+        self._end.atexit = False
+
+    def close(self) -> None:
+        """Close the connections."""
+        super().close()
+        _closed(self._free)
+
+    def _send(self, request: Request) -> Answer | Failure:
+        profile = self._profile or self.assumed
+        identity = next(self._ids)
+        message = action_of(profile, request, identity)
+        if message is None:
+            return super()._send(request)
+        check_open(self._http)
+        for wait_s in self._waits():
+            with outside():
+                self._sleep(wait_s)
+        self._count(request)
+        until = time.monotonic() + self.limits.answer_s
+        try:
+            with outside(), self._connection(profile.streams.market) as socket:
+                socket.send(message.decode())
+                while True:
+                    body = socket.recv(max(0.0, until - time.monotonic()), decode=False)
+                    if found := answer_of(profile.streams, body, identity):
+                        break
+            Body({}, self.limits).inflated(body)
+        except InvalidStatus as error:
+            self._unanswered()
+            return refused_upgrade(self, error, profile.streams.market)
+        except TimeoutError:
+            return self._late(request)
+        except (OSError, WebSocketException, ServiceError) as error:
+            return self._failed(request, error)
+        status, asked_s = found
+        headers = [] if asked_s is None else [("Retry-After", f"{math.ceil(asked_s)}")]
+        return self._answered(request, status, headers, body)
+
+    @contextlib.contextmanager
+    def _connection(self, path: str) -> Iterator[ClientConnection]:
+        """Yield a connection of one's own, which is kept only if the block ends well."""
+        try:
+            socket, closing = self._free.pop()
+        except IndexError:
+            socket, closing = None, contextlib.ExitStack()
+        with contextlib.ExitStack() as unless_well:
+            unless_well.callback(closing.close)
+            if socket is None or socket.close_code is not None:
+                closing.close()
+                opening = socket_to(self, path, self.limits.body_bytes, self._logger)
+                try:
+                    socket = closing.enter_context(opening)
+                except TimeoutError:
+                    raise ConnectionError("the socket was not open in time") from None
+            yield socket
+            unless_well.pop_all()
+        self._free.append((socket, closing))
+        if self._http.is_closed:
+            _closed(self._free)
+
+
+def _closed(free: deque[tuple[ClientConnection, contextlib.ExitStack]]) -> None:
+    with contextlib.suppress(IndexError):
+        while True:
+            free.pop()[1].close()

@@ -1,8 +1,8 @@
 """Connections of threads and tasks, with a deadline for a whole answer.
 
-httpx's own time-outs are for each part of an answer: a service that sends one byte per second never
-passes them. An asyncio task can be cancelled at its deadline, and a thread cannot. So here each
-read and write of a thread waits no longer than its deadline allows.
+httpx's time-outs are per part of an answer, which one byte per second never exceeds. An asyncio
+task can be cancelled at its deadline, a thread cannot, so each of its reads and writes is bounded
+by the deadline.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def options_of(contact: Contact) -> dict[str, Any]:
 
 
 def check_open(client: Connections | httpx.AsyncClient) -> None:
-    """Raise `RailError` where the client was closed."""
+    """Raise `RailError` if the client was closed."""
     if client.is_closed:
         raise RailError("this client was closed; make another")
 
@@ -77,7 +77,7 @@ def named(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
 
 
 class Deadline(threading.local):
-    """When this thread's answer is to be whole, by the monotonic clock (s).
+    """The time by which this thread's answer is to be whole (monotonic clock, s).
 
     >>> deadline = Deadline()
     >>> deadline.set(300.0)
@@ -88,7 +88,7 @@ class Deadline(threading.local):
     at = float("inf")
 
     def set(self, seconds: float) -> None:
-        """Begin an answer that is to be whole in so many seconds."""
+        """Start an answer that is to be whole in so many seconds."""
         self.at = time.monotonic() + seconds
 
     @property
@@ -154,7 +154,7 @@ class _DeadlineBackend(httpcore.SyncBackend):
 def tls() -> ssl.SSLContext:
     """Return the process's TLS context, which takes 45 ms to load.
 
-    Raises `InputError` where SSL_CERT_FILE or SSLKEYLOGFILE names no usable file.
+    Raises `InputError` if SSL_CERT_FILE or SSLKEYLOGFILE names no usable file.
     """
     try:
         return httpx.create_ssl_context()
@@ -178,7 +178,7 @@ class Connections:
     """Connections of threads, each of which keeps to its deadline.
 
     They are httpcore's: httpx would double the cost of a request. Without `close` they close when
-    Python lets go of the client.
+    the client is garbage collected.
     """
 
     def __init__(self, contact: Contact, deadline: Deadline) -> None:
@@ -208,7 +208,7 @@ class Connections:
         weakref.finalize(self, self._pool.close).atexit = False
 
     def get(self, request: Request) -> AbstractContextManager[httpcore.Response]:
-        """Send a GET for as long as a block lasts, which reads the answer. Raises `FAILURES`."""
+        """Send a GET for the length of a block, which reads the answer. Raises `FAILURES`."""
         target = self._target(request.path)
         if request.query:
             target += (b"&" if b"?" in target else b"?") + urlencode(request.query).encode()
@@ -229,8 +229,8 @@ class Connections:
 def post(url: str, headers: Mapping[str, str], body: bytes, *, within_s: float) -> int:
     """Send a body with POST, and return the status of the answer, whole ``within_s``.
 
-    No redirect is followed and no proxy used. Raises `UnreachableError` without an answer, and
-    without the address, which may be a secret.
+    Without redirects and proxies. Raises `UnreachableError` without an answer, and without the
+    address, which may be a secret.
     """
     deadline = Deadline()
     deadline.set(within_s)

@@ -1,4 +1,4 @@
-"""The dashboard session of a service's customer, by which its webhook is set up."""
+"""The dashboard session of a service's customer, which sets up a webhook."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Self
 import httpx
 import msgspec
 
-from toolkit.client.proxy import proxy_for
+from toolkit.client.contact import proxy_for
 from toolkit.errors import KeyRefusedError, ServiceError, UnreachableError
 from toolkit.market import EventFamily
 from toolkit.wire.address import base_address, sends_key_in_clear
@@ -23,11 +23,11 @@ _ANEW = "sign in anew with a new code, or with the cookie of the dashboard"
 
 
 class WebhookSession:
-    """Asks the routes that set a webhook up, which take a dashboard session and no API key.
+    """The routes that set a webhook up, which take a dashboard session and no API key.
 
-    ``cookie`` is the Cookie header of a browser's session. Without one, `sign_in` begins one.
-    Neither a code nor a cookie is in an error or a repr, and no redirect is followed. Over http
-    they go to this machine alone, unless ``allow_http``.
+    ``cookie`` is the Cookie header of a browser's session; without one, `sign_in` begins one. No
+    error and no repr shows a code or cookie, and no redirect is followed. Over http they go only to
+    this machine, unless ``allow_http``.
 
     >>> from toolkit.service import Config, Simulated, running
     >>> config = Config(Simulated(7), port=0)
@@ -64,7 +64,7 @@ class WebhookSession:
         return self._ask("GET", _WEBHOOKS)
 
     def set(self, url: str, families: Iterable[EventFamily]) -> dict[str, Any]:
-        """Set the endpoint and return it. ``secret`` is in the answer to the first time alone."""
+        """Set the endpoint and return it. Only the first answer has ``secret``."""
         return self._ask("PUT", _WEBHOOKS, {"url": url, "families": [*families]})
 
     def remove(self) -> None:

@@ -165,10 +165,10 @@ class Leg:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where data comes from, as `/schemas` names it: its kind and its identity.
+    """The origin of data, as `/schemas` names it: kind and identity.
 
-    Kind is ``live``, ``simulated`` or ``replay``, ``unknown`` where it is not named, ``several`` of
-    rows joined from more than one, ``own`` of the analyst's rows.
+    Kind is ``live``, ``simulated`` or ``replay``, ``unknown`` if it is not named, ``several`` for
+    rows joined from more than one, ``own`` for the analyst's rows.
 
     >>> Source("simulated", "seed-7-1a2b").label
     'SIMULATED market, seed-7-1a2b'

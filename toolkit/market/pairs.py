@@ -1,4 +1,4 @@
-"""A pair of any two price streams: how one leg's price becomes comparable with the other's."""
+"""A pair of any two price streams, and the conversion of one leg's price into the other's terms."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FORM = "pair/SYMBOL:EXCHANGE.market/SYMBOL:EXCHANGE.market, and the FX leg afte
 
 @dataclass(frozen=True, slots=True)
 class Pair(Stream):
-    """Two price streams, buy and sell, and the price by which one quote becomes the other.
+    """Two price streams, buy and sell, and the FX price that converts one quote to the other.
 
     >>> two = Pair.parse("pair/BTC_USD:COINBASE.spot/BTC_USDT:KRAKEN.spot/USDT_USD:KRAKEN.spot")
     >>> str(two.sell), two.fx_divides
@@ -56,7 +56,7 @@ class Pair(Stream):
     def parse(cls, key: str | Stream, fx: Trajectory | str | None = None) -> Pair:
         """Read a pair's key. Anything else is an `InputError`.
 
-        ``fx`` is the FX leg where the quotes differ and the key names none.
+        ``fx`` is the FX leg if the quotes differ and the key has none.
         """
         prefix, *legs = str(key).split("/")
         if prefix != "pair" or len(legs) not in (2, 3):
@@ -88,7 +88,7 @@ class Pair(Stream):
 
     @property
     def legs(self) -> tuple[Leg, Leg]:
-        """Where it is bought, and where sold."""
+        """The leg bought and the leg sold."""
         return self.buy.buy, self.sell.buy
 
     @property
@@ -107,10 +107,10 @@ class Pair(Stream):
         return self.fx is not None and self.fx.symbol.quote == self.buy.symbol.quote
 
     def coins(self, multiplier: float | None = None) -> tuple[float, float]:
-        """Return how many coins one unit of each leg has. Prices are divided by them.
+        """Return how many coins one unit of each leg is. Prices are divided by them.
 
-        Without ``multiplier`` `toolkit.market.venues` reads them from names, and `InputError` is
-        raised for two bases that are not the same coin by those.
+        Without ``multiplier`` `toolkit.market.venues` reads them from names. Raises `InputError` if
+        the two bases are not the same coin by those.
 
         >>> Pair.of("PEPE_USDT:X.spot", "1000PEPE_USDT:Y.futures").coins()
         (1.0, 1000.0)

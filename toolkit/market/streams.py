@@ -1,4 +1,4 @@
-"""Streams: what can be asked for, each with one text key that reads back.
+"""Streams: what can be loaded, each with one text key that reads back.
 
 =========================================  ======================================================
 key                                        stream
@@ -6,14 +6,14 @@ key                                        stream
 ``BTC_USDT:KRAKEN.spot``                   price of one symbol on one leg
 ``BTC_USDT:COINBASE.spot:KRAKEN.spot``     spread: buy on the first leg, sell on the second
 ``funding/BTC_USDT:X.futures:Y.futures``   funding: long the first leg, short the second
-``funding/BTC_USDT:X.futures``             funding of one leg, which is short: of own rows alone
+``funding/BTC_USDT:X.futures``             funding of one leg, which is short: own rows only
 ``events/spread``                          log of detected events: spread, splash or funding
 ``snapshot/symbols``                       snapshots: symbols, activity, spread or funding
-``snapshot-spread/BTC_USDT:X.spot:Y.dex``  one spread, kept from the snapshots of all spreads
-``snapshot-funding/BTC_USDT:X.futures``    one leg's rate, kept from the snapshots of all rates
+``snapshot-spread/BTC_USDT:X.spot:Y.dex``  one spread, from the snapshots of all spreads
+``snapshot-funding/BTC_USDT:X.futures``    one leg's rate, from the snapshots of all rates
 =========================================  ======================================================
 
-``pair/`` names two prices, see `toolkit.market.Pair`, and is not a stream that a service has.
+``pair/`` names two prices (`toolkit.market.Pair`) and is not a stream of a service.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ _READ_BY = {
 
 
 class Stream:
-    """Anything that can be asked for: a `Trajectory`, an `EventLog` or a `SnapshotLog`.
+    """Anything that can be loaded: a `Trajectory`, an `EventLog` or a `SnapshotLog`.
 
-    A `SnapshotTrajectory` comes with its snapshots. Streams are equal where their keys are.
+    A `SnapshotTrajectory` comes with its snapshots. Streams with equal keys are equal.
 
     >>> Stream.parse("events/splash")
     EventLog(family=<EventFamily.SPLASH: 'splash'>)
@@ -84,7 +84,7 @@ class Stream:
 
     @property
     def kind(self) -> str:
-        """What it is: price, spread, funding, events, snapshot, or kept from snapshots."""
+        """Its kind: price, spread, funding, events, snapshot, snapshot-spread or snapshot-funding."""
         raise NotImplementedError
 
     @property
@@ -95,7 +95,7 @@ class Stream:
     def matches(self, patterns: Iterable[str], *, either_way: bool = False) -> bool:
         """Check its key against keys and patterns (``*`` for any text).
 
-        With ``either_way`` that of the legs the other way round may match too.
+        With ``either_way`` the key with swapped legs may match too.
 
         >>> pair = Stream.parse("BTC_USD:A.spot:B.spot")
         >>> pair.matches(["BTC_USD:B.*"]), pair.matches(["BTC_USD:B.*"], either_way=True)
@@ -106,7 +106,7 @@ class Stream:
 
     @property
     def swapped(self) -> Self:
-        """The same with two legs the other way round, else itself."""
+        """The same with two legs swapped, else itself."""
         return self
 
     def __str__(self) -> str:
@@ -129,7 +129,7 @@ class _OfLegs(Stream):
 
     @property
     def swapped(self) -> Self:
-        """The same with its legs the other way round."""
+        """The same with its legs swapped."""
         mine: Any = self
         other: Self = replace(mine, legs=self.legs[::-1])
         return other
@@ -176,8 +176,8 @@ class _OfLegs(Stream):
 class Trajectory(_OfLegs):
     """One series: a family, a symbol and its one (price) or two (buy, then sell) legs.
 
-    Funding of one leg is that of a position short that leg, hedged elsewhere. It is of own rows:
-    no service is asked for it.
+    Funding of one leg is that of a position short that leg, hedged elsewhere. It exists only for
+    own rows.
 
     >>> one = Trajectory.parse("BTC_USD:KRAKEN.spot")
     >>> two = Trajectory.parse("BTC_USD:COINBASE.spot:KRAKEN.spot")
@@ -197,7 +197,7 @@ class Trajectory(_OfLegs):
 
     @classmethod
     def price(cls, symbol: str, exchange: str, market: str) -> Trajectory:
-        """Give the price trajectory of one symbol on one leg.
+        """Return the price trajectory of one symbol on one leg.
 
         >>> Trajectory.price("BTC_USD", "KRAKEN", "spot").key
         'BTC_USD:KRAKEN.spot'
@@ -206,7 +206,7 @@ class Trajectory(_OfLegs):
 
     @classmethod
     def spread(cls, symbol: str, buy: str | Leg, sell: str | Leg) -> Trajectory:
-        """Give the spread trajectory that buys on one leg and sells on the other.
+        """Return the spread trajectory that buys on one leg and sells on the other.
 
         >>> Trajectory.spread("BTC_USD", "COINBASE.spot", "KRAKEN.spot").key
         'BTC_USD:COINBASE.spot:KRAKEN.spot'
@@ -218,8 +218,8 @@ class Trajectory(_OfLegs):
     def parse(cls, key: str | Stream, family: Family | None = None) -> Trajectory:
         """Read a trajectory's key: one leg is a price, two legs (buy, sell) are a spread.
 
-        A key of funding begins with ``funding/``, which may be left out where ``family`` says so.
-        A key of another family is an `InputError`.
+        A funding key begins with ``funding/``, optional if ``family`` says so. A key of another
+        family is an `InputError`.
 
         >>> Trajectory.parse("BTC_USDT:X.futures:Y.futures", Family.FUNDING).key
         'funding/BTC_USDT:X.futures:Y.futures'
@@ -284,7 +284,7 @@ class EventLog(Stream):
 
 
 class SnapshotKind(StrEnum):
-    """What the service can be asked for as it is at one moment."""
+    """What the service shows as of one moment."""
 
     SYMBOLS = "symbols"
     ACTIVITY = "activity"
@@ -294,7 +294,7 @@ class SnapshotKind(StrEnum):
 
 @dataclass(frozen=True, order=True, slots=True)
 class SnapshotLog(Stream):
-    """The snapshots of one kind, one answer per moment asked.
+    """The snapshots of one kind, one answer per request.
 
     >>> SnapshotLog(SnapshotKind.ACTIVITY).key
     'snapshot/activity'
@@ -328,9 +328,9 @@ _SNAPSHOT_LEGS = {"snapshot-spread": 2, "snapshot-funding": 1}
 
 @dataclass(frozen=True, order=True, slots=True)
 class SnapshotTrajectory(_OfLegs):
-    """One series kept from snapshots: a spread, or the funding rate of one leg.
+    """One series from snapshots: a spread, or the funding rate of one leg.
 
-    It has a row for each snapshot that shows it, its legs in the snapshot's order.
+    It has a row per snapshot that shows it, its legs in the snapshot's order.
 
     >>> kept = SnapshotTrajectory.parse("snapshot-funding/BTC_USDT:BYBIT.futures")
     >>> kept.log.key, kept.legs_key
@@ -349,7 +349,7 @@ class SnapshotTrajectory(_OfLegs):
 
     @classmethod
     def parse(cls, key: str | Stream) -> SnapshotTrajectory:
-        """Read the key of a series kept from snapshots. Anything else is an `InputError`.
+        """Read the key of a series from snapshots. Anything else is an `InputError`.
 
         >>> SnapshotTrajectory.parse("snapshot-spread/BTC_USD:X.spot:X.spot")
         Traceback (most recent call last):
@@ -380,12 +380,12 @@ class SnapshotTrajectory(_OfLegs):
 
     @property
     def log(self) -> SnapshotLog:
-        """The snapshots that the series is kept from."""
+        """The snapshots that the series is from."""
         return SnapshotLog(self.of)
 
 
 def swapped(key: str) -> str:
-    """Return the key of the same pair the other way round, that of one leg as it is.
+    """Return the key of the same pair with its legs swapped; of one leg, the key itself.
 
     >>> swapped("funding/A_B:X.futures:Y.futures")
     'funding/A_B:Y.futures:X.futures'

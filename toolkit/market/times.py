@@ -27,10 +27,10 @@ _SECONDS = range(-62_135_596_800, 253_402_300_800)  # the years 1 to 9999
 
 
 def parse_ts(text: When, *, parameter: str = "time") -> int:
-    """Read Unix seconds (UTC) from an ISO 8601 text, a datetime, a date or Unix seconds.
+    """Read Unix seconds (UTC) from ISO 8601 text, a datetime, a date or Unix seconds.
 
-    So are times of numpy and pandas. A time without a zone is UTC. What `format_ts` writes is read
-    back. A part of a second and a time outside the years 1 to 9999 are refused.
+    Times of numpy and pandas, and what `format_ts` writes, are read too. A time without a zone is
+    UTC. Parts of a second and times outside the years 1 to 9999 are refused.
 
     >>> parse_ts("2023-03-01"), parse_ts("2023-03-01T00:01Z"), parse_ts(1677628800)
     (1677628800, 1677628860, 1677628800)
@@ -92,9 +92,9 @@ def _length(text: str) -> int | None:
 def named_window(name: object, now: int) -> tuple[int, int] | None:
     """Return the window ``[start, end)`` that a text names at ``now`` (s), or None.
 
-    A length (``7d``, ``12h``) is the time up to the last whole minute. ``today`` begins at midnight
-    UTC and ends there too, ``yesterday`` is the day before. A month (``2023-03``) and a year
-    (``2023``) are whole.
+    A length (``7d``, ``12h``) ends at the last whole minute. ``today`` begins at midnight UTC and
+    ends there too, ``yesterday`` is the day before. A month (``2023-03``) and a year (``2023``) are
+    whole.
 
     >>> now = parse_ts("2023-03-02T12:00")
     >>> [format_ts(ts) for ts in named_window("yesterday", now)]
@@ -128,10 +128,10 @@ def asked_window(
     default: Callable[[], tuple[int, int]],
     names: tuple[str, str] = ("start", "end"),
 ) -> tuple[int, int]:
-    """Read the window that a caller asks for, by two moments or by the name of a window as start.
+    """Read a window from two moments, or from the name of a window as start.
 
-    What is not given is that of ``default``. ``now`` (s) is asked for a name relative to it. Both
-    are called only after what was given has been checked. ``names`` are the parameters' own.
+    A missing end is that of ``default``. ``now`` (s) is called for a name relative to it. Both are
+    called only after the given ends are checked. ``names`` are the parameters' own.
 
     >>> asked_window("7d", None, now=lambda: 604_860, default=lambda: (0, 9))
     (60, 604860)
@@ -162,7 +162,7 @@ def asked_window(
 
 
 def window_ends(window: Window) -> tuple[When, When | None]:
-    """Return a window's two ends, of a named one the name and None.
+    """Return a window's two ends; of a named one, the name and None.
 
     >>> window_ends("7d"), window_ends(("2023-03-01", "2023-03-02"))
     (('7d', None), ('2023-03-01', '2023-03-02'))
@@ -204,7 +204,7 @@ def _plain(given: Any) -> Any:
 
 
 def format_ts(ts: int) -> str:
-    """Format Unix seconds as ``YYYY-MM-DD HH:MM:SS UTC``, without the seconds where they are zero.
+    """Format Unix seconds as ``YYYY-MM-DD HH:MM:SS UTC``, without the seconds if they are zero.
 
     >>> format_ts(1677628800), format_ts(1677628801)
     ('2023-03-01 00:00 UTC', '2023-03-01 00:00:01 UTC')

@@ -19,14 +19,13 @@ _LEAST_LISTED = 1_000
 class Venue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The facts of an exchange.
 
-    ``aliases``: other names of it. ``coins``: its names of coins that others call otherwise.
-    ``lots``: so many coins are one lot where that is before a coin's name, or after it if it is a
-    number, and a price is that of the lot. ``lot_coins``: the coins that are listed so.
-    ``interval_hours``: how often perpetuals settle where nothing declares it. ``stamped_late_s``: a
-    settlement may be stamped so long after its hour. ``cap_per_hour``: the largest rate on either
-    side of 0, for an hour. ``baseline_8h``: the rate without a premium, for 8 h. None is not known.
-    ``example_fees_bps``: maker, taker and slippage of a fee table that shows the form. ``spot`` and
-    ``futures``: how the local service reads them.
+    ``aliases``: its other names. ``coins``: its own names of coins. ``lots``: this many coins are
+    one lot if the key is before a coin's name, or after it if it is a number; a price is that of
+    the lot. ``lot_coins``: the coins listed so. ``interval_hours``: between settlements of
+    perpetuals, unless declared. ``stamped_late_s``: the longest delay of a settlement's stamp.
+    ``cap_per_hour``: the largest hourly rate on either side of 0. ``baseline_8h``: the rate per 8 h
+    without a premium. None: unknown. ``example_fees_bps``: maker, taker and slippage of an example
+    fee table. ``spot``, ``futures``: how the local service reads them.
     """
 
     lots: dict[str, float]
@@ -58,7 +57,7 @@ class Venue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.coins.get(coin, coin), self.lots[lot] if lot else 1.0
 
     def listed_as(self, coin: str) -> Mapping[str, float]:
-        """Return what a coin and lots of it may be listed as, with the coins in one, one first.
+        """Return the names under which a coin and lots of it may be listed, with the coins in one.
 
         >>> list(venue_of("BYBIT").listed_as("PEPE"))[:3], venue_of("BYBIT").listed_as("BTC")
         (['PEPE', '1000PEPE', 'PEPE1000'], {'BTC': 1.0})
@@ -112,7 +111,7 @@ def _aliases() -> Mapping[str, str]:
 
 
 def venue_of(exchange: str) -> Venue:
-    """Return the facts of an exchange, by any name of it: those of all where it has no table.
+    """Return the facts of an exchange, by any of its names; the default ones without a table.
 
     >>> venue_of("AURORA").interval_hours, venue_of("HYPERLIQUID").interval_hours
     (8.0, 1.0)
@@ -122,7 +121,7 @@ def venue_of(exchange: str) -> Venue:
 
 @cache
 def stated(fact: str) -> Mapping[str, Any]:
-    """Return a fact of the exchanges that have one of their own, under each of their names.
+    """Return a fact of the exchanges that have their own, under each of their names.
 
     >>> stated("cap_per_hour")
     {'HYPERLIQUID': 0.04}

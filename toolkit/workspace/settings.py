@@ -88,7 +88,7 @@ class Settings:
         """
         kind: type[Client] = Client
         if over == Over.SOCKET:
-            from toolkit.client.data_socket import SocketClient  # noqa: PLC0415 - most never use it
+            from toolkit.client.stream import SocketClient  # noqa: PLC0415 - most never use it
 
             kind = SocketClient
         return kind(

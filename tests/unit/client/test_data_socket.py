@@ -21,7 +21,7 @@ from tests.other_services.data import NOW, START, sample
 from tests.other_services.kinds import running_other
 from tests.other_services.server import API_KEY
 from toolkit.client import Client
-from toolkit.client.data_socket import SocketClient
+from toolkit.client.stream import SocketClient
 from toolkit.errors import (
     BadRequestError,
     KeyRefusedError,
