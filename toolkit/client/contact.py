@@ -1,4 +1,4 @@
-"""State that a service's clients share (key, profile, quota, proxy), and the flows they carry out."""
+"""State that clients of a service share (key, profile, quota, proxy), and the flows they run."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ class Stream:
 
     @property
     def kind(self) -> str:
-        """Its kind: price, spread, funding, events, snapshot, snapshot-spread or snapshot-funding."""
+        """Price, spread, funding, events, snapshot, snapshot-spread or snapshot-funding."""
         raise NotImplementedError
 
     @property

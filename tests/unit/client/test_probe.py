@@ -50,12 +50,10 @@ def test_no_answer_is_a_failure_with_its_reason(scripted) -> None:
     assert isinstance(nobody, Failure)
     assert "refused" in nobody.reason
     assert nobody.url == f"http://127.0.0.1:{port}{MARKET}"
-
     scripted.answer(status=0)
     with Client(scripted.base_url, "k") as client:
         cut = upgrade(client, MARKET)
     assert isinstance(cut, Failure)
-
     scripted.replies.clear()
     scripted.answer(body=b"{" * 100, sent=0, stalls=True, headers={"Transfer-Encoding": "chunked"})
     with Client(scripted.base_url, "k", limits=Limits(silence_s=0.2)) as client:

@@ -71,13 +71,8 @@ def proxy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
 
 
 OFF_LOOPBACK = [
-    "http://rail.example",
-    "http://10.0.0.1:8700",
-    "http://128.0.0.1",
-    "http://0.0.0.0:8700",
-    "http://[2001:db8::1]",
-    "http://127.0.0.1.rail.example",
-    "http://localhost.rail.example",
+    *("http://rail.example", "http://10.0.0.1:8700", "http://128.0.0.1", "http://0.0.0.0:8700"),
+    *("http://[2001:db8::1]", "http://127.0.0.1.rail.example", "http://localhost.rail.example"),
     "HTTP://rail.example",
 ]
 

@@ -76,9 +76,7 @@ def served(documents: list[dict[str, object]], limit: int) -> Callable[[Request]
 
 def test_every_document_comes_once_in_order_over_page_edges_inside_one_second() -> None:
     documents = [document(100, number) for number in reversed(range(700))]
-
     pages, asked = walk(served(documents, 200))
-
     ids = pl.concat(page.frame for page in pages)["event_id"].to_list()
     assert ids == [d["event_id"] for d in documents]
     assert [page.last for page in pages] == [False, False, False, True]
@@ -87,15 +85,12 @@ def test_every_document_comes_once_in_order_over_page_edges_inside_one_second() 
 
 def test_the_bytes_of_a_document_are_kept_as_they_came() -> None:
     raw = b'{ "ts" :60,"schema":"x", "spread":{"pct":1.10}, "trace":"t\\u00e9" }'
-
     pages, _ = walk(lambda _: b'{"items":[' + raw + b'],"has_more":false}')
-
     assert pages[0].frame["document"].to_list() == [raw.decode()]
 
 
 def test_an_empty_page_ends_the_window_whatever_has_more_says() -> None:
     pages, asked = walk(lambda _: {"items": [], "has_more": True, "next_cursor": "c"})
-
     assert len(asked) == 1
     assert pages[0].last
     assert [f.kind for f in pages[0].findings] == ["more_without_more"]
@@ -103,7 +98,6 @@ def test_an_empty_page_ends_the_window_whatever_has_more_says() -> None:
 
 def test_a_cursor_that_comes_twice_is_an_error_not_a_circle() -> None:
     page = {"items": [document(5)], "has_more": True, "next_cursor": "again"}
-
     with pytest.raises(PagingError, match="circles"):
         walk(lambda _: page)
 
@@ -118,15 +112,12 @@ def test_more_without_a_cursor_is_an_error_not_a_silent_end() -> None:
 )
 def test_a_full_page_that_names_either_field_may_be_the_last(paging: dict[str, object]) -> None:
     page = {"items": [document(5, number) for number in range(500, 0, -1)], **paging}
-
     pages, asked = walk(lambda _: page)
-
     assert (len(asked), pages[0].last, pages[0].findings) == (1, True, ())
 
 
 def test_a_full_page_that_names_neither_more_nor_a_cursor_is_an_error_that_names_both() -> None:
     page = {"items": [document(5, number) for number in range(500)], "has_more": None}
-
     with pytest.raises(
         PagingError, match=r"500 doc.* neither 'has_more' nor 'next_cursor'"
     ) as told:
@@ -157,7 +148,6 @@ def test_a_whole_page_that_names_neither_is_the_window_with_a_finding() -> None:
         return page if dict(request.query)["end_time"] == "86400" else {"items": [document(300)]}
 
     pages, asked = walk(answer)
-
     assert [dict(each.query)["end_time"] for each in asked] == ["86400", "301"]
     assert (pages[0].frame.height, pages[0].last) == (2, True)
     assert [f.kind for f in pages[0].findings] == ["paging_unnamed"]
@@ -166,18 +156,14 @@ def test_a_whole_page_that_names_neither_is_the_window_with_a_finding() -> None:
 def test_no_content_is_an_empty_page() -> None:
     flow = event_pages(SPREAD, DAY, RetryPolicy())
     next(flow)
-
     page = flow.send(Answer(204, {}, b""))
-
     assert isinstance(page, EventPage)
     assert (page.frame.height, page.last, page.findings) == (0, True, ())
 
 
 def test_a_log_that_is_oldest_first_comes_whole_by_its_cursor() -> None:
     documents = [document(ts) for ts in range(100, 9_000, 100)]
-
     pages, _ = walk(served(documents, 20))
-
     assert pl.concat(page.frame for page in pages)["ts"].to_list() == list(range(100, 9_000, 100))
     assert pages[-1].last
 
@@ -186,7 +172,6 @@ def test_a_log_that_is_oldest_first_comes_whole_by_its_cursor() -> None:
 def test_a_time_of_no_use_is_made_up_for_by_the_other_one(far: object) -> None:
     by_seconds = read_document(SPREAD, json.dumps({"ts": 60, "ts_ms": far}).encode(), [])
     by_milliseconds = read_document(SPREAD, json.dumps({"ts": far, "ts_ms": 60_001}).encode(), [])
-
     assert (by_seconds["ts"], by_seconds["ts_ms"]) == (60, 60_000)
     assert (by_milliseconds["ts"], by_milliseconds["ts_ms"]) == (60, 60_001)
 
@@ -194,16 +179,13 @@ def test_a_time_of_no_use_is_made_up_for_by_the_other_one(far: object) -> None:
 def test_a_document_without_a_time_of_use_is_kept_in_a_finding_and_costs_no_other() -> None:
     odd = b'{ "ts":4e18, "ts_ms":1e999 }'
     good = json.dumps(document(5)).encode()
-
     pages, _ = walk(lambda _: b'{"items":[' + odd + b"," + good + b'],"has_more":false}')
-
     assert pages[0].frame["ts"].to_list() == [5]
     assert [f.says for f in pages[0].findings if f.kind == "without_time"] == [odd.decode()]
 
 
 def test_a_page_on_which_nothing_has_a_time_is_a_wire_error() -> None:
     odd = document(5) | {"ts": 10**30, "ts_ms": 10**33}
-
     with pytest.raises(WireError, match="without a time"):
         walk(lambda _: {"items": [odd, odd], "has_more": False})
 
@@ -212,9 +194,7 @@ def test_a_page_on_which_nothing_has_a_time_is_a_wire_error() -> None:
 def test_a_value_that_no_column_can_hold_is_null_and_a_finding(value: bytes) -> None:
     findings: list[Finding] = []
     body = b'{"ts":60,"spread":{"pct":%b,"peak_pct":2},"lifecycle":"open"}' % value
-
     row = read_document(SPREAD, body, findings)
-
     assert row["magnitude_pct"] is None
     assert (row["lifecycle"], row["document"]) == ("open", body.decode())
     assert {f.kind for f in findings} <= {"out_of_range", "type_changed"}
@@ -223,21 +203,18 @@ def test_a_value_that_no_column_can_hold_is_null_and_a_finding(value: bytes) -> 
 
 def test_a_whole_float_is_a_time_and_another_is_none() -> None:
     row = read_document(SPREAD, b'{"ts":60.0,"ts_ms":60000.5}', [])
-
     assert (row["ts"], row["ts_ms"]) == (60, 60_000)
     assert type(row["ts"]) is int
 
 
 def test_documents_outside_the_window_are_left_out_and_found() -> None:
     pages, _ = walk(lambda _: {"items": [document(90_000), document(5)], "has_more": False})
-
     assert pages[0].frame["ts"].to_list() == [5]
     assert [f.kind for f in pages[0].findings] == ["outside_window"]
 
 
 def test_an_order_other_than_newest_first_is_a_finding() -> None:
     pages, _ = walk(lambda _: {"items": [document(5), document(6)], "has_more": False})
-
     assert [f.kind for f in pages[0].findings] == ["not_newest_first"]
 
 
@@ -254,9 +231,7 @@ def test_a_body_that_is_no_event_page_is_a_wire_error(body: bytes) -> None:
 
 def test_a_documents_columns_are_read_by_their_paths() -> None:
     findings: list[Finding] = []
-
     row = read_document(SPREAD, json.dumps(document(60)).encode(), findings)
-
     assert (row["symbol"], row["buy_exchange"], row["sell_exchange"]) == (
         "BTC_USDT",
         "AURORA",
@@ -268,9 +243,7 @@ def test_a_documents_columns_are_read_by_their_paths() -> None:
 
 def test_a_value_of_another_type_is_null_and_a_finding() -> None:
     findings: list[Finding] = []
-
     row = read_document(SPREAD, json.dumps(document(60, spread={"pct": "1.5"})).encode(), findings)
-
     assert row["magnitude_pct"] is None
     assert [f.kind for f in findings] == ["type_changed"]
 
@@ -282,7 +255,6 @@ def test_a_document_without_an_id_is_known_by_its_lasting_content() -> None:
         )["event_id"]
         for trace, price in (("a", 1), ("b", 1), ("a", 2))
     )
-
     assert first == again
     assert first != other
 
@@ -295,9 +267,7 @@ def test_schemas_may_rename_the_cursor_and_say_depth_and_delay() -> None:
         "pagination": {"next": "token", "more": "further", "max_window_s": 7200, "max_limit": 9},
     }
     body = json.dumps({"source": {"id": "x"}, "tools": {"anything": tool}}).encode()
-
     route = with_schemas(BUILT_IN, body).events[EventFamily.SPREAD]
-
     assert (route.next, route.more, route.limit) == ("token", "further", 9)
     assert (route.window_s, route.retention_s, route.delay_s) == (7200, 3600, 60)
 

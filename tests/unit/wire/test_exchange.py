@@ -84,7 +84,6 @@ def test_what_may_pass_is_tried_again_until_it_is_answered(bad) -> None:
 
 def test_no_content_is_an_answer() -> None:
     empty = Answer(204, {}, b"")
-
     assert carried_out([empty]) == (empty, [])
 
 
@@ -315,18 +314,8 @@ def test_no_answer_names_the_address_and_the_reason() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "",
-        "127.0.0.1:8700",
-        "ftp://h",
-        "http://",
-        "http://:80",
-        "http://h:0",
-        "http://h:99999",
-        "http://h:abc",
-        "http://[::1",
-        "http://a b",
-        "http://h\n",
-        "http://h\x00",
+        *("", "127.0.0.1:8700", "ftp://h", "http://", "http://:80", "http://h:0", "http://h:99999"),
+        *("http://h:abc", "http://[::1", "http://a b", "http://h\n", "http://h\x00"),
     ],
 )
 def test_what_is_no_address_is_refused(text) -> None:
@@ -337,12 +326,8 @@ def test_what_is_no_address_is_refused(text) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "http://user:s3cret@h",
-        "user:s3cret@h",
-        "http://s3cret@h",
-        "http://h?apikey=s3cret",
-        "h?s3cret",
-        "http://h#s3cret",
+        *("http://user:s3cret@h", "user:s3cret@h", "http://s3cret@h", "http://h?apikey=s3cret"),
+        *("h?s3cret", "http://h#s3cret"),
     ],
 )
 def test_an_address_with_something_secret_is_refused_and_not_shown(text) -> None:

@@ -111,19 +111,8 @@ def test_a_tool_at_another_route_is_found_by_its_name_and_asked_there() -> None:
 @pytest.mark.parametrize(
     "route",
     [
-        "http://elsewhere.example/api",
-        "//elsewhere.example/api",
-        "https:api",
-        "api/v1/data",
-        "/api?apikey=1",
-        "/api#x",
-        "/a b",
-        "/a\nb",
-        "/{symbol}",
-        "/",
-        "",
-        7,
-        None,
+        *("http://elsewhere.example/api", "//elsewhere.example/api", "https:api", "api/v1/data"),
+        *("/api?apikey=1", "/api#x", "/a b", "/a\nb", "/{symbol}", "/", "", 7, None),
     ],
 )
 @pytest.mark.parametrize("name", [SPREAD, SEARCH])

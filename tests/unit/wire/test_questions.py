@@ -13,10 +13,8 @@ MARKETS = ("spot", "futures", "SWAP")
 @pytest.mark.parametrize(
     "message",
     [
-        "Mandatory parameter 'pair' was not sent",
-        "query.pair: field required",
-        "the parameter pair is missing, such as BTC_USDT",
-        "`pair` must not be empty",
+        *("Mandatory parameter 'pair' was not sent", "query.pair: field required"),
+        *("the parameter pair is missing, such as BTC_USDT", "`pair` must not be empty"),
         "pair is required",
     ],
 )

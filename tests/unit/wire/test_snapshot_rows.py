@@ -86,7 +86,6 @@ def test_rows_and_rest_are_the_answer_that_was_sent(data: st.DataObject, kind) -
     sent = {"type": "dashboard", "items": data.draw(st.lists(items(kind), max_size=8))}
     sent |= data.draw(st.dictionaries(st.text(max_size=4), ANYTHING, max_size=2))
     split = split_snapshot(kind, json.dumps(sent).encode())
-
     assert strict(rebuilt(kind, split)) == strict(sent)
     streams = [row.stream for row in split.rows]
     assert len(set(streams)) == len(streams)

@@ -37,12 +37,10 @@ def test_renamed_fields_in_other_units_are_read_through_the_file_alone(tmp_path:
         fields.ts = { wire = "t", unit = "ms" }
         """,
     )
-
     route = users.applied(BUILT_IN).histories[Family.SPREAD]
     row = {"t": 1_700_000_040_000, "bid": 100.0, "sell_price": 101.0, "s": 100.0}
     body = json.dumps({"data": [row], "older": 1_700_000_040_000}).encode()
     page = read_history_page(route, SPREAD, Answer(200, {}, body))
-
     assert (route.path, route.query(SPREAD, 7)["before"]) == ("/v9/spreads", 7)
     assert page.frame.row(0) == (1_700_000_040, 100.0, 101.0, 1.0, None)
     assert page.next_end_time == 1_700_000_040
@@ -80,9 +78,7 @@ def test_the_file_stands_over_what_schemas_say(tmp_path: Path) -> None:
         "record": {"fields": {"ts": {"unit": "s"}, "spread_pct": {"unit": "bananas"}}},
     }
     schemas = json.dumps({"source": {"id": "x"}, "tools": {"t": tool}}).encode()
-
     found = users.applied(with_schemas(users.applied(BUILT_IN), schemas))
-
     rules = {rule.column: rule for rule in found.histories[Family.SPREAD].fields}
     assert (rules["spread_pct"].unit, rules["spread_pct"].factor) == ("fraction", 100.0)
 
@@ -108,9 +104,7 @@ def test_schemas_give_the_unit_of_a_field_that_the_file_renames(tmp_path: Path) 
         "record": {"fields": {"ts": {"unit": "s"}, "s": {"unit": "bps"}}},
     }
     schemas = json.dumps({"source": {"id": "x"}, "tools": {"t": tool}}).encode()
-
     found = users.applied(with_schemas(users.applied(BUILT_IN), schemas))
-
     rules = {rule.column: rule for rule in found.histories[Family.SPREAD].fields}
     assert (rules["spread_pct"].wire, rules["spread_pct"].unit) == ("s", "bps")
 
@@ -138,9 +132,7 @@ def test_numbers_as_text_are_read_where_the_file_has_it(tmp_path: Path) -> None:
         {"ts": 1_700_000_100_000, "buy_price": 100.5, "sell_price": None, "spread_pct": "0.50"},
     ]
     body = json.dumps({"items": rows, "next_end_time": 1_700_000_040}).encode()
-
     page = read_history_page(route, SPREAD, Answer(200, {}, body))
-
     assert page.frame.rows() == [
         (1_700_000_040, 100.0, 99.95, -0.05, None),
         (1_700_000_100, 100.5, None, 0.005, None),
@@ -153,11 +145,9 @@ def test_text_that_is_no_number_stays_in_extra(tmp_path: Path, text: str) -> Non
     users = written(tmp_path, "[history.spread]\nnumbers = 'text'\n")
     row = {"ts": 60, "buy_price": "100.0", "sell_price": 101.0, "spread_pct": text}
     body = json.dumps({"items": [row], "next_end_time": None}).encode()
-
     page = read_history_page(
         users.applied(BUILT_IN).histories[Family.SPREAD], SPREAD, Answer(200, {}, body)
     )
-
     assert page.frame.row(0)[:4] == (60, 100.0, 101.0, None)
     assert json.loads(page.frame["extra"][0]) == {"spread_pct": text}
     assert [f.kind for f in page.findings] == ["type_changed"]
@@ -174,9 +164,7 @@ def test_event_paths_and_cursor_names_are_the_users(tmp_path: Path) -> None:
         paths.magnitude_pct = ["size.percent"]
         """,
     )
-
     route = users.applied(BUILT_IN).events[EventFamily.SPLASH]
-
     assert (route.next, route.more, route.volatile) == ("token", "further", ("trace", "sent_at"))
     assert route.paths["magnitude_pct"] == ("size.percent",)
     assert route.paths["symbol"] == BUILT_IN.events[EventFamily.SPLASH].paths["symbol"]
@@ -212,7 +200,6 @@ def test_what_the_file_cannot_mean_is_refused_in_one_line(
 ) -> None:
     with pytest.raises(InputError) as refused:
         written(tmp_path, text).applied(BUILT_IN)
-
     assert told in str(refused.value)
     assert "\n" not in str(refused.value)
 
