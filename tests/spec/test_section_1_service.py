@@ -12,7 +12,7 @@ import pytest
 
 from tests import miniature
 from toolkit.market import Plan
-from toolkit.service import Clock, Config, Running, Simulated, SpedClock, running
+from toolkit.service import Config, Running, Simulated, SpedClock, running
 
 from .conftest import DATA, tools_listed
 from .sockets import MARKET, PATHS, close_code, status_of, upgraded
@@ -46,22 +46,6 @@ def every_item(market: httpx.Client) -> list[dict[str, Any]]:
     return found
 
 
-@pytest.fixture
-def owners(tmp_path: Path) -> Path:
-    path = tmp_path / "owners.toml"
-    path.write_text(ANN)
-    return path
-
-
-@pytest.fixture
-def rails(owners: Path) -> Iterator[httpx.Client]:
-    """A service whose owners stand in a file, with a quota of 4 requests a minute."""
-    clock = Clock(fixed_at=miniature.END)
-    config = Config(miniature.source(), port=0, clock=clock, owners_file=owners, quota=4)
-    with running(config) as service, httpx.Client(base_url=service.base_url) as client:
-        yield client
-
-
 def status(rails: httpx.Client, key: str, path: str = SCHEMAS) -> int:
     return rails.get(path, headers={"apikey": key}).status_code
 
@@ -86,50 +70,10 @@ def test_splash_is_pump_and_dump(market: httpx.Client) -> None:
         assert {(item["kind"], item["pct"] > 0) for item in found} == {(kind, kind == "pump")}
 
 
-def test_entitlements_apply_to_the_owner(owners: Path, rails: httpx.Client) -> None:
-    path = "/api/v1/data/event-activity"
-    assert (status(rails, "one", path), status(rails, "two", path)) == (200, 200)
-    owners.write_text(ANN.replace("builder", "free"))
-    assert (status(rails, "one", path), status(rails, "two", path)) == (403, 403)
-
-
-def test_quota_applies_to_the_owner(rails: httpx.Client) -> None:
-    """Two keys of one owner spend one quota."""
-    keys = ("one", "two", "one", "two", "one", "two")
-    assert [status(rails, key) for key in keys] == [200, 200, 200, 200, 429, 429]
-
-
-def test_revocation_applies_to_the_owner(owners: Path, rails: httpx.Client) -> None:
-    """A revoked key opens nothing from the next request on; the owner's other key goes on."""
-    assert (status(rails, "one"), status(rails, "two")) == (200, 200)
-    owners.write_text(f'{ANN}revoked = ["two"]')
-    assert (status(rails, "one"), status(rails, "two")) == (200, 401)
-
-
 def test_plans_are_free_builder_and_pro(rail: httpx.Client) -> None:
     assert [plan.value for plan in Plan] == ["free", "builder", "pro"]
     for plan in Plan:
         assert status(rail, f"demo-{plan}") == 200
-
-
-def test_surfaces_freshness_and_quota_derive_from_the_keys_machine_plan(
-    rail: httpx.Client, builder_route: tuple[str, dict[str, str]]
-) -> None:
-    path, query = builder_route
-    answers = [
-        rail.get(path, params=query, headers={"apikey": f"demo-{plan}"}).status_code
-        for plan in Plan
-    ]
-    assert answers == [403, 200, 200]
-
-
-def test_the_request_quota_derives_from_the_keys_machine_plan() -> None:
-    config = Config(miniature.source(), port=0, clock=Clock(fixed_at=miniature.END))
-    with running(config) as service, httpx.Client(base_url=service.base_url) as client:
-        free = [status(client, "demo-free") for _ in range(61)]
-        builder = [status(client, "demo-builder") for _ in range(61)]
-    assert free == [200] * 60 + [429]
-    assert builder == [200] * 61
 
 
 def test_a_name_that_ends_in_ms_is_milliseconds_and_every_other_time_seconds(
@@ -181,23 +125,6 @@ def test_each_request_resolves_to_the_owner_of_the_api_key(rail: httpx.Client) -
         for key in ("ann-1", "ann-2", "demo-pro")
     )
     assert first == second != other
-
-
-def test_the_tier_derives_from_the_keys_machine_plan(rail: httpx.Client) -> None:
-    maxima = []
-    for plan in ("free", "builder", "pro"):
-        schemas = rail.get("/api/v1/data/schemas", headers={"apikey": f"demo-{plan}"}).json()
-        schema = schemas["tools"]["data.get_price_history"]["input_schema"]
-        maxima.append(schema["properties"]["limit"]["maximum"])
-    assert maxima == sorted(set(maxima))
-
-
-def test_live_routes_are_under_api_v1_data(
-    rail: httpx.Client, route: tuple[str, dict[str, str]]
-) -> None:
-    path, query = route
-    assert path.startswith("/api/v1/data/")
-    assert rail.get(path, params=query, headers=PRO).status_code == 200
 
 
 def test_all_timestamps_are_unix_seconds(

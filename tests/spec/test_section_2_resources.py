@@ -19,8 +19,6 @@ from toolkit.loader.follow.reader import Message, Messages
 from toolkit.market import EventFamily, EventLog, Trajectory
 from toolkit.service import Clock, Config, Simulated, running
 from toolkit.store import Store
-from toolkit.wire.event_log import event_pages
-from toolkit.wire.exchange import Answer, RetryPolicy, Send
 from toolkit.wire.profile.event_routes import BUILT_IN_EVENTS
 from toolkit.wire.profile.profile import BUILT_IN
 from toolkit.wire.signatures import read_delivery
@@ -136,19 +134,6 @@ def test_a_trace_on_a_stream_or_in_a_webhook_is_kept_to_the_byte() -> None:
     assert read_delivery(BUILT_IN_EVENTS, TRACED).body.encode() == TRACED
 
 
-@pytest.mark.parametrize("cursor", ["a_-b", "not base64 ~%é", "{}", "0" * 2_000])
-def test_next_cursor_is_sent_back_as_cursor_undecoded_and_all_else_unchanged(cursor: str) -> None:
-    page = {"items": [json.loads(TRACED)], "has_more": True, "next_cursor": cursor}
-    route = BUILT_IN_EVENTS[EventFamily.SPLASH]
-    flow = event_pages(route, Interval(0, 120), RetryPolicy(attempts=1))
-    first = next(flow)
-    flow.send(Answer(200, {}, json.dumps(page).encode()))
-    second = next(flow)
-    assert isinstance(first, Send)
-    assert isinstance(second, Send)
-    assert dict(second.request.query) == {**dict(first.request.query), "cursor": cursor}
-
-
 DAY = {"start_time": NOW - 86_400, "end_time": NOW}
 FAMILIES = ["spread", "splash", "funding"]
 ADVICE = re.compile(r"advice|recommend|signal|suggest|should|action|strategy", re.IGNORECASE)
@@ -159,10 +144,6 @@ def page(market: httpx.Client, family: str, **query: Any) -> dict[str, Any]:
     assert answer.status_code == 200, answer.text
     found: dict[str, Any] = answer.json()
     return found
-
-
-def test_the_type_of_a_spread_event_page_is_spread_events_page(market: httpx.Client) -> None:
-    assert page(market, "spread")["type"] == "spread_events_page"
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -195,14 +176,6 @@ def test_next_cursor_is_opaque_base64url_and_leads_to_the_next_page(market: http
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_three_canonical_schemas_are_known_by_the_schema_field(
-    market: httpx.Client, family: str
-) -> None:
-    schemas = {item["schema"] for item in page(market, family)["items"]}
-    assert schemas == {f"svc.{family}.v1"}
-
-
-@pytest.mark.parametrize("family", FAMILIES)
 def test_known_fields_are_schema_event_type_and_instrument_with_symbol(
     market: httpx.Client, family: str
 ) -> None:
@@ -210,13 +183,6 @@ def test_known_fields_are_schema_event_type_and_instrument_with_symbol(
         assert item["event_type"].startswith(f"{family}.")
         symbol = item["instrument"]["symbol"]
         assert symbol == f"{item['instrument']['base']}_{item['instrument']['quote']}"
-
-
-def test_spread_opened_is_an_event_type(market: httpx.Client) -> None:
-    found = page(market, "spread", event_type="spread.opened")["items"]
-    assert {(item["event_type"], item["lifecycle"]) for item in found} == {
-        ("spread.opened", "open")
-    }
 
 
 def test_the_net_of_fees_figures_of_funding_are_declared_and_always_null(

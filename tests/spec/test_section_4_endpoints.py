@@ -137,17 +137,6 @@ def test_a_trajectory_is_reconstructed_by_paging_backwards_with_next_end_time(
     assert stamps == sorted(set.intersection(*held), reverse=True)
 
 
-@pytest.mark.parametrize("family", ["spread", "splash", "funding"])
-@pytest.mark.parametrize("method", ["recent", "history", "live"])
-@pytest.mark.parametrize("headers", [{}, PRO], ids=["no key", "key"])
-def test_planned_v1_urls_currently_answer_404(
-    rail: httpx.Client, family: str, method: str, headers: dict[str, str]
-) -> None:
-    answer = rail.get(f"/v1/{family}/{method}", headers=headers)
-    assert answer.status_code == 404
-    assert answer.json()["code"] == "not_found"
-
-
 ROOT = Path(__file__).parents[2]
 FAMILIES = ["spread", "splash", "funding"]
 PLANNED = [
@@ -331,9 +320,3 @@ def test_delivery_is_pushed_by_the_service_signed_and_of_canonical_events(
     for headers, body in list(found):
         document = Webhook(secret).verify(body, headers)
         schemas[document["schema"]].validate(document)
-
-
-def test_it_is_not_polled_through_the_public_api(address: str) -> None:
-    for path in ("/api/v1/data/webhooks", "/api/v1/webhooks", "/api/v1/data/history/webhooks"):
-        answer = httpx.get(address + path, headers={"apikey": "demo-pro"})
-        assert answer.status_code == 404

@@ -21,19 +21,12 @@ HEADERS = {
 }
 
 
-@pytest.mark.parametrize("form", HEADERS)
-def test_both_header_forms_are_accepted_on_every_route(
-    rail: httpx.Client, route: tuple[str, dict[str, str]], form: str
-) -> None:
-    path, query = route
-    assert rail.get(path, params=query, headers=HEADERS[form](KEY)).status_code == 200
-
-
 def test_both_header_forms_are_served_alike(
     rail: httpx.Client, route: tuple[str, dict[str, str]]
 ) -> None:
     path, query = route
     answers = [rail.get(path, params=query, headers=HEADERS[form](KEY)) for form in HEADERS]
+    assert [answer.status_code for answer in answers] == [200, 200]
     assert answers[0].content == answers[1].content
 
 
@@ -47,14 +40,6 @@ def test_when_both_headers_are_present_authorization_wins(rail: httpx.Client) ->
     assert both == schemas(Authorization=f"Bearer {KEY}") != schemas(apikey=OTHER)
 
 
-def test_authorization_wins_also_when_it_is_the_bad_one(
-    rail: httpx.Client, route: tuple[str, dict[str, str]]
-) -> None:
-    path, query = route
-    headers = {"apikey": KEY, "Authorization": "Bearer nobody's"}
-    assert rail.get(path, params=query, headers=headers).status_code == 401
-
-
 @pytest.mark.parametrize("form", HEADERS)
 @pytest.mark.parametrize("key", ["nobody's", "demo-buildeR", "demo-builder2", "demo"])
 def test_an_invalid_key_yields_http_401(
@@ -62,21 +47,10 @@ def test_an_invalid_key_yields_http_401(
 ) -> None:
     path, query = route
     answer = rail.get(path, params=query, headers=HEADERS[form](key))
-    assert answer.status_code == 401
+    assert (answer.status_code, answer.json()["code"]) == (401, "unauthorized")
     assert answer.headers["www-authenticate"] == (
         'Bearer realm="machine-rail", error="invalid_token"'
     )
-
-
-def test_the_tier_derives_from_the_key(rail: httpx.Client) -> None:
-    query = {"symbol": "BTC_USDT", "exchange": "AURORA", "market": "spot", "limit": "1001"}
-    statuses = [
-        rail.get(
-            "/api/v1/data/history/price", params=query, headers={"apikey": f"demo-{plan}"}
-        ).status_code
-        for plan in ("free", "builder", "pro")
-    ]
-    assert statuses == [400, 200, 200]
 
 
 @pytest.mark.parametrize("path", ["/x402", "/api/v1/x402", "/checkout", "/api/v1/checkout"])
@@ -112,13 +86,6 @@ def test_a_key_can_be_rotated(owned: tuple[Path, Callable[[str], int]]) -> None:
     assert (status("old"), status("new")) == (200, 401)
     path.write_text(ANN.replace("old", "new"))
     assert (status("old"), status("new")) == (401, 200)
-
-
-def test_a_key_can_be_revoked(owned: tuple[Path, Callable[[str], int]]) -> None:
-    path, status = owned
-    assert status("old") == 200
-    path.write_text(f'{ANN}revoked = ["old"]')
-    assert status("old") == 401
 
 
 def test_the_rate_limit_derives_from_the_key() -> None:
@@ -198,6 +165,7 @@ def test_no_surface_asks_for_a_payment(rail: httpx.Client, surface: str) -> None
 
 
 @pytest.mark.parametrize("path", ["/x402", "/api/v1/x402", "/api/v1/data/x402", "/checkout"])
-def test_x402_is_no_socket_either(rail: httpx.Client, path: str) -> None:
+def test_x402_is_no_socket_either_nor_a_route_with_a_key(rail: httpx.Client, path: str) -> None:
     base_url = str(rail.base_url).rstrip("/")
     assert status_of(base_url, path, [("apikey", "demo-pro")]) == 404
+    assert rail.get(path, headers={"apikey": "demo-pro"}).status_code == 404

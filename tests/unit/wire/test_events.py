@@ -9,7 +9,7 @@ from collections.abc import Callable
 import polars as pl
 import pytest
 
-from toolkit.errors import InputError, PagingError, WireError
+from toolkit.errors import PagingError, WireError
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily
 from toolkit.wire.event_log import EventPage, document_frame, event_pages, read_document
@@ -216,11 +216,6 @@ def test_documents_outside_the_window_are_left_out_and_found() -> None:
 def test_an_order_other_than_newest_first_is_a_finding() -> None:
     pages, _ = walk(lambda _: {"items": [document(5), document(6)], "has_more": False})
     assert [f.kind for f in pages[0].findings] == ["not_newest_first"]
-
-
-def test_a_window_longer_than_the_log_allows_is_refused() -> None:
-    with pytest.raises(InputError, match="604800 s"):
-        walk(served([], 200), Interval(0, 604_801))
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"[]", b"{}", b'{"items":7}', b'{"items":[1]}'])

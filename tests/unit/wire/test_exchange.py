@@ -82,11 +82,6 @@ def test_what_may_pass_is_tried_again_until_it_is_answered(bad) -> None:
     assert seconds(waits) == [0.5, 1.0, 2.0]
 
 
-def test_no_content_is_an_answer() -> None:
-    empty = Answer(204, {}, b"")
-    assert carried_out([empty]) == (empty, [])
-
-
 @pytest.mark.parametrize(
     ("number", "kind"),
     [
@@ -127,12 +122,6 @@ def test_trying_ends_after_the_tries_allowed_and_says_how_many(bad, kind) -> Non
     assert URL in str(error)
 
 
-def test_one_attempt_is_one_question() -> None:
-    error, waits = carried_out([status(503)], RetryPolicy(attempts=1))
-    assert isinstance(error, UnavailableError)
-    assert waits == []
-
-
 def test_a_policy_without_an_attempt_is_refused() -> None:
     with pytest.raises(InputError, match="attempts: 0 is not allowed"):
         RetryPolicy(attempts=0)
@@ -166,14 +155,6 @@ def test_the_service_says_how_long_to_wait_in_seconds_or_as_a_date(number, heade
     answer, waits = carried_out([status(number, **headers), GOOD])
     assert answer is GOOD
     assert waits == [Wait(8.75)]
-
-
-def test_an_absurd_wait_is_not_waited_but_told() -> None:
-    error, waits = carried_out([status(429, retry_after="86400")])
-    assert isinstance(error, QuotaError)
-    assert waits == []
-    assert error.retry_after_s == 86400.0
-    assert str(error).endswith("it asks to wait 86400 s")
 
 
 def test_waits_asked_for_are_taken_from_the_budget_too() -> None:
@@ -294,10 +275,6 @@ def test_a_code_stays_short_and_on_one_line() -> None:
     code = refusal(status(403, json.dumps({"code": "a\n\x1b[31mb" + "c" * 1_000}).encode())).code
     assert code.startswith("a �[31mbc")
     assert len(code) == 60
-
-
-def test_a_problem_without_a_detail_is_quoted_by_its_title() -> None:
-    assert refusal(Answer(503, {}, b'{"title": "Down"}', URL)).detail == "Down"
 
 
 def test_a_refused_key_says_what_to_do_and_what_the_service_says() -> None:

@@ -318,21 +318,6 @@ def test_of_any_deliveries_each_content_is_handed_on_exactly_once(
     assert handed_on == list(dict.fromkeys(deliveries))
 
 
-@given(
-    st.lists(st.integers(0, 30), max_size=60),
-    st.lists(st.integers(0, 30), max_size=60),
-    st.randoms(use_true_random=False),
-)
-def test_two_ways_of_one_stream_merge_to_their_union_in_whatever_order_they_come(
-    by_stream: list[int], by_archive: list[int], random: object
-) -> None:
-    deliveries = by_stream + by_archive
-    random.shuffle(deliveries)  # type: ignore[attr-defined]  # hypothesis's own Random
-    seen = RecentlyDelivered(capacity=1_000)
-    handed_on = [key for key in deliveries if seen.is_new(key, "content")]
-    assert sorted(handed_on) == sorted({*by_stream, *by_archive})
-
-
 @given(DELIVERIES, st.integers(1, 10))
 def test_a_small_memory_never_loses_a_content_and_never_outgrows_its_size(
     deliveries: list[tuple[int, int]], capacity: int
