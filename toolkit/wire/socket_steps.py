@@ -278,9 +278,8 @@ def subscription(
 
     >>> from toolkit.market import Family
     >>> from toolkit.wire.profile.profile import BUILT_IN
-    >>> from toolkit.wire.profile.shapes import BUILT_IN_STREAMS
     >>> key = Trajectory.parse("BTC_USD:KRAKEN.spot")
-    >>> subscription(BUILT_IN_STREAMS, BUILT_IN.histories[Family.PRICE], key, 7)
+    >>> subscription(BUILT_IN.streams, BUILT_IN.histories[Family.PRICE], key, 7)
     b'{"action":"subscribe","id":7,"channel":"price","symbol":"BTC_USD","exchange":"KRAKEN",...}'
     """
     head = {
@@ -315,10 +314,10 @@ def read_market_message(
     A value that is not JSON, such as NaN, is null and a finding. Raises `WireError` for anything
     but a JSON object.
 
-    >>> from toolkit.wire.profile.shapes import BUILT_IN_STREAMS
-    >>> read_market_message(BUILT_IN_STREAMS, b'{"type":"price","id":"7","item":{"ts":60}}', [])
+    >>> from toolkit.wire.profile.profile import BUILT_IN
+    >>> read_market_message(BUILT_IN.streams, b'{"type":"price","id":"7","item":{"ts":60}}', [])
     Item(identity=7, record=b'{"ts":60}')
-    >>> read_market_message(BUILT_IN_STREAMS, b'{"type":"subscribed","id":7}', []) is None
+    >>> read_market_message(BUILT_IN.streams, b'{"type":"subscribed","id":7}', []) is None
     True
     """
     try:
@@ -419,12 +418,12 @@ def answer_of(names: StreamNames, message: bytes, identity: int) -> tuple[int, f
     problem's status, 500 without one. A message that is not a JSON object is 200: the page's reader
     raises the error.
 
-    >>> from toolkit.wire.profile.shapes import BUILT_IN_STREAMS
-    >>> answer_of(BUILT_IN_STREAMS, b'{"items":[],"id":"7"}', 7)
+    >>> from toolkit.wire.profile.profile import BUILT_IN
+    >>> answer_of(BUILT_IN.streams, b'{"items":[],"id":"7"}', 7)
     (200, None)
-    >>> answer_of(BUILT_IN_STREAMS, b'{"type":"error","id":7,"status":429,"retry_after_s":3}', 7)
+    >>> answer_of(BUILT_IN.streams, b'{"type":"error","id":7,"status":429,"retry_after_s":3}', 7)
     (429, 3.0)
-    >>> answer_of(BUILT_IN_STREAMS, b'{"items":[],"id":6}', 7) is None
+    >>> answer_of(BUILT_IN.streams, b'{"items":[],"id":6}', 7) is None
     True
     """
     try:

@@ -232,11 +232,10 @@ from toolkit.loader.follow.reader import Messages
 from toolkit.loader.follow.reader import Message
 from toolkit.wire.profile.profile import BUILT_IN
 from toolkit.wire.socket_steps import read_market_message
-from toolkit.wire.profile.shapes import BUILT_IN_STREAMS
 for item, number in ((b"{}", 1_390_000), (b"[" * 400 + b"]" * 400, 5_200), (b'{"a":"x"}', 410_000)):
     many = b'{"ts":1,"x":[' + b",".join([item] * number) + b"]}"
     body = b'{"type":"price","id":0,"item":' + many + b"}"
-    message = read_market_message(BUILT_IN_STREAMS, body, [])
+    message = read_market_message(BUILT_IN.streams, body, [])
     pending = Messages(BUILT_IN)
     pending.add(Message(EventLog(EventFamily.SPLASH), many))
     pending.add(Message(Trajectory.parse("BTC_USD:A.spot"), message.record))

@@ -19,7 +19,7 @@ from toolkit.market import SnapshotKind, SnapshotLog
 from toolkit.service import Clock, Config
 from toolkit.store import Store
 from toolkit.wire.findings import Finding
-from toolkit.wire.profile.profile import SNAPSHOTS
+from toolkit.wire.profile.profile import BUILT_IN
 
 from .conftest import client_of
 
@@ -37,7 +37,7 @@ def test_an_answer_is_kept_byte_for_byte_with_the_services_time(
         query = {"limit": client.profile().symbols_limit} if kind == "symbols" else {}
         headers = {"apikey": "demo-pro"}
         sent = httpx.get(
-            client.base_url + SNAPSHOTS[kind], headers=headers, params=query, timeout=30
+            service.base_url + BUILT_IN.snapshots[kind], headers=headers, params=query, timeout=30
         )
 
     (kept,) = store.snapshots(kind).to_dicts()
@@ -102,6 +102,6 @@ def test_a_value_of_an_answer_that_is_not_json_costs_that_value_alone(
     (kept,) = store.snapshots("funding").to_dicts()
     assert [item["rate"] for item in json.loads(kept["document"])["items"]] == [0.5, None]
     says = "text that is not Unicode" if odd[:1] == b'"' else odd.decode()
-    found = Finding("not_json", f"{SNAPSHOTS['funding']}.rate", says)
+    found = Finding("not_json", f"{BUILT_IN.snapshots['funding']}.rate", says)
     assert (found, 1) in done.findings
     assert (polled.findings[0], polls.missed) == (found, 0)

@@ -22,7 +22,6 @@ from toolkit.market import EventFamily, Family, Trajectory
 from toolkit.wire.exchange import Answer, Wait
 from toolkit.wire.findings import Finding
 from toolkit.wire.profile.profile import BUILT_IN
-from toolkit.wire.profile.shapes import BUILT_IN_STREAMS
 from toolkit.wire.profile.user_profile import UserProfile
 from toolkit.wire.socket_steps import (
     Backoff,
@@ -244,7 +243,7 @@ def test_a_subscription_names_the_trajectory_as_the_route_does(renamed: dict[str
     key = Trajectory.parse("BTC_USDT:ALPHA.spot:BETA.futures")
     found = BUILT_IN.over({"history": {"spread": {"parameters": renamed}}})
     route = found.histories[Family.SPREAD]
-    said = msgspec.json.decode(subscription(BUILT_IN_STREAMS, route, key, 3))
+    said = msgspec.json.decode(subscription(BUILT_IN.streams, route, key, 3))
     assert said == {
         "action": "subscribe",
         "id": 3,
@@ -259,10 +258,10 @@ def test_a_subscription_names_the_trajectory_as_the_route_does(renamed: dict[str
 
 def test_names_of_another_service_are_a_matter_of_the_profile() -> None:
     names = replace(
-        BUILT_IN_STREAMS,
-        channels={**BUILT_IN_STREAMS.channels, Family.PRICE: "ticker"},
-        fields={**BUILT_IN_STREAMS.fields, "action": "op", "item": "data"},
-        words={**BUILT_IN_STREAMS.words, "subscribe": "sub", "error": "failed"},
+        BUILT_IN.streams,
+        channels={**BUILT_IN.streams.channels, Family.PRICE: "ticker"},
+        fields={**BUILT_IN.streams.fields, "action": "op", "item": "data"},
+        words={**BUILT_IN.streams.words, "subscribe": "sub", "error": "failed"},
     )
     key = Trajectory.parse("BTC_USDT:ALPHA.spot")
     said = subscription(names, BUILT_IN.histories[Family.PRICE], key, 3)
@@ -273,12 +272,12 @@ def test_names_of_another_service_are_a_matter_of_the_profile() -> None:
 
 def test_a_record_keeps_its_bytes() -> None:
     body = b'{"item": {"price": 1.10, "ts": 60 }, "id": 7, "type": "price"}'
-    assert read_market_message(BUILT_IN_STREAMS, body, []) == Item(7, b'{"price": 1.10, "ts": 60 }')
+    assert read_market_message(BUILT_IN.streams, body, []) == Item(7, b'{"price": 1.10, "ts": 60 }')
 
 
 def test_a_refusal_is_read_as_the_answer_that_rest_would_have_given() -> None:
     body = b'{"type":"error","id":7,"status":403,"detail":"no"}'
-    found = read_market_message(BUILT_IN_STREAMS, body, [])
+    found = read_market_message(BUILT_IN.streams, body, [])
     assert isinstance(found, Refused)
     assert (found.identity, found.answer.status, found.answer.body) == (7, 403, body)
 
@@ -287,23 +286,23 @@ def test_a_refusal_is_read_as_the_answer_that_rest_would_have_given() -> None:
 def test_a_value_of_a_message_that_is_not_json_costs_that_value_alone(odd: bytes) -> None:
     findings: list[Finding] = []
     body = b'{"id":7,"item":{"ts":60,"price":1.5,"mark_price":%b}}' % odd
-    found = read_market_message(BUILT_IN_STREAMS, body, findings)
+    found = read_market_message(BUILT_IN.streams, body, findings)
     assert found == Item(7, b'{"ts":60,"price":1.5,"mark_price":null}')
-    where = f"{BUILT_IN_STREAMS.market}.mark_price"
+    where = f"{BUILT_IN.streams.market}.mark_price"
     assert [(each.kind, each.where) for each in findings] == [("not_json", where)]
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{", b"\xff", b"[" * 5_000])
 def test_what_is_no_object_is_a_wire_error(body: bytes) -> None:
     with pytest.raises(WireError, match="not a JSON object"):
-        read_market_message(BUILT_IN_STREAMS, body, [])
+        read_market_message(BUILT_IN.streams, body, [])
 
 
 @pytest.mark.parametrize(
     "body", [b"{}", b'{"type":"subscribed","id":1}', b'{"item":{}}', b'{"id":"x","item":{}}']
 )
 def test_what_belongs_to_no_subscription_is_no_record(body: bytes) -> None:
-    assert read_market_message(BUILT_IN_STREAMS, body, []) is None
+    assert read_market_message(BUILT_IN.streams, body, []) is None
 
 
 DELIVERIES = st.lists(st.tuples(st.integers(0, 8), st.integers(0, 2)), max_size=60)
@@ -352,7 +351,7 @@ def test_the_users_file_has_the_last_word_on_paths_and_words(tmp_path: Path) -> 
     )
     names = UserProfile.read(file).applied(BUILT_IN).streams
     assert (names.market, names.events[EventFamily.SPLASH]) == ("/v2/ws", "/v2/splash")
-    assert names.events[EventFamily.SPREAD] == BUILT_IN_STREAMS.events[EventFamily.SPREAD]
+    assert names.events[EventFamily.SPREAD] == BUILT_IN.streams.events[EventFamily.SPREAD]
     assert (names.channels[Family.PRICE], names.channels[Family.SPREAD]) == ("ticker", "spread")
     assert (names.fields["item"], names.words["subscribe"]) == ("data", "sub")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from toolkit.errors import InputError
-from toolkit.wire.profile.profile import BUILT_IN, BUILT_IN_TOOLS, with_schemas
+from toolkit.wire.profile.profile import BUILT_IN, with_schemas
 from toolkit.wire.profile.user_profile import UserProfile
 
 
@@ -17,18 +17,18 @@ def schemas(tools: dict[str, object]) -> bytes:
 
 
 def test_every_built_in_tool_has_a_route_to_be_known_by() -> None:
-    assert set(BUILT_IN.routes) == set(BUILT_IN_TOOLS)
-    assert len(set(BUILT_IN.routes.values())) == len(set(BUILT_IN_TOOLS.values())) == 11
+    assert set(BUILT_IN.routes) == set(BUILT_IN.tools)
+    assert len(set(BUILT_IN.routes.values())) == len(set(BUILT_IN.tools.values())) == 11
 
 
 def test_a_tool_renamed_by_the_schemas_is_known_by_its_route() -> None:
     body = schemas({f"market.{role}": {"route": path} for role, path in BUILT_IN.routes.items()})
-    assert with_schemas(BUILT_IN, body).tools == {role: f"market.{role}" for role in BUILT_IN_TOOLS}
+    assert with_schemas(BUILT_IN, body).tools == {role: f"market.{role}" for role in BUILT_IN.tools}
 
 
 @pytest.mark.parametrize("odd", [None, 5, [], {"route": None}, {"route": ["/x"]}, {}])
 def test_an_odd_description_leaves_the_built_in_names(odd: object) -> None:
-    assert with_schemas(BUILT_IN, schemas({"a": odd})).tools == BUILT_IN_TOOLS
+    assert with_schemas(BUILT_IN, schemas({"a": odd})).tools == BUILT_IN.tools
 
 
 def test_the_users_file_has_the_last_word(tmp_path: Path) -> None:

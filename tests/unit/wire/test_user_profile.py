@@ -112,12 +112,12 @@ def test_schemas_give_the_unit_of_a_field_that_the_file_renames(tmp_path: Path) 
 def test_every_parameter_of_a_route_can_be_renamed_once_and_again(tmp_path: Path) -> None:
     for section, routes in (("history", BUILT_IN.histories), ("events", BUILT_IN.events)):
         for family, route in routes.items():
-            named = ", ".join(f"{role} = 'x_{role}'" for role in route.roles)
+            named = ", ".join(f"{role} = 'x_{role}'" for role in route.parameters)
             users = written(tmp_path, f"[{section}.{family}]\nparameters = {{ {named} }}\n")
             found = users.applied(users.applied(BUILT_IN))
             assert getattr(found, "histories" if section == "history" else "events")[
                 family
-            ].parameters == {role: f"x_{role}" for role in route.roles}
+            ].parameters == {role: f"x_{role}" for role in route.parameters}
 
 
 def test_numbers_as_text_are_read_where_the_file_has_it(tmp_path: Path) -> None:

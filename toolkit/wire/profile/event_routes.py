@@ -91,7 +91,7 @@ class EventRoute:
         }
         tool = BUILT_IN_DOCUMENT["tools"][f"{family}_events"]
         route = cls(family=family, tool=tool, spelling=spelling, limits=limits, **parts)
-        check_templates(f"{where}.ask", route.ask, route.placeholders)
+        check_templates(f"{where}.ask", route.ask, tuple(route.parameters))
         if route.rows in ("columns", "table"):
             raise InputError(f"{where}.rows", route.rows, "list, keyed, lines: a document is whole")
         for column, unit in route.units.items():
@@ -102,20 +102,6 @@ class EventRoute:
         if route.leg:
             leg_template(f"{where}.leg", route.leg)
         return route
-
-    @property
-    def roles(self) -> tuple[str, ...]:
-        """Our names of the parameters. A load sends the first four.
-
-        >>> BUILT_IN_EVENTS[EventFamily.SPLASH].roles[:4]
-        ('start_time', 'end_time', 'limit', 'cursor')
-        """
-        return tuple(self.parameters)
-
-    @property
-    def placeholders(self) -> tuple[str, ...]:
-        """The allowed placeholders of ``ask``."""
-        return self.roles
 
     def query(self, window: Interval, cursor: str | None) -> dict[str, object]:
         """Return the query of one page, of the window's first without a cursor.

@@ -55,11 +55,6 @@ class FieldRule:
     constant: float | None = None
 
     @property
-    def kind(self) -> tuple[bool, bool]:
-        """What its values are decoded as: a time, text in ISO 8601, or a number."""
-        return self.column == "ts", self.unit == "iso"
-
-    @property
     def linear(self) -> bool:
         """Whether a value is only multiplied, as neither a ratio nor an inverse spread is."""
         return self.unit != "ratio" and not self.inverse
@@ -236,16 +231,6 @@ class HistoryRoute:
         return max(0, end_time - _USUAL_STEP_S.get(self.family, 60) * self.limit)
 
     @property
-    def roles(self) -> tuple[str, ...]:
-        """Our names of the parameters, which ``parameters`` replaces by the service's.
-
-        >>> from toolkit.wire.profile.profile import BUILT_IN
-        >>> BUILT_IN.histories[Family.PRICE].roles
-        ('symbol', 'exchange', 'market', 'end_time', 'limit')
-        """
-        return tuple(self.parameters)
-
-    @property
     def placeholders(self) -> tuple[str, ...]:
         """The allowed placeholders of ``ask``.
 
@@ -282,7 +267,9 @@ class HistoryRoute:
         if self.ask:
             return filled_query(self.ask, self.spelling.values(trajectory) | page)
         named = {
-            self.parameters.get(role, role): page[role] for role in OF_PAGE if role in self.roles
+            self.parameters.get(role, role): page[role]
+            for role in OF_PAGE
+            if role in self.parameters
         }
         return self.trajectory_query(trajectory) | named
 
@@ -382,7 +369,7 @@ class HistoryRoute:
         """
         if self.ask:
             return [n for n, t in self.ask.items() if {*placeholders(t)} - {*OF_PAGE}]
-        return [self.parameters.get(role, role) for role in self.roles if role not in OF_PAGE]
+        return [name for role, name in self.parameters.items() if role not in OF_PAGE]
 
 
 def _of_single_legs(where: str, route: HistoryRoute) -> HistoryRoute:
@@ -404,9 +391,10 @@ def _of_single_legs(where: str, route: HistoryRoute) -> HistoryRoute:
 
 
 def _may_share(one: FieldRule, other: FieldRule) -> bool:
-    """Check for two columns that one field may fill: of one kind, and not both prices or rates."""
+    """Check for two columns that one field may fill: decoded alike, not both prices or rates."""
     names = {rule.column.partition("_")[2] for rule in (one, other)}
-    return one.kind == other.kind and not (len(names) == 1 and names <= {"price", "rate"})
+    kinds = {(rule.column == "ts", rule.unit == "iso") for rule in (one, other)}
+    return len(kinds) == 1 and not (len(names) == 1 and names <= {"price", "rate"})
 
 
 def _mixes(template: str) -> bool:

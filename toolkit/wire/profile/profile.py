@@ -179,10 +179,6 @@ def _declared_sign(
 _DAY = {"window_s": 86_400}
 
 
-BUILT_IN_TOOLS: Mapping[str, str] = BUILT_IN_DOCUMENT["tools"]
-"""The tools of docs/interface.md, by role."""
-
-
 def tools_by_route(
     names: Mapping[str, str], routes: Mapping[str, str], described: Mapping[str, object]
 ) -> dict[str, str]:
@@ -201,8 +197,6 @@ def tools_by_route(
 
 _PATHS = ("schemas_path", "symbols_path", "symbols_limit", "mcp_path", "error_message", "tools")
 
-SNAPSHOTS = {kind: said["path"] for kind, said in BUILT_IN_DOCUMENT["snapshots"].items()}
-"""The paths of the routes that are kept as whole answers, by kind."""
 _SHAPES = {
     kind: SnapshotShape.of(kind, said)
     for kind, said in BUILT_IN_DOCUMENT["snapshots"].items()

@@ -139,7 +139,8 @@ class StreamNames:
     channel, type, item. ``words`` has values: the actions subscribe and unsubscribe, the type
     error, and the actions that request a page of a history or an event log.
 
-    >>> BUILT_IN_STREAMS.events["splash"], BUILT_IN_STREAMS.channels["spread"]
+    >>> from toolkit.wire.profile.profile import BUILT_IN
+    >>> BUILT_IN.streams.events["splash"], BUILT_IN.streams.channels["spread"]
     ('/api/v1/xbot/ws', 'spread')
     """
 
@@ -148,10 +149,6 @@ class StreamNames:
     channels: Mapping[str, str]
     fields: Mapping[str, str]
     words: Mapping[str, str]
-
-
-BUILT_IN_STREAMS = StreamNames(**BUILT_IN_DOCUMENT["streams"])
-"""The sockets of docs/interface.md."""
 
 
 _DAY = {"window_s": 86_400}

@@ -128,10 +128,9 @@ class Spelling:
 
     def our_symbol(self, text: str) -> str:
         """Return our name of a symbol. Other text is unchanged."""
-        for ours, theirs in self.symbols.items():
-            if text == theirs:
-                return ours
-        pattern = _pattern(self.symbol)
+        if ours := _known(self.symbols, text):
+            return ours
+        pattern = reading(self.symbol)
         match = None if pattern is None else pattern.fullmatch(text)
         if match is None:
             return text
@@ -140,14 +139,11 @@ class Spelling:
 
     def our_exchange(self, text: str) -> str:
         """Return our name of an exchange. Other text is unchanged."""
-        for ours, theirs in self.exchanges.items():
-            if text == theirs:
-                return ours
-        return text.upper() if self.exchange_case else text
+        return _known(self.exchanges, text) or (text.upper() if self.exchange_case else text)
 
     def our_market(self, text: str) -> str:
         """Return our name of a market. Other text is unchanged."""
-        return next((ours for ours, theirs in self.markets.items() if text == theirs), text)
+        return _known(self.markets, text) or text
 
     def our_word(self, column: str, text: str) -> str:
         """Return our word for a column's text: a symbol, an exchange, a market, else itself.
@@ -205,9 +201,8 @@ class Spelling:
         return self.exchanges.get(exchange, cased)
 
 
-def _pattern(template: str) -> re.Pattern[str] | None:
-    """Return what reads a symbol that a template spelled, None where it cannot be read back."""
-    return reading(template) if sorted(placeholders(template)) == ["base", "quote"] else None
+def _known(names: Mapping[str, str], text: str) -> str:
+    return next((ours for ours, theirs in names.items() if theirs == text), "")
 
 
 AS_OURS = Spelling()
