@@ -1,17 +1,11 @@
 """The cursor pager of an event log, and the reading of documents, which are stored byte for byte.
 
-A value that its column cannot hold is null and a finding. A document without a usable time cannot
-be placed: its bytes are stored in a finding. One that is too large to keep is a finding, and its
-second stays missing. A page whose documents all need nothing but reading is read column by column,
-three times as fast.
+A document without a usable time cannot be placed: its bytes are stored in a finding. One that is
+too large to keep is a finding, and its second stays missing. A page whose documents need nothing
+but reading is read column by column, three times as fast.
 
-A window is frozen while it is paged: start, end, filters and limit stay as they are, and the cursor
-is followed exactly, in either order of time. An empty page, or status 204, ends the window. A
-repeated cursor is an error, and so are pages that make no progress in time (`CursorTrail`).
-
-A page with neither a cursor nor a flag for more does not show where the window ends. A full one is
-an error. After a shorter one the rest of the window is requested, and must be empty. Sources:
-docs/interface.md, docs/design.md.
+A window is frozen while it is paged, and the cursor is followed exactly, in either order of time.
+An empty page, or status 204, ends it. Sources: docs/interface.md, docs/design.md.
 """
 
 from __future__ import annotations
@@ -57,20 +51,14 @@ TIMES = {
     "ts_ms": range(-62_135_596_800_000, 253_402_300_800_000),
 }
 """The years 1 to 9999."""
-NUMBERS = {
-    "ts": int,
-    "ts_ms": int,
-    "magnitude_pct": float,
-    "peak_pct": float,
-    "differential_pct_8h": float,
-}
+NUMBERS = dict.fromkeys(TIMES, int) | dict.fromkeys(
+    ("magnitude_pct", "peak_pct", "differential_pct_8h"), float
+)
 """The columns that are not text."""
 NAMES = ("symbol", "buy_exchange", "buy_market", "sell_exchange", "sell_market")
 """Columns whose text must be printable and bounded (`toolkit.foreign.is_name`)."""
 MARKETS = frozenset(market.value for market in Market)
-"""What a column of markets holds."""
 LARGEST = sys.float_info.max
-"""The largest number that a column holds."""
 
 _Tree = dict[str, "_Tree"]
 
@@ -101,17 +89,12 @@ def columns_at_once(route: EventRoute, items: Sequence[msgspec.Raw]) -> dict[str
     except (*UNREADABLE, AttributeError, OverflowError, ValueError):
         return None
     if any(None in columns[name] for name in TIMES):
-        columns["ts"], columns["ts_ms"] = (
-            [ts if ts is not None or ms is None else ms // 1000 for ts, ms in _times(columns)],
-            [ms if ms is not None or ts is None else ts * 1000 for ts, ms in _times(columns)],
-        )
+        times = [*zip(columns["ts"], columns["ts_ms"], strict=True)]
+        columns["ts"] = [ms // 1000 if ts is None and ms is not None else ts for ts, ms in times]
+        columns["ts_ms"] = [ts * 1000 if ms is None and ts is not None else ms for ts, ms in times]
     if None in columns["ts"] or None in columns["event_id"]:
         return None
     return {"family": [route.family.value] * len(items), "document": texts, **columns}
-
-
-def _times(columns: dict[str, list[Any]]) -> Iterator[tuple[int | None, int | None]]:
-    return zip(columns["ts"], columns["ts_ms"], strict=True)
 
 
 def _first(found: Iterator[tuple[Any, ...]], paths: Iterable[str]) -> list[Any]:
@@ -193,17 +176,13 @@ def _name(tree: _Tree, way: Sequence[str]) -> str:
     return ".".join(f"f{list(_at(tree, way[:n])).index(step)}" for n, step in enumerate(way))
 
 
-def _absent(name: str) -> Any:
-    """Return the value of an absent field: a null of a dotted name is not a nested value."""
-    return msgspec.UNSET if "." in name else None
-
-
 def _record(tree: _Tree) -> type[msgspec.Struct]:
-    kinds = [_record(below) if below else Any for below in tree.values()]
-    fields = [
-        (f"f{n}", kind, _absent(name) if kind is Any else msgspec.field(default_factory=kind))
-        for n, (name, kind) in enumerate(zip(tree, kinds, strict=True))
-    ]
+    fields: list[tuple[str, Any, Any]] = []
+    for n, (name, below) in enumerate(tree.items()):
+        kind = _record(below) if below else Any
+        absent = msgspec.UNSET if "." in name else None  # a null there is not a nested value
+        default = msgspec.field(default_factory=kind) if below else absent
+        fields.append((f"f{n}", kind, default))
     renamed = {f"f{n}": name for n, name in enumerate(tree)}
     return msgspec.defstruct("Part", fields, rename=renamed, gc=False)
 
@@ -222,12 +201,9 @@ class CursorTrail:
     """
 
     def __init__(self, path: str, window: Interval, limits: Limits = LIMITS) -> None:
-        self._path = path
-        self._window = window
-        self._limits = limits
+        self._path, self._window, self._limits = path, window, limits
         self._seen: set[bytes] = set()
-        self._oldest_ms: float = float("inf")
-        self._newest_ms: float = float("-inf")
+        self._oldest_ms, self._newest_ms = float("inf"), float("-inf")
         self._without = 0
 
     def follow(self, cursor: str, times_ms: list[int]) -> None:
@@ -525,7 +501,9 @@ def read_document(route: EventRoute, body: bytes, findings: list[Finding]) -> di
     if len(body) > (most := route.limits.document_bytes):
         raise WireError(too_large(f"{route.path} sent a document of", len(body), most))
     try:
-        document, text = read_mended(_document_and_text, body, route.path, findings)
+        document, text = read_mended(
+            lambda sent: (_document(sent), sent.decode()), body, route.path, findings
+        )
     except UNREADABLE as error:
         raise WireError(
             f"{route.path} sent a document that is not a JSON object ({error})"
@@ -566,24 +544,19 @@ def timeless(route: EventRoute, row: Mapping[str, Any]) -> Finding:
     return Finding("without_time", route.path, row["document"])
 
 
-def _document_and_text(body: bytes) -> tuple[dict[str, Any], str]:
-    return _document(body), body.decode()
-
-
 def _document(body: bytes) -> dict[str, Any]:
     """Decode a document's fields. A value that Python cannot hold (1e999) stays bytes."""
     try:
         return msgspec.json.decode(body, type=dict[str, Any])
     except UNREADABLE:
         fields = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
-    return {name: _value(raw) for name, raw in fields.items()}
-
-
-def _value(raw: msgspec.Raw) -> Any:
-    try:
-        return msgspec.json.decode(raw)
-    except UNREADABLE:
-        return bytes(raw)
+    found: dict[str, Any] = {}
+    for name, raw in fields.items():
+        try:
+            found[name] = msgspec.json.decode(raw)
+        except UNREADABLE:
+            found[name] = bytes(raw)
+    return found
 
 
 def _found(document: Mapping[str, Any], paths: tuple[str, ...]) -> Any:
@@ -604,7 +577,8 @@ def _held(route: EventRoute, column: str, value: Any, findings: list[Finding]) -
     value = route.ours(column, sent)
     if sent is None:
         return None
-    if value is None or _is_no_market(column, value):
+    named = column.endswith("_market") and isinstance(value, str) and is_name(value)
+    if value is None or (named and value not in MARKETS):
         findings.append(Finding("leg_unreadable", f"{route.path}.{column}", plain(str(sent), 80)))
         return None
     number = type(value) in (int, float)
@@ -614,17 +588,10 @@ def _held(route: EventRoute, column: str, value: Any, findings: list[Finding]) -
     if column in NAMES and not is_name(value):
         findings.append(Finding("not_a_name", f"{route.path}.{column}", plain(value, 80)))
         return None
-    held = int(value) in TIMES[column] if kind is int else not number or abs(value) <= LARGEST
-    if not held:
+    if int(value) not in TIMES[column] if kind is int else number and abs(value) > LARGEST:
         findings.append(Finding("out_of_range", f"{route.path}.{column}", "a number too large"))
         return None
     return escaped(value) if kind is str else kind(value)
-
-
-def _is_no_market(column: str, value: Any) -> bool:
-    """Check for a name in a column of markets that is not a market."""
-    named = column.endswith("_market") and isinstance(value, str) and is_name(value)
-    return named and value not in MARKETS
 
 
 def _fingerprint(document: dict[str, Any], volatile: tuple[str, ...]) -> str:
