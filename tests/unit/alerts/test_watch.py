@@ -16,7 +16,6 @@ from tests.empty_store import empty_store
 from toolkit.alerts import read_alerts
 from toolkit.alerts.channels import Alert, AlertSender, Sent, Webhook
 from toolkit.alerts.watch import AlertPlan, AlertWatch, Rulebook
-from toolkit.errors import InputError
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, SnapshotLog, Source, Stream, Trajectory
 from toolkit.statistics.fees import FeeModel
@@ -156,12 +155,6 @@ def test_a_spread_that_stays_above_opens_once_and_is_over_at_its_clear_level(
     delivery = alerts.read_alerts(run.writer.store)["delivery"].to_list()
     assert delivery == ["chat delivered", "chat delivered"]
     assert "alert opened: wide: BTC_USDT:AURORA.spot:BOREAS.spot at 5" in run.notes[0]
-
-
-def test_all_rows_at_once_give_what_one_by_one_gives(begin: Callable[..., Run]) -> None:
-    run = begin(WIDE)
-    run.minutes([60.0] * 8 + [45.0, 55.0] * 3 + [39.0])
-    assert run.changes == [("wide", "opened", 300), ("wide", "cleared", 14 * 60)]
 
 
 def test_a_restart_opens_nothing_again_and_counts_the_rows_before_it(
@@ -344,15 +337,6 @@ def test_what_the_archive_is_about_to_drop_is_told_of(begin: Callable[..., Run])
     assert run.changes == [("lost", "opened", 0)]
 
 
-def test_a_net_rule_uses_the_fee_table(begin: Callable[..., Run]) -> None:
-    fees = FeeModel.example(["AURORA", "BOREAS"])
-    cost = fees.round_trip_bps(PAIR, 10_000, "taker", at=NOW)
-    table = WIDE | {"net": True, "above_bps": 5, "for": "1m"}
-    run = begin(table, fees=fees)
-    run.minutes([cost + 4] * 3 + [cost + 6] * 2)
-    assert run.changes == [("wide", "opened", 240)]
-
-
 def test_a_net_rule_says_once_for_which_spreads_it_cannot_open(begin: Callable[..., Run]) -> None:
     run = begin(WIDE | {"net": True}, fees=FeeModel.example(["AURORA"]))
     run.minutes([60.0] * 6)
@@ -445,8 +429,3 @@ def test_a_rule_is_sent_where_it_names(begin: Callable[..., Run]) -> None:
     run.minutes([60.0] * 6)
     run.watch.end()
     assert (len(chat.sent), len(mail.sent)) == (1, 0)
-
-
-def test_rules_that_make_no_sense_are_refused_before_any_work(store: Store) -> None:
-    with pytest.raises(InputError, match="above_bps"):
-        Run(store, [{"name": "wide", "kind": "spread"}], {})

@@ -13,7 +13,7 @@ import pytest
 
 from tests import miniature
 from toolkit.client import Client
-from toolkit.errors import BadRequestError, InputError, KeyRefusedError
+from toolkit.errors import BadRequestError, InputError
 from toolkit.intervals import Interval
 from toolkit.market import Leg, Symbol, Trajectory
 from toolkit.service import Clock, Config, running
@@ -156,11 +156,6 @@ def test_the_local_service_is_met_without_a_finding(client) -> None:
     assert (profile.source.kind, profile.source.id[:10]) == ("simulated", "miniature-")
     assert {route.retention_s for route in profile.histories.values()} == {30 * 86_400}
     assert {page.findings for page in client.pages(SPREAD, Interval(START, END))} == {()}
-
-
-def test_a_key_that_the_service_does_not_know_is_refused(base_url) -> None:
-    with Client(base_url, "demo-nobody") as client, pytest.raises(KeyRefusedError):
-        client.profile()
 
 
 def test_the_services_clock_is_read_off_its_answers(client) -> None:

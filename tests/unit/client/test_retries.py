@@ -14,7 +14,6 @@ from toolkit.errors import (
     NotFoundError,
     PlanRefusedError,
     QuotaError,
-    RailError,
     UnavailableError,
     UnreachableError,
     WireError,
@@ -271,22 +270,6 @@ def test_the_ok_of_the_profile_tells_good_answers_from_errors(scripted, ask, tmp
     assert len(client.symbols().legs) == 1
     with pytest.raises(WireError, match=r"tells of an error: moved to v2 \(told with status 200\)"):
         client.symbols()
-
-
-def test_pages_that_came_before_an_error_are_there(scripted, ask) -> None:
-    scripted.answer(body=SCHEMAS)
-    scripted.answer(body=page(360, 300))
-    scripted.answer(403)
-    pages = ask().client.pages(Trajectory.parse("BTC_USD:A.spot"), Interval(100, 400))
-    assert next(pages).frame["ts"].to_list() == [360, 300]
-    with pytest.raises(PlanRefusedError):
-        next(pages)
-
-
-def test_every_error_here_is_a_rail_error(scripted, ask) -> None:
-    scripted.answer(418, b"\x00\x01")
-    with pytest.raises(RailError):
-        ask().client.profile()
 
 
 def page(*seconds: int) -> dict[str, object]:
