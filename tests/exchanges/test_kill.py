@@ -30,7 +30,7 @@ from toolkit.service.events.archive import EventArchive
 from toolkit.service.market.exchanges.archive import Archive, Exchanges
 from toolkit.service.market.series import series
 from toolkit.store import Store
-from toolkit.store.file.verification import verify
+from toolkit.store.file.maintenance import verify
 from toolkit.wire.socket_steps import ReconnectPolicy
 
 pytestmark = pytest.mark.slow

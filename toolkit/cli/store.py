@@ -29,7 +29,7 @@ from toolkit.store.publish import import_store, publications, publish
 from toolkit.store.writing.remap import remap
 from toolkit.tables import GapStatus
 from toolkit.wire.finding_words import explained
-from toolkit.wire.profile.snapshots import snapshot_items
+from toolkit.wire.rows.snapshot_rows import snapshot_items
 from toolkit.workspace import store_path
 from toolkit.workspace.holdings import stream_states
 from toolkit.workspace.own_store import keep_own

@@ -37,7 +37,7 @@ def test_an_answer_is_kept_byte_for_byte_with_the_services_time(
         query = {"limit": client.profile().symbols_limit} if kind == "symbols" else {}
         headers = {"apikey": "demo-pro"}
         sent = httpx.get(
-            service.base_url + BUILT_IN.snapshots[kind], headers=headers, params=query, timeout=30
+            client.base_url + BUILT_IN.snapshots[kind], headers=headers, params=query, timeout=30
         )
 
     (kept,) = store.snapshots(kind).to_dicts()

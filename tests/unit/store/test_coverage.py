@@ -8,8 +8,10 @@ import pytest
 
 from toolkit.errors import InputError, StoreError
 from toolkit.intervals import Interval
-from toolkit.market import Stream
-from toolkit.store import Batch, Edge, Store, StoreWriter
+from toolkit.market import EventFamily, EventLog, Stream, Trajectory
+from toolkit.store import Batch, Edge, Gap, LoadOrigin, Store, StoreWriter
+from toolkit.store.writing.batch import Answered
+from toolkit.tables import GapStatus
 from toolkit.wire.event_log import document_frame
 
 from .conftest import ORIGIN

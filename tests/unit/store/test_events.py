@@ -27,6 +27,7 @@ from toolkit.store import (
     StoreWriter,
     keep_deliveries,
 )
+from toolkit.store.file.maintenance import verify
 from toolkit.wire.event_log import document_frame, read_document
 from toolkit.wire.findings import Finding
 from toolkit.wire.limits import LIMITS, Limits

@@ -22,6 +22,7 @@ from toolkit.series import read_series
 from toolkit.store import Batch, Edge, Gap, Ledger, Snapshot, Store, StoreWriter
 from toolkit.store.file.maintenance import compact, verify
 from toolkit.store.publish import import_store, publish
+from toolkit.tables import DATED
 from toolkit.wire.event_log import document_frame
 from toolkit.workspace.holdings import stream_states
 

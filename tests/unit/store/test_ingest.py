@@ -12,7 +12,7 @@ from toolkit.errors import StoreError
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, EventLog, Family, Trajectory
 from toolkit.store import Batch, Edge, Inserted, LoadOrigin, Store, StoreWriter
-from toolkit.tables import SERIES
+from toolkit.tables import SERIES, TIE
 from toolkit.wire.event_log import document_frame
 
 from .conftest import EDGE, ORIGIN

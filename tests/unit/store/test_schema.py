@@ -30,7 +30,7 @@ from toolkit.store.file.schema import (
     read_format,
 )
 from toolkit.tables import TABLES
-from toolkit.wire.allowance import Allowance
+from toolkit.wire.quota import Allowance
 
 from .conftest import SOURCE
 

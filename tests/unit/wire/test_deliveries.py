@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from toolkit.errors import WireError
 from toolkit.market import EventFamily
 from toolkit.service.events.archive import EventArchive
-from toolkit.service.market.simulated import Simulated
+from toolkit.service.market.simulator import Simulated
 from toolkit.wire.event_log import document_frame, read_document
 from toolkit.wire.profile.event_routes import BUILT_IN_EVENTS
 from toolkit.wire.signatures import read_delivery

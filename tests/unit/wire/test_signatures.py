@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
 from toolkit.errors import InputError
-from toolkit.service.transports.webhooks.courier import new_secret, signed_headers
+from toolkit.service.transports.courier import new_secret, signed_headers
 from toolkit.wire.signatures import (
     Genuine,
     HmacSignature,

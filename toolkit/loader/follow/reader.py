@@ -14,14 +14,27 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 import polars as pl
+from starlette.responses import Response
 
 from toolkit.client import Client
 from toolkit.client.stream import stream
 from toolkit.errors import NotFoundError, PlanRefusedError, WireError
-from toolkit.market import EventLog, Stream, Trajectory
-from toolkit.store import Gap
+from toolkit.intervals import EVER
+from toolkit.market import EventFamily, EventLog, Stream, Trajectory
+from toolkit.store import SOCKET, Batch, Gap
+from toolkit.store.writing.pages import KeptPage, packed_page
+from toolkit.wire.event_log import (
+    document_frame,
+    document_too_large,
+    lasting_content,
+    read_document,
+    timeless,
+)
 from toolkit.wire.exchange import refusal
 from toolkit.wire.findings import Finding
+from toolkit.wire.profile.profile import Profile
+from toolkit.wire.rows.mending import doubled_fields
+from toolkit.wire.rows.rows import kept, read_history_page
 from toolkit.wire.socket_steps import (
     Joined,
     Loss,
@@ -264,7 +277,7 @@ class Messages:
             return []
         names = (msgspec.json.encode(name) for name in (route.items, route.next))
         body = b"{%b:[%b],%b:null}" % (next(names), b",".join(records), next(names))
-        answer = Answer(200, {}, body, trajectory.key)
+        answer = Response(200, {}, body, trajectory.key)
         try:
             page = read_history_page(route, trajectory, answer)
         except WireError as error:

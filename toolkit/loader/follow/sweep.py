@@ -32,7 +32,8 @@ from toolkit.loader.sync.tasks import LogTask, Piece, SnapshotTask, Task, Trajec
 from toolkit.market import SnapshotKind, SnapshotLog, Stream
 from toolkit.store import Ledger, StoreWriter
 from toolkit.tables import GapStatus
-from toolkit.wire.profile.profile import Finding, Profile
+from toolkit.wire.findings import Finding
+from toolkit.wire.profile.profile import Profile
 
 _OF_ONE_STREAM = (BadRequestError, NotFoundError, PlanRefusedError)
 _OF_ALL = (QuotaError, UnreachableError)

@@ -11,7 +11,8 @@ from toolkit.intervals import Interval, difference, split
 from toolkit.loader.sync.tasks import LogTask, SnapshotTask, Task, TrajectoryTask, by_deadline
 from toolkit.market import EventLog, Family, SnapshotLog, Stream, Trajectory
 from toolkit.store import CLOCK_TOLERANCE_S, Edge, Ledger, due_parts, joined, to_ask, unchanged
-from toolkit.wire.profile.profile import Finding, Profile
+from toolkit.wire.findings import Finding
+from toolkit.wire.profile.profile import Profile
 
 
 @dataclass(frozen=True, slots=True)

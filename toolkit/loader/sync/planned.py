@@ -26,7 +26,7 @@ from toolkit.loader.sync.sync import checked_workers, prepare
 from toolkit.loader.sync.tasks import LogTask, SnapshotTask, Task, TrajectoryTask, slices
 from toolkit.market import Family, Source, Stream, Trajectory, format_ts
 from toolkit.store import Edge, Ledger, Store
-from toolkit.store.file.identity import check_source
+from toolkit.store.writing.writer import check_source
 from toolkit.wire.profile.profile import BUILT_IN, LARGEST_PAGE, Profile
 from toolkit.wire.quota import Allowance
 

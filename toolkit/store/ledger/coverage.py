@@ -35,7 +35,17 @@ from toolkit.store.ledger.ledger import (
 from toolkit.store.ledger.streams import append, number_streams, numbers_of, run_with
 from toolkit.store.reading.frames import frame_of
 from toolkit.store.writing.batch import Answered, Ledger
-from toolkit.tables import COVERAGE, COVERAGE_CHANGE, EDGE, EDGE_CHANGE, SERIES, CoverageState
+from toolkit.tables import (
+    COVERAGE,
+    COVERAGE_CHANGE,
+    EDGE,
+    EDGE_CHANGE,
+    GAP,
+    GAP_CHANGE,
+    SERIES,
+    CoverageState,
+    GapStatus,
+)
 from toolkit.wire.findings import lost_within
 
 _Recorded = dict[int, list[tuple[Any, ...]]]

@@ -9,9 +9,7 @@ import polars as pl
 
 from toolkit.intervals import Interval, union
 from toolkit.market import EventFamily, EventLog, Family, SnapshotLog, Stream, Trajectory
-from toolkit.store.ledger.answers import Provisional
-from toolkit.store.ledger.gaps import Gap
-from toolkit.store.ledger.ledger import Edge
+from toolkit.store.ledger.ledger import Edge, Gap, Provisional
 from toolkit.wire.findings import LostStretch, lost_within
 from toolkit.wire.profile.event_routes import BUILT_IN_EVENTS, EventRoute
 from toolkit.wire.quota import Allowance

@@ -21,7 +21,7 @@ from toolkit.store.ledger.streams import (
 from toolkit.store.reading.frames import frame_of
 from toolkit.store.writing.batch import ARCHIVE
 from toolkit.store.writing.ingest import Inserted
-from toolkit.tables import EVENT
+from toolkit.tables import ARRIVAL, EVENT
 from toolkit.wire.event_log import lasting_content
 from toolkit.wire.exchange import UNREADABLE
 from toolkit.wire.limits import LIMITS, Limits
