@@ -26,7 +26,7 @@ settings.register_profile("rail", deadline=None, suppress_health_check=[HealthCh
 settings.register_profile("quick", parent=settings.get_profile("rail"), max_examples=6)
 settings.register_profile("short", parent=settings.get_profile("rail"), max_examples=10)
 settings.load_profile("rail")
-SLOW_EXAMPLES = {"toolkit.workspace.doctor.examination.examine"}
+SLOW_EXAMPLES = {"toolkit.workspace.doctor.examine"}
 SLOW_FOLDERS = {"browser", "journeys", "judges"}
 
 # No test asks a machine outside, and to load the world's authorities takes each client 45 ms.

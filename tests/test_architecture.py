@@ -87,8 +87,8 @@ THIRD_PARTIES = {
     ),
     "statsmodels": ("toolkit.statistics.events.hazards",),
     "streamlit": ("toolkit.dashboard", "app"),
-    "tomlkit": ("toolkit.workspace.alert_file", "toolkit.workspace.fee_file"),
-    "toolz": ("toolkit.cluster.choice",),
+    "tomlkit": ("toolkit.workspace.user_files",),
+    "toolz": ("toolkit.cluster.dask",),
     "typer": ("toolkit.cli",),
     "tzdata": (),  # zoneinfo reads it, on Windows
     "uvicorn": ("toolkit.serving",),

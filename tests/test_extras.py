@@ -142,7 +142,7 @@ def test_the_doctor_skips_mcp_where_its_extra_is_missing(run: Run) -> None:
 from toolkit.wire.doctor.draft import ProfileDraft
 from toolkit.wire.profile.profile import BUILT_IN
 from toolkit.workspace import Settings
-from toolkit.workspace.doctor.examination import mcp_check
+from toolkit.workspace.doctor import mcp_check
 check = mcp_check(Settings("http://127.0.0.1:9", "key"), BUILT_IN, ProfileDraft())
 print(check.state, check.says)
 """)

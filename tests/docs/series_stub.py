@@ -9,8 +9,7 @@ from pathlib import Path
 
 from toolkit.analyses import Analysis, Family
 from toolkit.series import analyses as bound
-from toolkit.series.base import Series
-from toolkit.series.bound import BOUND, bound_to, docstring_of, signature_of
+from toolkit.series.base import BOUND, Series, bound_to, docstring_of, signature_of
 
 STUB = Path(bound.__file__).with_suffix(".pyi")
 _HEAD = '''"""The methods of series that are made of declarations. Written by `make docs`."""

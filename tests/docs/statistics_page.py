@@ -15,7 +15,7 @@ from toolkit import statistics
 from toolkit.analyses import Analysis, analyses
 from toolkit.columns import Column, own_columns_of
 from toolkit.reasons import Reason
-from toolkit.series.bound import bound_to, signature_of
+from toolkit.series.base import bound_to, signature_of
 from toolkit.statistics.explanation import Documented
 
 FOLDER = Path(__file__).parents[2] / "docs" / "statistics"

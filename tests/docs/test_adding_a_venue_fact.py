@@ -34,7 +34,7 @@ from toolkit.market import Pair
 from toolkit.service.market.exchanges.reading import Exchange
 from toolkit.statistics import funding
 from toolkit.statistics.fees.fee_table import FeeModel
-from toolkit.workspace.exchanges import ExchangeChoice
+from toolkit.workspace.local import ExchangeChoice
 
 hour, n = 14_400, 6
 rates = pl.DataFrame({

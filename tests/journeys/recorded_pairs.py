@@ -11,7 +11,7 @@ import polars as pl
 from toolkit.market import Source
 from toolkit.series import own_series
 from toolkit.store import Batch, LoadOrigin, Store, StoreWriter
-from toolkit.workspace.own_store import add_own
+from toolkit.workspace.loading import add_own
 
 Pairs = dict[str, pl.DataFrame]
 

@@ -37,7 +37,7 @@ from toolkit.series import (
     SpreadSeries,
     own_series,
 )
-from toolkit.series.bound import bound_to
+from toolkit.series.base import bound_to
 from toolkit.service import Clock, Config, Simulated, running
 from toolkit.statistics.fees import FeeModel
 from toolkit.statistics.fees.fee_table import example_text

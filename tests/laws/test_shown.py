@@ -11,8 +11,8 @@ import pytest
 from toolkit import columns
 from toolkit.assistant.answers import ToolAnswer
 from toolkit.reports.answering import SHOWN_ROWS
+from toolkit.reports.comparison import result_of
 from toolkit.reports.recipe import Part, PartResult
-from toolkit.reports.results import result_of
 from toolkit.show.html import table_html
 from toolkit.show.sheet import Sheet, markdown_of
 from toolkit.show.values import NULL, figures_of, heading_of, reason_words, value_text

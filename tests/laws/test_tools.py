@@ -13,15 +13,14 @@ from toolkit.assistant import TOOLS
 from toolkit.client import Client
 from toolkit.errors import RailError
 from toolkit.market import Family
-from toolkit.series.bound import bound_to
+from toolkit.series.base import bound_to
 from toolkit.service import Clock, Config, Simulated, running
 from toolkit.statistics.fees import FeeModel
 from toolkit.statistics.fees.fee_table import example_text
 from toolkit.store import Store
 from toolkit.workspace import Workspace
-from toolkit.workspace.answers import Answer, Costs
-from toolkit.workspace.passes import Passes
-from toolkit.workspace.selection import Selection
+from toolkit.workspace.answers import Costs, SeriesAnswer
+from toolkit.workspace.selection import Passes, Selection
 
 NOW = 1_793_750_400  # 2026-11-04 00:00 UTC
 KEYS = {
@@ -119,7 +118,9 @@ def test_a_tool_that_compares_series_has_the_rows_of_the_table_in_its_order(
     given = {each.name: each.example for each in analysis.parameters if each.required}
     try:
         asked = Selection.of(Passes.of(rail.store), Family(analysis.family), None)
-        table = Answer.of(analysis, asked, Costs(rail.fees) if rail.fees else None, **given).sheet
+        table = SeriesAnswer.of(
+            analysis, asked, Costs(rail.fees) if rail.fees else None, **given
+        ).sheet
     except RailError:
         with pytest.raises(RailError):
             BY_NAME[analysis.name].answer(rail, given)

@@ -10,7 +10,7 @@ import pytest
 from tests.spec.told_service import NOW, document, told_service
 from toolkit.client import Client
 from toolkit.intervals import Interval
-from toolkit.workspace.events.open_events import open_events
+from toolkit.workspace.events.event_selection import open_events
 
 PRICE = "BTC_USDT:KRAKEN.spot"
 SPREAD = "BTC_USDT:KRAKEN.spot:BYBIT.futures"

@@ -13,7 +13,7 @@ from toolkit.service.market.exchanges.reading import Exchange
 from toolkit.statistics import funding
 from toolkit.statistics.fees.fee_table import FeeModel
 from toolkit.statistics.funding.settlements import settlements
-from toolkit.workspace.exchanges import ExchangeChoice
+from toolkit.workspace.local import ExchangeChoice
 
 OTHER = "AURORA"  # has no table
 HOUR = 3_600

@@ -15,13 +15,13 @@ from toolkit.errors import InputError, nearest
 from toolkit.intervals import Interval
 from toolkit.market import Family, Source, Trajectory
 from toolkit.series import EventSeries, FundingSeries, Series, SpreadSeries
-from toolkit.series.held_events import HeldEvents
 from toolkit.series.held_prices import HeldPrices
+from toolkit.series.logs import HeldEvents
 from toolkit.statistics.events.changes import STUDIED
 from toolkit.statistics.fees.fee_table import FeeModel, Style
 from toolkit.statistics.quality.plausibility import notes_of
 from toolkit.workspace import Workspace
-from toolkit.workspace.answers import Answer
+from toolkit.workspace.answers import SeriesAnswer
 from toolkit.workspace.events.event_answers import EventAnswer
 from toolkit.workspace.events.event_selection import EventSelection
 
@@ -186,8 +186,8 @@ def _notes_of_events(
     return EventAnswer(analysis, asked, found, options=options).notes
 
 
-def of_selection(rail: Workspace, answer: Answer) -> ToolAnswer:
-    """Return what an analysis found of many series as an answer."""
+def of_selection(rail: Workspace, answer: SeriesAnswer) -> ToolAnswer:
+    """Make an answer of what an analysis found of many series."""
     asked, analysis = answer.asked, answer.analysis
     costs = bool(analysis.net) or "fees" in analysis.takes
     notes = [*asked.turned, *answer.notes]

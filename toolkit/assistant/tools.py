@@ -19,13 +19,12 @@ from toolkit.errors import InputError
 from toolkit.market import Family as Kind
 from toolkit.market import parse_ts
 from toolkit.series import Series
-from toolkit.series.bound import BOUND, bound_to
-from toolkit.statistics.fees.fee_table import NOTIONAL, Style
+from toolkit.series.base import BOUND, bound_to
+from toolkit.statistics.fees.fee_table import NOTIONAL
 from toolkit.workspace import Workspace
-from toolkit.workspace.answers import Answer, Costs
-from toolkit.workspace.events.event_rows import AROUND
-from toolkit.workspace.passes import Passes
-from toolkit.workspace.selection import Selection
+from toolkit.workspace.answers import Costs, SeriesAnswer
+from toolkit.workspace.events.event_selection import AROUND
+from toolkit.workspace.selection import Passes, Selection
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,7 +292,7 @@ def _of_many(
     if analysis.needs_fees and costs is None:
         advice = "`rail fees --example` prints one, and `rail mcp --fees FILE` takes it"
         raise InputError("fees", None, "a fee table", advice=advice)
-    return of_selection(rail, Answer.of(analysis, asked, costs, **_read(analysis, given)))
+    return of_selection(rail, SeriesAnswer.of(analysis, asked, costs, **_read(analysis, given)))
 
 
 _FUNDING_ONLY = _of("boolean", "leave prices out of a funding position; the columns say so")

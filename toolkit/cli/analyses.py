@@ -114,7 +114,7 @@ def _of_trajectories(analysis: Analysis) -> Callable[..., None]:
         from toolkit.workspace.answers import (  # noqa: PLC0415 - a help needs none of it
             NO_COSTS,
             OF_SETTLEMENTS,
-            Answer,
+            SeriesAnswer,
             no_rows,
         )
 
@@ -132,9 +132,8 @@ def _of_trajectories(analysis: Analysis) -> Callable[..., None]:
         elif net_of is not None:
             for option, given in net_of.given.items():
                 raise InputError(option, str(given), OF_SETTLEMENTS)
-        answer = Answer.of(analysis, asked, costs, **options)
-        if silent := asked.silent(answer.present):
-            errors.print(f"nothing in {asked.stretch} of {some(silent)}")
+        answer = SeriesAnswer.of(analysis, asked, costs, **options)
+        name_silent(asked, answer.present)
         show(view, answer.sheet)
 
     groups: dict[str, Any] = {"within": MeasuredWindow}

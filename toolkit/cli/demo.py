@@ -51,7 +51,7 @@ from toolkit.workspace import (
     store_beside,
     watchlist,
 )
-from toolkit.workspace.exchanges import ExchangeChoice, archive_beside
+from toolkit.workspace.local import ExchangeChoice, archive_beside
 from toolkit.workspace.rules import Watchlist
 
 _SYMBOLS = 3

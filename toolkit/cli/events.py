@@ -23,8 +23,7 @@ from toolkit.store import (
     read_deliveries,
 )
 from toolkit.workspace import Settings
-from toolkit.workspace.events.event_selection import event_window
-from toolkit.workspace.events.open_events import open_events
+from toolkit.workspace.events.event_selection import event_window, open_events
 
 _CHANNELS = find("events.channels")
 _SHOWN = ("t_open", "duration_s", "size", "peak", "n", "since", "event")

@@ -135,8 +135,9 @@ class MeasuredWindow(StoredWindow):
         keys: Sequence[str] | None,
         joining: Joining | None = None,
     ) -> Selection:
-        """Return the selection in a store, as `selected` does."""
-        from toolkit.workspace.passes import Passes  # noqa: PLC0415 - a help needs none of it
+        """Return the selection in a store, and name on stderr the pairs that are turned."""
+        from toolkit.cli.held import selected  # noqa: PLC0415 - a help needs none of it
+        from toolkit.workspace.selection import Passes  # noqa: PLC0415 - as above
 
         passes = Passes.of(store, self.cluster, plain_text=self.plain_text)
         return selected(passes, family, keys, self, joining)

@@ -18,7 +18,7 @@ from toolkit.errors import EmptyWindowError, InputError
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Family, Stream, Symbol, Trajectory, format_ts
 from toolkit.reports import verify
-from toolkit.reports.drafting import Draft, check_path, reading_workspace
+from toolkit.reports.making import Draft, check_path, reading_workspace
 from toolkit.reports.plans import (
     add_events,
     add_symbol,
@@ -30,8 +30,7 @@ from toolkit.reports.plans import (
 from toolkit.store import Store, chosen_window, service_clock, sync_advice
 from toolkit.workspace.events.event_selection import event_window
 from toolkit.workspace.loading import wanted_watchlist
-from toolkit.workspace.passes import Passes
-from toolkit.workspace.selection import held_window
+from toolkit.workspace.selection import Passes, held_window
 
 app = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
 

@@ -16,15 +16,15 @@ from toolkit.errors import InputError
 from toolkit.intervals import Interval
 from toolkit.market import Pair, format_ts
 from toolkit.series.held_prices import HeldPrices
-from toolkit.series.pairing import joined_notes
+from toolkit.series.trajectories import joined_notes
 from toolkit.show.sheet import Sheet
 from toolkit.statistics.core.conditions import Schema
 from toolkit.statistics.quality.flags import FLAGS
 from toolkit.statistics.quality.plausibility import notes_of
 from toolkit.statistics.screening import without_flags
 from toolkit.workspace.answers import Costs
-from toolkit.workspace.passes import Passes
 from toolkit.workspace.screening import Screened, Screening
+from toolkit.workspace.selection import Passes
 
 _NET = ("net_edge_bps", "edge_q_value", "cost_bps", "net_share", "net_mean_bps")
 _Names = list[str] | None

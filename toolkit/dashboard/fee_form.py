@@ -13,7 +13,7 @@ from toolkit.errors import RailError
 from toolkit.foreign import Markdown, markdown
 from toolkit.market import Leg, Market
 from toolkit.statistics.fees import FeeModel
-from toolkit.workspace.fee_file import FORM_FIELDS, fee_file, keep_fees, keep_table
+from toolkit.workspace.user_files import FORM_FIELDS, fee_file, keep_fees, keep_table
 
 _LABELS = {
     "maker_bps": "maker (bps)",

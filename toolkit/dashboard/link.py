@@ -15,7 +15,7 @@ from toolkit.foreign import Markdown, markdown
 from toolkit.intervals import Interval
 from toolkit.market import format_ts, parse_ts
 from toolkit.statistics.families import extent_of
-from toolkit.workspace.orientation import held_stream
+from toolkit.workspace.snapshot_tables import held_stream
 
 PRESETS = {"24 hours": 86_400, "7 days": 604_800, "30 days": 2_592_000, "All": None}
 """Windows that end with what is held, by their length in seconds. None is all of it."""

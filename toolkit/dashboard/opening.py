@@ -11,7 +11,7 @@ from toolkit.dashboard.shell import PageShell
 from toolkit.errors import InputError
 from toolkit.foreign import Markdown, markdown
 from toolkit.market import Family, SnapshotKind, SnapshotTrajectory, Stream, Trajectory
-from toolkit.workspace.orientation import held_stream
+from toolkit.workspace.snapshot_tables import held_stream
 
 _FAILED = "opening_failed"
 _KEPT = "snapshot-"

@@ -36,8 +36,7 @@ from toolkit.statistics.events import follow_through, study
 from toolkit.statistics.families import FAMILIES
 from toolkit.statistics.funding.carry_marks import LegPrices
 from toolkit.store import Store, clock_stands, event_logs, held_stretches, service_now
-from toolkit.workspace.passes import Function, Passes, known_steps
-from toolkit.workspace.selection import Selection
+from toolkit.workspace.selection import Function, Passes, Selection, known_steps
 
 SPREADS = (Family.SPREAD.value, "snapshot-spread")
 """The kinds of stream whose rows are spreads."""

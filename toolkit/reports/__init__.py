@@ -5,9 +5,7 @@ The file needs no network, prints, and is light or dark as its viewer. Its recip
 """
 
 from toolkit.reports.answering import answered
-from toolkit.reports.drafting import Draft
-from toolkit.reports.making import report
+from toolkit.reports.making import Draft, Verification, report, verify
 from toolkit.reports.recipe import Part, read_recipe
-from toolkit.reports.verification import Verification, verify
 
 __all__ = ["Draft", "Part", "Verification", "answered", "read_recipe", "report", "verify"]

@@ -2,23 +2,137 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+import contextlib
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path, PurePosixPath
+from typing import Any, NoReturn
 
 import polars as pl
 
-from toolkit.cards import some
-from toolkit.errors import InputError, StoreError
-from toolkit.reports.answering import MeasuredPart, result_hash
-from toolkit.reports.drafting import Draft, check_path, reading_workspace
-from toolkit.reports.recipe import Option, Part
+from toolkit.cards import counted, some
+from toolkit.errors import InputError, RailError, StoreError
+from toolkit.reports.answering import MeasuredPart, answered, reader, result_hash
+from toolkit.reports.page import page
+from toolkit.reports.recipe import (
+    FORMAT,
+    TOOLKIT,
+    Earlier,
+    Option,
+    Part,
+    PartResult,
+    Pin,
+    Recipe,
+    read_recipe,
+)
 from toolkit.series import Series
 from toolkit.series.base import MethodCall, Origin, asked_of
+from toolkit.statistics.fees.fee_table import FeeModel
 from toolkit.store import Store
-from toolkit.workspace import Workspace
-from toolkit.workspace.events.event_rows import AROUND
-from toolkit.workspace.passes import Where
+from toolkit.workspace import Workspace, named_store
+from toolkit.workspace.events.event_selection import AROUND
+from toolkit.workspace.selection import Passes, Where
+
+
+class Draft:
+    """Parts over the state of a workspace's store now, or at the workspace's own time.
+
+    The state is that of the last whole second, so that no later commit belongs to it. ``against``
+    is the report before. ``on`` is as in `toolkit.reports.answered`.
+
+    Raises `InputError` for a cluster over a store that is not published, and for an ``against``
+    that is not a report on the same source.
+    """
+
+    def __init__(self, workspace: Workspace, against: str | Path | None = None, **on: Any) -> None:
+        store = workspace.store
+        as_of = workspace.known_at
+        publication = PurePosixPath(store.published).stem if store.published else ""
+        if as_of is None and not publication:
+            as_of = int(time.time())
+            time.sleep(max(0.0, as_of + 1 - time.time()))  # a later commit has another second
+            workspace = workspace.as_of(as_of)
+        Passes.of(store, on.get("cluster"), plain_text=on.get("plain_text", False))
+        source = store.source
+        self.workspace = workspace
+        name = "" if publication else store.path.name
+        self.pin = Pin(source.kind, source.id, name, as_of, publication)
+        self.earlier = None if against is None else _earlier(against, self.pin)
+        self.found: list[MeasuredPart] = []
+        self._read, self._on = reader(workspace), on
+
+    def add(self, part: Part) -> MeasuredPart:
+        """Compute a part, which comes after those added before."""
+        found = answered(self.workspace, part, self._read, **self._on)
+        self.found.append(found)
+        return found
+
+    def write(self, path: str | Path, title: str) -> Path:
+        """Write the report and return its path. It appears whole, or the file stays as it was.
+
+        Raises `InputError` for a path that cannot be written.
+        """
+        fees = self.workspace.fees
+        recipe = Recipe(
+            FORMAT,
+            TOOLKIT,
+            title,
+            self.pin,
+            "" if fees is None else fees.label,
+            [each.part for each in self.found],
+            [each.answer for each in self.found],
+            self.earlier,
+        )
+        return _written(path, page(recipe, [each.chart for each in self.found]))
+
+
+def reading_workspace(store: Store, **options: Any) -> Workspace:
+    """Return a workspace that reads a store and asks no service. ``options`` are `Workspace`'s."""
+    return Workspace(_no_service, store, **options)
+
+
+def _no_service(_closing: contextlib.ExitStack) -> NoReturn:
+    raise RailError("a report reads its store alone")
+
+
+def _earlier(against: str | Path, pin: Pin) -> Earlier:
+    before, _ = read_recipe(against)
+    if (before.pin.kind, before.pin.id) != (pin.kind, pin.id):
+        raise InputError("against", str(against), f"a report on {pin.id}, as this one")
+    return Earlier(before.pin, before.parts, before.answers)
+
+
+def check_path(path: str | Path) -> Path:
+    """Return the file of a report. Raises `InputError` for a name that is not one.
+
+    >>> check_path("report.pdf")
+    Traceback (most recent call last):
+    toolkit.errors.InputError: path: 'report.pdf' is not allowed; allowed: a name that ends in .html
+    """
+    if not isinstance(path, str | PathLike) or Path(path).suffix.lower() not in (".html", ".htm"):
+        raise InputError("path", path, "a name that ends in .html")
+    if not Path(path).parent.is_dir():
+        raise InputError("path", str(path), "a file in a folder that is there")
+    return Path(path)
+
+
+def _written(path: str | Path, text: str) -> Path:
+    file = check_path(path)
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", encoding="utf-8", dir=file.parent, prefix=".report-", delete=False
+        ) as draft:
+            draft.write(text)
+        Path(draft.name).chmod(0o644)
+        Path(draft.name).replace(file)
+    except OSError as error:
+        reason = (error.strerror or "no such place").lower()
+        raise InputError("path", str(path), "a file that can be written", advice=reason) from None
+    return file
+
 
 _OPTIONS = "options of text, numbers and lists of these; a fee table by tk.open(fees=...)"
 
@@ -140,3 +254,133 @@ def _check_same(given: Series | pl.DataFrame, found: MeasuredPart) -> None:
             "rows as the store has them: not resampled, turned or joined in another way",
             advice="read it again if the store took rows since",
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """Whether a report equals the one that its snapshot gives now.
+
+    ``differences`` names the figures that differ, and how. ``page_differs``: the figures are equal
+    but the file is another one, with ``page_reason`` as the likely cause.
+    """
+
+    recipe: Recipe
+    differences: tuple[str, ...]
+    page_differs: bool
+    page_reason: str = ""
+
+    @property
+    def equal(self) -> bool:
+        """Whether every figure and every byte of the file is equal."""
+        return not self.differences and not self.page_differs
+
+    def __str__(self) -> str:
+        parts = counted(len(self.recipe.parts), "part")
+        of = f"{parts}, computed again from {self.recipe.pin.words}"
+        if self.equal:
+            return f"equal: {of}"
+        if not self.differences:
+            return (
+                f"not equal: {of}: all figures are equal, and the page is not: {self.page_reason}"
+            )
+        return "\n".join([f"not equal: {of}", *self.differences])
+
+
+def verify(
+    report: str | Path,
+    store: Store | str | Path | None = None,
+    *,
+    fees: FeeModel | str | Path | None = None,
+    cluster: Where | None = None,
+    plain_text: bool = False,
+) -> Verification:
+    """Compute a report again from its snapshot, and compare it bit by bit.
+
+    ``store`` is the store or the place of the publication that it was made from, by default
+    ``RAIL_STORE`` or ``rail.duckdb``: a path in a report is never opened. It compares each result,
+    its rows, each chart, and the whole file. ``fees`` is the fee table of net figures, by default
+    the one in force. ``cluster`` and ``plain_text`` are as in
+    `toolkit.workspace.Workspace.measure`.
+
+    Raises `InputError` for a file that is not a report, another source's store, a missing
+    publication, and another fee table than the report's. See `toolkit.reports.report`.
+    """
+    recipe, text = read_recipe(report)
+    workspace = _workspace(recipe, store, fees)
+    read, differences = reader(workspace), list[str]()
+    found: list[MeasuredPart] = []
+    for number, (part, answer) in enumerate(zip(recipe.parts, recipe.answers, strict=True), 1):
+        name = f"{number}. {part.name}"
+        try:
+            again = answered(workspace, part, read, cluster=cluster, plain_text=plain_text)
+        except RailError as error:
+            differences.append(f"{name}: cannot be computed any more: {error}")
+            continue
+        found.append(again)
+        differences += [f"{name}: {words}" for words in _differences(answer, again.answer)]
+    if differences:
+        return Verification(recipe, tuple(differences), page_differs=True)
+    same = page(recipe, [each.chart for each in found]) == text
+    reason = "it was changed after it was made, or drawn by another version of plotly"
+    if recipe.toolkit != TOOLKIT:
+        reason = f"it was drawn by toolkit {recipe.toolkit}, this is {TOOLKIT}"
+    return Verification(recipe, (), not same, "" if same else reason)
+
+
+def _workspace(
+    recipe: Recipe, store: Store | str | Path | None, fees: FeeModel | str | Path | None
+) -> Workspace:
+    pin = recipe.pin
+    held = store if isinstance(store, Store) else named_store(_place(pin, store))
+    source = held.source
+    if (source.kind, source.id) != (pin.kind, pin.id):
+        raise InputError("store", str(held.path), f"the store of {pin.id}; it has {source.label}")
+    if pin.publication and pin.publication not in held.published:
+        advice = "name the place that it was published to: --store archive"
+        raise InputError("store", str(held.path), f"{pin.words}", advice=advice)
+    if not pin.publication and held.published:
+        raise InputError("store", held.published, f"the store that {pin.words} is of")
+    workspace = reading_workspace(held, as_of=pin.as_of, fees=fees)
+    if not recipe.fees and fees is None and workspace.fees is not None:
+        raise InputError("fees", workspace.fees.label, "none, as in the report", advice=_NO_FEES)
+    label = "" if workspace.fees is None else workspace.fees.label
+    if label != recipe.fees:
+        raise InputError("fees", label or None, f"the report's table {recipe.fees}")
+    return workspace
+
+
+_NO_FEES = "run it where no rail.toml names a fee table"
+
+
+def _place(pin: Pin, store: str | Path | None) -> str | Path | None:
+    if not pin.publication or store is None or str(store).endswith(".json"):
+        return store
+    if len(pin.publication) != 64 or not set(pin.publication) <= set("0123456789abcdef"):
+        raise InputError("report", pin.publication, "one that names its publication's SHA-256")
+    return f"{str(store).rstrip('/')}/manifests/{pin.publication}.json"
+
+
+def _differences(before: PartResult, now: PartResult) -> Iterator[str]:
+    if before.data_hash != now.data_hash:
+        yield f"the rows are others: {before.n} were there, {now.n} are"
+    if before.result_hash != now.result_hash:
+        yield "the result is another one" + _first(before, now)
+    elif before.shown != now.shown or before.rows != now.rows:
+        yield "figures in the file are not those of its own hash" + _first(before, now)
+    if before.chart_hash != now.chart_hash:
+        yield "the chart is drawn from other values, or by another version"
+    for name in ("n", "coverage", "method"):
+        if getattr(before, name) != getattr(now, name):
+            yield f"{name} was {getattr(before, name)}, is {getattr(now, name)}"
+
+
+def _first(before: PartResult, now: PartResult) -> str:
+    if len(before.shown) != len(now.shown):
+        return f": {before.rows} rows, now {now.rows}"
+    pairs = [
+        f"{name} {row.get(name)}, now {value}"
+        for row, other in zip(before.shown, now.shown, strict=True)
+        for name, value in other.items()
+        if row.get(name) != value
+    ]
+    return f": {'; '.join(pairs[:3])}" if pairs else ""

@@ -22,13 +22,12 @@ from toolkit.charts import Figure
 from toolkit.charts.figure import PLOTLY_SETTINGS
 from toolkit.foreign import Html, html, plain
 from toolkit.market import Pair, Source, Stream, format_ts
-from toolkit.reports.comparison import changes_of
-from toolkit.reports.many import OF_MANY, SCREENS
+from toolkit.reports.answering import OF_MANY, SCREENS
+from toolkit.reports.comparison import changes_of, result_of
 from toolkit.reports.recipe import Part, PartResult, Pin, Recipe, class_of
-from toolkit.reports.results import result_of
 from toolkit.show.values import basis_text
 from toolkit.statistics.explanation import documented
-from toolkit.workspace.events.event_rows import AROUND
+from toolkit.workspace.events.event_selection import AROUND
 
 _VERBS = {"price": "prices", "spread": "spread", "funding": "funding", "events": "events"}
 

@@ -11,10 +11,10 @@ from toolkit.analyses import analyses
 from toolkit.errors import EmptyWindowError, InputError
 from toolkit.intervals import Interval
 from toolkit.market import Family, Stream, Trajectory
-from toolkit.reports.drafting import Draft
-from toolkit.reports.many import SCREENS
+from toolkit.reports.answering import SCREENS
+from toolkit.reports.making import Draft
 from toolkit.reports.recipe import Option, Part, family_of
-from toolkit.series.bound import bound_to
+from toolkit.series.base import bound_to
 from toolkit.store import Store
 from toolkit.workspace.listed import WATCHLIST, read_keys
 from toolkit.workspace.rules import Watchlist

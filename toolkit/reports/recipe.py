@@ -18,7 +18,7 @@ from toolkit.errors import InputError
 from toolkit.intervals import Interval
 from toolkit.market import Stream, format_ts
 from toolkit.series import Series
-from toolkit.series.bound import BOUND
+from toolkit.series.base import BOUND
 from toolkit.series.reading import SERIES_OF
 
 FORMAT = 1
@@ -66,8 +66,8 @@ def family_of(key: str) -> Family | None:
 class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One figure or table over a window ``[start, end)`` (s, UTC).
 
-    ``what`` is a method of the series of ``stream``, or of `toolkit.reports.many.OF_MANY` over all
-    ``streams``.
+    ``what`` is a method of the series of ``stream``, or of
+    `toolkit.reports.answering.OF_MANY` over all ``streams``.
     """
 
     what: str

@@ -7,7 +7,6 @@
 from toolkit.series.base import Origin, Series
 from toolkit.series.logs import EventSeries, SnapshotSeries
 from toolkit.series.own import own_series
-from toolkit.series.pairing import pair_series
 from toolkit.series.reading import read_series
 from toolkit.series.trajectories import (
     FundingSeries,
@@ -15,6 +14,7 @@ from toolkit.series.trajectories import (
     RateSeries,
     SpreadSeries,
     TrajectorySeries,
+    pair_series,
 )
 
 __all__ = [

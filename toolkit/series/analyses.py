@@ -6,8 +6,7 @@ which `make docs` writes.
 
 from abc import ABCMeta
 
-from toolkit.series.base import Series
-from toolkit.series.bound import bind
+from toolkit.series.base import Series, bind
 
 
 class SpreadAnalyses(Series, metaclass=ABCMeta):

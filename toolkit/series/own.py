@@ -26,8 +26,19 @@ from toolkit.market import (
 )
 from toolkit.series.base import Origin
 from toolkit.series.logs import EventSeries
-from toolkit.series.own_files import LAYOUTS, Decimal, Layout, columns_of, number, read_rows
-from toolkit.series.own_times import Stamp, Unit, bar_starts, commonest_step, moments
+from toolkit.series.own_files import (
+    LAYOUTS,
+    Decimal,
+    FileLayout,
+    Stamp,
+    Unit,
+    bar_starts,
+    columns_of,
+    commonest_step,
+    moments,
+    number,
+    read_rows,
+)
 from toolkit.series.trajectories import FundingSeries, PriceSeries, SpreadSeries
 from toolkit.statistics.core.contract import whole_number
 from toolkit.statistics.families import FAMILIES
@@ -259,9 +270,9 @@ def _check_words(**options: tuple[str | None, object]) -> None:
             raise InputError(option, value, get_args(allowed))
 
 
-def _layout(name: str | None, stream: Trajectory | EventLog) -> Layout:
+def _layout(name: str | None, stream: Trajectory | EventLog) -> FileLayout:
     if name is None:
-        return Layout({}, ("s",), None, "")
+        return FileLayout({}, ("s",), None, "")
     if name not in LAYOUTS:
         raise InputError("layout", name, list(LAYOUTS))
     if stream.kind != Family.PRICE:
@@ -271,7 +282,7 @@ def _layout(name: str | None, stream: Trajectory | EventLog) -> Layout:
 
 def _mapped(
     given: Mapping[str, str | int] | Sequence[str | int] | None,
-    layout: Layout,
+    layout: FileLayout,
     stream: Trajectory | EventLog,
     needed: Sequence[str],
     frame: pl.DataFrame,

@@ -11,10 +11,18 @@ from toolkit.workspace.local import (
     simulated_service,
 )
 from toolkit.workspace.opening import named_store, open_workspace
-from toolkit.workspace.places import data_folder, demo_store, real_store, store_beside
 from toolkit.workspace.progress import Watch, load_progress
 from toolkit.workspace.rules import fees_file, find_fees
-from toolkit.workspace.settings import LOCAL_KEY, Settings, store_path, user_profile
+from toolkit.workspace.settings import (
+    LOCAL_KEY,
+    Settings,
+    data_folder,
+    demo_store,
+    real_store,
+    store_beside,
+    store_path,
+    user_profile,
+)
 from toolkit.workspace.workspace import Workspace
 
 __all__ = [

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 import polars as pl
 
-from toolkit.analyses import Analysis, declared_for, find
+from toolkit.analyses import Analysis, analysis_of, declared_for, find
 from toolkit.cards import counted
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
-from toolkit.market import SnapshotTrajectory, parse_length
+from toolkit.market import Family, SnapshotTrajectory, Stream, When, parse_length
 from toolkit.reasons import Reason
+from toolkit.show.result import Result
 from toolkit.show.sheet import Name, Sheet
 from toolkit.statistics.core.contract import beside
 from toolkit.statistics.fees.fee_table import NOTIONAL, FeeModel, Style, check_asked
 from toolkit.statistics.funding.carry_marks import FUNDING_ONLY
 from toolkit.statistics.quality.plausibility import notes_of
 from toolkit.tables import ROWS
-from toolkit.workspace.selection import Selection
+from toolkit.workspace.selection import Function, Passes, Selection
 
 _MOST_NAMED = 5
 _NOTHING = ("", "0", "0.0")
@@ -78,7 +80,7 @@ NO_COSTS = Costs(FeeModel("", ()))
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class SeriesAnswer:
     """Rows of an analysis, the keys with a row in the window (``present``), and what was asked."""
 
     analysis: Analysis
@@ -226,3 +228,40 @@ def _uncovered(found: pl.DataFrame) -> list[str]:
     share = math.floor(min(low.to_list()) * 100) / 100
     more = f"gives the funding of {low.len()} more"
     return [f"a longer window, or a least coverage of {share:g}, {more}"]
+
+
+_MEASURED = (*map(str, Family), "snapshot-spread", "snapshot-funding")
+
+
+def measured(
+    function: Function,
+    passes: Callable[[], Passes],
+    window: tuple[When | None, When | None],
+    family: str,
+    streams: Iterable[Stream | str] | Stream | str | None,
+    **parameters: Any,
+) -> pl.DataFrame:
+    """Return a statistic of the series held of a family. See `toolkit.workspace.Workspace.measure`.
+
+    ``passes`` is called once the family is known to be one.
+    """
+    if family not in _MEASURED:
+        raise InputError("family", family, _MEASURED)
+    of = Family(family.removeprefix("snapshot-"))
+    named = [f"{family}/*"] if of != family else None
+    if streams is not None:
+        several = [streams] if isinstance(streams, Stream | str) else streams
+        keys = [str(each) for each in several]
+        named = keys if of == family else [_prefixed(key, family) for key in keys]
+    asked = Selection.of(passes(), of, named, *window)
+    for words in asked.turned:
+        warnings.warn(words, stacklevel=3)
+    declared = analysis_of(function)
+    if declared is None:
+        return asked.measured(function, **parameters)[0]
+    answer = SeriesAnswer.of(declared, asked, **parameters)
+    return Result.of(answer.rows, answer.analysis.columns_in(answer.rows.columns))
+
+
+def _prefixed(key: str, kind: str) -> str:
+    return key if key.startswith(f"{kind}/") else f"{kind}/{key}"

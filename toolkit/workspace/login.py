@@ -17,7 +17,7 @@ from types import ModuleType
 from toolkit.errors import InputError, needs_extra
 from toolkit.fields import read_toml
 from toolkit.wire.secrets import ENVIRONMENT
-from toolkit.workspace.places import config_folder
+from toolkit.workspace.settings import config_folder
 
 LEAST_CHARACTERS = 12
 """A shorter password is refused."""

@@ -14,10 +14,13 @@ from toolkit.statistics.fees.fee_table import FeeModel
 from toolkit.store import Store
 from toolkit.store.publish import is_published, open_published
 from toolkit.wire.secrets import Secret
-from toolkit.workspace.exchanges import ExchangeChoice, archive_beside
-from toolkit.workspace.local import exchanges_service, simulated_service
-from toolkit.workspace.places import cache_folder
-from toolkit.workspace.settings import LOCAL_KEY, Settings, store_path
+from toolkit.workspace.local import (
+    ExchangeChoice,
+    archive_beside,
+    exchanges_service,
+    simulated_service,
+)
+from toolkit.workspace.settings import LOCAL_KEY, Settings, cache_folder, store_path
 from toolkit.workspace.workspace import Workspace
 
 

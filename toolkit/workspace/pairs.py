@@ -13,7 +13,7 @@ from toolkit.errors import EmptyWindowError, InputError
 from toolkit.intervals import Interval
 from toolkit.market import Pair, Stream, Trajectory
 from toolkit.series import FundingSeries, PriceSeries, Series, SpreadSeries, pair_series
-from toolkit.series.pairing import joined_notes
+from toolkit.series.trajectories import joined_notes
 from toolkit.statistics import spread as spread_statistics
 from toolkit.statistics.families import extent_of
 from toolkit.store import Store, check_known, sync_advice

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import polars as pl
 
 from toolkit.columns import columns_of, schema_of
 from toolkit.errors import EmptyWindowError, InputError
+from toolkit.intervals import Interval
 from toolkit.market import Family, Pair, SnapshotTrajectory, Trajectory, When
+from toolkit.series.base import MethodCall, Origin, remember
+from toolkit.show.result import Result
 from toolkit.statistics.core.conditions import Schema
 from toolkit.statistics.fees.fee_table import NOTIONAL, FeeModel, Style, check_asked
 from toolkit.statistics.funding.carry_marks import FUNDING_ONLY
@@ -28,8 +33,8 @@ from toolkit.statistics.screening import (
 )
 from toolkit.store import Store, pair_advice, sync_advice
 from toolkit.workspace.pairs import Joining
-from toolkit.workspace.passes import Function, Passes
-from toolkit.workspace.selection import OfLegs, Selection
+from toolkit.workspace.rules import find_fees
+from toolkit.workspace.selection import Function, OfLegs, Passes, Selection
 
 _WITH_PRICES = ("basis_bps", "basis_reason", "carry_bps", "carry_reason", "prices_lack")
 """Columns that a screen of funding only lacks."""
@@ -109,6 +114,7 @@ _RATES = (
 _NET = ("net_edge_bps", "net_apr_pct", f"{FUNDING_ONLY}net_apr_pct", "net_carry_bps")
 _SHOWN = {Screened.FUNDING: _FUNDING, Screened.SNAPSHOT_FUNDING: _RATES}
 _ORDERS = {Screened.FUNDING: FUNDING_ORDER, Screened.SNAPSHOT_FUNDING: RATE_ORDER}
+_Parameters = ParamSpec("_Parameters")
 _Meant = TypeVar("_Meant", Pair, OfLegs, Trajectory, OfLegs | Pair)
 
 
@@ -327,3 +333,28 @@ def _named(parameter: str, asked: str | Iterable[str] | None, known: set[str]) -
         if name not in known:
             raise InputError(parameter, name, sorted(known))
     return names
+
+
+_NOT_REMEMBERED = frozenset(("self", "start", "end", "fees", "cluster", "plain_text"))
+
+
+def remembered(
+    method: Callable[Concatenate[Any, _Parameters], Result],
+) -> Callable[Concatenate[Any, _Parameters], Result]:
+    """Let a screen be remembered with what was asked, see `toolkit.series.base`."""
+    signature = inspect.signature(method)
+
+    @functools.wraps(method)
+    def screened(self: Any, /, *args: _Parameters.args, **options: _Parameters.kwargs) -> Result:
+        found = method(self, *args, **options)
+        if not found.is_empty():
+            asked = signature.bind(self, *args, **options).arguments
+            given = {name: each for name, each in asked.items() if name not in _NOT_REMEMBERED}
+            path = self.store.path
+            fees = find_fees(path, asked["fees"]) if "fees" in asked else self.fees
+            origin = Origin(self.store.source, path, self.known_at, fees=fees)
+            window = Interval(found["window_start"][0], found["window_end"][0])
+            remember(found, MethodCall(None, window, origin, method.__name__, given))
+        return found
+
+    return screened

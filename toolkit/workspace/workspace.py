@@ -60,8 +60,8 @@ from toolkit.store.reading.sql import Parameters
 from toolkit.store.writing.writer import check_takes_rows
 from toolkit.wire.listing import Listing
 from toolkit.workspace.alerts import alert_history, alert_plan
-from toolkit.workspace.events.event_rows import MARGIN_S, rows_around
-from toolkit.workspace.events.open_events import open_events
+from toolkit.workspace.answers import measured
+from toolkit.workspace.events.event_selection import MARGIN_S, open_events, rows_around
 from toolkit.workspace.holdings import stream_states
 from toolkit.workspace.listed import chosen_streams
 from toolkit.workspace.loading import (
@@ -73,13 +73,11 @@ from toolkit.workspace.loading import (
     wanted_watchlist,
     watched_load,
 )
-from toolkit.workspace.measuring import measured, remembered
 from toolkit.workspace.pairs import Joining, paired
-from toolkit.workspace.passes import Function, Passes, Where
 from toolkit.workspace.rules import Watchlist, find_fees
 from toolkit.workspace.rules import pages_days as pages_kept
-from toolkit.workspace.screening import Screening
-from toolkit.workspace.selection import Selection
+from toolkit.workspace.screening import Screening, remembered
+from toolkit.workspace.selection import Function, Passes, Selection, Where
 
 Streams = Stream | str | Iterable[Stream | str]
 Pairs = Iterable[Pair | str] | Pair | str
@@ -183,7 +181,7 @@ class Workspace(Shown):
     def open_events(self, family: EventFamily | str, back: str = "7d") -> pl.DataFrame:
         """Return the events of a log that are open now, of those seen so far back. Nothing is kept.
 
-        See `toolkit.workspace.events.open_events` for the columns.
+        See `toolkit.workspace.events.event_selection` for the columns.
         """
         return open_events(self.client, family, back).rows
 

@@ -19,7 +19,7 @@ from toolkit.statistics import funding, spread
 from toolkit.statistics.fees import FeeModel
 from toolkit.store import Batch, Edge, LoadOrigin, Snapshot, Store, StoreWriter
 from toolkit.workspace import Workspace
-from toolkit.workspace.own_store import keep_own
+from toolkit.workspace.loading import keep_own
 
 from .conftest import LOADED, SETTLED, WINDOW, Rail, refused
 

@@ -3,7 +3,7 @@
 import pytest
 
 from toolkit.analyses import analyses
-from toolkit.workspace.answers import Answer
+from toolkit.workspace.answers import SeriesAnswer
 
 from .conftest import LEG, PAIR
 from .shown import rows_of
@@ -33,7 +33,7 @@ def test_nothing_is_computed_of_a_part_that_is_closed(page, held, monkeypatch):
     def refused(*_asked, **_options):
         raise AssertionError
 
-    monkeypatch.setattr(Answer, "of", refused)
+    monkeypatch.setattr(SeriesAnswer, "of", refused)
     assert "analysis" not in opened(page, held.path).query_params
 
 

@@ -11,7 +11,7 @@ from toolkit.market import swapped
 from toolkit.series import own_series
 from toolkit.show.values import NULL
 from toolkit.statistics.fees import FeeModel
-from toolkit.workspace.own_store import keep_own
+from toolkit.workspace.loading import keep_own
 from toolkit.workspace.snapshot_tables import funding_rates
 
 from .funded import (

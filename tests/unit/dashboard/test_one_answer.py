@@ -17,8 +17,8 @@ from toolkit.cli.show import console
 from toolkit.intervals import Interval
 from toolkit.market import Source, Trajectory, swapped
 from toolkit.reports.answering import answered
+from toolkit.reports.comparison import result_of
 from toolkit.reports.recipe import Part
-from toolkit.reports.results import result_of
 from toolkit.store import Batch, LoadOrigin, StoreWriter
 from toolkit.workspace import open_workspace
 

@@ -19,9 +19,8 @@ from toolkit.reports.answering import answered
 from toolkit.reports.recipe import Part
 from toolkit.statistics.fees import FeeModel
 from toolkit.store import Store
-from toolkit.workspace.answers import Answer, Costs
-from toolkit.workspace.passes import Passes
-from toolkit.workspace.selection import Selection
+from toolkit.workspace.answers import Costs, SeriesAnswer
+from toolkit.workspace.selection import Passes, Selection
 
 from .funded import EIGHT, PAIR, START, fill
 
@@ -52,7 +51,7 @@ def test_the_price_leg_is_in_it(week):
 def test_the_command_and_the_screen_give_the_same(path, week):
     store, costs = Store(path), Costs(FEES, 1e4, "taker")
     asked = Selection.of(Passes.of(store), Family.FUNDING, [PAIR.legs_key], *WINDOW)
-    sheet = Answer.of(find("funding.summary"), asked, costs).rows.row(0, named=True)
+    sheet = SeriesAnswer.of(find("funding.summary"), asked, costs).rows.row(0, named=True)
     with tk.open(path, fees=FEES) as rail:
         screened = rail.screen(*WINDOW, family="funding", symbols=["BTC_USDT"])
     shared = [name for name in week if not name.endswith("params_hash")]
@@ -78,7 +77,7 @@ def test_what_holding_it_kept_is_the_same_by_command_report_and_assistant(path, 
     store, costs = Store(path), Costs(FEES, 1e4, "taker")
     asked = Selection.of(Passes.of(store), Family.FUNDING, [PAIR.legs_key], *WINDOW)
     options = {"horizons": ["1d"], "funding_only": only}
-    sheet = Answer.of(find("funding.holdings"), asked, costs, **options).sheet
+    sheet = SeriesAnswer.of(find("funding.holdings"), asked, costs, **options).sheet
     with tk.open(path, fees=FEES) as rail:
         ask = partial(rail.funding(PAIR, *WINDOW).holdings, horizons=["1d"])
         found = ask(funding_only=only)

@@ -10,7 +10,7 @@ from toolkit.dashboard.reading import read_held, store_version
 from toolkit.service import Clock, Config, Simulated, running
 from toolkit.store import Store
 from toolkit.workspace import Workspace, front_page
-from toolkit.workspace.orientation import held_stream
+from toolkit.workspace.snapshot_tables import held_stream
 
 from .shown import rows_of, sync, texts
 

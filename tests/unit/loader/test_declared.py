@@ -23,9 +23,8 @@ from toolkit.service import Clock, Config, Simulated, running
 from toolkit.statistics import spread
 from toolkit.statistics.funding.differentials import service_differential, without_rates
 from toolkit.store import Store
-from toolkit.workspace.answers import Answer
-from toolkit.workspace.passes import Passes
-from toolkit.workspace.selection import Selection
+from toolkit.workspace.answers import SeriesAnswer
+from toolkit.workspace.selection import Passes, Selection
 
 END = miniature.END
 HOUR = Interval(END - 3_600, END)
@@ -126,7 +125,7 @@ def test_where_only_the_services_differential_is_sent_its_mean_is_a_figure(
     assert row["differential_apr_pct"] == pytest.approx(1095 * mean)
     assert rows["differential_pct_8h"].min() <= mean <= rows["differential_pct_8h"].max()
     asked = Selection.of(Passes.of(store), Family.FUNDING, [FUNDING.key], *window)
-    show(TableOptions(Format.TABLE), Answer.of(find("funding.summary"), asked).sheet)
+    show(TableOptions(Format.TABLE), SeriesAnswer.of(find("funding.summary"), asked).sheet)
     assert re.search(r"computed from +service", capsys.readouterr().out)
 
 

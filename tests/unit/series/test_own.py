@@ -18,7 +18,7 @@ from toolkit.store import Store
 from toolkit.store.file.maintenance import verify
 from toolkit.wire.listing import Listing
 from toolkit.wire.profile.profile import BUILT_IN
-from toolkit.workspace.own_store import keep_own
+from toolkit.workspace.loading import keep_own
 
 KEY = "BTC_USD:VENDOR.spot"
 START = 1_678_406_400  # 2023-03-10

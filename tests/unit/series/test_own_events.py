@@ -12,8 +12,8 @@ import toolkit as tk
 from toolkit.errors import InputError
 from toolkit.series import EventSeries, own_series
 from toolkit.store import Store
-from toolkit.store.file.maintenance import verify
-from toolkit.workspace.own_store import keep_own
+from toolkit.store.file.verification import verify
+from toolkit.workspace.loading import keep_own
 
 START = 1_704_067_200  # 2024-01-01
 LISTED = {"ts": [START + 3_600, START + 7_200], "symbol": ["BTC_USDT"] * 2}

@@ -9,7 +9,7 @@ import pytest
 
 from toolkit.errors import InputError
 from toolkit.series import own_series, pair_series
-from toolkit.series.own_times import bar_starts, moments
+from toolkit.series.own_files import bar_starts, moments
 
 KEY = "BTC_USD:VENDOR.spot"
 START = 1_704_067_200  # 2024-01-01

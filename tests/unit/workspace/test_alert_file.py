@@ -9,8 +9,8 @@ import pytest
 
 from toolkit.alerts.rules import EXAMPLE
 from toolkit.errors import InputError
-from toolkit.workspace.alert_file import alert_file, keep_rule, remove_rule
 from toolkit.workspace.rules import EXAMPLE as WATCHLIST
+from toolkit.workspace.user_files import alert_file, keep_rule, remove_rule
 
 RULE = {"name": "mine", "kind": "spread", "above_bps": 50, "for": "5m", "streams": None}
 ODD = "# a note\r\n[follow]\r\nopen_now   = true # all\r\n\r\n\r\n" + EXAMPLE.replace("\n", "\r\n")

@@ -10,7 +10,7 @@ import pytest
 from toolkit.errors import InputError
 from toolkit.statistics.fees.fee_table import example_text
 from toolkit.workspace import find_fees
-from toolkit.workspace.fee_file import fee_file, keep_fees, keep_table
+from toolkit.workspace.user_files import fee_file, keep_fees, keep_table
 
 SINCE = dt.date(2017, 1, 1)
 ONE = {"maker_bps": 1.0, "taker_bps": 4.5, "slippage_bps": 0.5, "gas_quote": None}

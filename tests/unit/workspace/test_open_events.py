@@ -16,7 +16,7 @@ from toolkit.market import EventFamily, EventLog
 from toolkit.service import Clock, Config, Simulated, running
 from toolkit.store import Store
 from toolkit.workspace import Workspace
-from toolkit.workspace.events.open_events import open_events
+from toolkit.workspace.events.event_selection import open_events
 
 __all__ = ["ask", "scripted"]  # fixtures
 

@@ -5,7 +5,7 @@ import itertools
 import polars as pl
 import pytest
 
-from toolkit.workspace.orientation import each_pair_once, held_stream, shown_as_held
+from toolkit.workspace.snapshot_tables import each_pair_once, held_stream, shown_as_held
 
 KEY, TURNED = "A_B:X.spot:Y.spot", "A_B:Y.spot:X.spot"
 WAYS = (KEY, TURNED, f"snapshot-spread/{KEY}", f"snapshot-spread/{TURNED}")

@@ -29,7 +29,7 @@ from toolkit.dashboard.screen import st
 from toolkit.dashboard.shell import PageShell
 from toolkit.errors import InputError, RailError, StoreLockedError
 from toolkit.foreign import Markdown
-from toolkit.workspace.answers import Answer, Costs
+from toolkit.workspace.answers import Costs, SeriesAnswer
 from toolkit.workspace.events.event_answers import EventAnswer, answer_of
 from toolkit.workspace.events.event_selection import EventSelection
 from toolkit.workspace.selection import Selection
@@ -192,7 +192,7 @@ def _answer(shell: PageShell, asked: Asked, analysis: Analysis, options: Mapping
 
 def answered(
     shell: PageShell, asked: Asked, analysis: Analysis, options: Mapping[str, Any] | None = None
-) -> Answer | EventAnswer:
+) -> SeriesAnswer | EventAnswer:
     """Answer an analysis, once for each state of the rows."""
     net = asked.net and (asked.net.fees.hash, asked.net.style, asked.net.notional)
     question = repr((str(shell.held.path), analysis.result, options, net, asked.versions))
@@ -202,6 +202,6 @@ def answered(
 @cache_resource(ttl=KEEP_S, max_entries=32, show_spinner="Measuring")
 def _answered(
     question: str, *, _asked: Asked, _analysis: Analysis, _options: Mapping[str, Any]
-) -> Answer | EventAnswer:
+) -> SeriesAnswer | EventAnswer:
     del question
     return answer_of(_analysis, _asked.selection(), _asked.costs, **_options)

@@ -21,7 +21,7 @@ from toolkit.dashboard.shell import PageShell, draw, show_metric
 from toolkit.errors import InputError
 from toolkit.foreign import LONGEST, Markdown, markdown
 from toolkit.show.values import figures_text, reason_words
-from toolkit.workspace.answers import Answer
+from toolkit.workspace.answers import SeriesAnswer
 from toolkit.workspace.events.event_answers import EventAnswer
 
 _MOST_ROWS, _ROWS_HIGH = 500, 12
@@ -32,7 +32,12 @@ _NARROW = 4
 
 
 def show_answer(
-    shell: PageShell, answer: Answer | EventAnswer, part: str, *, quote: str, python: str | None
+    shell: PageShell,
+    answer: SeriesAnswer | EventAnswer,
+    part: str,
+    *,
+    quote: str,
+    python: str | None,
 ) -> None:
     """Show an answer in a part of the page, as files and as Python too.
 
@@ -75,12 +80,12 @@ def line_of(text: str) -> Markdown:
 _ENDS = {";": Markdown(";"), ":": Markdown(":")}
 
 
-def _heading(shell: PageShell, answer: Answer | EventAnswer) -> Markdown:
+def _heading(shell: PageShell, answer: SeriesAnswer | EventAnswer) -> Markdown:
     title = answer.heading.partition(" over ")[0].rstrip(",")
     return Markdown("**{}** · {} to {}").format(title, *map(shell.moment, answer.asked.window))
 
 
-def _draw_chart(shell: PageShell, answer: Answer | EventAnswer, key: str) -> None:
+def _draw_chart(shell: PageShell, answer: SeriesAnswer | EventAnswer, key: str) -> None:
     """Draw the chart with what it takes of the page, or say in a line why it cannot be drawn.
 
     One of other rows than those of the answer, as of prices themselves, is left out.
@@ -105,7 +110,7 @@ def drawn(shell: PageShell, analysis: Analysis, rows: pl.DataFrame, **known: Any
     return chart(rows, **{name: each for name, each in known.items() if name in takes})
 
 
-def _columns(answer: Answer | EventAnswer) -> list[str]:
+def _columns(answer: SeriesAnswer | EventAnswer) -> list[str]:
     rows, analysis = answer.rows, answer.analysis
     same = [name for name in analysis.key if name in rows.columns and rows[name].n_unique() < 2]
     cells = answer.sheet.columns
@@ -113,7 +118,7 @@ def _columns(answer: Answer | EventAnswer) -> list[str]:
     return [*dict.fromkeys(name for name in names if name not in same)]
 
 
-def show_figures(shell: PageShell, answer: Answer | EventAnswer, quote: str = "") -> None:
+def show_figures(shell: PageShell, answer: SeriesAnswer | EventAnswer, quote: str = "") -> None:
     """Show the figures of the only row beside each other, each null with its reason."""
     row, result = answer.rows.row(0, named=True), answer.analysis.result
     with st.grid(8, min_column_width=_LEAST_PX):
@@ -128,7 +133,7 @@ def show_figures(shell: PageShell, answer: Answer | EventAnswer, quote: str = ""
 
 
 def _show_table(
-    shell: PageShell, answer: Answer | EventAnswer, rows: pl.DataFrame, key: str, quote: str
+    shell: PageShell, answer: SeriesAnswer | EventAnswer, rows: pl.DataFrame, key: str, quote: str
 ) -> None:
     """Show the rows. What is null in all of them is named below, with its reason."""
     result, shown = answer.analysis.result, rows.head(_MOST_ROWS)

@@ -13,7 +13,7 @@ from toolkit.cards import counted, duration
 from toolkit.errors import EmptyWindowError
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Family, Trajectory, format_ts, swapped
-from toolkit.series.held_events import summed_up, with_places
+from toolkit.series.logs import summed_up, with_places
 from toolkit.show.sheet import Sheet
 from toolkit.show.values import share_text
 from toolkit.statistics import events as event_statistics
@@ -24,10 +24,9 @@ from toolkit.statistics.events.groups import group_columns
 from toolkit.statistics.events.survival import MOST_GROUPS
 from toolkit.statistics.passes import in_one_pass
 from toolkit.store import held_key, sync_advice
-from toolkit.workspace.answers import Answer, Costs, no_rows
+from toolkit.workspace.answers import Costs, SeriesAnswer, no_rows
 from toolkit.workspace.events.event_selection import OF_FAMILY, EventSelection
-from toolkit.workspace.passes import Passes
-from toolkit.workspace.selection import OfLegs, Selection
+from toolkit.workspace.selection import OfLegs, Passes, Selection
 
 _MINUTE_S = 60
 _LOADED_BY = {
@@ -236,11 +235,11 @@ def answer_of(
     asked: Selection | EventSelection,
     costs: Costs | None = None,
     **options: Any,
-) -> Answer | EventAnswer:
+) -> SeriesAnswer | EventAnswer:
     """Compute an analysis over what was asked for, series or event logs."""
     if isinstance(asked, EventSelection):
         return EventAnswer.of(analysis, asked, costs, **options)
-    return Answer.of(analysis, asked, costs, **options)
+    return SeriesAnswer.of(analysis, asked, costs, **options)
 
 
 def judged(rows: pl.DataFrame) -> pl.DataFrame:

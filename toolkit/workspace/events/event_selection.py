@@ -2,21 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
 import polars as pl
 
 from toolkit.analyses import Analysis
-from toolkit.errors import EmptyWindowError
+from toolkit.client import Client
+from toolkit.errors import BadRequestError, EmptyWindowError, InputError
 from toolkit.intervals import Interval, intersection, total_s
-from toolkit.market import EventFamily, EventLog, Family, Trajectory, When
-from toolkit.series.held_events import HeldEvents
+from toolkit.market import EventFamily, EventLog, EventRole, Family, Trajectory, When, parse_length
+from toolkit.series.logs import HeldEvents
 from toolkit.statistics import events as event_statistics
+from toolkit.statistics.core.contract import whole_number
+from toolkit.statistics.events import STILL_OPEN, event_lifecycles
 from toolkit.statistics.events.changes import CONTROL_DAYS, STUDIED, usual_s
-from toolkit.store import Store, chosen_window, event_logs, held_stretches, sync_advice
-from toolkit.workspace.events.event_rows import MARGIN_S, rows_around
+from toolkit.statistics.events.documents import event_role
+from toolkit.store import Store, chosen_window, event_logs, held_key, held_stretches, sync_advice
+from toolkit.wire.events.events import EventPage, document_frame
+from toolkit.wire.findings import Finding
+from toolkit.workspace.selection import OfLegs, Passes, Selection
+
+AROUND = frozenset(("values", "rows", "spreads"))
+"""What methods of event logs call the rows that `toolkit.workspace.Workspace.around` returns."""
+MARGIN_S = 28 * 86_400
+"""How far before and after a window rows are read, by default."""
+
+
+def rows_around(
+    store: Store,
+    trajectories: Iterable[str],
+    window: Interval,
+    margin_s: int,
+    *,
+    on: Trajectory | str | None = None,
+    as_of: int | None = None,
+) -> pl.LazyFrame:
+    """Return the rows that are held of the trajectories in which events of a window opened.
+
+    With ``on`` those of that trajectory. A pair that is held the other way round is turned.
+    """
+    whole_number("margin_s", margin_s, 0)
+    keys = sorted({each for each in trajectories if each}) if on is None else [str(on)]
+    asked = [Trajectory.parse(key) for key in keys]
+    known = set(store.catalogue().filter(pl.col("rows") > 0)["stream"])
+    found: dict[OfLegs, OfLegs] = {
+        each: Trajectory.parse(at) for each in asked if (at := held_key(each.key, known))
+    }
+    if not found:
+        if not asked:
+            raise EmptyWindowError(f"no event opened in {window}")
+        what = f"none of the {len(asked)} trajectories in which events opened"
+        what = what if on is None else f"no rows of {on}"
+        does = "loads the first" if on is None else "loads it"
+        advice = sync_advice(store, asked[0].key, does=does)
+        raise EmptyWindowError(f"{store.name} holds {what}; {advice}")
+    read = Interval(window.start - margin_s, window.end + margin_s)
+    passes = Passes.of(store, as_of=as_of)
+    return Selection(passes, asked[0].kind, found, read).scan(read)
+
 
 OF_FAMILY = {
     EventFamily.SPLASH: Family.PRICE,
@@ -139,3 +185,55 @@ def event_window(
         raise EmptyWindowError(f"{store.name} holds {what} yet; {advice}")
     everything = Interval(min(s.start for s in stretches), max(s.end for s in stretches))
     return chosen_window(store, start, end, lambda: everything, names=names)
+
+
+_STATES = ("open", "closed")
+
+
+@dataclass(frozen=True, slots=True)
+class OpenEvents:
+    """The events that are open, over which window they were asked for, and what was odd."""
+
+    rows: pl.DataFrame
+    window: Interval
+    findings: Counter[Finding]
+
+
+def open_events(client: Client, family: EventFamily | str, back: str = "7d") -> OpenEvents:
+    """Ask which events of a log are open now, by the clock of the service.
+
+    The log is asked for documents of the state open, then of the state closed, since it may show
+    the opening of an event that is over; without the filter where the service refuses that.
+    ``back`` is how far back it looks (90s, 10m, 2h, 7d), at most as far as the log reaches: an
+    event that opened earlier and was not updated since is not found.
+
+    The rows are those of `toolkit.statistics.events.event_lifecycles` that are not closed, the
+    newest first: ``t_open`` is null where the opening was not seen, ``known_until`` is now. Raises
+    `InputError` for an unknown family or length of time, and `ServiceError`.
+    """
+    log = EventLog.of(str(family).removeprefix("events/")).family
+    seconds = parse_length(back, parameter="back")
+    route = client.discover().events[log]
+    if route.retention_s is not None and seconds > route.retention_s:
+        raise InputError("back", back, f"at most the {route.retention_s} s that the log reaches")
+    now = client.served_at()
+    window = Interval.checked(now - seconds, now)
+    try:
+        pages = [page for each in _STATES for page in _pages(client, log, window, each)]
+    except BadRequestError:
+        pages = list(_pages(client, log, window, None))
+    documents = pl.concat([document_frame([]), *(page.frame for page in pages)]).unique()
+    closes = (event_role() == EventRole.CLOSES).fill_null(value=False)
+    documents = documents.sort("ts_ms", "event_id", closes, "document").with_row_index("arrival")
+    lives = event_lifecycles(documents.with_columns(pl.col("arrival").cast(pl.Int64)), *window)
+    found = lives.filter(pl.col("kind").is_in(STILL_OPEN))
+    return OpenEvents(found, window, Counter(each for page in pages for each in page.findings))
+
+
+def _pages(
+    client: Client, family: EventFamily, window: Interval, lifecycle: str | None
+) -> Iterator[EventPage]:
+    longest_s = client.profile().events[family].window_s
+    for start in range(window.start, window.end, longest_s):
+        part = Interval(start, min(start + longest_s, window.end))
+        yield from client.event_pages(family, part, lifecycle=lifecycle)

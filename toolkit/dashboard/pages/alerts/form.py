@@ -23,9 +23,9 @@ from toolkit.intervals import Interval
 from toolkit.market import Stream
 from toolkit.store import Store
 from toolkit.workspace import fees_file
-from toolkit.workspace.alert_file import alert_file, keep_rule, remove_rule
 from toolkit.workspace.alerts import caught, caught_words, matched_streams, named_rule
 from toolkit.workspace.rules import find_fees
+from toolkit.workspace.user_files import alert_file, keep_rule, remove_rule
 
 _KINDS = {
     AlertKind.SPREAD: "|Spread| above",

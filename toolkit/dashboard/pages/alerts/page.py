@@ -22,9 +22,9 @@ from toolkit.market import Stream
 from toolkit.show.values import value_text
 from toolkit.store.writing.follows import running_follow
 from toolkit.tables import SNAPSHOT_SERIES
-from toolkit.workspace.alert_file import alert_file
 from toolkit.workspace.alerts import find_alerts, matched_streams
 from toolkit.workspace.rules import find_watchlist
+from toolkit.workspace.user_files import alert_file
 
 _OPEN_MOST, _HISTORY_MOST, _RULES_MOST = 8, 14, 8
 _PUBLISHED = Markdown(

@@ -31,7 +31,7 @@ from toolkit.dashboard.screen import Screen, st
 from toolkit.dashboard.shell import PageShell, draw, page, show_alone
 from toolkit.foreign import LONGEST, Markdown, markdown
 from toolkit.market import EventFamily, format_ts
-from toolkit.series.held_events import HeldEvents
+from toolkit.series.logs import HeldEvents
 from toolkit.statistics.events import detections
 from toolkit.store import Store
 from toolkit.workspace.events.event_selection import EventSelection

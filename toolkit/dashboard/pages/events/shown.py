@@ -29,7 +29,7 @@ from toolkit.market import EventFamily, Family, Trajectory
 from toolkit.show.events import lasted_text, size_text
 from toolkit.show.values import NULL, figures_text, heading_of, value_text
 from toolkit.statistics.events import detections, event_lifecycles
-from toolkit.workspace.orientation import held_stream
+from toolkit.workspace.snapshot_tables import held_stream
 
 _DOCUMENTS_SHOWN = 200
 _AROUND_S = 3600

@@ -42,8 +42,7 @@ from toolkit.show.values import heading_of, value_text
 from toolkit.statistics.core.definition import turned
 from toolkit.statistics.funding.carry_marks import FUNDING_ONLY, LegPrices
 from toolkit.store import Store, held_key
-from toolkit.workspace.passes import Passes
-from toolkit.workspace.selection import Selection
+from toolkit.workspace.selection import Passes, Selection
 
 _SHOWN = 500
 _SETTLED = ("leg", "rate", "interval_hours", "funding_apr_pct", "remark")

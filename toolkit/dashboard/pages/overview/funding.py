@@ -12,9 +12,8 @@ from toolkit.dashboard.screen import st
 from toolkit.dashboard.shell import PageShell
 from toolkit.foreign import Markdown
 from toolkit.show.values import NULL, figures_text
-from toolkit.wire.rows.snapshot_rows import snapshot_items
-from toolkit.workspace.orientation import held_stream
-from toolkit.workspace.snapshot_tables import funding_rates, widest_differentials
+from toolkit.wire.profile.snapshots import snapshot_items
+from toolkit.workspace.snapshot_tables import funding_rates, held_stream, widest_differentials
 
 _SHOWN = 50
 _FEW_DAYS = 2.0

@@ -24,7 +24,7 @@ from toolkit.foreign import Markdown
 from toolkit.show.values import value_text
 from toolkit.statistics.fees import NOTIONAL
 from toolkit.statistics.fees.net_edge import net_now_bps
-from toolkit.workspace.orientation import each_pair_once, shown_as_held
+from toolkit.workspace.snapshot_tables import each_pair_once, shown_as_held
 
 _SHOWN = 50
 _NOW_S = 3_600
@@ -133,7 +133,7 @@ def widest_held(lately: pl.DataFrame) -> pl.DataFrame:
 
     ``lately`` is of `toolkit.dashboard.parts.lately.spreads_lately`. Two legs that are held twice,
     either way round or as loaded and as snapshots showed them, are there once, see
-    `toolkit.workspace.orientation.each_pair_once`.
+    `toolkit.workspace.snapshot_tables.each_pair_once`.
 
     >>> lately = pl.DataFrame({"trajectory": ["A_B:X.spot:Y.dex", "A_B:Y.dex:X.spot"],
     ...                        "ts": [60, 0], "last": [-30.0, 20.0]})

@@ -35,7 +35,7 @@ from toolkit.foreign import Markdown, markdown
 from toolkit.intervals import Interval
 from toolkit.market import format_ts
 from toolkit.statistics.fees.net_edge import net_now_bps
-from toolkit.workspace.orientation import each_pair_once
+from toolkit.workspace.snapshot_tables import each_pair_once
 
 _LEVELS = {"last": "Last", "mean": "Mean"}
 _EVENTS_SHOWN = 200

@@ -14,8 +14,7 @@ from toolkit.market import Family, SnapshotTrajectory, Stream, Trajectory
 from toolkit.statistics.funding import differential
 from toolkit.statistics.funding.rates_in_force import HOURS_A_YEAR
 from toolkit.store import Store
-from toolkit.workspace.passes import Passes
-from toolkit.workspace.selection import Selection
+from toolkit.workspace.selection import Passes, Selection
 
 _KEEP_S = 600
 _BEFORE_S = 2 * 86_400

@@ -1,13 +1,13 @@
-"""Checks of the data routes, each requested as a load does: answers, and their contents.
-
-A readable spread and differential are computed again from their legs: see
-`toolkit.wire.doctor.proofs.judged`.
-"""
+"""The whole examination: the service, the key, the routes, their fields, MCP and sockets."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
 from itertools import islice
 
 import polars as pl
@@ -15,13 +15,41 @@ import polars as pl
 from toolkit.cards import counted, duration, some
 from toolkit.client import Client
 from toolkit.client.contact import history_frame
-from toolkit.errors import InputError, QuotaError, ServiceError
+from toolkit.client.stream import upgrade
+from toolkit.errors import (
+    InputError,
+    MissingExtraError,
+    PlanRefusedError,
+    QuotaError,
+    ServiceError,
+    UnreachableError,
+)
 from toolkit.intervals import Interval
-from toolkit.market import EventFamily, EventLog, Family, Leg, Market, Stream, Symbol, Trajectory
+from toolkit.market import (
+    EventFamily,
+    EventLog,
+    Family,
+    Leg,
+    Market,
+    Plan,
+    Source,
+    Stream,
+    Symbol,
+    Trajectory,
+    format_ts,
+)
 from toolkit.wire.agreement import GIVEN
-from toolkit.wire.doctor.draft import ProfileDraft
-from toolkit.wire.doctor.proofs import Verdict, beside_prices, judged
-from toolkit.wire.exchange import Answer, Request, RetryPolicy
+from toolkit.wire.allowance import Allowance
+from toolkit.wire.draft import ProfileDraft
+from toolkit.wire.exchange import (
+    SPENT,
+    Answer,
+    Failure,
+    Request,
+    RetryPolicy,
+    http_date_ts,
+    refusal,
+)
 from toolkit.wire.finding_words import advised
 from toolkit.wire.findings import Finding
 from toolkit.wire.history_page import Page
@@ -31,10 +59,99 @@ from toolkit.wire.profile.places import leaves
 from toolkit.wire.profile.profile import Profile
 from toolkit.wire.profile.shapes import BUILT_IN_LISTING
 from toolkit.wire.profile.spelling import AS_OURS
-from toolkit.wire.rows.snapshot_rows import snapshot_items
-from toolkit.wire.survey import described_fields, rows_of, shown_fields, survey_fields
-from toolkit.workspace.doctor.derivation import Derivation
-from toolkit.workspace.doctor.findings import Check, State, refused_words, state_of
+from toolkit.wire.proofs import Verdict, beside_prices, judged
+from toolkit.wire.secrets import Secret
+from toolkit.wire.survey import (
+    ShownField,
+    described_fields,
+    guessed,
+    rows_of,
+    shown_fields,
+    survey_fields,
+)
+from toolkit.workspace.derivation import Derivation
+from toolkit.workspace.settings import LOCAL_KEY, Settings
+
+
+class State(StrEnum):
+    """How a check went. ``NOTE``: otherwise than agreed, and coped with."""
+
+    OK = "ok"
+    NOTE = "note"
+    REFUSED = "not in plan"
+    FAILED = "failed"
+    SKIPPED = "not asked"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One question put to a service, how it went, and what to do where it did not go well."""
+
+    group: str
+    name: str
+    state: State
+    says: str
+    advice: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """All checks of a service, in order. What can be loaded of it. A draft profile, if any.
+
+    ``readable`` are the histories and event logs that a sync would load, ``unreadable`` those that
+    it would not, though the plan has them. ``listed`` is whether the listing has legs, ``differs``
+    whether the draft has anything in it.
+    """
+
+    base_url: str
+    source: str
+    checks: Sequence[Check]
+    readable: Sequence[str] = ()
+    unreadable: Sequence[str] = ()
+    listed: bool = True
+    draft: str = ""
+    differs: bool = False
+
+    @property
+    def usable(self) -> bool:
+        """Whether all that the plan has can be loaded.
+
+        >>> Examination("http://h", "none", [], ["history/price"], ["history/spread"]).usable
+        False
+        """
+        return bool(self.readable) and not self.unreadable
+
+    @property
+    def df(self) -> pl.DataFrame:
+        """The checks, one row each in order: group, check, state, says and advice.
+
+        >>> checks = [Check("service", "reachable", State.OK, "answered in 3 ms")]
+        >>> Examination("http://h", "none", checks).df.row(0)
+        ('service', 'reachable', 'ok', 'answered in 3 ms', '')
+        """
+        rows = [(each.group, each.name, each.state, each.says, each.advice) for each in self.checks]
+        names = ("group", "check", "state", "says", "advice")
+        return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
+
+
+def refused_words(error: ServiceError) -> str:
+    """Shorten a refusal to its status and the service's reason.
+
+    >>> refused_words(ServiceError("long", status=403, detail="begins at the builder plan"))
+    '403: begins at the builder plan'
+    """
+    if error.status is None or error.status == 200:
+        told = str(error)
+        if isinstance(error, UnreachableError) and (reason := re.search(r"\((.*)\)", told)):
+            return f"no answer ({reason[1]})"
+        return told.removeprefix(error.url).lstrip(",: ").strip()
+    return f"{error.status}: {error.detail}" if error.detail else f"{error.status}"
+
+
+def state_of(error: ServiceError) -> State:
+    """Return the state of a check that ended in an error: not in the plan, or failed."""
+    return State.REFUSED if isinstance(error, PlanRefusedError) else State.FAILED
+
 
 _ROWS = 50
 _JUDGED_ROWS = 200
@@ -317,3 +434,254 @@ class Routes:
 def _in_force(_: Trajectory, rows: pl.DataFrame) -> Iterator[pl.DataFrame]:
     """Yield funding with both rates in force: a leg's is that of its last settlement."""
     yield rows.with_columns(pl.col("^(buy|sell)_(rate|interval_hours)$").forward_fill())
+
+
+_CLOCKS_AGREE_S = 30
+
+
+def examine(
+    settings: Settings,
+    streams: Sequence[Stream | str] = (),
+    *,
+    sleep: Callable[[float], object] = time.sleep,
+) -> Examination:
+    """Check a service. Nothing is loaded or stored, and no refusal is raised.
+
+    About 40 requests, and 30 to 60 more where something cannot be read. It waits and asks again as
+    a load does, by ``sleep``, which a test may count instead. ``streams`` are the trajectories and
+    event logs to ask for, by default the first that are listed, and every log. Raises `InputError`
+    where the address, the key, the profile or one of ``streams`` is none.
+
+    >>> from toolkit.workspace import simulated_service
+    >>> with simulated_service() as base_url:
+    ...     found = examine(Settings.read({}, base_url=base_url))
+    >>> found.source, found.usable, found.differs
+    ('SIMULATED market, seed-7-2701ceaf8055', True, False)
+    """
+    asked_for = [Stream.parse(each) for each in streams]
+    for stream in asked_for:
+        if not isinstance(stream, Trajectory | EventLog):
+            raise InputError("streams", stream.key, "trajectories and event logs")
+    with Client(
+        settings.base_url,
+        settings.api_key,
+        profile=settings.profile,
+        allow_http=settings.allow_http,
+        sleep=sleep,
+    ) as client:
+        asked = Request.get(client.assumed.schemas_path, {})
+        began = time.perf_counter()
+        outcome = client.ask(asked)
+        elapsed_ms = 1000 * (time.perf_counter() - began)
+        if isinstance(outcome, Answer) and (_status(outcome) == SPENT or _status(outcome) >= 500):
+            with suppress(ServiceError):
+                outcome = client.get(asked)
+        if isinstance(outcome, Failure):
+            return _unreachable(client.base_url, outcome)
+        checks = [
+            Check("service", "reachable", State.OK, f"answered in {elapsed_ms:,.0f} ms"),
+            _key(outcome, settings),
+        ]
+        if _status(outcome) == SPENT:
+            says, advice = refused_words(refusal(outcome)), "wait until it is renewed"
+            checks.append(Check("service", "quota", State.FAILED, f"spent, {says}", advice))
+        if State.FAILED in {check.state for check in checks}:
+            return Examination(client.base_url, "not asked", checks)
+        return _examined(client, settings, asked_for, outcome, checks)
+
+
+def _examined(
+    client: Client,
+    settings: Settings,
+    streams: Sequence[Stream],
+    outcome: Answer,
+    checks: list[Check],
+) -> Examination:
+    profile, schemas = _schemas(client, outcome)
+    clock = _clock(outcome, profile.source)
+    if _is_page(outcome) and not _lists_symbols(client):
+        return Examination(client.base_url, "not told", [*checks, clock, schemas])
+    now = http_date_ts(outcome.headers.get("date")) or int(time.time())
+    routes = Routes(client, profile, outcome.body if outcome.answers else b"", now, streams)
+    asked = list(routes.checks())
+    checks += [_plan(client.allowance, asked), clock, schemas, *asked]
+    checks.append(mcp_check(settings, profile, routes.draft))
+    checks += socket_checks(client, profile, routes.draft)
+    return Examination(
+        client.base_url,
+        (profile.source or Source("unknown", client.base_url)).label,
+        checks,
+        readable=routes.readable,
+        unreadable=routes.unreadable,
+        listed=routes.listed,
+        draft=routes.draft.text(client.base_url),
+        differs=bool(routes.draft),
+    )
+
+
+def _status(answer: Answer) -> int:
+    return answer.told or answer.status
+
+
+def _unreachable(base_url: str, failure: Failure) -> Examination:
+    advice = (
+        "is it running there? `rail serve` starts a local one, `rail demo` shows it with data; "
+        "--base-url or RAIL_BASE_URL names another"
+    )
+    check = Check("service", "reachable", State.FAILED, f"no answer ({failure.reason})", advice)
+    return Examination(base_url, "not asked", [check])
+
+
+def _key(answer: Answer, settings: Settings) -> Check:
+    local = settings.api_key == Secret(LOCAL_KEY)
+    which = f"the local service's own {LOCAL_KEY}" if local else "yours"
+    if _status(answer) == 401:
+        advice = (
+            "put the key, as issued, into RAIL_API_KEY; a rotated or revoked one is refused too"
+        )
+        return Check("service", "key", State.FAILED, f"not accepted ({which})", advice)
+    if (answer.answers or _status(answer) in (402, 403, SPENT)) and not _is_page(answer):
+        return Check("service", "key", State.OK, f"accepted ({which})")
+    return Check("service", "key", State.SKIPPED, "this answer does not tell")
+
+
+def _is_page(answer: Answer) -> bool:
+    return "html" in answer.headers.get("content-type", "")
+
+
+def _lists_symbols(client: Client) -> bool:
+    try:
+        client.symbols()
+    except ServiceError:
+        return False
+    return True
+
+
+def _schemas(client: Client, answer: Answer) -> tuple[Profile, Check]:
+    name = "/schemas"
+    assumed = client.speak(client.assumed)
+    built_in = "names and units are taken as built in"
+    if answer.status != 200:
+        error = refusal(answer)
+        moved = answer.headers.get("location", "")
+        at = f", moved to {moved:.80}" if moved else ""
+        says = f"{refused_words(error)}{at}; {built_in}"
+        advice = "use the address it has moved to" if moved else ""
+        return assumed, Check("service", name, state_of(error), says, advice)
+    if _is_page(answer):
+        advice = "the address wanted is what stands before /api/v1/data, without a sign-in page"
+        return assumed, Check("service", name, State.FAILED, "a web page came, no data", advice)
+    try:
+        profile = client.learn(answer.body)
+    except ServiceError as error:
+        client.speak(assumed)
+        return assumed, Check("service", name, State.FAILED, f"{error}; {built_in}")
+    lost = [f.where for f in profile.findings if f.kind == "tool_missing"]
+    odd = [f"{f.where}: {f.says}" for f in profile.findings if f.kind == "paging_differs"]
+    if lost or odd:
+        says = "; ".join([*([f"does not describe {some(lost)}"] if lost else []), *odd])
+        return profile, Check("service", name, State.NOTE, f"{says}; {built_in}")
+    return profile, Check("service", name, State.OK, "describes every history and event log")
+
+
+def _plan(allowance: Allowance | None, asked: Sequence[Check]) -> Check:
+    refused = [check.name for check in asked if check.state is State.REFUSED]
+    answers = [c for c in asked if c.group == "routes" and c.state in (State.OK, State.NOTE)]
+    open_to = f"{len(answers)} routes answer"
+    if refused:
+        open_to += f", {len(refused)} are not in it"
+    if allowance is not None:
+        told = [allowance.plan, open_to]
+        if allowance.quota is not None:
+            span = f" in {duration(allowance.window_s)}" if allowance.window_s else ""
+            left = "" if allowance.left is None else f", {allowance.left:,} left"
+            told.append(f"{allowance.quota:,} requests{span}{left}")
+        return Check("service", "plan", State.OK, "; ".join(told))
+    if not answers:
+        return Check("service", "plan", State.SKIPPED, "no route answers that could tell it")
+    likely = f"{Plan.FREE}, it seems" if refused else f"{Plan.BUILDER} or {Plan.PRO}, it seems"
+    return Check("service", "plan", State.OK, f"not told; {likely}: {open_to}")
+
+
+def _clock(answer: Answer, source: Source | None) -> Check:
+    served_at = http_date_ts(answer.headers.get("date"))
+    if served_at is None:
+        return Check("service", "clock", State.NOTE, "not told; this machine's is used")
+    apart_s = served_at - int(time.time())
+    reads = f"reads {format_ts(served_at)}"
+    if abs(apart_s) <= _CLOCKS_AGREE_S:
+        return Check("service", "clock", State.OK, f"{reads}, as this machine's does")
+    way = "ahead of" if apart_s > 0 else "behind"
+    says = f"{reads}, {duration(abs(apart_s))} {way} this machine's"
+    live = source is not None and source.kind == "live" and not source.by_ccxt
+    advice = (
+        "set this machine's clock"
+        if live
+        else "`rail sync` without --end goes up to its clock, not to this machine's"
+    )
+    return Check("service", "clock", State.NOTE, says, advice)
+
+
+def mcp_check(settings: Settings, profile: Profile, draft: ProfileDraft) -> Check:
+    """Check the protocol version, and which tools are listed: ``profile`` is that of REST."""
+    try:
+        from toolkit.client.mcp import McpClient  # noqa: PLC0415 - the SDK takes most of a second
+    except MissingExtraError as error:
+        return Check("mcp", "/mcp", State.SKIPPED, str(error))
+    try:
+        client = McpClient(
+            settings.base_url,
+            settings.api_key,
+            profile=settings.profile,
+            allow_http=settings.allow_http,
+        )
+        version, tools, named = client.listing()
+    except ServiceError as error:
+        return Check("mcp", "/mcp", state_of(error), refused_words(error))
+    names = named.tools
+    missing = {role: name for role, name in names.items() if name not in tools}
+    strangers = [tool for tool in tools if tool not in names.values()]
+    says = f"version {version}; {len(names) - len(missing)} of {len(names)} tools found"
+    if not missing:
+        return Check("mcp", "/mcp", State.OK, says)
+    told = {r: ShownField(profile.tools[r]) for r in missing if profile.tools[r] in strangers}
+    others = [field for field in map(ShownField, strangers) if field not in told.values()]
+    found = told | guessed(dict.fromkeys(set(missing) - set(told), ""), others)
+    for role, name in missing.items():
+        said = f"{role}: no tool {name} is listed."
+        draft.lacking("tools", role, said, found.get(role))
+    return Check(
+        "mcp",
+        "/mcp",
+        State.NOTE,
+        f"{says}; not found: {some(list(missing.values()))}",
+        "say in a profile what they are called",
+    )
+
+
+def socket_checks(client: Client, profile: Profile, draft: ProfileDraft) -> Iterator[Check]:
+    """Check an upgrade at each socket's path."""
+    events = dict(profile.streams.events)
+    for place, path in {"market": profile.streams.market, **events}.items():
+        name = f"{place} events" if place in events else place
+        outcome = upgrade(client, path)
+        if isinstance(outcome, Failure):
+            yield Check("sockets", name, State.FAILED, f"no answer ({outcome.reason})")
+        elif outcome.status == 101:
+            yield Check("sockets", name, State.OK, f"opens at {path}")
+        else:
+            yield _refused(place, name, path, outcome, draft)
+
+
+def _refused(place: str, name: str, path: str, answer: Answer, draft: ProfileDraft) -> Check:
+    error = refusal(answer)
+    advice = ""
+    if answer.status == 404:
+        advice = "if it is elsewhere, say where in a profile"
+        setting = "market" if place == "market" else f"events.{place}"
+        draft.note("streams", f"{path} answers 404.", f'{setting} = "/?"')
+    if answer.status == 200:
+        return Check(
+            "sockets", name, State.FAILED, f"{path} answers 200: it is not a socket", advice
+        )
+    return Check("sockets", name, state_of(error), refused_words(error), advice)
