@@ -21,7 +21,8 @@ from toolkit.foreign import plain
 from toolkit.show.sheet import Sheet
 from toolkit.show.terminal import Terminal
 from toolkit.workspace import Settings
-from toolkit.workspace.doctor import Examination, State, examine
+from toolkit.workspace.doctor import Examination, examine
+from toolkit.workspace.routes import State
 
 _HEADINGS = {
     "service": "The service",

@@ -1,8 +1,8 @@
-"""Derivation of profile lines from the service's own words and answers.
+"""Lines of a wire profile proved by a service's own words and answers.
 
-The parameters of a request are read from what the service misses in one. The places of rows, times,
-prices, spreads and differentials follow from the rows of both legs and of their spread: see
-`toolkit.wire.doctor.proofs`. A line that several readings fit is never in force.
+A refusal names the parameters of a request. The rows of both legs and of their spread show where
+rows, times, prices, spreads and differentials are: see `toolkit.wire.proofs`. An ambiguous line is
+never in force.
 """
 
 from __future__ import annotations
@@ -48,8 +48,7 @@ from toolkit.wire.survey import (
     unit_in_name,
 )
 
-_QUESTIONS = 8
-"""A question is put anew so often at most, each time with what the service missed in it."""
+_QUESTIONS = 8  # attempts at a request, each with what the service missed in the one before
 _ROWS = 200
 _DOCUMENTS = 50
 _DAY_S = 86_400
@@ -59,15 +58,13 @@ _FIGURE = "differential_pct_8h"
 
 
 class _Read(NamedTuple):
-    """Rows of a trajectory: their leaves by place, and their numbers by time."""
-
     route: HistoryRoute
     rows: Sequence[Mapping[str, Any]]
     numbers: pl.DataFrame
 
 
 class Derivation:
-    """Proofs of a draft's lines, mostly with 30 to 60 requests."""
+    """Proves lines of a draft, usually with 30 to 60 requests."""
 
     def __init__(
         self, client: Client, draft: ProfileDraft, schemas: bytes, now: int, base: Profile
@@ -78,11 +75,11 @@ class Derivation:
         self._spread_ask: Mapping[str, str] | None = None  # which leg is which in it is proved
 
     def profile(self) -> Profile:
-        """Return the profile with the lines that the draft has in force so far."""
+        """Return the profile with the lines proved so far."""
         return self._draft.applied(self._base)
 
     def derive(self, spreads: Sequence[Trajectory], funding: Sequence[Trajectory]) -> None:
-        """Prove lines for prices, spreads and funding, by the first trajectories that have rows."""
+        """Prove what the first trajectories with rows show of prices, spreads and funding."""
         for pair in spreads:
             legs = [Trajectory(Family.PRICE, pair.symbol, (leg,)) for leg in pair.legs]
             spread, buy, sell = map(self._read, (pair, *legs))
@@ -93,7 +90,7 @@ class Derivation:
             self._prove_funding(found)
 
     def _read(self, trajectory: Trajectory) -> _Read | None:
-        """Request a page of a trajectory and prove how. None if that is unclear."""
+        """Ask for a page of a trajectory and prove how. None where it is unclear."""
         family, section = trajectory.family, f"history.{trajectory.family}"
         route = self.profile().histories[family]
         if (answer := self._answer(route, trajectory)) is None:
@@ -112,7 +109,7 @@ class Derivation:
         return _Read(proved, rows, numbers)
 
     def _answer(self, route: HistoryRoute, trajectory: Trajectory) -> Answer | None:
-        """Request by the profile, else with what a document states or the service misses."""
+        """Ask by the profile, else by what a document states or a refusal names."""
         try:
             return self._page(route, trajectory)
         except ServiceError as error:
@@ -140,21 +137,18 @@ class Derivation:
     def _page(self, route: HistoryRoute, trajectory: Trajectory, limit: int = _ROWS) -> Answer:
         return self._client.get(route.request(trajectory, self._now, limit=limit))
 
-    def _get(self, path: str, query: Mapping[str, object]) -> Answer:
-        return self._client.get(Request.get(path, query))
-
     @cached_property
     def _documents(self) -> list[object]:
         bodies = [self._schemas]
         with suppress(ServiceError):
-            bodies.append(self._get("/openapi.json", {}).body)
+            bodies.append(self._client.get(Request.get("/openapi.json", {})).body)
         return [said for body in bodies if (said := decoded(body)) is not None]
 
     def _prove_order(self, trajectory: Trajectory, answer: Answer, times: Sequence[int]) -> None:
         """Prove where a page names the next one, and whether the oldest rows come first."""
         route, section = self.profile().histories[trajectory.family], f"history.{trajectory.family}"
         rises = len(times) > 1 and times[0] < times[-1]
-        if rises and not route.oldest_first:  # all there is may fit on one page, without a next
+        if rises and not route.oldest_first:  # one page may hold everything, without a next
             times = times[: len(times) // 2]
             with suppress(ServiceError):
                 answer = self._page(route, trajectory, limit=len(times))
@@ -172,12 +166,12 @@ class Derivation:
                 self._draft.prove(section, lines, known)
 
     def derive_log(self, family: EventFamily) -> None:
-        """Prove where a log has its documents, their time, and the cursor of the next page."""
+        """Prove where a log has its documents, their time and the next page's cursor."""
         section = f"events.{family}"
         route = replace(self.profile().events[family], limit=_DOCUMENTS)
         window = Interval(self._now - _DAY_S, self._now)
         with suppress(ServiceError):
-            answer = self._get(route.path, route.query(window, None))
+            answer = self._client.get(Request.get(route.path, route.query(window, None)))
             rows, items = rows_of(answer.body, route.items)
             if found := time_field([*map(leaves, rows)], self._now, ties=True):
                 lines = {"items": items, "paths.ts_ms": [found[0]], "units.ts_ms": found[1]}
@@ -190,7 +184,8 @@ class Derivation:
                 sent = {n: f"{{{n}}}" for n in PAGING[:3]} | {place: "{cursor}"}
                 for ask in [{}, sent] if place.startswith(HEADER) else [{}]:
                     query = replace(route, ask=ask).query(window, f"{cursor}")
-                    others, _ = rows_of(self._get(route.path, query).body, items)
+                    later = self._client.get(Request.get(route.path, query))
+                    others, _ = rows_of(later.body, items)
                     if others and not any(other in rows for other in others):
                         self._draft.prove(section, {"next": place, "ask": ask}, {"ask": {}})
                         return
@@ -216,7 +211,7 @@ class Derivation:
         self._draft.prove(f"history.{read.route.family}", lines)
 
     def _prove_funding(self, funding: _Read) -> None:
-        """Prove the differential by the rates, or take it with the sign that schemas declare."""
+        """Prove the differential by the rates, or take the sign that schemas declare."""
         section, route, places = "history.funding", funding.route, funding.numbers.columns[1:]
         if route.ask != self._spread_ask:
             self._draft.note(section, "Not proved: which leg of the question is bought.")
@@ -235,7 +230,7 @@ class Derivation:
         self._prove_fields(funding, fields)
 
     def _unit(self, place: str, facts: Mapping[str, str]) -> str:
-        """Return the unit that the service states for a field, in schemas or in its name."""
+        """Return the unit of a field by schemas or its name, "" for none."""
         said = facts.get("unit", "").replace("/", " per ").split()
         unit = "_".join(self._words.get(word, word) for word in said)
         unit = re.sub(r"(?<=\d)_(?=h$)", "", unit)
@@ -254,7 +249,7 @@ def _rates(said: Mapping[str, str], facts: Mapping[str, Mapping[str, str]]) -> d
 
 
 def _declared_sign(route: HistoryRoute, facts: Mapping[str, str]) -> bool | None:
-    """Read a declared sign whose words for the legs are the parameters of the request."""
+    """Read a declared sign. The request's parameters name the legs."""
     sides = {
         name: side
         for name, template in route.ask.items()
@@ -273,8 +268,8 @@ def _beside_rows(answer: Answer, items: str) -> dict[str, object]:
 
 
 def _clock_of(value: object, newest: int) -> str | None:
-    """Return the unit in which a value is a time in the month after a page's newest row (s)."""
-    for unit in CLOCKS:
+    """Return the unit by which a value lies in the month after a page's newest row (s)."""
+    for unit in ("s", "ms", "us", "ns", "iso"):
         if newest < numbers_of([{"next": value}], "next", unit)["ts"][0] < newest + _MONTH_S:
             return unit
     return None

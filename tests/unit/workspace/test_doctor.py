@@ -17,7 +17,8 @@ from toolkit.errors import InputError
 from toolkit.service import Clock, Config, Simulated, running
 from toolkit.wire.profile.user_profile import UserProfile
 from toolkit.workspace import Settings
-from toolkit.workspace.doctor import Check, Examination, State, examine
+from toolkit.workspace.doctor import Examination, examine
+from toolkit.workspace.routes import Check, State
 
 NOW = 1_795_046_400  # 2026-11-19
 DRAFT = "draft of a profile"
