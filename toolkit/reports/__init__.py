@@ -1,6 +1,6 @@
 """Reports: series and results in one HTML file, pinned to a snapshot of the data.
 
-The file needs no network, prints, and is light or dark as its viewer. Its recipe is in it as data:
+The file needs no network, prints, and is light or dark as its viewer. It contains its recipe:
 `verify` computes it again from the snapshot, and a later report is compared with it.
 """
 

@@ -1,4 +1,4 @@
-"""Computing a part of a report: result and chart, and the hashes by which both are compared."""
+"""Parts of a report: result, chart, and the hashes by which both are compared."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from toolkit.workspace import Workspace
 from toolkit.workspace.events.event_selection import AROUND
 
 On = Mapping[str, Any]
-"""Where many streams are computed: ``cluster`` and ``plain_text`` of `Workspace.measure`."""
+"""``cluster`` and ``plain_text`` of `Workspace.measure`, for many streams."""
 
 
 @dataclass(frozen=True, slots=True)
 class OfMany:
-    """The result of many streams and its chart. ``n`` is their sum, ``coverage`` their mean."""
+    """The result of many streams and its chart. ``n`` is summed, ``coverage`` averaged."""
 
     result: pl.DataFrame
     chart: Figure | None
@@ -114,7 +114,7 @@ _RANKED_BY = (
     *("family", "symbols", "exchanges", "types", "exclude_symbols", "where", "sort", "top"),
     *("exclude_flags", "notional", "style"),
 )
-"""Options of a screen that a report can have."""
+"""Options of a screen in a report."""
 
 
 def _hash_of(hashes: pl.DataFrame) -> str:
@@ -165,11 +165,7 @@ def _held_of(series: Series | None) -> tuple[int, float | None]:
 
 
 def mean_of(values: pl.Series) -> float | None:
-    """Return the mean of shares, None without any.
-
-    >>> mean_of(pl.Series([0.5, 1.0, None]))
-    0.75
-    """
+    """Return the mean of shares, None without any."""
     known = values.drop_nulls().to_list()
     return sum(known) / len(known) if known else None
 
@@ -180,7 +176,7 @@ def _prices(series: PriceSeries) -> pl.DataFrame:
 
 
 def _rates(series: FundingSeries) -> Iterator[pl.DataFrame]:
-    """Yield the rates of the legs that have funding, in percent a year from each settlement on."""
+    """Yield the rates of the legs with funding, in percent a year from each settlement on."""
     steps = differential(series.rows)
     for side, leg in Trajectory.parse(series.stream.key).sides.items():
         if leg.market is not Market.SPOT:
@@ -211,11 +207,11 @@ OF_MANY: dict[str, Callable[[Workspace, Part, On], OfMany]] = {
     "screen": _ranked,
     "symbol": _symbol,
 }
-"""What can be asked over several streams, by name."""
+"""Parts over several streams, by name."""
 
 
 SHOWN_ROWS = 20
-"""Rows of a result in the file, the first ones. The hash is of all."""
+"""The number of rows of a result in the file. The hash is of all."""
 
 _LONGEST_CELL = 200
 
@@ -234,7 +230,7 @@ Read = Callable[[str, int, int], Series]
 
 
 def reader(workspace: Workspace) -> Read:
-    """Return a reader of series for parts. Consecutive parts of one series read it once."""
+    """Return a reader of series for parts, which reads one for consecutive parts once."""
     return lru_cache(maxsize=1)(workspace.series)
 
 
@@ -244,7 +240,7 @@ def answered(workspace: Workspace, part: Part, read: Read | None = None, **on: A
     ``read`` is the workspace's `reader`, to share series between parts. ``on`` has ``cluster`` and
     ``plain_text`` as in `toolkit.workspace.Workspace.measure`, for parts of many streams.
 
-    Raises `InputError` for an unknown method, and what reading and the method raise.
+    Raises `InputError` for an unknown method, and the errors of reading and of the method.
     """
     if part.stream:
         series = (read or reader(workspace))(part.stream, *part.window)
@@ -258,19 +254,15 @@ def answered(workspace: Workspace, part: Part, read: Read | None = None, **on: A
 
 def method_of(series: Series, name: str, options: Any) -> Callable[..., Any]:
     """Return the method of a series with a name. Raises `InputError` for an unknown one."""
-    method = getattr(type(series), name, None) if name.isidentifier() else None
-    taken = None if name.startswith("_") else getattr(method, "options", None)
-    if method is None or taken is None:
-        known = [each for each in dir(type(series)) if hasattr(getattr(type(series), each), _TAKES)]
-        raise InputError("part", name, known)
+    every = {each: getattr(type(series), each) for each in dir(type(series))}
+    known = {each: method.options for each, method in every.items() if hasattr(method, "options")}
+    if name not in known:
+        raise InputError("part", name, list(known))
     for option in options:
-        if option not in taken:
-            raise InputError(f"option of {name}", option, taken or "none")
+        if option not in known[name]:
+            raise InputError(f"option of {name}", option, known[name] or "none")
     found: Callable[..., Any] = getattr(series, name)
     return found
-
-
-_TAKES = "options"
 
 
 def _of_series(part: Part, series: Series, around: Callable[..., pl.LazyFrame]) -> MeasuredPart:

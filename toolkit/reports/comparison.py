@@ -1,4 +1,4 @@
-"""Changes since the report before: the figures shown, before and now."""
+"""Results of parts as a page shows them, and their changes since the report before."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SCREENED = {
         *("flips", "n", "coverage", "implausible"),
     ),
 }
-"""The columns of a screen that are shown."""
+"""The columns shown of a screen."""
 
 _MOST_COLUMNS = 8
 _MOST_FIGURES = 12
@@ -43,7 +43,7 @@ class ShownResult:
 
 
 def result_of(part: Part, answer: PartResult) -> ShownResult:
-    """Return what a page shows of a part's result: the figures of one row, or a table."""
+    """Return the figures of a part's single row, or a table of its rows."""
     if not answer.shown:
         return ShownResult(None)
     if answer.rows == 1 and not part.streams:
@@ -60,7 +60,7 @@ def result_of(part: Part, answer: PartResult) -> ShownResult:
 
 
 def shown_columns(answer: PartResult) -> list[str]:
-    """Return the columns shown of a table: the declared ones, else the first with figures.
+    """Return the columns shown of a table: declared ones, else the first with figures.
 
     >>> rows = [{"trajectory": "a", "n": 3, "x_bps": 1.0, "x_reason": None}]
     >>> shown_columns(PartResult(3, 1.0, "", "", "", 1, "", rows))
@@ -102,7 +102,7 @@ _HEADS = [("text", "figure"), *(("number", head) for head in ("before", "now", "
 
 
 class Changed(NamedTuple):
-    """What changed of a part: a table and notes, below its name and what both rest on."""
+    """The changes of a part: name, basis of both, table and notes."""
 
     name: str
     basis: str
@@ -111,17 +111,14 @@ class Changed(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """The parts that changed, and which parts did not, are new, or are gone."""
+    """The changed parts, and notes on unchanged, new and missing ones."""
 
     parts: list[Changed]
     notes: list[str]
 
 
 def changes_of(recipe: Recipe, earlier: Earlier) -> Comparison:
-    """Return what differs of each part that both reports have.
-
-    Parts are the same where they ask the same of the same stream, over any window.
-    """
+    """Compare the parts that both reports have, over any window."""
     pairs = zip(earlier.parts, earlier.answers, strict=True)
     before = {_key(part): (part, answer) for part, answer in pairs if answer.shown}
     changed, same, new = [], [], []
@@ -169,7 +166,7 @@ def _one(before: PartResult, now: PartResult) -> tuple[Html | None, list[str]]:
 
 
 def _many(before: PartResult, now: PartResult) -> tuple[Html | None, list[str]]:
-    """Return the rows that differ, matched by their texts, each figure with its change below it."""
+    """Return the rows that differ, matched by their texts, each figure with its change."""
     columns = shown_columns(now)
     rows, old_rows = _rows(now), _rows(before)
     kept = [

@@ -1,4 +1,4 @@
-"""`tk.report`: series and results in one file, pinned to one state of one store."""
+"""Reports made by `tk.report`, pinned to one state of one store, and verified bit by bit."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from toolkit.workspace.selection import Passes, Where
 
 
 class Draft:
-    """Parts over the state of a workspace's store now, or at the workspace's own time.
+    """Parts over the state of a workspace's store now, or at the workspace's ``as_of``.
 
     The state is that of the last whole second, so that no later commit belongs to it. ``against``
     is the report before. ``on`` is as in `toolkit.reports.answered`.
@@ -53,7 +53,7 @@ class Draft:
         publication = PurePosixPath(store.published).stem if store.published else ""
         if as_of is None and not publication:
             as_of = int(time.time())
-            time.sleep(max(0.0, as_of + 1 - time.time()))  # a later commit has another second
+            time.sleep(max(0.0, as_of + 1 - time.time()))
             workspace = workspace.as_of(as_of)
         Passes.of(store, on.get("cluster"), plain_text=on.get("plain_text", False))
         source = store.source
@@ -65,13 +65,13 @@ class Draft:
         self._read, self._on = reader(workspace), on
 
     def add(self, part: Part) -> MeasuredPart:
-        """Compute a part, which comes after those added before."""
+        """Compute a part, and append it."""
         found = answered(self.workspace, part, self._read, **self._on)
         self.found.append(found)
         return found
 
     def write(self, path: str | Path, title: str) -> Path:
-        """Write the report and return its path. It appears whole, or the file stays as it was.
+        """Write the report atomically, and return its path.
 
         Raises `InputError` for a path that cannot be written.
         """
@@ -90,12 +90,12 @@ class Draft:
 
 
 def reading_workspace(store: Store, **options: Any) -> Workspace:
-    """Return a workspace that reads a store and asks no service. ``options`` are `Workspace`'s."""
-    return Workspace(_no_service, store, **options)
+    """Return a workspace without a service. ``options`` are those of `Workspace`."""
 
+    def refuse(_closing: contextlib.ExitStack) -> NoReturn:
+        raise RailError("a report reads its store alone")
 
-def _no_service(_closing: contextlib.ExitStack) -> NoReturn:
-    raise RailError("a report reads its store alone")
+    return Workspace(refuse, store, **options)
 
 
 def _earlier(against: str | Path, pin: Pin) -> Earlier:
@@ -106,12 +106,7 @@ def _earlier(against: str | Path, pin: Pin) -> Earlier:
 
 
 def check_path(path: str | Path) -> Path:
-    """Return the file of a report. Raises `InputError` for a name that is not one.
-
-    >>> check_path("report.pdf")
-    Traceback (most recent call last):
-    toolkit.errors.InputError: path: 'report.pdf' is not allowed; allowed: a name that ends in .html
-    """
+    """Return the path of a report. Raises `InputError` for another suffix or a missing folder."""
     if not isinstance(path, str | PathLike) or Path(path).suffix.lower() not in (".html", ".htm"):
         raise InputError("path", path, "a name that ends in .html")
     if not Path(path).parent.is_dir():
@@ -152,18 +147,18 @@ def report(
     Each has its definition, n, coverage, window, source, parameters, the SHA-256 of its rows, and
     its code. An existing file is replaced.
 
-    The report is pinned to the store's commits when it is made, to the ``as_of`` of the series, or
-    to their publication, and computed from there. `toolkit.reports.verify` computes it again.
-    ``against`` is an earlier report: changes since come first. ``cluster`` and ``plain_text``
-    compute screens on many processes, as in `toolkit.workspace.Workspace.measure`.
+    The report is pinned to the current commits of the store, to the ``as_of`` of the series, or to
+    their publication. `toolkit.reports.verify` computes it again. ``against`` is an earlier report:
+    changes since come first. ``cluster`` and ``plain_text`` compute screens on many processes, as
+    in `toolkit.workspace.Workspace.measure`.
 
     Raises
     ------
     InputError
-        Nothing, or anything but series and results. A result that was filtered, or made with an
-        option that is not text, a number or a list. Series of several stores or times, changed or
-        not in a store, and rows that changed in the store since they were read. An ``against`` that
-        is not a report on the same source. A path that cannot be written.
+        Nothing, or anything but series and results. A result that was filtered, or has an option
+        other than text, numbers or lists. Series of several stores or times, changed or not in a
+        store. Rows that changed in the store since they were read. An ``against`` that is not a
+        report on the same source. A path that cannot be written.
 
     Examples
     --------
@@ -258,10 +253,10 @@ def _check_same(given: Series | pl.DataFrame, found: MeasuredPart) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """Whether a report equals the one that its snapshot gives now.
+    """The comparison of a report with the one that its snapshot gives now.
 
-    ``differences`` names the figures that differ, and how. ``page_differs``: the figures are equal
-    but the file is another one, with ``page_reason`` as the likely cause.
+    ``differences`` has a line per difference of figures. ``page_differs``: the file differs, with
+    ``page_reason`` as the likely cause if the figures are equal.
     """
 
     recipe: Recipe
@@ -294,12 +289,11 @@ def verify(
     cluster: Where | None = None,
     plain_text: bool = False,
 ) -> Verification:
-    """Compute a report again from its snapshot, and compare it bit by bit.
+    """Compute a report again from its snapshot, and compare each result, chart and byte.
 
-    ``store`` is the store or the place of the publication that it was made from, by default
-    ``RAIL_STORE`` or ``rail.duckdb``: a path in a report is never opened. It compares each result,
-    its rows, each chart, and the whole file. ``fees`` is the fee table of net figures, by default
-    the one in force. ``cluster`` and ``plain_text`` are as in
+    ``store`` is the store or publication that it was made from, by default ``RAIL_STORE`` or
+    ``rail.duckdb``: a path in a report is never opened. ``fees`` is the fee table of net figures,
+    by default the one in force. ``cluster`` and ``plain_text`` are as in
     `toolkit.workspace.Workspace.measure`.
 
     Raises `InputError` for a file that is not a report, another source's store, a missing

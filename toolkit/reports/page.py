@@ -1,7 +1,4 @@
-"""The page of a report: one HTML file that shows the same on any machine, without a network.
-
-The same recipe and charts give the same bytes.
-"""
+"""Page of a report: one HTML file without a network. The same recipe and charts give its bytes."""
 
 from __future__ import annotations
 
@@ -46,8 +43,8 @@ def opened(pin: Pin) -> str:
 def code_of(part: Part, pin: Pin, fees: str = "") -> str:
     """Return the lines of Python that compute a part.
 
-    ``fees`` is the label of the fee table, "" without one. A comment names it, since a report does
-    not have the path of its file.
+    ``fees`` is the label of the fee table, "" without one. A comment names it, as its path is not
+    in a report.
 
     >>> part = Part("episodes", 0, 60, stream="A_B:X.spot:Y.spot", options={"enter_bps": 5})
     >>> print(code_of(part, Pin("replay", "depeg", "rail.duckdb", 0)).splitlines()[-1])
@@ -138,7 +135,7 @@ def page(recipe: Recipe, charts: Sequence[Figure | None]) -> str:
 
 @cache
 def _templates() -> Environment:
-    """Return the templates, in which every value is made harmless by `toolkit.foreign`."""
+    """Return the templates, in which `toolkit.foreign` escapes every value."""
     return Environment(
         loader=PackageLoader("toolkit.reports", "."),
         autoescape=True,

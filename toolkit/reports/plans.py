@@ -1,4 +1,4 @@
-"""The parts of a report on spreads, funding, events, a symbol or a watchlist."""
+"""Parts of a report on spreads, funding, events, a symbol or a watchlist."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from toolkit.workspace.listed import WATCHLIST, read_keys
 from toolkit.workspace.rules import Watchlist
 
 DRAWN = 3
-"""Trajectories drawn of many: the first of the table that ranks them."""
+"""The number of trajectories drawn of many, the first of the table."""
 
 _SETTLED_S = 8 * 3_600
 _SCREEN = {SCREENS[what].family: what for what in SCREENS}
 
 
 def parts_of(family: Analyses) -> tuple[str, ...]:
-    """Return the parts of a report on one series: its chart, and what declarations say.
+    """Return the parts of a report on one series: its chart, and those declared.
 
     >>> parts_of("spread")
     ('plot', 'summary', 'hour_of_week', 'flags')
@@ -40,7 +40,7 @@ def parts_of(family: Analyses) -> tuple[str, ...]:
 def checked_parts(family: Analyses, names: Sequence[str] | None) -> list[str]:
     """Return the names of analyses to add to a report.
 
-    Raises `InputError` for an unknown analysis of the family, or one with a required parameter.
+    Raises `InputError` for an unknown one, or one with a required parameter.
 
     >>> checked_parts("spread", ["tail_index"])
     ['tail_index']
@@ -59,7 +59,7 @@ def add_trajectories(
 ) -> None:
     """Add spreads or funding pairs: one with all its figures, several ranked in a table.
 
-    The first `DRAWN` of several are drawn with their figures, and ``parts``, names of analyses.
+    Of several the first `DRAWN` have a chart, figures and ``parts``, names of analyses.
     """
     if len(keys) == 1:
         _add(draft, keys, (*parts_of(family_of(keys[0]) or family.value), *parts), window)
@@ -80,7 +80,7 @@ def add_events(
 def add_symbol(draft: Draft, symbol: str, streams: Sequence[Stream], window: Interval) -> None:
     """Add a symbol: all its legs on one axis of time, its spreads and its funding pairs.
 
-    ``streams`` are those held of the symbol, and the event logs.
+    ``streams`` are those stored of the symbol, and the event logs.
     """
     keys = tuple(stream.key for stream in streams)
     options: dict[str, Option] = {"symbol": symbol}
@@ -98,8 +98,8 @@ def add_symbol(draft: Draft, symbol: str, streams: Sequence[Stream], window: Int
 def add_watchlist(draft: Draft, streams: Sequence[Stream], window: Interval) -> list[str]:
     """Add a watchlist's spreads and funding pairs, ranked, and its event logs.
 
-    Funding ends at the last 00:00, 08:00 or 16:00 UTC, when all pairs settle, so that each carry is
-    whole. Returns the logs without anything in the window.
+    Funding ends at the last 00:00, 08:00 or 16:00 UTC, when all pairs settle. Returns the logs
+    without an event in the window.
     """
     settled = window.end - window.end % _SETTLED_S
     windows = {
@@ -121,7 +121,7 @@ def add_watchlist(draft: Draft, streams: Sequence[Stream], window: Interval) -> 
 def watched_streams(store: Store, watchlist: Watchlist) -> list[Stream]:
     """Return the streams with rows that a watchlist names, sorted by kind and key.
 
-    Rules that ask the service (``watchlist``, ``open_now``, ``top_open``, ``widest_funding``,
+    Rules that need the service (``watchlist``, ``open_now``, ``top_open``, ``widest_funding``,
     ``events_above_pct``) name all streams.
     """
     held = [Stream.parse(key) for key in store.catalogue().filter(pl.col("rows") > 0)["stream"]]

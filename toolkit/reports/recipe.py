@@ -1,7 +1,6 @@
-"""The recipe of a report as data in its file, from which the report is made again.
+"""Recipe of a report: the data in its file from which it is made again.
 
-A file may come from anybody. So it is checked and nothing in it runs: a part names a known method
-of a series and its options.
+A file may come from anybody, so nothing in it runs: a part names a known method and its options.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ from toolkit.series.base import BOUND
 from toolkit.series.reading import SERIES_OF
 
 FORMAT = 1
-"""The version of what is in the file."""
+"""The version of the file's format."""
 TOOLKIT = version("machine-rail-toolkit")
-"""The version of the toolkit that makes it."""
+"""The version of this toolkit."""
 
 Value = str | int | float | bool | None
 """A cell of a result, as JSON has it."""
@@ -46,16 +45,12 @@ _REPORT = "a report that `rail report` or tk.report made"
 
 
 def class_of(key: str) -> type[Series]:
-    """Return the class of a stream's series.
-
-    >>> class_of("events/spread").__name__
-    'EventSeries'
-    """
+    """Return the class of a stream's series."""
     return SERIES_OF["spread" if key.startswith("pair/") else Stream.parse(key).kind]
 
 
 def family_of(key: str) -> Family | None:
-    """Return the family of the analyses of a stream's series, None where none is declared.
+    """Return the family of the analyses of a stream's series, None without any.
 
     >>> family_of("events/spread"), family_of("snapshot/spread")
     ('events', None)
@@ -84,7 +79,7 @@ class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def analysis(self) -> Analysis | None:
-        """The declared analysis of one series that it asks for, else None.
+        """The declared analysis of one series, or None.
 
         >>> Part("tail_index", 0, 60, stream="A_B:X.spot:Y.spot").analysis.result
         'spread.tail_index'
@@ -149,7 +144,7 @@ class Pin(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Earlier(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The report before, as far as it is compared with: its snapshot, parts and answers."""
+    """The snapshot, parts and answers of the report before."""
 
     pin: Pin
     parts: list[Part]
@@ -170,12 +165,12 @@ class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def block(self) -> str:
-        """The JSON as it is in the file. No text in it can end the script that it is in."""
+        """The JSON in the file, escaped so that no text in it ends the script."""
         return msgspec.json.encode(self).decode().replace("<", "\\u003c")
 
 
 def read_recipe(path: str | Path) -> tuple[Recipe, str]:
-    """Read a report's recipe, and all of the file's text.
+    """Read a report's recipe, and the whole text.
 
     Raises `InputError` for a file that is missing, not a report, damaged, or of a newer toolkit.
 
@@ -208,13 +203,8 @@ def _checked(block: str, path: str) -> Recipe:
     except (msgspec.DecodeError, RecursionError) as error:
         advice = f"its recipe is damaged: {_why(error)}"
         raise InputError("report", path, _REPORT, advice=advice) from None
-    earlier = recipe.earlier
-    for parts, answers in (
-        (recipe.parts, recipe.answers),
-        *([] if earlier is None else [(earlier.parts, earlier.answers)]),
-    ):
-        if len(parts) != len(answers):
-            raise InputError("report", path, _REPORT, advice="its recipe is damaged: parts differ")
+    if any(len(each.parts) != len(each.answers) for each in (recipe, recipe.earlier) if each):
+        raise InputError("report", path, _REPORT, advice="its recipe is damaged: parts differ")
     return recipe
 
 

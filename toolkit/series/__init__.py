@@ -1,7 +1,7 @@
-"""Series that know what they are: rows of a store with their stream, window and source.
+"""Series: rows of a store with their stream, window and source.
 
-`read_series` reads one. What can be asked of it are its methods, which call the functions of
-`toolkit.statistics` and `toolkit.charts` with what the series knows.
+`read_series` reads one. Its methods call the functions of `toolkit.statistics` and
+`toolkit.charts` with what the series knows.
 """
 
 from toolkit.series.base import Origin, Series

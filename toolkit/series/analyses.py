@@ -1,7 +1,6 @@
-"""Methods of a series, one for each analysis of its kind, made from its declaration.
+"""Methods of series, one per analysis, made from its declaration.
 
-Rows, window and step are those of the series. Editors and type checkers read ``analyses.pyi``,
-which `make docs` writes.
+Editors and type checkers read ``analyses.pyi``, which `make docs` writes.
 """
 
 from abc import ABCMeta

@@ -1,4 +1,4 @@
-"""The base of every series: its stream, window, source and rows, and the forms of those."""
+"""Base of every series, and the methods made from declarations of analyses."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from toolkit.statistics.fees.fee_table import NOTIONAL
 
 @dataclass(frozen=True, slots=True)
 class MethodCall:
-    """A method of a series and its options, with the series' facts. A screen has no ``stream``."""
+    """A method call on a series, with the series' facts. A screen has no ``stream``."""
 
     stream: Any
     window: Any
@@ -50,7 +50,7 @@ _asked: dict[int, MethodCall] = {}  # by the identity of the frame
 
 
 def remember(result: pl.DataFrame, asked: MethodCall) -> None:
-    """Keep the call that made a result until the result is gone.
+    """Remember the call that made a result, until the result is garbage.
 
     >>> frame = pl.DataFrame({"n": [1]})
     >>> remember(frame, MethodCall("events/spread", (0, 60), None, "summary", {}))
@@ -63,7 +63,7 @@ def remember(result: pl.DataFrame, asked: MethodCall) -> None:
 
 
 def asked_of(result: pl.DataFrame) -> MethodCall | None:
-    """Return the call that made a result, None for a frame that no method of a series returned."""
+    """Return the call that made a result, None for any other frame."""
     return _asked.get(id(result))
 
 
@@ -73,9 +73,9 @@ _ZONES = "UTC or an IANA name such as Europe/London"
 
 
 def checked_options(method: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
-    """Let a method refuse an unknown option and name the nearest one.
+    """Make a method refuse an unknown option and name the nearest one.
 
-    A frame that it returns is remembered, see `remember`. Its attribute ``options`` has the names.
+    A frame that it returns is remembered, see `remember`. The attribute ``options`` has the names.
 
     >>> @checked_options
     ... def plot(self, *, theme="light"): ...
@@ -107,12 +107,12 @@ def checked_options(method: Callable[_Parameters, _Result]) -> Callable[_Paramet
 class Origin:
     """The origin of a series' rows, and what the store knows about them.
 
-    ``as_of`` (s, local clock) is the time whose knowledge the rows are, None for the newest.
-    ``step_s`` is the observed spacing of the rows, ``delay_s`` the plan's delay, each None where
-    unknown. ``states`` is `toolkit.store.Store.coverage` of the window, None without one. ``notes``
-    are caveats for a reader. ``polls`` are `toolkit.store.Store.polls` of the window, None for rows
-    that are not from snapshots. ``fees`` is the workspace's fee table. ``held_prices`` has the
-    prices of funding legs in a store, else None.
+    ``as_of`` (s, local clock) is the time as of which they were read, None for now. ``step_s`` is
+    their spacing, ``delay_s`` the plan's delay, None if unknown. ``states`` is
+    `toolkit.store.Store.coverage` of the window, or None. ``notes`` are caveats for a reader.
+    ``polls`` are `toolkit.store.Store.polls` of the window, None for rows that are not from
+    snapshots. ``fees`` is the workspace's fee table. ``held_prices`` has the stored prices of
+    funding legs, or None.
     """
 
     source: Source
@@ -129,9 +129,9 @@ class Origin:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Series(Shown):
-    """Rows of one stream over one window ``[start, end)``. It does not change.
+    """Immutable rows of one stream over one window ``[start, end)``.
 
-    ``rows`` may reach beyond the window where a statistic needs it. `df` has those of the window.
+    ``rows`` may reach beyond the window, as statistics need it. `df` has those of the window.
     """
 
     stream: Stream
@@ -148,25 +148,24 @@ class Series(Shown):
     def df(self) -> pl.DataFrame:
         """The rows of the window as a polars frame.
 
-        Its columns are those of `toolkit.store.Store.series`, ``.events`` or ``.snapshots``, and
-        two more, both Datetime in UTC. ``time`` is ``ts``, the start of a bar. ``known_at`` is the
-        earliest time at which the service showed the row: the end of its bar (for a settlement, an
-        event or a snapshot its own time) plus the plan's delay. It is null where delay or step is
-        unknown. Join with other data by ``known_at`` to avoid lookahead.
+        The columns are those of `toolkit.store.Store.series`, ``.events`` or ``.snapshots``, and
+        two Datetimes in UTC. ``time`` is ``ts``, the start of a bar. ``known_at`` is the earliest
+        time at which the service showed the row: the end of its bar (for a settlement, an event or
+        a snapshot its own time) plus the plan's delay, null if delay or step is unknown. Join with
+        other data by ``known_at`` to avoid lookahead.
         """
         inside = self.rows.filter(self._inside())
-        first = "trajectory" in inside.columns
         known_at = pl.lit(None, pl.Datetime("us", "UTC"))
-        bar_s = self._bar_s
-        if self.origin.delay_s is not None and bar_s is not None:
-            known_at = pl.col("time") + pl.duration(seconds=bar_s + self.origin.delay_s)
+        if self.origin.delay_s is not None and self._bar_s is not None:
+            known_at = pl.col("time") + pl.duration(seconds=self._bar_s + self.origin.delay_s)
         timed = inside.with_columns(time=self._time()).with_columns(known_at=known_at)
-        lead = [*(["trajectory"] if first else []), "time", "ts", "known_at"]
+        lead = ["trajectory"] if "trajectory" in inside.columns else []
+        lead += ["time", "ts", "known_at"]
         return timed.select(*lead, pl.exclude(lead))
 
     @property
     def _bar_s(self) -> int | None:
-        """How long after its time a row is complete (s), None where it is not known."""
+        """The time until a row is complete (s), None if unknown."""
         return 0
 
     def _inside(self) -> pl.Expr:
@@ -185,10 +184,9 @@ class Series(Shown):
         return self.df.to_arrow()
 
     def pandas(self, timezone: str = "UTC") -> pd.DataFrame:
-        """Return `df` as a pandas frame with ``time`` as its index, in the zone ``timezone``.
+        """Return `df` as a pandas frame, indexed by ``time`` in the zone ``timezone``.
 
-        Raises `MissingExtraError` where pandas is not installed and `InputError` for a zone that is
-        not known.
+        Raises `MissingExtraError` without pandas, and `InputError` for an unknown zone.
         """
         if find_spec("pandas") is None:
             raise MissingExtraError("pandas", "pandas")
@@ -214,7 +212,7 @@ class Series(Shown):
 
     @property
     def facts(self) -> dict[str, str]:
-        """The facts of the series as text, which `save` writes into the file beside the rows."""
+        """The facts of the series as text, which `save` writes into the file."""
         of, (start, end) = self.origin, map(format_ts, self.window)
         known = {"stream": self.stream.key, "start": start, "end": end, "rows": str(len(self))}
         known["source"] = self.source.label
@@ -227,9 +225,8 @@ class Series(Shown):
     def save(self, path: str | Path) -> Path:
         """Write `df` as a Parquet file and return its path. An existing file is replaced.
 
-        Its metadata has `facts` as a JSON object under the key ``machine_rail``. Raises
-        `InputError` for a name that does not end in ``.parquet`` and a folder that does not exist
-        or cannot be written.
+        Its metadata has `facts` as JSON under the key ``machine_rail``. Raises `InputError` for a
+        name that does not end in ``.parquet`` and a folder that cannot be written.
         """
         if not isinstance(path, str | PathLike) or Path(path).suffix != ".parquet":
             advice = "for CSV: series.df.write_csv, which has no place for what the series is"
@@ -245,15 +242,14 @@ class Series(Shown):
 
     @checked_options
     def gaps(self) -> pl.DataFrame:
-        """List the stretches of the window that the store does not hold, oldest first.
+        """List the stretches of the window without stored data, oldest first.
 
         Columns: ``start`` and ``end`` (Datetime, UTC, half-open), ``length_s`` (s) and ``state``:
-        ``empty`` (the service was asked and has nothing there), ``not yet known``, ``missing`` (not
-        asked for), ``lost at the source`` (`toolkit.store.Store.gaps` has why) or ``unrecoverable``
-        (the plan no longer reaches it), see docs/concepts.md. A series as of a time has what the
-        store knew then. A pair is held where all its legs are, else it has the state of a leg that
-        comes last in this list. Raises `InputError` for a time before the history of the ledger,
-        for snapshots and for rows of your own.
+        ``empty`` (the service has nothing there), ``not yet known``, ``missing`` (not requested),
+        ``lost at the source`` (see `toolkit.store.Store.gaps`) or ``unrecoverable`` (beyond the
+        plan's retention), see docs/concepts.md. A pair has the state of its leg that comes last in
+        this list. Raises `InputError` for an ``as_of`` before the history of the ledger, for
+        snapshots and for rows of your own.
         """
         times = pl.from_epoch(pl.col("start_ts", "end_ts"), time_unit="s")
         return (
@@ -266,7 +262,7 @@ class Series(Shown):
 
     @property
     def _states(self) -> pl.DataFrame:
-        """What the store knows of every second of the window. It raises what `gaps` states."""
+        """The ledger's states of the window. Raises the errors of `gaps`."""
         states = self.origin.states
         if states is None and self.origin.as_of is not None:
             allowed = "a time since the store keeps the history of its ledger, for gaps"
@@ -275,28 +271,21 @@ class Series(Shown):
             raise InputError("stream", self.stream.key, "a stream that the service answered for")
         return states
 
-    def _fees(self, given: FeeModel | None) -> FeeModel:
-        fees = self.origin.fees if given is None else given
-        if fees is None:
-            advice = 'or fees = "fees.toml" in rail.toml, or tk.open(fees=...)'
-            raise InputError("fees", None, "a fee table, e.g. FeeModel.example()", advice=advice)
-        return fees
-
     @property
     def footnote(self) -> str:
-        """The basis of the series in one line: n, coverage where known, window and source."""
+        """The basis of the series in one line: n, coverage if known, window and source."""
         parts = [basis_text(len(self), self._share())]
         if self.origin.as_of is not None:
             parts.append(f"as of {format_ts(self.origin.as_of)}")
         return f"{', '.join(parts)}, {self.window} of {self.source.label}"
 
     def _share(self) -> float | None:
-        """Return how much of the window is covered (fraction), None where that is not known."""
+        """Return the coverage of the window (fraction), None if unknown."""
         return None
 
     @abstractmethod
     def _found(self) -> list[tuple[str, str]]:
-        """Return what the card says of the rows."""
+        """Return the card's facts about the rows."""
 
     @property
     def card(self) -> Card:
@@ -316,31 +305,31 @@ class Series(Shown):
 
 
 COSTS = {"fees": None, "notional": NOTIONAL, "style": "taker"}
-"""What net figures are computed by, each with its default."""
+"""The parameters of net figures, with their defaults."""
 _EITHER, _BY_NAME = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
 _TYPES = {"fees": "FeeModel | None", "notional": "float", "style": "Style"}
 BOUND: dict[type[Series], Family] = {}
-"""The classes that have methods by declarations, each with its family."""
+"""The classes with methods from declarations, each with its family."""
 _FRAMES = ("values", "rows", "spreads", "other")
 _ON = "Trajectory | str | None"
 
 
 def bind(series: type[Series], family: Family) -> None:
-    """Give a class of series a method for each analysis of a family that is of one series."""
+    """Add to a class of series a method per analysis of `bound_to`."""
     BOUND[series] = family
     for analysis in bound_to(family):
         setattr(series, analysis.name, _method(series, analysis))
 
 
 def bound_to(family: Family) -> list[Analysis]:
-    """Return the analyses of a family that are methods of its series: those of one series alone."""
+    """Return the analyses of a family that are methods of its series: those of a single series."""
     elsewhere = {"figures", "arrivals"}
     own = (each for each in analyses(family) if each.across is None)
     return [each for each in own if not each.takes & elsewhere]
 
 
 def signature_of(analysis: Analysis) -> inspect.Signature:
-    """Return the signature of an analysis' method, annotations as text, required ones first."""
+    """Return the signature of an analysis' method, required parameters first."""
     own = analysis.written()
     taken = [inspect.Parameter("self", _EITHER), *_frames(own)]
     optional: list[inspect.Parameter] = []
@@ -397,7 +386,7 @@ def _method(series: type[Series], analysis: Analysis) -> Callable[..., Result]:
 
 
 def docstring_of(analysis: Analysis) -> str:
-    """Return the docstring of an analysis' method: its sentence, parameters, and where the rest is.
+    """Return the docstring of an analysis' method: sentence, parameters, and a reference.
 
     >>> from toolkit.analyses import find
     >>> print(docstring_of(find("spread.half_life")).splitlines()[0])

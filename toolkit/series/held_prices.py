@@ -1,7 +1,7 @@
-"""The prices of the legs of funding pairs in a store, for carry.
+"""Stored prices of the legs of funding pairs, for carry.
 
-They are the pair's spread in either orientation, or both its prices joined as by
-`toolkit.statistics.spread.pair`: whichever covers more of the window, else the spread.
+They are the pair's spread in either orientation, or its two prices joined by
+`toolkit.statistics.spread.pair`, whichever covers more of the window. Ties go to the spread.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _NAMED = 3
 
 @dataclass(frozen=True)
 class HeldPrices:
-    """The prices in a store, as known at ``as_of`` (s, local clock), None for now."""
+    """The prices in a store as of a time (s, local clock), None for now."""
 
     store: Store
     as_of: int | None = None
 
     @cached_property
     def _streams(self) -> Mapping[str, dict[str, Any]]:
-        """The prices and spreads with rows, by key, each with its row of the catalogue."""
+        """The catalogue's rows of stored prices and spreads, by key."""
         kinds = [Family.PRICE.value, Family.SPREAD.value]
         begins = self.store.history_from
         known = self.as_of is not None and (begins is None or self.as_of >= begins)
@@ -52,14 +52,14 @@ class HeldPrices:
         return self._read(pairs, window, None)
 
     def at_ends(self, pairs: Iterable[str], *windows: Interval) -> LegPrices:
-        """Read the prices that are known at the ends of windows, and no others."""
+        """Read the prices known at the ends of windows only."""
         whole = Interval(min(each.start for each in windows), max(each.end for each in windows))
         around = [Interval(each.start, each.start + OPENS_WITHIN_S) for each in windows]
         around += [Interval(each.end, each.end) for each in windows]
         return self._read(pairs, whole, list(dict.fromkeys(around)))
 
     def keys_of(self, pair_key: str, window: Interval) -> tuple[str, ...]:
-        """Return the streams of a pair's prices: its spread, the default, or two prices."""
+        """Return the streams of a pair's prices: its spread, or two prices."""
         trajectory = Trajectory.parse(pair_key, Family.FUNDING)
         spread = held_key(trajectory.legs_key, self._streams)
         legs = tuple(f"{trajectory.symbol}:{leg}" for leg in trajectory.legs)
@@ -74,7 +74,7 @@ class HeldPrices:
         return reach >= window.length_s - OPENS_WITHIN_S
 
     def _reach(self, keys: Sequence[str], window: Interval) -> int:
-        """Return how much of a window all of some streams reach over (s), 0 for one not held."""
+        """Return the part of a window that all of some streams span (s), 0 if one is not stored."""
         if not all(key in self._streams for key in keys):
             return 0
         rows = [self._streams[key] for key in keys]
@@ -83,7 +83,7 @@ class HeldPrices:
         return max(0, int(last - first))
 
     def loads(self, pairs: Iterable[str], window: Interval) -> str:
-        """Return advice on the command that loads the prices of the first few pairs."""
+        """Return the command that loads the prices of the first few pairs."""
         named = sorted(set(pairs))
         keys = dict.fromkeys(key for each in named[:_NAMED] for key in self.keys_of(each, window))
         start, end = _typed(window)
@@ -92,7 +92,7 @@ class HeldPrices:
         return sync_advice(self.store, *keys, *times, does=f"asks for the prices{more}")
 
     def _call(self, pair_key: str, window: Interval) -> str:
-        """Return the Python call that loads a pair's prices: without a path, as results compare."""
+        """Return the Python call that loads a pair's prices, without a path for equal results."""
         if self.store.published or self.store.source.kind == "own":
             return self.loads([pair_key], window)
         keys = ", ".join(f'"{key}"' for key in self.keys_of(pair_key, window))
@@ -100,7 +100,7 @@ class HeldPrices:
         return f'rail.sync([{keys}], "{start}", "{end}")'
 
     def lacking(self, found: pl.DataFrame, window: Interval) -> list[str]:
-        """Return a line on the pairs of a result without prices and what loads them, else none."""
+        """Return a line on a result's pairs without prices and how to load them, if any."""
         if "prices_lack" not in found.columns:
             return []
         pairs = found.filter(pl.col("trajectory").str.count_matches(":") == 2)

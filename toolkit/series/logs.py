@@ -34,10 +34,10 @@ _GROUPED = ("by", "same")
 
 @dataclass(frozen=True)
 class HeldEvents:
-    """The documents of event logs in a window and before it, where its events opened.
+    """Documents of event logs in a window, and before it for the openings of its events.
 
     ``logs`` is `toolkit.store.event_logs` (family, known_until in s), ``held`` is
-    `toolkit.store.held_stretches`. ``family`` is that of an analysis of one log.
+    `toolkit.store.held_stretches`. ``family`` is for an analysis of one log.
     """
 
     window: Interval
@@ -55,8 +55,8 @@ class HeldEvents:
     def openings(self, on: Trajectory | str | None = None) -> pl.DataFrame:
         """Return the events that opened in the window, each with its trajectory.
 
-        With ``on`` they are the events of its symbol, also those without legs. Raises
-        `EmptyWindowError` without an event.
+        ``on`` selects the events of its symbol, also those without legs. Raises `EmptyWindowError`
+        without an event.
         """
         found = event_statistics.detections(self.documents, placed=on is None)
         found = found.filter(pl.col("ts").is_between(*self.window, closed="left"))
@@ -73,7 +73,7 @@ class HeldEvents:
     def given(
         self, analysis: Analysis, asked: Mapping[str, Any], on: Trajectory | str | None = None
     ) -> dict[str, Any]:
-        """Return what an analysis takes of the events, beside what it is asked."""
+        """Return the arguments of an analysis that come from the events."""
         known: dict[str, Any] = {"frame": self.documents, "logs": self.logs, "held": self.held}
         known |= {"start": self.window.start, "end": self.window.end, "family": self.family}
         if "lives" in analysis.takes:
@@ -90,7 +90,7 @@ class HeldEvents:
     def answer(
         self, analysis: Analysis, *, on: Trajectory | str | None = None, **asked: Any
     ) -> pl.DataFrame:
-        """Compute an analysis of the events. ``asked`` has its options, and the rows it takes."""
+        """Compute an analysis of the events. ``asked`` has its options and rows."""
         taken = dict(asked) | self.given(analysis, asked, on)
         if not analysis.of:
             found: pl.DataFrame = analysis.function(**_by_columns(taken))
@@ -101,7 +101,7 @@ class HeldEvents:
 
 
 def summed_up(analysis: Analysis, rows: pl.DataFrame, asked: Mapping[str, Any]) -> pl.DataFrame:
-    """Apply an analysis to the rows of the one that it is of, with its own options."""
+    """Apply an analysis to the rows of the one that it sums up, with its own options."""
     own = [each.name for each in analysis.parameters if each.name not in find(analysis.of).takes]
     if asked.get("by") and "symbol" not in rows.columns:
         rows = with_places(rows)
@@ -118,7 +118,7 @@ def _by_columns(options: Mapping[str, Any]) -> dict[str, Any]:
 def with_places(rows: pl.DataFrame) -> pl.DataFrame:
     """Add the columns of groups to rows of `toolkit.statistics.events.audited`.
 
-    They are symbol, legs, exchange, and the band of the largest size of episode or else event.
+    They are symbol, legs, exchange, and the band of the largest size of the episode, else event.
     """
     place = pl.col("trajectory").str.strip_prefix(f"{Family.FUNDING.value}/")
     symbol, legs = (place.str.splitn(":", 2).struct[n] for n in (0, 1))
@@ -134,9 +134,9 @@ def with_places(rows: pl.DataFrame) -> pl.DataFrame:
 class EventSeries(EventAnalyses):
     """The documents of one event log, oldest first.
 
-    ``rows`` begin seven days before the window, to include the openings of events that touch it.
-    ``logs`` has the time until which the log is known, ``held`` the stretches that are held, before
-    the window too (`toolkit.store.held_stretches`), and ``lost`` the gaps of the store, or None.
+    ``rows`` begin seven days before the window, to include the openings of its events. ``logs`` has
+    the time until which the log is known, ``held`` its `toolkit.store.held_stretches`, also before
+    the window, and ``lost`` the gaps of the store, or None.
     """
 
     stream: EventLog
@@ -150,9 +150,9 @@ class EventSeries(EventAnalyses):
 
     @checked_options
     def coverage(self) -> pl.DataFrame:
-        """Measure how much of the window the service has answered for.
+        """Measure the coverage of the window by the service's answers.
 
-        One row: ``stream``, ``n`` (documents), ``coverage`` (fraction of the window, null where the
+        One row: ``stream``, ``n`` (documents), ``coverage`` (fraction of the window, null if the
         service never answered, and as of an earlier time).
         """
         return pl.DataFrame(
@@ -171,8 +171,8 @@ class EventSeries(EventAnalyses):
         """Pair the documents: one row per event that touches the window.
 
         See `toolkit.statistics.events.event_lifecycles`. Events in a store also have ``near_lost``
-        (String): why rows of their legs are lost at the source between an hour before an event and
-        its end, null where none are.
+        (String): why rows of their legs are lost at the source between an hour before the event and
+        its end, null if none are.
         """
         found = event_statistics.event_lifecycles(self.rows, *self.window, logs=self.logs)
         return found if self.lost is None else with_losses(found, self.lost)
@@ -188,10 +188,7 @@ class EventSeries(EventAnalyses):
         return found.filter(pl.col("ts").is_between(*self.window, closed="left"))
 
     def answer(self, analysis: Analysis, **asked: Any) -> pl.DataFrame:
-        """Compute an analysis of the events. ``asked`` has its parameters and rows.
-
-        ``fees`` are by default the workspace's.
-        """
+        """Compute an analysis. ``fees`` default to the workspace's."""
         if "fees" in asked:
             asked["fees"] = self.origin.fees if asked["fees"] is None else asked["fees"]
         return self._events.answer(analysis, **asked)
@@ -242,8 +239,8 @@ class SnapshotSeries(Series):
     def items(self) -> pl.DataFrame:
         """Return the items of the newest snapshot of the window: one row each, columns as sent.
 
-        ``ts`` (s) comes first. Lists and objects inside an item are JSON text. Malformed items are
-        left out, and `card` counts them. Raises `EmptyWindowError` without a snapshot.
+        ``ts`` (s) comes first. Nested lists and objects are JSON text. Malformed items are left
+        out, and `card` counts them. Raises `EmptyWindowError` without a snapshot.
         """
         if not len(self):
             raise EmptyWindowError(f"no {self.stream} in {self.window}")

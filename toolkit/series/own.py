@@ -1,4 +1,4 @@
-"""Rows of the analyst's own as a series: prices, spreads, funding or events."""
+"""Rows of one's own as a series: prices, spreads, funding or events."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ from toolkit.statistics.families import FAMILIES
 from toolkit.tables import BROUGHT, EVENT, SERIES
 
 OURS = ("symbol", "kind", "size", "exchange", "market")
-"""Columns of a list of events beside ``ts``. The last three are optional."""
+"""Columns of a list of events, apart from ``ts``. The last three are optional."""
 
 
 def event_series(log: EventLog, rows: pl.DataFrame, origin: Origin) -> EventSeries:
     """Return the log of a list of events: ``ts`` in microseconds, and columns of `OURS`.
 
-    Each row opens an event, except kinds that close one (closed, faded). Kinds other than pump and
-    dump count as a pump. The log is held from the first row to the last.
+    Each row opens an event, unless its kind is closed or faded. Kinds other than pump and dump
+    count as a pump. The log covers the first row to the last.
     """
     if log.family is not EventFamily.SPLASH:
         allowed = "events/splash: rows of one's own are of one leg or none"
@@ -115,9 +115,9 @@ if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]  # it ships no types
 
 Rates = Literal["fraction", "percent"]
-"""What a funding rate of one's own is, per interval."""
+"""The unit of funding rates, per interval."""
 Shared = Literal["first", "last", "mean"]
-"""Which of the rows of one second is taken."""
+"""The row taken of several in one second."""
 
 _NEEDED = {
     Family.PRICE: ("price",),
@@ -130,12 +130,12 @@ _SERIES_OF: dict[Family, type[PriceSeries | SpreadSeries | FundingSeries]] = {
     Family.FUNDING: FundingSeries,
 }
 _OF_ONE_LEG = {"rate": "sell_rate", "interval_hours": "sell_interval_hours"}
-"""The columns of the funding of one leg, by ours: a position is short it."""
+"""Our columns for the funding of one leg, in which a position is short."""
 _WORDS = ("symbol", "kind", "exchange", "market")
 _PRICES = ("price", "mark_price", "buy_price", "sell_price")
 _RATES = ("buy_rate", "sell_rate")
 _LARGE, _LARGE_MEDIAN = 0.05, 0.002
-"""Beyond which a rate per interval, and their median, is a fraction only where that is said."""
+"""Limits of a rate per interval, and of their median, without an explicit unit."""
 
 
 def own_series(
@@ -159,18 +159,18 @@ def own_series(
     ``data`` is a frame of polars or pandas, or a file .csv, .tsv, .txt or .json (also .gz or .zst),
     or .parquet. Separator, header and UTF-16 are detected. The index of a pandas frame is a column,
     ``ts`` if it has no name. A pandas series has prices. ``stream`` is the key of the rows, with
-    any exchange: ``BTC_USD:VENDOR.spot``, two legs for a spread, ``funding/`` before one or two
-    legs for settled rates, and ``events/splash`` for a list of events.
+    any exchange: ``BTC_USD:VENDOR.spot``, two legs for a spread, ``funding/`` with one or two legs
+    for settled rates, ``events/splash`` for a list of events.
 
-    ``columns`` has the file's name, or place from 1, for each of our columns with another name:
-    ``{"ts": "time", "price": 5}``. Or it has those of ``ts`` and the required columns, in order:
-    ``(1, 5)``. ``"Date+Time"`` joins two columns. ``layout`` names a file with known columns and
-    unit, see `toolkit.series.own_files.LAYOUTS`. Our columns are those in docs/store.md: price,
-    mark_price and volume; buy_price, sell_price and spread_pct; buy_rate, sell_rate,
-    buy_interval_hours and sell_interval_hours. Funding of one leg has rate and interval_hours,
-    events have symbol, kind and optionally size (percent), exchange and market, see
-    docs/own-data.md. Values that are null (or NA, None, -), NaN or infinite are null. ``decimal``
-    is the decimal mark in texts, . or a comma; the other one separates thousands.
+    ``columns`` has the file's name, or place from 1, of each column with another name than ours:
+    ``{"ts": "time", "price": 5}``, or those of ``ts`` and the required ones in order: ``(1, 5)``.
+    ``"Date+Time"`` joins two columns. ``layout`` names a file with known columns and unit, see
+    `toolkit.series.own_files.LAYOUTS`. Our columns are those in docs/store.md: price, mark_price
+    and volume; buy_price, sell_price and spread_pct; buy_rate, sell_rate, buy_interval_hours and
+    sell_interval_hours. Funding of one leg has rate and interval_hours, events have symbol, kind
+    and optionally size (percent), exchange and market, see docs/own-data.md. NA, None, -, NaN and
+    infinite values are null. ``decimal`` is the decimal mark in texts, . or a comma; the other one
+    separates thousands.
 
     Rows may come in any order. Exact repeats are left out. Other rows in one second are refused,
     unless ``shared`` takes the first, the last or the mean.
@@ -178,16 +178,16 @@ def own_series(
     A time is a number in ``unit`` since 1970 (default: seconds, or those of the layout), a date, a
     Datetime, or text: 2023-03-10 12:00:00, or by ``format``, as of ``strptime``
     (``"%d/%m/%Y %H:%M"``). Times without a zone need ``timezone``. All lie in 2009 to 2099.
-    ``stamped`` is the end of its bar that a time marks: ``end`` moves it back by a step, as ``ts``
-    is a bar's start. The last moment of a bar (12:00:59, 12:00:59.999) is its end. The step is
-    ``step_s``, else the commonest difference of times. Settlements are moments, to the second.
+    ``stamped="end"`` moves times from the end of a bar to its start; the last moment of a bar
+    (12:00:59, 12:00:59.999) is its end. The step is ``step_s``, else the commonest difference of
+    times. Settlements are moments, to the second.
 
-    ``rates`` are fractions or percent per interval. By default they are fractions, and rates beyond
-    5 %, or with a median beyond 0.2 %, are refused.
+    ``rates`` are fractions or percent per interval. Fractions are the default, and then rates
+    beyond 5 %, or with a median beyond 0.2 %, are refused.
 
     The window is from the first row to the end of the last. The notes have the times of both rows,
     and count rows that were moved, left out or off the grid. Nothing is stored, and missing rows
-    are unknown. ``name`` is the source of a frame in charts and tables. That of a file is its name
+    are unknown. ``name`` is the source of a frame in charts and tables, by default a file's name
     and hash.
 
     Raises
@@ -287,7 +287,7 @@ def _mapped(
     needed: Sequence[str],
     frame: pl.DataFrame,
 ) -> dict[str, str]:
-    """Return the frame's name or place of each of our columns that is called otherwise."""
+    """Return the frame's name or place of each of our columns with another name."""
     if layout.width not in (None, frame.width):
         given_width = counted(frame.width, "column")
         raise InputError("layout", given_width, f"{layout.width}: {layout.what}")

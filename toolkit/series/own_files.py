@@ -1,4 +1,4 @@
-"""Files and frames of one's own, and which of their columns are ours: by name or by layout."""
+"""Files and frames of one's own: their columns by name or layout, numbers, and times in UTC."""
 
 from __future__ import annotations
 
@@ -33,26 +33,13 @@ from toolkit.cards import duration
 from toolkit.market import format_ts
 
 Unit = Literal["s", "ms", "us", "ns"]
-"""Of a time that is a number."""
+"""The unit of times that are numbers."""
 Stamp = Literal["start", "end"]
-"""Which end of its bar a row's time is."""
+"""The end of its bar that a row's time is."""
 
-NULL_WORDS = (
-    "",
-    "NaN",
-    "nan",
-    "null",
-    "NULL",
-    "NA",
-    "N/A",
-    "n/a",
-    "#N/A",
-    "None",
-    "none",
-    "-",
-    "--",
+_NULL_WORDS = (
+    *("", "NaN", "nan", "null", "NULL", "NA", "N/A", "n/a", "#N/A", "None", "none", "-", "--"),
 )
-"""Texts that stand for no value."""
 
 _PER_S = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _WORDS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
@@ -69,9 +56,9 @@ def moments(
 ) -> pl.Series:
     """Return times as whole microseconds of UTC, in the order given.
 
-    Numbers are in the first of ``units`` that puts them all into 2009 to 2099. Texts are read by
-    ``form``, as of ``strptime``, or are ISO 8601, or have the year last if only one order of day
-    and month reads them all. Times without a zone are in ``timezone``.
+    Numbers are in the first of ``units`` that puts all into 2009 to 2099. Texts are read by
+    ``form``, as of ``strptime``, or as ISO 8601, or with the year last if only one order of day and
+    month reads all. Times without a zone are in ``timezone``.
 
     >>> moments(pl.Series("ts", ["03/13/2023 00:00", "03/14/2023 00:00"]), ["s"], "UTC").to_list()
     [1678665600000000, 1678752000000000]
@@ -102,7 +89,7 @@ def moments(
 
 
 def commonest_step(us: pl.Series) -> int | None:
-    """Return the commonest difference (s) of sorted times, the smallest if tied, None for one.
+    """Return the commonest difference (s) of sorted times, the smallest if tied, or None.
 
     >>> commonest_step(pl.Series([59_999_000, 119_999_000, 179_999_000]))
     60
@@ -115,9 +102,9 @@ def commonest_step(us: pl.Series) -> int | None:
 def bar_starts(us: pl.Series, step_s: int | None, stamped: Stamp) -> tuple[pl.Series, list[str]]:
     """Return the starts (s) of the bars of sorted times, and notes.
 
-    A bar may be stamped by its last moment: the last second of a minute, or the last thousandth of
-    a second. Where most are, those are moved to the end that they mean, or refused if ``stamped``
-    is start. Times off the grid of the others are kept, and counted in a note.
+    Times may be last moments of bars: the last second of a minute, or the last thousandth of a
+    second. If most are, those are moved to the end of their bar, or refused if ``stamped`` is
+    start. Times off the grid are kept, and counted in a note.
 
     >>> closes = pl.Series([1_700_000_099_999_000, 1_700_000_159_999_000])
     >>> bar_starts(closes, 60, "end")[0].to_list()
@@ -191,7 +178,7 @@ def _microseconds(times: pl.Series, unit: Unit) -> pl.Series:
 
 
 def _made_of(times: pl.Series) -> str:
-    """Return what unit the numbers were in that times outside all years were made of, or ""."""
+    """Return advice on the true unit of numbers that gave times outside all years, or ""."""
     per_s = _PER_S[times.dtype.time_unit]  # type: ignore[attr-defined]  # it is a Datetime
     numbers = times.to_physical()
     for unit, theirs in _PER_S.items():
@@ -205,7 +192,7 @@ _UNITS = {per_s: unit for unit, per_s in _PER_S.items()}
 
 def _of_texts(texts: pl.Series) -> pl.Series:
     texts = texts.str.strip_chars()
-    texts = texts.set(texts.is_in(NULL_WORDS), None)
+    texts = texts.set(texts.is_in(_NULL_WORDS), None)
     given = texts.drop_nulls()
     if given.str.contains(_NUMBER).all():
         whole = not given.str.contains(".", literal=True).any()
@@ -262,7 +249,7 @@ def _by_form(texts: pl.Series, form: str) -> pl.Series:
 
 
 def _localized(times: pl.Series, zone: str) -> pl.Series:
-    """Read times by a zone's clock. Where clocks change, some are not there and some are twice."""
+    """Read times by a zone's clock, on which some times do not exist and some are ambiguous."""
     found = times.dt.replace_time_zone(zone, ambiguous="null", non_existent="null")
     if bad := found.null_count():
         first = times.filter(found.is_null())[0]
@@ -286,8 +273,8 @@ class FileLayout:
     """A producer's columns of prices, by name or by place from 1.
 
     Times are the start of a bar, in the first of ``units`` that fits all. ``width`` is the number
-    of columns, None where it varies. ``{quote}`` is the quote of the key. Volumes in base are left
-    out, as ours are in quote. ``what`` describes the file for a reader.
+    of columns, None if it varies. ``{quote}`` is the key's quote. Volumes in base are left out, as
+    ours are in quote. ``what`` describes the file.
     """
 
     columns: Mapping[str, str]
@@ -328,19 +315,18 @@ LAYOUTS: Mapping[str, FileLayout] = MappingProxyType(
         ),
     }
 )
-"""The layouts that are known by name."""
-
+"""The known layouts by name."""
 
 Decimal = Literal[".", ","]
-"""The mark of decimals in texts."""
+"""The decimal mark in texts."""
 
 
 def columns_of(
     frame: pl.DataFrame, ours: Sequence[str], needed: Sequence[str], named: Mapping[str, str]
 ) -> pl.DataFrame:
-    """Return ``ts`` and our other columns in a frame, under our names.
+    """Return ``ts`` and our other columns of a frame, under our names.
 
-    ``named`` has the frame's name of a column, its place from 1, or several joined by +.
+    ``named`` has a column's name in the frame, its place from 1, or several joined by +.
 
     >>> frame = pl.DataFrame({"Date": ["2023-03-10"], "Time": ["12:00"], "Close": ["1.5"]})
     >>> columns_of(frame, ["price"], ["price"], {"ts": "Date+Time", "price": "3"}).row(0)
@@ -367,7 +353,7 @@ def number(column: pl.Series, decimal: Decimal | None) -> pl.Series:
     """Return a column as floats. Words for no value are null, other texts are refused.
 
     ``decimal`` is the decimal mark, the other one separates thousands. By default a comma is the
-    mark where no text has a dot and not all have three digits after it.
+    mark if no text has a dot and not all have three digits after it.
 
     >>> number(pl.Series("price", ["1,5", "NA", "1,25"]), None).to_list()
     [1.5, None, 1.25]
@@ -377,7 +363,7 @@ def number(column: pl.Series, decimal: Decimal | None) -> pl.Series:
     if column.dtype != pl.String:
         raise InputError("columns", f"{column.name} is {column.dtype}", "numbers")
     texts = column.str.strip_chars()
-    texts = texts.set(texts.is_in(NULL_WORDS), None)
+    texts = texts.set(texts.is_in(_NULL_WORDS), None)
     mark = decimal or _mark(texts)
     plain = texts.str.replace_all("." if mark == "," else ",", "", literal=True)
     found = plain.str.replace(",", ".", literal=True).cast(pl.Float64, strict=False)
@@ -433,7 +419,7 @@ _VALUE = re.compile(r"\"?[+-]?\d[\d.,:/ TZe+-]*\"?")
 
 
 def is_rows_file(path: str) -> bool:
-    """Return whether a file's name is one of rows. A .json file may be a manifest.
+    """Return whether a file has rows by its name. A .json file may be a manifest.
 
     >>> is_rows_file("bars.csv.gz"), is_rows_file("archive/manifest.json")
     (True, False)
@@ -447,7 +433,7 @@ def read_rows(
     """Return the rows, their source and their path. ``name`` is that of a frame.
 
     Texts stay texts. Columns without a header are named by their places from 1. The index of a
-    pandas frame is a column if it is of times, one of ``named``, or no other column has times.
+    pandas frame is a column if it has times, its name is in ``named``, or no column has times.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -562,7 +548,7 @@ def _of_pandas(data: Any, named: Collection[str]) -> pl.DataFrame:
 
 
 def _one_level(data: Any, axis: int) -> Any:
-    """Drop the levels of an index that say the same of all rows or columns: the one symbol."""
+    """Drop the levels of an index with one value, such as the symbol."""
     levels = data.axes[axis]
     while levels.nlevels > 1:
         same = [

@@ -1,4 +1,4 @@
-"""Reading a series from a store: the one place where a key is looked up and a window is chosen."""
+"""Reading of series from a store: the key is looked up, and the window chosen."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ def read_series(
     """Read a stream's rows of a window from a store.
 
     ``start`` is a moment or the name of a window by the service's clock at the last load, as in
-    `toolkit.market.asked_window`. Without a start or an end the window is all that the store knows
-    of the stream: from the first second asked for within the plan's reach to the last that could be
-    known. ``as_of`` (s, local clock) reads the rows that were committed by then. ``fees`` is the
-    table of net figures. Without ``whole`` events come without the text of their documents.
+    `toolkit.market.asked_window`. The default window is all that the store knows of the stream:
+    from the first second requested within the plan's retention to the last that could be known.
+    ``as_of`` (s, local clock) reads the rows committed by then. ``fees`` is the table of net
+    figures. Without ``whole`` events come without the text of their documents.
 
     A pair in the other orientation is turned, with a warning and a note. Raises
-    `UnknownTrajectoryError` with the nearest keys for a stream that was never asked for, and
-    `EmptyWindowError` where the store knows nothing of any second of the window.
+    `UnknownTrajectoryError` with the nearest keys for a stream that was never requested, and
+    `EmptyWindowError` if the store knows nothing of the window.
     """
     with store.reading():
         held = _held(store, stream)
@@ -94,7 +94,11 @@ def read_series(
             fees=fees if stream.kind in _WITH_COSTS or stream == _SPREAD_EVENTS else None,
             held_prices=HeldPrices(store, as_of) if stream.kind == Family.FUNDING else None,
         )
-        extra = _log(store, held, known, catalogue, then) if isinstance(held, EventLog) else {}
+        extra: dict[str, pl.DataFrame] = {}
+        if isinstance(held, EventLog):
+            logs = event_logs(catalogue)
+            stretches = held_stretches({} if known is None else {held: known}, logs)
+            extra = {"logs": logs, "held": stretches, "lost": store.gaps(as_of=then)}
     if held != stream and isinstance(stream, Trajectory):
         note = f"held as {held.key}: legs and signs are turned"
         warnings.warn(f"{stream.key} is {note}", stacklevel=4)
@@ -103,7 +107,8 @@ def read_series(
     rows = FAMILIES[stream.kind].ready(rows)
     series = SERIES_OF[stream.kind](stream, window, origin, rows, **extra)
     polled = polls is not None and not polls.is_empty()
-    if not len(series) and not _answers(known, window) and not polled:
+    answers = known is not None and bool(intersection(known.answered, [window]))
+    if not len(series) and not answers and not polled:
         raise _nothing(store, held, window, facts)
     return series
 
@@ -131,15 +136,6 @@ def _held(store: Store, stream: Stream) -> Stream:
         where, advice = f"held by {store.name}", sync_advice(store, stream.key)
         raise UnknownTrajectoryError(stream.key, nearest, where=where, advice=advice)
     return stream
-
-
-def _log(
-    store: Store, log: EventLog, known: Ledger | None, catalogue: pl.DataFrame, then: int | None
-) -> dict[str, pl.DataFrame]:
-    """Return until when a log is known, when it is held, and the gaps: as the series keeps them."""
-    logs = event_logs(catalogue)
-    held = held_stretches({} if known is None else {log: known}, logs)
-    return {"logs": logs, "held": held, "lost": store.gaps(as_of=then)}
 
 
 def _everything(
@@ -174,7 +170,7 @@ def _rows(
 
 
 def _ledger_time(store: Store, as_of: int | None) -> int | None:
-    """Return the time as of which to read the ledger, None (now) before its history begins."""
+    """Return the time to read the ledger as of, None (now) before its history begins."""
     if as_of is None:
         return None
     first = store.loads()["started_at"].min()
@@ -206,10 +202,6 @@ def _of_that_time(store: Store, as_of: int) -> tuple[str, ...]:
         begins = format_ts(store.history_from or 0)
         notes.append(f"the ledger's history begins {begins}: what it knew before is not known")
     return tuple(notes)
-
-
-def _answers(known: Ledger | None, window: Interval) -> bool:
-    return known is not None and bool(intersection(known.answered, [window]))
 
 
 def _nothing(

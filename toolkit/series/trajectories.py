@@ -53,17 +53,17 @@ class TrajectorySeries(Series):
 
     @property
     def polls(self) -> PollCount | None:
-        """The polls of the window, answered and missed, None for rows not from snapshots."""
+        """The polls of the window, None for rows that are not from snapshots."""
         polls = self.origin.polls
         return None if polls is None else poll_count(polls, *self.window)
 
     @checked_options
     def coverage(self) -> pl.DataFrame:
-        """Measure how much of the window is covered, see `toolkit.statistics.quality.coverage`."""
+        """Measure the coverage of the window, see `toolkit.statistics.quality.coverage`."""
         return self._measured(quality.coverage, column=self._column)
 
     def answer(self, analysis: Analysis, **asked: Any) -> pl.DataFrame:
-        """Compute an analysis of the rows, with net figures where it has some.
+        """Compute an analysis of the rows, with net figures if it has some.
 
         ``asked`` are its parameters, and ``fees`` (default: the workspace's), ``notional`` and
         ``style``. Coverage of rows from snapshots is by polls.
@@ -71,7 +71,11 @@ class TrajectorySeries(Series):
         costs = {name: asked.pop(name) for name in COSTS if name in asked}
         if costs:
             fees = self.origin.fees if costs["fees"] is None else costs["fees"]
-            costs["fees"] = self._fees(fees) if analysis.needs_fees else fees
+            if fees is None and analysis.needs_fees:
+                advice = 'or fees = "fees.toml" in rail.toml, or tk.open(fees=...)'
+                allowed = "a fee table, e.g. FeeModel.example()"
+                raise InputError("fees", None, allowed, advice=advice)
+            costs["fees"] = fees
         if "fees" in analysis.takes:
             asked |= costs
         found = self._measured(analysis.function, **asked)
@@ -84,7 +88,7 @@ class TrajectorySeries(Series):
         return beside(found, self._measured(net.function, **costs), "net")
 
     def _measured(self, statistic: Callable[..., pl.DataFrame], **options: Any) -> pl.DataFrame:
-        """Apply a statistic to the rows, whose step is known. Of snapshots coverage is by polls."""
+        """Apply a statistic with the known step, and with coverage by polls for snapshots."""
         taken = inspect.signature(statistic).parameters
         if "start" not in taken:
             return statistic(self.df, **options)
@@ -101,12 +105,12 @@ class TrajectorySeries(Series):
 
     @property
     def _column(self) -> str | None:
-        """The column whose values count as observed."""
+        """The column by which a row counts as observed."""
         return None
 
     @checked_options
     def plot_coverage(self, *, timezone: str = "UTC", theme: str | None = None) -> Figure:
-        """Draw which stretches of the window the store holds, and why the others are missing.
+        """Draw the stored stretches of the window, and why the others are missing.
 
         See `toolkit.charts.coverage_chart`. `gaps` has the same as rows, and its errors.
         """
@@ -152,31 +156,24 @@ class BarTrajectorySeries(TrajectorySeries):
         return self.origin.step_s if self.origin.polls is None else 0
 
     def resample(self, every: str | int) -> Self:
-        """Return the series with one row per bar of ``every`` (``5m``, ``1h``, 900), its last row.
+        """Return the series with the last row of each bar of ``every`` (``5m``, ``1h``, 900 s).
 
         Bars begin at midnight UTC and at multiples of ``every``, and ``ts`` is a bar's start.
-        ``volume`` is the sum over the bar, every other column that of its last row, and ``n``
-        counts its rows. A bar without a row stays a gap. Bars that the window cuts are left out, so
-        the window of the result may be shorter.
+        ``volume`` is summed, and ``n`` counts the rows. A bar without a row stays a gap. Bars that
+        the window cuts are left out, so the window of the result may be shorter.
 
         Raises `InputError` for a length that does not divide a day or is not a multiple of the
         rows' spacing, and for rows from snapshots.
         """
         if self.origin.polls is not None:
             raise InputError("stream", self.stream.key, "bars: snapshots are of moments")
-        every_s = parse_length(every, parameter="every")
-        step_s = self.origin.step_s or 1
+        every_s, step_s = parse_length(every, parameter="every"), self.origin.step_s or 1
         if 86_400 % every_s or every_s % step_s or every_s <= step_s:
-            raise InputError(
-                "every",
-                every,
-                f"a length that divides a day and is a multiple of {duration(step_s)}, but longer",
-            )
-        low, high = (
-            -(-self.window.start // every_s) * every_s,
-            self.window.end // every_s * every_s,
-        )
-        window = type(self.window).checked(low, high)
+            multiple = f"a multiple of {duration(step_s)}, but longer"
+            raise InputError("every", every, f"a length that divides a day and is {multiple}")
+        low = -(-self.window.start // every_s) * every_s
+        high = self.window.end // every_s * every_s
+        window = Interval.checked(low, high)
         inside = self.rows.filter(pl.col("ts").is_between(low, high, closed="left"))
         sums = [pl.col("volume").sum()] if "volume" in inside.columns else []
         kept = [c for c in inside.columns if c not in ("trajectory", "ts", "volume", "n")]
@@ -223,7 +220,7 @@ class SpreadSeries(BarTrajectorySeries, SpreadAnalyses):
     ) -> Figure:
         """Draw both legs and the spread. The parameters are those of `toolkit.charts.spread_chart`.
 
-        ``events`` are shaded: a series of events, which has its ``logs``, or a frame of documents.
+        ``events`` are shaded: a series of events, or a frame of documents with its ``logs``.
         """
         if isinstance(events, EventSeries):
             logs = events.logs if logs is None else logs
@@ -256,7 +253,7 @@ class FundingSeries(TrajectorySeries, FundingAnalyses):
         return pl.col("ts").is_between(*self.window, closed="right")
 
     def answer(self, analysis: Analysis, **asked: Any) -> pl.DataFrame:
-        """Compute an analysis of the settlements, with the prices of the legs where there are any.
+        """Compute an analysis of the settlements, with the prices of the legs if there are any.
 
         ``prices`` is the spread series of the same legs, or a frame, by default those in the store:
         see `toolkit.series.held_prices`. ``funding_only`` leaves them out. One leg has no basis.
@@ -276,7 +273,7 @@ class FundingSeries(TrajectorySeries, FundingAnalyses):
     def _leg_prices(
         self, prices: Series | pl.DataFrame | None, *, funding_only: bool, ends: bool = False
     ) -> LegPrices | pl.DataFrame | None:
-        """Return the prices given, else those held, for ``ends`` only at the window's ends."""
+        """Return the prices given, else those stored, with ``ends`` only at the window's ends."""
         if self._alone:
             return None
         if isinstance(prices, Series):
@@ -292,7 +289,7 @@ class FundingSeries(TrajectorySeries, FundingAnalyses):
 
     @checked_options
     def coverage(self) -> pl.DataFrame:
-        """Measure how much of the window the settlements of both legs cover, as `summary` does."""
+        """Measure the coverage of the window by settlements of both legs, as `summary` does."""
         columns = ("n", "n_missed", "buy_coverage", "sell_coverage", "coverage", "funding_reason")
         found = funding_statistics.summary(self.rows, *self.window, funding_only=True)
         return found.select("trajectory", *columns)
@@ -347,7 +344,7 @@ class PriceSeries(BarTrajectorySeries, PriceAnalyses):
     def hayashi_yoshida(
         self, other: Series | pl.DataFrame, *, lags_s: Sequence[int] | None = None
     ) -> pl.DataFrame:
-        """Correlate the returns with those of another price, each at times of its own.
+        """Correlate the returns with those of another price at other times.
 
         ``other`` is the sell leg: a series of prices, or a frame with ``ts`` and ``price``. At a
         positive lag this price leads. See `toolkit.statistics.spread.hayashi_yoshida`.
@@ -399,7 +396,7 @@ _WORST = (
     LedgerState.EMPTY,
     LedgerState.HELD,
 )
-"""States of the ledger, the worst first: a pair has that of its worst leg."""
+"""States of the ledger, the worst first. A pair has that of its worst leg."""
 
 
 @overload
@@ -431,51 +428,41 @@ def pair_series(
     second, with the settlements of either, to the minute.
 
     The window is the common one. Nothing is read before it, so a rare price may be null at first.
-    The notes name how quotes and contracts were made equal, the greatest age of a price, and
-    sources where there are several. Gaps are those of all legs together.
+    The notes have the conversion of quotes and contracts, the greatest age of a price, and several
+    sources. Gaps are those of all legs together.
 
-    Raises `EmptyWindowError` where the windows have no second in common or a series has no row, and
-    `InputError` as the statistic does, for legs as of two times, and for the funding of two symbols
-    or of anything but single legs.
+    Raises `EmptyWindowError` if the windows do not overlap or a series has no row, and `InputError`
+    as the statistic does, for legs as of two times, for the funding of two symbols, and for funding
+    of anything but single legs.
     """
     if isinstance(buy, FundingSeries) or isinstance(sell, FundingSeries):
         return _pair_of_funding(buy, sell)
     legs = {"buy": buy, "sell": sell} | ({} if fx is None else {"fx": fx})
-    low, high = _common(legs)
+    window = _common(legs)
     frames = {name: leg.df.select("trajectory", "ts", "price") for name, leg in legs.items()}
     for name, frame in frames.items():
-        if low >= high or frame.is_empty():
+        if window.start >= window.end or frame.is_empty():
             raise EmptyWindowError(
                 f"the {name} leg {legs[name].stream} has no price in the window of the pair"
             )
-    steps = [leg.origin.step_s for leg in legs.values()]
-    known_steps = tuple(step for step in steps if step is not None)
+    steps = tuple(step for leg in legs.values() if (step := leg.origin.step_s) is not None)
+    steps_s = steps if len(steps) == len(legs) else None
     rows = spread_statistics.pair(
-        *frames.values(),
-        multiplier=multiplier,
-        max_stale_s=max_stale_s,
-        steps_s=known_steps if len(known_steps) == len(steps) else None,
+        *frames.values(), multiplier=multiplier, max_stale_s=max_stale_s, steps_s=steps_s
     )
     two = Pair.of(*(leg.stream.key for leg in legs.values()))
-    origin = Origin(
-        _source(legs),
-        buy.origin.path,
-        buy.origin.as_of,
-        max(known_steps[:2]) if len(known_steps) == len(steps) else None,
-        _delay_s(legs),
-        _states(legs, Interval(low, high)),
-        notes=_notes(legs, joined_notes(two, multiplier, max_stale_s)),
-    )
-    return SpreadSeries(two, Interval(low, high), origin, rows)
+    notes = joined_notes(two, multiplier, max_stale_s)
+    origin = _origin(legs, window, None if steps_s is None else max(steps_s[:2]), notes)
+    return SpreadSeries(two, window, origin, rows)
 
 
-def _common(legs: Mapping[str, Series]) -> tuple[int, int]:
+def _common(legs: Mapping[str, Series]) -> Interval:
     times = {leg.origin.as_of for leg in legs.values()}
     if len(times) > 1:
         shown = ", ".join("now" if at is None else format_ts(at) for at in times)
         raise InputError("as_of", shown, "legs as known at one time")
-    low = max(leg.window.start for leg in legs.values())
-    return low, min(leg.window.end for leg in legs.values())
+    windows = [leg.window for leg in legs.values()]
+    return Interval(max(each.start for each in windows), min(each.end for each in windows))
 
 
 def _pair_of_funding(buy: Series, sell: Series) -> FundingSeries:
@@ -488,61 +475,57 @@ def _pair_of_funding(buy: Series, sell: Series) -> FundingSeries:
     if bought.symbol != sold.symbol:
         raise InputError("pair", f"{bought.symbol} and {sold.symbol}", "funding of one symbol")
     two = Trajectory(Family.FUNDING, bought.symbol, (*bought.legs, *sold.legs))
-    low, high = _common(legs)
-    if low >= high:
+    window = _common(legs)
+    if window.start >= window.end:
         raise EmptyWindowError(f"{bought} and {sold} have no time in common")
     minute = ((pl.col("ts") + 30) // 60 * 60).alias("ts")
+    names = ("rate", "interval_hours")
     sides = [
-        leg.rows.select(
-            minute,
-            pl.col("sell_rate").alias(f"{side}_rate"),
-            pl.col("sell_interval_hours").alias(f"{side}_interval_hours"),
-        )
+        leg.rows.select(minute, *(pl.col(f"sell_{n}").alias(f"{side}_{n}") for n in names))
         for side, leg in legs.items()
     ]
     rows = sides[0].join(sides[1], on="ts", how="full", coalesce=True).sort("ts")
     nothing = pl.lit(None, pl.Float64).alias("differential_pct_8h")
     rows = rows.select(pl.lit(two.key).alias("trajectory"), pl.all(), nothing)
     steps = [leg.origin.step_s for leg in legs.values() if leg.origin.step_s is not None]
-    window = Interval(low, high)
-    origin = Origin(
-        _source(legs),
-        buy.origin.path,
-        buy.origin.as_of,
-        min(steps, default=None),
-        _delay_s(legs),
-        _states(legs, window),
-        notes=_notes(legs, ["joined from the funding of two legs"]),
-        fees=buy.origin.fees,
-        held_prices=buy.origin.held_prices,
+    origin = _origin(
+        legs, window, min(steps, default=None), ["joined from the funding of two legs"]
     )
+    first = buy.origin
+    origin = replace(origin, fees=first.fees, held_prices=first.held_prices)
     return FundingSeries(two, window, origin, rows)
 
 
-def _source(legs: Mapping[str, Series]) -> Source:
-    found = {leg.source for leg in legs.values()}
-    if len(found) == 1:
-        return found.pop()
-    return Source("several", ", ".join(sorted(source.id for source in found)))
+def _origin(
+    legs: Mapping[str, Series], window: Interval, step_s: int | None, joined: list[str]
+) -> Origin:
+    origins = [leg.origin for leg in legs.values()]
+    sources = {origin.source for origin in origins}
+    source, notes = origins[0].source, list(joined)
+    if len(sources) > 1:
+        source = Source("several", ", ".join(sorted(source.id for source in sources)))
+        notes += [f"{name} leg: {leg.source.label}" for name, leg in legs.items()]
+    delays = [origin.delay_s for origin in origins if origin.delay_s is not None]
+    return Origin(
+        source,
+        origins[0].path,
+        origins[0].as_of,
+        step_s,
+        max(delays) if len(delays) == len(legs) else None,
+        _states(origins, window),
+        notes=(*notes, *dict.fromkeys(note for origin in origins for note in origin.notes)),
+    )
 
 
-def _delay_s(legs: Mapping[str, Series]) -> int | None:
-    """Return the longest delay of the legs, None where one is not known."""
-    delays = [leg.origin.delay_s for leg in legs.values()]
-    known = [delay for delay in delays if delay is not None]
-    return max(known) if len(known) == len(delays) else None
-
-
-def _states(legs: Mapping[str, Series], window: Interval) -> pl.DataFrame | None:
-    known = [leg.origin.states for leg in legs.values() if leg.origin.states is not None]
-    if len(known) < len(legs):
+def _states(origins: Sequence[Origin], window: Interval) -> pl.DataFrame | None:
+    known = [origin.states for origin in origins if origin.states is not None]
+    if len(known) < len(origins):
         return None
     found: list[tuple[int, int, str]] = []
     taken: list[Interval] = []
     for state in _WORST:
         stretches = pl.concat(known).filter(state=state.value).select("start_ts", "end_ts")
-        inside = clip(stretches.iter_rows(), window)
-        own = difference(inside, taken)
+        own = difference(clip(stretches.iter_rows(), window), taken)
         found += [(*stretch, state.value) for stretch in own]
         taken = union([*taken, *own])
     return pl.DataFrame(found, schema=known[0].schema, orient="row").sort("start_ts")
@@ -551,7 +534,7 @@ def _states(legs: Mapping[str, Series], window: Interval) -> pl.DataFrame | None
 def joined_notes(
     two: Pair, multiplier: float | None = None, max_stale_s: int | None = None
 ) -> list[str]:
-    """Return in words how the prices of a pair are joined. The first note is on their age.
+    """Describe how the prices of a pair are joined. The first note is on their age.
 
     >>> joined_notes(Pair.of("A_USD:X.spot", "1000A_USD:Y.spot"))[1]
     'the sell price is divided by 1000, the coins in one contract'
@@ -565,11 +548,3 @@ def joined_notes(
         if count != 1:
             notes.append(f"the {name} price is divided by {count:g}, the coins in one contract")
     return notes
-
-
-def _notes(legs: Mapping[str, Series], joined: list[str]) -> tuple[str, ...]:
-    notes = list(joined)
-    if len({leg.source for leg in legs.values()}) > 1:
-        notes += [f"{name} leg: {leg.source.label}" for name, leg in legs.items()]
-    inherited = [note for leg in legs.values() for note in leg.origin.notes]
-    return (*notes, *dict.fromkeys(inherited))

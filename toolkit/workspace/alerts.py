@@ -1,4 +1,4 @@
-"""Alerts of a store: the rules of its ``rail.toml``, where they are sent, and their history."""
+"""Alerts of a store: rules in ``rail.toml``, channels, and history."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _SET_UP = {"webhook": "RAIL_ALERT_WEBHOOK", "chat": "RAIL_ALERT_CHAT"}
 def find_alerts(store: Path) -> Rulebook:
     """Return the rules ``[[alert]]`` of the ``rail.toml`` that `settings_file` finds, else none.
 
-    Raises `InputError` for what is not a rule, and for a net rule without a fee table.
+    Raises `InputError` for an invalid rule, and for a net rule without a fee table.
 
     >>> find_alerts(Path("none/rail.duckdb")).rules
     ()
@@ -53,9 +53,9 @@ def find_alerts(store: Path) -> Rulebook:
 
 
 def alert_plan(store: Path) -> AlertPlan:
-    """Return what a follow of a store needs for its alerts. The rules are read anew as they change.
+    """Return the alerts of a follow. Rules are reloaded when they change.
 
-    Raises `InputError` as `find_alerts`, and for a channel that is set up wrongly, or not at all.
+    Raises `InputError` as `find_alerts`, and for an invalid or missing channel.
     """
     channels = read_channels()
     check_channels(find_alerts(store).rules, channels, settings_file(store))
@@ -65,7 +65,7 @@ def alert_plan(store: Path) -> AlertPlan:
 def check_channels(
     rules: tuple[AlertRule, ...], channels: Mapping[str, Channel], path: Path | None
 ) -> None:
-    """Raise `InputError` for a rule that names a channel which is not set up."""
+    """Raise `InputError` for a rule that names a channel without settings."""
     for rule in rules:
         for name in rule.send or ():
             if name not in channels:
@@ -75,10 +75,10 @@ def check_channels(
 
 
 def matched_streams(rules: tuple[AlertRule, ...], streams: list[Stream]) -> pl.DataFrame:
-    """Return which of some streams each rule watches: one row per rule, in their order.
+    """Count the streams that each rule watches: one row per rule, in their order.
 
-    Snapshots of a pair count where the pair is not among the streams itself. Columns: rule, kind,
-    condition (in words), streams (count) and first (the key of the first one, null for none).
+    Snapshots of a pair count if the pair itself is not among the streams. Columns: rule, kind,
+    condition (in words), streams (count) and first (key, null for none).
 
     >>> rule = AlertRule.of({"name": "a", "kind": "loss", "within": "1d"})
     >>> matched_streams((rule,), [Stream.parse("events/splash")]).row(0)
@@ -88,14 +88,8 @@ def matched_streams(rules: tuple[AlertRule, ...], streams: list[Stream]) -> pl.D
     for rule in rules:
         found = [stream.key for stream in streams if rule.matches(stream, followed)]
         rows.append((rule.name, rule.kind.value, str(rule), len(found), next(iter(found), None)))
-    schema = {
-        "rule": pl.String,
-        "kind": pl.String,
-        "condition": pl.String,
-        "streams": pl.Int64,
-        "first": pl.String,
-    }
-    return pl.DataFrame(rows, schema=schema, orient="row")
+    schema = dict.fromkeys(("rule", "kind", "condition", "streams", "first"), pl.String)
+    return pl.DataFrame(rows, schema={**schema, "streams": pl.Int64}, orient="row")
 
 
 CAUGHT = {"stream": pl.String, "about": pl.String, "ts": pl.Int64, "value": pl.Float64}
@@ -105,12 +99,11 @@ CAUGHT = {"stream": pl.String, "about": pl.String, "ts": pl.Int64, "value": pl.F
 def caught(
     store: Store, rule: AlertRule, window: Interval, fees: FeeModel | None = None
 ) -> pl.DataFrame | None:
-    """Return the alerts that a rule would have opened in a window, over what the store holds.
+    """Return the alerts that a rule would have opened in a window, by the rows in the store.
 
     One row per alert, oldest first: stream (key), about (the stream, or symbol and legs of the
-    event), ts (s UTC, when it would have opened) and value (in the rule's unit, null of an event
-    without a size). None for a rule of ages or losses. ``fees`` are of a net rule. Raises
-    `StoreError` where the store can't be read.
+    event), ts (s UTC) and value (in the rule's unit, null for an event without a size). None for a
+    rule of ages or losses. ``fees`` are for a net rule. Raises `StoreError` as `Store.reading`.
     """
     if rule.kind in (AlertKind.STALE, AlertKind.LOSS):
         return None
@@ -142,7 +135,7 @@ def caught(
 
 
 def caught_words(found: pl.DataFrame) -> str:
-    """Say how many alerts `caught` found, of how many subjects, and which was the newest.
+    """Summarize `caught`: the number of alerts and subjects, and the newest one.
 
     >>> caught_words(pl.DataFrame([("s", "A_B X.spot", 60, 9.0)], schema=CAUGHT, orient="row"))
     '1 alert of 1 pair or event, the newest at 1970-01-01 00:01 UTC: A_B X.spot'
@@ -156,7 +149,7 @@ def caught_words(found: pl.DataFrame) -> str:
 
 
 def named_rule(store: Path, name: str) -> AlertRule:
-    """Return the rule of a name. Raises `InputError` where there is none."""
+    """Return the rule of a name. Raises `InputError` for an unknown one."""
     rules = {rule.name: rule for rule in find_alerts(store).rules}
     if name not in rules:
         raise InputError("rule", name, list(rules) or "none: rail.toml has no [[alert]]")
@@ -164,7 +157,7 @@ def named_rule(store: Path, name: str) -> AlertRule:
 
 
 def alert_history(store: Store, as_of: int | None) -> pl.DataFrame:
-    """Return the alerts that a store keeps, as they were known at a time (s) where one is given."""
+    """Return a store's alerts, as known at a time (s, None for now)."""
     found = kept_alerts(store)
     if as_of is None:
         return found

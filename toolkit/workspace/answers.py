@@ -1,4 +1,4 @@
-"""The answer to a question about series of a store: its rows, and what every face says of them."""
+"""Answers of analyses of stored series: rows, heading, notes and table for every interface."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ OF_SETTLEMENTS = "for settlements, not for rates in force"
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What net figures are computed by: a fee table, a notional and a style."""
+    """The parameters of net figures."""
 
     fees: FeeModel
     notional: float = NOTIONAL
     style: Style = "taker"
 
     def check(self) -> Self:
-        """Raise `InputError` for a style or a notional that is none."""
+        """Raise `InputError` for an invalid style or notional."""
         check_asked(self.fees, self.notional, self.style)
         return self
 
     @property
     def heading(self) -> str:
-        """The costs in words, for a line above or below figures."""
+        """The costs in words."""
         return f"net of {self.fees.label}, style {self.style}, notional {self.notional:,.0f}"
 
     @property
@@ -56,32 +56,31 @@ class Costs:
         return {"fees": self.fees, "notional": self.notional, "style": self.style}
 
     def notes(self, found: pl.DataFrame) -> list[str]:
-        """Return the lines below net figures: by which table they are, and what it lacks."""
+        """Return the notes on net figures: their fee table, and fees missing from it."""
         if "cost_lacks" not in found.columns:
             return [self.heading]
         lacks = Counter(
             lack for words in found["cost_lacks"].drop_nulls() for lack in words.split(", ")
         )
-        named = [
-            f"{lack} ({counted(number, 'row')})" for lack, number in lacks.most_common(_MOST_NAMED)
-        ]
+        most = lacks.most_common(_MOST_NAMED)
+        named = [f"{lack} ({counted(number, 'row')})" for lack, number in most]
         named += [f"{len(lacks) - _MOST_NAMED} more"] if len(lacks) > _MOST_NAMED else []
         return [self.heading, *([f"the fee table lacks {', '.join(named)}"] if named else [])]
 
 
 def no_rows(family: str) -> pl.DataFrame:
-    """Return rows of a kind without any, which a statistic takes to check what it is asked."""
+    """Return an empty frame of a family, by which a statistic checks its parameters."""
     values = dict.fromkeys((column.name for column in ROWS[family].values), pl.Float64)
     return pl.DataFrame(schema={"trajectory": pl.String, "ts": pl.Int64, **values})
 
 
 NO_COSTS = Costs(FeeModel("", ()))
-"""Of which nothing but the columns of net figures is used."""
+"""Costs for the columns of net figures only."""
 
 
 @dataclass(frozen=True, slots=True)
 class SeriesAnswer:
-    """Rows of an analysis, the keys with a row in the window (``present``), and what was asked."""
+    """Rows of an analysis with its parameters. ``present`` are the keys with rows in the window."""
 
     analysis: Analysis
     asked: Selection
@@ -94,10 +93,9 @@ class SeriesAnswer:
     def of(
         cls, analysis: Analysis, asked: Selection, costs: Costs | None = None, **options: Any
     ) -> Self:
-        """Compute an analysis over a selection, in one pass over the rows.
+        """Compute an analysis over a selection in one pass, with net figures if it has some.
 
-        With costs the net figures are beside the gross ones, where the analysis has some. Raises
-        `InputError` for rates in force where settlements are asked for.
+        Raises `InputError` for rates in force if the analysis needs settlements.
         """
         if asked.polls is not None and analysis.family == "funding":
             analysis, options = _of_rates(analysis, asked, options), {}
@@ -125,7 +123,7 @@ class SeriesAnswer:
 
     @property
     def heading(self) -> str:
-        """What the rows are, of which window."""
+        """The title, with the window and the costs."""
         words = f"{self.analysis.title_for(self.options)} over {self.asked.stretch}"
         if "fees" in self.analysis.takes:
             words += f", {self.costs.heading if self.costs else 'before fees'}"
@@ -137,7 +135,7 @@ class SeriesAnswer:
 
     @property
     def notes(self) -> list[str]:
-        """What a reader has to know of the rows, in lines."""
+        """Caveats for a reader, a line each."""
         found, asked = self.rows, self.asked
         notes = [] if asked.pairs is None else list(asked.pairs.notes)
         notes += [*notes_of(found), *_uncovered(found)]
@@ -160,7 +158,7 @@ class SeriesAnswer:
     @property
     def sheet(self) -> Sheet:
         """The answer as a table."""
-        names = self._shown
+        names = [name for name in self.rows.columns if self._is_shown(name)]
         figures: list[str] = [*self.analysis.figures_in(names)] if "trajectory" in names else []
         columns: list[Name] = [*self.analysis.columns_in(names)]
         if self.asked.polls is not None:
@@ -177,10 +175,6 @@ class SeriesAnswer:
             notes=self.notes,
         )
 
-    @property
-    def _shown(self) -> list[str]:
-        return [name for name in self.rows.columns if self._is_shown(name)]
-
     def _is_shown(self, name: str) -> bool:
         if name == "implausible":
             return bool(notes_of(self.rows))
@@ -192,7 +186,7 @@ class SeriesAnswer:
 
 
 def _of_rates(analysis: Analysis, asked: Selection, options: Mapping[str, Any]) -> Analysis:
-    """Return the analysis of rates in force, whose options have to be the default ones."""
+    """Return the analysis of rates in force. Raises `InputError` for options of settlements."""
     found = declared_for("rates", analysis.name)
     if found is None:
         named = ", ".join(each.key for each in asked.held)
@@ -205,7 +199,7 @@ def _of_rates(analysis: Analysis, asked: Selection, options: Mapping[str, Any]) 
 
 
 def rates_in_force(asked: Selection, max_age: str | int) -> pl.DataFrame | None:
-    """Return the rates in force of the legs of pairs, kept from snapshots, None where none is."""
+    """Return the rates in force of the legs of pairs from snapshots, None without any."""
     store, as_of = asked.store, asked.passes.as_of
     known = store.catalogue(as_of=as_of).filter(pl.col("rows") > 0, kind="snapshot-funding")
     legs = {f"{each.symbol}:{leg}" for each in asked.held for leg in each.legs}
@@ -241,9 +235,9 @@ def measured(
     streams: Iterable[Stream | str] | Stream | str | None,
     **parameters: Any,
 ) -> pl.DataFrame:
-    """Return a statistic of the series held of a family. See `toolkit.workspace.Workspace.measure`.
+    """Return a statistic of the stored series of a family. See `Workspace.measure`.
 
-    ``passes`` is called once the family is known to be one.
+    ``passes`` is called after the family is checked.
     """
     if family not in _MEASURED:
         raise InputError("family", family, _MEASURED)
@@ -251,8 +245,9 @@ def measured(
     named = [f"{family}/*"] if of != family else None
     if streams is not None:
         several = [streams] if isinstance(streams, Stream | str) else streams
-        keys = [str(each) for each in several]
-        named = keys if of == family else [_prefixed(key, family) for key in keys]
+        named = [str(each) for each in several]
+        if of != family:
+            named = [f"{family}/{key.removeprefix(f'{family}/')}" for key in named]
     asked = Selection.of(passes(), of, named, *window)
     for words in asked.turned:
         warnings.warn(words, stacklevel=3)
@@ -261,7 +256,3 @@ def measured(
         return asked.measured(function, **parameters)[0]
     answer = SeriesAnswer.of(declared, asked, **parameters)
     return Result.of(answer.rows, answer.analysis.columns_in(answer.rows.columns))
-
-
-def _prefixed(key: str, kind: str) -> str:
-    return key if key.startswith(f"{kind}/") else f"{kind}/{key}"

@@ -1,4 +1,4 @@
-"""Holdings of a store per stream: how complete they are and how old."""
+"""State of each stream in a store: completeness and age."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _OF_ROWS = ("holes", "longest_hole_s", "tied_rows")
 
 @described("holdings.stream_states")
 def stream_states(store: Store, *, as_of: int | None = None) -> pl.DataFrame:
-    """Return one row for each stream that the store knows, sorted by kind and key.
+    """Return one row per known stream, sorted by kind and key, as of a time (s, local clock).
 
     {columns}
 
-    ``as_of`` (s, local clock) gives what it would have shown then. Raises `StoreError` as
-    `toolkit.store.Store.reading`, `InputError` as `toolkit.store.Store.coverage` for ``as_of``.
+    Raises `StoreError` as `toolkit.store.Store.reading`, `InputError` as
+    `toolkit.store.Store.coverage` for ``as_of``.
     """
     with store.reading():
         catalogue, loads = store.catalogue(as_of=as_of), store.loads(as_of=as_of)
@@ -74,7 +74,7 @@ _POLLED = {
     for kind in (SnapshotKind.SPREAD, SnapshotKind.FUNDING)
     for name in (SnapshotLog(kind).key, f"snapshot-{kind}")
 }
-"""The snapshots that series are kept from, by their key and by the kind of these series."""
+"""The snapshots that have series, by their key and by the kind of these series."""
 
 
 def _polled(row: dict[str, Any], shares: dict[SnapshotKind, float | None]) -> dict[str, Any]:
@@ -83,7 +83,7 @@ def _polled(row: dict[str, Any], shares: dict[SnapshotKind, float | None]) -> di
 
 
 def _polled_share(store: Store, kind: SnapshotKind, as_of: int | None) -> float | None:
-    """Return the polls answered over the polls due, from the first poll to the last."""
+    """Return answered polls over due ones, from the first poll to the last."""
     polls = store.polls(kind, as_of=as_of)
     if polls.is_empty():
         return None
@@ -91,10 +91,7 @@ def _polled_share(store: Store, kind: SnapshotKind, as_of: int | None) -> float 
 
 
 def _answered_share(kind: str, known: Ledger | None, newest_load_at: int) -> float | None:
-    """Return the share of what was asked for, and can be known, that was answered.
-
-    What could be known moves on with each load, also with one that got no answer.
-    """
+    """Return the answered share of what was requested and could be known by the newest load."""
     if known is None or kind.startswith("snapshot"):
         return None
     asked = known.asked

@@ -32,10 +32,9 @@ from toolkit.workspace.snapshot_tables import funding_rates, open_spreads, wides
 def watchlist(listing: Listing, *, symbols: int = 5) -> tuple[Stream, ...]:
     """Return the streams of the symbols with the most legs, and those of the whole market.
 
-    Of equally many legs the first names count. Of each symbol: every leg's price, the spread of
-    every leg over the first spot leg (the first of all where none is spot), the funding of every
-    futures leg over the first. Of the market: the event logs and the snapshots. Raises
-    `EmptyWindowError` where nothing is listed.
+    Per symbol: every leg's price, the spread of every leg over the first spot leg (or the first of
+    all), the funding of every futures leg over the first. For the market: the event logs and the
+    snapshots. Ties go by name. Raises `EmptyWindowError` if nothing is listed.
 
     >>> legs = tuple(map(Leg.parse, ("AURORA.futures", "BOREAS.futures", "BOREAS.spot")))
     >>> found = watchlist(Listing({Symbol("BTC", "USDT"): legs}, False))
@@ -69,11 +68,10 @@ def _trajectories(symbol: Symbol, listed: tuple[Leg, ...]) -> Iterator[Trajector
 
 
 def front_page(store: Store) -> tuple[Trajectory, ...]:
-    """Return the trajectories that Overview lists over a store, by its newest snapshots.
+    """Return the trajectories on the page Overview, by the newest snapshots of a store.
 
-    These are the open spreads, the widest first, and of each symbol the two legs whose funding
-    rates are furthest apart. Raises `EmptyWindowError` where the store holds no snapshot of spreads
-    or none of funding.
+    These are the open spreads, the widest first, and the two legs of each symbol with the most
+    different funding rates. Raises `EmptyWindowError` without a snapshot of spreads or of funding.
     """
     spreads, rates = (_newest(store, kind) for kind in (SnapshotKind.SPREAD, SnapshotKind.FUNDING))
     opened = open_spreads(spreads).drop_nulls("opened_at")["trajectory"]
@@ -89,20 +87,19 @@ def _newest(store: Store, kind: SnapshotKind) -> str:
 
 
 WATCHLIST = "watchlist"
-"""What stands for the streams of `toolkit.workspace.listed.watchlist`."""
+"""The name of the streams of `watchlist` among keys."""
 _NEAREST = f"nearest: {WATCHLIST}"
 
 
 def chosen_streams(
     asked: Stream | str | Iterable[Stream | str], listing: Callable[[], Listing]
 ) -> list[Stream]:
-    """Return the streams that are meant, each once, in the order asked for.
+    """Return the streams named, each once, in the order given.
 
-    A text with ``*`` means the keys it matches: of every price, of every pair of legs (the
-    alphabetically first bought, or the other way round where only that matches), of the event logs
-    and the snapshots. ``watchlist`` means `watchlist`, the key of a pair the prices that it is
-    computed from. ``listing`` is called once, and only where a key needs it. Raises `InputError`
-    for what is not a key, for nothing at all, and for a pattern that matches nothing.
+    A pattern with ``*`` names the keys that match: prices, pairs of legs (the alphabetically first
+    bought, or the other orientation if only that matches), event logs and snapshots. ``watchlist``
+    names those of `watchlist`, the key of a pair its prices. ``listing`` is called once, and only
+    if needed. Raises `InputError` for an invalid key, no key, and a pattern without a match.
 
     >>> from toolkit.market import Leg, Symbol
     >>> legs = (Leg.parse("X.futures"), Leg.parse("Y.futures"))
@@ -121,7 +118,7 @@ def chosen_streams(
 
 
 def read_keys(asked: Stream | str | Iterable[Stream | str]) -> list[Stream | str]:
-    """Read the keys but patterns and the watchlist's name, that of a pair as those of its prices.
+    """Parse keys, except patterns and ``watchlist``. That of a pair gives those of its prices.
 
     >>> [str(leg) for leg in read_keys("pair/BTC_USD:X.spot/BTC_USD:Y.spot")]
     ['BTC_USD:X.spot', 'BTC_USD:Y.spot']

@@ -1,4 +1,4 @@
-"""Loading and following for a workspace: the window asked for, the watchlist, and the progress."""
+"""Loading and following for a workspace: window, watchlist, progress, and rows of one's own."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ from toolkit.workspace.rules import Watchlist, find_watchlist
 from toolkit.workspace.snapshot_tables import funding_rates, open_spreads, widest_differentials
 
 DEFAULT_WINDOW_S = 7 * 86_400
-"""What is loaded where no start is given: so much before the end."""
+"""The length of a load without a start."""
 _SAMPLE_S = 600
 _EVENTS = (
     "SELECT DISTINCT symbol, buy_exchange, buy_market, sell_exchange, sell_market "
@@ -80,7 +80,7 @@ def default_window(window: Window | None) -> tuple[When, When | None] | None:
 def asked_for(
     start: When | None, end: When | None, client: Callable[[], Client]
 ) -> Callable[[], Interval]:
-    """Check a load's window, and return what gives it, by the service's clock where one is needed.
+    """Check a load's window, and return a function that computes it, by the service's clock.
 
     >>> asked_for("2026-11-01", "2026-11-02", lambda: None)()
     Interval(start=1793491200, end=1793577600)
@@ -107,9 +107,9 @@ def watched_load(
     *,
     shown: bool,
 ) -> LoadResult:
-    """Run a `toolkit.loader.sync`, with a bar where one is shown and none is given.
+    """Run a `toolkit.loader.sync` with a bar, if ``shown`` and there is no ``on_progress``.
 
-    Raises `EmptyWindowError` where trajectories were asked for and no stream has a row afterwards.
+    Raises `EmptyWindowError` if trajectories were requested and no stream has a row afterwards.
     """
     own = on_progress or not shown
     watched = nullcontext(Watch(on_progress)) if own else load_progress(streams_counted(wanted))
@@ -126,9 +126,7 @@ def watched_load(
 
 
 def since_of(watchlist: Watchlist, given: When | None, now: Callable[[], int]) -> Since:
-    """Return from when on is followed: a moment or the name of a window, else as the watchlist has.
-
-    ``now`` gives the present (s).
+    """Return the start of a follow: a moment or the name of a window, else the watchlist's.
 
     >>> since_of(Watchlist(), "1h", lambda: 3_660)
     Since(ts=60, back_s=None)
@@ -140,11 +138,7 @@ def since_of(watchlist: Watchlist, given: When | None, now: Callable[[], int]) -
 
 
 def pace_of(watchlist: Watchlist) -> Pace:
-    """Return how often a follow of a watchlist does what.
-
-    >>> pace_of(Watchlist(poll_s=20)).poll_s
-    20.0
-    """
+    """Return the intervals of a follow of a watchlist."""
     names = ("sweep_s", "poll_s", "rules_s", "keep_s")
     return Pace(**{name: getattr(watchlist, name) for name in names})
 
@@ -154,7 +148,7 @@ def wanted_watchlist(
     streams: Stream | str | Iterable[Stream | str] | None = None,
     watchlist: Watchlist | str | Path | None = None,
 ) -> Watchlist:
-    """Return the watchlist of some streams, the one given, or the one that is found.
+    """Return the watchlist of some streams, the one given, or that of ``rail.toml``.
 
     >>> wanted_watchlist(Store("rail.duckdb"), "events/splash").streams
     ('events/splash',)
@@ -168,7 +162,7 @@ def wanted_watchlist(
 
 
 def named_streams(client: Client, store: Store, watchlist: Watchlist) -> dict[Stream, str]:
-    """Return the streams that a watchlist means now, each with its rules. Nothing is stored."""
+    """Return the streams that a watchlist names now, each with its rules. Nothing is stored."""
     client.discover()
     rules = Rules(watchlist, client, store)
     return rules({log.of: client.snapshot(log.of).decode() for log in rules.snapshots})
@@ -177,8 +171,8 @@ def named_streams(client: Client, store: Store, watchlist: Watchlist) -> dict[St
 class Rules:
     """A watchlist over a service and a store.
 
-    A call reads them by ``documents``, the newest snapshots. Raises `InputError` for a symbol, an
-    exchange or a pattern of which nothing is listed.
+    A call takes the newest snapshots. Raises `InputError` for a symbol, an exchange or a pattern
+    without anything listed.
     """
 
     def __init__(self, watchlist: Watchlist, client: Client, store: Store) -> None:
@@ -188,7 +182,7 @@ class Rules:
 
     @property
     def snapshots(self) -> tuple[SnapshotLog, ...]:
-        """The snapshots that have to be asked for before the rules can be read."""
+        """The snapshots that the rules need."""
         wanted = self.watchlist
         kinds = set(wanted.snapshots)
         if wanted.open_now or wanted.top_open:
@@ -198,16 +192,16 @@ class Rules:
         return tuple(SnapshotLog(kind) for kind in SnapshotKind if kind in kinds)
 
     def __call__(self, documents: Mapping[SnapshotKind, str]) -> dict[Stream, str]:
-        """Return the streams that are meant now, each with the rules that name it."""
+        """Return the streams that the rules name now, each with its rules."""
         found: dict[Stream, list[str]] = {}
         for stream, rule in self._named(documents):
             found.setdefault(stream, []).append(rule)
         return {stream: ", ".join(dict.fromkeys(rules)) for stream, rules in found.items()}
 
     def lately(self, now: int) -> dict[Stream, tuple[str, int]]:
-        """Return what snapshots of the store named in the last ``keep``: the rule, and when (s).
+        """Return the streams that stored snapshots named in the last ``keep``: rule, and when (s).
 
-        ``now`` is the service's clock. A follow that comes back still follows them.
+        ``now`` is the service's clock. A restarted follow continues with them.
         """
         wanted, found = self.watchlist, dict[Stream, tuple[str, int]]()
         if not self._store.path.exists() or not (
@@ -293,11 +287,11 @@ def _check_listed(parameter: str, asked: object, listed: Iterator[str] | list[st
 
 
 def keep_own(series: Series, path: Path, name: str | None = None) -> Inserted:
-    """Keep a series of `toolkit.series.own_series` in a store of one's own data.
+    """Write a series of `toolkit.series.own_series` to a store of one's own data.
 
-    The store is made where there is none, for the source ``name``, by default the file's name. What
-    it holds already is kept once, and a value that differs becomes the newest revision. Raises
-    `StoreSourceError` where the store holds the data of a service, or of another name.
+    Creates the store for the source ``name``, by default the file's name. Repeated rows are stored
+    once, and a value that differs becomes the newest revision. Raises `StoreSourceError` if the
+    store has the data of a service, or of another name.
 
     >>> import tempfile
     >>> from toolkit.series import own_series
@@ -322,7 +316,7 @@ def keep_own(series: Series, path: Path, name: str | None = None) -> Inserted:
 
 
 def add_own(batch: Batch, series: Series, read_at: int) -> None:
-    """Add a series of `toolkit.series.own_series`, read at a time (s), to what a load commits."""
+    """Add a series of `toolkit.series.own_series`, read at a time (s), to a batch."""
     window = series.window
     edge = Edge(read_at, step_s=series.origin.step_s, tail_ts=window.end)
     if isinstance(series, EventSeries):

@@ -1,6 +1,6 @@
-"""The local service, as the workspace and the command line start it.
+"""The local service, on a SIMULATED market, a replay or real exchanges.
 
-The service's own code is loaded when one is started: it brings a web server along.
+The service's code and its web server are imported when one starts.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 USUAL = "usual"
-"""The word for the five exchanges that are read where none are named."""
+"""The name of five exchanges."""
 
 _USUAL = ("BINANCE", "BYBIT", "OKX", "KRAKEN", "HYPERLIQUID"), {"USDC": "USDT"}  # the last has USDC
 _SYMBOLS = "BTC_USDT,ETH_USDT,SOL_USDT,XRP_USDT,DOGE_USDT"
@@ -45,9 +45,9 @@ _DAYS, _MOST_DAYS, _DAY_S = 7, 366, 86_400
 
 @dataclass(frozen=True, slots=True)
 class ExchangeChoice:
-    """What is read of real exchanges: which, which symbols, and how many days back at first.
+    """The exchanges and symbols to read, from how many days back, and the quotes to rename.
 
-    ``renames``: quotes of an exchange, each with the quote that its legs are served in.
+    ``renames`` has quotes of an exchange, each with the quote in which its legs are served.
 
     >>> choice = ExchangeChoice.read("okx,Binance", ["BTC_USDT"], {"USD": "USDT"})
     >>> choice.exchanges, choice.symbols, choice.days
@@ -69,10 +69,9 @@ class ExchangeChoice:
         renames: Mapping[str, str] | None = None,
         days: int | None = None,
     ) -> Self:
-        """Check what is given: names, or a text of them with commas; "usual" is five exchanges.
+        """Check lists of names, or texts with commas. "usual" is five exchanges.
 
-        Raises `InputError` for an exchange that is not known, what is not a symbol, less than a
-        day.
+        Raises `InputError` for an unknown exchange, an invalid symbol, or days outside 1 to 366.
         """
         with needs_extra("service"):
             from toolkit.service.market.exchanges.facts import (  # noqa: PLC0415 - see above
@@ -97,7 +96,7 @@ def _names(given: str | Iterable[str]) -> tuple[str, ...]:
 
 
 def archive_beside(store: Path) -> Path:
-    """Return where the answers of exchanges are kept by default: beside the store.
+    """Return the default archive of exchanges' answers, beside the store.
 
     >>> archive_beside(Path("data/real.duckdb"))
     PosixPath('data/real.exchanges.duckdb')
@@ -107,11 +106,11 @@ def archive_beside(store: Path) -> Path:
 
 @contextlib.contextmanager
 def exchange_market(choice: ExchangeChoice, archive: Path) -> Iterator[MarketSource]:
-    """Give the market of exchanges for a ``with`` block, in which it is read on.
+    """Yield the market of exchanges, which is read on during the ``with`` block.
 
-    The block begins once all up to now was read; standard error shows that. An exchange that
-    refuses or does not answer is left out and named there. Raises `ExchangeError` where none
-    answers, `InputError` for an ``archive`` that is not one or that another process has, and
+    The block begins once everything up to now is read, with progress on standard error. An exchange
+    that refuses or does not answer is named there and left out. Raises `ExchangeError` if none
+    answers, `InputError` for an invalid ``archive`` or one that another process uses, and
     `StoppedError` at a Ctrl-C before the block.
     """
     from toolkit.service.market.clock import WALL_CLOCK  # noqa: PLC0415 - see above
@@ -123,7 +122,7 @@ def exchange_market(choice: ExchangeChoice, archive: Path) -> Iterator[MarketSou
     stopping = threading.Event()
 
     def say(line: str) -> None:
-        if not stopping.is_set():  # else the last word is that of who stops it
+        if not stopping.is_set():
             sys.stderr.write(f"{plain(line, 400)}\n")
 
     wanted = Wanted(choice.symbols, choice.renames)
@@ -191,16 +190,16 @@ def check_exchanges(choice: ExchangeChoice) -> Iterator[tuple[str, Checked]]:
 
 
 DEFAULT_SEED = 7
-"""The SIMULATED market that is served where no other is named."""
+"""The seed of the default SIMULATED market."""
 
-_EVERYTHING_S = 100 * 366 * 86_400  # recorded data is as old as it is: no plan's depth cuts it
+_EVERYTHING_S = 100 * 366 * 86_400  # no plan's retention hides recorded data
 
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """A local service that answers: its address, source, keys, and its clock where it is fixed.
+    """A running local service: its address, source, keys, and its clock if that is fixed.
 
-    ``codes``, by owner, let each owner with webhooks in the plan sign in once.
+    ``codes`` by owner are one-time sign-ins for owners with webhooks in the plan.
     """
 
     base_url: str
@@ -231,13 +230,12 @@ def serve_local(
 ) -> None:
     """Serve until SIGINT or SIGTERM. ``ready`` is called once connections are accepted.
 
-    With ``replay`` what that Parquet file (or ``prices``, ``funding`` and ``pumps.parquet`` in that
-    folder) holds, under the symbols that ``renamed`` gives, all of it unless ``retention_s`` limits
-    it. With ``exchanges`` what those answer and ``archive`` keeps. Else the endless SIMULATED
+    ``replay`` is a Parquet file, or a folder with ``prices``, ``funding`` and ``pumps.parquet``,
+    served under the symbols in ``renamed``, all of it unless ``retention_s`` limits it.
+    ``exchanges`` are served from their answers in ``archive``. The default is the endless SIMULATED
     market of ``seed`` (`DEFAULT_SEED`). ``now`` (s) stops the service's clock. ``owners`` is a TOML
-    file of owners, plans and keys, in place of the demo ones. Webhooks go to public https
-    addresses, with ``webhooks_to_loopback`` to this machine as well. Raises `InputError` for what
-    cannot be served.
+    file of owners, plans and keys in place of the demo ones. Webhooks go to public https addresses,
+    with ``webhooks_to_loopback`` also to this machine. Raises `InputError` for invalid arguments.
     """
     with needs_extra("service"):
         from toolkit.service import (  # noqa: PLC0415 - see above
@@ -310,11 +308,11 @@ _sharing = threading.Lock()
 
 
 def simulated_service(seed: int = DEFAULT_SEED, *, port: int = 0) -> AbstractContextManager[str]:
-    """Give the address of a local service on the SIMULATED market of a seed, for a ``with`` block.
+    """Yield the address of a local service on the SIMULATED market of a seed.
 
-    It listens at ``port`` where that is free, else at any free one. Blocks of one process and seed
-    share one service, which stops with the last of them. Its clock is the wall clock, its market
-    endless. It answers for the last 30 days.
+    It listens at ``port`` if that is free, else at any free one. ``with`` blocks of one process and
+    seed share one service, which stops with the last of them. It runs on the wall clock, with a
+    retention of 30 days.
 
     >>> with simulated_service() as base_url, simulated_service() as same:
     ...     base_url.startswith("http://127.0.0.1:"), same == base_url
@@ -329,10 +327,10 @@ def simulated_service(seed: int = DEFAULT_SEED, *, port: int = 0) -> AbstractCon
 def exchanges_service(
     choice: ExchangeChoice, archive: Path, *, port: int = 0
 ) -> AbstractContextManager[str]:
-    """Give the address of a local service on real exchanges, as `simulated_service` does.
+    """Yield the address of a local service on real exchanges, as `simulated_service` does.
 
-    It answers for all that the archive keeps, once it has read up to now. Blocks of one archive
-    share it. Raises `InputError` for one that chooses otherwise.
+    It serves the whole archive, once that is read up to now. ``with`` blocks of one archive share
+    it. Raises `InputError` for one with another choice.
     """
     return _service_of(archive.resolve(), choice, lambda: exchange_market(choice, archive), port)
 

@@ -1,6 +1,6 @@
-"""Login of a shared dashboard: by password, or as a member of a provider.
+"""Login to a shared dashboard by a password or an OpenID Connect provider.
 
-The password is kept as a hash of Argon2id (RFC 9106) in a file that its owner alone can read.
+The password is stored as a hash of Argon2id (RFC 9106) in a file that only its owner can read.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NEEDED = ("client_id", "client_secret", "server_metadata_url", "redirect_uri", 
 
 @dataclass(frozen=True, slots=True)
 class PasswordFile:
-    """The file that holds the hash of the password of the dashboard.
+    """The file with the hash of the dashboard's password.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -46,10 +46,10 @@ class PasswordFile:
         return cls(config_folder(environment) / "dashboard-password")
 
     def write(self, password: str) -> None:
-        """Keep the hash of a password in place of the one before. Others cannot read the file.
+        """Write the hash of a password, which others cannot read.
 
-        Raises `InputError` for a password shorter than 12 or longer than 1,000 characters, and for
-        a place that cannot be written.
+        Raises `InputError` for a password of fewer than 12 or more than 1,000 characters, and for a
+        place that cannot be written.
         """
         if not LEAST_CHARACTERS <= len(password) <= _MOST_CHARACTERS:
             allowed = f"{LEAST_CHARACTERS} to {_MOST_CHARACTERS:,} characters"
@@ -68,7 +68,7 @@ class PasswordFile:
             ) from None
 
     def check(self) -> None:
-        """Raise `InputError` where the file holds no hash, or where others can read it."""
+        """Raise `InputError` for a file without a hash, or that others can read."""
         self._read()
         if stat.S_IMODE(self.path.stat().st_mode) & 0o077:
             raise InputError(
@@ -79,7 +79,7 @@ class PasswordFile:
             )
 
     def matches(self, password: str) -> bool:
-        """Check a password. It takes as long for a wrong one. Raises `InputError` as `check`."""
+        """Check a password, in the same time for a wrong one. Raises `InputError` as `check`."""
         argon2, typed = _argon2(), _typed(password[:_MOST_CHARACTERS])
         try:
             return bool(argon2.PasswordHasher().verify(self._read(), typed))
@@ -102,9 +102,9 @@ class PasswordFile:
 
 @dataclass(frozen=True, slots=True)
 class ProviderLogin:
-    """A login by an OpenID Connect provider, which Streamlit does by its ``[auth]`` secrets.
+    """A login by an OpenID Connect provider, by Streamlit's ``[auth]`` secrets.
 
-    ``allowed`` are addresses that may enter, or ``*@example.com`` for all of a domain, or ``*``.
+    ``allowed`` are email addresses, ``*@example.com`` for all of a domain, or ``*``.
 
     >>> login = ProviderLogin(("jane@rail.example", "*@desk.example"))
     >>> login.lets_in({"email": "Joe@Desk.example"}), login.lets_in({"email": "joe@rail.example"})
@@ -114,7 +114,7 @@ class ProviderLogin:
     allowed: tuple[str, ...]
 
     def lets_in(self, claims: Mapping[str, object]) -> bool:
-        """Check what a provider says of a person. An address that it has not verified is none."""
+        """Check the claims of a provider. An unverified address does not count."""
         if "*" in self.allowed:
             return True
         email = claims.get("email")
@@ -126,9 +126,9 @@ class ProviderLogin:
 
 
 def find_login(environment: Mapping[str, str] = ENVIRONMENT) -> ProviderLogin | PasswordFile:
-    """Return how people log in: by the provider of Streamlit's secrets, else by the password.
+    """Return the login: the provider of Streamlit's secrets, else the password.
 
-    Raises `InputError` where there is neither, and for one that is not complete.
+    Raises `InputError` if there is neither, and for an incomplete one.
     """
     for path in secrets_files():
         if login := read_provider(path):
@@ -146,15 +146,15 @@ def find_login(environment: Mapping[str, str] = ENVIRONMENT) -> ProviderLogin | 
 
 
 def secrets_files() -> list[Path]:
-    """Return where Streamlit looks for secrets: in the working directory, then of this user."""
+    """Return Streamlit's secrets files: of the working directory, then of the user."""
     return [place / ".streamlit" / "secrets.toml" for place in (Path.cwd(), Path.home())]
 
 
 def read_provider(path: Path) -> ProviderLogin | None:
-    """Read the provider of a file of secrets, None where it names none.
+    """Read the provider of a secrets file, or return None.
 
-    Raises `InputError` for a file that is not TOML, for an ``[auth]`` that lacks a value, and where
-    ``[rail] allowed`` does not say who may enter.
+    Raises `InputError` for a file that is not TOML, an ``[auth]`` that lacks a value, and without
+    ``[rail] allowed``.
     """
     if not path.exists():
         return None

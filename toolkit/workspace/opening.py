@@ -1,4 +1,4 @@
-"""Opening a workspace: which store, and which service it is loaded from."""
+"""Opening a workspace: its store, and the service that loads it."""
 
 from __future__ import annotations
 
@@ -40,21 +40,20 @@ def open_workspace(
     """Open a store, to read it and to load into it.
 
     ``base_url``, ``api_key``, ``allow_http`` and ``profile`` are as in `Settings.read`, ``store``
-    as in `store_path`. ``window`` is what is read and loaded where no start and no end are given:
-    the name of a window (``7d``, ``2023-03``), or a start and an end. ``fees`` is a fee table or
-    its file, by default that of ``rail.toml``: see `Workspace.fees`.
+    as in `store_path`. ``window`` is the default for reading and loading: the name of a window
+    (``7d``, ``2023-03``), or a start and an end. ``fees`` is a fee table or its file, by default
+    that of ``rail.toml``: see `Workspace.fees`.
 
-    Nothing is asked of a service before something has to be. Without an address that is a local
-    service on a SIMULATED market, started then, one per process, ended with it. A store of another
-    source is never loaded from it: that needs an address.
+    The service is contacted on first use. Without an address it is a local service on a SIMULATED
+    market, one per process. It never loads into a store of another source.
 
-    With ``exchanges`` (``["binance", "okx"]``, or ``"usual"`` for five of them) that local service
-    reads real ones, without an account: ``symbols`` (by default five) of the last 7 days, then on.
-    What they answered stays beside the store, in ``STORE.exchanges.duckdb``, and the same call goes
-    on from there. ``renames`` lets legs of another quote be compared: ``{"USDC": "USDT"}``.
+    With ``exchanges`` (``["binance", "okx"]``, or ``"usual"`` for five of them) the local service
+    reads real ones, without an account: ``symbols`` (by default five) from 7 days back on. Their
+    answers stay beside the store, in ``STORE.exchanges.duckdb``, and the same call continues from
+    there. ``renames`` makes legs of another quote comparable: ``{"USDC": "USDT"}``.
 
-    ``store`` may also name published data: a folder, an address, or the ``manifest.json`` in it. It
-    is read like a store and takes no rows. A copy of it is kept in the user's cache.
+    ``store`` may also be published data: a folder, an address, or the ``manifest.json`` in it. It
+    is read like a store and takes no rows. The user's cache has a copy.
     """
     api_key = Secret(api_key) if api_key else None
     held = named_store(store)
@@ -62,9 +61,8 @@ def open_workspace(
     others = {"base_url": base_url} if choice else {"symbols": symbols, "renames": renames}
     for name, given in others.items():
         if given is not None:
-            raise InputError(
-                name, str(given), f"none {'beside' if choice else 'without'} exchanges"
-            )
+            allowed = f"none {'beside' if choice else 'without'} exchanges"
+            raise InputError(name, str(given), allowed)
     if not choice and (base_url or os.environ.get("RAIL_BASE_URL")):
         settings = Settings.read(
             base_url=base_url, api_key=api_key, allow_http=allow_http, profile=profile
@@ -78,7 +76,7 @@ def open_workspace(
 
 
 def named_store(store: str | Path | None = None) -> Store:
-    """Return the store of a path, as `open_workspace` takes it: a store, or published data."""
+    """Return the store, or published data, of a path as in `open_workspace`."""
     if is_published(store):
         return open_published(store, cache_folder())
     return Store(store_path(store))

@@ -1,4 +1,4 @@
-"""Pairs of any two prices that a store holds, many of them over one window."""
+"""Pairs of any two stored prices."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from toolkit.store import Store, check_known, sync_advice
 
 @dataclass(frozen=True, slots=True)
 class Joining:
-    """How prices are joined, as in `toolkit.statistics.spread.pair`.
+    """Parameters of `toolkit.statistics.spread.pair`.
 
-    ``fx`` is the FX leg of pairs whose quotes differ and whose keys name none.
+    ``fx`` is the FX leg for keys without one whose quotes differ.
     """
 
     fx: Trajectory | str | None = None
@@ -31,7 +31,7 @@ class Joining:
     max_stale_s: int | None = None
 
     def pairs(self, pairs: Iterable[Pair | str] | Pair | str) -> tuple[Pair, ...]:
-        """Read the keys of pairs, each once. Raises `InputError` for what makes no pair.
+        """Read the keys of pairs, each once. Raises `InputError` for an invalid pair.
 
         >>> pairs = ["pair/A_USD:X.spot/A_USDT:X.spot", "pair/A_USD:X.spot/A_USD:Y.spot"]
         >>> [str(pair.fx) for pair in Joining(fx="USDT_USD:X.spot").pairs(pairs)]
@@ -52,7 +52,7 @@ class Joining:
 
 @dataclass(frozen=True, slots=True)
 class HeldPairs:
-    """Pairs whose legs a store holds. ``legs`` has for each leg its row of the catalogue."""
+    """Pairs of stored prices. ``legs`` has the catalogue's row of each leg."""
 
     store: Store
     pairs: tuple[Pair, ...]
@@ -63,7 +63,7 @@ class HeldPairs:
     def of(
         cls, store: Store, pairs: Iterable[Pair | str] | Pair | str, joining: Joining
     ) -> HeldPairs:
-        """Find the legs of the pairs. Raises `UnknownTrajectoryError` for one that is not held."""
+        """Find the legs of the pairs. Raises `UnknownTrajectoryError` for an unknown leg."""
         found = joining.pairs(pairs)
         with store.reading():
             rows = {row["stream"]: row for row in store.catalogue().iter_rows(named=True)}
@@ -78,23 +78,21 @@ class HeldPairs:
         return cls(store, found, joining, {leg: rows[leg.key] for leg in legs})
 
     def everything(self) -> Interval:
-        """Return the window from the first to the last second that all legs of a pair hold."""
-        common = [self._common(pair) for pair in self.pairs]
-        found = [window for window in common if window.start < window.end]
+        """Return the window from the first to the last second shared by all legs of a pair."""
+        found = []
+        for pair in self.pairs:
+            held = [each for leg in pair.prices if (each := extent_of([self.legs[leg]]))]
+            start, end = max(each.start for each in held), min(each.end for each in held)
+            found += [Interval(start, end)] if start < end else []
         if not found:
             raise EmptyWindowError(f"the legs of {self._named} have no time in common")
         return Interval(min(each.start for each in found), max(each.end for each in found))
 
-    def _common(self, pair: Pair) -> Interval:
-        legs = [extent_of([self.legs[leg]]) for leg in pair.prices]
-        held = [leg for leg in legs if leg is not None]
-        return Interval(max(each.start for each in held), min(each.end for each in held))
-
     def groups(self, window: Interval, *, as_of: int | None = None) -> Iterator[pl.DataFrame]:
-        """Yield the rows of each pair in a window, as `toolkit.statistics.spread.pair` gives them.
+        """Yield the rows of each pair in a window, as from `toolkit.statistics.spread.pair`.
 
-        A pair of which a leg has no row there is passed over. Raises `EmptyWindowError` where all
-        are. ``as_of`` is that of `toolkit.store.Store.series`.
+        Skips pairs with a leg without a row, and raises `EmptyWindowError` if all are. ``as_of``
+        is that of `toolkit.store.Store.series`.
         """
         found = False
         for pair in self.pairs:
@@ -114,13 +112,13 @@ class HeldPairs:
 
     @property
     def steps(self) -> dict[str, int]:
-        """The steps (s) of the pairs by key: the longer one of both prices, where it is known."""
+        """The steps (s) of the pairs by key: the longer of both prices', where known."""
         known = {pair: [self.legs[leg]["step_s"] for leg in pair.prices] for pair in self.pairs}
         return {pair.key: max(each[:2]) for pair, each in known.items() if None not in each}
 
     @property
     def notes(self) -> list[str]:
-        """How the prices were joined: of several pairs what is the same for all."""
+        """How the prices were joined. For several pairs, what is the same for all."""
         notes = joined_notes(self.pairs[0], self.joining.multiplier, self.joining.max_stale_s)
         return notes if len(self.pairs) == 1 else notes[:1]
 
@@ -138,16 +136,15 @@ def paired(
     multiplier: float | None,
     max_stale_s: int | None,
 ) -> SpreadSeries | FundingSeries:
-    """Return the spread of two prices, or the funding of a pair, each leg read or given."""
+    """Return the spread of two prices, or the funding of two legs, each read or given."""
     legs = [leg for leg in (buy, sell, fx) if leg is not None]
     keys = [leg.stream.key if isinstance(leg, Series) else str(leg) for leg in legs]
     funding = all(key.startswith("funding/") for key in keys[:2])
     if not funding:
         Pair.of(*keys).coins(multiplier)
     kind = FundingSeries if funding else PriceSeries
-    found = [
-        leg if isinstance(leg, kind) else read(key) for leg, key in zip(legs, keys, strict=True)
-    ]
+    named = zip(legs, keys, strict=True)
+    found = [leg if isinstance(leg, kind) else read(key) for leg, key in named]
     if funding:
         return pair_series(*cast("list[FundingSeries]", found[:2]))
     prices = cast("list[PriceSeries]", found)

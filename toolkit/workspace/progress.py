@@ -1,6 +1,6 @@
-"""A load's progress where somebody watches it: a bar in a notebook or on a terminal.
+"""Progress bars in a notebook or on a terminal.
 
-In a notebook one output is updated through the kernel's own display: IPython is never imported.
+A notebook's output is updated through the kernel's display. IPython is never imported.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _BAR = Html(
 
 
 Advance = Progress | PartsDone
-"""How far some work is."""
+"""A state of progress."""
 
 
 @dataclass(slots=True)
 class Watch:
-    """What a load reports to. Its ``result``, once set, is left where the bar was."""
+    """The receiver of a load's progress. Its ``result`` replaces the bar."""
 
     show: Callable[[Any], object] | None
     result: LoadResult | None = None
@@ -40,10 +40,9 @@ class Watch:
 
 @contextlib.contextmanager
 def load_progress(title: str, *, lines: bool = False) -> Iterator[Watch]:
-    """Show a load's progress bar, in a notebook or on a terminal's standard error.
+    """Show a load's progress bar in a notebook or on a terminal's standard error.
 
-    Elsewhere nothing, or with ``lines`` a line every ten seconds. The watch's result takes the
-    place of the bar where there is one.
+    Elsewhere show nothing, or with ``lines`` a line every ten seconds.
 
     >>> with load_progress("3 trajectories") as watch:  # nobody watches a doctest
     ...     print(watch.show)

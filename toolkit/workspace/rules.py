@@ -1,8 +1,7 @@
 """``rail.toml``: the watchlist of `rail follow`, the fee table in force, how long pages are kept.
 
-Each field that names streams is a rule of its own. The watchlist is their union. ``symbols``,
-``exchanges`` and ``families`` together are one rule: what is listed of these symbols, on these
-exchanges, of these families. `EXAMPLE` shows every field.
+Each field that names streams is a rule, and the watchlist is the union of all. ``symbols``,
+``exchanges`` and ``families`` together are one rule. `EXAMPLE` shows every field.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from toolkit.store.writing.pages import KEPT_DAYS
 from toolkit.workspace.listed import WATCHLIST, read_keys
 
 FILE_NAME = "rail.toml"
-"""The watchlist's usual name, beside the store or in the working directory."""
+"""The name of the file, beside the store or in the working directory."""
 
 EXAMPLE = """\
 # fees = "fees.toml"    # beside this file: the fee table of net figures, see `rail fees --example`
@@ -57,9 +56,9 @@ _SECTIONS = ("fees", "pages_days", "follow", "alert")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watchlist:
-    """Rules that name streams, and how often what is looked at. `EXAMPLE` explains each field.
+    """Rules that name streams, and the intervals of a follow. `EXAMPLE` explains each field.
 
-    ``name`` is where it is from, for messages.
+    ``name`` is its origin, for messages.
 
     >>> Watchlist(streams=["BTC_USDT:*"]).back_s
     2592000
@@ -91,7 +90,7 @@ class Watchlist:
 
     @classmethod
     def read(cls, path: str | Path) -> Self:
-        """Read a file as `EXAMPLE` shows. Raises `InputError` for what is none of it.
+        """Read a file such as `EXAMPLE`. Raises `InputError` for anything else.
 
         >>> Watchlist.read("none.toml")
         Traceback (most recent call last):
@@ -108,17 +107,17 @@ class Watchlist:
 
     @classmethod
     def of(cls, streams: Iterable[str]) -> Self:
-        """Return the watchlist of some keys and patterns alone: nothing else is followed."""
+        """Return the watchlist of some keys and patterns only."""
         return cls(streams=streams, snapshots=())
 
     @classmethod
     def default(cls) -> Self:
-        """Return what is followed where nobody has named anything."""
+        """Return the watchlist of a follow without rules."""
         return cls(streams=[WATCHLIST])
 
     @property
     def names_streams(self) -> bool:
-        """Whether there is a rule at all."""
+        """Whether any rule names streams."""
         named = (self.streams, self.symbols, self.exchanges, self.families, self.snapshots)
         found = (self.open_now, self.top_open, self.widest_funding, self.events_above_pct)
         return any(named) or any(each is not None and each is not False for each in found)
@@ -135,10 +134,10 @@ class Watchlist:
 
 
 def find_watchlist(store: Path, given: str | Path | None = None) -> Watchlist:
-    """Read the file that is given, else the ``rail.toml`` that `settings_file` finds.
+    """Read the file given, else the ``rail.toml`` that `settings_file` finds.
 
-    Without any, or where it has no rules, it is the default watchlist: the 5 symbols of most legs,
-    every event log and every snapshot.
+    Without rules it is the default watchlist: the 5 symbols with the most legs, every event log and
+    every snapshot.
     """
     if given is not None:
         return Watchlist.read(given)
@@ -157,7 +156,7 @@ def settings_file(store: Path) -> Path | None:
 def read_settings(path: str | Path, parameter: str) -> dict[str, Any]:
     """Read a ``rail.toml``: the tables ``follow`` and ``alert``, and the names beside them.
 
-    Raises `InputError` about ``parameter`` for what is not TOML, and for other names in it.
+    Raises `InputError` about ``parameter`` for a file that is not TOML, and for other names.
     """
     _, document = read_toml(path, parameter, "a TOML file of rules", advice=_PRINTS_ONE)
     check_names(str(path), document, _SECTIONS)
@@ -165,9 +164,9 @@ def read_settings(path: str | Path, parameter: str) -> dict[str, Any]:
 
 
 def pages_days(store: Path, given: float | None = None) -> float:
-    """Return how long the pages of a load are kept (days): as given, as in ``rail.toml``, or 30.
+    """Return how long a load's pages are kept (days): as given, as in ``rail.toml``, or 30.
 
-    Raises `InputError` for what is not a number from 0 on. 0 keeps none.
+    0 keeps none. Raises `InputError` for anything but a number from 0 to 36,500.
 
     >>> pages_days(Path("rail.duckdb"), 7)
     7.0
@@ -180,11 +179,9 @@ def pages_days(store: Path, given: float | None = None) -> float:
 
 
 def find_fees(store: Path, given: FeeModel | str | Path | None = None) -> FeeModel | None:
-    """Return the table given, or read the one named, or None where there is neither.
+    """Return the fee table given, or read its file or the one of `fees_file`. None without any.
 
-    ``given`` is a table or its file. Without it ``fees = "fees.toml"`` in the ``rail.toml`` that
-    `settings_file` finds names a file beside that. Raises `InputError` for a named file that is not
-    a fee table.
+    Raises `InputError` for a file that is not a fee table.
     """
     if given is not None:
         return given if isinstance(given, FeeModel) else FeeModel.read(given)
@@ -193,12 +190,10 @@ def find_fees(store: Path, given: FeeModel | str | Path | None = None) -> FeeMod
 
 
 def fees_file(store: Path) -> Path | None:
-    """Return the file of the fee table that ``rail.toml`` names, None where none is named."""
+    """Return the file that ``fees = "fees.toml"`` in ``rail.toml`` names beside it, or None."""
     settings = settings_file(store)
-    if settings is None:
-        return None
-    named = read_settings(settings, "settings").get("fees")
-    if named is None:
+    named = None if settings is None else read_settings(settings, "settings").get("fees")
+    if settings is None or named is None:
         return None
     if not isinstance(named, str) or not named:
         raise InputError(f"{settings} fees", named, 'the name of a file, e.g. "fees.toml"')
@@ -241,4 +236,4 @@ _CHECKS: dict[str, Callable[[str, object], object]] = {
     "sweep_s": _seconds,
     "rules_s": _seconds,
 }
-"""Each field of a watchlist, and how its value is checked."""
+"""The check of each field of a watchlist."""

@@ -1,4 +1,4 @@
-"""Screens of what a store holds: all its series of a kind, in one pass over their rows."""
+"""Screens: all stored series of a kind, measured in one pass and ranked."""
 
 from __future__ import annotations
 
@@ -36,12 +36,13 @@ from toolkit.workspace.pairs import Joining
 from toolkit.workspace.rules import find_fees
 from toolkit.workspace.selection import Function, OfLegs, Passes, Selection
 
+_FILTERS = ("symbols", "exchanges", "types", "exclude_symbols")
 _WITH_PRICES = ("basis_bps", "basis_reason", "carry_bps", "carry_reason", "prices_lack")
-"""Columns that a screen of funding only lacks."""
+"""Columns that a screen by ``funding_only`` lacks."""
 
 
 class Screened(StrEnum):
-    """What can be screened: the kinds of series that have figures of many beside each other."""
+    """The kinds of series that can be screened."""
 
     SPREAD = "spread"
     FUNDING = "funding"
@@ -50,12 +51,12 @@ class Screened(StrEnum):
 
     @property
     def kept(self) -> bool:
-        """Whether it is kept from snapshots."""
+        """Whether the series are from snapshots."""
         return self.startswith("snapshot-")
 
     @property
     def order(self) -> str:
-        """The order of the rows where no other is asked for."""
+        """The default order of the rows."""
         return _ORDERS.get(self, SPREAD_ORDER)
 
     @property
@@ -65,7 +66,7 @@ class Screened(StrEnum):
 
     @property
     def answer(self) -> tuple[str, ...]:
-        """The same with the net ones of a screen by a fee table."""
+        """The columns of `shown`, with net ones after the third."""
         return (*self.shown[:3], *_NET, *self.shown[3:])
 
 
@@ -120,13 +121,12 @@ _Meant = TypeVar("_Meant", Pair, OfLegs, Trajectory, OfLegs | Pair)
 
 @dataclass(frozen=True, slots=True)
 class Screening:
-    """Which series of a store are measured, and by which costs. ``fees`` None leaves them out.
+    """The series to measure, and the costs. Without ``fees`` there are no net figures.
 
-    ``symbols``, ``exchanges`` and ``types`` None take all, ``exclude_symbols`` None leaves none
-    out. All legs of a series must be on one of the exchanges, and their markets, such as
-    ``spot/futures``, one of the types. Raises `InputError` for a ``family`` that is not one of
-    `Screened`, for fees of rates in force, for ``funding_only`` of another family than funding, and
-    as `toolkit.statistics.spread.net_summary`.
+    None for ``symbols``, ``exchanges`` or ``types`` takes all. All legs of a series must be on
+    these exchanges, and its markets (``spot/futures``) one of the types. Raises `InputError` for a
+    family other than `Screened`, fees for rates in force, ``pairs`` or ``funding_only`` for another
+    family than spread or funding, and as `toolkit.statistics.spread.net_summary`.
     """
 
     family: Family | str = Family.SPREAD
@@ -161,12 +161,12 @@ class Screening:
 
     @property
     def has_costs(self) -> bool:
-        """Whether net figures are beside the others, with a fee table."""
+        """Whether a fee table adds net figures."""
         return self.kind is not Screened.SNAPSHOT_FUNDING
 
     @property
     def columns(self) -> Schema:
-        """The columns of the rows, and those that they would have with a fee table."""
+        """The columns of the rows, including those that need a fee table."""
         return self._columns(self.fees or FeeModel("", ()))
 
     def _columns(self, fees: FeeModel | None) -> Schema:
@@ -201,7 +201,7 @@ class Screening:
         top: int | None = None,
         exclude_flags: bool | str | Sequence[str] = False,
     ) -> Ranking:
-        """Check what is asked of the rows, before any is read. See `toolkit.statistics.spread`."""
+        """Check filter and order before rows are read. See `toolkit.statistics.spread.screen`."""
         order = self.kind.order if sort is None else sort
         found = Ranking.of(self.columns, where, order, top, exclude_flags)
         self.check_costs(order, found.keep)
@@ -210,7 +210,7 @@ class Screening:
     def check_costs(
         self, sort: str | None, where: pl.Expr | None, names: tuple[str, str] = ("sort", "where")
     ) -> None:
-        """Raise `InputError` where an order or a condition needs the fee table that is missing."""
+        """Raise `InputError` for an order or a condition that needs a missing fee table."""
         if self.fees is not None:
             return
         gross = self._columns(None)
@@ -232,17 +232,16 @@ class Screening:
         *,
         names: tuple[str, str] = ("start", "end"),
     ) -> pl.DataFrame:
-        """Measure the series over a window, by default over the last 7 days that are held.
+        """Measure the series over a window, by default the last 7 days stored, for funding all.
 
-        That is how long the newest value is compared with the others. Of funding it is all that is
-        held. ``names`` are those of the window's parameters. Raises `EmptyWindowError` where
-        nothing is held in the window, and `InputError` for a symbol or an exchange of no pair.
+        ``names`` are those of the window's parameters. Raises `EmptyWindowError` if the store has
+        nothing in the window, and `InputError` for a symbol or an exchange of no pair.
         """
         asked = self._selected(passes, start, end, names)
         known = self._costs(self.fees)
         if self.kind is Screened.FUNDING and not self.funding_only:
             known["prices"] = asked.prices.at_ends(asked.keys, asked.window)
-        found = asked.measured(self._figures, **known)[0]
+        found = asked.measured(_FIGURES.get(self.kind, spread_figures), **known)[0]
         if found.is_empty():
             raise EmptyWindowError(f"{passes.store.path} holds no {self.family} in {asked.window}")
         return with_q_values(found)
@@ -261,10 +260,6 @@ class Screening:
             chosen = {each: each for each in self._chosen(store, held["stream"])}
             return Selection.over(passes, self.kind, chosen, held, **asked)
 
-    @property
-    def _figures(self) -> Function:
-        return _FIGURES.get(self.kind, spread_figures)
-
     def _costs(self, fees: FeeModel | None) -> dict[str, Any]:
         if not self.has_costs:
             return {}
@@ -281,17 +276,13 @@ class Screening:
             raise EmptyWindowError(f"{store.name} holds no {self.family} yet; {advice}")
         chosen = self.among(series)
         if not chosen:
-            asked = ", ".join(f"{name} {given}" for name, given in self._asked if given is not None)
+            given = {name: getattr(self, name) for name in _FILTERS}
+            asked = ", ".join(f"{name} {of}" for name, of in given.items() if of is not None)
             raise EmptyWindowError(f"{store.name} holds no {self.family} of {asked}")
         return chosen
 
-    @property
-    def _asked(self) -> list[tuple[str, str | Iterable[str] | None]]:
-        names = ("symbols", "exchanges", "types", "exclude_symbols")
-        return [(name, getattr(self, name)) for name in names]
-
     def among(self, held: Iterable[_Meant]) -> list[_Meant]:
-        """Return those of some series that are meant, in their order.
+        """Return the series that pass the filters, in their order.
 
         Raises `InputError` for a symbol, an exchange or a type of none of them.
 
@@ -317,7 +308,7 @@ class Screening:
 
 
 def markets_of(series: OfLegs | Pair) -> str:
-    """Return the markets of the legs of a series, in their order.
+    """Return the markets of a series' legs, in their order.
 
     >>> markets_of(Trajectory.parse("BTC_USD:X.spot:Y.futures"))
     'spot/futures'
@@ -341,7 +332,7 @@ _NOT_REMEMBERED = frozenset(("self", "start", "end", "fees", "cluster", "plain_t
 def remembered(
     method: Callable[Concatenate[Any, _Parameters], Result],
 ) -> Callable[Concatenate[Any, _Parameters], Result]:
-    """Let a screen be remembered with what was asked, see `toolkit.series.base`."""
+    """Remember the arguments of a screen with its result. See `toolkit.series.base.remember`."""
     signature = inspect.signature(method)
 
     @functools.wraps(method)

@@ -5,7 +5,6 @@ Commands, screens, pages and `toolkit.workspace.Workspace.measure` ask here.
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,7 +17,7 @@ from toolkit.analyses import analysis_of
 from toolkit.cards import some
 from toolkit.cluster import Cluster
 from toolkit.errors import EmptyWindowError, InputError
-from toolkit.intervals import Ends, Interval
+from toolkit.intervals import Interval
 from toolkit.market import Family, Pair, SnapshotTrajectory, Stream, Trajectory, When, format_ts
 from toolkit.series.held_prices import HeldPrices
 from toolkit.statistics.core.definition import SameFrame, turned
@@ -47,11 +46,6 @@ Function = Callable[..., pl.DataFrame]
 """A statistic: rows, start and end (s), and parameters by name."""
 
 
-def applied(function: Function, window: Interval, **parameters: Any) -> Analysis:
-    """Return a statistic with its window and parameters, as `Passes.over` takes it."""
-    return partial(_applied, function, window, parameters)
-
-
 def _applied(
     function: Function, window: Interval, parameters: dict[str, Any], rows: pl.DataFrame
 ) -> pl.DataFrame:
@@ -59,13 +53,13 @@ def _applied(
 
 
 def known_steps(catalogue: pl.DataFrame) -> dict[str, int]:
-    """Return the steps (s) of streams by key, of rows of `Store.catalogue` that know theirs."""
+    """Return the known steps (s) of streams by key, from rows of `Store.catalogue`."""
     return dict(catalogue.select("stream", "step_s").drop_nulls().iter_rows())
 
 
 @dataclass(frozen=True, slots=True)
 class Passes:
-    """A store, and what computes over it: this process, or a cluster over its published files."""
+    """A store, and what computes over it: this process, or a cluster."""
 
     store: Store
     cluster: Cluster | None = None
@@ -80,10 +74,9 @@ class Passes:
         as_of: int | None = None,
         plain_text: bool = False,
     ) -> Self:
-        """Check what computes, before anything is read. ``cluster`` None is this process.
+        """Check the cluster before anything is read. Default: this process.
 
-        Raises `InputError` for what is not a cluster, and for one over a store that is not
-        published.
+        Raises `InputError` for an invalid cluster, and for one over a store that is not published.
         """
         as_of = store.as_of if as_of is None else as_of
         if cluster is None:
@@ -102,40 +95,19 @@ class Passes:
             raise InputError("cluster", found.where, "without an as_of; open an older publication")
         return cls(store, found, None)
 
-    def over(
-        self, kind: str, window: Ends, *analyses: Analysis, keys: Iterable[str] | None = None
-    ) -> list[pl.DataFrame]:
-        """Apply statistics to the rows of a kind, or of some keys of it, with a frame for each.
-
-        With a cluster they must be functions of a module, or partials of one.
-        """
-        if self.cluster is None:
-            asked = kind if keys is None else set(keys)
-            groups = self.store.groups(asked, window, as_of=self.as_of)
-            return in_one_pass(groups, *analyses)
-        rows = PublishedRows.of(self.store.published, kind, window, keys)
-        with self._watched() as cluster:
-            return cluster.in_one_pass(rows, *analyses)
-
-    @contextlib.contextmanager
-    def _watched(self) -> Iterator[Cluster]:
-        assert self.cluster is not None
-        with load_progress(f"on {self.cluster.name}") as watch:
-            yield replace(self.cluster, progress=watch.show)
-
 
 OfLegs = Trajectory | SnapshotTrajectory
-"""What has rows by trajectory: loaded, or kept from snapshots."""
+"""A stream with rows by trajectory: loaded, or from snapshots."""
 PAIR = "pair"
 """The kind of pairs of two prices."""
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Series of one kind and a window, and what computes over their rows.
+    """Series of one kind, a window, and what computes over their rows.
 
-    ``held`` has for each the one that the store holds, which may be the other way round. ``steps``
-    (s) are those known, by key. ``pairs`` are those of two prices, which have nothing in ``held``.
+    ``held`` has for each the stored one, which may be in the other orientation. ``steps`` (s) are
+    those known, by key. ``pairs`` are pairs of two prices, in place of ``held``.
     """
 
     passes: Passes
@@ -157,13 +129,12 @@ class Selection:
         joining: Joining | None = None,
         names: tuple[str, str] = ("start", "end"),
     ) -> Self:
-        """Find the series that were named, or all of a family, and the window, or all held.
+        """Find the series by keys, by default all of a family, and the window, by default all.
 
-        A key with a ``*`` means all held ones that match. One that begins with ``snapshot-`` and
-        the family is of a series kept from snapshots, one that begins with ``pair/`` of two prices,
-        joined as ``joining`` has it. ``names`` are those of the window's parameters. Raises
-        `InputError` for keys of two kinds, `UnknownTrajectoryError` for a key that is not held, and
-        `EmptyWindowError` where nothing is.
+        A key with a ``*`` means all stored ones that match, ``snapshot-`` and the family a series
+        from snapshots, ``pair/`` two prices, joined by ``joining``. ``names`` are those of the
+        window's parameters. Raises `InputError` for keys of two kinds, `UnknownTrajectoryError` for
+        a key that is not stored, and `EmptyWindowError` if nothing is.
         """
         named, store = keys or ["*"], passes.store
         kind = _kind_of(named, family)
@@ -209,8 +180,8 @@ class Selection:
     ) -> Self:
         """Return the selection of some series and a window, by default of all rows or polls.
 
-        ``catalogue`` is that of the store, ``lately_s`` how much of all that is at most (s).
-        Raises `EmptyWindowError` for a series without rows.
+        ``lately_s`` limits the default window to its end (s). Raises `EmptyWindowError` for a
+        series without rows.
         """
         store, keys = passes.store, [found.key for found in held.values()]
         known = {row["stream"]: row for row in catalogue.iter_rows(named=True)}
@@ -237,10 +208,7 @@ class Selection:
         window: Interval,
         steps: Mapping[str, int] | None = None,
     ) -> Self:
-        """Return the selection of series by the keys that they are held by, or of pairs.
-
-        The window is decided already.
-        """
+        """Return the selection of series by the keys stored, or of pairs, over a known window."""
         if kind == PAIR:
             return cls.of_pairs(passes, keys, Joining(), start=window.start, end=window.end)
         series = [each for each in map(Stream.parse, keys) if isinstance(each, OfLegs)]
@@ -258,22 +226,23 @@ class Selection:
         names: tuple[str, str] = ("start", "end"),
         lately_s: int | None = None,
     ) -> Self:
-        """Return the selection of pairs, by default of the time that their legs share."""
+        """Return the selection of pairs. The default window is the time that their legs share."""
         if passes.cluster is not None:
             raise InputError("cluster", passes.cluster.name, "with stored spreads, not pairs")
         held = HeldPairs.of(passes.store, pairs, joining)
-        asked = (passes.store, start, end, held.everything)
-        window = chosen_window(*asked, names=names, lately_s=lately_s)
+        window = chosen_window(
+            passes.store, start, end, held.everything, names=names, lately_s=lately_s
+        )
         return cls(passes, PAIR, {}, window, steps=held.steps, pairs=held)
 
     @property
     def store(self) -> Store:
-        """The store that holds them."""
+        """The store."""
         return self.passes.store
 
     @cached_property
     def polls(self) -> PollCount | None:
-        """The polls of the window of series kept from snapshots, None of others."""
+        """The polls of the window, None for series that are not from snapshots."""
         if not self.kind.startswith("snapshot-"):
             return None
         of = self.kind.removeprefix("snapshot-")
@@ -282,35 +251,30 @@ class Selection:
 
     @property
     def prices(self) -> HeldPrices:
-        """The prices held of the legs of funding pairs."""
+        """The stored prices of the legs of funding pairs."""
         return HeldPrices(self.store, self.passes.as_of)
 
     @property
     def keys(self) -> list[str]:
-        """The keys that were asked for."""
-        asked = self.held if self.pairs is None else self.pairs.pairs
-        return [each.key for each in asked]
+        """The keys as given."""
+        return [each.key for each in (self.held if self.pairs is None else self.pairs.pairs)]
 
     @property
     def turned(self) -> list[str]:
-        """Which of them are held the other way round, in words."""
-        return [
-            f"{wanted.key} is held as {found.key}: legs and signs are turned"
-            for wanted, found in self.held.items()
-            if wanted != found
-        ]
+        """A line on each series that is stored in the other orientation."""
+        turned = ((wanted.key, found.key) for wanted, found in self.held.items() if wanted != found)
+        return [f"{key} is held as {at}: legs and signs are turned" for key, at in turned]
 
     def measured(self, *statistics: Function, **parameters: Any) -> list[pl.DataFrame]:
-        """Apply statistics to the rows of all, a frame for each, sorted by trajectory.
+        """Apply statistics to all rows, and return a frame for each, sorted by trajectory.
 
-        One that takes ``step_s`` of bars or ``prices`` of funding is given those known. See
-        `by_polls`.
+        See `analysis` and `by_polls`.
         """
         analyses = [self.analysis(statistic, **parameters) for statistic in statistics]
         return [self.by_polls(found) for found in self.in_one_pass(*analyses)]
 
     def analysis(self, statistic: Function, **parameters: Any) -> Analysis:
-        """Return a statistic over the window, as `in_one_pass` takes it, with what is known."""
+        """Return a statistic over the window for `in_one_pass`, with known steps and prices."""
         taken = inspect.signature(statistic).parameters
         lacks = {
             name
@@ -323,41 +287,42 @@ class Selection:
             return partial(_inside, partial(statistic, **parameters), self.window, self._closed)
         without = parameters.get("funding_only")
         if self.kind != Family.FUNDING or "prices" not in lacks or without:
-            return applied(statistic, self.window, **parameters)
+            return partial(_applied, statistic, self.window, parameters)
         declared = analysis_of(statistic)
         ends = declared is not None and declared.prices == "ends"
         read = self.prices.at_ends if ends else self.prices.over
-        if self.passes.cluster:  # workers have no store: they are given what they need
-            return applied(
-                statistic, self.window, prices=read(self.keys, self.window), **parameters
-            )
+        if self.passes.cluster:  # workers have no store
+            parameters["prices"] = read(self.keys, self.window)
+            return partial(_applied, statistic, self.window, parameters)
         return partial(_priced, statistic, self.window, parameters, read)
 
     @property
     def _closed(self) -> Literal["left", "right"]:
-        """Which end of the window is in it: a settlement at its start is not, one at its end is."""
+        """The end that belongs to the window: for settlements the right one."""
         return "right" if self.kind == Family.FUNDING else "left"
 
     @property
     def present(self) -> Analysis:
-        """What finds the keys with a row in the window, as `in_one_pass` takes a statistic."""
+        """The statistic for `in_one_pass` that finds the keys with a row in the window."""
         return partial(_present, window=self.window, closed=self._closed)
 
     def applied(self, rows: pl.DataFrame, statistic: Function, **parameters: Any) -> pl.DataFrame:
-        """Apply a statistic, as `measured` does, to rows of these series that were read before."""
+        """Apply a statistic, as `measured` does, to rows of these series."""
         return self.by_polls(self.analysis(statistic, **parameters)(rows))
 
     def in_one_pass(self, *analyses: Analysis) -> list[pl.DataFrame]:
-        """Apply statistics to the rows for the window, as `toolkit.statistics.passes`."""
+        """Apply statistics to the rows of the window. See `toolkit.statistics.passes`."""
         read = FAMILIES[self.kind].read(self.window)
         if self.passes.cluster is None:
             return in_one_pass(self.groups(read), *analyses)
         ready = [partial(_of_ready, self.kind, self._turns, each) for each in analyses]
         keys = {found.key for found in self.held.values()}
-        return self.passes.over(self.kind, read, *ready, keys=keys)
+        rows = PublishedRows.of(self.store.published, self.kind, read, keys)
+        with load_progress(f"on {self.passes.cluster.name}") as watch:
+            return replace(self.passes.cluster, progress=watch.show).in_one_pass(rows, *ready)
 
     def groups(self, read: Interval) -> Iterator[pl.DataFrame]:
-        """Yield the rows of all of them with ``start <= ts < end``. See `Store.groups`."""
+        """Yield the rows of all series with ``start <= ts < end``. See `Store.groups`."""
         store, as_of = self.store, self.passes.as_of
         if self.pairs is not None:
             yield from self.pairs.groups(read, as_of=as_of)
@@ -370,9 +335,9 @@ class Selection:
             yield _ready(self.kind, self._turns, rows)
 
     def rows(self) -> pl.DataFrame:
-        """Read the rows for the window, as `toolkit.statistics.families` has it.
+        """Read the rows for the window, widened as in `toolkit.statistics.families`.
 
-        Raises `StoreError` for a series that cannot be read, which `groups` passes over.
+        Raises `StoreError` for a series that cannot be read, which `groups` skips.
         """
         read, as_of = FAMILIES[self.kind].read(self.window), self.passes.as_of
         if not self.held:
@@ -383,7 +348,7 @@ class Selection:
         return _ready(self.kind, self._turns, pl.concat(held))
 
     def scan(self, read: Interval) -> pl.LazyFrame:
-        """Return the rows with ``start <= ts < end``, of no pairs. See `Store.scan`."""
+        """Scan the rows with ``start <= ts < end``, without pairs. See `Store.scan`."""
         held = self.store.scan(set(self.held.values()), read, as_of=self.passes.as_of)
         return _ready(self.kind, self._turns, held)
 
@@ -394,7 +359,7 @@ class Selection:
         return turned, [found.key for wanted, found in held if wanted == found]
 
     def by_polls(self, found: pl.DataFrame) -> pl.DataFrame:
-        """Return results by trajectory, with their coverage by polls where they are of any."""
+        """Sort results by trajectory, with coverage by polls for series from snapshots."""
         if "trajectory" in found.columns:
             found = found.sort("trajectory", maintain_order=True)
         covered = {"coverage", "method"} <= set(found.columns)
@@ -402,15 +367,12 @@ class Selection:
 
     @property
     def stretch(self) -> str:
-        """The window in words: a settlement at its start is not in it, one at its end is."""
+        """The window in words, for settlements with its end, not its start."""
         start, end = map(format_ts, self.window)
         return f"({start}, {end}]" if self.kind == Family.FUNDING else str(self.window)
 
     def silent(self, found: Iterable[str]) -> list[str]:
-        """Return the keys without a row, which are not among those found.
-
-        Raises `EmptyWindowError` where none is.
-        """
+        """Return the keys that are not in ``found``. Raises `EmptyWindowError` if none is."""
         silent = sorted(set(self.keys) - set(found))
         if len(silent) < len(self.keys):
             return silent
@@ -433,7 +395,7 @@ def _present(
 def _inside(
     statistic: Function, window: Interval, closed: Literal["left", "right"], rows: pl.DataFrame
 ) -> pl.DataFrame:
-    """Apply a statistic with a result per row, and keep the results of the window."""
+    """Apply a statistic with a result per row, and keep those of the window."""
     return statistic(rows).filter(pl.col("ts").is_between(*window, closed=closed))
 
 
@@ -444,7 +406,7 @@ def _priced(
     read: Callable[[Iterable[str], Interval], LegPrices],
     rows: pl.DataFrame,
 ) -> pl.DataFrame:
-    """Apply a statistic with the prices of the rows' own pairs, so that memory holds no others."""
+    """Apply a statistic with the prices of the rows' own pairs, to save memory."""
     prices = read(rows["trajectory"].unique().to_list(), window)
     return statistic(rows, *window, prices=prices, **parameters)
 
@@ -459,9 +421,9 @@ def held_window(
     names: tuple[str, str] = ("start", "end"),
     lately_s: int | None = None,
 ) -> Interval:
-    """Return the window asked for of some rows of the catalogue, by default all that is held.
+    """Return the window given, by default the extent of some rows of the catalogue.
 
-    One of settlements ends where the last sync did. ``names`` and ``lately_s`` are as in
+    For settlements it ends where the last sync did. ``names`` and ``lately_s`` are as in
     `toolkit.store.chosen_window`.
     """
     everything = extent_of(rows)
@@ -478,11 +440,11 @@ def held_window(
 
 
 _Turns = tuple[Mapping[str, str], Sequence[str]]
-"""By the key of what is held the one asked for, of those turned; and those asked for as held."""
+"""Keys given by stored key of those to be turned, and the keys of the others."""
 
 
 def _ready(kind: str, turns: _Turns, rows: SameFrame) -> SameFrame:
-    """Return rows as they are held as those asked for, with what statistics of the kind take."""
+    """Return stored rows in the orientation given, with the columns that statistics take."""
     others, as_held = turns
     if others:
         key = pl.col("trajectory")

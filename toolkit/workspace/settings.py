@@ -1,7 +1,8 @@
-"""The service, its key and the store: given, or read from the environment by this module alone.
+"""Service, key, store and folders of the user, given or from the environment.
 
-The variables are ``RAIL_BASE_URL``, ``RAIL_API_KEY``, ``RAIL_ALLOW_HTTP``, ``RAIL_STORE`` and
-``RAIL_PROFILE``.
+Only this module reads ``RAIL_BASE_URL``, ``RAIL_API_KEY``, ``RAIL_ALLOW_HTTP``, ``RAIL_STORE`` and
+``RAIL_PROFILE``. Folders follow the XDG Base Directory Specification: the one that a variable
+names, if it is an absolute path, else the usual one in the user's home.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _FOLDER = "machine-rail"
 
 
 def _folder(name: str, below: str, environment: Mapping[str, str] = ENVIRONMENT) -> Path:
-    """Return a folder of this user's, which need not be there yet.
+    """Return a folder of the user, which may not exist yet.
 
     >>> data_folder({"XDG_DATA_HOME": "/srv/data"}), data_folder({"HOME": "/srv/jane"}).parts[-3:]
     (PosixPath('/srv/data/machine-rail'), ('.local', 'share', 'machine-rail'))
@@ -37,20 +38,20 @@ def _folder(name: str, below: str, environment: Mapping[str, str] = ENVIRONMENT)
 
 
 data_folder = partial(_folder, "XDG_DATA_HOME", ".local/share")
-"""The toolkit's folder for data of this user."""
+"""The toolkit's folder for the user's data."""
 config_folder = partial(_folder, "XDG_CONFIG_HOME", ".config")
-"""The toolkit's folder for what this user has set for every store."""
+"""The toolkit's folder for the user's settings."""
 state_folder = partial(_folder, "XDG_STATE_HOME", ".local/state")
-"""The toolkit's folder for what its processes remember between runs, and may lose."""
+"""The toolkit's folder for state between runs, which may be lost."""
 cache_folder = partial(_folder, "XDG_CACHE_HOME", ".cache")
 """The toolkit's folder for what can be made again."""
 
 
 def demo_store(source: Source, folder: Path | None = None) -> tuple[Path, list[Path]]:
-    """Return the path of the demo's store of a source, and the demo's stores of other sources.
+    """Return the path of the demo's store of a source, and those of other sources.
 
-    The file is named after the hash in its source's id, so that another version of the simulated
-    market begins a file of its own. Creates the folder. Raises `StoreError` where it cannot.
+    The file is named after the hash in the source's id, so that another version of the simulated
+    market has its own. Creates the folder. Raises `StoreError` if it cannot.
     """
     folder = _made(folder or data_folder())
     path = folder / f"demo-{_market(source)}.duckdb"
@@ -76,10 +77,9 @@ def _made(folder: Path) -> Path:
 
 
 def store_beside(path: Path, source: Source) -> Path:
-    """Return where a source's rows go if ``path`` is named: there, or beside a store that stays.
+    """Return ``path``, or the file beside it if it is a store of another SIMULATED market.
 
-    A store of another SIMULATED market stays as it is: the file beside it is named as in
-    `demo_store`. No way is made for a store of any other source, into which loading is refused.
+    That file is named as in `demo_store`. A store of any other source refuses the rows later.
     """
     if not path.is_file():
         return path
@@ -94,13 +94,13 @@ def _market(source: Source) -> str:
 
 
 LOCAL_KEY = "demo-pro"
-"""The local service's own demo key: no secret, and used for loopback addresses alone."""
+"""The local service's own demo key: not a secret, and sent to loopback addresses only."""
 
 _SWITCH = {"": False, "0": False, "1": True}
 
 
 class Over(StrEnum):
-    """What pages are asked by: requests, or the history actions of the data socket."""
+    """How pages are requested: by HTTP, or by the history actions of the data socket."""
 
     HTTP = "http"
     SOCKET = "socket"
@@ -108,7 +108,7 @@ class Over(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The service to ask: its address, the key, and the user's wire profile.
+    """The address of a service, the key, and the user's wire profile.
 
     >>> Settings.read({"RAIL_API_KEY": "k", "RAIL_BASE_URL": "https://rail.example"})
     Settings(base_url='https://rail.example', profile=None, allow_http=False)
@@ -132,31 +132,26 @@ class Settings:
         allow_http: bool = False,
         profile: str | Path | None = None,
     ) -> Settings:
-        """Take what is given, else the environment, else the local service.
+        """Take the arguments, else the environment, else the local service.
 
-        A loopback address without a key gets the local service's demo key. Any other address
-        without one is an `InputError`. ``allow_http``, or ``RAIL_ALLOW_HTTP=1``, lets the key be
-        sent unencrypted to another machine. ``profile`` is the file of a wire profile.
+        Without a key, a loopback address gets the local service's demo key, and any other raises
+        `InputError`. ``allow_http``, or ``RAIL_ALLOW_HTTP=1``, lets the key be sent unencrypted to
+        another machine. ``profile`` is the file of a wire profile.
         """
         api_key = Secret(api_key) if api_key else given_key(environment)
         url = base_address(base_url or environment.get("RAIL_BASE_URL") or DEFAULT_BASE_URL)
         if api_key is None:
             if not is_loopback(urlsplit(url).hostname):
-                raise InputError(
-                    "api_key",
-                    None,
-                    "the subscription key of the service",
-                    advice="set RAIL_API_KEY",
-                )
+                allowed = "the subscription key of the service"
+                raise InputError("api_key", None, allowed, advice="set RAIL_API_KEY")
             api_key = Secret(LOCAL_KEY)
-        allowed = allow_http or allows_http(environment)
         named = user_profile(environment) if profile is None else UserProfile.read(profile)
-        return cls(url, api_key, named, allowed)
+        return cls(url, api_key, named, allow_http or allows_http(environment))
 
     def client(self, over: Over = Over.HTTP) -> Client:
-        """Return a client of the service, which asks histories and event logs by ``over``.
+        """Return a client that requests histories and event logs by ``over``.
 
-        It shares the key's quota with this user's other processes, by a file in `state_folder`.
+        It shares the key's quota with the user's other processes by a file in `state_folder`.
         """
         kind: type[Client] = Client
         if over == Over.SOCKET:
@@ -173,11 +168,7 @@ class Settings:
 
 
 def store_path(given: str | Path | None = None) -> Path:
-    """Return the path of the store: the one given, else ``RAIL_STORE``, else ``rail.duckdb``.
-
-    >>> store_path("btc.duckdb")
-    PosixPath('btc.duckdb')
-    """
+    """Return the path of the store: the one given, else ``RAIL_STORE``, else ``rail.duckdb``."""
     path = given or os.environ.get("RAIL_STORE") or DEFAULT_STORE
     if not isinstance(path, str | os.PathLike):
         raise InputError("store", path, "a path, e.g. 'rail.duckdb'")
@@ -185,21 +176,13 @@ def store_path(given: str | Path | None = None) -> Path:
 
 
 def given_key(environment: Mapping[str, str] = ENVIRONMENT) -> Secret | None:
-    """Return the key that ``RAIL_API_KEY`` gives, None where it gives none.
-
-    >>> given_key({}) is None
-    True
-    """
+    """Return the key in ``RAIL_API_KEY``, or None."""
     key = Secret(environment.get("RAIL_API_KEY") or "")
     return key if key.reveal() else None
 
 
 def user_profile(environment: Mapping[str, str] = ENVIRONMENT) -> UserProfile | None:
-    """Read the wire profile that ``RAIL_PROFILE`` names, None where it names none.
-
-    >>> user_profile({}) is None
-    True
-    """
+    """Read the wire profile that ``RAIL_PROFILE`` names, or return None."""
     path = environment.get("RAIL_PROFILE")
     return UserProfile.read(path) if path else None
 

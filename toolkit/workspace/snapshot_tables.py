@@ -1,7 +1,7 @@
-"""Kept snapshots as tables: open spreads and funding rates in force.
+"""Snapshots as tables: open spreads and funding rates in force.
 
-An item that is not understood is left out: see
-`toolkit.wire.rows.snapshot_rows.snapshot_items`.
+Malformed items are left out: see `toolkit.wire.profile.snapshots.snapshot_items`. A pair has one
+sign everywhere: that of its stored orientation.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def widest_differentials(rates: pl.DataFrame) -> pl.DataFrame:
 
     Columns: symbol, buy (the leg of the lowest rate), sell (of the highest), differential_pct_8h
     (percent per 8 h, sell - buy) and differential_apr_pct (percent a year), legs (count),
-    trajectory (key). Of equal rates `toolkit.statistics.funding.dispersion` says which leg it is.
+    trajectory (key). Ties are as in `toolkit.statistics.funding.dispersion`.
 
     >>> rates = pl.DataFrame({"symbol": ["A_B", "A_B"], "leg": ["X.futures", "Y.futures"],
     ...                       "rate_pct_8h": [0.5, 0.25], "apr_pct": [30.0, 10.0]})
@@ -110,9 +110,9 @@ _KEPT = "snapshot-spread/"
 
 
 def held_stream(key: str, held: Collection[str]) -> tuple[str, bool] | None:
-    """Return the stream that shows a pair, and whether its legs are the other way round.
+    """Return the stored stream of a pair, and whether it has the other orientation.
 
-    What was loaded comes before what is kept from snapshots. None where neither is held.
+    A loaded one comes before one from snapshots. None if neither is stored.
 
     >>> held_stream("A_B:X.spot:Y.spot", {"A_B:Y.spot:X.spot"})
     ('A_B:Y.spot:X.spot', True)
@@ -124,10 +124,10 @@ def held_stream(key: str, held: Collection[str]) -> tuple[str, bool] | None:
 
 
 def shown_as_held(rows: pl.DataFrame, held: Collection[str], *values: str) -> pl.DataFrame:
-    """Turn the rows of pairs that are held the other way round alone, as `held_stream` has it.
+    """Turn the rows of pairs that are stored in the other orientation only. See `held_stream`.
 
-    ``rows`` has trajectory, buy and sell (String), and ``values`` are the columns (bps of the log
-    spread) whose sign changes. Added is ``stream``, null where the pair is not held.
+    ``rows`` has trajectory, buy and sell (String). ``values`` are the columns (bps of the log
+    spread) whose sign changes. Adds ``stream``, null if the pair is not stored.
 
     >>> rows = pl.DataFrame({"trajectory": ["A_B:X.spot:Y.spot"], "buy": ["X.spot"],
     ...                      "sell": ["Y.spot"], "bps": [30.0]})
@@ -149,9 +149,9 @@ def shown_as_held(rows: pl.DataFrame, held: Collection[str], *values: str) -> pl
 
 
 def each_pair_once(rows: pl.DataFrame, ts: str) -> pl.DataFrame:
-    """Keep one row of each two legs, whichever is bought: that of the newest observation.
+    """Keep one row per two legs, in either orientation: that of the newest ``ts`` (column, s UTC).
 
-    Of several with the same ``ts`` (column, s UTC) the first stays. The newest row comes first.
+    For equal ``ts`` the first stays. The newest row comes first.
 
     >>> rows = pl.DataFrame({"symbol": ["A_B", "A_B"], "buy": ["X.spot", "Y.dex"],
     ...     "sell": ["Y.dex", "X.spot"], "t_last": [60, 120]})

@@ -20,7 +20,7 @@ with needs_extra("dashboard"):
 
 
 def alert_file(store: Path) -> Path:
-    """Return the file that rules are written to: the one that is read, else one beside the store.
+    """Return the ``rail.toml`` that rules are written to: the one read, else beside the store.
 
     >>> alert_file(Path("none/rail.duckdb")).name
     'rail.toml'
@@ -29,10 +29,10 @@ def alert_file(store: Path) -> Path:
 
 
 def keep_rule(path: Path, table: Mapping[str, Any], name: str | None = None) -> None:
-    """Write a rule: in place of the one of ``name``, whose other fields stay, or as one more.
+    """Write a rule: over the one of ``name``, whose other fields stay, or as a new one.
 
-    A field that is None is taken out. Raises `InputError`, and changes nothing, for what is not a
-    rule, for a name that another rule has, and where there is no rule of ``name``.
+    A field that is None is removed. Raises `InputError`, and changes nothing, for an invalid rule,
+    a name that another rule has, and an unknown ``name``.
     """
     text = _text(path)
     given = {field: value for field, value in table.items() if value is not None}
@@ -54,7 +54,7 @@ def keep_rule(path: Path, table: Mapping[str, Any], name: str | None = None) -> 
 
 
 def remove_rule(path: Path, name: str) -> None:
-    """Take a rule out. Raises `InputError` where there is none of the name."""
+    """Remove a rule. Raises `InputError` for an unknown name."""
     document, place = _found(path, _text(path), name)
     rules = document["alert"]
     if len(rules) == 1:
@@ -93,7 +93,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file whole, or leave it as it is. Raises `StoreError` where it cannot be written."""
+    """Write a file atomically. Raises `StoreError` if it cannot be written."""
     target = path.resolve()
     draft = target.with_name(f".{target.name}.{uuid.uuid4().hex}.new")
     try:
@@ -114,13 +114,13 @@ with needs_extra("dashboard"):
     from tomlkit.items import AoT
 
 FORM_FIELDS = ("maker_bps", "taker_bps", "slippage_bps", "gas_quote")
-"""What the form has of an entry."""
+"""The fields of an entry in the form."""
 
 _NAME = "fees.toml"
 
 
 def fee_file(store: Path) -> Path:
-    """Return the file that the table is written to: the one in force, else ``fees.toml`` beside it.
+    """Return the file of the fee table: the one in force, else ``fees.toml`` beside `alert_file`.
 
     >>> fee_file(Path("none/rail.duckdb")).name
     'fees.toml'
@@ -129,10 +129,10 @@ def fee_file(store: Path) -> Path:
 
 
 def keep_table(store: Path, text: str) -> FeeModel:
-    """Write a whole table, put it in force, and return it.
+    """Write a whole fee table, put it in force, and return it.
 
-    The file of that name before is kept with ``.before`` at its end. Raises `InputError`, and
-    changes nothing, for a text that is not a fee table.
+    The file it replaces is kept with ``.before`` at its end. Raises `InputError`, and changes
+    nothing, for a text that is not a fee table.
     """
     table, path = FeeModel.parse(text), fee_file(store)
     if path.exists() and path.read_bytes() != text.encode():
@@ -147,10 +147,9 @@ def keep_fees(
 ) -> FeeModel:
     """Write the fees of some exchanges from a date on, put the table in force, and return it.
 
-    ``fees`` has the `FORM_FIELDS` by exchange, in the units of the table, None for unknown. The
-    entry of the exchange that begins at that date, without a market, is changed, else one more is
-    written, none of only unknown fees. Raises `InputError`, and changes nothing, for a fee that no
-    table may have.
+    ``fees`` has the `FORM_FIELDS` by exchange, in the units of the table, None for unknown. They
+    change the exchange's entry of that date without a market, or become one, unless all are
+    unknown. Raises `InputError`, and changes nothing, for an invalid fee.
     """
     path = fee_file(store)
     text = path.read_bytes().decode() if path.exists() else 'name = "my fees"\n'

@@ -1,4 +1,4 @@
-"""The workspace: a store to read from, and a service to load it from."""
+"""A store to read from, and a service to load it from."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ Moment = When | None
 class Workspace(Shown):
     """A store to read from, and a service to load it from.
 
-    Reading needs no service. A service given as a function is called when it is first asked.
+    Reading needs no service. A service given as a function is called on first use.
 
     >>> import tempfile
     >>> import toolkit as tk
@@ -125,11 +125,11 @@ class Workspace(Shown):
 
     @property
     def card(self) -> Card:
-        """The store as it is now, and the service as far as it was asked. See `Store.card`."""
-        held = self.store.card
-        service = [] if self._client is None else list(self._client.card.facts)
+        """The store as it is now, and what is known of the service. See `Store.card`."""
+        held, client = self.store.card, self._client
+        service = [] if client is None else list(client.card.facts)
         source = dict([*service, *held.facts]).get("source", "not bound to a source yet")
-        at = "none asked yet" if self._client is None else self._client.base_url
+        at = "none asked yet" if client is None else client.base_url
         facts = [("service", at), *service, *held.facts]
         facts += [] if self.fees is None else [("fees", self.fees.label)]
         facts += [] if self._as_of is None else [("as of", format_ts(self._as_of))]
@@ -138,19 +138,19 @@ class Workspace(Shown):
 
     @property
     def known_at(self) -> int | None:
-        """The time whose knowledge is read (s, local clock), None for the newest."""
+        """The ``as_of`` of the workspace (s, local clock), None for now."""
         return self._as_of
 
     @property
     def fees(self) -> FeeModel | None:
-        """The fee table of net figures: the one given, else that of ``rail.toml``, or None."""
+        """The fee table given, else that of ``rail.toml``, or None."""
         return find_fees(self.store.path, self._fees)
 
     @property
     def client(self) -> Client:
-        """The client of the service, which is reached for here if it was not before.
+        """The client of the service, connected on first use.
 
-        Raises `InputError` where no service has the store's data, and `RailError` after `close`.
+        Raises `InputError` if no service has the store's data, and `RailError` after `close`.
         """
         if self._closed:
             raise RailError("this workspace was closed; tk.open() opens another")
@@ -166,7 +166,7 @@ class Workspace(Shown):
         self.close()
 
     def close(self) -> None:
-        """Let go of the connections, and of the local service. What is held can still be read."""
+        """Close the connections and the local service. The store can still be read."""
         self._closed = True
         if self._client is not None:
             self._client.close()
@@ -179,9 +179,9 @@ class Workspace(Shown):
         return self.client.symbols(text)
 
     def open_events(self, family: EventFamily | str, back: str = "7d") -> pl.DataFrame:
-        """Return the events of a log that are open now, of those seen so far back. Nothing is kept.
+        """Return the events of a log that are open now, without storing anything.
 
-        See `toolkit.workspace.events.event_selection` for the columns.
+        See `toolkit.workspace.events.event_selection.open_events`.
         """
         return open_events(self.client, family, back).rows
 
@@ -197,19 +197,19 @@ class Workspace(Shown):
         progress: bool = True,
         on_progress: Callable[[Progress], object] | None = None,
     ) -> LoadResult:
-        """Bring all of ``[start, end)`` into the store, once. See `toolkit.loader.sync`.
+        """Load all of ``[start, end)`` into the store, once. See `toolkit.loader.sync`.
 
-        ``streams`` are trajectories, event logs and snapshots, or their keys. A key with a ``*``
-        (``BTC_USDT:*``, ``funding/*:AURORA.futures:*``) means all that match it of what the service
-        lists, ``watchlist`` the symbols with the most legs: see `toolkit.workspace.listed`.
-        ``start`` is a moment, or alone the name of a window: ``7d``, ``today``, ``2023-03``.
-        ``end`` defaults to now by the service's clock, ``start`` to seven days before. A notebook
-        and a terminal show a bar, unless ``progress`` is off or ``on_progress`` is given.
-        ``again`` asks also for what is held. Pages are kept for ``pages_days`` (days) for
-        `rail store remap`, by default as ``rail.toml`` has it, else 30. 0 keeps none.
+        ``streams`` are trajectories, event logs and snapshots, or their keys. A pattern
+        (``BTC_USDT:*``, ``funding/*:AURORA.futures:*``) names all listed streams that match,
+        ``watchlist`` the symbols with the most legs: see `toolkit.workspace.listed`. ``start`` is a
+        moment, or alone the name of a window: ``7d``, ``today``, ``2023-03``. ``end`` defaults to
+        now by the service's clock, ``start`` to seven days before. ``again`` also reloads what is
+        stored. Notebooks and terminals show a bar, unless ``progress`` is off or ``on_progress`` is
+        given. Pages are kept for ``pages_days`` for `rail store remap`, by default as in
+        ``rail.toml``, else 30. 0 keeps none.
 
-        Raises `EmptyWindowError` where trajectories were asked for and the store holds nothing of
-        any stream in the window afterwards. The result names streams that were refused.
+        Raises `EmptyWindowError` if trajectories were requested and the store has no row of any
+        stream in the window afterwards. The result names refused streams.
         """
         self._check_present()
         check_takes_rows(self.store)
@@ -228,10 +228,9 @@ class Workspace(Shown):
         again: bool = False,
         workers: int = 4,
     ) -> PlannedLoad:
-        """Return what `sync` would ask for with the same arguments, without loading anything.
+        """Return what `sync` would request with the same arguments, without loading anything.
 
-        See `toolkit.loader.PlannedLoad`. Asks the service for its schemas and, where it has to,
-        its symbols.
+        See `toolkit.loader.PlannedLoad`. Reads the service's schemas and, if needed, its symbols.
 
         >>> import toolkit as tk
         >>> with tk.open("none.duckdb") as rail:
@@ -255,12 +254,11 @@ class Workspace(Shown):
     ) -> FollowResult:
         """Keep the store current, until ``stop`` is set or for ``duration_s`` (s).
 
-        ``streams`` as in `sync`. Without them the watchlist is followed: a
-        `toolkit.workspace.rules.Watchlist` or its file, else ``rail.toml`` beside the store or in
-        the working directory, else the streams of `toolkit.workspace.listed`. Missing rows are
-        brought from ``since`` on, a moment or the name of a window, by default as the watchlist
-        has it. ``once`` brings everything up to now and ends. See `toolkit.loader.follow`,
-        also for ``on_progress`` and ``on_note``. Alerts are sent meanwhile: see `alerts`.
+        ``streams`` are as in `sync`. Default: ``watchlist``, a `toolkit.workspace.rules.Watchlist`
+        or its file, else ``rail.toml`` beside the store or in the working directory, else the
+        streams of `toolkit.workspace.listed`. Missing rows are loaded from ``since`` on, a moment
+        or the name of a window, by default as in the watchlist. ``once`` loads up to now and ends.
+        Alerts are sent meanwhile: see `alerts`. See `toolkit.loader.follow` for the callbacks.
         """
         self._check_present()
         wanted = wanted_watchlist(self.store, streams, watchlist)
@@ -302,7 +300,7 @@ class Workspace(Shown):
         """Return the spread between two legs, with spread_log_bps and spread_bps. See `series`.
 
         Positive: long the buy leg and short the sell leg earns it. A key ``snapshot-spread/…``
-        gives what snapshots showed of a pair, with coverage by polls.
+        gives the spread that snapshots showed, with coverage by polls.
         """
         found = self._read(_kept_or(trajectory, Family.SPREAD), start, end)
         return cast("SpreadSeries", found)
@@ -340,11 +338,11 @@ class Workspace(Shown):
         multiplier: float | None = None,
         max_stale_s: int | None = None,
     ) -> SpreadSeries | FundingSeries:
-        """Return the spread of any two prices, held here or given as series of any store.
+        """Return the spread of two prices, stored here or given as series of any store.
 
-        ``fx`` is the price of one quote in the other, where they differ. See
-        `toolkit.series.pair_series`. Of the funding of two legs (``funding/BTC_USDT:A.futures``) it
-        is the funding of their pair: type checkers see that of a `FundingSeries` alone.
+        ``fx`` is the price of one quote in the other, if they differ. Two funding legs
+        (``funding/BTC_USDT:A.futures``) give the funding of their pair: type checkers see that for
+        a `FundingSeries` only. See `toolkit.series.pair_series`.
         """
         read = partial(self.series, start=start, end=end)
         return paired(read, buy, sell, fx, multiplier=multiplier, max_stale_s=max_stale_s)
@@ -359,15 +357,15 @@ class Workspace(Shown):
         multiplier: float | None = None,
         max_stale_s: int | None = None,
     ) -> pl.DataFrame:
-        """Join the prices of several pairs that are held, to the rows of all pairs in one frame.
+        """Join the stored prices of several pairs, and return the rows of all in one frame.
 
-        ``pairs`` are keys such as ``pair/BTC_USD:COINBASE.spot/BTC_USDT:KRAKEN.spot``, and the
-        rest is as in `pair`. ``fx`` is for the keys that lack an FX leg, ``multiplier`` for all.
-        The pairs come as given, the rows of each by ts. Without a start or an end it is all that
-        the legs of a pair share. A pair of which a leg has no row in the window is left out.
+        ``pairs`` are keys such as ``pair/BTC_USD:COINBASE.spot/BTC_USDT:KRAKEN.spot``. ``fx`` is
+        for keys without an FX leg, ``multiplier`` for all. The other parameters are as in `pair`.
+        Pairs come as given, the rows of each by ts. The default window is the time that the legs
+        of a pair share. A pair with a leg without rows in the window is left out.
 
-        Raises `InputError` for what makes no pair, `UnknownTrajectoryError` for a leg that is not
-        held, and `EmptyWindowError` where no pair has a row.
+        Raises `InputError` for an invalid pair, `UnknownTrajectoryError` for a leg that is not
+        stored, and `EmptyWindowError` if no pair has a row.
         """
         joining, (start, end) = Joining(fx, multiplier, max_stale_s), self._asked(start, end)
         passes = Passes.of(self.store, as_of=self._as_of)
@@ -388,8 +386,8 @@ class Workspace(Shown):
     ) -> FundingSeries | RateSeries:
         """Return the funding of a pair. Its key needs no ``funding/`` here. See `series`.
 
-        A key ``snapshot-funding/…`` gives a `RateSeries`, the rate of one leg as snapshots showed
-        it: type checkers see that of a `SnapshotTrajectory` alone.
+        A key ``snapshot-funding/…`` gives a `RateSeries`, the rate of one leg in snapshots: type
+        checkers see that for a `SnapshotTrajectory` only.
         """
         found = self._read(_kept_or(trajectory, Family.FUNDING), start, end)
         return cast("FundingSeries | RateSeries", found)
@@ -404,8 +402,8 @@ class Workspace(Shown):
     ) -> EventSeries:
         """Return the documents of an event log: spread, splash or funding. See `series`.
 
-        Without ``whole`` the column ``document``, their text as sent, is absent: no statistic needs
-        it, and it takes most of the memory.
+        Without ``whole`` the column ``document``, their text as sent, is absent: it takes most of
+        the memory, and no statistic needs it.
         """
         found = self._read(EventLog.of(family), start, end, whole=whole)
         return cast("EventSeries", found)
@@ -415,10 +413,10 @@ class Workspace(Shown):
     ) -> pl.LazyFrame:
         """Return the rows of the trajectories in which events opened, and ``margin_s`` either side.
 
-        Of splash events these are the prices of their legs, of spread events the spreads, of
-        funding events the settlements, with ``on`` the rows of that trajectory. They are what
-        ``rail.events("splash").study(rows)`` takes. A pair held the other way round is turned.
-        Events of trajectories that are not held are unknown. `EmptyWindowError` where none is held.
+        These are prices for splash events, spreads for spread events, settlements for funding
+        events, or with ``on`` the rows of that trajectory: the argument of
+        ``rail.events("splash").study(rows)``. A pair stored in the other orientation is turned.
+        Trajectories that are not stored are left out. Raises `EmptyWindowError` if none is stored.
         """
         keys = events.detections()["trajectory"]
         return rows_around(self.store, keys, events.window, margin_s, on=on, as_of=self._as_of)
@@ -431,11 +429,11 @@ class Workspace(Shown):
         return cast("SnapshotSeries", found)
 
     def series(self, stream: Stream | str, start: Moment = None, end: Moment = None) -> Series:
-        """Return the rows of any stream over a window, as a series that knows what it is.
+        """Return the rows of any stream over a window as a series.
 
-        ``start`` is a moment, or alone the name of a window. Without a start or an end it is all
-        that is known. See `toolkit.series.read_series` for a key that is not held or held the
-        other way round. The key of a pair of two prices gives their spread, as `pair` does.
+        ``start`` is a moment, or alone the name of a window. The default window is all that is
+        known. A key ``pair/…`` gives the spread of two prices, as `pair` does. See
+        `toolkit.series.read_series`, also for a key that is not stored or in the other orientation.
         """
         if str(stream).startswith("pair/"):
             two = Pair.parse(stream)
@@ -456,24 +454,24 @@ class Workspace(Shown):
         plain_text: bool = False,
         **parameters: Any,
     ) -> pl.DataFrame:
-        """Apply a statistic to all trajectories of a family that are held, some at a time.
+        """Apply a statistic to all stored trajectories of a family, some at a time.
 
         ``function`` is one of `toolkit.statistics` or your own, called with rows, ``start`` and
-        ``end`` (s), and the ``parameters``, such as ``enter_bps=50``. One of your own is given some
-        trajectories at a time, those of the toolkit that compare series are given all. Rows are as
-        in `toolkit.store.Store.groups`, spreads as of `toolkit.statistics.spread.with_spread`,
-        funding from early enough for the settlements of the window. A statistic that takes
-        ``prices`` is given those held of the legs, one of bars that takes ``step_s`` the steps
-        known. ``streams`` are keys as `rail stats` takes them, by default all. A pair held the
-        other way round is turned, with a warning. Without a window it is all that is held.
+        ``end`` (s), and the ``parameters``, such as ``enter_bps=50``. Your own gets some
+        trajectories at a time; those of the toolkit that compare series get all. Rows are as in
+        `toolkit.store.Store.groups`, spreads as from `toolkit.statistics.spread.with_spread`,
+        funding from early enough for the settlements of the window. ``prices`` and ``step_s`` are
+        passed to a statistic that takes them, as far as known. ``streams`` are keys as in
+        `rail stats`, by default all. A pair stored in the other orientation is turned, with a
+        warning. The default window is all that is stored.
 
-        ``cluster`` computes on many processes, to the same result: a number of them, ``local``, the
+        ``cluster`` computes on many processes, with the same result: their number, ``local``, the
         address of a Dask scheduler, or its client. The workspace must be of published data. See
         `toolkit.cluster.Cluster`, also for ``plain_text``.
 
-        Raises `EmptyWindowError` where nothing is held, `UnknownTrajectoryError` for a key that is
-        not, `InputError` for keys of two kinds, a family without trajectories, or a cluster over a
-        store that is not published, and `ClusterError` where workers fail.
+        Raises `EmptyWindowError` if nothing is stored, `UnknownTrajectoryError` for an unknown key,
+        `InputError` for keys of two kinds, a family without trajectories, or a cluster over a store
+        that is not published, and `ClusterError` if workers fail.
         """
         passes = partial(Passes.of, self.store, cluster, as_of=self._as_of, plain_text=plain_text)
         window = self._asked(start, end)
@@ -502,22 +500,21 @@ class Workspace(Shown):
         cluster: Where | None = None,
         plain_text: bool = False,
     ) -> Result:
-        """Measure all series of a kind that are held in one pass, and rank them by any figure.
+        """Measure all stored series of a kind in one pass, and rank them by any figure.
 
         The columns, ``where``, ``sort``, ``top`` and ``exclude_flags`` are those of
-        `toolkit.statistics.spread.screen`: without a ``sort`` the widest now is first. With
-        ``family`` funding they are those of `toolkit.statistics.screening.funding_figures`, the
-        largest APR first, and ``funding_only`` leaves prices out. Families kept from snapshots have
-        coverage by polls: ``snapshot-spread`` as spreads, ``snapshot-funding`` as
-        `toolkit.statistics.screening.rate_figures`, without fees. ``symbols``, ``exchanges`` and
-        ``types`` take pairs with both legs on one of the exchanges, and of the markets
-        ``spot/futures``. ``exclude_symbols`` leaves some out. ``pairs`` are keys ``pair/BUY/SELL``
-        of any two prices held, and ``/FX``, in place of the spreads held: see `pairs`. ``fees`` is
-        a fee table or its file, by default that of the workspace. Without a window it is the last 7
-        days held, of pairs those that their legs share, and of funding all. ``cluster`` and
+        `toolkit.statistics.spread.screen`; by default the widest now is first. ``family`` funding
+        has those of `toolkit.statistics.screening.funding_figures`, the largest APR first, and
+        ``funding_only`` leaves prices out. Families from snapshots have coverage by polls:
+        ``snapshot-spread`` as spreads, ``snapshot-funding`` as
+        `toolkit.statistics.screening.rate_figures`, without fees. ``exchanges`` keeps pairs with
+        both legs on these exchanges, ``types`` those of these markets (``spot/futures``). ``pairs``
+        are keys ``pair/BUY/SELL`` or ``pair/BUY/SELL/FX`` in place of stored spreads: see `pairs`.
+        ``fees`` is a fee table or its file, by default the workspace's. The default window is the
+        last 7 days stored (for pairs, that their legs share), for funding all. ``cluster`` and
         ``plain_text`` are as in `measure`.
 
-        Raises `EmptyWindowError` where nothing is held, and `InputError` for an unknown condition,
+        Raises `EmptyWindowError` if nothing is stored, and `InputError` for an unknown condition,
         column or flag, or a symbol, an exchange or a type of no pair.
         """
         chosen = (types, exclude_symbols, pairs)
@@ -531,15 +528,15 @@ class Workspace(Shown):
         return Result.of(found, asked.kind.answer)
 
     def status(self) -> pl.DataFrame:
-        """Return what is held of each stream. See `toolkit.workspace.holdings.stream_states`."""
+        """Return the state of each stream. See `toolkit.workspace.holdings.stream_states`."""
         return stream_states(self.store, as_of=self._as_of)
 
     def publish(self, where: str | os.PathLike[str], *, keep: str | int | None = None) -> Published:
         """Publish the store as Parquet files and a manifest. See `toolkit.store.publish.publish`.
 
-        ``where`` is a folder or the address of an object store (``s3://bucket/folder``). ``keep``
-        is for how long earlier publications can be read (``30d``), None for ever. The ``address``
-        of the result opens this one by `toolkit.open`, whatever is published later.
+        ``where`` is a folder or the address of an object store (``s3://bucket/folder``). Earlier
+        publications can be read for ``keep`` (``30d``), by default for ever. `toolkit.open` reads
+        this one by the ``address`` of the result, whatever is published later.
         """
         self._check_present("a store is published as it is; ask the workspace itself")
         return publish(self.store, where, keep=keep)
@@ -552,7 +549,7 @@ class Workspace(Shown):
         at_most: int | None = None,
         within_s: float | None = None,
     ) -> pl.DataFrame:
-        """Return what one SELECT over the store's views finds. See `toolkit.store.Store.sql`."""
+        """Return the rows of one SELECT over the store's views. See `toolkit.store.Store.sql`."""
         return self.store.sql(
             query, parameters, as_of=self._as_of, at_most=at_most, within_s=within_s
         )
@@ -560,9 +557,9 @@ class Workspace(Shown):
     def as_of(self, when: When) -> Workspace:
         """Return this workspace as it was known at a moment of the local clock. It takes no rows.
 
-        Rows, documents and snapshots are those that were committed by then, also inside a load or a
-        capture that went on. The ledger, and with it gaps, status and SQL, is what the store knew
-        then: `InputError` for a time before the store kept the history of its ledger.
+        Rows, documents and snapshots are those committed by then, also by an unfinished load. The
+        ledger, and with it gaps, status and SQL, is that of the time: `InputError` for a time
+        before the history of the ledger.
         """
         at = parse_ts(when, parameter="as_of")
         return Workspace(self._service, self.store, window=self._default, as_of=at, fees=self._fees)
@@ -577,7 +574,7 @@ class Workspace(Shown):
     def _wanted(
         self, streams: Streams, start: Moment, end: Moment
     ) -> tuple[list[Stream], Interval]:
-        """Return the streams and the window of a load, checked before a service is asked."""
+        """Return the streams and the window of a load, checked before any request."""
         window = asked_for(*self._asked(start, end), lambda: self.client)
         return chosen_streams(streams, self.symbols), window()
 

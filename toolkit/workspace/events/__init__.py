@@ -1,1 +1,1 @@
-"""Event logs that a store holds: which rows are chosen, and what their statistics answer."""
+"""Stored event logs: selections, and answers of analyses."""

@@ -1,4 +1,4 @@
-"""Answers to questions about event logs, as `toolkit.workspace.answers` has them of series."""
+"""Answers of analyses of event logs, like `toolkit.workspace.answers` for series."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ _LOADED_BY = {
 
 
 def taken_positions(asked: EventSelection, options: Mapping[str, Any]) -> pl.DataFrame:
-    """Compute the positions of spread events, also of those whose trajectory is not held.
+    """Compute the positions of spread events, also of those whose trajectory is not stored.
 
-    ``options`` are those of `toolkit.statistics.events.positions`. Raises `EmptyWindowError` where
-    no event opened, or none in a trajectory that is held.
+    ``options`` are those of `toolkit.statistics.events.positions`. Raises `EmptyWindowError` if no
+    event opened, or none in a stored trajectory.
     """
     store, window = asked.store, asked.window
     lives = asked.events.lives.filter(family=EventFamily.SPREAD.value)
     events = lives.with_columns(trajectory_of())
     opened = events.filter(pl.col("t_open").is_between(*window, closed="left"))
     nothing = with_spread(no_rows(Family.SPREAD.value))
-    # refuses what it must, before rows are read
+    # checks the options before rows are read
     event_statistics.positions(events.head(0), nothing, step_s=_MINUTE_S, **options)
     keys = opened["trajectory"].drop_nulls().value_counts(sort=True)["trajectory"].to_list()
     if not keys:
@@ -81,11 +81,11 @@ def taken_positions(asked: EventSelection, options: Mapping[str, Any]) -> pl.Dat
 
 
 def audited_events(asked: EventSelection, options: Mapping[str, Any]) -> pl.DataFrame:
-    """Hold a log to all trajectories of the store of its kind, some at a time.
+    """Audit a log by all stored trajectories of its kind, some at a time.
 
-    ``options`` are those of `toolkit.statistics.events.audited`. A log in which pairs have events
-    both ways round is held to both ways of each. Raises `EmptyWindowError` where no such trajectory
-    is held.
+    ``options`` are those of `toolkit.statistics.events.audited`. If the log has events of a pair in
+    both orientations, both of each pair are audited. Raises `EmptyWindowError` if no such
+    trajectory is stored.
     """
     store, window, kind = asked.store, asked.window, OF_FAMILY[asked.family]
     known = store.catalogue().filter(pl.col("rows") > 0, kind=kind.value)["stream"]
@@ -124,7 +124,7 @@ def audited_events(asked: EventSelection, options: Mapping[str, Any]) -> pl.Data
 
 
 def smallest_size_bps(asked: EventSelection) -> float:
-    """Return the smallest size of an event of the log. Raises `EmptyWindowError` for no event."""
+    """Return the smallest size of an event. Raises `EmptyWindowError` without any."""
     lives = event_statistics.with_direction(asked.events.lives, asked.events.documents)
     if lives.is_empty():
         raise EmptyWindowError(
@@ -138,9 +138,9 @@ _DAY_S = 86_400
 
 @dataclass(frozen=True, slots=True)
 class EventAnswer:
-    """Rows of an analysis of event logs, of which logs and window they are, and what was asked.
+    """Rows of an analysis of event logs with its parameters.
 
-    ``options`` are those that were given or chosen. ``before`` are the rows that are summed up.
+    ``options`` are those given or chosen. ``before`` are the rows that are summed up.
     """
 
     analysis: Analysis
@@ -154,12 +154,12 @@ class EventAnswer:
     def of(
         cls, analysis: Analysis, asked: EventSelection, costs: Costs | None = None, **options: Any
     ) -> Self:
-        """Compute an analysis of event logs. Raises `EmptyWindowError` where there is no event."""
+        """Compute an analysis of event logs. Raises `EmptyWindowError` without an event."""
         if analysis.of == "events.positions":
             before = taken_positions(asked, _options_of(analysis, options, costs))
             found = summed_up(analysis, before, options)
-            none = pl.col("n_no_rows") < pl.col("n_events")  # groups of which nothing is held
-            return cls(analysis, asked, found.filter(none), costs, options, before)
+            known = pl.col("n_no_rows") < pl.col("n_events")  # groups with stored rows
+            return cls(analysis, asked, found.filter(known), costs, options, before)
         if analysis.of == "events.audited":
             if options.get("enter_bps") is None:
                 options["enter_bps"] = smallest_size_bps(asked)
@@ -175,12 +175,12 @@ class EventAnswer:
 
     @property
     def present(self) -> Sequence[str]:
-        """The families that were asked for."""
+        """The families."""
         return [each.value for each in self.asked.families]
 
     @property
     def heading(self) -> str:
-        """What the rows are, of which window."""
+        """The title, with the window and the costs."""
         on, families = self.asked.on, self.asked.families
         words = {
             "family": self.asked.family.value,
@@ -194,7 +194,7 @@ class EventAnswer:
 
     @property
     def notes(self) -> list[str]:
-        """What a reader has to know of the rows, in lines."""
+        """Caveats for a reader, a line each."""
         write = _NOTES.get(self.analysis.name)
         notes = [] if write is None else write(self)
         one_log = {"values", "rows"} & self.analysis.takes
@@ -204,7 +204,7 @@ class EventAnswer:
 
     @property
     def sheet(self) -> Sheet:
-        """The answer as a table, without net figures where no costs are given."""
+        """The answer as a table, without net figures if there are no costs."""
         net = () if self.costs else ("net_", "cost_")
         shown = [name for name in self.rows.columns if not name.startswith(net)]
         return Sheet(
@@ -221,7 +221,7 @@ class EventAnswer:
 
     @property
     def listed(self) -> Sheet:
-        """The rows that are summed up as a table, of an audit what one side alone has."""
+        """The rows that are summed up as a table, for an audit those found on one side only."""
         assert self.before is not None
         first, rows, cells = find(self.analysis.of), self.before, dict[str, Any]()
         if self.analysis.name == "audit":
@@ -236,14 +236,14 @@ def answer_of(
     costs: Costs | None = None,
     **options: Any,
 ) -> SeriesAnswer | EventAnswer:
-    """Compute an analysis over what was asked for, series or event logs."""
+    """Compute an analysis of series or event logs."""
     if isinstance(asked, EventSelection):
         return EventAnswer.of(analysis, asked, costs, **options)
     return SeriesAnswer.of(analysis, asked, costs, **options)
 
 
 def judged(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of an audit of trajectories that are held."""
+    """Return the rows of an audit of stored trajectories."""
     return rows.filter(pl.col("audit_reason").ne_missing("no_rows"))
 
 
@@ -414,4 +414,4 @@ _NOTES: dict[str, Callable[[EventAnswer], list[str]]] = {
     "payoff": _of_positions,
     "audit": _of_audit,
 }
-"""What is written below the rows of an analysis, by its name."""
+"""The notes below the rows of an analysis, by its name."""

@@ -26,9 +26,9 @@ from toolkit.wire.findings import Finding
 from toolkit.workspace.selection import OfLegs, Passes, Selection
 
 AROUND = frozenset(("values", "rows", "spreads"))
-"""What methods of event logs call the rows that `toolkit.workspace.Workspace.around` returns."""
+"""Parameters of analyses for the rows of `toolkit.workspace.Workspace.around`."""
 MARGIN_S = 28 * 86_400
-"""How far before and after a window rows are read, by default."""
+"""The default margin of rows before and after a window."""
 
 
 def rows_around(
@@ -40,9 +40,9 @@ def rows_around(
     on: Trajectory | str | None = None,
     as_of: int | None = None,
 ) -> pl.LazyFrame:
-    """Return the rows that are held of the trajectories in which events of a window opened.
+    """Return the stored rows of the trajectories in which events of a window opened.
 
-    With ``on`` those of that trajectory. A pair that is held the other way round is turned.
+    With ``on`` those of that trajectory. A pair stored in the other orientation is turned.
     """
     whole_number("margin_s", margin_s, 0)
     keys = sorted({each for each in trajectories if each}) if on is None else [str(on)]
@@ -54,9 +54,10 @@ def rows_around(
     if not found:
         if not asked:
             raise EmptyWindowError(f"no event opened in {window}")
-        what = f"none of the {len(asked)} trajectories in which events opened"
-        what = what if on is None else f"no rows of {on}"
-        does = "loads the first" if on is None else "loads it"
+        what, does = f"no rows of {on}", "loads it"
+        if on is None:
+            what = f"none of the {len(asked)} trajectories in which events opened"
+            does = "loads the first"
         advice = sync_advice(store, asked[0].key, does=does)
         raise EmptyWindowError(f"{store.name} holds {what}; {advice}")
     read = Interval(window.start - margin_s, window.end + margin_s)
@@ -69,17 +70,17 @@ OF_FAMILY = {
     EventFamily.SPREAD: Family.SPREAD,
     EventFamily.FUNDING: Family.FUNDING,
 }
-"""Of which rows the events of a family are."""
+"""The family of the rows in which events of a family open."""
 
 _LATE_S = 86_400
-"""Rows further than a path's sides: a path starts, and a value is used, up to three steps late."""
+"""Margin beyond a path's sides: it may start, and a value be used, up to three steps late."""
 
 
 @dataclass(frozen=True, slots=True)
 class EventSelection:
-    """Event logs of a store and a window, and what analyses take of them.
+    """Event logs of a store over a window, as analyses take them.
 
-    ``on`` is the trajectory studied around the events of its symbol, None for each event's own.
+    ``on`` is the trajectory studied around the events of its symbol, by default each event's own.
     """
 
     store: Store
@@ -98,10 +99,10 @@ class EventSelection:
         on: Trajectory | str | None = None,
         names: tuple[str, str] = ("start", "end"),
     ) -> Self:
-        """Read the logs of some families, or of all, in one state of the store.
+        """Read the logs of some families, by default all, in one state of the store.
 
-        Without a window it is all that is known of them. ``names`` are those of its parameters.
-        Raises `EmptyWindowError` where no such log is held.
+        The default window is all that is known of them. ``names`` are those of its parameters.
+        Raises `EmptyWindowError` if no such log is stored.
         """
         wanted = [families] if isinstance(families, EventFamily) else list(families or EventFamily)
         other = None if on is None else Trajectory.parse(on)
@@ -117,22 +118,22 @@ class EventSelection:
 
     @property
     def window(self) -> Interval:
-        """The window that was asked for."""
+        """The window."""
         return self.events.window
 
     @property
     def family(self) -> EventFamily:
-        """The first of the families, of analyses that are of one."""
+        """The family for analyses of one log: the first."""
         return self.families[0]
 
     @property
     def column(self) -> str:
-        """The column that is studied around the events."""
+        """The column studied around the events."""
         return STUDIED[OF_FAMILY[self.family] if self.on is None else Family(self.on.kind)]
 
     @property
     def share(self) -> float | None:
-        """The part of the window in which the log is held, None where no load asked for it."""
+        """The coverage of the log in the window, None if no load requested it."""
         log = EventLog(self.family)
         known = self.store.ledger([log]).get(log)
         if known is None or not intersection(known.answered, [self.window]):
@@ -142,7 +143,7 @@ class EventSelection:
         return total_s(Interval(*each) for each in held) / self.window.length_s
 
     def rows_around(self, analysis: Analysis, options: Mapping[str, Any]) -> pl.LazyFrame:
-        """Return the rows around the events that an analysis with some options looks at."""
+        """Return the rows around events for an analysis with some options."""
         usual, less = usual_s(self.column), options.get("less")
         sides = [options.get(name) or usual for name in ("before_s", "after_s")]
         sides += options.get("horizons_s") or []
@@ -153,7 +154,7 @@ class EventSelection:
         return rows_around(self.store, keys, self.window, margin_s, on=self.on)
 
     def answer(self, analysis: Analysis, **options: Any) -> pl.DataFrame:
-        """Compute an analysis of the events, of values around them those that are held."""
+        """Compute an analysis of the events, with the stored values around them."""
         if "values" in analysis.takes:
             options["values"] = self.rows_around(analysis, options)
         return self.events.answer(analysis, on=self.on, **options)
@@ -167,9 +168,9 @@ def event_window(
     *,
     names: tuple[str, str] = ("start", "end"),
 ) -> Interval:
-    """Return the window asked for, without one that of all that is known of some logs.
+    """Return the window given, by default all that is known of some logs.
 
-    Raises `EmptyWindowError` where none of them is held.
+    Raises `EmptyWindowError` if none of them is stored.
     """
     wanted = list(families)
     with store.reading():
@@ -179,8 +180,9 @@ def event_window(
     stretches = [stretch for known in ledger.values() for stretch in known.answered]
     stretches += [Interval(a, b + 1) for a, b in logs.select("first_ts", "last_ts").iter_rows()]
     if not stretches:
-        which = "*" if len(wanted) > 1 else wanted[0].value
-        what = "no event log" if len(wanted) > 1 else f"no log of {wanted[0]} events"
+        which, what = wanted[0].value, f"no log of {wanted[0]} events"
+        if len(wanted) > 1:
+            which, what = "*", "no event log"
         advice = sync_advice(store, f"events/{which}", does="loads them")
         raise EmptyWindowError(f"{store.name} holds {what} yet; {advice}")
     everything = Interval(min(s.start for s in stretches), max(s.end for s in stretches))
@@ -192,7 +194,7 @@ _STATES = ("open", "closed")
 
 @dataclass(frozen=True, slots=True)
 class OpenEvents:
-    """The events that are open, over which window they were asked for, and what was odd."""
+    """Open events, the window searched, and deviations from the expected interface."""
 
     rows: pl.DataFrame
     window: Interval
@@ -200,15 +202,15 @@ class OpenEvents:
 
 
 def open_events(client: Client, family: EventFamily | str, back: str = "7d") -> OpenEvents:
-    """Ask which events of a log are open now, by the clock of the service.
+    """Find the events of a log that are open now, by the clock of the service.
 
-    The log is asked for documents of the state open, then of the state closed, since it may show
-    the opening of an event that is over; without the filter where the service refuses that.
-    ``back`` is how far back it looks (90s, 10m, 2h, 7d), at most as far as the log reaches: an
-    event that opened earlier and was not updated since is not found.
+    Requests documents of the state open, then of the state closed, since a log may show the
+    opening of an event that is over; without the filter if the service refuses it. ``back`` is how
+    far to look back (90s, 10m, 2h, 7d), at most the log's retention: an event that opened earlier
+    and was not updated since is not found.
 
     The rows are those of `toolkit.statistics.events.event_lifecycles` that are not closed, the
-    newest first: ``t_open`` is null where the opening was not seen, ``known_until`` is now. Raises
+    newest first: ``t_open`` is null if the opening was not seen, ``known_until`` is now. Raises
     `InputError` for an unknown family or length of time, and `ServiceError`.
     """
     log = EventLog.of(str(family).removeprefix("events/")).family
