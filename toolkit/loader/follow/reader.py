@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 import polars as pl
-from starlette.responses import Response
 
 from toolkit.client import Client
 from toolkit.client.stream import stream
@@ -30,7 +29,7 @@ from toolkit.wire.event_log import (
     read_document,
     timeless,
 )
-from toolkit.wire.exchange import refusal
+from toolkit.wire.exchange import Response, refusal
 from toolkit.wire.findings import Finding
 from toolkit.wire.profile.profile import Profile
 from toolkit.wire.rows.mending import doubled_fields

@@ -38,6 +38,7 @@ from toolkit.store.writing.batch import WEBHOOK, Answered, Batch, LoadOrigin, Sn
 from toolkit.store.writing.events import insert_documents, note_arrivals
 from toolkit.store.writing.ingest import Inserted, insert_rows, read_key, write_keys
 from toolkit.store.writing.pages import KEPT_DAYS, KeptRecord, keep_pages, packed_record
+from toolkit.tables import DELIVERY
 from toolkit.wire.limits import LIMITS, Limits
 from toolkit.wire.profile.event_routes import BUILT_IN_EVENTS, EventRoute
 from toolkit.wire.quota import Allowance
