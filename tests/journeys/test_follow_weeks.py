@@ -24,7 +24,7 @@ from toolkit.market import EventFamily, EventLog, SnapshotKind, SnapshotLog, Str
 from toolkit.service import Config, Replay, running
 from toolkit.store import Store
 from toolkit.tables import LedgerState
-from toolkit.wire.exchange import Answer, Failure, Request, RetryPolicy
+from toolkit.wire.exchange import Failure, Request, Response, RetryPolicy
 from toolkit.workspace import Workspace
 
 from .stepped_time import SteppedClock, wait_until
@@ -46,7 +46,7 @@ class Counting(Client):
         super().__init__(base_url, "demo-builder", retries=QUICK)
         self.asked = Counter[str]()
 
-    def _send(self, request: Request) -> Answer | Failure:
+    def _send(self, request: Request) -> Response | Failure:
         self.asked[request.path.rpartition("/")[2]] += 1
         return super()._send(request)
 

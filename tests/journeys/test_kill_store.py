@@ -28,7 +28,7 @@ from toolkit.store.file.maintenance import verify
 from toolkit.store.publish import import_store, publish
 from toolkit.store.writing.pages import KeptPage, packed_page
 from toolkit.tables import TABLES
-from toolkit.wire.exchange import Answer
+from toolkit.wire.exchange import Response
 
 from .conftest import RAIL
 from .kill_loop import KILLS
@@ -128,7 +128,7 @@ def test_a_remap_killed_again_and_again_is_none_or_a_whole_one(store: Store) -> 
             {"ts": ts, "price": ts % (997 + number) + 0.0, "mark_price": None, "volume": None}
             for ts in range(*window, 60)
         ]
-        answer = Answer(200, {}, json.dumps({"items": items, "next_end_time": None}).encode())
+        answer = Response(200, {}, json.dumps({"items": items, "next_end_time": None}).encode())
         writer.commit(load_id, Batch(pages=[packed_page(KeptPage(key, window, answer))]))
     command = [RAIL, "store", "remap", "--store", store.path]
     usual_s, rows = usual_time(command), [store.series(f"A{n}_B:X.spot") for n in streams]

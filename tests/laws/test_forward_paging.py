@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from toolkit.errors import PagingError
 from toolkit.intervals import Interval, union
 from toolkit.market import Family, Trajectory
-from toolkit.wire.exchange import Answer, Request, RetryPolicy, Send
+from toolkit.wire.exchange import Request, Response, RetryPolicy, Send
 from toolkit.wire.history_page import Page
 from toolkit.wire.paging import trajectory_pages
 from toolkit.wire.profile.profile import BUILT_IN
@@ -44,7 +44,7 @@ class Service:
     ignores_limit: bool = False
     excludes_start: bool = False
 
-    def answer(self, request: Request) -> Answer:
+    def answer(self, request: Request) -> Response:
         query = dict(request.query)
         since = 0 if self.ignores_start else int(query["since"]) + self.excludes_start
         until = int(query["until"]) if self.reads_until else 10**9
@@ -57,7 +57,7 @@ class Service:
             body["next_end_time"] = page[-1][0]
         elif self.ends != "nothing":
             body["next_end_time"] = None if self.ends == "null" else until
-        return Answer(200, {}, json.dumps(body).encode(), "http://h/p")
+        return Response(200, {}, json.dumps(body).encode(), "http://h/p")
 
 
 def paged(service: Service, window: Interval) -> list[Page]:

@@ -20,7 +20,7 @@ from tests.spanning import spanning
 from toolkit.errors import PagingError
 from toolkit.intervals import Interval, union
 from toolkit.market import Family, Trajectory
-from toolkit.wire.exchange import Answer, Request, RetryPolicy, Send
+from toolkit.wire.exchange import Request, Response, RetryPolicy, Send
 from toolkit.wire.history_page import Page
 from toolkit.wire.paging import trajectory_pages
 from toolkit.wire.profile.history_route import HistoryRoute
@@ -63,7 +63,7 @@ class Service:
             within[second] += 1
         return timed[::-1]
 
-    def answer(self, request: Request) -> Answer:
+    def answer(self, request: Request) -> Response:
         query = dict(request.query)
         asked = int(query["end_time"])
         size = min(self.cap, int(query["limit"]))
@@ -85,7 +85,9 @@ class Service:
             return self._cut(found, in_scan[:size], asked)
         return self._cut(found, found[:size], asked)
 
-    def _cut(self, found: list[tuple[int, Row]], page: list[tuple[int, Row]], asked: int) -> Answer:
+    def _cut(
+        self, found: list[tuple[int, Row]], page: list[tuple[int, Row]], asked: int
+    ) -> Response:
         ends = len(page) == len(found)
         paging: dict[str, int | None] = {"next_end_time": None}
         if page and (not ends or self.end in ("repeat", "never")):
@@ -96,12 +98,12 @@ class Service:
             paging = {"next_end_time": asked}
         return self._page(page, paging)
 
-    def _page(self, page: list[tuple[int, Row]], paging: dict[str, int | None]) -> Answer:
+    def _page(self, page: list[tuple[int, Row]], paging: dict[str, int | None]) -> Response:
         items = [
             {"ts": time, "price": price, "mark_price": None, "volume": None}
             for time, (_, price) in page
         ]
-        return Answer(200, {}, json.dumps({"items": items, **paging}).encode())
+        return Response(200, {}, json.dumps({"items": items, **paging}).encode())
 
 
 @dataclass(frozen=True)
@@ -134,12 +136,12 @@ def walk(
     service: Service,
     window: Interval,
     limit: int = 500,
-    answer: Callable[[Request], Answer] | None = None,
+    answer: Callable[[Request], Response] | None = None,
 ) -> Walked:
     """Page through a window; ``answer`` may stand between the pager and the service."""
     flow = trajectory_pages(route_to(service, limit), KEY, window, RetryPolicy())
     walked = Walked([], None, [])
-    outcome: Answer | None = None
+    outcome: Response | None = None
     while True:
         try:
             step = flow.send(outcome)
@@ -334,10 +336,10 @@ def test_the_order_inside_a_page_does_not_matter(rows) -> None:
     service = Service(TIED, cap=7)
     place = {row: number for number, row in enumerate(rows)}
 
-    def shuffled(request: Request) -> Answer:
+    def shuffled(request: Request) -> Response:
         page = json.loads(service.answer(request).body)
         page["items"].sort(key=lambda item: place[item["ts"], item["price"]])
-        return Answer(200, {}, json.dumps(page).encode())
+        return Response(200, {}, json.dumps(page).encode())
 
     walked = walk(service, WINDOW, answer=shuffled)
     assert walked.error is None
@@ -348,9 +350,9 @@ def test_an_empty_answer_where_rows_are_known_to_be_is_asked_for_again() -> None
     service = Service(TIED, cap=7)
     hiccups = iter([False, True, False, False, True])
 
-    def hiccuping(request: Request) -> Answer:
+    def hiccuping(request: Request) -> Response:
         empty = b'{"items": [], "next_end_time": null}'
-        return Answer(200, {}, empty) if next(hiccups, False) else service.answer(request)
+        return Response(200, {}, empty) if next(hiccups, False) else service.answer(request)
 
     walked = walk(service, WINDOW, answer=hiccuping)
     assert walked.error is None

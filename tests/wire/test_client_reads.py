@@ -14,7 +14,7 @@ import pytest
 
 from toolkit.errors import BadRequestError
 from toolkit.market import Family, Source, Symbol, Trajectory
-from toolkit.wire.exchange import Answer, Request, RetryPolicy, Send, refusal
+from toolkit.wire.exchange import Request, Response, RetryPolicy, Send, refusal
 from toolkit.wire.listing import list_symbols
 from toolkit.wire.profile.profile import BUILT_IN, Profile, with_schemas
 from toolkit.wire.rows.rows import read_history_page
@@ -27,7 +27,7 @@ class Golden:
     """A question and its answer, as a file holds them."""
 
     request: Request
-    answer: Answer
+    answer: Response
 
 
 def golden(name: str) -> Golden:
@@ -35,7 +35,7 @@ def golden(name: str) -> Golden:
         Path(__file__).with_name(f"{name}.json").read_text("utf-8")
     )
     path, query = message["request"]["path"], message["request"]["query"]
-    answer = Answer(
+    answer = Response(
         message["status"],
         {"content-type": message["content_type"]},
         json.dumps(message["body"]).encode(),

@@ -116,7 +116,7 @@ def level_marks(
 
     An alert opens at a row if every row of the last ``rule.for_s`` seconds or more is above the
     level. Two rows further apart than ``longest`` of their stream (s, see `longest_s`) restart that
-    time, as does a value that is null or not finite, which makes no mark either. It is over at a
+    time, and so does a value that is null or not finite, which makes no mark. It is over at a
     row at or below ``rule.clear``. Rows may come in any order.
 
     >>> rule = AlertRule.of({"name": "a", "kind": "spread", "above_bps": 50, "for": "2m"})

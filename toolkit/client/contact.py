@@ -29,9 +29,9 @@ from toolkit.wire.address import base_address, is_loopback, sends_key_in_clear
 from toolkit.wire.exchange import (
     ANSWERED,
     SPENT,
-    Answer,
     Failure,
     Request,
+    Response,
     RetryPolicy,
     http_date_ts,
     retry_after_s,
@@ -369,23 +369,23 @@ class Contact(Shown):
 
     def answer(
         self, status: int, headers: Iterable[tuple[str, str]], body: bytes, url: str
-    ) -> Answer:
+    ) -> Response:
         """Make an answer with the key struck out of its headers and its body.
 
         >>> contact = Contact("http://127.0.0.1:8700", "sekrit")
         >>> contact.answer(401, [("X-Key", "sekrit")], b"no sekrit", "http://h/p")
-        Answer(status=401, headers={'x-key': '***'}, body=b'no ***', url='http://h/p')
+        Response(status=401, headers={'x-key': '***'}, body=b'no ***', url='http://h/p')
         """
         said = {name.lower(): self.without_key(value) for name, value in headers}
         counts_as = None
         if status in ANSWERED:
-            found = Answer(status, said, self.struck(body), url)
+            found = Response(status, said, self.struck(body), url)
             counts_as, says = told(found, (self._profile or self.assumed).ok)
             if counts_as is None:
                 return replace(found, message=says) if says else found
         clean = self.without_key(body.decode(errors="replace")).encode()
         message = text_at(clean, self.assumed.error_message)
-        return Answer(status, said, clean, url, message, counts_as)
+        return Response(status, said, clean, url, message, counts_as)
 
     def _clock(self) -> int:
         return self._served_at if self._served_at is not None else int(time.time())
@@ -399,7 +399,7 @@ class Contact(Shown):
 
     def _answered(
         self, request: Request, status: int, headers: Iterable[tuple[str, str]], body: bytes
-    ) -> Answer:
+    ) -> Response:
         """Make the answer without the key, and note its clock and quota."""
         answer = self.answer(status, headers, body, self._url(request))
         self._served_at = http_date_ts(answer.headers.get("date")) or self._served_at

@@ -56,7 +56,16 @@ from toolkit.market import (
     window_ends,
 )
 from toolkit.wire.event_log import EventPage, event_pages
-from toolkit.wire.exchange import Answer, Failure, Outcome, Request, Send, Step, Wait, with_retries
+from toolkit.wire.exchange import (
+    Failure,
+    Outcome,
+    Request,
+    Response,
+    Send,
+    Step,
+    Wait,
+    with_retries,
+)
 from toolkit.wire.findings import Finding
 from toolkit.wire.history_page import Page
 from toolkit.wire.listing import Listing, list_symbols
@@ -199,13 +208,13 @@ class _Asks(Contact):
         return (yield from self._ask_snapshot((yield from self._known()), kind, findings))
 
     @_asked
-    def ask(self, request: Request) -> Flow[Answer | Failure]:
+    def ask(self, request: Request) -> Flow[Response | Failure]:
         """Send one GET and return the outcome. Nothing is retried, read, or raised."""
-        outcome: Answer | Failure = yield Send(request)
+        outcome: Response | Failure = yield Send(request)
         return outcome
 
     @_asked
-    def get(self, request: Request) -> Flow[Answer]:
+    def get(self, request: Request) -> Flow[Response]:
         """Send a GET with the waits and retries of a load. Raises `ServiceError`."""
         return (yield from with_retries(request, self.retries))
 
@@ -317,7 +326,7 @@ class Client(_Asks):
             return None
         return self._send(step.request)
 
-    def _send(self, request: Request) -> Answer | Failure:
+    def _send(self, request: Request) -> Response | Failure:
         check_open(self._http)
         for wait_s in self._waits():
             with outside():
@@ -400,7 +409,7 @@ class AsyncClient(_Asks):
             return None
         return await self._send(step.request)
 
-    async def _send(self, request: Request) -> Answer | Failure:
+    async def _send(self, request: Request) -> Response | Failure:
         check_open(self._http)
         for wait_s in self._waits():
             await self._sleep(wait_s)

@@ -13,7 +13,7 @@ import msgspec
 from toolkit import errors
 from toolkit.client.contact import Contact
 from toolkit.client.transport import tls
-from toolkit.wire.exchange import Answer, Request, refusal, unreachable
+from toolkit.wire.exchange import Request, Response, refusal, unreachable
 from toolkit.wire.limits import Limits
 from toolkit.wire.message import message_and_code
 from toolkit.wire.profile.profile import Profile
@@ -50,7 +50,7 @@ class McpClient(Contact):
     (11, 'data.search_symbols')
     """
 
-    _refused: Answer | None = None
+    _refused: Response | None = None
     _unread: errors.ServiceError | None = None
 
     def listing(self) -> McpListing:
@@ -144,7 +144,7 @@ class McpClient(Contact):
         said, url = self.without_key(body.decode()), f"{self._url(self._asked)}#{tool}"
         status = document.get("status") if isinstance(document, dict) else None
         if type(status) is int:
-            return refusal(Answer(status, {}, said.encode(), url))
+            return refusal(Response(status, {}, said.encode(), url))
         said = message_and_code(said.encode())[0] or " ".join(said.split())[:300]
         return errors.ServiceError(f"{url} failed: {said}", url=url, detail=said)
 

@@ -27,7 +27,7 @@ from toolkit.client.transport import check_open, tls
 from toolkit.ending import outside
 from toolkit.errors import ServiceError
 from toolkit.market import EventFamily, Trajectory
-from toolkit.wire.exchange import Answer, Failure, Request, Wait
+from toolkit.wire.exchange import Failure, Request, Response, Wait
 from toolkit.wire.rows.body import Body
 from toolkit.wire.secrets import Secret
 from toolkit.wire.socket_steps import (
@@ -61,7 +61,7 @@ def stream(
     admitted: Callable[[], object] | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[StreamItem]:
-    """Yield what a stream delivers: `Joined`, `Received` with a message, `Lost`, `Joined` ...
+    """Yield what a stream delivers: `Joined`, `Received`, `Interrupted`, `Joined` ...
 
     A message is an event document, or for trajectories one of the market socket, which
     `toolkit.wire.socket_steps.read_market_message` reads: a subscription's id is the place in
@@ -129,7 +129,7 @@ def socket_to(contact: Contact, path: str, largest: int, logger: logging.Logger)
     )
 
 
-def refused_upgrade(contact: Contact, error: InvalidStatus, path: str) -> Answer:
+def refused_upgrade(contact: Contact, error: InvalidStatus, path: str) -> Response:
     """Return the answer of a service that refused a socket, without the key."""
     said = error.response
     headers, body = said.headers.raw_items(), bytes(said.body or b"")
@@ -192,7 +192,7 @@ class _Driver:
             return Loss(self._client.without_key(f"{type(error).__name__}: {error}"), url)
         except ServiceError as error:
             if error.status is not None and is_fatal(
-                Loss("", answer=Answer(error.status, {}, b""))
+                Loss("", answer=Response(error.status, {}, b""))
             ):
                 raise
             return Loss(str(error), url)
@@ -282,7 +282,7 @@ def discreet_logger(hide: Callable[[str], str]) -> logging.Logger:
     return logger
 
 
-def upgrade(client: Client, path: str) -> Answer | Failure:
+def upgrade(client: Client, path: str) -> Response | Failure:
     """Request a WebSocket at a path. Status 101: it opens, and is closed at once.
 
     >>> from toolkit.service import Config, Simulated, running
@@ -331,7 +331,7 @@ class SocketClient(Client):
         super().close()
         _closed(self._free)
 
-    def _send(self, request: Request) -> Answer | Failure:
+    def _send(self, request: Request) -> Response | Failure:
         profile = self._profile or self.assumed
         identity = next(self._ids)
         message = action_of(profile, request, identity)

@@ -12,7 +12,7 @@ from toolkit.client.contact import proxy_for
 from toolkit.errors import KeyRefusedError, ServiceError, UnreachableError
 from toolkit.market import EventFamily
 from toolkit.wire.address import base_address, sends_key_in_clear
-from toolkit.wire.exchange import UNREADABLE, Answer, refusal, unreadable
+from toolkit.wire.exchange import UNREADABLE, Response, refusal, unreadable
 from toolkit.wire.limits import LIMITS
 from toolkit.wire.message import message_and_code
 from toolkit.wire.rows.body import ACCEPTED_ENCODINGS, Body
@@ -99,7 +99,7 @@ class WebhookSession:
             return msgspec.json.decode(came or b"{}", type=dict[str, Any])
         except UNREADABLE:
             wanted = "a JSON object"
-            raise unreadable(Answer(answer.status_code, {}, b"", url), path, wanted) from None
+            raise unreadable(Response(answer.status_code, {}, b"", url), path, wanted) from None
 
 
 def _values(cookie: str) -> list[str]:
@@ -108,7 +108,7 @@ def _values(cookie: str) -> list[str]:
 
 def _refused(url: str, status: int, body: bytes) -> ServiceError:
     if status != 401:
-        return refusal(Answer(status, {}, body, url))
+        return refusal(Response(status, {}, body, url))
     said, code = message_and_code(body)
     words = f"{url} refused the session (401); {_ANEW}"
     message = f"{words}; it says: {said}" if said else words

@@ -30,9 +30,9 @@ from toolkit.tables import BROUGHT, EVENT
 from toolkit.wire.exchange import (
     NO_CONTENT,
     UNREADABLE,
-    Answer,
     Outcome,
     Request,
+    Response,
     RetryPolicy,
     Step,
     unreadable,
@@ -359,7 +359,7 @@ def _unnamed(route: EventRoute) -> str:
     return f"its page names neither {route.more!r} nor {route.next!r}"
 
 
-def _envelope(route: EventRoute, answer: Answer, findings: list[Finding]) -> _PageParts:
+def _envelope(route: EventRoute, answer: Response, findings: list[Finding]) -> _PageParts:
     if answer.status == NO_CONTENT:
         return _PageParts([], more=False, cursor=None, named=True)
 
@@ -369,7 +369,7 @@ def _envelope(route: EventRoute, answer: Answer, findings: list[Finding]) -> _Pa
     return read_mended(read, answer.body, route.path, findings)
 
 
-def _page_parts(route: EventRoute, sent: Answer, findings: list[Finding]) -> _PageParts:
+def _page_parts(route: EventRoute, sent: Response, findings: list[Finding]) -> _PageParts:
     answer = route.flat(sent)
     try:
         page = msgspec.json.decode(answer.body, type=dict[str, msgspec.Raw])

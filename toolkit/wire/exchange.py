@@ -76,7 +76,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Response:
     """An answer: status, headers (names in lower case) and the body's bytes.
 
     ``message`` is a refusal's text at the profile's place, or the unclear text of an empty page.
@@ -108,7 +108,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """A flow's step: send this request. Send back the `Answer` or `Failure`."""
+    """A flow's step: send this request. Send back the `Response` or `Failure`."""
 
     request: Request
 
@@ -122,8 +122,8 @@ class Wait:
 
 
 Step = Send | Wait
-Outcome = Answer | Failure | None
-Attempts = Generator[Step, Outcome, Answer]
+Outcome = Response | Failure | None
+Attempts = Generator[Step, Outcome, Response]
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,16 +184,16 @@ def http_date_ts(text: str | None) -> int | None:
         return None
 
 
-def retry_after_s(answer: Answer) -> float | None:
+def retry_after_s(answer: Response) -> float | None:
     """Return the seconds that ``Retry-After`` asks to wait, None without such a header.
 
     A date is measured against the answer's own ``Date`` header.
 
-    >>> retry_after_s(Answer(429, {"retry-after": "3"}, b""))
+    >>> retry_after_s(Response(429, {"retry-after": "3"}, b""))
     3.0
     >>> dated = {"retry-after": "Wed, 22 Mar 2023 00:00:09 GMT",
     ...          "date": "Wed, 22 Mar 2023 00:00:00 GMT"}
-    >>> retry_after_s(Answer(503, dated, b""))
+    >>> retry_after_s(Response(503, dated, b""))
     9.0
     """
     text = answer.headers.get("retry-after", "").strip()
@@ -214,27 +214,27 @@ def with_retries(request: Request, policy: RetryPolicy) -> Attempts:
     waited_s = 0.0
     for tries in range(policy.attempts):
         outcome = yield Send(request)
-        if isinstance(outcome, Answer) and outcome.answers:
+        if isinstance(outcome, Response) and outcome.answers:
             return outcome
-        if isinstance(outcome, Answer) and (outcome.told or outcome.status) not in _RETRIED:
+        if isinstance(outcome, Response) and (outcome.told or outcome.status) not in _RETRIED:
             break
         if isinstance(outcome, Failure) and outcome.final:
             break
-        asked_s = retry_after_s(outcome) if isinstance(outcome, Answer) else None
+        asked_s = retry_after_s(outcome) if isinstance(outcome, Response) else None
         if (asked_s or 0.0) > policy.longest_asked_s:
             break
         wait_s = policy.wait_s(tries, asked_s)
         if tries + 1 == policy.attempts or waited_s + wait_s > policy.budget_s:
             break
         waited_s += wait_s
-        why = _said(outcome) if isinstance(outcome, Answer) else ""
+        why = _said(outcome) if isinstance(outcome, Response) else ""
         yield Wait(wait_s, outcome.reason if isinstance(outcome, Failure) else why)
-    if isinstance(outcome, Answer):
+    if isinstance(outcome, Response):
         raise refusal(outcome, tries=tries + 1)
     raise unreachable(outcome or Failure("nothing was sent", request.path), tries=tries + 1)
 
 
-def _said(answer: Answer) -> str:
+def _said(answer: Response) -> str:
     words = f", {message_and_code(answer.body)[0]}" if answer.told is not None else ""
     return f"it answered {answer.status}{words}"
 
@@ -256,10 +256,10 @@ def unreachable(failure: Failure, *, tries: int = 1) -> ServiceError:
     )
 
 
-def whole_document(answer: Answer) -> bytes:
+def whole_document(answer: Response) -> bytes:
     """Return an answer's body unchanged. `WireError` unless it is a JSON object.
 
-    >>> whole_document(Answer(200, {}, b'{"a": 1}'))
+    >>> whole_document(Response(200, {}, b'{"a": 1}'))
     b'{"a": 1}'
     """
     try:
@@ -269,16 +269,16 @@ def whole_document(answer: Answer) -> bytes:
     return answer.body
 
 
-def unreadable(answer: Answer, path: str, wanted: str) -> WireError:
+def unreadable(answer: Response, path: str, wanted: str) -> WireError:
     """Return the error for an answer with an unexpected body."""
     message = f"{answer.url or path} answered {answer.status} with a body that is not {wanted}"
     return WireError(message + saying(answer), status=answer.status, url=answer.url)
 
 
-def saying(answer: Answer) -> str:
+def saying(answer: Response) -> str:
     """Return the text of a small body, to end an error message with, "" for none.
 
-    >>> saying(Answer(200, {}, b'{"Note": "5 calls a minute"}'))
+    >>> saying(Response(200, {}, b'{"Note": "5 calls a minute"}'))
     '; it says: 5 calls a minute'
     """
     small = len(answer.body) <= _SMALL
@@ -286,15 +286,15 @@ def saying(answer: Answer) -> str:
     return f"; it says: {said}" if said else ""
 
 
-def refusal(answer: Answer, *, tries: int = 1) -> ServiceError:
+def refusal(answer: Response, *, tries: int = 1) -> ServiceError:
     """Return the error for a refusal, chosen by its status or ``told``, with the body's message.
 
     A 403 with a page for browsers comes from a guard before the service, so it is a `WireError`,
     not a refusal of the plan.
 
-    >>> print(refusal(Answer(401, {}, b"<html>", url="http://h/p")))
+    >>> print(refusal(Response(401, {}, b"<html>", url="http://h/p")))
     http://h/p refused the key (401): no key was sent, or it is not valid; set RAIL_API_KEY
-    >>> print(refusal(Answer(400, {}, b'{"fault": {"text": "no such pair"}}', url="http://h/p")))
+    >>> print(refusal(Response(400, {}, b'{"fault": {"text": "no such pair"}}', url="http://h/p")))
     http://h/p could not read the request (400): no such pair
     """
     detail, code = message_and_code(answer.body, answer.message)

@@ -18,7 +18,7 @@ from toolkit.errors import WireError
 from toolkit.intervals import Interval
 from toolkit.market import Family, format_ts
 from toolkit.tables import SERIES
-from toolkit.wire.exchange import UNREADABLE, Answer
+from toolkit.wire.exchange import UNREADABLE, Response
 from toolkit.wire.findings import Finding, LostStretch
 from toolkit.wire.profile.history_route import HistoryRoute
 from toolkit.wire.profile.places import with_rows
@@ -28,14 +28,14 @@ from toolkit.wire.survey import rows_of, shown_fields, survey_fields
 
 
 def with_kept_rows(
-    answer: Answer, place: str, frame: pl.DataFrame, window: Interval
-) -> tuple[Answer, ...]:
+    answer: Response, place: str, frame: pl.DataFrame, window: Interval
+) -> tuple[Response, ...]:
     """Return an answer with only the stored rows of a window, () if it has none.
 
     ``place`` is that of its rows; ``frame`` has all of them in the order of the wire. A request for
     a minute may be answered by days, and a row may be too large to keep.
 
-    >>> answer = Answer(200, {}, b'{"items":[{"ts":60},{"ts":0}]}')
+    >>> answer = Response(200, {}, b'{"items":[{"ts":60},{"ts":0}]}')
     >>> frame = pl.DataFrame({"ts": [60, 0], "extra": None}, {"ts": pl.Int64, "extra": pl.String})
     >>> with_kept_rows(answer, "items", frame, Interval(60, 120))[0].body
     b'{"items":[{"ts":60}]}'
@@ -70,7 +70,7 @@ class Page:
     tied: frozenset[int] = frozenset()
     missing: tuple[Interval, ...] = ()
     is_oldest: bool = False
-    answers: tuple[Answer, ...] = ()
+    answers: tuple[Response, ...] = ()
     window: Interval | None = None
     lost: tuple[LostStretch, ...] = ()
 
@@ -106,11 +106,11 @@ class WholeSeconds:
 
     def __init__(self) -> None:
         self._rows: list[pl.DataFrame] = []
-        self._answers: tuple[Answer, ...] = ()
+        self._answers: tuple[Response, ...] = ()
 
     def take(
-        self, page: Page, answer: Answer, frame: pl.DataFrame, place: str, part: Interval
-    ) -> tuple[Page, tuple[Answer, ...]]:
+        self, page: Page, answer: Response, frame: pl.DataFrame, place: str, part: Interval
+    ) -> tuple[Page, tuple[Response, ...]]:
         """Return a page with the rows of whole seconds, and their answers."""
         start = min(page.answered.start, part.end)
         rows = pl.concat([*self._rows, page.frame])
@@ -136,7 +136,7 @@ _MISSING = "the service sends no field of that name"
 _NO_LINE = "no line of the profile can read that"
 
 
-def check_needed(route: HistoryRoute, frame: pl.DataFrame, answer: Answer) -> None:
+def check_needed(route: HistoryRoute, frame: pl.DataFrame, answer: Response) -> None:
     """Raise `WireError` for a page of rows on which what statistics need cannot be read.
 
     ``frame`` is what was read of ``answer``. A page is refused if a column of the preferred set is
@@ -147,7 +147,7 @@ def check_needed(route: HistoryRoute, frame: pl.DataFrame, answer: Answer) -> No
     >>> from toolkit.wire.profile.profile import BUILT_IN
     >>> from toolkit.wire.rows.rows import read_history_page
     >>> route = BUILT_IN.histories[Family.PRICE]
-    >>> answer = Answer(200, {}, b'{"items":[{"ts":60,"price":"97.6"}]}', "http://h/p")
+    >>> answer = Response(200, {}, b'{"items":[{"ts":60,"price":"97.6"}]}', "http://h/p")
     >>> page = read_history_page(route, Trajectory.parse("BTC_USD:KRAKEN.spot"), answer)
     >>> try:
     ...     check_needed(route, page.frame, answer)
@@ -235,6 +235,8 @@ def _form_of(text: str, unit: str) -> str:
     return ""
 
 
-def _refused(route: HistoryRoute, column: str, why: str, height: int, answer: Answer) -> WireError:
+def _refused(
+    route: HistoryRoute, column: str, why: str, height: int, answer: Response
+) -> WireError:
     message = f"{answer.url or route.path}: {column} is null in {height} of {height} rows: {why}"
     return WireError(message, status=answer.status, url=answer.url)

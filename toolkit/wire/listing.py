@@ -25,9 +25,9 @@ from toolkit.market import Family, Leg, Market, Symbol, Trajectory
 from toolkit.wire.exchange import (
     NO_CONTENT,
     UNREADABLE,
-    Answer,
     Outcome,
     Request,
+    Response,
     RetryPolicy,
     Step,
     unreadable,
@@ -173,7 +173,7 @@ def _by_parts(
     return None
 
 
-def _found(profile: Profile, answer: Answer) -> _Found:
+def _found(profile: Profile, answer: Response) -> _Found:
     if answer.status == NO_CONTENT:
         return _Found({}, cut=False)
     shape = profile.listing
@@ -210,7 +210,7 @@ def _found(profile: Profile, answer: Answer) -> _Found:
     return _Found(legs, cut, tuple(findings))
 
 
-def as_snapshot(profile: Profile, answer: Answer) -> Answer:
+def as_snapshot(profile: Profile, answer: Response) -> Response:
     """Return a listing in our shape and words, with the answer under ``rest``.
 
     A listing of our shape, or an unreadable one, is returned unchanged.
@@ -218,7 +218,7 @@ def as_snapshot(profile: Profile, answer: Answer) -> Answer:
     >>> from toolkit.wire.profile.profile import BUILT_IN
     >>> shape = replace(BUILT_IN_LISTING, items="pairs", symbol="*", leg="{exchange}:{market}")
     >>> other = replace(BUILT_IN, listing=shape)
-    >>> as_snapshot(other, Answer(200, {}, b'{"pairs": {"A_B": ["X:spot"]}}')).body
+    >>> as_snapshot(other, Response(200, {}, b'{"pairs": {"A_B": ["X:spot"]}}')).body
     b'{"items":[{"symbol":"A_B","venues":[{"exchange":"X","market":"spot"}]}],"rest":{...}}'
     """
     if (profile.listing, profile.spelling) == (BUILT_IN_LISTING, AS_OURS):
@@ -232,12 +232,12 @@ def as_snapshot(profile: Profile, answer: Answer) -> Answer:
     return replace(answer, body=msgspec.json.encode(said))
 
 
-def guessed_listing(profile: Profile, answer: Answer) -> tuple[ListingShape, Spelling] | None:
+def guessed_listing(profile: Profile, answer: Response) -> tuple[ListingShape, Spelling] | None:
     """Find a shape and a spelling that read all of a listing, None if there are none.
 
     >>> from toolkit.wire.profile.profile import BUILT_IN
     >>> body = b'{"pairs": {"A_B": ["X:PERP"]}}'
-    >>> shape, spelling = guessed_listing(BUILT_IN, Answer(200, {}, body))
+    >>> shape, spelling = guessed_listing(BUILT_IN, Response(200, {}, body))
     >>> shape.items, shape.symbol, shape.leg, spelling.markets
     ('pairs', '*', '{exchange}:{market}', {'futures': 'PERP'})
     """

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from toolkit.errors import BadRequestError, PagingError, WireError
 from toolkit.intervals import Interval, clip, union
 from toolkit.market import Trajectory, format_ts
-from toolkit.wire.exchange import Answer, Outcome, RetryPolicy, Step, with_retries
+from toolkit.wire.exchange import Outcome, Response, RetryPolicy, Step, with_retries
 from toolkit.wire.findings import LostStretch
 from toolkit.wire.history_page import Page, WholeSeconds, check_needed, with_kept_rows
 from toolkit.wire.profile.history_route import HistoryRoute
@@ -72,7 +72,7 @@ class _Parts:
 
     def page(self, part: Interval) -> Generator[Step, Outcome, Page]:
         """Ask for a part until nothing newer comes, and return its rows as one page."""
-        raws, answers = list[RawPage](), list[Answer]()
+        raws, answers = list[RawPage](), list[Response]()
         since, newest = max(0, part.start - 1), -1
         while True:
             answer = yield from self._answer(Interval(since, part.end), self._route.limit)
@@ -108,7 +108,7 @@ class _Parts:
         """Check whether a page of so many rows may have been cut."""
         return rows == self._route.limit or 1 < rows >= self._largest
 
-    def _answer(self, asked: Interval, limit: int) -> Generator[Step, Outcome, Answer]:
+    def _answer(self, asked: Interval, limit: int) -> Generator[Step, Outcome, Response]:
         request = self._route.request(self._trajectory, asked.end, asked.start, limit)
         return (yield from with_retries(request, self._policy))
 
@@ -133,7 +133,7 @@ class _Parts:
 
 
 def _joined(
-    route: HistoryRoute, raws: list[RawPage], answers: list[Answer], part: Interval
+    route: HistoryRoute, raws: list[RawPage], answers: list[Response], part: Interval
 ) -> Page:
     """Join the answers of a part: each row once, the newest first."""
     tied, findings = frozenset[int](), []
@@ -439,14 +439,14 @@ class HistoryQuestion:
     trajectory: Trajectory
     policy: RetryPolicy
 
-    def answer(self, end_time: int, limit: int | None = None) -> Generator[Step, Outcome, Answer]:
+    def answer(self, end_time: int, limit: int | None = None) -> Generator[Step, Outcome, Response]:
         """Ask for the rows before ``end_time``, the route's limit of them or fewer."""
         request = self.route.request(self.trajectory, end_time, limit=limit)
         return (yield from with_retries(request, self.policy))
 
     def older(
         self, asked: int, floor: int
-    ) -> Generator[Step, Outcome, tuple[int, Answer, RawPage]]:
+    ) -> Generator[Step, Outcome, tuple[int, Response, RawPage]]:
         """Ask for the rows before a moment. Return the moment asked for last, and what came.
 
         An answer to a question with a start says nothing of what is older. So one without rows is

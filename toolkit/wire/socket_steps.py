@@ -20,8 +20,8 @@ from toolkit.wire.exchange import (
     ANSWERED,
     HEADER,
     UNREADABLE,
-    Answer,
     Request,
+    Response,
     Wait,
     refusal,
     retry_after_s,
@@ -91,7 +91,7 @@ class Received:
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class Interrupted:
     """The stream is not open. ``was_open`` if it had been."""
 
     why: str
@@ -104,12 +104,12 @@ class Loss:
 
     why: str
     url: str = ""
-    answer: Answer | None = None
+    answer: Response | None = None
     code: int | None = None
 
 
 StreamStep = Open | Say | Listen | Ping | Renew | Wait
-StreamItem = Joined | Received | Lost
+StreamItem = Joined | Received | Interrupted
 _Outcome = Loss | bytes | None
 _Stream = Generator[StreamStep | StreamItem, _Outcome, None]
 
@@ -190,8 +190,8 @@ def is_fatal(loss: Loss) -> bool:
 
     >>> is_fatal(Loss("closed", code=4401)), is_fatal(Loss("closed", code=1013))
     (True, False)
-    >>> is_fatal(Loss("refused", answer=Answer(401, {}, b""))), is_fatal(
-    ...     Loss("refused", answer=Answer(429, {}, b"")))
+    >>> is_fatal(Loss("refused", answer=Response(401, {}, b""))), is_fatal(
+    ...     Loss("refused", answer=Response(429, {}, b"")))
     (True, False)
     """
     if loss.answer is not None:
@@ -210,8 +210,9 @@ def lasting(
 ) -> _Stream:
     """Keep one stream open: open it, send the greetings, listen, reopen after a loss.
 
-    Yields `StreamStep`s to carry out, and `Joined`, `Received` and `Lost`. ``greetings`` are sent
-    at each opening. Never returns. Raises what `Backoff.after` raises, after yielding the `Lost`.
+    Yields each `StreamStep` to carry out, and `Joined`, `Received` and `Interrupted`. ``greetings``
+    are sent at each opening. Never returns. Raises what `Backoff.after` raises, after the
+    `Interrupted`.
     """
     backoff = Backoff(policy, clock)
     while True:
@@ -221,7 +222,7 @@ def lasting(
         else:
             backoff.opened()
             loss = yield from _conversation(path, greetings, policy, clock, backoff)
-        yield Lost(loss.why, was_open=not isinstance(refused, Loss))
+        yield Interrupted(loss.why, was_open=not isinstance(refused, Loss))
         yield Wait(backoff.after(loss))
 
 
@@ -303,7 +304,7 @@ class Refused:
     """A subscription, by its id, that the service refused. ``answer`` is that of REST."""
 
     identity: int | None
-    answer: Answer
+    answer: Response
 
 
 def read_market_message(
@@ -329,7 +330,7 @@ def read_market_message(
     identity = _plain(message.get(names.fields["id"]), int)
     if _plain(message.get(names.fields["type"]), str) == names.words["error"]:
         status = _plain(message.get("status"), int)
-        return Refused(identity, Answer(status or 500, {}, body, names.market))
+        return Refused(identity, Response(status or 500, {}, body, names.market))
     record = message.get(names.fields["item"])
     return None if record is None or identity is None else Item(identity, bytes(record))
 

@@ -34,7 +34,7 @@ from toolkit.wire.doctor.proofs import (
     stated_question,
     time_field,
 )
-from toolkit.wire.exchange import HEADER, Answer, Request
+from toolkit.wire.exchange import HEADER, Request, Response
 from toolkit.wire.profile.event_routes import PAGING
 from toolkit.wire.profile.history_route import HistoryRoute
 from toolkit.wire.profile.places import leaves
@@ -108,8 +108,8 @@ class Derivation:
             return self._read(trajectory)
         return _Read(proved, rows, numbers)
 
-    def _answer(self, route: HistoryRoute, trajectory: Trajectory) -> Answer | None:
-        """Ask by the profile, else by what a document states or a refusal names."""
+    def _answer(self, route: HistoryRoute, trajectory: Trajectory) -> Response | None:
+        """Request by the profile, else with what a document states or the service misses."""
         try:
             return self._page(route, trajectory)
         except ServiceError as error:
@@ -134,8 +134,11 @@ class Derivation:
                 return answer
         return None
 
-    def _page(self, route: HistoryRoute, trajectory: Trajectory, limit: int = _ROWS) -> Answer:
+    def _page(self, route: HistoryRoute, trajectory: Trajectory, limit: int = _ROWS) -> Response:
         return self._client.get(route.request(trajectory, self._now, limit=limit))
+
+    def _get(self, path: str, query: Mapping[str, object]) -> Response:
+        return self._client.get(Request.get(path, query))
 
     @cached_property
     def _documents(self) -> list[object]:
@@ -144,7 +147,7 @@ class Derivation:
             bodies.append(self._client.get(Request.get("/openapi.json", {})).body)
         return [said for body in bodies if (said := decoded(body)) is not None]
 
-    def _prove_order(self, trajectory: Trajectory, answer: Answer, times: Sequence[int]) -> None:
+    def _prove_order(self, trajectory: Trajectory, answer: Response, times: Sequence[int]) -> None:
         """Prove where a page names the next one, and whether the oldest rows come first."""
         route, section = self.profile().histories[trajectory.family], f"history.{trajectory.family}"
         rises = len(times) > 1 and times[0] < times[-1]
@@ -260,7 +263,7 @@ def _declared_sign(route: HistoryRoute, facts: Mapping[str, str]) -> bool | None
     return is_reversed(ours, _FIGURE)
 
 
-def _beside_rows(answer: Answer, items: str) -> dict[str, object]:
+def _beside_rows(answer: Response, items: str) -> dict[str, object]:
     page = decoded(answer.body)
     beside = leaves(page) if isinstance(page, dict) else {}
     beside = {place: each for place, each in beside.items() if not place.startswith(f"{items}[")}

@@ -32,12 +32,9 @@ from toolkit.market import (
     Trajectory,
 )
 from toolkit.wire.agreement import GIVEN
-from toolkit.wire.draft import ProfileDraft
-from toolkit.wire.exchange import (
-    Answer,
-    Request,
-    RetryPolicy,
-)
+from toolkit.wire.doctor.draft import ProfileDraft
+from toolkit.wire.doctor.proofs import Verdict, beside_prices, judged
+from toolkit.wire.exchange import Request, Response, RetryPolicy
 from toolkit.wire.finding_words import advised
 from toolkit.wire.listing import Listing, guessed_listing, price_trajectories, spread_trajectories
 from toolkit.wire.paging.pages import Page
@@ -282,7 +279,7 @@ class Routes:
         says = "; ".join([says, *(words for words, _ in odd)])
         return Check("routes", name, State.NOTE if odd else State.OK, says, advice)
 
-    def _survey(self, route: HistoryRoute, answer: Answer) -> None:
+    def _survey(self, route: HistoryRoute, answer: Response) -> None:
         if route.family in self._fields:
             return
         described = described_fields(self._schemas, route)

@@ -8,7 +8,7 @@ from tests import miniature
 from toolkit.client import Client
 from toolkit.client.stream import upgrade
 from toolkit.service import Config, running
-from toolkit.wire.exchange import Answer, Failure
+from toolkit.wire.exchange import Failure, Response
 from toolkit.wire.limits import Limits
 
 MARKET = "/api/v1/data/ws"
@@ -26,7 +26,7 @@ def test_a_socket_that_opens_a_plan_without_it_a_wrong_key_and_a_path_without_on
         ):
             with Client(service.base_url, key) as client:
                 found = upgrade(client, path)
-            assert isinstance(found, Answer)
+            assert isinstance(found, Response)
             statuses.append(found.status)
     assert statuses[:4] == [101, 403, 401, 404]
     assert statuses[4] != 101
@@ -36,7 +36,7 @@ def test_the_key_is_struck_out_of_what_a_service_says_back(scripted) -> None:
     scripted.answer(403, {"detail": "sekrit-4711 may not"}, headers={"X-Key": "sekrit-4711"})
     with Client(scripted.base_url, "sekrit-4711") as client:
         found = upgrade(client, MARKET)
-    assert isinstance(found, Answer)
+    assert isinstance(found, Response)
     assert scripted.asked[0].headers["authorization"] == "Bearer sekrit-4711"
     assert b"*** may not" in found.body
     assert found.headers["x-key"] == "***"

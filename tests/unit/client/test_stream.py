@@ -25,9 +25,9 @@ from toolkit.service import Config, Simulated, SpedClock, running
 from toolkit.wire.limits import Limits
 from toolkit.wire.profile.profile import BUILT_IN
 from toolkit.wire.socket_steps import (
+    Interrupted,
     Item,
     Joined,
-    Lost,
     Received,
     ReconnectPolicy,
     StreamItem,
@@ -107,7 +107,7 @@ def test_messages_come_as_they_were_sent_over_lost_connections(
     assert first(client, 5) == [
         Joined(),
         Received(b'{"a": 1.10}'),
-        Lost("closed with 1011: tired", was_open=True),
+        Interrupted("closed with 1011: tired", was_open=True),
         Joined(),
         Received(b"\x00"),
     ]
@@ -119,7 +119,7 @@ def test_a_connection_that_breaks_without_a_word_is_lost_too(
     scripted: Scripted, client: Client
 ) -> None:
     scripted.treatments = [lambda socket: socket.socket.shutdown(2)]
-    assert first(client, 2) == [Joined(), Lost("the connection broke", was_open=True)]
+    assert first(client, 2) == [Joined(), Interrupted("the connection broke", was_open=True)]
 
 
 @pytest.mark.parametrize(("status", "error"), [(401, KeyRefusedError), (403, PlanRefusedError)])
@@ -157,8 +157,8 @@ def test_a_redirect_is_not_followed_wherever_it_leads(
 def test_too_many_requests_is_waited_out(scripted: Scripted, client: Client) -> None:
     scripted.answers = [(429, {"Retry-After": "0"}), (503, {})]
     assert first(client, 3) == [
-        Lost("refused with 429", was_open=False),
-        Lost("refused with 503", was_open=False),
+        Interrupted("refused with 429", was_open=False),
+        Interrupted("refused with 503", was_open=False),
         Joined(),
     ]
 
@@ -166,7 +166,7 @@ def test_too_many_requests_is_waited_out(scripted: Scripted, client: Client) -> 
 def test_where_nothing_listens_it_goes_on_trying() -> None:
     with Bare("http://127.0.0.1:9", KEY) as client:
         told = first(client, 3)
-    assert [item.was_open for item in told if isinstance(item, Lost)] == [False] * 3
+    assert [item.was_open for item in told if isinstance(item, Interrupted)] == [False] * 3
 
 
 def test_it_ends_soon_after_it_is_told_to_while_it_listens(client: Client) -> None:
@@ -183,7 +183,7 @@ def test_it_ends_soon_after_it_is_told_to_while_it_waits(
     stop = threading.Event()
     scripted.treatments = [lambda socket: socket.close(1011)]
     said = stream(client, EventFamily.SPREAD, stop=stop, policy=ReconnectPolicy(first_wait_s=600))
-    assert [next(said), next(said)] == [Joined(), Lost("closed with 1011", was_open=True)]
+    assert [next(said), next(said)] == [Joined(), Interrupted("closed with 1011", was_open=True)]
     stop.set()
     assert list(said) == []
 
@@ -226,7 +226,7 @@ def test_a_connection_that_is_silent_to_a_ping_too_is_lost(
     policy = ReconnectPolicy(first_wait_s=0.01, silence_s=0.3, pong_s=0.2)
     assert first(client, 3, policy=policy) == [
         Joined(),
-        Lost("silent for 0.3 s, also to a ping", was_open=True),
+        Interrupted("silent for 0.3 s, also to a ping", was_open=True),
         Joined(),
     ]
 
@@ -263,7 +263,7 @@ def test_a_connection_that_is_not_admitted_is_given_up_before_it_is_heard(
 
     scripted.treatments = [lambda socket: (socket.send("x"), socket.recv())] * 2
     assert first(client, 3, admitted=admitted) == [
-        Lost("the archive does not answer", was_open=False),
+        Interrupted("the archive does not answer", was_open=False),
         Joined(),
         Received(b"x"),
     ]
@@ -325,7 +325,7 @@ def test_a_message_over_the_limit_is_a_named_loss_and_the_stream_goes_on(
     assert told == [
         Joined(),
         Received(b"ok"),
-        Lost(why, was_open=True),
+        Interrupted(why, was_open=True),
         Joined(),
         Received(b"again"),
     ]
@@ -353,13 +353,13 @@ from toolkit.client import Client
 from toolkit.client.stream import discreet_logger, socket_to, stream
 from toolkit.market import EventFamily
 from toolkit.wire.profile.profile import BUILT_IN
-from toolkit.wire.socket_steps import Lost, Received, ReconnectPolicy
+from toolkit.wire.socket_steps import Interrupted, Received, ReconnectPolicy
 with Client(sys.argv[1], "key") as client:
     client.speak(BUILT_IN)
     policy = ReconnectPolicy(first_wait_s=0.01, longest_wait_s=0.01)
     seen = []
     for item in stream(client, EventFamily.SPREAD, policy=policy):
-        seen.append(item.why if isinstance(item, Lost) else len(getattr(item, "body", "")))
+        seen.append(item.why if isinstance(item, Interrupted) else len(getattr(item, "body", "")))
         if isinstance(item, Received):
             time.sleep(0.02)  # slower than they come
         if len(seen) == 30:

@@ -24,7 +24,7 @@ from toolkit.market import EventFamily
 from toolkit.service import Config, running
 from toolkit.wire.address import is_loopback
 from toolkit.wire.exchange import RetryPolicy
-from toolkit.wire.socket_steps import Lost, ReconnectPolicy
+from toolkit.wire.socket_steps import Interrupted, ReconnectPolicy
 from toolkit.workspace import Settings
 
 from .test_stream import Bare
@@ -125,7 +125,7 @@ def test_the_setting_is_a_parameter_or_a_variable() -> None:
 def first_loss(client: Client) -> str:
     """How the first connection of a stream ends."""
     said = stream(client, EventFamily.SPREAD, policy=ReconnectPolicy(first_wait_s=0.01))
-    return next(item.why for item in said if isinstance(item, Lost))
+    return next(item.why for item in said if isinstance(item, Interrupted))
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
 from toolkit.store.writing.pages import KeptPage, packed_page
 from toolkit.store.writing.remap import remap
 from toolkit.wire.event_log import document_frame, read_document
-from toolkit.wire.exchange import Answer
+from toolkit.wire.exchange import Response
 from toolkit.wire.profile.profile import BUILT_IN
 from toolkit.wire.rows.rows import read_history_page
 
@@ -93,7 +93,7 @@ def test_where_the_archive_says_otherwise_than_the_stream_it_has_the_last_word(
     pending.add(Message(EventLog(EventFamily.SPREAD), b'{"event_id":"e","ts":60,"pct":1}'))
     route = BUILT_IN.histories[PRICE.family]
     body = b'{"items":[{"ts":60,"price":2.5}],"next_end_time":null}'
-    page = read_history_page(route, PRICE, Answer(200, {}, body)).frame
+    page = read_history_page(route, PRICE, Response(200, {}, body)).frame
     edge, whole = Edge(10_000, step_s=60), Interval(0, 120)
     pending.batch.add(PRICE, page, whole, edge)
     log = BUILT_IN.events[EventFamily.SPREAD]
@@ -117,7 +117,7 @@ def test_rows_of_streams_are_kept_as_pages_before_those_of_the_archive(tmp_path:
     writer, pending = StoreWriter(store), Messages(BUILT_IN)
     writer.bind(Source("replay", "example"))
     body = b'{"items":[{"ts":60,"price":2.0,"mark_price":null,"volume":1.0}]}'
-    archived = KeptPage(PRICE, Interval(0, 120), Answer(200, {}, body, PRICE.key))
+    archived = KeptPage(PRICE, Interval(0, 120), Response(200, {}, body, PRICE.key))
     pending.batch.pages.append(packed_page(archived))
     pending.batch.rows[PRICE] = [
         read_history_page(BUILT_IN.histories[PRICE.family], PRICE, archived.answer).frame

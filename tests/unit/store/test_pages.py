@@ -23,7 +23,7 @@ from toolkit.store.file.maintenance import back_up_store, compact, verify
 from toolkit.store.publish import import_store, publish
 from toolkit.store.writing.pages import KeptPage, KeptRecord, packed_page, pages_path, read_pages
 from toolkit.store.writing.remap import remap
-from toolkit.wire.exchange import Answer
+from toolkit.wire.exchange import Response
 
 from .conftest import EDGE, SOURCE, frame_of
 
@@ -40,7 +40,7 @@ def load(store: Store, *times: int, body: bytes = BODY, days: float = 30) -> Sto
     for ts in times:
         batch, window = Batch(), Interval(ts, ts + 60)
         batch.add(PRICE, frame_of([(ts, 2.0, None, 1.0)]), window, EDGE)
-        batch.pages.append(packed_page(KeptPage(PRICE, window, Answer(200, {}, body % ts))))
+        batch.pages.append(packed_page(KeptPage(PRICE, window, Response(200, {}, body % ts))))
         writer.commit(load_id, batch)
     return writer
 
@@ -64,7 +64,7 @@ def test_pages_come_back_as_they_were_with_their_load_and_schemas(store: Store) 
     records = kept(store)
     assert [(r.load_id, r.schema_hash, r.schemas) for r in records] == [(1, "5c4e", SCHEMAS)] * 2
     assert [list(record.pages) for record in records] == [
-        [KeptPage(PRICE, Interval(ts, ts + 60), Answer(200, {}, BODY % ts, PRICE.key))]
+        [KeptPage(PRICE, Interval(ts, ts + 60), Response(200, {}, BODY % ts, PRICE.key))]
         for ts in (60, 120)
     ]
 
@@ -73,7 +73,7 @@ def test_large_and_small_pages_of_a_commit_keep_their_order(store: Store) -> Non
     writer = StoreWriter(store)
     batch, sent = Batch(), [b"s" * 9, b"l" * 100_000, b"", b"m" * 70_000, b"t"]
     batch.add(PRICE, frame_of([(60, 2.0)]), Interval(60, 120), EDGE)
-    batch.pages = [packed_page(KeptPage(PRICE, Interval(0, 9), Answer(200, {}, b))) for b in sent]
+    batch.pages = [packed_page(KeptPage(PRICE, Interval(0, 9), Response(200, {}, b))) for b in sent]
     writer.commit(writer.start_load(ORIGIN), batch)
     assert bodies(store) == sent
 
@@ -195,7 +195,7 @@ def test_what_snapshots_brought_keeps_the_hash_of_its_profile(store: Store) -> N
     load_id = writer.start_load(replace(ORIGIN, profile_hash="wrong"))
     batch, window, log = Batch(), Interval(120, 180), SnapshotLog(SnapshotKind.ACTIVITY)
     batch.add(PRICE, frame_of([(120, 2.0, None, 1.0)]), window, EDGE)
-    batch.pages.append(packed_page(KeptPage(PRICE, window, Answer(200, {}, BODY % 120))))
+    batch.pages.append(packed_page(KeptPage(PRICE, window, Response(200, {}, BODY % 120))))
     batch.add_snapshot(Snapshot(log, 9_000, b"{}"), EDGE)
     writer.commit(load_id, batch)
     remap(store, None)

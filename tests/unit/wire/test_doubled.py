@@ -8,7 +8,7 @@ from toolkit.intervals import Interval
 from toolkit.loader.follow.reader import Message, Messages
 from toolkit.market import EventFamily, EventLog, Family, Trajectory
 from toolkit.wire.event_log import EventPage, event_pages
-from toolkit.wire.exchange import Answer, RetryPolicy
+from toolkit.wire.exchange import Response, RetryPolicy
 from toolkit.wire.findings import Finding
 from toolkit.wire.listing import Listing, list_symbols
 from toolkit.wire.profile.profile import BUILT_IN, with_schemas
@@ -24,7 +24,7 @@ DOCUMENT = b'{"schema":"svc.splash.v1","event_id":"e1","ts":60,"pct":1,"pct":{"a
 
 def read(body: str, **layer: object) -> RawPage:
     route = BUILT_IN.over({"history": {"price": layer}}).histories[Family.PRICE]
-    return read_history_page(route, KEY, Answer(200, {}, body.encode()))
+    return read_history_page(route, KEY, Response(200, {}, body.encode()))
 
 
 def told(findings: tuple[Finding, ...]) -> list[tuple[str, str]]:
@@ -75,7 +75,7 @@ def test_a_field_that_a_document_has_twice_is_a_finding_by_every_way_it_comes() 
     route = BUILT_IN.events[EventFamily.SPLASH]
     steps = event_pages(route, Interval(0, 120), RetryPolicy(attempts=1))
     next(steps)
-    page = steps.send(Answer(200, {}, b'{"items":[%b],"has_more":false}' % DOCUMENT))
+    page = steps.send(Response(200, {}, b'{"items":[%b],"has_more":false}' % DOCUMENT))
     assert isinstance(page, EventPage)
     pending = Messages(BUILT_IN)
     pending.add(Message(EventLog(EventFamily.SPLASH), DOCUMENT))
@@ -90,7 +90,7 @@ def test_documents_that_are_twice_in_a_page_are_a_finding() -> None:
         BUILT_IN.events[EventFamily.SPLASH], Interval(0, 120), RetryPolicy(attempts=1)
     )
     next(steps)
-    page = steps.send(Answer(200, {}, b'{"items":[{"ts":60}],"items":[],"has_more":false}'))
+    page = steps.send(Response(200, {}, b'{"items":[{"ts":60}],"items":[],"has_more":false}'))
     assert isinstance(page, EventPage)
     assert [where.rpartition(".")[2] for where, _ in told(page.findings)] == ["items"]
 
@@ -100,7 +100,7 @@ def test_a_field_that_the_schemas_or_the_listing_have_twice_is_a_finding() -> No
     steps = list_symbols(BUILT_IN, "BTC", RetryPolicy(attempts=1))
     next(steps)
     with pytest.raises(StopIteration) as listed:
-        steps.send(Answer(200, {}, b'{"items":[{"symbol":"A_B","symbol":"C_B","venues":[]}]}'))
+        steps.send(Response(200, {}, b'{"items":[{"symbol":"A_B","symbol":"C_B","venues":[]}]}'))
     assert isinstance(listed.value.value, Listing)
     assert told(profile.findings) == [("schemas.id", "in 1 object")]
     assert told(listed.value.value.findings) == [("search.symbol", "in 1 object")]

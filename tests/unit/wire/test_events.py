@@ -13,7 +13,7 @@ from toolkit.errors import PagingError, WireError
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily
 from toolkit.wire.event_log import EventPage, document_frame, event_pages, read_document
-from toolkit.wire.exchange import Answer, Request, RetryPolicy, Send
+from toolkit.wire.exchange import Request, Response, RetryPolicy, Send
 from toolkit.wire.findings import Finding
 from toolkit.wire.profile.event_routes import BUILT_IN_EVENTS
 from toolkit.wire.profile.profile import BUILT_IN, with_schemas
@@ -53,7 +53,7 @@ def walk(
                 asked.append(step.request)
                 body = answers(step.request)
                 raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-                step = flow.send(Answer(200, {}, raw))
+                step = flow.send(Response(200, {}, raw))
             else:
                 assert isinstance(step, EventPage)
                 pages.append(step)
@@ -156,7 +156,7 @@ def test_a_whole_page_that_names_neither_is_the_window_with_a_finding() -> None:
 def test_no_content_is_an_empty_page() -> None:
     flow = event_pages(SPREAD, DAY, RetryPolicy())
     next(flow)
-    page = flow.send(Answer(204, {}, b""))
+    page = flow.send(Response(204, {}, b""))
     assert isinstance(page, EventPage)
     assert (page.frame.height, page.last, page.findings) == (0, True, ())
 

@@ -24,9 +24,9 @@ from toolkit.errors import (
 )
 from toolkit.wire.address import base_address
 from toolkit.wire.exchange import (
-    Answer,
     Failure,
     Request,
+    Response,
     RetryPolicy,
     Send,
     Wait,
@@ -37,23 +37,23 @@ from toolkit.wire.exchange import (
 )
 
 REQUEST = Request.get("/p", {"limit": 5})
-GOOD = Answer(200, {}, b"{}", "http://h/p")
+GOOD = Response(200, {}, b"{}", "http://h/p")
 WHOLE = RetryPolicy(fraction=lambda: 1.0)
 URL = "http://h/p"
 
 
-def status(number: int, body: bytes = b"", **headers: str) -> Answer:
-    return Answer(number, {k.replace("_", "-"): v for k, v in headers.items()}, body, URL)
+def status(number: int, body: bytes = b"", **headers: str) -> Response:
+    return Response(number, {k.replace("_", "-"): v for k, v in headers.items()}, body, URL)
 
 
 def carried_out(
-    outcomes: list[Answer | Failure], policy: RetryPolicy = WHOLE
-) -> tuple[Answer | ServiceError, list[Wait]]:
+    outcomes: list[Response | Failure], policy: RetryPolicy = WHOLE
+) -> tuple[Response | ServiceError, list[Wait]]:
     """What `with_retries` comes to, and how it waited; all the outcomes are used up."""
     flow = with_retries(REQUEST, policy)
     waits: list[Wait] = []
     left = iter(outcomes)
-    outcome: Answer | Failure | None = None
+    outcome: Response | Failure | None = None
     try:
         while True:
             step = flow.send(outcome)
@@ -232,7 +232,7 @@ BODIES = {
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
 @pytest.mark.parametrize("number", [301, 400, 401, 402, 403, 404, 418, 429, 500, 503, 599])
 def test_every_refusal_is_one_short_line_whatever_the_body(number, body) -> None:
-    error = refusal(Answer(number, {}, body, URL), tries=2)
+    error = refusal(Response(number, {}, body, URL), tries=2)
     assert str(error).startswith(URL)
     assert str(number) in str(error)
     assert str(error).isprintable()
@@ -244,7 +244,7 @@ def test_every_refusal_is_one_short_line_whatever_the_body(number, body) -> None
 @settings(deadline=None)
 @given(st.binary(max_size=200), st.integers(100, 599))
 def test_no_body_breaks_a_refusal(body, number) -> None:
-    assert "\n" not in str(refusal(Answer(number, {}, body, URL)))
+    assert "\n" not in str(refusal(Response(number, {}, body, URL)))
 
 
 def test_a_problem_document_is_quoted_with_what_is_wrong_with_each_parameter() -> None:
@@ -253,7 +253,7 @@ def test_a_problem_document_is_quoted_with_what_is_wrong_with_each_parameter() -
         "detail": "Not understood.",
         "errors": [{"parameter": "limit", "detail": "0 is not allowed"}],
     }
-    error = refusal(Answer(400, {}, json.dumps(problem).encode(), URL))
+    error = refusal(Response(400, {}, json.dumps(problem).encode(), URL))
     assert error.detail == "Not understood.; limit: 0 is not allowed"
     assert str(error) == f"{URL} could not read the request (400): {error.detail}"
 
@@ -278,7 +278,7 @@ def test_a_code_stays_short_and_on_one_line() -> None:
 
 
 def test_a_refused_key_says_what_to_do_and_what_the_service_says() -> None:
-    error = refusal(Answer(401, {}, b'{"message": "the subscription has ended"}', URL))
+    error = refusal(Response(401, {}, b'{"message": "the subscription has ended"}', URL))
     assert str(error).endswith("set RAIL_API_KEY; it says: the subscription has ended")
 
 
@@ -336,14 +336,14 @@ def test_a_request_keeps_its_order_and_leaves_out_what_is_none() -> None:
 @pytest.mark.parametrize(("code", "kind"), [(429, QuotaError), (503, UnavailableError)])
 def test_a_wait_over_the_ceiling_is_an_error_that_names_it(asked, code, kind) -> None:
     patient = replace(WHOLE, budget_s=float("inf"))
-    error, waits = carried_out([Answer(code, {"retry-after": asked}, b"", URL)], patient)
+    error, waits = carried_out([Response(code, {"retry-after": asked}, b"", URL)], patient)
     assert type(error) is kind
     assert waits == []
     assert str(error).endswith(f"it asks to wait {float(asked):.0f} s")
 
 
 def test_the_ceiling_on_waits_can_be_set() -> None:
-    asked = Answer(503, {"retry-after": "7200"}, b"", URL)
+    asked = Response(503, {"retry-after": "7200"}, b"", URL)
     policy = replace(WHOLE, budget_s=1e9, longest_asked_s=7200.0)
     _, waits = carried_out([asked, GOOD], policy)
     assert len(waits) == 1

@@ -11,7 +11,7 @@ import pytest
 import toolkit
 from toolkit.market import EventFamily, Family, Trajectory
 from toolkit.wire.event_log import read_document
-from toolkit.wire.exchange import Answer
+from toolkit.wire.exchange import Response
 from toolkit.wire.finding_words import WORDS, as_rows, explained
 from toolkit.wire.findings import Finding
 from toolkit.wire.profile.profile import BUILT_IN
@@ -93,7 +93,7 @@ def test_the_places_of_another_service_are_those_of_the_profile_it_was_read_by(
     (tmp_path / "own.toml").write_text(OWN_NAMES)
     profile = UserProfile.read(tmp_path / "own.toml").applied(BUILT_IN)
     body = b'{"rows": [{"ts": 60, "price": 9, "volume": 1, "px": {}}], "next_end_time": 60}'
-    page = read_history_page(profile.histories[Family.PRICE], KEY, Answer(200, {}, body))
+    page = read_history_page(profile.histories[Family.PRICE], KEY, Response(200, {}, body))
     findings: list[Finding] = []
     read_document(profile.events[EventFamily.SPLASH], b'{"ts": 60, "market": "a b"}', findings)
     found = [(each, 1) for each in (*page.findings, *findings)]

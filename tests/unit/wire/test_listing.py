@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from toolkit.errors import WireError
 from toolkit.market import Symbol, Trajectory
-from toolkit.wire.exchange import Answer, Request, RetryPolicy, Send
+from toolkit.wire.exchange import Request, Response, RetryPolicy, Send
 from toolkit.wire.listing import (
     Listing,
     guessed_listing,
@@ -40,7 +40,7 @@ def searched(answer: Callable[[str], bytes], text: str = "", limit: int = 1_000)
         assert isinstance(step, Send)
         body = answer(dict(step.request.query)["q"])
         try:
-            step = flow.send(Answer(200 if body else 204, {}, body, "http://h/s"))
+            step = flow.send(Response(200 if body else 204, {}, body, "http://h/s"))
         except StopIteration as stop:
             found: Listing = stop.value
             return found
@@ -209,7 +209,7 @@ def test_a_body_that_is_no_listing_is_a_wire_error_of_one_line(body) -> None:
     flow = list_symbols(BUILT_IN, "", RetryPolicy())
     next(flow)
     with pytest.raises(WireError, match=r"^http://h/s answered 200") as caught:
-        flow.send(Answer(200, {}, body, "http://h/s"))
+        flow.send(Response(200, {}, body, "http://h/s"))
     assert "\n" not in str(caught.value)
 
 
@@ -269,7 +269,7 @@ def test_the_nearest_keys_are_of_the_same_family() -> None:
     ],
 )
 def test_the_shape_of_a_listing_is_found_by_which_all_of_it_is_read(sent: object) -> None:
-    answer = Answer(200, {}, json.dumps(sent).encode())
+    answer = Response(200, {}, json.dumps(sent).encode())
     found = guessed_listing(BUILT_IN, answer)
     assert found is not None
     profile = replace(BUILT_IN, listing=found[0], spelling=found[1])
@@ -285,4 +285,4 @@ def test_the_shape_of_a_listing_is_found_by_which_all_of_it_is_read(sent: object
     "body", [b"{}", b"[]", b"3", b"<html>", b'[["A_B","X","margin"]]', b"[{}]"]
 )
 def test_a_listing_that_no_shape_reads_is_not_guessed(body: bytes) -> None:
-    assert guessed_listing(BUILT_IN, Answer(200, {}, body)) is None
+    assert guessed_listing(BUILT_IN, Response(200, {}, body)) is None

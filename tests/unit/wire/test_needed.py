@@ -10,7 +10,7 @@ import pytest
 from toolkit.errors import WireError
 from toolkit.intervals import Interval
 from toolkit.market import Family, Trajectory
-from toolkit.wire.exchange import Answer, RetryPolicy
+from toolkit.wire.exchange import Response, RetryPolicy
 from toolkit.wire.history_page import NEEDED, Page, check_needed
 from toolkit.wire.paging import trajectory_pages
 from toolkit.wire.profile.profile import BUILT_IN
@@ -38,7 +38,7 @@ def check(family: Family, height: int = 300, missing: str = "", **changes: objec
     """Check a page of equal rows, with some values changed and one field left out."""
     row = {name: value for name, value in (ROWS[family] | changes).items() if name != missing}
     items = [{"ts": 60 * number, **row} for number in range(height, 0, -1)]
-    answer = Answer(200, {}, json.dumps({"items": items}).encode(), "http://h/p")
+    answer = Response(200, {}, json.dumps({"items": items}).encode(), "http://h/p")
     route = BUILT_IN.histories[family]
     check_needed(route, read_history_page(route, KEYS[family], answer).frame, answer)
 
@@ -58,7 +58,7 @@ def test_the_pager_refuses_it_before_any_row() -> None:
     next(flow)
     body = json.dumps({"items": [{"ts": 60, "price": "97.6"}], "next_end_time": None})
     with pytest.raises(WireError, match="price is null in 1 of 1 rows"):
-        assert not isinstance(flow.send(Answer(200, {}, body.encode())), Page)
+        assert not isinstance(flow.send(Response(200, {}, body.encode())), Page)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_without_a_guess_the_fields_that_came_are_named() -> None:
 def test_a_field_whose_unit_schemas_made_unusable_is_refused_with_the_units_line() -> None:
     route = BUILT_IN.histories[Family.PRICE]
     route = replace(route, fields=tuple(r for r in route.fields if r.column != "price"))
-    answer = Answer(200, {}, b'{"items":[{"ts":60,"price":97.6}],"next_end_time":null}')
+    answer = Response(200, {}, b'{"items":[{"ts":60,"price":97.6}],"next_end_time":null}')
     page = read_history_page(route, KEYS[Family.PRICE], answer)
     with pytest.raises(WireError, match=r'fields.price = { unit = "quote" } in \[history.price\]'):
         check_needed(route, page.frame, answer)
@@ -163,4 +163,4 @@ def test_a_time_sent_as_text_is_an_error_with_the_line_that_reads_it() -> None:
     body = b'{"items":[{"ts":"1700000040","price":1.0}],"next_end_time":null}'
     route = BUILT_IN.histories[Family.PRICE]
     with pytest.raises(WireError, match=r'text, .1700000040.; .* numbers = "text" in \[history'):
-        read_history_page(route, Trajectory.parse("BTC_USD:KRAKEN.spot"), Answer(200, {}, body))
+        read_history_page(route, Trajectory.parse("BTC_USD:KRAKEN.spot"), Response(200, {}, body))

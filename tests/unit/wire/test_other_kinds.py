@@ -11,7 +11,7 @@ from toolkit.errors import InputError, WireError
 from toolkit.intervals import Interval
 from toolkit.market import EventFamily, Family, Trajectory
 from toolkit.wire.event_log import read_document
-from toolkit.wire.exchange import Answer, RetryPolicy
+from toolkit.wire.exchange import Response, RetryPolicy
 from toolkit.wire.history_page import check_needed
 from toolkit.wire.listing import list_symbols
 from toolkit.wire.profile.profile import BUILT_IN, Profile, timed, with_schemas
@@ -81,7 +81,7 @@ def test_exchanges_and_symbols_are_spelled_as_the_file_has_it_both_ways(profile)
         flow = list_symbols(found, "x", RetryPolicy())
         next(flow)
         with pytest.raises(StopIteration) as ended:
-            flow.send(Answer(200, {}, body({"items": [{"symbol": asked[0], "venues": venues}]})))
+            flow.send(Response(200, {}, body({"items": [{"symbol": asked[0], "venues": venues}]})))
         (symbol,) = ended.value.value.legs
         legs = {leg.exchange for leg in ended.value.value.legs[symbol]}
         assert (str(symbol), legs) == (key.partition(":")[0], {"COINBASE", "KRAKEN"})
@@ -115,7 +115,7 @@ def test_nested_rows_with_iso_times_and_decimal_text_are_read(profile) -> None:
         "vol": "12",
     }
     page = {"result": {"data": [row], "page": {"before": "2023-11-14T22:14:00Z"}}, "kind": "prices"}
-    read = read_history_page(route, PRICE, Answer(200, {}, body(page)))
+    read = read_history_page(route, PRICE, Response(200, {}, body(page)))
     assert read.frame.row(0)[:4] == (1_700_000_040, 97.61, None, 12.0)
     assert json.loads(read.frame["extra"][0]) == {"t": {"close": "2023-11-14T22:15:00Z"}}
     assert read.next_end_time == 1_700_000_040
@@ -135,13 +135,13 @@ def test_rows_that_are_lists_are_read_by_position_and_a_header_pages_them(profil
         """
     ).histories[Family.PRICE]
     rows = [[1_700_000_040_000, "97.6", None, "12", 5], [1_699_999_980_000, "97.5", None, "3", 6]]
-    answer = Answer(200, {"x-before": "1699999980"}, body(rows))
+    answer = Response(200, {"x-before": "1699999980"}, body(rows))
     read = read_history_page(route, PRICE, answer)
     assert read.frame["ts"].to_list() == [1_700_000_040, 1_699_999_980]
     assert read.frame["price"].to_list() == [97.6, 97.5]
     assert read.frame["extra"].to_list() == ['{"[4]":5}', '{"[4]":6}']
     assert read.next_end_time == 1_699_999_980
-    ended = read_history_page(route, PRICE, Answer(200, {}, body(rows)))
+    ended = read_history_page(route, PRICE, Response(200, {}, body(rows)))
     assert (ended.next_end_time, ended.ends) == (None, True)
 
 
@@ -159,7 +159,7 @@ def test_rates_of_any_time_become_those_of_their_interval(profile, unit, sent, r
     route = profile(f'[history.funding]\nfields.buy_rate = {{ unit = "{unit}" }}\n')
     row = {"ts": 60, "buy_rate": sent, "sell_rate": None, "differential_pct_8h": None}
     row |= {"buy_interval_hours": 4, "sell_interval_hours": 4}
-    answer = Answer(200, {}, body({"items": [row], "next_end_time": None}))
+    answer = Response(200, {}, body({"items": [row], "next_end_time": None}))
     read = read_history_page(route.histories[Family.FUNDING], FUNDING, answer)
     assert read.frame["buy_rate"][0] == pytest.approx(rate, rel=1e-15)
 
@@ -168,7 +168,7 @@ def test_a_rate_per_hour_of_an_unknown_interval_is_null_with_a_finding(profile) 
     found = profile('[history.funding]\nfields.buy_rate = { unit = "percent_per_hour" }\n')
     row = {"ts": 60, "buy_rate": 0.01, "sell_rate": None, "differential_pct_8h": None}
     row |= {"buy_interval_hours": None, "sell_interval_hours": None}
-    answer = Answer(200, {}, body({"items": [row], "next_end_time": None}))
+    answer = Response(200, {}, body({"items": [row], "next_end_time": None}))
     read = read_history_page(found.histories[Family.FUNDING], FUNDING, answer)
     assert read.frame["buy_rate"][0] is None
     assert [each.kind for each in read.findings] == ["interval_missing"]
@@ -183,7 +183,7 @@ def test_a_rate_of_nothing_is_nothing_in_every_unit(profile, unit: str, numbers:
     row = {"ts": 60, "buy_rate": 0, "sell_rate": 0.5, "differential_pct_8h": None}
     row |= {"buy_interval_hours": None, "sell_interval_hours": 8}
     row |= {"buy_rate": "0.0"} if numbers == "text" else {}
-    answer = Answer(200, {}, body({"items": [row], "next_end_time": None}))
+    answer = Response(200, {}, body({"items": [row], "next_end_time": None}))
     read = read_history_page(found, FUNDING, answer)
     assert (read.frame["buy_rate"].to_list(), read.findings) == ([0.0], ())
     check_needed(found, read.frame, answer)
@@ -193,7 +193,7 @@ def test_hours_of_an_interval_that_no_row_has_stand_in_the_file(profile) -> None
     rate = 'fields.buy_rate = { unit = "percent_per_hour" }\n'
     row = {"ts": 60, "buy_rate": 0.01, "sell_rate": 0.5, "differential_pct_8h": None}
     rows = [row | {"sell_interval_hours": 8}, row | {"ts": 0, "buy_rate": None}]
-    answer = Answer(200, {}, body({"items": rows, "next_end_time": None}))
+    answer = Response(200, {}, body({"items": rows, "next_end_time": None}))
     without = profile(f"[history.funding]\n{rate}").histories[Family.FUNDING]
     unread = read_history_page(without, FUNDING, answer)
     assert "interval_missing" in [each.kind for each in unread.findings]
@@ -321,7 +321,7 @@ def test_an_exchange_that_is_a_number_is_spelled_as_the_file_has_it(profile) -> 
     next(flow)
     item = {"symbol": "BTC_USDT", "venues": [{"exchange": 12, "market": "spot"}]}
     with pytest.raises(StopIteration) as ended:
-        flow.send(Answer(200, {}, body({"items": [item], "truncated": False})))
+        flow.send(Response(200, {}, body({"items": [item], "truncated": False})))
     assert [str(leg) for leg in next(iter(ended.value.value.legs.values()))] == ["KRAKEN.spot"]
 
 
@@ -392,7 +392,7 @@ def test_a_listing_of_another_shape_lists_the_same(profile, section, document) -
     flow = list_symbols(found, "BTC", RetryPolicy())
     assert next(flow).request.query[0] == ("search", "BTC")
     with pytest.raises(StopIteration) as ended:
-        flow.send(Answer(200, {}, body(document)))
+        flow.send(Response(200, {}, body(document)))
     listing = ended.value.value
     assert {str(s): list(map(str, legs)) for s, legs in listing.legs.items()} == {
         "BTC_USDT": ["KRAKEN.spot", "BINANCE.futures"]
@@ -407,7 +407,7 @@ def test_a_listing_that_is_whole_in_its_own_words_is_not_searched_further(profil
     venue = {"exchange": "KRAKEN", "market": "spot"}
     page = {"items": [{"symbol": "BTC_USDT", "venues": [venue]}], "state": {"more": False}}
     with pytest.raises(StopIteration) as ended:
-        flow.send(Answer(200, {}, body(page)))
+        flow.send(Response(200, {}, body(page)))
     assert (ended.value.value.truncated, ended.value.value.findings) == (False, ())
 
 

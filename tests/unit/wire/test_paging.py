@@ -10,7 +10,7 @@ import pytest
 from toolkit.errors import PagingError, UnavailableError
 from toolkit.intervals import Interval
 from toolkit.market import Family, Trajectory
-from toolkit.wire.exchange import Answer, RetryPolicy, Send, Wait
+from toolkit.wire.exchange import Response, RetryPolicy, Send, Wait
 from toolkit.wire.history_page import Page
 from toolkit.wire.limits import LIMITS
 from toolkit.wire.paging import trajectory_pages
@@ -43,10 +43,10 @@ class Walk:
             for at, ts in enumerate(seconds)
         ]
         body = json.dumps({"items": items, "next_end_time": pointer, **more})
-        self._to_next_question(Answer(200, {}, body.encode()))
+        self._to_next_question(Response(200, {}, body.encode()))
         return self
 
-    def _to_next_question(self, answer: Answer | None) -> None:
+    def _to_next_question(self, answer: Response | None) -> None:
         try:
             while isinstance(step := self._flow.send(answer), Page):
                 self.pages.append(step)
@@ -134,7 +134,7 @@ def test_rows_from_end_time_on_are_found_out_where_nothing_is_newer_than_the_win
 
 def test_a_bad_request_for_what_lies_before_a_window_is_no_evidence() -> None:
     walk = Walk().answer()
-    walk._to_next_question(Answer(400, {}, b""))
+    walk._to_next_question(Response(400, {}, b""))
     assert (walk.ended, walk.answered) == (True, [(100, 400)])
 
 
@@ -173,8 +173,8 @@ def test_a_row_that_came_in_between_does_not_make_the_newest_rows_the_oldest() -
 
 def test_no_content_is_an_empty_page() -> None:
     walk = Walk().answer(360, 300, pointer=300)
-    walk._to_next_question(Answer(204, {}, b""))
-    walk._to_next_question(Answer(204, {}, b""))
+    walk._to_next_question(Response(204, {}, b""))
+    walk._to_next_question(Response(204, {}, b""))
     assert (walk.asked, walk.ended) == ([400, 301, 301], True)
 
 
@@ -278,7 +278,7 @@ def test_findings_of_a_page_come_with_it() -> None:
 def test_a_page_is_tried_again_in_its_place() -> None:
     flow = trajectory_pages(ROUTE, KEY, WINDOW, RetryPolicy(attempts=2, fraction=lambda: 1.0))
     first = next(flow)
-    assert flow.send(Answer(503, {}, b"")) == Wait(0.5)
+    assert flow.send(Response(503, {}, b"")) == Wait(0.5)
     assert next(flow) == first
     with pytest.raises(UnavailableError, match="after 2 tries"):
-        flow.send(Answer(503, {}, b""))
+        flow.send(Response(503, {}, b""))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from toolkit.errors import WireError
 from toolkit.market import Family, Trajectory
-from toolkit.wire.exchange import Answer
+from toolkit.wire.exchange import Response
 from toolkit.wire.findings import Finding
 from toolkit.wire.profile.history_route import FieldRule, HistoryRoute
 from toolkit.wire.profile.profile import BUILT_IN
@@ -32,7 +32,9 @@ def read(body: str | bytes, route: HistoryRoute = PRICE) -> RawPage:
     """The page of a body."""
     content = body.encode() if isinstance(body, str) else body
     headers = {"content-type": "application/json"}
-    return read_history_page(route, KEYS[route.family], Answer(200, headers, content, "http://h/p"))
+    return read_history_page(
+        route, KEYS[route.family], Response(200, headers, content, "http://h/p")
+    )
 
 
 def read_rows(*rows: str, route: HistoryRoute = PRICE) -> RawPage:
@@ -297,7 +299,7 @@ def test_no_damage_to_a_page_raises_anything_but_a_wire_error(data) -> None:
 
 
 def test_html_with_a_good_status_says_what_came() -> None:
-    answer = Answer(200, {"content-type": "text/html"}, b"<html>", "http://h/p")
+    answer = Response(200, {"content-type": "text/html"}, b"<html>", "http://h/p")
     with pytest.raises(WireError, match=r"text/html, 6 bytes"):
         read_history_page(PRICE, KEYS[Family.PRICE], answer)
 

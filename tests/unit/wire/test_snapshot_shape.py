@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from toolkit.errors import InputError
-from toolkit.wire.exchange import Answer
+from toolkit.wire.exchange import Response
 from toolkit.wire.profile.profile import BUILT_IN
 from toolkit.wire.profile.user_profile import UserProfile
 from toolkit.wire.rows.snapshot_rows import snapshot_items
@@ -29,7 +29,7 @@ def ours(tmp_path: Path):
         path = tmp_path / "profile.toml"
         path.write_text(text)
         shape = UserProfile.read(path).applied(BUILT_IN).shapes[kind]
-        return json.loads(shape.ours(Answer(200, {}, json.dumps(answer).encode())).body)
+        return json.loads(shape.ours(Response(200, {}, json.dumps(answer).encode())).body)
 
     return read
 

@@ -19,17 +19,17 @@ from toolkit.errors import (
     WireError,
 )
 from toolkit.market import EventFamily, Family, Trajectory
-from toolkit.wire.exchange import Answer, Wait
+from toolkit.wire.exchange import Response, Wait
 from toolkit.wire.findings import Finding
 from toolkit.wire.profile.profile import BUILT_IN
 from toolkit.wire.profile.user_profile import UserProfile
 from toolkit.wire.socket_steps import (
     Backoff,
+    Interrupted,
     Item,
     Joined,
     Listen,
     Loss,
-    Lost,
     Open,
     Ping,
     Received,
@@ -82,7 +82,7 @@ class World:
         while self.now < until_s:
             step = flow.send(outcome)
             outcome = None
-            if isinstance(step, Joined | Received | Lost):
+            if isinstance(step, Joined | Received | Interrupted):
                 told.append(step)
             else:
                 outcome = self._carried_out(step)
@@ -120,7 +120,7 @@ def test_a_stream_joins_hands_on_what_comes_and_tells_when_it_is_lost() -> None:
         Joined(),
         Received(b"1"),
         Received(b"2"),
-        Lost("closed with 1011", was_open=True),
+        Interrupted("closed with 1011", was_open=True),
         Joined(),
         Received(b"3"),
     ]
@@ -138,7 +138,7 @@ PATIENT = ReconnectPolicy(silence_s=30.0, pong_s=2.0, fraction=lambda: 1.0)
 def test_a_connection_silent_to_a_ping_too_is_lost_after_exactly_the_time_allowed() -> None:
     world = World([[b"1"], [b"2"]])
     told = world.live(PATIENT, until_s=36)
-    assert told[2] == Lost("silent for 20 s, also to a ping", was_open=True)
+    assert told[2] == Interrupted("silent for 20 s, also to a ping", was_open=True)
     assert world.opened_at == [0.0, 23.5]  # heard at 1, silent until 21, the ping, the first wait
 
 
@@ -160,7 +160,7 @@ def test_a_quiet_connection_stays_where_no_other_can_be_opened() -> None:
 def test_a_message_now_and_then_is_no_silence() -> None:
     world = World([[b"."] * 100], apart_s=19.0)
     told = world.live(ReconnectPolicy(silence_s=30.0), until_s=1_000)
-    assert not [item for item in told if isinstance(item, Lost)]
+    assert not [item for item in told if isinstance(item, Interrupted)]
 
 
 @pytest.mark.parametrize("heard", [[], [b"hello"]])
@@ -207,15 +207,15 @@ def test_half_of_a_wait_is_left_to_chance() -> None:
 
 @pytest.mark.parametrize("status", [429, 503])
 def test_retry_after_is_waited_for_where_it_is_longer(status: int) -> None:
-    loss = Loss("refused", answer=Answer(status, {"retry-after": "17"}, b""))
+    loss = Loss("refused", answer=Response(status, {"retry-after": "17"}, b""))
     assert Backoff(STEADY, lambda: 0.0).after(loss) == 17.0
 
 
 @pytest.mark.parametrize(
     ("loss", "error"),
     [
-        (Loss("", answer=Answer(401, {}, b"")), KeyRefusedError),
-        (Loss("", answer=Answer(403, {}, b"")), PlanRefusedError),
+        (Loss("", answer=Response(401, {}, b"")), KeyRefusedError),
+        (Loss("", answer=Response(403, {}, b"")), PlanRefusedError),
         (Loss("closed with 1008", code=1008), ServiceError),
         (Loss("closed with 4401", code=4401), ServiceError),
     ],
@@ -225,7 +225,7 @@ def test_a_refusal_that_is_meant_ends_the_stream_after_telling_of_it(
 ) -> None:
     flow = lasting("/ws", [], STEADY, lambda: 0.0)
     assert isinstance(flow.send(None), Open)
-    assert flow.send(loss) == Lost(loss.why, was_open=False)
+    assert flow.send(loss) == Interrupted(loss.why, was_open=False)
     with pytest.raises(error):
         flow.send(None)
 
@@ -371,7 +371,7 @@ def test_what_the_users_file_cannot_mean_is_refused(tmp_path: Path, line: str) -
 def test_a_wait_of_a_year_ends_the_stream_and_is_named(
     status: int, kind: type[ServiceError]
 ) -> None:
-    answer = Answer(status, {"retry-after": "31536000"}, b"", "http://h/ws")
+    answer = Response(status, {"retry-after": "31536000"}, b"", "http://h/ws")
     world = World([Loss("refused", answer=answer)])
     with pytest.raises(kind, match="asks to wait 31536000 s"):
         world.live(STEADY, until_s=1e9)
@@ -380,7 +380,7 @@ def test_a_wait_of_a_year_ends_the_stream_and_is_named(
 
 def test_a_wait_of_an_hour_is_kept_and_the_ceiling_can_be_set() -> None:
     asked = {"retry-after": "3600"}
-    loss = Loss("refused", answer=Answer(429, asked, b"", "http://h/ws"))
+    loss = Loss("refused", answer=Response(429, asked, b"", "http://h/ws"))
     assert Backoff(STEADY, lambda: 0.0).after(loss) == 3600.0
     with pytest.raises(QuotaError):
         Backoff(replace(STEADY, longest_asked_s=3599.0), lambda: 0.0).after(loss)

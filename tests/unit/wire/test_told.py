@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from toolkit.market import Family, Trajectory
-from toolkit.wire.exchange import Answer
+from toolkit.wire.exchange import Response
 from toolkit.wire.findings import Finding
 from toolkit.wire.profile.profile import BUILT_IN
 from toolkit.wire.profile.told import Ok, told
@@ -73,8 +73,8 @@ TOLD: list[tuple[dict[str, Any], int]] = [
 """Errors, and as which status each counts."""
 
 
-def answer(body: object, **headers: str) -> Answer:
-    return Answer(200, headers, json.dumps(body).encode(), "http://h/p")
+def answer(body: object, **headers: str) -> Response:
+    return Response(200, headers, json.dumps(body).encode(), "http://h/p")
 
 
 @pytest.mark.parametrize("body", EMPTY, ids=json.dumps)

@@ -9,7 +9,7 @@ import pytest
 
 from toolkit.errors import InputError
 from toolkit.market import EventFamily, Family, Trajectory
-from toolkit.wire.exchange import Answer
+from toolkit.wire.exchange import Response
 from toolkit.wire.profile.profile import BUILT_IN, with_schemas
 from toolkit.wire.profile.user_profile import UserProfile
 from toolkit.wire.rows.rows import read_history_page
@@ -40,7 +40,7 @@ def test_renamed_fields_in_other_units_are_read_through_the_file_alone(tmp_path:
     route = users.applied(BUILT_IN).histories[Family.SPREAD]
     row = {"t": 1_700_000_040_000, "bid": 100.0, "sell_price": 101.0, "s": 100.0}
     body = json.dumps({"data": [row], "older": 1_700_000_040_000}).encode()
-    page = read_history_page(route, SPREAD, Answer(200, {}, body))
+    page = read_history_page(route, SPREAD, Response(200, {}, body))
     assert (route.path, route.query(SPREAD, 7)["before"]) == ("/v9/spreads", 7)
     assert page.frame.row(0) == (1_700_000_040, 100.0, 101.0, 1.0, None)
     assert page.next_end_time == 1_700_000_040
@@ -132,7 +132,7 @@ def test_numbers_as_text_are_read_where_the_file_has_it(tmp_path: Path) -> None:
         {"ts": 1_700_000_100_000, "buy_price": 100.5, "sell_price": None, "spread_pct": "0.50"},
     ]
     body = json.dumps({"items": rows, "next_end_time": 1_700_000_040}).encode()
-    page = read_history_page(route, SPREAD, Answer(200, {}, body))
+    page = read_history_page(route, SPREAD, Response(200, {}, body))
     assert page.frame.rows() == [
         (1_700_000_040, 100.0, 99.95, -0.05, None),
         (1_700_000_100, 100.5, None, 0.005, None),
@@ -146,7 +146,7 @@ def test_text_that_is_no_number_stays_in_extra(tmp_path: Path, text: str) -> Non
     row = {"ts": 60, "buy_price": "100.0", "sell_price": 101.0, "spread_pct": text}
     body = json.dumps({"items": [row], "next_end_time": None}).encode()
     page = read_history_page(
-        users.applied(BUILT_IN).histories[Family.SPREAD], SPREAD, Answer(200, {}, body)
+        users.applied(BUILT_IN).histories[Family.SPREAD], SPREAD, Response(200, {}, body)
     )
     assert page.frame.row(0)[:4] == (60, 100.0, 101.0, None)
     assert json.loads(page.frame["extra"][0]) == {"spread_pct": text}

@@ -35,9 +35,9 @@ from toolkit.wire.profile.profile import Profile
 from toolkit.wire.rows.mending import doubled_fields
 from toolkit.wire.rows.rows import kept, read_history_page
 from toolkit.wire.socket_steps import (
+    Interrupted,
     Joined,
     Loss,
-    Lost,
     Received,
     RecentlyDelivered,
     ReconnectPolicy,
@@ -118,7 +118,7 @@ class StreamReader(threading.Thread):
                     case Received(body):
                         self._received_at = self._clock.now()
                         self._hand_on(body)
-                    case Lost(why):
+                    case Interrupted(why):
                         self._lost(why)
             self._end_gaps(self._clock.now() + 1)  # nobody waits for its end any more
         except (PlanRefusedError, NotFoundError) as error:

@@ -23,9 +23,8 @@ import zstandard
 from toolkit.errors import StoreError
 from toolkit.intervals import Interval
 from toolkit.market import Trajectory
-from toolkit.store.file.engine import full_disk
-from toolkit.store.ledger.streams import read_fact, write_fact
-from toolkit.wire.exchange import Answer
+from toolkit.store.file.refusals import full_disk
+from toolkit.wire.exchange import Response
 
 KEPT_DAYS = 30
 """How long pages are kept after they came, unless another number is given (days)."""
@@ -62,7 +61,7 @@ class KeptPage:
 
     of: Trajectory
     window: Interval
-    answer: Answer
+    answer: Response
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +84,7 @@ class KeptRecord:
             for part in _parts(_inflated(self.packed)):
                 head, body = _parts(part if part[:1] == b"\0" else _inflated(part))
                 page = msgspec.json.decode(head, type=_Head)
-                answer = Answer(page.status, {}, body, page.of)
+                answer = Response(page.status, {}, body, page.of)
                 yield KeptPage(Trajectory.parse(page.of), Interval(page.start, page.end), answer)
         except (OSError, ValueError, zstandard.ZstdError) as error:
             raise StoreError(f"the pages of load {self.load_id} are damaged ({error})") from None
@@ -102,7 +101,7 @@ def packed_page(page: KeptPage) -> bytes:
     """Pack a page. A large one is compressed at once, small ones together at their commit.
 
     >>> page = KeptPage(Trajectory.parse("BTC_USD:KRAKEN.spot"), Interval(0, 60),
-    ...                 Answer(200, {}, b'{"items": []}'))
+    ...                 Response(200, {}, b'{"items": []}'))
     >>> len(packed_page(page))
     81
     """

@@ -14,7 +14,7 @@ from toolkit.errors import InputError
 from toolkit.intervals import Interval
 from toolkit.market import UNIT_FACTORS, EventFamily, unit_factor
 from toolkit.tables import EVENT
-from toolkit.wire.exchange import UNREADABLE, Answer
+from toolkit.wire.exchange import UNREADABLE, Response
 from toolkit.wire.limits import LIMITS, Limits
 from toolkit.wire.profile.layers import BUILT_IN_DOCUMENT, Document
 from toolkit.wire.profile.places import WHOLE, flat_answer
@@ -137,7 +137,7 @@ class EventRoute:
         """
         return self if lifecycle is None else replace(self, filters={"lifecycle": lifecycle})
 
-    def flat(self, answer: Answer) -> Answer:
+    def flat(self, answer: Response) -> Response:
         """Return an answer with its documents and cursor at the top: see `places`."""
         return flat_answer(answer, self.items, (self.next, self.more, self.lost), (), self.rows)
 

@@ -13,7 +13,7 @@ import polars as pl
 from toolkit.errors import InputError
 from toolkit.market import UNIT_FACTORS, Family, Trajectory, unit_factor
 from toolkit.tables import SERIES
-from toolkit.wire.exchange import Answer, Request
+from toolkit.wire.exchange import Request, Response
 from toolkit.wire.limits import LIMITS, Limits
 from toolkit.wire.profile.layers import BUILT_IN_DOCUMENT, Document
 from toolkit.wire.profile.places import WHOLE, flat_answer, is_nameable
@@ -333,7 +333,7 @@ class HistoryRoute:
         fields = (replace(rule, wire=filled(rule.wire, words)) for rule in self.fields)
         return replace(self, fields=tuple(fields))
 
-    def flat(self, answer: Answer) -> Answer:
+    def flat(self, answer: Response) -> Response:
         """Return an answer with its rows and fields at the top: see `places`."""
         wires = (*(rule.wire for rule in self.sent), *self.row_leg)
         return flat_answer(answer, self.items, (self.next, self.lost), wires, self.rows)

@@ -20,7 +20,7 @@ from typing import Any
 
 import msgspec
 
-from toolkit.wire.exchange import HEADER, UNREADABLE, Answer
+from toolkit.wire.exchange import HEADER, UNREADABLE, Response
 
 WHOLE = "[]"
 """The place of rows that are the answer itself."""
@@ -148,8 +148,8 @@ def leaves(value: object, prefix: str = "", deepest: int = 50) -> dict[str, Any]
 
 
 def flat_answer(
-    answer: Answer, items: str, beside: Sequence[str], fields: Sequence[str], rows: str = "list"
-) -> Answer:
+    answer: Response, items: str, beside: Sequence[str], fields: Sequence[str], rows: str = "list"
+) -> Response:
     """Return an answer with its rows, and the values beside them, at the top under their places.
 
     ``fields`` are the places in each row. ``rows`` is the form of the rows: a list, an object of
@@ -157,11 +157,11 @@ def flat_answer(
     of their names. An answer without such places, or that is not a JSON object, is unchanged.
 
     >>> body = b'{"result": {"data": [[60, {"last": 3}, "x"]]}}'
-    >>> flat = flat_answer(Answer(200, {"x-next": "60"}, body), "result.data", ["header:x-next"],
+    >>> flat = flat_answer(Response(200, {"x-next": "60"}, body), "result.data", ["header:x-next"],
     ...                    ["[0]", "[1].last"])
     >>> flat.body
     b'{"result.data":[{"[0]":60,"[1].last":3,"[2]":"x"}],"header:x-next":60}'
-    >>> flat_answer(Answer(200, {}, b'{"t": [60, 0], "p": [3, 4]}'), "[]", [], [], "columns").body
+    >>> flat_answer(Response(200, {}, b'{"t": [60, 0], "p": [3, 4]}'), "[]", [], [], "columns").body
     b'{"[]":[{"t":60,"p":3},{"t":0,"p":4}]}'
     """
     if rows == "list" and all(map(is_plain, (items, *beside, *fields))):
@@ -191,7 +191,7 @@ def flat_answer(
         top[items] = _of_table(top[items])
     if items in top and bytes(top[items])[:1] == b"[":
         top[items] = _flat_rows(top[items], _tree(fields))
-    return Answer(answer.status, answer.headers, msgspec.json.encode(top), answer.url)
+    return Response(answer.status, answer.headers, msgspec.json.encode(top), answer.url)
 
 
 def with_rows(body: bytes, place: str, wanted: Sequence[bool]) -> bytes:
@@ -332,7 +332,7 @@ def _tree_of(places: tuple[str, ...]) -> dict[str, Any]:
     return tree
 
 
-def _header(answer: Answer, name: str) -> msgspec.Raw:
+def _header(answer: Response, name: str) -> msgspec.Raw:
     """Return a header as JSON: a number, text, or null if it is absent."""
     said = answer.headers.get(name.lower())
     if said is None or not said.strip():

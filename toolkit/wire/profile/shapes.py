@@ -10,7 +10,7 @@ import msgspec
 
 from toolkit.errors import InputError
 from toolkit.market import Leg, Market
-from toolkit.wire.exchange import UNREADABLE, Answer
+from toolkit.wire.exchange import UNREADABLE, Response
 from toolkit.wire.profile.history_route import FieldRule, field_rules
 from toolkit.wire.profile.layers import BUILT_IN_DOCUMENT, Document
 from toolkit.wire.profile.places import WHOLE, flat_answer, leaves, value_at
@@ -43,7 +43,7 @@ class ListingShape:
     def __post_init__(self) -> None:
         leg_template("listing.leg", self.leg, pairs=False)
 
-    def flat(self, answer: Answer) -> Answer:
+    def flat(self, answer: Response) -> Response:
         """Return an answer with its items at the top."""
         return flat_answer(answer, self.items, (self.truncated,), ())
 
@@ -186,7 +186,7 @@ class SnapshotShape:
             leg_template(f"{where}.leg", leg)
         return cls(kind, fields, said.get("items", ""), leg, spelling)
 
-    def ours(self, answer: Answer) -> Answer:
+    def ours(self, answer: Response) -> Response:
         """Return an answer in our shape, unchanged if its items are not found.
 
         A value that cannot be converted is unchanged, an absent field left out: the reader of the
@@ -194,7 +194,7 @@ class SnapshotShape:
 
         >>> rule = FieldRule("rate", "r.now", "percent_per_interval", "fraction_per_interval")
         >>> shape = SnapshotShape("funding", (rule, FieldRule("symbol", "*1", "", "")), "rates.*")
-        >>> sent = Answer(200, {}, b'{"rates": {"A_B": [{"r": {"now": 50}, "mood": 1}]}, "ts": 7}')
+        >>> sent = Response(200, {}, b'{"rates": {"A_B": [{"r": {"now": 50}, "mood": 1}]},"ts": 7}')
         >>> shape.ours(sent).body
         b'{"items":[{"rate":0.5,"symbol":"A_B","rest":{"mood":1}}],"rest":{"ts":7}}'
         """

@@ -33,7 +33,7 @@ from typing import Any
 
 import msgspec
 
-from toolkit.wire.exchange import HEADER, SPENT, UNREADABLE, Answer
+from toolkit.wire.exchange import HEADER, SPENT, UNREADABLE, Response
 from toolkit.wire.message import bare, code_of, message_of
 from toolkit.wire.profile.places import value_at
 
@@ -93,19 +93,19 @@ class Ok:
         return str("" if found is None else found) == str(self.value)
 
 
-def told(answer: Answer, ok: Ok | None = None) -> tuple[int | None, str]:
+def told(answer: Response, ok: Ok | None = None) -> tuple[int | None, str]:
     """Return the status that an answer of status 200 counts as, None if it is not an error.
 
     An error of unknown status counts as 200. The second value is the unclear text of an empty page,
     "" for none.
 
-    >>> told(Answer(200, {}, b'{"code": "50011", "msg": "Too Many Requests", "data": []}'))
+    >>> told(Response(200, {}, b'{"code": "50011", "msg": "Too Many Requests", "data": []}'))
     (429, '')
-    >>> told(Answer(200, {}, b'{"code": "0", "msg": "", "data": []}'))
+    >>> told(Response(200, {}, b'{"code": "0", "msg": "", "data": []}'))
     (None, '')
-    >>> told(Answer(200, {}, b'{"code": 7, "msg": "weekend", "data": []}'))
+    >>> told(Response(200, {}, b'{"code": 7, "msg": "weekend", "data": []}'))
     (None, 'weekend (code 7)')
-    >>> told(Answer(200, {}, b'{"state": 3, "rows": [[60, 1]]}'), Ok("state", 0))
+    >>> told(Response(200, {}, b'{"state": 3, "rows": [[60, 1]]}'), Ok("state", 0))
     (200, '')
     """
     said = _small(answer)
@@ -118,7 +118,7 @@ def told(answer: Answer, ok: Ok | None = None) -> tuple[int | None, str]:
 _ABSENT = object()
 
 
-def _at(answer: Answer, place: str) -> object:
+def _at(answer: Response, place: str) -> object:
     """Return the value at a place in an answer, without making objects of its rows."""
     if place.startswith(HEADER):
         return answer.headers.get(place.removeprefix(HEADER).lower(), _ABSENT)
@@ -132,7 +132,7 @@ def _at(answer: Answer, place: str) -> object:
     return _ABSENT if found is None and name != place else found
 
 
-def _small(answer: Answer) -> dict[str, Any]:
+def _small(answer: Response) -> dict[str, Any]:
     """Return the fields of an answer no larger than an empty page, else {}."""
     if len(answer.body) > _LARGEST:
         return {}

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from toolkit.errors import UnreachableError, WireError
-from toolkit.wire.exchange import Answer
+from toolkit.wire.exchange import Response
 from toolkit.wire.limits import LIMITS, Limits
 
 ACCEPTED_ENCODINGS = "gzip, deflate"
@@ -132,13 +132,13 @@ class Body:
         return WireError(f"its body is larger than {limit}")
 
 
-def check_number(items: msgspec.Raw, answer: Answer, path: str, most: int) -> None:
+def check_number(items: msgspec.Raw, answer: Response, path: str, most: int) -> None:
     """Raise `WireError` if an answer's array of objects has more than ``most``.
 
     Opening braces of the whole answer are counted first, which is cheap.
 
     >>> body = b'{"items":[{},{},{}]}'
-    >>> check_number(msgspec.Raw(body[9:-1]), Answer(200, {}, body), "/p", 2)
+    >>> check_number(msgspec.Raw(body[9:-1]), Response(200, {}, body), "/p", 2)
     Traceback (most recent call last):
     toolkit.errors.WireError: /p answered 200 with a page of 3 items; at most 2 are read; ...
     """

@@ -22,7 +22,7 @@ import numpy as np
 from toolkit.cards import counted
 from toolkit.errors import WireError
 from toolkit.foreign import plain
-from toolkit.wire.exchange import UNREADABLE, Answer
+from toolkit.wire.exchange import UNREADABLE, Response
 from toolkit.wire.findings import Finding
 from toolkit.wire.rows.body import occurrences
 
@@ -61,10 +61,10 @@ def read_mended(
     return whole
 
 
-def mended_answer(answer: Answer, path: str, findings: list[Finding]) -> Answer:
+def mended_answer(answer: Response, path: str, findings: list[Finding]) -> Response:
     """Return an answer with null for values that are not JSON, unchanged if that fails.
 
-    >>> mended_answer(Answer(200, {}, b'{"rate": NaN}'), "/p", []).body
+    >>> mended_answer(Response(200, {}, b'{"rate": NaN}'), "/p", []).body
     b'{"rate": null}'
     """
     try:

@@ -24,7 +24,7 @@ from toolkit.intervals import Interval
 from toolkit.market import Family, Trajectory, format_ts
 from toolkit.tables import SERIES
 from toolkit.wire.agreement import disagreements
-from toolkit.wire.exchange import NO_CONTENT, UNREADABLE, Answer, saying
+from toolkit.wire.exchange import NO_CONTENT, UNREADABLE, Response, saying
 from toolkit.wire.findings import Finding, LostStretch, read_lost
 from toolkit.wire.profile.history_route import FieldRule, HistoryRoute
 from toolkit.wire.profile.spelling import filled, iso_ms
@@ -105,7 +105,7 @@ def column_schema(family: Family) -> pl.Schema:
     return pl.Schema({name: table.schema[name] for name in names})
 
 
-def read_history_page(route: HistoryRoute, trajectory: Trajectory, answer: Answer) -> RawPage:
+def read_history_page(route: HistoryRoute, trajectory: Trajectory, answer: Response) -> RawPage:
     """Read one answer of a history route. Status 204 is an empty page with nothing older.
 
     Raises `WireError` for a body that is not JSON, has no array of rows, names another trajectory,
@@ -115,7 +115,7 @@ def read_history_page(route: HistoryRoute, trajectory: Trajectory, answer: Answe
     >>> body = (b'{"items":[{"ts":60,"buy_price":100.0,"sell_price":101.0,"spread_pct":1.0}],'
     ...         b'"next_end_time":60}')
     >>> key = Trajectory.parse("BTC_USD:COINBASE.spot:KRAKEN.spot")
-    >>> page = read_history_page(BUILT_IN.histories[Family.SPREAD], key, Answer(200, {}, body))
+    >>> page = read_history_page(BUILT_IN.histories[Family.SPREAD], key, Response(200, {}, body))
     >>> page.next_end_time, page.frame.row(0)
     (60, (60, 100.0, 101.0, 1.0, None))
     """
@@ -176,7 +176,7 @@ def broken_key(
     return frozenset(tied["ts"].to_list()), (found,)
 
 
-def _unreadable(route: HistoryRoute, answer: Answer, why: str) -> WireError:
+def _unreadable(route: HistoryRoute, answer: Response, why: str) -> WireError:
     return WireError(
         f"{answer.url or route.path} answered {answer.status}, but {why}",
         status=answer.status,
@@ -206,7 +206,7 @@ def _too_large(
         yield Finding("row_too_large", route.path, says)
 
 
-def _envelope(route: HistoryRoute, sent: Answer) -> tuple[Answer, dict[str, msgspec.Raw], bool]:
+def _envelope(route: HistoryRoute, sent: Response) -> tuple[Response, dict[str, msgspec.Raw], bool]:
     """Return a page, its values by name, and whether it is as sent."""
     answer = route.flat(sent)
     try:
@@ -223,7 +223,7 @@ def _check_trajectory(
     route: HistoryRoute,
     trajectory: Trajectory,
     objects: Sequence[dict[str, msgspec.Raw]],
-    answer: Answer,
+    answer: Response,
 ) -> None:
     """Refuse rows of another trajectory: the service ignored, defaulted or flipped a leg."""
     for name, wanted in route.trajectory_query(trajectory).items():
@@ -247,7 +247,7 @@ def _bare(name: str) -> str:
 
 
 def _items(
-    route: HistoryRoute, envelope: dict[str, msgspec.Raw], answer: Answer, findings: list[Finding]
+    route: HistoryRoute, envelope: dict[str, msgspec.Raw], answer: Response, findings: list[Finding]
 ) -> msgspec.Raw:
     if route.items in envelope:
         return envelope[route.items]
@@ -264,7 +264,7 @@ def _items(
 def _next(
     route: HistoryRoute,
     envelope: dict[str, msgspec.Raw],
-    answer: Answer,
+    answer: Response,
     findings: list[Finding],
     *,
     empty: bool,
@@ -378,7 +378,7 @@ def _field_by_field(
     route: HistoryRoute,
     trajectory: Trajectory,
     items: msgspec.Raw,
-    answer: Answer,
+    answer: Response,
     findings: list[Finding],
 ) -> tuple[pl.DataFrame, int]:
     """Decode a page with rows that deviate, and count the fields of all."""
@@ -416,7 +416,10 @@ def _field_by_field(
 
 
 def _sides(
-    route: HistoryRoute, trajectory: Trajectory, rows: list[dict[str, msgspec.Raw]], answer: Answer
+    route: HistoryRoute,
+    trajectory: Trajectory,
+    rows: list[dict[str, msgspec.Raw]],
+    answer: Response,
 ) -> list[str]:
     """Return each row's side, "" if it has both. Refuse rows of another leg."""
     words, places = route.spelling.values(trajectory), route.row_leg.items()
