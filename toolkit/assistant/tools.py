@@ -20,7 +20,7 @@ from toolkit.market import Family as Kind
 from toolkit.market import parse_ts
 from toolkit.series import Series
 from toolkit.series.base import BOUND, bound_to
-from toolkit.statistics.fees.fee_table import NOTIONAL
+from toolkit.statistics.fees.fee_table import NOTIONAL, Style
 from toolkit.workspace import Workspace
 from toolkit.workspace.answers import Costs, SeriesAnswer
 from toolkit.workspace.events.event_selection import AROUND

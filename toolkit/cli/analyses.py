@@ -133,7 +133,8 @@ def _of_trajectories(analysis: Analysis) -> Callable[..., None]:
             for option, given in net_of.given.items():
                 raise InputError(option, str(given), OF_SETTLEMENTS)
         answer = SeriesAnswer.of(analysis, asked, costs, **options)
-        name_silent(asked, answer.present)
+        if silent := asked.silent(answer.present):
+            errors.print(f"nothing in {asked.stretch} of {some(silent)}")
         show(view, answer.sheet)
 
     groups: dict[str, Any] = {"within": MeasuredWindow}

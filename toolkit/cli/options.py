@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from toolkit.store import Store
     from toolkit.workspace.answers import Costs
     from toolkit.workspace.pairs import Joining
-    from toolkit.workspace.passes import Passes
-    from toolkit.workspace.selection import Selection
+    from toolkit.workspace.selection import Passes, Selection
 
 _NAMED = re.compile(r"(--\S+?)(?: ([A-Z]+))?: ")
 _NAMES = ("--start", "--end")
@@ -136,7 +135,6 @@ class MeasuredWindow(StoredWindow):
         joining: Joining | None = None,
     ) -> Selection:
         """Return the selection in a store, and name on stderr the pairs that are turned."""
-        from toolkit.cli.held import selected  # noqa: PLC0415 - a help needs none of it
         from toolkit.workspace.selection import Passes  # noqa: PLC0415 - as above
 
         passes = Passes.of(store, self.cluster, plain_text=self.plain_text)

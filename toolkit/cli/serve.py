@@ -16,7 +16,7 @@ from toolkit.commands import ExitCode, rail
 from toolkit.errors import InputError, needs_extra
 from toolkit.market import format_ts, parse_ts
 from toolkit.show.printed import plain_table
-from toolkit.workspace import Serving, serve_local, store_path
+from toolkit.workspace import Serving, open_workspace, serve_local, store_path
 from toolkit.workspace.local import USUAL, ExchangeChoice, archive_beside, check_exchanges
 
 

@@ -20,16 +20,17 @@ from toolkit.market import SnapshotKind, format_ts, parse_length
 from toolkit.series import own_series
 from toolkit.series.own import Rates, Shared
 from toolkit.series.own_files import LAYOUTS, Decimal, Stamp, Unit, is_rows_file
-from toolkit.store import Store
-from toolkit.store.file.backup import back_up_store
-from toolkit.store.file.compaction import compact
-from toolkit.store.file.verification import verify
+from toolkit.show.sheet import Cells, Sheet
+from toolkit.store import Store, profile_words, read_deliveries, sync_advice
+from toolkit.store.file.maintenance import back_up_store, compact, scattered, verify
+from toolkit.store.ledger.catalogue import never_asked
 from toolkit.store.publish import import_store, publications, publish
 from toolkit.store.writing.remap import remap
 from toolkit.tables import GapStatus
 from toolkit.wire.finding_words import explained
 from toolkit.wire.rows.snapshot_rows import snapshot_items
 from toolkit.workspace import store_path
+from toolkit.workspace.holdings import stream_states
 from toolkit.workspace.loading import keep_own
 from toolkit.workspace.settings import user_profile
 

@@ -22,7 +22,6 @@ from toolkit.intervals import Interval
 from toolkit.market import UNIT_FACTORS, EventFamily, Family, Market, Trajectory
 from toolkit.wire.doctor.draft import ProfileDraft
 from toolkit.wire.doctor.proofs import (
-    CLOCKS,
     HOURS,
     RATES,
     Fields,

@@ -27,17 +27,17 @@ from toolkit.market import (
     Trajectory,
     format_ts,
 )
-from toolkit.wire.allowance import Allowance
-from toolkit.wire.draft import ProfileDraft
+from toolkit.wire.doctor.draft import ProfileDraft
 from toolkit.wire.exchange import (
     SPENT,
-    Answer,
     Failure,
     Request,
+    Response,
     http_date_ts,
     refusal,
 )
 from toolkit.wire.profile.profile import Profile
+from toolkit.wire.quota import Allowance
 from toolkit.wire.secrets import Secret
 from toolkit.wire.survey import (
     ShownField,
@@ -131,7 +131,7 @@ def examine(
         asked, began = Request.get(client.assumed.schemas_path, {}), time.perf_counter()
         outcome = client.ask(asked)
         elapsed_ms = 1000 * (time.perf_counter() - began)
-        if isinstance(outcome, Answer) and (_status(outcome) == SPENT or _status(outcome) >= 500):
+        if isinstance(outcome, Response) and (_status(outcome) == SPENT or _status(outcome) >= 500):
             with suppress(ServiceError):
                 outcome = client.get(asked)
         if isinstance(outcome, Failure):
@@ -152,7 +152,7 @@ def _examined(
     client: Client,
     settings: Settings,
     streams: Sequence[Stream],
-    outcome: Answer,
+    outcome: Response,
     checks: list[Check],
 ) -> Examination:
     profile, schemas = _schemas(client, outcome)
@@ -180,11 +180,11 @@ def _examined(
     )
 
 
-def _status(answer: Answer) -> int:
+def _status(answer: Response) -> int:
     return answer.told or answer.status
 
 
-def _key(answer: Answer, settings: Settings) -> Check:
+def _key(answer: Response, settings: Settings) -> Check:
     local = settings.api_key == Secret(LOCAL_KEY)
     which = f"the local service's own {LOCAL_KEY}" if local else "yours"
     if _status(answer) == 401:
@@ -197,11 +197,11 @@ def _key(answer: Answer, settings: Settings) -> Check:
     return _of_service("key", State.SKIPPED, "this answer does not tell")
 
 
-def _is_page(answer: Answer) -> bool:
+def _is_page(answer: Response) -> bool:
     return "html" in answer.headers.get("content-type", "")
 
 
-def _schemas(client: Client, answer: Answer) -> tuple[Profile, Check]:
+def _schemas(client: Client, answer: Response) -> tuple[Profile, Check]:
     check, built_in = partial(_of_service, "/schemas"), "names and units are taken as built in"
     assumed = client.speak(client.assumed)
     if answer.status != 200:
@@ -244,7 +244,7 @@ def _plan(allowance: Allowance | None, asked: Iterable[Check]) -> Check:
     return _of_service("plan", State.OK, f"not told; {likely}, it seems: {open_to}")
 
 
-def _clock(answer: Answer, source: Source | None) -> Check:
+def _clock(answer: Response, source: Source | None) -> Check:
     served_at = http_date_ts(answer.headers.get("date"))
     if served_at is None:
         return _of_service("clock", State.NOTE, "not told; this machine's is used")

@@ -30,9 +30,8 @@ from toolkit.market.venues import canonical
 
 if TYPE_CHECKING:
     from toolkit.service import MarketSource
-    from toolkit.service.market.exchanges import ListedLeg, Wanted
-    from toolkit.service.market.exchanges.checking import Checked
-    from toolkit.service.market.exchanges.reading import Exchange
+    from toolkit.service.market.exchanges import ListedLeg, WantedLegs
+    from toolkit.service.market.exchanges.reading import Exchange, ExchangeCheck
 
 
 USUAL = "usual"
@@ -74,9 +73,7 @@ class ExchangeChoice:
         Raises `InputError` for an unknown exchange, an invalid symbol, or days outside 1 to 366.
         """
         with needs_extra("service"):
-            from toolkit.service.market.exchanges.facts import (  # noqa: PLC0415 - see above
-                KNOWN,
-            )
+            from toolkit.service.market.exchanges import KNOWN  # noqa: PLC0415 - see above
 
         names, renames = tuple(map(canonical, _names(exchanges))), dict(renames or {})
         if names == (USUAL.upper(),):
@@ -113,11 +110,11 @@ def exchange_market(choice: ExchangeChoice, archive: Path) -> Iterator[MarketSou
     answers, `InputError` for an invalid ``archive`` or one that another process uses, and
     `StoppedError` at a Ctrl-C before the block.
     """
-    from toolkit.service.market.clock import WALL_CLOCK  # noqa: PLC0415 - see above
-    from toolkit.service.market.exchanges import Wanted  # noqa: PLC0415 - see above
+    from toolkit.service.market.exchanges import WantedLegs  # noqa: PLC0415 - see above
     from toolkit.service.market.exchanges.archive import Archive, Exchanges  # noqa: PLC0415 - an extra
     from toolkit.service.market.exchanges.polling import Poller  # noqa: PLC0415 - see above
     from toolkit.service.market.exchanges.reading import Exchange  # noqa: PLC0415 - see above
+    from toolkit.service.market.source import WALL_CLOCK  # noqa: PLC0415 - see above
 
     stopping = threading.Event()
 
@@ -125,7 +122,7 @@ def exchange_market(choice: ExchangeChoice, archive: Path) -> Iterator[MarketSou
         if not stopping.is_set():
             sys.stderr.write(f"{plain(line, 400)}\n")
 
-    wanted = Wanted(choice.symbols, choice.renames)
+    wanted = WantedLegs(choice.symbols, choice.renames)
     asked = [Exchange(name, sleep=stopping.wait) for name in choice.exchanges]
     legs, silent = _listed(asked, wanted, say)
     if not legs and not (silent and archive.exists()):
@@ -160,7 +157,7 @@ def exchange_market(choice: ExchangeChoice, archive: Path) -> Iterator[MarketSou
 
 
 def _listed(
-    exchanges: Iterable[Exchange], wanted: Wanted, say: Callable[[str], None]
+    exchanges: Iterable[Exchange], wanted: WantedLegs, say: Callable[[str], None]
 ) -> tuple[list[ListedLeg], set[str]]:
     found: list[ListedLeg] = []
     silent: set[str] = set()
@@ -180,12 +177,12 @@ def _listed(
     return found, silent
 
 
-def check_exchanges(choice: ExchangeChoice) -> Iterator[tuple[str, Checked]]:
+def check_exchanges(choice: ExchangeChoice) -> Iterator[tuple[str, ExchangeCheck]]:
     """Yield each exchange, and what it answers from this machine."""
-    from toolkit.service.market.exchanges import Wanted  # noqa: PLC0415 - see above
-    from toolkit.service.market.exchanges.checking import check  # noqa: PLC0415 - see above
+    from toolkit.service.market.exchanges import WantedLegs  # noqa: PLC0415 - see above
+    from toolkit.service.market.exchanges.reading import check  # noqa: PLC0415 - see above
 
-    wanted = Wanted(choice.symbols, choice.renames)
+    wanted = WantedLegs(choice.symbols, choice.renames)
     yield from ((name, check(name, wanted, choice.days)) for name in choice.exchanges)
 
 

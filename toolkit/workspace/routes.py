@@ -36,14 +36,15 @@ from toolkit.wire.doctor.draft import ProfileDraft
 from toolkit.wire.doctor.proofs import Verdict, beside_prices, judged
 from toolkit.wire.exchange import Request, Response, RetryPolicy
 from toolkit.wire.finding_words import advised
+from toolkit.wire.findings import Finding
+from toolkit.wire.history_page import Page
 from toolkit.wire.listing import Listing, guessed_listing, price_trajectories, spread_trajectories
-from toolkit.wire.paging.pages import Page
-from toolkit.wire.profile.listing_shape import BUILT_IN_LISTING
+from toolkit.wire.profile.history_route import HistoryRoute
 from toolkit.wire.profile.places import leaves
-from toolkit.wire.profile.profile import Finding, HistoryRoute, Profile
-from toolkit.wire.profile.snapshots import snapshot_items
+from toolkit.wire.profile.profile import Profile
+from toolkit.wire.profile.shapes import BUILT_IN_LISTING
 from toolkit.wire.profile.spelling import AS_OURS
-from toolkit.wire.proofs import Verdict, beside_prices, judged
+from toolkit.wire.rows.snapshot_rows import snapshot_items
 from toolkit.wire.survey import (
     described_fields,
     rows_of,

@@ -14,7 +14,7 @@ from toolkit.market import swapped
 from toolkit.statistics.funding.dispersion import highest_leg, lowest_leg
 from toolkit.statistics.funding.rates_in_force import with_apr
 from toolkit.store.reading.lookup import held_key
-from toolkit.wire.profile.snapshots import ITEM_FIELDS, snapshot_items
+from toolkit.wire.rows.snapshot_rows import ITEM_FIELDS, snapshot_items
 
 _TYPES: dict[type, type[pl.DataType]] = {str: pl.String, float: pl.Float64, int: pl.Int64}
 

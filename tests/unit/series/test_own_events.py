@@ -12,7 +12,7 @@ import toolkit as tk
 from toolkit.errors import InputError
 from toolkit.series import EventSeries, own_series
 from toolkit.store import Store
-from toolkit.store.file.verification import verify
+from toolkit.store.file.maintenance import verify
 from toolkit.workspace.loading import keep_own
 
 START = 1_704_067_200  # 2024-01-01

@@ -23,7 +23,8 @@ import zstandard
 from toolkit.errors import StoreError
 from toolkit.intervals import Interval
 from toolkit.market import Trajectory
-from toolkit.store.file.refusals import full_disk
+from toolkit.store.file.engine import full_disk
+from toolkit.store.ledger.streams import read_fact, write_fact
 from toolkit.wire.exchange import Response
 
 KEPT_DAYS = 30

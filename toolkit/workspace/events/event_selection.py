@@ -21,7 +21,7 @@ from toolkit.statistics.events import STILL_OPEN, event_lifecycles
 from toolkit.statistics.events.changes import CONTROL_DAYS, STUDIED, usual_s
 from toolkit.statistics.events.documents import event_role
 from toolkit.store import Store, chosen_window, event_logs, held_key, held_stretches, sync_advice
-from toolkit.wire.events.events import EventPage, document_frame
+from toolkit.wire.event_log import EventPage, document_frame
 from toolkit.wire.findings import Finding
 from toolkit.workspace.selection import OfLegs, Passes, Selection
 

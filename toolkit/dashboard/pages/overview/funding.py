@@ -12,7 +12,7 @@ from toolkit.dashboard.screen import st
 from toolkit.dashboard.shell import PageShell
 from toolkit.foreign import Markdown
 from toolkit.show.values import NULL, figures_text
-from toolkit.wire.profile.snapshots import snapshot_items
+from toolkit.wire.rows.snapshot_rows import snapshot_items
 from toolkit.workspace.snapshot_tables import funding_rates, held_stream, widest_differentials
 
 _SHOWN = 50
