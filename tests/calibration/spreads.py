@@ -12,7 +12,7 @@ from scipy.special import ndtr
 
 from toolkit.statistics.fees import Fee, FeeModel
 from toolkit.statistics.numeric.long_run import WAVES
-from toolkit.statistics.numeric.student import two_sided_95
+from toolkit.statistics.numeric.tails import two_sided_95
 from toolkit.statistics.spread import (
     cross_correlation,
     half_life,

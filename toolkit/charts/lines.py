@@ -16,7 +16,7 @@ from toolkit.intervals import Interval
 from toolkit.show.values import basis_text
 from toolkit.statistics.core.contract import checked_times, whole_number
 from toolkit.statistics.quality import coverage
-from toolkit.statistics.quality.polls import by_polls, poll_count
+from toolkit.statistics.quality.coverage import by_polls, poll_count
 
 _SEGMENT = "__segment_"
 _GAP_STEPS = 1.5

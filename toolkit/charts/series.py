@@ -78,7 +78,7 @@ def spread_chart(
         the commonest distance in the window.
     polls
         Of a series kept from snapshots the polls that were answered, as `Store.polls` gives them:
-        coverage is then by polls, see `toolkit.statistics.quality.polls.poll_count`.
+        coverage is then by polls, see `toolkit.statistics.quality.coverage.poll_count`.
     thresholds_bps
         Values (log bps, with their sign) at which the spread's plot has a dashed line.
     episodes

@@ -14,7 +14,7 @@ from toolkit.errors import InputError
 from toolkit.foreign import Markdown, markdown
 from toolkit.market import SnapshotTrajectory, Stream, Trajectory
 from toolkit.statistics.fees import NOTIONAL, FeeModel, Style
-from toolkit.statistics.spread.level import LEVEL_BPS, Level
+from toolkit.statistics.spread.net_episodes import LEVEL_BPS, Level
 from toolkit.workspace import find_fees
 
 HELD_STYLES = ("taker", "maker", "maker_buy", "maker_sell")

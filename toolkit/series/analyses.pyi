@@ -285,7 +285,7 @@ class SpreadAnalyses(Series, metaclass=ABCMeta):
     ) -> Result:
         """Measure the time from where a spread is far from a level to where it is near it again.
 
-        Formula, columns, errors and an example: `toolkit.statistics.spread.time_to_close`.
+        Formula, columns, errors and an example: `toolkit.statistics.spread.episodes`.
 
         ``enter_bps``: How far from the level a spread is entered.
         ``exit_bps``: How near the level it has closed.
@@ -541,7 +541,7 @@ class EventAnalyses(Series, metaclass=ABCMeta):
     def magnitudes(self, by: Sequence[str] = ()) -> Result:
         """Compute how large events become, by family and group, and how fast large ones become rare.
 
-        Formula, columns, errors and an example: `toolkit.statistics.events.magnitudes`.
+        Formula, columns, errors and an example: `toolkit.statistics.events.timing`.
 
         ``by``: A row for each of these groups.
         """
@@ -563,7 +563,7 @@ class EventAnalyses(Series, metaclass=ABCMeta):
     ) -> Result:
         """Sum up what taking events would have paid, by delay.
 
-        Formula, columns, errors and an example: `toolkit.statistics.events.payoff`.
+        Formula, columns, errors and an example: `toolkit.statistics.events.positions`.
 
         ``delays_s``: How long after its detection an event is taken: 0, 30s, 5m.
         ``limit_s``: How long a position is held at most. Default: no limit.
@@ -591,7 +591,7 @@ class EventAnalyses(Series, metaclass=ABCMeta):
     ) -> Result:
         """Test whether the mean change after events is one that other times would have as well.
 
-        Formula, columns, errors and an example: `toolkit.statistics.events.placebo`.
+        Formula, columns, errors and an example: `toolkit.statistics.events.study`.
 
         ``horizons_s``: How long after the start of the path.
         ``column``: The column of the rows that is measured.
@@ -634,7 +634,7 @@ class EventAnalyses(Series, metaclass=ABCMeta):
     ) -> Result:
         """Compare how often events open in the last week of the window with the week before.
 
-        Formula, columns, errors and an example: `toolkit.statistics.events.rate_changes`.
+        Formula, columns, errors and an example: `toolkit.statistics.events.rates`.
 
         ``by``: A row for each of these groups.
         ``length_s``: How long the time is that is compared with that before it.
@@ -713,7 +713,7 @@ class RateAnalyses(Series, metaclass=ABCMeta):
     def summary(self, *, max_stale_s: int | None = None) -> Result:
         """Compute level, dispersion and tails of a leg's funding rate in force, in percent a year.
 
-        Formula, columns, errors and an example: `toolkit.statistics.funding.leg_rates.summary`.
+        Formula, columns, errors and an example: `toolkit.statistics.funding.differentials.summary`.
 
         ``max_stale_s``: How long a value holds without a new one. Default: a step.
         """

@@ -22,8 +22,8 @@ from toolkit.statistics import funding as funding_statistics
 from toolkit.statistics import quality
 from toolkit.statistics.core.contract import beside, checked_types
 from toolkit.statistics.funding.carry_marks import LegPrices, marks_of
-from toolkit.statistics.quality.polls import PollCount, by_polls, poll_count
-from toolkit.statistics.spread.hayashi_yoshida import hayashi_yoshida
+from toolkit.statistics.quality.coverage import PollCount, by_polls, poll_count
+from toolkit.statistics.spread.lead_lag import LAGS_S, hayashi_yoshida
 
 if TYPE_CHECKING:
     from toolkit.charts import Figure
@@ -41,7 +41,7 @@ from toolkit.tables import LedgerState
 class TrajectorySeries(Series):
     """A series of bars, of settlements, or of rows from snapshots.
 
-    Rows from snapshots have coverage by polls: see `toolkit.statistics.quality.polls.by_polls`.
+    Rows from snapshots have coverage by polls: see `toolkit.statistics.quality.coverage.by_polls`.
     """
 
     stream: Trajectory | SnapshotTrajectory | Pair
@@ -347,7 +347,7 @@ class PriceSeries(BarTrajectorySeries, PriceAnalyses):
         """Correlate the returns with those of another price at other times.
 
         ``other`` is the sell leg: a series of prices, or a frame with ``ts`` and ``price``. At a
-        positive lag this price leads. See `toolkit.statistics.spread.hayashi_yoshida`.
+        positive lag this price leads. See `toolkit.statistics.spread.lead_lag`.
         """
         sell = other.df if isinstance(other, Series) else other
         checked_types(sell, {"ts": "Int64", "price": "Float64"}, parameter="other")

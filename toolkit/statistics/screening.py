@@ -22,13 +22,12 @@ from toolkit.statistics.core.contract import (
     whole_number,
 )
 from toolkit.statistics.core.definition import holding
-from toolkit.statistics.core.estimators import MOMENTS, QUANTILES, ROBUST
-from toolkit.statistics.core.kernel import Statistic, measure
+from toolkit.statistics.core.kernel import MOMENTS, QUANTILES, ROBUST, Statistic, measure
 from toolkit.statistics.core.windows import window_of
 from toolkit.statistics.fees.fee_table import NOTIONAL, FeeModel, Style
 from toolkit.statistics.funding.carry_marks import Prices
-from toolkit.statistics.funding.net_funding import net_summary as net_funding_summary
 from toolkit.statistics.funding.persistence import persistence
+from toolkit.statistics.funding.position import net_summary as net_funding_summary
 from toolkit.statistics.funding.position import summary as funding_summary
 from toolkit.statistics.funding.rates_in_force import with_apr
 from toolkit.statistics.numeric.unit_root import unit_root_test, why_no_test

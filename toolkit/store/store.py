@@ -308,11 +308,13 @@ class Store(StoreFile):
         """Return when the documents of a log with ``start <= ts < end`` came by each channel.
 
         One row per document and channel, oldest first: family, schema_id, event_id, event_type,
-        ts_ms (ms, when it happened), channel (archive, socket or webhook), arrived_ms (ms, local
-        clock, first arrival; of the archive and webhooks at the commit) and n_deliveries (how often
-        it came, from the archive in the page that brought it first). From before format 10
-        n_deliveries is null and the channel is webhook, or service for socket and archive alike,
-        and arrived_ms is to the second, null before format 6.
+        ts_ms (ms, when it happened), channel, arrived_ms (ms, local clock, when it came first) and
+        n_deliveries. The channels are archive, socket and webhook. Messages of a socket have the
+        time when they came, others that of their commit. n_deliveries is how often a document came,
+        of the archive in the page that brought it first. Of documents from before format 10 it is
+        null and the channel is webhook, or service where a socket and the archive are not told
+        apart. Of those only the first arrival is known, by the second, and null before format 6.
+        It is made for `toolkit.statistics.events.documents`.
         """
         return self._rows(ARRIVALS, family=EventLog.of(family).family.value, **limits(window))
 

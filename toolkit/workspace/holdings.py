@@ -12,7 +12,7 @@ import polars as pl
 from toolkit.columns import described, schema_of
 from toolkit.intervals import clip, difference, total_s
 from toolkit.market import Family, SnapshotKind, SnapshotLog, Stream
-from toolkit.statistics.quality.polls import poll_count
+from toolkit.statistics.quality.coverage import poll_count
 from toolkit.store import Ledger, Store, answer_words, service_now, unchanged
 from toolkit.store.file.file import NOT_READABLE
 from toolkit.tables import GapStatus

@@ -24,7 +24,7 @@ from toolkit.statistics.core.definition import SameFrame, turned
 from toolkit.statistics.families import FAMILIES, extent_of
 from toolkit.statistics.funding.carry_marks import LegPrices
 from toolkit.statistics.passes import Analysis, in_one_pass
-from toolkit.statistics.quality.polls import PollCount, by_polls, poll_count
+from toolkit.statistics.quality.coverage import PollCount, by_polls, poll_count
 from toolkit.store import (
     Store,
     check_known,

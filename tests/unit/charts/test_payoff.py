@@ -8,7 +8,7 @@ from tests.unit.statistics.drawn_positions import drawn
 from toolkit.charts import payoff_chart
 from toolkit.errors import InputError
 from toolkit.market import Source
-from toolkit.statistics.events.payoff import payoff
+from toolkit.statistics.events.positions import payoff
 
 SOURCE = Source("simulated", "seed-7")
 

@@ -17,7 +17,7 @@ from toolkit.intervals import Interval
 from toolkit.market import Trajectory
 from toolkit.statistics.fees import FeeModel
 from toolkit.statistics.spread import episodes, time_above
-from toolkit.statistics.spread.level import Level
+from toolkit.statistics.spread.net_episodes import Level
 from toolkit.store import Batch, LoadOrigin, Store, StoreWriter
 from toolkit.workspace import open_workspace
 

@@ -20,7 +20,7 @@ from toolkit.market import EventFamily
 from toolkit.statistics.events import event_lifecycles
 from toolkit.statistics.events.documents import identified
 from toolkit.statistics.screening import spread_figures, with_q_values
-from toolkit.statistics.spread.level import Level
+from toolkit.statistics.spread.net_episodes import Level
 
 A, B, C = (f"{symbol}:X.spot:Y.futures" for symbol in ("A_U", "B_U", "C_U"))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from toolkit.statistics.events.payoff import LEFT_OUT
+from toolkit.statistics.events.positions import LEFT_OUT
 
 REASONS = [reason for reasons in LEFT_OUT.values() for reason in reasons]
 

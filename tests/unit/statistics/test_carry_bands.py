@@ -14,7 +14,7 @@ from toolkit.statistics.funding.carry_figures import (
     quantiles,
     skewness_of_sum,
 )
-from toolkit.statistics.funding.carry_paths import (
+from toolkit.statistics.funding.carry_marks import (
     Moments,
     Path,
     Stretches,

@@ -17,14 +17,19 @@ from toolkit.statistics.events import (
     survival,
     survival_curve,
 )
-from toolkit.statistics.events.cluster_bootstrap import cluster_band, cluster_share_interval
-from toolkit.statistics.events.clusters import chosen_clusters, clusters_of_lives, design_effect
+from toolkit.statistics.events.clusters import (
+    chosen_clusters,
+    cluster_band,
+    cluster_share_interval,
+    clusters_of_lives,
+    design_effect,
+    dispersions,
+)
 from toolkit.statistics.events.exposure import Watched
 from toolkit.statistics.events.hazards import Scores, clustered_errors
-from toolkit.statistics.events.overdispersion import dispersions
 from toolkit.statistics.events.survival import with_clusters
 from toolkit.statistics.numeric.life_curve import life_curve
-from toolkit.statistics.numeric.student import two_sided_95
+from toolkit.statistics.numeric.tails import two_sided_95
 
 from .event_lives import lives, openings
 

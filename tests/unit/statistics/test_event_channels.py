@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from toolkit.errors import InputError
-from toolkit.statistics.events.channels import channels
+from toolkit.statistics.events.documents import channels
 
 NAMES = ("rest", "socket", "webhook")
 TYPES = {"n_deliveries": pl.Int64, "arrived_ms": pl.Int64, "event_type": pl.String}

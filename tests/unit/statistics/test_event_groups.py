@@ -13,9 +13,8 @@ from toolkit.errors import InputError
 from toolkit.statistics import events
 from toolkit.statistics.core.categories import in_order
 from toolkit.statistics.events.documents import detections
-from toolkit.statistics.events.exposure import BEFORE_S, with_losses
-from toolkit.statistics.events.groups import with_groups
-from toolkit.statistics.events.pairing import whole_events
+from toolkit.statistics.events.exposure import BEFORE_S, with_groups, with_losses
+from toolkit.statistics.events.lifecycles import whole_events
 
 
 def lives(sizes, legs="X.spot → Y.spot", opened=0):

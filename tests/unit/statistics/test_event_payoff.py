@@ -8,8 +8,8 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from toolkit.errors import InputError
-from toolkit.statistics.events.cluster_bootstrap import cluster_band
-from toolkit.statistics.events.payoff import LEFT_OUT, payoff
+from toolkit.statistics.events.clusters import cluster_band
+from toolkit.statistics.events.positions import LEFT_OUT, payoff
 
 from .drawn_positions import drawn
 

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from toolkit.errors import InputError
-from toolkit.statistics.events.placebo import placebo
+from toolkit.statistics.events.study import placebo
 
 SAMPLES = int(os.environ.get("RAIL_PLACEBOS", "300"))
 """How many samples have a p-value of their own; `make soak` draws 3,000."""

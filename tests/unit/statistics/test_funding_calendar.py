@@ -11,7 +11,7 @@ from toolkit.errors import InputError
 from toolkit.reasons import Reason
 from toolkit.statistics import funding
 from toolkit.statistics.core.contract import Question
-from toolkit.statistics.funding.memory import funding_memories
+from toolkit.statistics.funding.persistence import funding_memories
 from toolkit.statistics.funding.settlements import settlements
 from toolkit.statistics.numeric.long_run import memories
 

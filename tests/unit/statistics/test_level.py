@@ -8,7 +8,7 @@ import pytest
 
 from toolkit.statistics.fees import FeeModel
 from toolkit.statistics.spread import net_episodes, net_summary
-from toolkit.statistics.spread.level import LEVEL_BPS, Level
+from toolkit.statistics.spread.net_episodes import LEVEL_BPS, Level
 
 KEY = "BTC_USDT:BINANCE.spot:KRAKEN.spot"
 START, STEPS = 1_700_000_000, 600

@@ -6,7 +6,7 @@ import pytest
 from scipy.stats import chi2
 
 from toolkit.statistics.spread import half_life, stationarity
-from toolkit.statistics.spread.one_speed import LEVEL, chance_beyond
+from toolkit.statistics.spread.half_life import LEVEL, chance_beyond
 
 MINUTES, WEEK = 10_080, 604_800
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from toolkit.errors import InputError
 from toolkit.statistics import quality
-from toolkit.statistics.quality.polls import PollCount, by_polls, poll_count, with_period
+from toolkit.statistics.quality.coverage import PollCount, by_polls, poll_count, with_period
 
 SCHEMA = {"ts": pl.Int64, "period_s": pl.Int64}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from toolkit.statistics.numeric.products import product
+from toolkit.statistics.numeric.arrays import product
 
 
 @pytest.mark.parametrize(

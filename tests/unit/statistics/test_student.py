@@ -4,7 +4,7 @@ import pytest
 from scipy import stats
 
 from toolkit.errors import InputError
-from toolkit.statistics.numeric.student import two_sided_95
+from toolkit.statistics.numeric.tails import two_sided_95
 
 
 @pytest.mark.parametrize("freedom", [1, 2, 3, 4, 5, 12, 51, 400])

@@ -12,9 +12,9 @@ from toolkit.dashboard.export import literal
 from toolkit.dashboard.fee_choice import python_costs
 from toolkit.dashboard.parts.age import stream_ages
 from toolkit.dashboard.reading import SPREADS
+from toolkit.show.half_life import spread_notes
 from toolkit.statistics.fees import FeeModel, Style
 from toolkit.statistics.screening import SPREAD_ORDER, Ranking
-from toolkit.statistics.spread.notes import spread_notes
 from toolkit.workspace.screening import Screening, markets_of
 
 FIGURES = (

@@ -11,7 +11,7 @@ from toolkit.intervals import Interval
 from toolkit.statistics.fees import FeeModel, Style
 from toolkit.statistics.screening import spread_figures, with_q_values
 from toolkit.statistics.spread import net_summary
-from toolkit.statistics.spread.level import Level
+from toolkit.statistics.spread.net_episodes import Level
 
 _Versions = dict[str, StreamVersion] | None
 

@@ -6,22 +6,17 @@ conventions that they share: ``lives``, ``by``, ``held`` and ``cluster``.
 
 from toolkit.statistics.core.windows import LOOK_BACK_S, documents_window
 from toolkit.statistics.events.audit import audit, audited, smallest_size_bps
-from toolkit.statistics.events.channels import channels
 from toolkit.statistics.events.cooccurrence import cooccurrence
-from toolkit.statistics.events.documents import detections, with_direction
+from toolkit.statistics.events.documents import channels, detections, with_direction
+from toolkit.statistics.events.exposure import with_groups
 from toolkit.statistics.events.follow_through import follow_through
-from toolkit.statistics.events.groups import with_groups
 from toolkit.statistics.events.hazards import hazard_ratios
 from toolkit.statistics.events.lifecycles import STILL_OPEN, event_lifecycles, lifecycles
-from toolkit.statistics.events.magnitudes import magnitudes
-from toolkit.statistics.events.payoff import payoff
-from toolkit.statistics.events.placebo import placebo
-from toolkit.statistics.events.positions import positions
-from toolkit.statistics.events.rate_changes import rate_changes
-from toolkit.statistics.events.rates import league, rates
-from toolkit.statistics.events.study import study
+from toolkit.statistics.events.positions import payoff, positions
+from toolkit.statistics.events.rates import league, rate_changes, rates
+from toolkit.statistics.events.study import placebo, study
 from toolkit.statistics.events.survival import log_rank, survival, survival_curve
-from toolkit.statistics.events.timing import clustering, rates_by_hour
+from toolkit.statistics.events.timing import clustering, magnitudes, rates_by_hour
 
 __all__ = [
     "LOOK_BACK_S",

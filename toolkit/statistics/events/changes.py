@@ -13,12 +13,10 @@ from toolkit.market import Family
 from toolkit.statistics.core.contract import Frame, checked_frame, column_for, whole_number
 from toolkit.statistics.events.paths import (
     DAY_S,
-    Flags,
-    Floats,
-    Integers,
     KnownValues,
     in_one_order,
 )
+from toolkit.statistics.numeric.arrays import Flags, Floats, Integers
 
 COMPARISONS = ("none", "past", "against", "controls")
 

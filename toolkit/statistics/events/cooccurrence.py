@@ -18,9 +18,9 @@ from toolkit.intervals import Interval, intersection, total_s
 from toolkit.reasons import Reason
 from toolkit.statistics.core.conditions import Schema
 from toolkit.statistics.core.contract import Frame, collected, first_reason, whole_number
-from toolkit.statistics.events.exposure import Watched
-from toolkit.statistics.events.groups import BY_OPENING, GROUP_COLUMNS
-from toolkit.statistics.events.rate_changes import false_discoveries
+from toolkit.statistics.events.exposure import BY_OPENING, GROUP_COLUMNS, Watched
+from toolkit.statistics.events.rates import false_discoveries
+from toolkit.statistics.numeric.arrays import Integers
 from toolkit.statistics.numeric.life_curve import numbered
 from toolkit.statistics.numeric.season_shifts import SeasonShifts
 
@@ -43,8 +43,6 @@ _ROWS: Schema = {
     **_FIGURES,
     **{f"after_{name}": kind for name, kind in _FIGURES.items()},
 }
-
-Counts = npt.NDArray[np.int64]
 
 
 @analysis(
@@ -160,8 +158,8 @@ class _Openings:
     same: list[str]
     groups: pl.DataFrame
     members: pl.DataFrame
-    times: Counts
-    code: Counts
+    times: Integers
+    code: Integers
 
     @classmethod
     def of(cls, watched: Watched, lives: Frame, same: Sequence[str]) -> _Openings:
@@ -224,8 +222,8 @@ class _Openings:
         return replace(self, times=self.times[inside], code=self.code[inside])
 
     def pair_counts(
-        self, ones: Counts, among: Counts, shifts: SeasonShifts, within_s: int
-    ) -> Iterator[tuple[Counts, Counts]]:
+        self, ones: Integers, among: Integers, shifts: SeasonShifts, within_s: int
+    ) -> Iterator[tuple[Integers, Integers]]:
         """Yield pairs of groups that share a part, the lower one first, and their pairs of events.
 
         Pairs of groups have two rows: one of ``ones`` and one ``among`` the others. Events are
@@ -248,8 +246,8 @@ class _Openings:
                 yield found, table[:, row, column]
 
     def _table(
-        self, parts: Counts, ones: Counts, others: Counts, shifts: SeasonShifts, within_s: int
-    ) -> Counts:
+        self, parts: Integers, ones: Integers, others: Integers, shifts: SeasonShifts, within_s: int
+    ) -> Integers:
         shape = ones.size, others.size
         found = np.zeros((3, *shape, shifts.shifts), np.int64)
         for part in parts.tolist():
@@ -259,7 +257,7 @@ class _Openings:
                 found += shifts.pair_counts(moved, near, shape, within_s)
         return found
 
-    def _log(self, part: int, groups: Counts) -> tuple[Counts, Counts]:
+    def _log(self, part: int, groups: Integers) -> tuple[Integers, Integers]:
         codes = part * self.groups.height + groups
         low, high = np.searchsorted(self.code, [codes[0], codes[-1] + 1])
         place = np.searchsorted(codes, self.code[low:high])
@@ -274,7 +272,7 @@ class _Openings:
         return pl.concat([first, others, rows.drop("group", "other_group")], how="horizontal")
 
 
-def _cut(groups: Counts, most: int) -> list[Counts]:
+def _cut(groups: Integers, most: int) -> list[Integers]:
     return np.array_split(groups, -(-groups.size // most)) if groups.size else []
 
 
@@ -285,7 +283,7 @@ def _shifts(held: list[Interval], within_s: int, season_s: int | None) -> Season
     return next((each for each in found if each.shifts > MIN_SHIFTS), found[0])
 
 
-def _both_orders(pairs: Counts, n: Counts, counts: Counts) -> pl.DataFrame:
+def _both_orders(pairs: Integers, n: Integers, counts: Integers) -> pl.DataFrame:
     before, _, after = counts
     either = _figures(counts.sum(axis=0))
     orders = []
@@ -296,7 +294,7 @@ def _both_orders(pairs: Counts, n: Counts, counts: Counts) -> pl.DataFrame:
     return pl.concat(orders)
 
 
-def _figures(counts: Counts) -> dict[str, npt.NDArray[Any]]:
+def _figures(counts: Integers) -> dict[str, npt.NDArray[Any]]:
     """Compare the counts without a shift, in the first column, with those of the shifts."""
     pairs, drawn = counts[:, 0], np.sort(counts[:, 1:], axis=1)
     shifts = drawn.shape[1]

@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from collections.abc import Iterator, Mapping
+from itertools import combinations
+from typing import Any, TypeVar
 
+import numpy as np
 import polars as pl
 
+from toolkit.analyses import analysis
 from toolkit.columns import described
-from toolkit.market import LIFECYCLE_ROLES, TYPE_ROLES, EventFamily, EventRole
-from toolkit.statistics.core.contract import checked_frame, checked_types
+from toolkit.errors import InputError
+from toolkit.intervals import Interval, clip, intersection, total_s, union
+from toolkit.market import LIFECYCLE_ROLES, TYPE_ROLES, EventFamily, EventRole, When
+from toolkit.reasons import Reason
+from toolkit.statistics.core.categories import with_categories
+from toolkit.statistics.core.contract import (
+    Frame,
+    Question,
+    checked_frame,
+    checked_types,
+    collected,
+    first_reason,
+)
+from toolkit.statistics.core.windows import documents_extent, window_of
+from toolkit.statistics.numeric.arrays import Integers
+from toolkit.statistics.numeric.tails import share_columns
 
 
 @described("events.detections")
@@ -189,3 +207,222 @@ def _role_of_type() -> pl.Expr:
 
 def _category(role: EventRole) -> pl.Expr:
     return pl.lit(role.value, pl.Categorical)
+
+
+_KEY = ("event_id", "event_type", "ts_ms")
+_ARRIVALS = {
+    **dict.fromkeys(("family", "event_id", "event_type"), "String"),
+    **dict.fromkeys(("ts_ms", "arrived_ms"), "Int64"),
+}
+_HELD = {"channel": "String", "family": "String", "start_ts": "Int64", "end_ts": "Int64"}
+_LATENCY = {"q25": 0.25, "median": 0.5, "q75": 0.75, "q95": 0.95}
+_LEAD = {"q05": 0.05, "median": 0.5, "q95": 0.95}
+_COUNTS = {
+    **dict.fromkeys(("family", "channel", "other"), pl.String()),
+    **dict.fromkeys(("n", "n_other", "n_both", "n_lost", "n_doubled"), pl.Int64()),
+    **dict.fromkeys(("n_timed", "n_early", "n_compared", "n_first", "held_s"), pl.Int64()),
+    **{f"latency_{name}_s": pl.Float64() for name in _LATENCY},
+    **{f"lead_{name}_s": pl.Float64() for name in _LEAD},
+}
+
+
+@analysis(
+    "events.channels",
+    (
+        *("n", "n_doubled", "n_lost", "lost_share", "lost_share_lower", "lost_share_upper"),
+        *("latency_median_s", "latency_q95_s", "n_first", "n_compared", "lead_median_s"),
+        *("n_early", "coverage"),
+    ),
+    key=("family", "channel", "other"),
+    title="When events came by {channels}",
+    about="""
+        A store notes by which channels each event document came. So feed it by several: by
+        `rail sync` or `rail follow`, which asks the archive too, and by `rail webhook`. A document
+        counts where both channels were open: where the log of the archive is held, and of others
+        from the first document of a run to its last. Latencies are by this machine's clock. A sync
+        brings a log as late as you call it.""",
+)
+def channels(
+    arrivals: Frame | Mapping[str, Frame],
+    start: When | None = None,
+    end: When | None = None,
+    *,
+    held: pl.DataFrame | None = None,
+) -> pl.DataFrame:
+    """Compare channels: which documents each lost, how many it doubled, how late, which is first.
+
+    ``arrivals`` has one row per delivery: ``channel``, ``family``, ``event_id``, ``event_type``
+    (String, may be null), ``ts_ms`` (Int64, when it happened, Unix UTC) and ``arrived_ms`` (Int64,
+    Unix UTC, null if not known). Or it maps channel names to such rows. A column ``n_deliveries``
+    (Int64) counts the deliveries of a row, null if not counted. Rows equal in family, event_id,
+    event_type and ts_ms are one document: the first delivery is its arrival, the others are
+    doubled.
+
+    A store notes the channels of each document: ``channels(store.arrivals("spread", window))``,
+    with `toolkit.store.Store.arrivals`. To compare two stores: ``channels({"rest":
+    a.arrivals("spread", window), "webhook": b.arrivals("spread", window)})``. A socket's message
+    has its time of arrival, other documents that of their commit. Latencies have the error of the
+    local clock. Differences of two channels on one machine do not.
+
+    ``held`` has the stretches in which channels were open: ``channel``, ``family`` (String),
+    ``start_ts`` and ``end_ts`` (Int64, s, half-open). A channel without a row is taken as open from
+    its first to its last document of the family. A document counts only if both channels were open
+    when it happened. One row per family and ordered pair of channels, sorted:
+
+    {columns}
+
+    Raises
+    ------
+    InputError
+        Fewer than two channels. A column is missing or of another type. A family, an event_id or a
+        ts_ms is null. There is neither a window nor a document.
+
+    Examples
+    --------
+    >>> ids = {"family": ["spread"] * 3, "event_id": ["a", "b", "c"], "event_type": ["o"] * 3,
+    ...     "ts_ms": [1_000, 2_000, 3_000]}
+    >>> archive = pl.DataFrame(ids | {"arrived_ms": [9_000, 9_000, 9_000]})
+    >>> hook = pl.DataFrame(ids | {"arrived_ms": [1_200, 2_300, 3_200]})[[0, 0, 2]]
+    >>> found = channels({"rest": archive, "webhook": hook})
+    >>> found.select("channel", "n", "n_lost", "n_doubled", "latency_median_s", "n_first").rows()
+    [('rest', 3, 0, 0, 7.0, 0), ('webhook', 2, 1, 1, 0.2, 2)]
+    """
+    if not isinstance(arrivals, Mapping):
+        checked_types(arrivals, {"channel": "String"}, parameter="arrivals")
+        parts = collected(arrivals).partition_by("channel", as_dict=True)
+        arrivals = {str(name): part for (name,), part in sorted(parts.items())}
+    documents = _documents(arrivals)
+    edges = [part["ts"] for parts in documents.values() for part in parts.values()]
+    times = [edge for ts in edges for edge in (ts.min(), ts.max())]
+    known = pl.DataFrame({"ts": times}, schema={"ts": pl.Int64})
+    window = window_of(known, start, end, documents_extent)
+    if held is not None:
+        checked_types(held, _HELD, parameter="held")
+    rows = [
+        row
+        for family, parts in documents.items()
+        for row in _pairs(family, parts, _open(family, parts, held), list(arrivals), window)
+    ]
+    found = pl.DataFrame(rows, schema=_COUNTS).sort("family", "channel", "other")
+    reasons = {
+        "doubled_reason": {Reason.NOT_NOTED: pl.col("n_doubled").is_null()},
+        "latency_reason": {Reason.EMPTY: pl.col("n_timed") == 0},
+        "lead_reason": {Reason.EMPTY: pl.col("n_compared") == 0},
+    }
+    return found.select(
+        *("family", "channel", "other", "n", "n_other", "n_both"),
+        *share_columns("n_lost", "n_other", "lost_share"),
+        *("n_doubled", first_reason(reasons["doubled_reason"]).alias("doubled_reason")),
+        *("n_timed", "n_early", *(f"latency_{name}_s" for name in _LATENCY)),
+        first_reason(reasons["latency_reason"]).alias("latency_reason"),
+        *("n_compared", "n_first", *(f"lead_{name}_s" for name in _LEAD)),
+        first_reason(reasons["lead_reason"]).alias("lead_reason"),
+        "held_s",
+        (pl.col("held_s") / pl.lit(window.length_s, pl.Int64)).alias("coverage"),
+        *Question("events.channels/1", *window).columns,
+    )
+
+
+def _documents(arrivals: Mapping[str, Frame]) -> dict[str, dict[str, pl.DataFrame]]:
+    if len(arrivals) < 2:
+        raise InputError("arrivals", ", ".join(arrivals) or None, "two channels or more")
+    found: dict[str, dict[str, pl.DataFrame]] = {}
+    for name, frame in arrivals.items():
+        checked_types(frame, _ARRIVALS, parameter=f"arrivals of {name}")
+        counted = "n_deliveries" in frame.collect_schema()
+        times = pl.col("n_deliveries").cast(pl.Int64) if counted else pl.lit(1, pl.Int64)
+        came = frame.lazy().select(*_ARRIVALS, times.alias("n_deliveries"))
+        rows = with_categories(came, but=["event_id"])
+        for column in ("family", "event_id", "ts_ms"):
+            if rows[column].null_count():
+                raise InputError(f"arrivals of {name}", f"a null {column}", "rows that have one")
+        parts = rows.partition_by("family", as_dict=True, include_key=False)
+        del rows
+        for (family,), part in parts.items():
+            once = _once_each(part).with_columns(ts=pl.col("ts_ms") // 1_000)
+            found.setdefault(str(family), {})[name] = once
+    return found
+
+
+def _once_each(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return one row per document of a channel: first arrival and number of deliveries."""
+    # by number, as to group all documents takes more memory: what comes once may be among these
+    number = rows.select(_KEY).hash_rows()
+    ordered = number.sort()
+    repeated = number.is_in(ordered.filter(ordered == ordered.shift(1)))
+    uncounted = pl.col("n_deliveries").is_null().any()
+    first = (
+        rows.filter(repeated)
+        .group_by(_KEY)
+        .agg(
+            pl.col("arrived_ms").min(),
+            pl.when(~uncounted).then(pl.col("n_deliveries").sum()).alias("n_deliveries"),
+        )
+    )
+    return pl.concat([rows.filter(~repeated), first.select(rows.columns)])
+
+
+def _open(
+    family: str, documents: Mapping[str, pl.DataFrame], held: pl.DataFrame | None
+) -> dict[str, list[Interval]]:
+    edges = (pl.col("ts").min(), (pl.col("ts").max() + 1).alias("end_ts"))
+    found = {name: [Interval(*part.select(edges).row(0))] for name, part in documents.items()}
+    if held is None:
+        return found
+    known = held.filter(family=family).select("channel", "start_ts", "end_ts")
+    for (name,), part in known.partition_by("channel", as_dict=True, include_key=False).items():
+        found[str(name)] = union(part.iter_rows())
+    return found
+
+
+def _pairs(
+    family: str,
+    documents: Mapping[str, pl.DataFrame],
+    opened: Mapping[str, list[Interval]],
+    names: list[str],
+    window: Interval,
+) -> Iterator[dict[str, Any]]:
+    none = next(iter(documents.values())).clear()
+    for pair in combinations(names, 2):
+        both = clip(intersection(*(opened.get(name, []) for name in pair)), window)
+        seen = [documents.get(name, none) for name in pair]
+        seen = [part.filter(_inside(part["ts"].to_numpy(), both)) for part in seen]
+        own, others = (part.lazy().select(*_KEY, "arrived_ms") for part in seen)
+        matched = own.join(others, on=_KEY, nulls_equal=True, suffix="_other")
+        later_ms = pl.col("arrived_ms_other") - pl.col("arrived_ms")
+        later = matched.select(later_ms).collect().to_series()
+        lead_ms = later.drop_nulls()
+        shared = {"family": family, "n_both": later.len(), "held_s": total_s(both)}
+        for (channel, other), parts, sooner in (
+            (pair, seen, lead_ms),
+            (pair[::-1], seen[::-1], -lead_ms),
+        ):
+            yield (
+                {**shared, "channel": channel, "other": other, "n_other": parts[1].height}
+                | {"n_lost": parts[1].height - later.len()}
+                | _arrived(parts[0])
+                | {"n_compared": sooner.len(), "n_first": int((sooner > 0).sum())}
+                | _quantiles_s(_LEAD, "lead", sooner)
+            )
+
+
+def _arrived(documents: pl.DataFrame) -> dict[str, Any]:
+    uncounted = documents["n_deliveries"].null_count() > 0
+    latency_ms = (documents["arrived_ms"] - documents["ts_ms"]).drop_nulls()
+    return (
+        {"n": documents.height}
+        | {"n_doubled": None if uncounted else documents["n_deliveries"].sum() - documents.height}
+        | {"n_timed": latency_ms.len(), "n_early": int((latency_ms < 0).sum())}
+        | _quantiles_s(_LATENCY, "latency", latency_ms)
+    )
+
+
+def _quantiles_s(levels: Mapping[str, float], name: str, waits_ms: pl.Series) -> dict[str, Any]:
+    found = {level: waits_ms.quantile(share, "linear") for level, share in levels.items()}
+    return {f"{name}_{level}_s": None if ms is None else ms / 1_000 for level, ms in found.items()}
+
+
+def _inside(times: Integers, stretches: list[Interval]) -> pl.Series:
+    """Return which times (s) lie in any of the stretches, which are sorted and disjoint."""
+    edges = np.array([edge for stretch in stretches for edge in stretch], dtype=np.int64)
+    return pl.Series(np.searchsorted(edges, times, side="right") % 2 == 1)

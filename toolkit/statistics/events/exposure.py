@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
 from polars import selectors
 
+from toolkit.analyses.parameters import GROUPS, Parameter
+from toolkit.columns import described
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
 from toolkit.market import Family, Stream, Trajectory
@@ -244,3 +246,61 @@ def _merged(stretches: pl.DataFrame) -> pl.DataFrame:
         .agg(start.min(), end.max())
         .drop("part")
     )
+
+
+GROUP_COLUMNS = tuple(GROUPS.values())
+
+BY_ALL = Parameter("A row for each of these groups.", choices=tuple(GROUPS))
+
+BY_OPENING = Parameter("A row for each of these groups.", choices=tuple(GROUPS)[:-1])
+"""The same without the hour, for rates."""
+
+_GROUPED = {"t_open": "Int64", "legs": "String", "size": "Float64"}
+_BANDS = pl.Series(
+    [0.0, *(float(f"{step}e{power}") for power in range(-4, 6) for step in (1, 2, 5))]
+)
+"""Lower ends of the bands of sizes, as decimals so that 0.2 is in the band from 0.2."""
+
+
+@described("events.with_groups")
+def with_groups(lives: pl.DataFrame) -> pl.DataFrame:
+    """Add to rows of `event_lifecycles` the columns by which events are compared.
+
+    Rows keep their order. The columns are:
+
+    {columns}
+
+    Raises
+    ------
+    InputError
+        A column is missing or of another type.
+
+    Examples
+    --------
+    >>> lives = pl.DataFrame({"t_open": [90_000], "legs": ["Y.spot → X.futures"], "size": [2.9]})
+    >>> with_groups(lives).select("hour", "exchange", "size_from").row(0)
+    (1, 'X + Y', 2.0)
+    """
+    checked_types(lives, _GROUPED, parameter="lives")
+    exchange = pl.element().str.replace(r"\.[^.]*$", "")
+    size = lives["size"].abs()
+    band = _BANDS.gather(_BANDS.search_sorted(size.fill_null(0.0), side="right") - 1)
+    return lives.with_columns(
+        (pl.col("t_open") // 3_600 % 24).alias("hour"),
+        pl.col("legs")
+        .str.split(" → ")
+        .list.eval(exchange.unique().sort())
+        .list.join(" + ")
+        .alias("exchange"),
+        pl.when(size.is_not_null()).then(band).alias("size_from"),
+    )
+
+
+def group_columns(groups: str | Iterable[str]) -> list[str]:
+    """Return the columns of groups: for the size at the opening its band.
+
+    >>> group_columns(["size", "symbol", "peak"])
+    ['size_from', 'symbol', 'peak']
+    """
+    named = [groups] if isinstance(groups, str) else groups
+    return [GROUPS.get(each, each) for each in named]

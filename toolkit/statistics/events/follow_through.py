@@ -14,22 +14,20 @@ from toolkit.reasons import Reason
 from toolkit.statistics.core.contract import Frame, Question, checked_column, whole_number
 from toolkit.statistics.core.windows import documents_extent
 from toolkit.statistics.events.changes import Around, Changes, in_bps
-from toolkit.statistics.events.cluster_bootstrap import (
+from toolkit.statistics.events.clusters import (
     cluster_band,
     cluster_share_interval,
     no_band_reason,
 )
 from toolkit.statistics.events.paths import (
     EVENTS_IN,
-    Flags,
-    Floats,
-    Integers,
     KnownValues,
     checked_cluster,
     checked_events,
     clusters_of,
     without_overlaps,
 )
+from toolkit.statistics.numeric.arrays import Flags, Floats, Integers
 
 _FIGURES = {
     **dict.fromkeys(("n", "n_events", "n_overlapping", "n_clusters"), pl.Int64),

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from toolkit.analyses import Parameter, analysis
@@ -21,16 +20,15 @@ from toolkit.statistics.events.clusters import (
     AUTO,
     LIVES_IN,
     NONE,
-    Floats,
-    Integers,
     checked_cluster_kind,
     chosen_clusters,
     clusters_of_lives,
     joined,
 )
 from toolkit.statistics.events.exposure import Watched
+from toolkit.statistics.numeric.arrays import Floats, Integers
 from toolkit.statistics.numeric.life_curve import MIN_ENDED, TWO_SIDED_95
-from toolkit.statistics.numeric.student import two_sided_95_between, two_sided_chance
+from toolkit.statistics.numeric.tails import two_sided_95_between, two_sided_chance
 
 
 @dataclass(frozen=True)
@@ -154,7 +152,6 @@ _MOST_LEFT_OUT = 50
 _LEAST_FREEDOM = 2.0
 """The fewest degrees of freedom of a slope with bounds."""
 
-Numbers = npt.NDArray[np.float64]
 
 _RATIOS: Schema = {
     "family": pl.String(),
@@ -306,7 +303,7 @@ def _comparable(lives: pl.DataFrame, texts: list[str]) -> pl.DataFrame:
     return kept if kept.height == lives.height else _comparable(kept, texts)
 
 
-def _fitted(lives: pl.DataFrame, design: Numbers, cluster: str) -> list[dict[str, object]]:
+def _fitted(lives: pl.DataFrame, design: Floats, cluster: str) -> list[dict[str, object]]:
     with needs_extra("survival"):
         from statsmodels.duration.hazard_regression import PHReg  # noqa: PLC0415 - of an extra
 
@@ -333,7 +330,7 @@ def _fitted(lives: pl.DataFrame, design: Numbers, cluster: str) -> list[dict[str
 
 
 def _bounded(
-    lives: pl.DataFrame, design: Numbers, slopes: Numbers, apart: Numbers, asked: str
+    lives: pl.DataFrame, design: Floats, slopes: Floats, apart: Floats, asked: str
 ) -> list[dict[str, object]]:
     durations, entries = lives["duration_s"].to_numpy(), lives["entry_s"].to_numpy()
     scores = Scores(durations, entries, lives["observed"].to_numpy() == 1, design, slopes)

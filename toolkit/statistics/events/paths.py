@@ -24,10 +24,7 @@ from toolkit.statistics.core.contract import (
     whole_number,
 )
 from toolkit.statistics.core.observations import observed, ordered
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
+from toolkit.statistics.numeric.arrays import Floats, Integers
 
 CLUSTERS = ("path", "day", "trajectory", "trajectory_day")
 EVENTS_IN = Parameter(

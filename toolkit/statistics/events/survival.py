@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from toolkit.analyses import analysis
@@ -18,15 +17,13 @@ from toolkit.statistics.events.clusters import (
     LIVES_IN,
     NONE,
     Clusters,
-    Floats,
-    Integers,
     checked_cluster_kind,
     chosen_clusters,
     clusters_of_lives,
     effective_freedom,
 )
-from toolkit.statistics.events.exposure import Watched
-from toolkit.statistics.events.groups import BY_ALL
+from toolkit.statistics.events.exposure import BY_ALL, Watched
+from toolkit.statistics.numeric.arrays import Floats, Integers, product
 from toolkit.statistics.numeric.life_curve import (
     MIN_ENDED,
     TWO_SIDED_95,
@@ -36,9 +33,7 @@ from toolkit.statistics.numeric.life_curve import (
     some_rows,
     times_of_groups,
 )
-from toolkit.statistics.numeric.products import product
-from toolkit.statistics.numeric.student import two_sided_95_between
-from toolkit.statistics.numeric.tails import gamma_tails
+from toolkit.statistics.numeric.tails import gamma_tails, two_sided_95_between
 
 _AGES = 4_096
 _SCHEMA = {
@@ -194,9 +189,6 @@ _COMPARED: Schema = {
     "p_value": pl.Float64(),
     "log_rank_reason": pl.String(),
 }
-
-Numbers = npt.NDArray[np.float64]
-Counts = npt.NDArray[np.int64]
 
 
 @analysis(
@@ -470,7 +462,7 @@ def _compared(lives: pl.DataFrame) -> dict[str, object]:
     return found | {"chi_square": chi_square, "freedom": freedom, "p_value": float(above[0])}
 
 
-def _excess(lives: pl.DataFrame, group: Counts, count: int) -> tuple[Numbers, Numbers]:
+def _excess(lives: pl.DataFrame, group: Integers, count: int) -> tuple[Floats, Floats]:
     ages = lives.filter(observed=1)["duration_s"].unique().sort().to_numpy()
     excess, variance = np.zeros(count), np.zeros((count, count))
     for at_risk, ends in risk_tables(lives, group, count, ages):

@@ -7,17 +7,24 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from toolkit.analyses import Parameter, analysis
 from toolkit.errors import InputError
 from toolkit.reasons import Reason
-from toolkit.statistics.core.contract import Frame, first_reason, whole_number
-from toolkit.statistics.events.exposure import Watched
-from toolkit.statistics.events.groups import BY_OPENING, GROUP_COLUMNS
+from toolkit.statistics.core.contract import (
+    Frame,
+    checked_types,
+    collected,
+    first_reason,
+    whole_number,
+)
+from toolkit.statistics.core.observations import observed
+from toolkit.statistics.events.exposure import BY_ALL, BY_OPENING, GROUP_COLUMNS, Watched
+from toolkit.statistics.numeric.arrays import Floats, Integers, Waves
 from toolkit.statistics.numeric.tails import poisson_interval
 from toolkit.statistics.spread.hour_of_week import hour_of_week
+from toolkit.statistics.spread.tail_index import fitted_tails, tail_columns
 
 FINEST_S = 60
 """The width of the shortest bucket (s)."""
@@ -32,7 +39,7 @@ _LEAST_SEEN = 0.3
 """The share of the rise that the widest bucket must show."""
 
 
-def triggering(times: Counts, minutes: Counts) -> tuple[float, float] | None:
+def triggering(times: Integers, minutes: Integers) -> tuple[float, float] | None:
     """Estimate the triggered share n, and the time 1 / a in seconds over which bursts die out.
 
     ``times`` are those of openings (s), and ``minutes`` the numbers since 1970 of the fully covered
@@ -74,7 +81,7 @@ def triggering(times: Counts, minutes: Counts) -> tuple[float, float] | None:
     return _fitted(widths, factors, freedom)
 
 
-def _factor(counts: Counts, held: Counts, width: int, days: int) -> tuple[float, float] | None:
+def _factor(counts: Integers, held: Integers, width: int, days: int) -> tuple[float, float] | None:
     """Compute the Fano factor of buckets of so many minutes without season, and its freedom."""
     slots = _DAY // width
     table, whole = (each.reshape(days, slots, width).sum(axis=2) for each in (counts, held))
@@ -118,11 +125,8 @@ _MOST_TABLED = 256
 _MOST_A_BUCKET = 8  # of more events a bucket it is sooner done to draw the count of each bucket
 _ROWS = 16
 
-Floats = npt.NDArray[np.float64]
-Waves = npt.NDArray[np.complex128]
 
-
-def drawn_squares(events: Counts, places: Counts, draws: int) -> Counts:
+def drawn_squares(events: Integers, places: Integers, draws: int) -> Integers:
     """Put the events of each hour into its buckets at random, and sum the squares of their counts.
 
     ``events`` are the events of each hour, and ``places`` its equally likely buckets. One sum per
@@ -178,13 +182,13 @@ def pairs_chance(sixteen: int, places: int) -> Floats:
     return np.asarray(np.fft.irfft(found, size, axis=1).cumsum(axis=1))
 
 
-def _waves(number: Counts, size: int) -> Waves:
+def _waves(number: Integers, size: int) -> Waves:
     """Return the powers of each root of unity."""
     turns = np.outer(np.arange(size), number) % size
     return np.asarray(np.exp(-2j * np.pi * turns / size))
 
 
-def _squares(rng: np.random.Generator, count: int, places: int, draws: int) -> Counts:
+def _squares(rng: np.random.Generator, count: int, places: int, draws: int) -> Integers:
     """Put events into equally likely buckets, and sum the squares of the counts of each draw."""
     # an event takes about an eighth of the time of a bucket
     if count > min(8 * places, max(places, _CELLS // draws)):
@@ -204,8 +208,6 @@ _FEW = 10
 
 _FIGURES = ("fano", "fano_apart", "p_value")
 _TRIGGERED = ("triggered_share", "burst_s")
-
-Counts = npt.NDArray[np.int64]
 
 
 @analysis(
@@ -323,7 +325,7 @@ def clustering(
     )
 
 
-def _whole(stretches: pl.DataFrame, length_s: int) -> Counts:
+def _whole(stretches: pl.DataFrame, length_s: int) -> Integers:
     parts = [
         np.arange(-(-start // length_s), end // length_s, dtype=np.int64)
         for start, end in stretches.select("start_ts", "end_ts").iter_rows()
@@ -332,7 +334,7 @@ def _whole(stretches: pl.DataFrame, length_s: int) -> Counts:
 
 
 def _bursts(
-    times: Counts, whole: Counts, bucket_s: int, draws: int
+    times: Integers, whole: Integers, bucket_s: int, draws: int
 ) -> tuple[int, int, float | None, float | None, float | None]:
     bucket = times // bucket_s
     bucket = bucket[np.isin(bucket, whole)]
@@ -464,3 +466,96 @@ def _wide_enough(found: pl.DataFrame) -> pl.DataFrame:
         ]
     lower, upper = (pl.col(f"events_per_h_deviation_{end}") for end in ("lower", "upper"))
     return found.with_columns(bounds).with_columns(((lower > 0) | (upper < 0)).alias("differs"))
+
+
+_QUANTILES = {"q05": 0.05, "q25": 0.25, "median": 0.5, "q75": 0.75, "q95": 0.95, "q99": 0.99}
+
+
+@analysis(
+    "events.magnitudes",
+    (
+        *("size_median_pct", "size_q25_pct", "size_q75_pct", "size_q95_pct", "size_q99_pct"),
+        *("size_largest_pct", "n", "coverage", "tail_10pct_index", "tail_10pct_lower"),
+        *("tail_10pct_upper", "n_open", "n_opened_before", "tail_5pct_index", "size_mean_pct"),
+        "n_without",
+    ),
+    title="How large events become,",
+    about="""
+        Of events that opened in the window, by their largest size. Of those not closed it is the
+        size so far. With a tail index of 3, sizes twice as large are 8 times as rare: it is of the
+        largest 10 %, which have to be 50 events.""",
+    example="splash --by symbol",
+    by=BY_ALL,
+)
+def magnitudes(
+    lives: pl.DataFrame, by: Sequence[str] = (), *, held: pl.DataFrame | None = None
+) -> pl.DataFrame:
+    """Compute how large events become, by family and group, and how fast large ones become rare.
+
+    ``lives`` are rows of `event_lifecycles` of one window, ``held`` is as in `survival`. The size
+    is the ``peak`` without its sign, so far for open events. It is known only after the close:
+    conditioning on it looks ahead. Events that opened before the window are left out, as long ones,
+    which are larger, would be too many. The tail index is that of
+    `toolkit.statistics.spread.tail_index`: with an index of 3, sizes twice as large are 8 times as
+    rare. It needs 50 events in the tail. One row per family and group, sorted:
+
+    {columns}
+
+    ``window_start``, ``window_end``, ``method`` and ``params_hash`` are last.
+
+    Raises
+    ------
+    InputError
+        A column is missing or of another type. Lifecycles are of several windows.
+
+    References
+    ----------
+    Hill, B. M. (1975), A simple general approach to inference about the tail of a distribution,
+    Annals of Statistics 3.
+
+    Examples
+    --------
+    >>> lives = pl.DataFrame({"family": "spread", "t_open": [0, 600, 1200, 1800],
+    ...     "duration_s": 30.0, "entry_s": 0.0, "observed": [1] * 4, "kind": "closed",
+    ...     "known_until": [3600] * 4, "window_start": [0] * 4, "window_end": [3600] * 4,
+    ...     "peak": [0.6, 0.5, 1.1, None]})
+    >>> row = magnitudes(lives).row(0, named=True)
+    >>> row["n"], row["n_without"], row["size_median_pct"], row["tail_10pct_reason"]
+    (3, 1, 0.6, 'too_few')
+    """
+    checked_types(lives, {"peak": "Float64"}, parameter="lives")
+    watched, size = Watched.of(lives, by, held), pl.col("value")
+    groups = watched.groups.rename({"_number": "number"})
+    inside = pl.col("t_open").is_between(*watched.window, closed="left").fill_null(value=False)
+    sizes = collected(lives.lazy().select(observed("peak").abs().alias("value")))
+    rows = watched.lives.rename({"_number": "number"}).with_columns(sizes["value"], inside=inside)
+    sized = rows.filter(pl.col("inside"), size.is_not_null())
+    counts = rows.group_by("number").agg(
+        (pl.col("inside") & size.is_not_null()).sum().cast(pl.Int64).alias("n"),
+        (pl.col("inside") & size.is_null()).sum().cast(pl.Int64).alias("n_without"),
+        (~pl.col("inside")).sum().cast(pl.Int64).alias("n_opened_before"),
+    )
+    figures = sized.group_by("number").agg(
+        (pl.col("kind") != "closed").sum().cast(pl.Int64).alias("n_open"),
+        size.mean().alias("size_mean_pct"),
+        *(size.quantile(at, "linear").alias(f"size_{q}_pct") for q, at in _QUANTILES.items()),
+        size.max().alias("size_largest_pct"),
+    )
+    tails = fitted_tails(sized.select("number", ts="t_open", value="value"))
+    found = groups.join(watched.held_s(), on="family", how="left", maintain_order="left")
+    for part in (counts, figures, tails):
+        found = found.join(part, on="number", how="left", maintain_order="left")
+    return found.select(
+        *watched.names,
+        "n",
+        "n_without",
+        "n_opened_before",
+        pl.col("n_open").fill_null(0),
+        "coverage",
+        "size_mean_pct",
+        *(f"size_{name}_pct" for name in _QUANTILES),
+        "size_largest_pct",
+        first_reason({Reason.EMPTY: pl.col("n") == 0}).alias("size_reason"),
+        *tail_columns("size_pct"),
+        *watched.question("events.magnitudes/3").columns,
+    )

@@ -44,13 +44,19 @@ an interval is not above 0, the window is empty, or ``min_coverage`` is not with
 from toolkit.statistics.core.windows import rows_window, settled_window
 from toolkit.statistics.funding.calendar import by_hour, by_weekday, heatmap
 from toolkit.statistics.funding.carry import holdings
-from toolkit.statistics.funding.differentials import differential, service_differential
-from toolkit.statistics.funding.dispersion import dispersion, dispersion_summary, legs
-from toolkit.statistics.funding.net_funding import net_summary
+from toolkit.statistics.funding.differentials import (
+    differential,
+    prediction_errors,
+    service_differential,
+)
+from toolkit.statistics.funding.dispersion import (
+    dispersion,
+    dispersion_summary,
+    legs,
+    rank_persistence,
+)
 from toolkit.statistics.funding.persistence import persistence
-from toolkit.statistics.funding.position import carry, intervals, summary
-from toolkit.statistics.funding.predictions import prediction_errors
-from toolkit.statistics.funding.ranks import rank_persistence
+from toolkit.statistics.funding.position import carry, intervals, net_summary, summary
 from toolkit.statistics.funding.receipts import MIN_COVERAGE
 
 __all__ = [

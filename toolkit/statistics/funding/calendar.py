@@ -12,8 +12,8 @@ from toolkit.market import When
 from toolkit.reasons import Reason
 from toolkit.statistics.core.contract import Frame, Question, first_reason
 from toolkit.statistics.core.windows import settlements_extent, window_of
-from toolkit.statistics.funding.buckets import bucket_length, mean_rates, whole_buckets
-from toolkit.statistics.funding.memory import funding_memories
+from toolkit.statistics.funding.accruals import bucket_length, mean_rates, whole_buckets
+from toolkit.statistics.funding.persistence import funding_memories
 from toolkit.statistics.funding.settlements import settlements
 from toolkit.statistics.numeric.long_run import FEWEST_VALUES, moments_of, with_ends
 

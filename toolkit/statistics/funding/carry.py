@@ -26,10 +26,11 @@ from toolkit.statistics.fees.fee_table import check_asked, check_held_style
 from toolkit.statistics.fees.net_edge import costs_over_time
 from toolkit.statistics.funding.accruals import accruals
 from toolkit.statistics.funding.carry_figures import Sample, figures, schema
-from toolkit.statistics.funding.carry_marks import FUNDING_ONLY, FundedPosition, LegPrices, Prices
-from toolkit.statistics.funding.carry_paths import (
-    Numbers,
-    Times,
+from toolkit.statistics.funding.carry_marks import (
+    FUNDING_ONLY,
+    FundedPosition,
+    LegPrices,
+    Prices,
     covered,
     gross_bps,
     held,
@@ -37,8 +38,9 @@ from toolkit.statistics.funding.carry_paths import (
     sliced,
 )
 from toolkit.statistics.funding.dispersion import legs as legs_of
-from toolkit.statistics.funding.memory import funding_memories
+from toolkit.statistics.funding.persistence import funding_memories
 from toolkit.statistics.funding.settlements import LEGS, LegSettlements, settlements
+from toolkit.statistics.numeric.arrays import Floats, Integers
 from toolkit.statistics.numeric.long_run import Memory
 
 HORIZONS = ("1h", "8h", "1d", "3d", "7d", "30d")
@@ -279,10 +281,10 @@ class _Legs:
     """One trajectory's settlements and coverage. ``why`` is the reason if nothing is covered."""
 
     key: Any
-    ts: Times
-    buy_rate: Numbers
-    sell_rate: Numbers
-    segments: list[tuple[Times, Times]]
+    ts: Integers
+    buy_rate: Floats
+    sell_rate: Floats
+    segments: list[tuple[Integers, Integers]]
     why: Reason
 
 
@@ -314,8 +316,8 @@ def _trajectories(found: LegSettlements, question: Question) -> Iterator[_Legs]:
 
 
 def _received(
-    legs: list[tuple[Times, Numbers]], question: Question
-) -> tuple[Times, Numbers, Numbers]:
+    legs: list[tuple[Integers, Floats]], question: Question
+) -> tuple[Integers, Floats, Floats]:
     """Return the settlement times in the window, and the rate of each leg then, 0 without one."""
     times = [settled for settled, _ in legs]
     both = np.sort(np.concatenate(times), kind="stable")  # two sorted runs, which it merges
@@ -378,7 +380,7 @@ def _samples(
         )
 
 
-def _costs_at(ts: Times, costs: pl.DataFrame | None) -> Numbers:
+def _costs_at(ts: Integers, costs: pl.DataFrame | None) -> Floats:
     if costs is None or costs.is_empty():
         return np.full(ts.size, np.nan)
     since = np.searchsorted(costs["ts"].to_numpy(), ts, side="right") - 1

@@ -12,11 +12,15 @@ import numpy as np
 import polars as pl
 
 from toolkit.reasons import Reason
-from toolkit.statistics.funding.carry_marks import FUNDING_ONLY
-from toolkit.statistics.funding.carry_paths import TIE_BPS, Flags, Holding, Numbers, Times
+from toolkit.statistics.funding.carry_marks import (
+    FUNDING_ONLY,
+    TIE_BPS,
+    Holding,
+)
 from toolkit.statistics.funding.rates_in_force import HOURS_A_YEAR
+from toolkit.statistics.numeric.arrays import Flags, Floats, Integers
 from toolkit.statistics.numeric.long_run import WAVES, Memory, ends_of, slow_variance
-from toolkit.statistics.numeric.student import freedom_of, two_sided_95, two_sided_95_between
+from toolkit.statistics.numeric.tails import freedom_of, two_sided_95, two_sided_95_between
 
 FEWEST_HORIZONS = 12
 """The fewest consecutive horizons of entries with a band."""
@@ -44,8 +48,8 @@ class Band:
 class Ranked:
     """Values in the order of their times, and sorted."""
 
-    values: Numbers
-    rising: Numbers
+    values: Floats
+    rising: Floats
 
     @cached_property
     def mean(self) -> float:
@@ -53,7 +57,7 @@ class Ranked:
         return float(self.values.mean())
 
     @classmethod
-    def of(cls, values: Numbers) -> Ranked:
+    def of(cls, values: Floats) -> Ranked:
         """Rank values without NaN."""
         return cls(values, np.sort(values))
 
@@ -71,7 +75,7 @@ class Ranked:
         return _between(float(self.rising[below]), float(self.rising[above]), part)
 
 
-def quantiles(values: Numbers, *shares: float) -> list[float]:
+def quantiles(values: Floats, *shares: float) -> list[float]:
     """Return quantiles of unsorted values, as `Ranked` does.
 
     >>> quantiles(np.array([4.0, 1.0, 2.0]), 0.5, 0.75)
@@ -83,7 +87,7 @@ def quantiles(values: Numbers, *shares: float) -> list[float]:
     return [_between(found[below], found[above], part) for below, above, part in about]
 
 
-def at_places(values: Numbers, places: Iterable[int]) -> list[float]:
+def at_places(values: Floats, places: Iterable[int]) -> list[float]:
     """Return the values at rising places of the sorted order, by partial sorting.
 
     >>> at_places(np.array([4.0, 1.0, 2.0]), [1, 2])
@@ -109,7 +113,7 @@ def _between(low: float, high: float, part: float) -> float:
     return low + part * (high - low) if part < 0.5 else high - (1 - part) * (high - low)
 
 
-def band(ts: Times, kept: Ranked, horizon_s: int, every_s: int, memory: Memory) -> Band | Reason:
+def band(ts: Integers, kept: Ranked, horizon_s: int, every_s: int, memory: Memory) -> Band | Reason:
     """Return the bands of values of windows that begin at ``ts``, or why there are none.
 
     ``ts`` (s) rises, ``every_s`` is the time between windows, and ``memory`` that of what they sum.
@@ -151,7 +155,7 @@ def band(ts: Times, kept: Ranked, horizon_s: int, every_s: int, memory: Memory) 
     )
 
 
-def cell_sums(values: Numbers, begins: Times) -> Numbers:
+def cell_sums(values: Floats, begins: Integers) -> Floats:
     """Sum each row over cells.
 
     ``begins`` has the first column of each cell. The last column is in none.
@@ -159,14 +163,14 @@ def cell_sums(values: Numbers, begins: Times) -> Numbers:
     >>> cell_sums(np.array([[1.0, 2.0, 4.0, 0.0]]), np.array([0, 2])).tolist()
     [[3.0, 4.0]]
     """
-    sums: Numbers = np.add.reduceat(values, begins, axis=1)
+    sums: Floats = np.add.reduceat(values, begins, axis=1)
     empty = begins == np.append(begins[1:], values.shape[1] - 1)
     if empty.any():
         sums[:, empty] = 0.0
     return sums
 
 
-def _few_cells(sums: Numbers) -> float:
+def _few_cells(sums: Floats) -> float:
     """Return the factor of a band if few cells make up most of the variance."""
     freedom = freedom_of(np.square(sums))
     if math.isinf(freedom):
@@ -174,7 +178,7 @@ def _few_cells(sums: Numbers) -> float:
     return float(two_sided_95_between(np.array([freedom]))[0]) / _NORMAL
 
 
-def skewness_of_sum(of_cells: Numbers, cells: int) -> float:
+def skewness_of_sum(of_cells: Floats, cells: int) -> float:
     """Compute the skewness of the sum over all cells, of which blocks of ``cells`` are independent.
 
     Blocks begin at each cell and wrap.
@@ -253,9 +257,9 @@ class Sample:
     every_s: int
     n_due: int
     n_uncovered: int
-    ts: Times
-    funding_bps: Numbers
-    cost_bps: Numbers
+    ts: Integers
+    funding_bps: Floats
+    cost_bps: Floats
     priced: Flags | None
     holding: Holding
     why: Reason
@@ -322,7 +326,7 @@ class _Of:
     found: dict[str, Any]
 
 
-def _ranked(name: str, values: Numbers, sample: Sample) -> _Of:
+def _ranked(name: str, values: Floats, sample: Sample) -> _Of:
     kept = Ranked.of(values)
     ts = sample.ts if values.size == sample.ts.size else sample.ts[sample.priced]
     of = band(ts, kept, sample.horizon_s, sample.every_s, sample.memory)
@@ -374,7 +378,7 @@ def _shape(name: str, kept: Ranked, of: Band | Reason) -> dict[str, Any]:
     return found | {f"{name}_{end}_bps": value for end, value in ends}
 
 
-def _breakeven(hours: Numbers, why: Reason | None, only: str) -> dict[str, Any]:
+def _breakeven(hours: Floats, why: Reason | None, only: str) -> dict[str, Any]:
     """Return by when a share of entries had earned the cost, from the hours of each.
 
     All are watched for one horizon, so Kaplan and Meier's estimate is one less that share.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from toolkit.analyses import Parameter, analysis
@@ -16,8 +16,14 @@ from toolkit.market.venues import stated, venue_of
 from toolkit.reasons import Reason
 from toolkit.statistics.core.contract import Frame, Question, collected, first_reason, real_number
 from toolkit.statistics.core.windows import settlements_extent, window_of
-from toolkit.statistics.funding.accruals import accruals, covered_stretches, in_force
-from toolkit.statistics.funding.buckets import BUCKET_S, WHOLE, bucket_sums
+from toolkit.statistics.funding.accruals import (
+    BUCKET_S,
+    WHOLE,
+    accruals,
+    bucket_sums,
+    covered_stretches,
+    in_force,
+)
 from toolkit.statistics.funding.rates_in_force import HOURS_A_YEAR, LEG_KEY
 from toolkit.statistics.funding.receipts import inside
 from toolkit.statistics.funding.settlements import (
@@ -25,6 +31,12 @@ from toolkit.statistics.funding.settlements import (
     LegSettlements,
     exchange_of_leg,
     settlements,
+)
+from toolkit.statistics.numeric.arrays import Floats, Integers
+from toolkit.statistics.numeric.long_run import (
+    MOST_POINTS,
+    Memory,
+    memories,
 )
 
 MIN_SETTLEMENTS = 60
@@ -37,7 +49,6 @@ _SAME = 1e-9
 _NEWEY_WEST_LAG = 8
 _LAGS_H = (8, 24, 72)
 _PCT = 100
-_Floats = npt.NDArray[np.float64]
 
 
 def _titled(*, band_apr_pct: float) -> str:
@@ -196,7 +207,7 @@ def _later(sums: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([keys, found], how="horizontal")
 
 
-def _buckets(whole: pl.DataFrame) -> Iterator[tuple[npt.NDArray[np.int64], _Floats]]:
+def _buckets(whole: pl.DataFrame) -> Iterator[tuple[Integers, Floats]]:
     number, accrued = (whole["ts"] // BUCKET_S).to_numpy(), whole["accrued"].to_numpy()
     lengths = whole["trajectory"].rle().struct.field("len").to_list() if whole.height else []
     at = 0
@@ -205,9 +216,7 @@ def _buckets(whole: pl.DataFrame) -> Iterator[tuple[npt.NDArray[np.int64], _Floa
         at += length
 
 
-def _of_buckets(
-    number: npt.NDArray[np.int64], accrued: _Floats
-) -> tuple[int | float | bool | None, ...]:
+def _of_buckets(number: Integers, accrued: Floats) -> tuple[int | float | bool | None, ...]:
     """Return the number of buckets, the autocorrelations with their pairs, and carry to noise."""
     count, mean = accrued.size, math.fsum(accrued) / accrued.size
     varies = bool(np.ptp(accrued) > _SAME * np.abs(accrued).max())
@@ -215,9 +224,9 @@ def _of_buckets(
     dense[number - number[0]] = accrued - mean
     variance = float(np.nanmean(dense**2))
 
-    def products(lag: int) -> _Floats:
+    def products(lag: int) -> Floats:
         found = dense[lag:] * dense[:-lag]
-        kept: _Floats = found[~np.isnan(found)]
+        kept: Floats = found[~np.isnan(found)]
         return kept
 
     if not varies:
@@ -337,3 +346,81 @@ def _limit_figures() -> list[pl.Expr]:
         shares.append(pl.when(both > 0).then(total / both).alias(f"{what}_share"))
     none = pl.any_horizontal(pl.col(f"{leg}_n").fill_null(0) == 0 for leg in LEGS)
     return [*shares, first_reason({Reason.EMPTY: none}).alias("settled_reason")]
+
+
+_USUAL = 0.9
+_HOUR_S, _DAY_S = 3_600, 86_400
+_STEPS_S = [_HOUR_S * hours for hours in (1, 2, 3, 4, 6, 8, 12, 24)]
+_FEWEST_DAYS = 8
+
+
+def funding_memories(found: LegSettlements, question: Question) -> dict[Any, Memory]:
+    """Judge the memory of what each position is paid per hour, settlement by settlement.
+
+    Steps are parts of a day or whole days, at least the interval that 90 % of a leg's settlements
+    do not exceed. The daily season is removed. ``found`` needs leg_number, ts, rate and
+    interval_hours. See `toolkit.statistics.numeric.long_run.memories`.
+
+    >>> from toolkit.statistics.funding.settlements import settlements
+    >>> import polars as pl
+    >>> frame = pl.DataFrame({"trajectory": ["a"], "ts": [28800], "buy_rate": [0.0],
+    ...     "sell_rate": [1e-4], "buy_interval_hours": [None], "sell_interval_hours": [8]})
+    >>> funding_memories(settlements(frame), Question("rows/1", 0, 28800))["a"].reason
+    <Reason.TOO_FEW: 'too_few'>
+    """
+    number, ts, rate, hours = (
+        found.rows[name].to_numpy() for name in ("leg_number", "ts", "rate", "interval_hours")
+    )
+    since = np.searchsorted(number, np.arange(len(LEGS) * found.trajectories.height + 1))
+    series = []
+    for place, (_, *spots) in enumerate(found.trajectories.iter_rows()):
+        legs: list[tuple[Floats, Floats, Floats] | None] = []
+        for leg, is_spot in enumerate(spots, len(LEGS) * place):
+            rows = slice(since[leg], since[leg + 1])
+            legs.append(None if is_spot else (ts[rows], rate[rows], hours[rows]))
+        series.append(_paid(legs, question))
+    return dict(zip(found.trajectories["trajectory"], memories(series), strict=True))
+
+
+def _paid(legs: list[tuple[Floats, Floats, Floats] | None], question: Question) -> Floats:
+    """Compute sell less buy per hour at equal steps, NaN if a leg did not settle."""
+    inside = []
+    for leg in legs:
+        known = None
+        if leg is not None:
+            ts, _, hours = leg
+            kept = (ts > question.start) & (ts <= question.end) & (hours > 0)
+            known = tuple(column[kept] for column in leg)
+        inside.append(known)
+    usual = [np.quantile(known[2], _USUAL) for known in inside if known and known[2].size]
+    window_s = question.end - question.start
+    step_s = _step_s(max(_HOUR_S * max(usual, default=1.0), window_s / MOST_POINTS))
+    steps = -(-window_s // step_s)
+    sides = []
+    for known in inside:
+        if known is None:
+            sides.append(np.zeros(steps))
+            continue
+        ts, rate, hours = known
+        step = (ts.astype(np.int64) - question.start - 1) // step_s
+        paid, over = (np.bincount(step, each, steps) for each in (rate, hours))
+        sides.append(np.divide(paid, over, out=np.full(steps, np.nan), where=over > 0))
+    buy, sell = sides
+    return _without_season(sell - buy, step_s)
+
+
+def _step_s(least_s: float) -> int:
+    """Return the shortest part of a day, or number of days, that is at least so long."""
+    part = next((each for each in _STEPS_S if each >= least_s), None)
+    return part or _DAY_S * math.ceil(least_s / _DAY_S)
+
+
+def _without_season(paid: Floats, step_s: int) -> Floats:
+    """Subtract the mean of each time of the day, given eight days or more."""
+    a_day = _DAY_S // step_s
+    if a_day < 2 or paid.size < _FEWEST_DAYS * a_day:
+        return paid
+    days = np.append(paid, np.full(-paid.size % a_day, np.nan)).reshape(-1, a_day)
+    known = ~np.isnan(days)
+    means = np.where(known, days, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+    return np.asarray((days - means).ravel()[: paid.size])

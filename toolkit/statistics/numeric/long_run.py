@@ -27,12 +27,11 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from toolkit.reasons import Reason
-from toolkit.statistics.numeric.products import product
-from toolkit.statistics.numeric.student import two_sided_95_between
+from toolkit.statistics.numeric.arrays import Flags, Floats, Integers, product
+from toolkit.statistics.numeric.tails import two_sided_95_between
 
 WAVES = 8
 """How many cosines the error of a mean is from, where the time is cut into many cells."""
@@ -57,9 +56,6 @@ _MOST_SKEWED = 0.3
 """The skewness of a mean from which on Hall's cubic turns: its ends would be at many errors."""
 _STRAIGHT = 1e-6  # a skewness below this moves nothing, and would be divided by
 
-Numbers = npt.NDArray[np.float64]
-Steps = npt.NDArray[np.int64]
-
 
 class Memory(NamedTuple):
     """What is known of how long a series remembers.
@@ -78,10 +74,10 @@ class _Spectra(NamedTuple):
     ``long`` marks those that remember too long, ``excess`` is that of each.
     """
 
-    inverse: Numbers
-    prior: Numbers
-    long: npt.NDArray[np.bool_]
-    excess: Numbers
+    inverse: Floats
+    prior: Floats
+    long: Flags
+    excess: Floats
 
 
 def waves_of(weeks: int) -> int:
@@ -155,7 +151,7 @@ def with_ends(found: pl.DataFrame, key: str, count: str, *names: str) -> pl.Data
     return found.with_columns(**ends).with_columns(pl.col(*ends).fill_nan(None))
 
 
-def ends_of(error: Numbers, skewness: Numbers, far: Numbers) -> tuple[Numbers, Numbers]:
+def ends_of(error: Floats, skewness: Floats, far: Floats) -> tuple[Floats, Floats]:
     """Compute where 95 % intervals end, less their mean: NaN where the error is.
 
     ``far`` is by how many errors they reach to each side where nothing is skewed.
@@ -167,7 +163,7 @@ def ends_of(error: Numbers, skewness: Numbers, far: Numbers) -> tuple[Numbers, N
     return -error * unskewed(far, skewness), -error * unskewed(-far, skewness)
 
 
-def unskewed(quantile: Numbers, skewness: Numbers) -> Numbers:
+def unskewed(quantile: Floats, skewness: Floats) -> Floats:
     """Return the quantile of a skewed error over its deviation, from that of a symmetric one.
 
     It is the inverse of Hall's cubic transformation t + a t^2 / 3 + a^2 t^3 / 27 + a / 6.
@@ -181,7 +177,7 @@ def unskewed(quantile: Numbers, skewness: Numbers) -> Numbers:
     return np.where(straight, quantile, turned)
 
 
-def slow_variance(of_cells: Numbers, length: float = 0.0) -> Numbers:
+def slow_variance(of_cells: Floats, length: float = 0.0) -> Floats:
     """Compute the variance of each row's sum over all cells, from its slowest waves.
 
     A row has the sums over cells of equal time of values less their mean. Where each value is
@@ -196,7 +192,7 @@ def slow_variance(of_cells: Numbers, length: float = 0.0) -> Numbers:
     return np.asarray((found**2).mean(axis=1) * of_cells.shape[1] / taken.mean())
 
 
-def evenly(at: Steps, values: Numbers, step: int) -> Numbers:
+def evenly(at: Integers, values: Floats, step: int) -> Floats:
     """Lay values of rising times at equal steps from the first: NaN where there is none.
 
     >>> evenly(np.array([60, 120, 240]), np.array([1.0, 2.0, 4.0]), 60).tolist()
@@ -208,7 +204,7 @@ def evenly(at: Steps, values: Numbers, step: int) -> Numbers:
     return series
 
 
-def memories(series: list[Numbers]) -> list[Memory]:
+def memories(series: list[Floats]) -> list[Memory]:
     """Judge how long each series remembers: values at equal steps, NaN where none is known.
 
     It is judged from the first to the last known value. Values beyond the outer 2.5 % count as
@@ -222,7 +218,7 @@ def memories(series: list[Numbers]) -> list[Memory]:
     return [_memory(values) for values in series]
 
 
-def _memory(values: Numbers) -> Memory:
+def _memory(values: Floats) -> Memory:
     known = np.flatnonzero(~np.isnan(values))
     if known.size < FEWEST_POINTS:
         return Memory(Reason.TOO_FEW, 1.0)
@@ -246,7 +242,7 @@ def _memory(values: Numbers) -> Memory:
     return Memory(None, max(float((short * spectra.excess).sum()) / of_short, 1.0))
 
 
-def _shortened(values: Numbers) -> Numbers:
+def _shortened(values: Floats) -> Floats:
     """Average neighbouring values, so that there are not too many: those that are known."""
     together = -(-values.size // MOST_POINTS)
     if together == 1:
@@ -258,7 +254,7 @@ def _shortened(values: Numbers) -> Numbers:
     return np.where(2 * count >= together, sums / np.maximum(count, 1), np.nan)
 
 
-def _without_spikes(values: Numbers) -> Numbers:
+def _without_spikes(values: Floats) -> Floats:
     """Bring the outer values to the ends of the others, where these are not all the same."""
     least, most = np.quantile(values, [_TAIL, 1 - _TAIL])
     return (
@@ -266,7 +262,7 @@ def _without_spikes(values: Numbers) -> Numbers:
     )
 
 
-def _cosine_squares(values: Numbers) -> Numbers:
+def _cosine_squares(values: Floats) -> Floats:
     """Compute the squares of the sums with cosines of 1, 2 and more half waves."""
     count = values.size
     turned = np.exp(-0.5j * np.pi * np.arange(count) / count)
@@ -280,7 +276,7 @@ def _spectra(count: int) -> _Spectra:
     angle = np.pi * np.arange(1, count) / count
     columns, long, excess = [np.ones(count - 1)], [False], [1.0]
 
-    def add(spectrum: Numbers, of_mean: float, noises: tuple[float, ...], is_long: bool) -> None:
+    def add(spectrum: Floats, of_mean: float, noises: tuple[float, ...], is_long: bool) -> None:
         for noise in noises:
             column = (1 - noise) * spectrum + noise
             columns.append(column)
@@ -315,7 +311,7 @@ def _of_mean(order: float, count: int) -> float:
 
 
 @lru_cache(maxsize=16)
-def _cosines(cells: int) -> Numbers:
+def _cosines(cells: int) -> Floats:
     """Return the cosines of 1 to B half waves over so many cells, one a column, of length 1."""
     half_waves = np.outer(np.arange(cells) + 0.5, np.arange(1, WAVES + 1))
     return np.asarray(math.sqrt(2 / cells) * np.cos(np.pi / cells * half_waves))

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from toolkit.intervals import split, union
+from toolkit.statistics.numeric.arrays import Integers, Waves
 
 _PAIRS_AT_ONCE = 60_000
 """Pairs of events that are looked at before the next ones, so that they stay in a cache."""
@@ -25,9 +26,7 @@ _IN_ONE_THREAD = 65_536
 """Products of complex numbers for which the linear algebra of numpy starts no thread."""
 _LARGEST_BIN_S = 60
 
-Counts = npt.NDArray[np.int64]
-Waves = npt.NDArray[np.complex128]
-Log = tuple[Counts, Counts]
+Log = tuple[Integers, Integers]
 """Times (s) of events, and the number of the group of each."""
 
 
@@ -35,9 +34,9 @@ Log = tuple[Counts, Counts]
 class _Placed:
     """Events of so many groups in the order of their phase (s), with the column of their season."""
 
-    phase: Counts
+    phase: Integers
     column: npt.NDArray[np.int32]
-    group: Counts
+    group: Integers
     groups: int
 
 
@@ -49,12 +48,12 @@ class _Laid:
     hold the part.
     """
 
-    at: Counts
+    at: Integers
     place: npt.NDArray[np.int32]
-    group: Counts
+    group: Integers
     groups: int
 
-    def before(self, *positions: Counts) -> list[Counts]:
+    def before(self, *positions: Integers) -> list[Integers]:
         """Return of each position from 0 on how many events are before it."""
         if self.at[-1] > self.at.size:
             return [np.searchsorted(self.at, each) for each in positions]
@@ -92,10 +91,10 @@ class SeasonShifts:
     """
 
     season_s: int
-    edges: Counts
-    seasons: Counts
+    edges: Integers
+    seasons: Integers
     places: npt.NDArray[np.int32]
-    sizes: Counts
+    sizes: Integers
     shifts: int
 
     @classmethod
@@ -132,7 +131,7 @@ class SeasonShifts:
         shape: tuple[int, int],
         within_s: int,
         bin_s: int | None = None,
-    ) -> Counts:
+    ) -> Integers:
         """Count, of each shift of ``moved``, the pairs with others that are near in time.
 
         All times (s) are held. Groups are numbered from 0 in both logs, and ``shape`` says how many
@@ -165,7 +164,7 @@ class SeasonShifts:
         return found
 
     def _lines(
-        self, parts: Counts, one: _Placed, other: _Placed, within_s: int
+        self, parts: Integers, one: _Placed, other: _Placed, within_s: int
     ) -> Iterator[tuple[_Laid, _Laid]]:
         """Yield events within parts, then those near the ends of them with others beyond."""
         starts, ends = self.edges[parts], self.edges[parts + 1]
@@ -184,12 +183,12 @@ class SeasonShifts:
         yield mine, self._laid(other, parts, low, high, line)
 
     def _laid(
-        self, placed: _Placed, parts: Counts, starts: Counts, ends: Counts, line: Counts
+        self, placed: _Placed, parts: Integers, starts: Integers, ends: Integers, line: Integers
     ) -> _Laid:
         """Lay the events from start to before end along a line, each with its place in the part."""
         first, last = (np.searchsorted(placed.phase, each) for each in (starts, ends))
-        row: Counts | int = 0
-        there: Counts | slice = slice(first[0], last[0])
+        row: Integers | int = 0
+        there: Integers | slice = slice(first[0], last[0])
         if parts.size > 1:  # of one part nothing is copied
             counts = last - first
             row = np.repeat(np.arange(parts.size), counts)
@@ -201,7 +200,7 @@ class SeasonShifts:
             at, place, group = at[known], place[known], group[known]
         return _Laid(at, place, group, placed.groups)
 
-    def _column(self, season: Counts) -> npt.NDArray[np.int32]:
+    def _column(self, season: Integers) -> npt.NDArray[np.int32]:
         """Return the column of each season, the last one where nothing of it is held."""
         if not self.seasons.size:
             return np.zeros(season.shape, np.int32)
@@ -229,7 +228,7 @@ class SeasonShifts:
         order = np.argsort(at)
         return _Placed(at[order], column[order], group[order], groups)
 
-    def _moves(self, size: int) -> Counts:
+    def _moves(self, size: int) -> Integers:
         """Return how many seasons each shift moves an event by, in a part that so many hold.
 
         All parts move by the same share of the seasons that hold them.
@@ -238,13 +237,13 @@ class SeasonShifts:
         return np.asarray(moves % size, np.int64)
 
 
-def _line(starts: Counts, ends: Counts, within_s: int) -> Counts:
+def _line(starts: Integers, ends: Integers, within_s: int) -> Integers:
     """Return what is added to each phase so that stretches lie end to end, too far to be near."""
     lengths = ends - starts + within_s
     return np.asarray(lengths.cumsum() - lengths - starts, np.int64)
 
 
-def _near(mine: _Laid, theirs: _Laid, size: int, within_s: int, bin_s: int | None) -> Counts:
+def _near(mine: _Laid, theirs: _Laid, size: int, within_s: int, bin_s: int | None) -> Integers:
     """Count pairs with others before, at the same second and after, by how many seasons later."""
     found = np.zeros((3, mine.groups, theirs.groups, size), np.int64)
     if mine.at.size and theirs.at.size:
@@ -274,7 +273,7 @@ def _bin_s(mine: _Laid, theirs: _Laid, size: int, within_s: int) -> int:
 
 def _following(
     ways: list[tuple[_Laid, _Laid]], size: int, within_s: int, bin_s: int
-) -> list[Counts]:
+) -> list[Integers]:
     """Count the pairs of which the event of the second log is up to ``within_s`` after the first.
 
     ``ways`` are one log with itself, or two logs either way. Pairs in whole bins of the line are
@@ -294,7 +293,7 @@ def _following(
     return found
 
 
-def _one_by_one(first: _Laid, second: _Laid, start: Counts, end: Counts, size: int) -> Counts:
+def _one_by_one(first: _Laid, second: _Laid, start: Integers, end: Integers, size: int) -> Integers:
     """Count pairs by looking at each event with those of the second log from start to before end.
 
     Counts are by group, group of the second, and how many seasons this one is later.
@@ -311,7 +310,7 @@ def _one_by_one(first: _Laid, second: _Laid, start: Counts, end: Counts, size: i
     return np.asarray(table.sum(axis=2))
 
 
-def _by_bins(ways: list[tuple[_Laid, _Laid]], size: int, bin_s: int, whole: int) -> list[Counts]:
+def _by_bins(ways: list[tuple[_Laid, _Laid]], size: int, bin_s: int, whole: int) -> list[Integers]:
     """Count pairs of events of which the second is from 1 to ``whole`` bins after the first.
 
     The counts by how many seasons it is later are a circular correlation of how many events each
@@ -345,7 +344,7 @@ def _add_products(found: Waves, wave: Waves, total: Waves, whole: int) -> None:
         found += wave[:, :, low:high] @ np.conjugate(near, out=near).swapaxes(1, 2)
 
 
-def _expanded(first: Counts, last: Counts) -> Iterator[tuple[slice, Counts, Counts]]:
+def _expanded(first: Integers, last: Integers) -> Iterator[tuple[slice, Integers, Integers]]:
     """Yield some events, how many others each has, and the others: those from first to last."""
     counts = last - first
     until = counts.cumsum()

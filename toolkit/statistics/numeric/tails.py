@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import cache
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from toolkit.reasons import Reason
-from toolkit.statistics.core.contract import first_reason
-
-Numbers = npt.NDArray[np.float64]
+from toolkit.statistics.core.contract import first_reason, whole_number
+from toolkit.statistics.numeric.arrays import Floats
 
 _EXACT_BELOW = 15.0
 _SMALL = 0.1
@@ -28,7 +27,7 @@ _LEAST = 1e-300
 _DIGITS = 2e-15
 
 
-def gamma_tails(shape: Numbers, x: Numbers) -> tuple[Numbers, Numbers]:
+def gamma_tails(shape: Floats, x: Floats) -> tuple[Floats, Floats]:
     """Compute the chances that a gamma variable of scale 1 is below and above x.
 
     >>> below, above = gamma_tails(np.array([1.0]), np.array([2.0]))
@@ -48,7 +47,7 @@ def gamma_tails(shape: Numbers, x: Numbers) -> tuple[Numbers, Numbers]:
     return below, above
 
 
-def gamma_quantile(shape: Numbers, below: float) -> Numbers:
+def gamma_quantile(shape: Floats, below: float) -> Floats:
     """Compute the point of a gamma variable of scale 1 with a given chance below it.
 
     >>> [round(each, 6) for each in gamma_quantile(np.array([1.0, 10.0]), 0.5).tolist()]
@@ -62,7 +61,7 @@ def gamma_quantile(shape: Numbers, below: float) -> Numbers:
     first = (math.log(below) + logs) / shape
     start = np.where(root > 0.2, np.log(shape) + 3 * np.log(np.maximum(root, 0.2)), first)
 
-    def excess(at: Numbers) -> tuple[Numbers, Numbers]:
+    def excess(at: Floats) -> tuple[Floats, Floats]:
         x = np.exp(at)
         low, high = gamma_tails(shape, x)
         slope = _poisson(shape, x) * shape
@@ -73,7 +72,7 @@ def gamma_quantile(shape: Numbers, below: float) -> Numbers:
     return np.exp(_solved(excess, start, np.full(shape.shape, -700.0), np.full(shape.shape, 60.0)))
 
 
-def poisson_interval(counts: Numbers) -> tuple[Numbers, Numbers]:
+def poisson_interval(counts: Floats) -> tuple[Floats, Floats]:
     """Compute the exact 95 % interval of the mean of Poisson counts (Garwood 1936).
 
     >>> [each.round(4).tolist() for each in poisson_interval(np.array([0.0, 10.0]))]
@@ -86,7 +85,7 @@ def poisson_interval(counts: Numbers) -> tuple[Numbers, Numbers]:
     return lower[place], gamma_quantile(counts + 1, 0.975)[place]
 
 
-def beta_tails(first: Numbers, second: Numbers, x: Numbers) -> tuple[Numbers, Numbers]:
+def beta_tails(first: Floats, second: Floats, x: Floats) -> tuple[Floats, Floats]:
     """Compute the chances that a beta variable is below and above x, from 0 to 1.
 
     >>> below, above = beta_tails(np.array([2.0]), np.array([1.0]), np.array([0.5]))
@@ -106,7 +105,7 @@ def beta_tails(first: Numbers, second: Numbers, x: Numbers) -> tuple[Numbers, Nu
     return np.where(turned, 1 - near, near), np.where(turned, near, 1 - near)
 
 
-def share_interval(part: Numbers, whole: Numbers) -> tuple[Numbers, Numbers]:
+def share_interval(part: Floats, whole: Floats) -> tuple[Floats, Floats]:
     """Compute the exact 95 % interval of a share, of which ``part`` of ``whole`` was seen.
 
     Of Clopper and Pearson (1934).
@@ -149,11 +148,11 @@ def share_columns(count: str, of: str, name: str) -> list[pl.Expr]:
     ]
 
 
-def _beta_quantile(first: Numbers, second: Numbers, below: float) -> Numbers:
+def _beta_quantile(first: Floats, second: Floats, below: float) -> Floats:
     mean = first / (first + second)
     start = np.log(mean / (1 - mean)) - 2 / np.sqrt(first * (1 - mean) + 0.5)
 
-    def excess(at: Numbers) -> tuple[Numbers, Numbers]:
+    def excess(at: Floats) -> tuple[Floats, Floats]:
         x, rest = 1 / (1 + np.exp(-at)), 1 / (1 + np.exp(at))
         low = beta_tails(first, second, x)[0]
         return np.log(low / below), _beta_slope(first, second, x, rest) / low
@@ -163,8 +162,8 @@ def _beta_quantile(first: Numbers, second: Numbers, below: float) -> Numbers:
 
 
 def _solved(
-    excess: Callable[[Numbers], tuple[Numbers, Numbers]], at: Numbers, low: Numbers, high: Numbers
-) -> Numbers:
+    excess: Callable[[Floats], tuple[Floats, Floats]], at: Floats, low: Floats, high: Floats
+) -> Floats:
     """Find where a rising function is 0, by Newton's steps that stay between the bounds.
 
     The logarithm of a small tail is nearly straight, so that few steps are enough.
@@ -186,13 +185,13 @@ def _solved(
     return at
 
 
-def _poisson(count: Numbers, mean: Numbers) -> Numbers:
+def _poisson(count: Floats, mean: Floats) -> Floats:
     """Compute the Poisson density of a count above 0, whole or not, without loss (Loader 2000)."""
     density = np.exp(-_stirling(count) - _deviance(count, mean)) / np.sqrt(2 * np.pi * count)
     return np.asarray(density, np.float64)
 
 
-def _beta_slope(first: Numbers, second: Numbers, x: Numbers, rest: Numbers) -> Numbers:
+def _beta_slope(first: Floats, second: Floats, x: Floats, rest: Floats) -> Floats:
     """Compute x^a (1 - x)^b / B(a, b): how fast the chance rises with the logit of x."""
     whole = first + second
     logs = _stirling(whole) - _stirling(first) - _stirling(second)
@@ -201,7 +200,7 @@ def _beta_slope(first: Numbers, second: Numbers, x: Numbers, rest: Numbers) -> N
     return np.asarray(slope, np.float64)
 
 
-def _stirling(count: Numbers) -> Numbers:
+def _stirling(count: Floats) -> Floats:
     """Compute by how much log(count!) exceeds Stirling's formula."""
     inverse = 1 / count
     square = inverse * inverse
@@ -217,7 +216,7 @@ def _stirling(count: Numbers) -> Numbers:
     return far
 
 
-def _deviance(count: Numbers, mean: Numbers) -> Numbers:
+def _deviance(count: Floats, mean: Floats) -> Floats:
     """Compute count log(count / mean) + mean - count, also where the two are close."""
     apart = (mean - count) / count
     with np.errstate(all="ignore"):
@@ -230,7 +229,7 @@ def _deviance(count: Numbers, mean: Numbers) -> Numbers:
     return np.asarray(count * found, np.float64)
 
 
-def _series(shape: Numbers, x: Numbers) -> Numbers:
+def _series(shape: Floats, x: Floats) -> Floats:
     """Sum 1 + x / (a + 1) + x^2 / ((a + 1)(a + 2)) + ... to its last digit."""
     total, term, at = np.ones(x.shape), np.ones(x.shape), shape.copy()
     for _ in range(_MOST_STEPS if x.size else 0):
@@ -242,7 +241,7 @@ def _series(shape: Numbers, x: Numbers) -> Numbers:
     return total
 
 
-def _fraction(shape: Numbers, x: Numbers) -> Numbers:
+def _fraction(shape: Floats, x: Floats) -> Floats:
     """Evaluate the continued fraction of the upper gamma integral, by the way of Lentz."""
     below = x + 1 - shape
     other = np.full(x.shape, 1 / _LEAST)
@@ -260,7 +259,7 @@ def _fraction(shape: Numbers, x: Numbers) -> Numbers:
     return found
 
 
-def _beta_fraction(first: Numbers, second: Numbers, x: Numbers) -> Numbers:
+def _beta_fraction(first: Floats, second: Floats, x: Floats) -> Floats:
     """Evaluate the continued fraction of the lower beta integral, by the way of Lentz."""
     other = np.ones(x.shape)
     inverse = 1 / _off_zero(1 - (first + second) * x / (first + 1))
@@ -279,7 +278,7 @@ def _beta_fraction(first: Numbers, second: Numbers, x: Numbers) -> Numbers:
     return found
 
 
-def _off_zero(values: Numbers) -> Numbers:
+def _off_zero(values: Floats) -> Floats:
     return np.where(np.abs(values) < _LEAST, _LEAST, values)
 
 
@@ -291,3 +290,69 @@ def _normal_quantile(below: float) -> float:
         small = 0.5 * math.erfc(-middle / math.sqrt(2)) < below
         low, high = (middle, high) if small else (low, middle)
     return low
+
+
+_HALVINGS = 100
+
+
+@cache
+def two_sided_95(freedom: int) -> float:
+    """Return the 97.5 % point of Student's t, for a whole number of degrees of freedom from 1.
+
+    >>> round(two_sided_95(3), 6)
+    3.182446
+    """
+    whole_number("freedom", freedom, 1)
+    below, above = 0.0, math.pi / 2
+    for _ in range(_HALVINGS):
+        middle = (below + above) / 2
+        if _inside(middle, freedom) < 0.95:
+            below = middle
+        else:
+            above = middle
+    return math.sqrt(freedom) * math.tan(below)
+
+
+def two_sided_95_between(freedom: Floats) -> Floats:
+    """Return these points for degrees of freedom that need not be whole, NaN for NaN.
+
+    >>> two_sided_95_between(np.array([3.0, 3.5])).round(3).tolist()
+    [3.182, 2.95]
+    """
+    known = {max(int(each), 1) for each in freedom.ravel().tolist() if not math.isnan(each)}
+    if not known:
+        return np.full(freedom.shape, np.nan)
+    whole = sorted(known | {each + 1 for each in known})
+    points = [two_sided_95(each) for each in whole]
+    return np.interp(-1 / freedom, [-1 / each for each in whole], points)
+
+
+def two_sided_chance(t: Floats, freedom: Floats) -> Floats:
+    """Return the chance that abs(Student's t) is at least that of each, for any freedom above 0.
+
+    >>> two_sided_chance(np.array([2.0, 0.0]), np.array([5.0, 5.0])).round(4).tolist()
+    [0.1019, 1.0]
+    """
+    return beta_tails(freedom / 2, np.full(t.shape, 0.5), freedom / (freedom + t * t))[0]
+
+
+def freedom_of(squares: Floats) -> float:
+    """Return the degrees of freedom of a variance that is a sum of squares (Satterthwaite 1946).
+
+    >>> freedom_of(np.array([1.0, 1.0, 1.0])), freedom_of(np.array([1.0, 0.0, 0.0]))
+    (3.0, 1.0)
+    """
+    most = float(np.square(squares).sum())
+    return float(squares.sum()) ** 2 / most if most else math.inf
+
+
+def _inside(angle: float, freedom: int) -> float:
+    """Sum the chance that abs(t) is below sqrt(freedom) tan(angle), by its finite series."""
+    odd = freedom % 2
+    term = math.cos(angle) if odd else 1.0
+    total = term if freedom > 1 else 0.0
+    for power in range(2 + odd, freedom - 1, 2):
+        term *= math.cos(angle) ** 2 * (power - 1) / power
+        total += term
+    share = math.sin(angle) * total
+    return 2 / math.pi * (angle + share) if odd else share

@@ -7,13 +7,16 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from toolkit.reasons import Reason
 from toolkit.statistics.core.contract import first_reason
 from toolkit.statistics.core.kernel import Statistic
-from toolkit.statistics.numeric.lags import Floats, Integers, Observations, parts
+from toolkit.statistics.numeric.arrays import Flags, Floats, Integers
+from toolkit.statistics.numeric.lags import (
+    Observations,
+    parts,
+)
 
 CRITICAL = {
     "1pct": (-3.43035, -6.5393, -16.786, -79.433),
@@ -121,7 +124,7 @@ def chance_below(t: float) -> float:
 
 
 def of_longest_runs(
-    held: Observations, asked: npt.NDArray[np.bool_] | None = None, lags: int | None = None
+    held: Observations, asked: Flags | None = None, lags: int | None = None
 ) -> Iterator[UnitRoot | None]:
     """Test the longest run without a gap of each trajectory, None of those not asked about."""
     for place, (first, last) in enumerate(zip(held.begins, held.begins[1:], strict=False)):

@@ -26,7 +26,7 @@ from toolkit.statistics.core.definition import holding
 from toolkit.statistics.core.kernel import Statistic, measure
 from toolkit.statistics.core.observations import PAIR_HASH
 from toolkit.statistics.core.windows import window_of
-from toolkit.statistics.numeric.correlated_returns import checked_lag, peaks, why
+from toolkit.statistics.numeric.lags import checked_lag, peaks, why
 from toolkit.statistics.quality.plausibility import (
     APART_BPS,
     MANY_ROWS,

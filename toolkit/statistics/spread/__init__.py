@@ -30,18 +30,15 @@ from typing import TYPE_CHECKING
 
 from toolkit.statistics.core.definition import turned, with_spread
 from toolkit.statistics.quality import coverage
-from toolkit.statistics.spread.distribution import half_life, summary
-from toolkit.statistics.spread.episodes import episodes, time_above
-from toolkit.statistics.spread.hayashi_yoshida import hayashi_yoshida
+from toolkit.statistics.spread.distribution import half_life, rolling_z, rolling_z_summary, summary
+from toolkit.statistics.spread.episodes import episodes, time_above, time_to_close
 from toolkit.statistics.spread.hour_of_week import hour_of_week
-from toolkit.statistics.spread.lead_lag import cross_correlation, lead_lag
+from toolkit.statistics.spread.lead_lag import cross_correlation, hayashi_yoshida, lead_lag
 from toolkit.statistics.spread.net_episodes import net_episodes, net_time_to_close
 from toolkit.statistics.spread.net_spread import net_summary
 from toolkit.statistics.spread.pairs import pair
-from toolkit.statistics.spread.scores import rolling_z, rolling_z_summary
 from toolkit.statistics.spread.stationarity import stationarity
 from toolkit.statistics.spread.tail_index import tail_index
-from toolkit.statistics.spread.time_to_close import time_to_close
 
 if TYPE_CHECKING:
     from toolkit.statistics.screening import screen

@@ -18,9 +18,9 @@ from toolkit.statistics.core.contract import (
 )
 from toolkit.statistics.core.kernel import Statistic, measure
 from toolkit.statistics.core.windows import window_of
+from toolkit.statistics.numeric.arrays import Integers
 from toolkit.statistics.numeric.long_run import (
     FEWEST_VALUES,
-    Steps,
     evenly,
     memories,
     moments_of,
@@ -204,7 +204,7 @@ def _memory(hours: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _usual_step(hours: Steps) -> int:
+def _usual_step(hours: Integers) -> int:
     """Return the commonest distance of hours that rise, 1 of a single one."""
     apart = np.diff(hours)
     return int(np.bincount(apart).argmax()) if apart.size else 1

@@ -31,7 +31,7 @@ from toolkit.statistics.fees.net_edge import (
 )
 from toolkit.statistics.numeric.lags import MIN_PAIRS
 from toolkit.statistics.numeric.long_run import WAVES, evenly, memories, slow_variance
-from toolkit.statistics.numeric.student import two_sided_chance
+from toolkit.statistics.numeric.tails import two_sided_chance
 
 _CELLS = 120
 """Cells of equal time observed, over which the slow part of net is summed."""

@@ -17,7 +17,12 @@ from toolkit.reasons import Reason
 from toolkit.statistics.core.contract import Frame, Question, first_reason, whole_number
 from toolkit.statistics.core.kernel import Statistic, measure
 from toolkit.statistics.core.windows import window_of
-from toolkit.statistics.numeric.lags import MIN_PAIRS, Floats, Integers, Observations, parts
+from toolkit.statistics.numeric.arrays import Floats, Integers
+from toolkit.statistics.numeric.lags import (
+    MIN_PAIRS,
+    Observations,
+    parts,
+)
 from toolkit.statistics.numeric.unit_root import CRITICAL, run_edges, unit_root_test, why_no_test
 
 ACF_STEPS = (1, 10, 60, 1440)

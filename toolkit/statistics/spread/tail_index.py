@@ -12,7 +12,7 @@ from toolkit.reasons import Reason
 from toolkit.statistics.core.contract import Frame, Question, collected, column_for, first_reason
 from toolkit.statistics.core.kernel import Statistic, measure
 from toolkit.statistics.core.windows import window_of
-from toolkit.statistics.numeric.student import two_sided_95_between
+from toolkit.statistics.numeric.tails import two_sided_95_between
 
 MIN_TAIL = 50
 """Fewer observations beyond x_min than this, and there is no index."""

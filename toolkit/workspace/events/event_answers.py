@@ -20,7 +20,7 @@ from toolkit.statistics import events as event_statistics
 from toolkit.statistics.core.definition import with_spread
 from toolkit.statistics.events.changes import STUDIED, name_of_change
 from toolkit.statistics.events.documents import trajectory_of
-from toolkit.statistics.events.groups import group_columns
+from toolkit.statistics.events.exposure import group_columns
 from toolkit.statistics.events.survival import MOST_GROUPS
 from toolkit.statistics.passes import in_one_pass
 from toolkit.store import held_key, sync_advice

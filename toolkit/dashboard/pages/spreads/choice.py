@@ -15,7 +15,7 @@ from toolkit.dashboard.screen import Screen, st
 from toolkit.foreign import Markdown
 from toolkit.market import Family
 from toolkit.statistics.screening import SPREAD_ORDER
-from toolkit.statistics.spread.level import LEVEL_BPS, Level
+from toolkit.statistics.spread.net_episodes import LEVEL_BPS, Level
 
 _HISTORY = "history"
 _ROWS = {_HISTORY: Family.SPREAD.value, "snapshots": "snapshot-spread"}

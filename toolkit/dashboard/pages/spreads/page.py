@@ -26,7 +26,7 @@ from toolkit.foreign import Markdown, markdown
 from toolkit.intervals import Interval
 from toolkit.market import format_ts
 from toolkit.statistics.families import extent_of
-from toolkit.statistics.spread.level import Level
+from toolkit.statistics.spread.net_episodes import Level
 
 _ROWS_SHOWN = 500
 _ROWS_HIGH = 24

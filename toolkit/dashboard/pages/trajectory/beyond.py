@@ -11,7 +11,7 @@ import polars as pl
 from toolkit.dashboard.fee_choice import level_of
 from toolkit.dashboard.pages.trajectory.explorer import Explored
 from toolkit.market import Family
-from toolkit.statistics.spread.level import Level
+from toolkit.statistics.spread.net_episodes import Level
 
 
 @dataclass(frozen=True, slots=True)

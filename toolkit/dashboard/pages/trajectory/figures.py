@@ -21,12 +21,11 @@ from toolkit.dashboard.screen import st
 from toolkit.dashboard.shell import show_metric
 from toolkit.foreign import Markdown, markdown
 from toolkit.market import Family
-from toolkit.show.half_life import NEEDS_NO_MODEL, NOT_BELIEVED, half_life_note
+from toolkit.show.half_life import NEEDS_NO_MODEL, NOT_BELIEVED, half_life_note, spread_notes
 from toolkit.show.values import NULL, reason_words, value_text
 from toolkit.statistics.core.contract import column_for
 from toolkit.statistics.screening import spread_figures
 from toolkit.statistics.spread import summary
-from toolkit.statistics.spread.notes import spread_notes
 
 BPS = Markdown("bps: 10,000 ln(sell price / buy price), above 0 where the sell leg is dearer.")
 COLUMNS = {

@@ -1,7 +1,7 @@
-"""Products of matrices that start no threads.
+"""Arrays of numbers, and products of matrices that start no threads.
 
-The linear algebra of numpy makes a large product in a thread per processor, which wait for each
-other by counting. On a machine with other work that takes several times the processor time.
+numpy multiplies large matrices with one thread per processor. The threads wait for each other by
+spinning, which on a busy machine takes several times the processor time.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+Waves = npt.NDArray[np.complex128]
 
 _IN_ONE_THREAD = 2**18
-"""Multiplications of one product for which the linear algebra of numpy starts no thread."""
+"""The most multiplications for which numpy starts no thread."""
 _ROWS = 32
 
 
 def product(first: Floats, second: Floats) -> Floats:
-    """Multiply two matrices a piece of the result at a time.
+    """Multiply two matrices, one piece of the result at a time.
 
-    Of whole numbers the result is exact, and so the same as in one piece.
-
-    >>> product(np.array([[1.0, 2.0]]), np.array([[3.0], [4.0]])).tolist()
-    [[11.0]]
+    For whole numbers the result is exact.
     """
     found = np.empty((first.shape[0], second.shape[1]))
     columns = max(1, _IN_ONE_THREAD // (_ROWS * max(1, first.shape[1])))
