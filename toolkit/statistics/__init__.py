@@ -1,11 +1,10 @@
-"""Statistics: frame in, frame out, many trajectories at once, no input or output of files.
+"""Statistics: frame in, frame out, many trajectories at once, no files read or written.
 
-`quality` measures how much of a window was observed, `prices` how a price moved, `spread` how a
-spread lies and moves, `fees` what it leaves after costs, `funding`
-what a position in two legs receives, `events` how long detected events lasted, `survival` their
-median life. `passes` applies several of them to rows that come some trajectories at a time.
-`explain` says in words how a figure came about. The conventions they share (observations, steps,
-gaps, weights, reasons) are in `core.contract` and `core.kernel`.
+`quality` measures how much of a window was observed, `prices` how a price moved, `spread` the level
+and movement of a spread, `fees` what costs leave of it, `funding` what a position in two legs
+receives, `events` what detected events did, `survival` their median life. `passes` applies several
+of them to rows that come some trajectories at a time, `explain` says in words how a figure came
+about. `core.contract` and `core.kernel` have the conventions that they share.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _NAMES = {"Reason": "core.contract", "explain": "explanation"}
 if not TYPE_CHECKING:  # as in the toolkit's own: a misspelt name is to be an error of types
 
     def __getattr__(name: str) -> object:
-        """Import what is asked for: a capture needs few statistics, and little memory."""
+        """Import a module on first use: a capture needs few statistics, and little memory."""
         if name not in __all__:
             raise AttributeError(f"module 'toolkit.statistics' has no attribute {name!r}")
         module = importlib.import_module(f"toolkit.statistics.{_NAMES.get(name, name)}")

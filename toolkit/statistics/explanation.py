@@ -1,7 +1,7 @@
-"""Explain in words how a figure came about: its meaning, its value and how it is computed.
+"""Explanations in words of how a figure came about: its meaning, its value and its computation.
 
-Meanings and units are those of `toolkit.columns`, prose and sources those of the
-statistic's docstring.
+Meanings and units are those of `toolkit.columns`, prose and sources those of the statistic's
+docstring.
 """
 
 from __future__ import annotations
@@ -31,23 +31,14 @@ _METHOD = re.compile(r"(\w+)\.(\w+)/\d+")
 
 @dataclass(frozen=True, slots=True)
 class Documented:
-    """The words of a statistic's docstring.
-
-    ``prose`` are the paragraphs around its table of columns, ``sections`` the titled parts: Raises,
-    Examples, References.
-    """
+    """The words of a statistic's docstring: its paragraphs without the table, and its sections."""
 
     prose: tuple[str, ...]
     sections: Mapping[str, str]
 
     @classmethod
     def of(cls, function: Callable[..., Any]) -> Documented:
-        """Read a function's docstring.
-
-        >>> from toolkit.statistics import quality
-        >>> sorted(Documented.of(quality.coverage).sections)
-        ['Examples', 'Raises']
-        """
+        """Read a function's docstring."""
         text = inspect.getdoc(function) or ""
         parts = _SECTION.split(text)
         titled = {
@@ -65,9 +56,6 @@ def documented(method: str) -> Documented:
     """Return the documentation of the statistic that a result's ``method`` names.
 
     Raises `InputError` for a method of no statistic.
-
-    >>> documented("spread.summary/5").prose[0][:17]
-    'Compute the level'
     """
     return Documented.of(_named(method)[1])
 
@@ -88,14 +76,14 @@ def _named(method: str) -> tuple[Any, Callable[..., Any]]:
 
 
 def _cited(module: Any, page: Documented) -> list[Callable[..., Any]]:
-    """Return the statistics that a documentation refers to, and that of the coverage."""
+    """Return the statistics that a docstring refers to, and `coverage`."""
     names = [name for part in page.prose for name in _CITED.findall(part)]
     found = [_function(module, name) for name in (*names, "toolkit.statistics.quality.coverage")]
     return [each for each in dict.fromkeys(found) if each is not None]
 
 
 def _function(module: Any, name: str) -> Callable[..., Any] | None:
-    """Return the function that a docstring refers to, by its name or its whole path."""
+    """Return the function that a docstring names, by its name or its full path."""
     path, _, last = name.rpartition(".")
     if path.startswith("toolkit.statistics"):
         module = importlib.import_module(path)
@@ -108,15 +96,14 @@ def _function(module: Any, name: str) -> Callable[..., Any] | None:
 def explain(result: pl.DataFrame, *figures: str) -> str:
     """Explain in words how the figures of one row of a result came about.
 
-    The text has what the figure rests on (window, rows, coverage), each figure with its value, its
-    unit and its meaning, of a null the reason, and then how the statistic is computed, with the
-    formula and its source. Without names it explains every figure that the row has.
+    The text has the window, rows and coverage behind the figures, each figure with its value, unit
+    and meaning (or the reason for a null), and then how the statistic is computed, with its
+    sources. Without names it explains every figure of the row.
 
     Raises
     ------
     InputError
-        It is not a result of a statistic, which has ``method``, or not of one row. A name is not
-        that of a column.
+        It is not one row of a statistic's result, or a name is not one of its columns.
 
     Examples
     --------
@@ -155,7 +142,7 @@ def explain(result: pl.DataFrame, *figures: str) -> str:
 
 
 def _rests_on(row: Mapping[str, Any], page: Documented) -> list[str]:
-    """Say of what, over which window, and on how much of it the figures rest."""
+    """Return the trajectory, and the window, rows and coverage behind the figures."""
     parts = []
     if "window_start" in row:
         window = str(Interval(row["window_start"], row["window_end"]))
@@ -167,7 +154,7 @@ def _rests_on(row: Mapping[str, Any], page: Documented) -> list[str]:
 
 
 def _line(name: str, row: Mapping[str, Any], method: str) -> str:
-    """Write a figure with its value, unit and meaning, or why there is none."""
+    """Write a figure with its value, unit and meaning, or why it is null."""
     found, value = column(name, method), row[name]
     if value is None:
         reason = reason_words(row, name)
@@ -177,7 +164,7 @@ def _line(name: str, row: Mapping[str, Any], method: str) -> str:
 
 
 def _how(method: str, names: Sequence[str]) -> list[str]:
-    """Say how the statistic and those it is made of are computed, and where formulas are from."""
+    """Describe how the statistic and those it is made of are computed, with the sources."""
     module, statistic = _named(method)
     lines = []
     for function in (statistic, *_cited(module, documented(method))):

@@ -1,4 +1,4 @@
-"""Families of series: the rows that each reads, how they are prepared, and of which time."""
+"""Families of series: the rows that each reads, their preparation, and the window of all rows."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def _as_it_is(given: Any) -> Any:
 class FamilyRows:
     """How the rows of a kind of series are read.
 
-    ``read`` gives the window of rows to read for a window that is measured, ``ready`` adds to rows
-    (frame or, but for rates kept from snapshots, LazyFrame) what statistics of the kind take, and
-    ``everything`` is the window of all rows, from the first and the last time and the step (s or
+    ``read`` returns the window of rows to read for a window to measure. ``ready`` adds to rows (a
+    frame, or except for rates from snapshots a LazyFrame) the columns that statistics take.
+    ``everything`` returns the window of all rows, from the first and last time and the step (s or
     None).
 
     >>> FAMILIES["price"].read(Interval(0, 60)), FAMILIES["events"].read(Interval(604_800, 604_860))
@@ -54,13 +54,10 @@ FAMILIES = {
 
 
 def extent_of(streams: Iterable[Mapping[str, Any]]) -> Interval | None:
-    """Return the window of all rows of some streams, from their rows of `Store.catalogue`.
+    """Return the window of all rows of some streams, given as rows of `Store.catalogue`.
 
-    Read are kind, first_ts, last_ts (s UTC) and step_s (s or None). None where none has a row.
-
-    >>> row = {"kind": "spread", "first_ts": 0, "last_ts": 60, "step_s": None}
-    >>> extent_of([row, row | {"kind": "price", "step_s": 30}]), extent_of([])
-    (Interval(start=0, end=90), None)
+    It reads kind, first_ts, last_ts (s UTC) and step_s (s or None), and returns None if none has a
+    row.
     """
     extents = [
         FAMILIES[row["kind"]].everything(row["first_ts"], row["last_ts"], row["step_s"])

@@ -1,8 +1,7 @@
-"""Several statistics of one pass over the rows, some whole trajectories at a time.
+"""Several statistics in one pass over the rows, some whole trajectories at a time.
 
-A statistic is of one trajectory at a time. So the rows of whole trajectories give what all rows
-would, to the last bit, and a result of some of them is put below that of others. Those that ask
-about one column and window share its observations.
+Each statistic treats trajectories one by one, so parts of whole trajectories give the same result
+to the last bit as all rows at once. Statistics of one column and window share its observations.
 """
 
 from __future__ import annotations
@@ -27,15 +26,14 @@ def __dir__() -> list[str]:
 
 
 def in_one_pass(groups: Iterable[pl.DataFrame], *analyses: Analysis) -> list[pl.DataFrame]:
-    """Apply statistics to the rows of some trajectories after another, and join the results.
+    """Apply statistics to one group of trajectories after another, and join the results.
 
-    ``groups`` are frames of whole trajectories, such as `toolkit.store.Store.groups` yields: no
-    trajectory is in two of them, and there is at least one, which may have no rows. The result has
-    a frame for each analysis: of all groups, one below the other. Each frame is let go before the
-    next is asked for, so that memory holds the rows of one and the results so far. Give each
-    statistic its window, as its rows know that of their own group only.
+    ``groups`` are frames of whole trajectories, such as `toolkit.store.Store.groups` yields: at
+    least one, which may be empty, and no trajectory in two of them. Returns one frame per analysis.
+    Memory holds the rows of one group and the results so far. Give each statistic its window: rows
+    know only that of their own group.
 
-    Raises `InputError` for no group, or no frame, and what the analyses raise.
+    Raises `InputError` for no group or no frame, and whatever the analyses raise.
 
     >>> from toolkit.statistics import spread
     >>> groups = [

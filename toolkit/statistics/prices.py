@@ -67,17 +67,16 @@ def summary(
 ) -> pl.DataFrame:
     """Compute first, last, lowest and highest price, change and realized volatility.
 
-    One row per trajectory, sorted. The columns of `toolkit.statistics.quality.coverage` come first,
-    for ``price``. A price that is zero or negative is not an observation. Then follow:
+    One row per trajectory, sorted. The columns of `toolkit.statistics.quality.coverage` for
+    ``price`` come first. A price of zero or below is not an observation. Then follow:
 
     {columns}
 
     The window, the method and its hash are last. ``implausible`` is that of
-    `toolkit.statistics.quality.plausibility`, and nothing is left out for it: a price that falls by
-    60 % has no name there, one that falls to a tenth or a thousandth from one row to the next has.
-    Noise in the prices of short steps makes the volatility larger than that of longer ones: compare
-    it at equal steps. Source of the formula: Andersen and Bollerslev, "Answering the Skeptics",
-    International Economic Review 39 (1998).
+    `toolkit.statistics.quality.plausibility`, and leaves nothing out: a price that falls by 60 % is
+    not marked, one that falls to a tenth from one row to the next is. Noise makes the volatility of
+    short steps larger: compare it at equal steps. Source: Andersen and Bollerslev, "Answering the
+    Skeptics", International Economic Review 39 (1998).
 
     Raises
     ------

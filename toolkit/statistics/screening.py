@@ -1,4 +1,4 @@
-"""Screens: the figures of many trajectories side by side, kept by a condition and ranked by one."""
+"""Screens: the figures of many trajectories side by side, filtered by a condition and ranked."""
 
 from __future__ import annotations
 
@@ -38,12 +38,11 @@ from toolkit.statistics.spread.net_spread import net_summary
 
 
 def q_values(chances: pl.Series) -> pl.Series:
-    """Return the q-value of each p-value, null of null, over the m that are not null.
+    """Return the q-value of each p-value: the smallest m p / rank among it and all larger ones.
 
-    Of the tests with a q-value up to q, at most the share q is expected to be of true null
-    hypotheses: the smallest m p / rank among this and all larger p-values. That holds for tests
-    apart from each other and for those that are alike in one direction, as of pairs that share a
-    leg (Benjamini and Yekutieli 2001).
+    A null is not a test, and m is the number of tests. Of the tests with a q-value up to q, at most
+    the share q is expected to be of true null hypotheses, if tests are independent or positively
+    dependent, as of pairs that share a leg (Benjamini and Yekutieli 2001).
 
     >>> q_values(pl.Series([0.01, 0.04, None, 0.02])).to_list()
     [0.03, 0.04, None, 0.03]
@@ -94,33 +93,32 @@ def screen(
     step_s: Step = None,
     max_stale_s: int | None = None,
 ) -> pl.DataFrame:
-    """Measure many spreads, keep those that a condition is true of, and rank them by any figure.
+    """Measure many spreads, keep those that meet a condition, and rank them by any figure.
 
-    A trajectory's row has the columns of `summary`, which are also those of `half_life`, then those
-    below before its ``window_start``, then those of `toolkit.statistics.quality.flags`, and with
-    ``fees`` those of `net_summary`. How flags and net figures were computed is in ``flags_method``
-    and ``net_method``, and in their ``params_hash``.
+    One row per trajectory: the columns of `summary`, which include those of `half_life`, those
+    below before ``window_start``, those of `toolkit.statistics.quality.flags`, and with ``fees``
+    those of `net_summary`. ``flags_method``, ``net_method`` and their ``params_hash`` say how these
+    were computed.
 
-    ``where`` is a condition on these columns, such as "coverage > 0.95 and half_life_s < 3600".
-    What is null passes none. ``sort`` names a column, with a minus sign before it for the largest
-    first. Nulls come last, and equal rows by trajectory. ``top`` keeps the first rows.
-    ``exclude_flags`` leaves out the trajectories with any flag, or with any of those named. A flag
-    that cannot be known leaves nothing out.
+    ``where`` is a condition on these columns, such as "coverage > 0.95 and half_life_s < 3600",
+    which a null does not meet. ``sort`` names a column, with a minus sign for the largest first.
+    Nulls come last, ties by trajectory. ``top`` keeps the first rows. ``exclude_flags`` leaves out
+    trajectories with any flag, or with any of those named. A null flag leaves nothing out.
 
     {columns}
 
     Of many spreads some have a small p-value by chance. Those with a q-value up to q are expected
-    to be false discoveries in at most the share q (Benjamini and Hochberg 1995). It is over all m
-    trajectories measured that have the p-value, before ``where``, ``exclude_flags`` and ``top``
-    choose any: to choose by the q-value changes no other. It holds for spreads apart from each
-    other and for those that move alike (see `toolkit.statistics.screening`). The p-value of
-    the edge is that of its mean at all times, not of net_edge_bps, which cannot be below 0.
+    to be false discoveries in at most the share q (Benjamini and Hochberg 1995), also if spreads
+    move alike (see `toolkit.statistics.screening`). It is taken over all m trajectories measured
+    that have the p-value, before ``where``, ``exclude_flags`` and ``top``, so choosing by it
+    changes no other q-value. The p-value of the edge is that of its mean at all times, not of
+    net_edge_bps, which cannot be below 0.
 
     Raises
     ------
     InputError
-        As `summary` and `net_summary`. ``where`` is not a condition on the columns, ``sort`` none
-        of them, ``top`` not a whole number from 1, or ``exclude_flags`` names no flag.
+        As `summary` and `net_summary`. ``where`` is not a condition on the columns, ``sort`` is not
+        one of them, ``top`` is not a whole number from 1, or ``exclude_flags`` names no flag.
 
     Examples
     --------
@@ -150,12 +148,7 @@ def screen(
 
 
 def with_q_values(found: pl.DataFrame) -> pl.DataFrame:
-    """Add the q-values of `screen` to the figures of all its trajectories, where there are any.
-
-    >>> figures = {"reversion_p_value": [0.01, 0.04], "reversion_reason": [None, None]}
-    >>> with_q_values(pl.DataFrame(figures))["reversion_q_value"].to_list()
-    [0.02, 0.04]
-    """
+    """Add the q-values of `screen` to figures of all its trajectories."""
     for name, after in (("reversion", "reversion_p_value"), ("edge", "edge_reason")):
         if after not in found.columns:
             continue
@@ -186,14 +179,7 @@ def spread_figures(
     step_s: Step = None,
     max_stale_s: int | None = None,
 ) -> pl.DataFrame:
-    """Measure spreads as `screen` does, every trajectory in the order of the keys.
-
-    Each has its own figures alone: `with_q_values` adds those of all together.
-
-    >>> rows = {"trajectory": ["A_B:X.spot:Y.spot"], "ts": [0], "spread_log_bps": [5.0]}
-    >>> spread_figures(pl.DataFrame(rows), 0, 60).select("last_age_s", "last_z_reason").row(0)
-    (60, 'too_few')
-    """
+    """Measure spreads as `screen` does, sorted by trajectory, without the q-values."""
     frame = holding(frame, _COLUMN)
     question = Question(
         "spread.screen/2", *window_of(frame, start, end), _COLUMN, step_s, max_stale_s
@@ -230,19 +216,11 @@ def funding_figures(
     prices: Prices | None = None,
     funding_only: bool = False,
 ) -> pl.DataFrame:
-    """Measure funding: what it and prices brought, how steady it was, with ``fees`` what it left.
+    """Measure funding: what it and prices brought, its persistence, and what costs leave.
 
-    A trajectory's row has the columns of `toolkit.statistics.funding.summary`, with ``fees`` those
-    of `toolkit.statistics.funding.net_summary`, then those of
-    `toolkit.statistics.funding.persistence`. How the last were computed is in
-    ``persistence_method`` and ``persistence_params_hash``. ``prices`` and ``funding_only`` are as
-    in `toolkit.statistics.funding.summary`.
-
-    >>> rows = {"trajectory": "funding/A_B:X.futures:Y.futures", "ts": [28800, 57600],
-    ...     "buy_rate": [0.0, 0.0], "sell_rate": [1e-4, 1e-4],
-    ...     "buy_interval_hours": [8.0, 8.0], "sell_interval_hours": [8.0, 8.0]}
-    >>> funding_figures(pl.DataFrame(rows), 0, 57600)["funding_bps"].to_list()
-    [2.0]
+    One row per trajectory: the columns of `toolkit.statistics.funding.summary`, with ``fees`` those
+    of `net_summary`, then those of `persistence`, with ``persistence_method`` and
+    ``persistence_params_hash``. ``prices`` and ``funding_only`` are those of `summary`.
     """
     found = funding_summary(frame, start, end, prices=prices, funding_only=funding_only)
     if fees is not None:
@@ -256,14 +234,10 @@ def rate_figures(
     """Measure rates in force, in percent a year, as `screen` measures spreads.
 
     ``frame`` has the rows of one leg's rate: trajectory, ts, rate (fraction per its interval,
-    positive where longs pay shorts) and interval_hours (h). A trajectory's row has the columns of
-    `toolkit.statistics.spread.summary` of the column ``funding_apr_pct``, and those that `screen`
-    adds for the newest observation. They have no flags and no net figures: a rate in force pays
-    nothing until it settles.
-
-    >>> rows = {"trajectory": ["A_B:X.futures"], "ts": [0], "rate": [1e-4], "interval_hours": [8.0]}
-    >>> rate_figures(pl.DataFrame(rows), 0, 60)["funding_apr_last_pct"].round(6).to_list()
-    [10.95]
+    positive if longs pay shorts) and interval_hours (h). The columns are those of
+    `toolkit.statistics.spread.summary` of ``funding_apr_pct``, and those that `screen` adds for the
+    newest observation. There are no flags and no net figures: a rate in force pays nothing until it
+    settles.
     """
     question = Question(
         "screening.rate_figures/2", *window_of(frame, start, end), _RATE, step_s, max_stale_s
@@ -273,11 +247,9 @@ def rate_figures(
 
 
 def percentile_of(n_below: pl.Expr, n_equal: pl.Expr, n: pl.Expr) -> pl.Expr:
-    """Build the percent of ``n`` values below one and half of those equal to it, null of few.
+    """Build the percent of ``n`` values below one, counting half of those equal to it.
 
-    >>> counts = pl.DataFrame({"below": [90, 2], "equal": [4, 1], "n": [100, 3]})
-    >>> counts.select(percentile_of(*map(pl.col, counts.columns))).to_series().to_list()
-    [92.0, None]
+    It is null below 100 values.
     """
     return pl.when(n >= LEAST_COMPARED).then(100 * (n_below + n_equal / 2) / n)
 
@@ -295,7 +267,7 @@ def _reversion(_column: str) -> list[pl.Expr]:
 
 
 def _latest(end: int) -> Statistic:
-    """Make the statistic of the newest observation, beside `MOMENTS`."""
+    """Make the statistic of the newest observation, to go with `MOMENTS`."""
 
     def finish(value: str) -> list[pl.Expr]:
         last, empty = pl.col("last_value"), {Reason.EMPTY: pl.col("n") == 0}
@@ -329,7 +301,7 @@ def _latest(end: int) -> Statistic:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Which rows of a screen are kept and in which order, checked."""
+    """The checked choice and order of the rows of a screen."""
 
     sort: str
     keep: pl.Expr | None = None
@@ -345,12 +317,7 @@ class Ranking:
         top: int | None,
         exclude_flags: bool | str | Sequence[str],
     ) -> Self:
-        """Check what is asked of rows with these columns. Raises `InputError` as `screen`.
-
-        >>> Ranking.of({"n": pl.Int64()}, "n > 1", "-m", None, False)
-        Traceback (most recent call last):
-        toolkit.errors.InputError: sort: 'm' is not allowed; allowed: n
-        """
+        """Check the choice against these columns. Raises `InputError` as `screen`."""
         for name, given in (("where", where), ("sort", sort)):
             if not isinstance(given, str) and not (name == "where" and given is None):
                 raise InputError(name, given, "a text")
@@ -363,12 +330,7 @@ class Ranking:
         )
 
     def applied(self, found: pl.DataFrame) -> pl.DataFrame:
-        """Return the rows that are kept, in their order.
-
-        >>> rows = pl.DataFrame({"trajectory": ["b", "a"], "n": [1, 1]})
-        >>> Ranking("-n", top=1).applied(rows).row(0)
-        ('a', 1)
-        """
+        """Return the chosen rows in their order."""
         kept = found if self.keep is None else found.filter(self.keep)
         kept = without_flags(kept, self.without)
         name, falling = self.sort.removeprefix("-"), self.sort.startswith("-")
@@ -377,11 +339,7 @@ class Ranking:
 
 
 def excluded(given: bool | str | Sequence[str], columns: Schema) -> tuple[str, ...]:
-    """Return the flags whose trajectories are left out: none, all, or those named.
-
-    >>> excluded("stale_buy", dict.fromkeys(FLAGS, pl.Boolean()))
-    ('stale_buy',)
-    """
+    """Return the flags whose trajectories are left out: none, all, or those named."""
     if given is False:
         return ()
     if not set(FLAGS) <= set(columns):
@@ -398,11 +356,7 @@ def excluded(given: bool | str | Sequence[str], columns: Schema) -> tuple[str, .
 
 
 def without_flags(found: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
-    """Leave out the rows in which any of some flags is true.
-
-    >>> without_flags(pl.DataFrame({"stale_buy": [True, False, None]}), ["stale_buy"]).height
-    2
-    """
+    """Leave out the rows in which any of some flags is true."""
     if not names:
         return found
     return found.filter(~pl.any_horizontal(pl.col(name).fill_null(False) for name in names))

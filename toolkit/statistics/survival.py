@@ -31,15 +31,13 @@ def median_life(lives: pl.DataFrame, by: Sequence[str] = ()) -> pl.DataFrame:
     """Compute the time by which half of the events are over, by Kaplan and Meier.
 
     ``lives`` are rows of `toolkit.statistics.events.lifecycles`, of which ``duration_s`` (Float64)
-    and ``observed`` (Int64) are used: an event that was still open counts as alive until its
-    duration, and its end is not known. Rows without a duration are left out. At each time at which
-    events end, the share that lives on is multiplied by 1 - ended / still watched. The median is
-    the first time at which the share is one half or less.
+    and ``observed`` (Int64) are used: an event still open is known to have lived for its duration.
+    Rows without a duration are left out. At each time at which events end, the surviving share is
+    multiplied by 1 - ended / watched. The median is the first time at which it is one half or less.
 
-    Where ``lives`` has ``entry_s`` (Float64), an event is watched from that age on. See
-    `toolkit.statistics.numeric.life_curve.life_curve`.
-
-    There is one row per group of the columns ``by``, sorted by them, or one row:
+    With ``entry_s`` (Float64) in ``lives``, an event is watched from that age on: see
+    `toolkit.statistics.numeric.life_curve.life_curve`. One row per group of the columns ``by``,
+    sorted, or one row:
 
     {columns}
 
@@ -63,9 +61,9 @@ def median_life(lives: pl.DataFrame, by: Sequence[str] = ()) -> pl.DataFrame:
 def life_quantiles(lives: pl.DataFrame, by: Sequence[str] = ()) -> pl.DataFrame:
     """Compute the times by which 25, 50, 75 and 90 % are over, with the interval of the median.
 
-    ``lives`` and ``by`` are as in `median_life`. The interval holds the median of lives that are
-    drawn alike and apart from each other with 95 %: it has the times at which the log-log interval
-    of the share (by Greenwood's variance) holds one half.
+    ``lives`` and ``by`` are as in `median_life`. The 95 % interval assumes independent lives: it
+    has the times at which the log-log interval of the share (by Greenwood's variance) contains one
+    half.
 
     {columns}
 
@@ -93,7 +91,7 @@ _BOUNDS = tuple(
 
 
 def _by_group(lives: pl.DataFrame, by: Sequence[str], wanted: Sequence[pl.Expr]) -> pl.DataFrame:
-    """Compute the times wanted of each group from its curve, each with its reason."""
+    """Compute some times of each group from its curve, each with its reason."""
     checked_types(lives, {"duration_s": "Float64", "observed": "Int64"})
     if isinstance(by, str):
         by = [by]

@@ -1,1 +1,1 @@
-"""Contracts that every statistic shares: questions, observations, windows, one pass over rows."""
+"""Contracts that all statistics share: questions, observations, windows, one pass over rows."""

@@ -1,4 +1,4 @@
-"""Rows read and sorted with words as categories, and without two copies of all of them."""
+"""Rows read and sorted with words as categories, without two copies of all of them in memory."""
 
 from __future__ import annotations
 
@@ -16,12 +16,9 @@ _AT_ONCE = 32_768
 def with_categories(rows: Frame, but: Sequence[str] = ()) -> pl.DataFrame:
     """Read rows into memory in their order, with words as categories: a quarter of the memory.
 
-    Categories are compared as numbers. Columns ``but`` keep their words, as those of which most
-    come once or twice do. The streaming engine casts some rows at a time, where the other one would
-    first hold all of them as words.
-
-    >>> with_categories(pl.LazyFrame({"symbol": ["A_B"]})).schema["symbol"] == pl.Categorical
-    True
+    Categories compare as numbers. Columns ``but`` keep their words: most of theirs come only once
+    or twice. The streaming engine casts some rows at a time, where the other would first hold all
+    words.
     """
     found = collected(_with_categories(rows, but), streaming=True)
     # column by column, so that no two copies of all of them are there at once
@@ -29,13 +26,7 @@ def with_categories(rows: Frame, but: Sequence[str] = ()) -> pl.DataFrame:
 
 
 def batches_with_categories(rows: Frame, but: Sequence[str] = ()) -> Iterator[pl.DataFrame]:
-    """Yield the rows of `with_categories` some at a time, where not all are needed at once.
-
-    First comes a frame without a row, so that one without any has its columns.
-
-    >>> [batch.height for batch in batches_with_categories(pl.LazyFrame({"symbol": ["A_B"]}))]
-    [0, 1]
-    """
+    """Yield the rows of `with_categories` in batches, the first of them empty, for its columns."""
     found = _with_categories(rows, but)
     yield pl.DataFrame(schema=found.collect_schema())
     yield from collected_batches(found)
@@ -49,14 +40,11 @@ def _with_categories(rows: Frame, but: Sequence[str]) -> pl.LazyFrame:
 def in_order(
     rows: pl.DataFrame, descending: Mapping[str, bool], *, as_words: bool = False
 ) -> pl.DataFrame:
-    """Sort rows by columns, those alike as they were, and empty the frame given.
+    """Sort rows by columns, stably, and empty the frame given.
 
-    Column by column, so that no two copies of all of them are there at once. What all rows have
-    alike is kept once, but for fractions. With ``as_words`` categories become words, each of which
-    is kept once, and so are columns of the same words.
-
-    >>> in_order(pl.DataFrame({"ts": [60, 0]}), {"ts": False})["ts"].to_list()
-    [0, 60]
+    It works column by column, so that there are never two copies of all. A value that all rows
+    share is kept once, except fractions. With ``as_words`` categories become words, each kept once,
+    and so are columns of the same words.
     """
     down, names = list(descending.values()), rows.columns
     copies = _drop_copies(rows, descending) if as_words else {}
@@ -77,14 +65,14 @@ def in_order(
 
 
 def _is_alike(column: pl.Series) -> bool:
-    """Return whether all have one value. Of fractions 0 and -0 are equal, and yet not alike."""
+    """Return whether all have one value. Of fractions 0 and -0 are equal, yet not alike."""
     return not column.dtype.is_float() and bool(column.eq_missing(column.head(1)).all())
 
 
 def _drop_copies(rows: pl.DataFrame, but: Collection[str]) -> dict[str, str]:
-    """Drop columns of the same words as an earlier one, and return which one that is.
+    """Drop columns equal to an earlier column of words, and return which.
 
-    Some rows at a time, as a comparison takes more memory than what it compares.
+    It compares a slice of rows at a time, to save memory.
     """
     words = [name for name, kind in rows.schema.items() if kind == pl.String]
     found = {
@@ -99,11 +87,7 @@ def _drop_copies(rows: pl.DataFrame, but: Collection[str]) -> dict[str, str]:
 
 
 def in_words(column: pl.Series) -> pl.Series:
-    """Make categories words, each of which is kept once.
-
-    >>> in_words(pl.Series(["A_B", None, "A_B"], dtype=pl.Categorical)).to_list()
-    ['A_B', None, 'A_B']
-    """
+    """Turn categories into words, each kept once."""
     return _by_code(column).gather(column.to_physical())
 
 
@@ -115,10 +99,7 @@ def _by_code(column: pl.Series) -> pl.Series:
 
 
 def _worded(column: pl.Series, place: pl.Series) -> pl.Series:
-    """Put a column in order, categories as words, each of which is kept once.
-
-    Some rows at a time, which find room in memory where those of earlier columns were.
-    """
+    """Put a column in order, categories as words, a slice at a time to reuse freed memory."""
     starts = range(0, max(1, place.len()), _AT_ONCE)
     parts = (column.gather(place.slice(at, _AT_ONCE)) for at in starts)
     if column.dtype != pl.Categorical:

@@ -31,13 +31,12 @@ _TOKEN = re.compile(
 
 
 def condition(text: str, columns: Schema, *, parameter: str = "where") -> pl.Expr:
-    """Read a condition over some columns, in SQL's words, as an expression that is true or not.
+    """Parse a condition over some columns, written in SQL's words, to an expression.
 
     It has columns, numbers, texts in single quotes, comparisons, arithmetic, and the words and, or,
-    not, in, between, like, ilike, is, null, true and false. Any other word is refused before
-    anything reads it: there are no functions, no queries and no files. What a comparison gives of a
-    null is null, and a row of which it is null does not pass. Raises `InputError`, which names the
-    ``parameter``.
+    not, in, between, like, ilike, is, null, true and false. Any other word is refused before it is
+    parsed: there are no functions, queries or files. A comparison with a null is null, and such a
+    row does not pass. Raises `InputError`, which names the ``parameter``.
 
     >>> rows = pl.DataFrame({"coverage": [1.0, 0.5, None], "kind": ["a", "b", "a"]})
     >>> rows.filter(condition("coverage >= 0.95 and kind = 'a'", rows.schema)).height
@@ -60,15 +59,7 @@ def condition(text: str, columns: Schema, *, parameter: str = "where") -> pl.Exp
 
 
 def column(name: str, columns: Collection[str], *, parameter: str) -> str:
-    """Return the name of a column. One that is not there is refused with the nearest.
-
-    Of many columns the first 3,000 characters of their names are listed.
-
-    >>> column("half_life", ["n", "half_life_s"], parameter="--sort")
-    Traceback (most recent call last):
-    toolkit.errors.InputError: --sort: 'half_life' is not allowed; allowed: n, half_life_s; nearest:
-    half_life_s
-    """
+    """Return the name of a column. An unknown one is refused with the nearest."""
     if name in columns:
         return name
     nearest = difflib.get_close_matches(name.lower(), columns, n=1, cutoff=0.4)
@@ -77,7 +68,7 @@ def column(name: str, columns: Collection[str], *, parameter: str) -> str:
 
 
 def _check_words(text: str, columns: Schema, parameter: str) -> None:
-    """Refuse what is not part of a condition. Queries, functions and comments need other parts."""
+    """Refuse whatever is not part of a condition, such as queries, functions and comments."""
     at, end = 0, len(text.rstrip())
     if not 0 < end <= _LONGEST:
         raise InputError(parameter, text[:80], f"a condition of 1 to {_LONGEST:,} characters")

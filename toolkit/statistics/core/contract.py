@@ -1,9 +1,9 @@
-"""The contract of every statistic: the question, the reasons, the column names.
+"""The contract of all statistics: the question, the reasons, the column names.
 
-A result row carries what it rests on (n, coverage, first and last time, segments, gaps), the window
-it was asked for, and ``method`` with ``params_hash``, which two rows share exactly when they were
-computed in the same way. A number that cannot be had is null, and the reason is in the first
-``*_reason`` column to its right. That column is null where nothing is missing.
+A result row has what it rests on (n, coverage, first and last time, segments, gaps), its window,
+and ``method`` with ``params_hash``, which two rows share only if they were computed in the same
+way. A number that cannot be computed is null, with the reason in the first ``*_reason`` column to
+its right, which is null otherwise.
 """
 
 from __future__ import annotations
@@ -40,14 +40,9 @@ _FAMILIES: dict[str, Callable[[pl.DataType], bool]] = {
 class Question:
     """What is asked: which method, over which window ``[start, end)``, of which column.
 
-    ``column`` None asks about the rows themselves, whatever they hold. ``step_s`` None takes each
-    trajectory's own step, ``max_stale_s`` None three steps. Steps that are known of trajectories
-    are their own, and so nothing that was asked. ``options`` is whatever else the method was given:
-    names and values.
-
-    >>> Question("quality.coverage/1", 0, 3600, step_s=0)
-    Traceback (most recent call last):
-    toolkit.errors.InputError: step_s: 0 is not allowed; allowed: a whole number of seconds, ...
+    ``column`` None asks about the rows themselves. ``step_s`` None takes each trajectory's own
+    step, ``max_stale_s`` None three steps. A mapping has known steps of trajectories, which do not
+    change the hash. ``options`` are the other arguments of the method: names and values.
     """
 
     method: str
@@ -72,22 +67,13 @@ class Question:
 
     @property
     def params_hash(self) -> str:
-        """The first 16 hex digits of the SHA-256 over all that was asked except the window.
-
-        >>> hour, day = (Question("quality.coverage/1", 0, end) for end in (3600, 86400))
-        >>> hour.params_hash == day.params_hash
-        True
-        """
+        """The first 16 hex digits of the SHA-256 over all that was asked except the window."""
         return self.hash_of(None)
 
     def hash_of(self, pair_hash: str | None) -> str:
-        """Return the hash of what is asked of a pair's rows, which were joined in their own way.
+        """Return the hash for rows of a pair, which depends on how its prices were joined.
 
-        ``pair_hash`` None is that of rows that were not joined.
-
-        >>> asked = Question("quality.coverage/1", 0, 3600)
-        >>> asked.hash_of(None) == asked.params_hash, asked.hash_of("a1") == asked.params_hash
-        (True, False)
+        ``pair_hash`` None is for rows that were not joined.
         """
         step_s = None if isinstance(self.step_s, Mapping) else self.step_s
         asked = [self.method, self.column, step_s, self.max_stale_s, *self.options]
@@ -106,25 +92,18 @@ class Question:
 
 
 def collected(rows: Frame, *, streaming: bool = False) -> pl.DataFrame:
-    """Read rows into memory, each step in the order that the query states.
+    """Read rows into memory, in the order that the query states.
 
-    Without this polars drops an order that no later step shows. A sum then depends on which row
-    happened to come first: its last digits differ from run to run. With ``streaming`` steps take
-    some rows at a time, which holds less. Its own sums differ from run to run, so it sums nothing.
-
-    >>> collected(pl.LazyFrame({"ts": [0, 60]})).height
-    2
+    Otherwise polars drops an order that no later step shows, and the last digits of a sum differ
+    from run to run. With ``streaming`` some rows are read at a time, which takes less memory: its
+    own sums differ from run to run, so use it for none.
     """
     engine: Literal["streaming", "in-memory"] = "streaming" if streaming else "in-memory"
     return rows.lazy().collect(engine=engine, optimizations=_keeps_order())
 
 
 def collected_batches(rows: pl.LazyFrame) -> Iterator[pl.DataFrame]:
-    """Yield rows some at a time, in the order that the query states.
-
-    >>> [batch.height for batch in collected_batches(pl.LazyFrame({"ts": [0, 60]}))]
-    [2]
-    """
+    """Yield rows in batches, in the order that the query states."""
     return rows.collect_batches(engine="streaming", optimizations=_keeps_order(), lazy=True)
 
 
@@ -147,13 +126,8 @@ def column_for(column: str, statistic: str) -> str:
 def beside(found: pl.DataFrame, other: pl.DataFrame, name: str) -> pl.DataFrame:
     """Put the figures of another statistic of the same trajectories after those found.
 
-    Columns that both have are those of ``found``. How the others were computed is in
-    ``NAME_method`` and ``NAME_params_hash``.
-
-    >>> found = pl.DataFrame({"trajectory": ["a"], "n": [3], "method": ["gross/1"]})
-    >>> net = pl.DataFrame({"trajectory": ["a"], "n": [3], "net": [2.0], "method": ["net/1"]})
-    >>> beside(found, net, "net").row(0, named=True)
-    {'trajectory': 'a', 'n': 3, 'method': 'gross/1', 'net': 2.0, 'net_method': 'net/1'}
+    Columns of both are those of ``found``. ``NAME_method`` and ``NAME_params_hash`` say how the
+    others were computed.
     """
     own = {each: f"{name}_{each}" for each in ("method", "params_hash")}
     added = other.rename(own, strict=False).select("trajectory", pl.exclude(found.columns))
@@ -161,13 +135,9 @@ def beside(found: pl.DataFrame, other: pl.DataFrame, name: str) -> pl.DataFrame:
 
 
 def unfolded(found: pl.DataFrame, lists: Sequence[str], length: int, place: str) -> pl.DataFrame:
-    """Give each item of lists a row of its own, with its place in its list, from 0.
+    """Give each item of lists of ``length`` items its own row, with its place in the list, from 0.
 
-    All lists have ``length`` items. A null counts as a list of nulls.
-
-    >>> found = pl.DataFrame({"trajectory": ["a", "b"], "mean": [[1.0, 2.0], None]})
-    >>> unfolded(found, ["mean"], 2, "hour").rows()
-    [('a', 1.0, 0), ('a', 2.0, 1), ('b', None, 0), ('b', None, 1)]
+    A null counts as a list of nulls.
     """
     schema = found.schema
     filled = [
@@ -178,7 +148,7 @@ def unfolded(found: pl.DataFrame, lists: Sequence[str], length: int, place: str)
 
 
 def first_reason(cases: Mapping[Reason, pl.Expr]) -> pl.Expr:
-    """Build the expression of the first reason with a true condition, null where none is.
+    """Build the first reason whose condition is true, null if none is.
 
     >>> frame = pl.DataFrame({"n": [0, 1, 2]})
     >>> n = pl.col("n")
@@ -193,12 +163,7 @@ def first_reason(cases: Mapping[Reason, pl.Expr]) -> pl.Expr:
 
 
 def whole_number(name: str, value: Any, least: int, of: str = "") -> int:
-    """Return a whole number of Python's or numpy's, or raise `InputError` where it is out of range.
-
-    >>> whole_number("points", 8.5, 5)
-    Traceback (most recent call last):
-    toolkit.errors.InputError: points: 8.5 is not allowed; allowed: a whole number from 5
-    """
+    """Return a whole number of Python's or numpy's, or raise `InputError` if it is out of range."""
     kind: Any = type(value)
     if kind is not bool and issubclass(kind, numbers.Integral) and least <= value < _TOO_LARGE:
         return int(value)
@@ -208,11 +173,7 @@ def whole_number(name: str, value: Any, least: int, of: str = "") -> int:
 
 
 def real_number(name: str, value: Any, allowed: str, *, above: float = -math.inf) -> float:
-    """Return a finite number of Python's or numpy's, or raise `InputError`.
-
-    >>> real_number("threshold_bps", 25, "basis points above 0", above=0)
-    25.0
-    """
+    """Return a finite number of Python's or numpy's, or raise `InputError`."""
     if issubclass(type(value), numbers.Real) and type(value) is not bool:
         number = float(value)
         if math.isfinite(number) and number > above:
@@ -221,12 +182,7 @@ def real_number(name: str, value: Any, allowed: str, *, above: float = -math.inf
 
 
 def checked_frame(frame: object, parameter: str = "frame") -> None:
-    """Raise an `InputError` for anything but a frame of polars: it names how to make one of it.
-
-    >>> checked_frame([1.0])
-    Traceback (most recent call last):
-    toolkit.errors.InputError: frame: [1.0] is not allowed; allowed: a polars frame
-    """
+    """Raise `InputError` for anything but a polars frame, with advice on how to make one."""
     if isinstance(frame, pl.DataFrame | pl.LazyFrame):
         return
     made_by = {"pandas": "pl.from_pandas(...)", "pyarrow": "pl.from_arrow(...)"}
@@ -237,12 +193,7 @@ def checked_frame(frame: object, parameter: str = "frame") -> None:
 
 
 def checked_column(frame: Frame, column: object) -> None:
-    """Raise an `InputError` for the name of a column that the frame has not.
-
-    >>> checked_column(pl.DataFrame({"spread_bps": [1.0]}), "spred_bps")
-    Traceback (most recent call last):
-    toolkit.errors.InputError: column: 'spred_bps' is not allowed; allowed: spread_bps; nearest: ...
-    """
+    """Raise `InputError` for a name that is not a column of the frame."""
     checked_frame(frame)
     schema = frame.collect_schema()
     if not isinstance(column, str) or column not in schema:
@@ -253,21 +204,16 @@ def checked_column(frame: Frame, column: object) -> None:
 
 
 def checked_columns(frame: Frame, *values: str, keyed: bool = True) -> None:
-    """Raise an `InputError` unless the frame has the key and the value columns, in their types.
+    """Raise `InputError` unless the frame has the key and the Float64 columns ``values``.
 
-    ``values`` are Float64. The key (left out where ``keyed`` is False) is ``trajectory``, a String
-    or an integer, and ``ts``, Int64 Unix seconds UTC.
-
-    >>> checked_columns(pl.DataFrame({"trajectory": ["a"], "ts": [0.5]}))
-    Traceback (most recent call last):
-    toolkit.errors.InputError: frame: 'ts is Float64' is not allowed; allowed: columns trajectory
-    (String or integer), ts (Int64)
+    The key (unless ``keyed`` is False) is ``trajectory``, a String or integer, and ``ts``, Int64
+    Unix seconds UTC.
     """
     checked_types(frame, (_KEY_TYPES if keyed else {}) | dict.fromkeys(values, "Float64"))
 
 
 def checked_types(frame: Frame, expected: Mapping[str, str], *, parameter: str = "frame") -> None:
-    """Raise an `InputError` unless the frame has the columns, each of the type or kind named.
+    """Raise `InputError` unless the frame has the columns, each of the type or kind named.
 
     >>> checked_types(pl.DataFrame({"hours": [8]}), {"hours": "number or null"})
     >>> checked_types(pl.DataFrame({"hours": ["8"]}), {"hours": "Float64"})
@@ -293,12 +239,7 @@ def checked_types(frame: Frame, expected: Mapping[str, str], *, parameter: str =
 
 
 def checked_times(frame: pl.DataFrame) -> None:
-    """Raise an `InputError` where ``ts`` cannot be seconds, as a count of milliseconds cannot.
-
-    >>> checked_times(pl.DataFrame({"ts": [1700000000000]}))
-    Traceback (most recent call last):
-    toolkit.errors.InputError: ts: 1700000000000 is not allowed; ... milliseconds: divide by 1,000
-    """
+    """Raise `InputError` if ``ts`` cannot be seconds, as a count of milliseconds cannot."""
     for edge in (frame["ts"].min(), frame["ts"].max()):
         if edge is not None:
             parse_ts(edge, parameter="ts")  # type: ignore[arg-type]  # an integer column

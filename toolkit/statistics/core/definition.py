@@ -26,18 +26,17 @@ def with_spread(frame: SameFrame) -> SameFrame:
 
     {columns}
 
-    From the service's own figure, in percent, the log spread is 1e4 ln(1 + spread_pct / 100). It is
-    used where a price is null, or where the frame has no prices at all.
+    If a price is null, or the frame has no prices, the service's own figure is used, in percent:
+    the log spread is then 1e4 ln(1 + spread_pct / 100).
 
-    All three are null where a price is NaN, infinite, zero or negative, or where the ratio of the
-    prices is beyond the range of a float. So they are where a price is null and ``spread_pct`` is
-    absent, null, NaN, infinite, or -100 or less. They are never 0 for want of a price.
+    All three are null, never 0, if a price is NaN, infinite, zero or negative, if the ratio of the
+    prices is beyond the range of a float, or if a price is null and ``spread_pct`` is absent, null,
+    NaN, infinite, or -100 or less.
 
     Raises
     ------
     InputError
-        The frame has neither both ``buy_price`` and ``sell_price`` nor ``spread_pct``, or one of
-        them is not Float64.
+        The frame has neither both prices nor ``spread_pct``, or one of them is not Float64.
 
     Examples
     --------
@@ -52,10 +51,10 @@ def with_spread(frame: SameFrame) -> SameFrame:
 
 
 def turned(frame: SameFrame, trajectory: str | None = None) -> SameFrame:
-    """Return the rows of a pair as those of the pair the other way round, named ``trajectory``.
+    """Return the rows of a pair with its legs swapped, named ``trajectory``.
 
-    Columns of the buy and the sell leg change places, ``differential_pct_8h`` changes its sign, and
-    ``spread_pct`` is that of the swapped prices: -100 spread_pct / (100 + spread_pct).
+    The columns of the buy and the sell leg are exchanged, ``differential_pct_8h`` changes its sign,
+    and ``spread_pct`` is that of the swapped prices: -100 spread_pct / (100 + spread_pct).
 
     >>> rows = pl.DataFrame({"ts": [0], "buy_rate": [0.25], "sell_rate": [0.5],
     ...     "buy_interval_hours": [1.0], "sell_interval_hours": [8.0]})
@@ -84,7 +83,7 @@ def turned(frame: SameFrame, trajectory: str | None = None) -> SameFrame:
 
 
 def _spreads(frame: Frame, *wanted: str) -> list[pl.Expr]:
-    """Build the forms of a spread that are wanted, and what they rest on."""
+    """Build some forms of a spread, and what they rest on."""
     names = frame.collect_schema()
     sent = "spread_pct" in names
     priced = not sent or all(name in names for name in _PRICES)
@@ -111,14 +110,7 @@ def _spreads(frame: Frame, *wanted: str) -> list[pl.Expr]:
 
 
 def holding(frame: Frame, column: str) -> Frame:
-    """Add ``column`` and its basis, as `with_spread`, where it is a spread that the frame lacks.
-
-    >>> frame = pl.DataFrame(
-    ...     {"trajectory": ["a"], "ts": [0], "buy_price": [100.0], "sell_price": [101.0]}
-    ... )
-    >>> holding(frame, "spread_bps").collect_schema()["spread_bps"]
-    Float64
-    """
+    """Add ``column`` and its basis, as `with_spread`, if it is a spread that the frame lacks."""
     checked_frame(frame)
     if not isinstance(column, str) or column not in SPREADS or column in frame.collect_schema():
         return frame

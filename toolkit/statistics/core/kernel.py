@@ -1,25 +1,26 @@
-"""The one pass behind every statistic: chunks of trajectories, time conventions, aggregation.
+"""The one pass behind all statistics: chunks of trajectories, time conventions, aggregation.
 
 Conventions, per trajectory and inside the window ``[start, end)``:
 
-- An *observation* is a row with a finite value (below 1e150, so that its square is finite).
-  Other rows are counted in ``n_null`` and otherwise as good as absent.
-- The *step* is as asked or known of the trajectory, else the mode of the differences between
-  neighbouring rows, with a value or without, the smallest of them on a tie. A *gap* is a difference
-  of observations above 1.5 steps. A *segment* is a run of observations without a gap. Pairs for lag
-  statistics are observations exactly so many steps apart.
-- *Bars* begin a step apart, at the commonest remainder of the observations' times by the step, the
-  smallest on a tie. An observation that is not at the beginning of a bar counts for the bar it
-  falls in, and several in one bar count once. The bars with an observation over all those that
-  begin in the window are the *coverage*. Where there are more observations than bars, the step is
-  not theirs or some are doubled, and the coverage is not known.
-- An observation holds until the next one, at most ``max_stale_s``. The last holds until the end
-  of the window, at most ``max_stale_s``. These are the weights of time-weighted statistics, and
-  their sum over the length of the window is the *observed share*.
+- An *observation* is a row with a finite value (below 1e150, so that its square is finite). Other
+  rows are counted in ``n_null`` and otherwise ignored.
+- The *step* is given or known, else the mode of the differences between neighbouring rows, with a
+  value or without (ties: the smallest). A *gap* is a difference between observations above 1.5
+  steps. A *segment* is a run of observations without a gap. Pairs for lag statistics are
+  observations exactly so many steps apart.
+- *Bars* begin a step apart, at the commonest remainder of the observations' times by the step
+  (ties: the smallest). An observation between two beginnings counts for the bar that it falls in,
+  and several in one bar count once. *Coverage* is the bars with an observation over all that begin
+  in the window. It is unknown if there are more observations than bars: the step is wrong or rows
+  are doubled.
+- An observation is valid until the next one, the last until the end of the window, at most
+  ``max_stale_s``. These are the weights of time-weighted statistics, and their sum over the length
+  of the window is the *observed share*.
 
 Chunks go through the in-memory engine in a fixed order, as the streaming engine's sums differ from
 run to run in their last bits. A chunk is sorted by time, so the order of the rows given changes
-nothing, not even a bit.
+nothing, not even a bit. Sums of squares and products are taken about the mean: polars' own ``std``
+and ``cov`` lose six digits if values vary by 1e-8 of their size.
 """
 
 from __future__ import annotations
@@ -46,13 +47,12 @@ from toolkit.statistics.core.observations import observed_chunks
 class Statistic:
     """A group of result columns: how rows are aggregated, and how results are made from that.
 
-    ``aggregate`` gets the name of the value column and may use, of each observation: ``value``,
-    ``weight_s`` and ``gap`` (whether one follows). ``finish`` sees one row per trajectory. What
-    expressions cannot do is in ``fit``: it gets the observations of a chunk and returns one row
-    for each ``number`` in them, with the columns that ``finish`` uses. ``prepare`` adds columns to
-    the observations of a chunk, and gets beside them one row per trajectory with its ``number``.
-    Of the frame's columns the observations have also those ``carried``, and of those
-    ``carried_where_held`` what the frame has.
+    ``aggregate`` gets the name of the value column and may use, of each observation, ``value``,
+    ``weight_s`` and ``gap`` (whether one follows). ``finish`` sees one row per trajectory. ``fit``
+    does what expressions cannot: it gets the observations of a chunk and returns one row per
+    ``number``, with columns for ``finish``. ``prepare`` adds columns to the observations of a
+    chunk, and also gets one row per trajectory with its ``number``. Observations have the frame's
+    columns ``carried``, and those of ``carried_where_held`` that it has.
     """
 
     aggregate: Callable[[str], list[pl.Expr]]
@@ -64,12 +64,12 @@ class Statistic:
 
 
 def measure(frame: Frame, question: Question, *statistics: Statistic) -> pl.DataFrame:
-    """Compute one row per trajectory: the data it rests on, then the statistics asked for.
+    """Compute one row per trajectory: the data it rests on, then some statistics.
 
-    A trajectory without an observation in the window keeps its row, with n = 0. The rows are sorted
-    by trajectory. A LazyFrame is read once for its trajectories and then chunk by chunk, so that
-    memory does not grow with their number. Sorted by trajectory, a file is decoded once. A chunk is
-    half a million rows, or one trajectory where that is longer.
+    A trajectory without an observation in the window has a row with n = 0. Rows are sorted by
+    trajectory. A LazyFrame is read once for its trajectories and then in chunks of half a million
+    rows (or one longer trajectory), so memory does not grow with their number. A file sorted by
+    trajectory is decoded once.
 
     Raises
     ------
@@ -96,14 +96,7 @@ def measure(frame: Frame, question: Question, *statistics: Statistic) -> pl.Data
 
 
 def asked_columns(question: Question) -> list[pl.Expr]:
-    """Build the last columns of a result: those of the question, the hash of each trajectory's own.
-
-    >>> frame = pl.DataFrame({"trajectory": ["a"], "ts": [0], "pair_hash": ["a1"]})
-    >>> question = Question("rows/1", 0, 180)
-    >>> [(part, _)] = observed_chunks(frame, question)
-    >>> part.select(asked_columns(question))["params_hash"].item() == question.hash_of("a1")
-    True
-    """
+    """Build the last columns of a result, with each trajectory's own hash."""
     return [*question.columns[:-1], pl.col("params_hash")]
 
 
@@ -134,12 +127,7 @@ def presence(question: Question) -> list[pl.Expr]:
 def shares() -> list[pl.Expr]:
     """Build ``coverage`` and ``observed_share`` from the sums of `presence`, null without a step.
 
-    The coverage is null where there are more rows than bars.
-
-    >>> sums = {"n_rows": [4], "n_present": [3], "n_expected": [5],
-    ...         "observed_s": [300], "window_s": [400]}
-    >>> pl.DataFrame(sums | {"max_stale_s": [180]}).select(shares()).row(0)
-    (0.6, 0.75)
+    The coverage is null if there are more rows than bars.
     """
     held = pl.col("max_stale_s").is_not_null()
     return [
@@ -151,12 +139,7 @@ def shares() -> list[pl.Expr]:
 
 
 def why_uncovered() -> dict[Reason, pl.Expr]:
-    """Build the reasons for which `shares` are null.
-
-    >>> sums = pl.DataFrame({"n_rows": [4], "n_expected": [3], "step_s": [60]})
-    >>> sums.select(first_reason(why_uncovered())).item()
-    'more_than_expected'
-    """
+    """Build the reasons for which `shares` are null."""
     return {
         Reason.TOO_FEW: pl.col("step_s").is_null(),
         Reason.MORE_THAN_EXPECTED: pl.col("n_rows") > pl.col("n_expected"),

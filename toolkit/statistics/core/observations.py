@@ -1,6 +1,6 @@
-"""The observations that statistics are of: some trajectories at a time, sorted by time.
+"""The observations that statistics are computed from, in chunks of trajectories, sorted by time.
 
-What an observation, a step, a gap, a bar and a weight are is in `toolkit.statistics.core.kernel`.
+`toolkit.statistics.core.kernel` defines observation, step, gap, bar and weight.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Chunks = Iterator[tuple[pl.DataFrame, pl.LazyFrame]]
 
 @dataclass(slots=True)
 class _Shared:
-    """The observations that one of several statistics of a frame asked for last."""
+    """The observations that one of several statistics of a frame used last."""
 
     frame: Frame
     asked: tuple[Question, tuple[str, ...]] | None = None
@@ -48,15 +48,9 @@ _SHARED: ContextVar[_Shared | None] = ContextVar("_SHARED", default=None)
 
 @contextmanager
 def shared(frame: Frame) -> Iterator[None]:
-    """Let statistics of a frame that need the same observations share them while this lasts.
+    """Let statistics of a frame that need the same observations share them in this context.
 
-    A frame of more rows than a chunk is not shared, so that memory holds one chunk at a time.
-
-    >>> frame = pl.DataFrame({"trajectory": ["a"], "ts": [0]})
-    >>> with shared(frame):
-    ...     chunks = [next(observed_chunks(frame, Question(name, 0, 60))) for name in "xy"]
-    >>> chunks[0][1] is chunks[1][1]
-    True
+    A frame of more rows than a chunk is not shared, to hold one chunk in memory at a time.
     """
     small = isinstance(frame, pl.DataFrame) and frame.height <= _ROWS_PER_CHUNK
     token = _SHARED.set(_Shared(frame) if small else None)
@@ -69,12 +63,12 @@ def shared(frame: Frame) -> Iterator[None]:
 def observed_chunks(frame: Frame, question: Question, *carried: str) -> Chunks:
     """Yield some trajectories at a time with their observations in the window, sorted by time.
 
-    The first frame has one row per trajectory, with the ``number`` it goes by in the second (null
-    where it has no row in the window) and the ``params_hash`` of `asked_columns`. The second has
-    one row per observation: ``number``, ``ts``, ``value``, ``until_next_s``, ``step_s``,
-    ``max_stale_s``, ``gap``, ``weight_s``, ``bar`` (which one it falls in, -1 before the first),
-    ``phase_s`` (from the window's start to the first) and the columns of the frame that are
-    ``carried``. A spread that the frame lacks is computed. It raises as `measure` does.
+    The first frame has one row per trajectory, with its ``number`` in the second (null without a
+    row in the window) and the ``params_hash`` of `asked_columns`. The second has one row per
+    observation: ``number``, ``ts``, ``value``, ``until_next_s``, ``step_s``, ``max_stale_s``,
+    ``gap``, ``weight_s``, ``bar`` (its number, -1 before the first), ``phase_s`` (from the window's
+    start to the first bar) and the columns ``carried``. A spread that the frame does not have is
+    computed. Raises as `measure`.
 
     >>> frame = pl.DataFrame({"trajectory": ["a", "a"], "ts": [0, 60]})
     >>> [(part, rows)] = observed_chunks(frame, Question("rows/1", 0, 180))
@@ -105,24 +99,13 @@ def _observed_chunks(frame: Frame, question: Question, carried: Sequence[str]) -
 
 
 def checked_keys(rows: pl.DataFrame) -> None:
-    """Raise an `InputError` where a trajectory or ts is null, or two rows share both.
-
-    >>> checked_keys(pl.DataFrame({"trajectory": ["a", "a"], "ts": [60, 60]}))
-    Traceback (most recent call last):
-    toolkit.errors.InputError: frame: '1 row with a trajectory and ts already there, the first a
-    at 1970-01-01 00:01 UTC' is not allowed; allowed: one row per trajectory and ts; ...
-    """
+    """Raise `InputError` if a trajectory or ts is null, or two rows share both."""
     checked_times(rows)
     ordered(rows.select("trajectory", "ts"))
 
 
 def observed(column: str) -> pl.Expr:
-    """Build the expression of the values that are observations, null elsewhere.
-
-    >>> frame = pl.DataFrame({"x": [1.0, float("nan"), float("inf"), None]})
-    >>> frame.select(observed("x")).to_series().to_list()
-    [1.0, None, None, None]
-    """
+    """Build the values that are observations, null elsewhere."""
     return pl.when(pl.col(column).abs() < _LARGEST).then(pl.col(column))
 
 
@@ -133,8 +116,7 @@ def _null_key() -> InputError:
 def _trajectories(frame: Frame, question: Question) -> pl.DataFrame:
     """List every trajectory, sorted, with the number of its rows in the window.
 
-    Also how a pair was joined and, of a spread, where the frame has ``spread_basis``, what its
-    rows in the window rest on.
+    Also how a pair was joined and, for a spread with ``spread_basis``, what its rows rest on.
     """
     columns = frame.collect_schema()
     based = question.column in SPREADS and "spread_basis" in columns
@@ -171,7 +153,7 @@ def _trajectories(frame: Frame, question: Question) -> pl.DataFrame:
 
 
 def _basis() -> pl.Expr:
-    """Build the words for what a trajectory's spreads rest on, null where there is none."""
+    """Build the words for what a trajectory's spreads rest on, null if there is none."""
     legs, service = BASES.categories
     words = {f"{legs} and {service}": pl.col(legs) & pl.col(service)}
     words |= {each: pl.col(each) for each in (legs, service)}
@@ -212,11 +194,7 @@ def _chunks(
 
 
 def ordered(rows: pl.DataFrame) -> pl.DataFrame:
-    """Sort the rows by trajectory and time, and refuse a null there and two that share both.
-
-    >>> ordered(pl.DataFrame({"trajectory": ["a", "a"], "ts": [60, 0]}))["ts"].to_list()
-    [0, 60]
-    """
+    """Sort the rows by trajectory and time, and refuse nulls there and duplicates."""
     if rows["trajectory"].null_count() or rows["ts"].null_count():
         raise _null_key()
     runs = rows["trajectory"].rle().struct.unnest()
@@ -289,7 +267,7 @@ def _observations(rows: pl.DataFrame, some: pl.DataFrame, question: Question) ->
 
 
 def _modes(rows: pl.DataFrame, of: pl.Expr, count: int) -> pl.Series:
-    """Find the commonest value of each number from 0 on, the smallest on a tie."""
+    """Find the commonest value of each number from 0 on (ties: the smallest)."""
     found = rows.lazy().group_by("number", maintain_order=True).agg(of.mode().min().alias("mode"))
     numbers = pl.LazyFrame({"number": pl.arange(count, dtype=pl.UInt32, eager=True)})
     return numbers.join(found, on="number", how="left", maintain_order="left").collect()["mode"]

@@ -1,4 +1,4 @@
-"""The window of a statistic: what was asked for, else the extent of the frame itself."""
+"""The window of a statistic: as given, else the extent of the frame."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def window_of(
     end: When | None,
     extent: Callable[[Frame], Interval] | None = None,
 ) -> Interval:
-    """Return ``[start, end)``, and from the frame what is not given.
+    """Return ``[start, end)``, with the frame's own start or end for one that is not given.
 
-    Times are as `toolkit.market.parse_ts` reads them. ``extent`` returns the frame's own window,
-    by default `bars_extent`. Raises `InputError` for anything but a time, for an end that is not
-    after the start, and where a time is to come from a frame without rows.
+    Times are as `toolkit.market.parse_ts` reads them. ``extent`` returns the frame's own window, by
+    default `bars_extent`. Raises `InputError` for anything but a time, an end not after the start,
+    and for a frame without rows to take a time from.
 
     >>> frame = pl.DataFrame({"trajectory": ["a"] * 3, "ts": [0, 60, 120]})
     >>> window_of(frame, None, None), window_of(frame, "1970-01-01T00:01", None)
@@ -47,13 +47,10 @@ def window_of(
 
 
 def bars_extent(frame: Frame) -> Interval:
-    """Return the window from the first row to the last and one step more, where its bar ends.
+    """Return the window from the first row to the end of the last bar, one step after the last row.
 
-    The step is the commonest difference between neighbouring times of a trajectory, the smallest
-    on a tie, and 1 s where no trajectory has two rows.
-
-    >>> bars_extent(pl.DataFrame({"trajectory": ["a", "a", "b"], "ts": [0, 60, 600]}))
-    Interval(start=0, end=660)
+    The step is the commonest difference between neighbouring times of a trajectory (ties: the
+    smallest), and 1 s if no trajectory has two rows.
     """
     checked_columns(frame)
     first, last, step = _times(frame)
@@ -61,22 +58,14 @@ def bars_extent(frame: Frame) -> Interval:
 
 
 def settlements_extent(frame: Frame) -> Interval:
-    """Return the window ``(start, end]`` of all settlements, from one step before the first.
-
-    >>> settlements_extent(pl.DataFrame({"trajectory": ["a", "a"], "ts": [28800, 57600]}))
-    Interval(start=0, end=57600)
-    """
+    """Return the window ``(start, end]`` of all settlements, from one step before the first."""
     checked_columns(frame)
     first, last, step = _times(frame)
     return Interval(first - step, last)
 
 
 def documents_extent(frame: Frame) -> Interval:
-    """Return the window from the first document to the second after the last.
-
-    >>> documents_extent(pl.DataFrame({"ts": [5, 9]}))
-    Interval(start=5, end=10)
-    """
+    """Return the window from the first document to one second after the last."""
     checked_types(frame, {"ts": "Int64"})
     first, last = _edges(frame.lazy().select("ts").drop_nulls().collect())
     return Interval(first, last + 1)
@@ -92,7 +81,6 @@ def _times(frame: Frame) -> tuple[int, int, int]:
 
 
 def _edges(keys: pl.DataFrame) -> tuple[int, int]:
-    """Return the first and the last time."""
     if keys.is_empty():
         raise InputError("start", None, "a time, for the frame has no row to take one from")
     checked_times(keys)
@@ -109,7 +97,7 @@ def documents_window(window: Interval) -> Interval:
 
 
 def rows_window(window: Interval) -> Interval:
-    """Return the window of rows to read for a window: two days more on either side.
+    """Return the window of rows to read for a window of settlements: two days more on either side.
 
     >>> rows_window(Interval(172_800, 180_000))
     Interval(start=0, end=352800)
@@ -120,7 +108,7 @@ def rows_window(window: Interval) -> Interval:
 def settled_window(first_ts: int, last_ts: int, step_s: int | None) -> Interval:
     """Return the window ``(start, end]`` of all settlements, from one step before the first.
 
-    ``step_s`` is the usual time between two settlements, None where there are fewer than two.
+    ``step_s`` is the usual time between two settlements, None with fewer than two.
 
     >>> settled_window(28800, 86400, 28800)
     Interval(start=0, end=86400)

@@ -1,7 +1,7 @@
 """Statistics of events: sizes, durations, rates, what prices did then, and the accuracy of the log.
 
-All start from `event_lifecycles`, which pairs the documents of event logs. `survival` documents the
-conventions that they share: ``lives``, ``by``, ``held`` and ``cluster``.
+All start from `event_lifecycles`, which pairs the documents of event logs. `survival` documents
+what they share: ``lives``, ``by``, ``held`` and ``cluster``.
 """
 
 from toolkit.statistics.core.windows import LOOK_BACK_S, documents_window

@@ -66,8 +66,8 @@ def matched_rows(
     """Return the events, then the episodes without an event, each by trajectory and time.
 
     ``lives`` are events sorted by trajectory and opening, and ``found`` the episodes, known
-    ``after_s`` later. Both match if at most ``slack_s`` apart. An event without a close is matched
-    by its opening. What counts is decided later.
+    ``after_s`` later. They match if at most ``slack_s`` apart, an event without a close by its
+    opening.
     """
     shared = pl.concat([lives.select("trajectory"), found.select("trajectory")])
     names, numbers = numbered(shared, ["trajectory"])
@@ -365,9 +365,9 @@ def audited(
 ) -> pl.DataFrame:
     """Match each event with an episode of its trajectory, and list those without a match.
 
-    ``lives`` are rows of `event_lifecycles`: events of ``family`` that opened in the window are
-    used. An episode is a stretch with a spread of at least ``enter_bps`` (None: the smallest size
-    of an event) until it falls below ``leave_bps`` (None: the same), as in
+    ``lives`` are rows of `event_lifecycles`, of which events of ``family`` that opened in the
+    window are used. An episode lasts from a spread of at least ``enter_bps`` (None: the smallest
+    size of an event) until it falls below ``leave_bps`` (None: the same), as in
     `toolkit.statistics.spread.episodes`, with its ``step_s`` and ``max_stale_s``. Only positive
     spreads count: the reverse trajectory has its own events.
 
@@ -382,10 +382,9 @@ def audited(
       them.
 
     ``held`` is the coverage of the log, as in `survival`. An episode does not count for recall if
-    it begins in a gap of the log or its beginning was not seen, nor while an earlier event may
+    it begins in a gap of the log, if its beginning was not seen, or while an earlier event may
     still be open: one that opened before the window or in a gap, or one without a close, until the
-    next opening. An event without a close is matched by its opening. If the archive is late, end
-    the window before its youngest events.
+    next opening. If the archive is late, end the window before its youngest events.
 
     A row is known ``known_after_s`` after its ``ts`` (default: one step, at a bar's end). An event
     and an episode match if they overlap or are at most ``slack_s`` apart (default: one step). Both

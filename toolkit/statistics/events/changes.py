@@ -11,11 +11,7 @@ import polars as pl
 from toolkit.errors import InputError
 from toolkit.market import Family
 from toolkit.statistics.core.contract import Frame, checked_frame, column_for, whole_number
-from toolkit.statistics.events.paths import (
-    DAY_S,
-    KnownValues,
-    in_one_order,
-)
+from toolkit.statistics.events.paths import DAY_S, KnownValues, in_one_order
 from toolkit.statistics.numeric.arrays import Flags, Floats, Integers
 
 COMPARISONS = ("none", "past", "against", "controls")
@@ -38,11 +34,7 @@ STUDIED = {
 
 
 def studied_column(values: Frame, column: str | None) -> str:
-    """Return the column to study, by default the first of `STUDIED` that the values have.
-
-    >>> studied_column(pl.DataFrame({"trajectory": ["a"], "spread_log_bps": [1.0]}), None)
-    'spread_log_bps'
-    """
+    """Return the column to study, by default the first of `STUDIED` that the values have."""
     if column is not None:
         return column
     checked_frame(values, "values")
@@ -51,11 +43,7 @@ def studied_column(values: Frame, column: str | None) -> str:
 
 
 def usual_s(column: str) -> int:
-    """Return the default time before and after events (s): a day for funding, else an hour.
-
-    >>> usual_s("price"), usual_s("differential_pct_8h")
-    (3600, 86400)
-    """
+    """Return the default time before and after events (s): a day for funding, else an hour."""
     return DAY_S if column == STUDIED[Family.FUNDING] else 3_600
 
 

@@ -1,4 +1,4 @@
-"""Clusters of events: which may depend on each other, and the choice between several kinds.
+"""Clusters of events that may depend on each other, overdispersion, and bands that allow for both.
 
 Clusters are taken as independent. The design effect (Kish 1965; for counts the Fano factor) is the
 variance of the clusters' contributions to an estimate over that of independent events.
@@ -88,15 +88,11 @@ def effective_freedom(of: Integers) -> float:
 
 
 def clusters_of_lives(lives: pl.DataFrame, asked: str) -> dict[str, Integers]:
-    """Return the number of each life's cluster, from 0, by kind: the one asked for, else all known.
+    """Return the number of each life's cluster, from 0, by kind: the one ``asked``, else all known.
 
     ``lives`` have t_open (Int64, s) and duration_s (Float64), with ``_symbol`` and ``_trajectory``
     (Int64) if known. A path is as long as 95 % of the lives. Raises `InputError` if a kind needs a
     missing column.
-
-    >>> lives = pl.DataFrame({"t_open": [0, 50, 120], "duration_s": [60.0] * 3})
-    >>> {kind: of.tolist() for kind, of in clusters_of_lives(lives, "auto").items()}
-    {'path': [0, 0, 1], 'day': [0, 0, 0]}
     """
     if asked == NONE:
         return {}
@@ -125,11 +121,6 @@ def chosen_clusters(asked: str, kinds: Mapping[str, Integers], influence: Floats
     auto chooses the largest design effect above 1 among kinds with 10 or more clusters, or a kind
     with fewer, marked ``few``, if its effect is larger with a p-value below 0.01. Without an effect
     above 1 each event is a cluster.
-
-    >>> pulled = np.repeat([1.0, -1.0], 20)[:, None]
-    >>> kinds = {"day": np.repeat(np.arange(10), 4), "symbol": np.arange(40) % 20}
-    >>> chosen_clusters("auto", kinds, pulled).kind
-    'day'
     """
     apart = Clusters(NONE, np.arange(len(influence)), len(influence), few=False)
     counts = {kind: int(of.max(initial=-1)) + 1 for kind, of in kinds.items()}
@@ -157,11 +148,7 @@ def chosen_clusters(asked: str, kinds: Mapping[str, Integers], influence: Floats
 
 
 def design_effect(of: Integers, influence: Floats) -> float:
-    """Return the largest design effect of clusters on some estimates, 0 if nothing varies.
-
-    >>> design_effect(np.array([0, 0, 1, 1]), np.array([[1.0], [1.0], [-1.0], [-1.0]]))
-    4.0
-    """
+    """Return the largest design effect of clusters on some estimates, 0 if nothing varies."""
     count = int(of.max(initial=0)) + 1
     squares = np.square(influence).sum(axis=0)
     sums = np.stack([np.bincount(of, weights=each, minlength=count) for each in influence.T])
@@ -189,15 +176,11 @@ class ClusterBand:
 def cluster_band(clusters: Integers, values: Floats) -> ClusterBand | None:
     """Return the bands of values, or None for too few values or clusters.
 
-    ``clusters`` has the number of each value's cluster, from 0. Above 400 clusters, neighbours are
-    joined. Above 512 values, medians of draws lie between two of 512 quantiles. The seed is fixed.
-
-    >>> values = np.arange(40.0)
-    >>> found = cluster_band(np.arange(40), values)
-    >>> [round(end, 1) for end in found.mean]
-    [15.9, 23.1]
-    >>> cluster_band(np.zeros(40, dtype=np.int64), values) is None
-    True
+    By the cluster bootstrap: whole clusters are drawn (Field and Welsh 2007), with Student's
+    quantile for one degree of freedom less than clusters, as the spread of draws alone is too
+    narrow for few. ``clusters`` has the number of each value's cluster, from 0. Above 400 clusters,
+    neighbours are joined. Above 512 values, medians of draws lie between two of 512 quantiles. The
+    seed is fixed.
     """
     there = np.bincount(clusters) > 0
     count = int(there.sum())
@@ -227,12 +210,6 @@ def cluster_share_interval(clusters: Integers, inside: Flags) -> tuple[float, fl
 
     The exact interval (Clopper and Pearson) of counts divided by the design effect, if that is
     above 1, with Student's quantile.
-
-    >>> inside = np.repeat([True, False], 20)
-    >>> [round(end, 2) for end in cluster_share_interval(np.arange(40), inside)]
-    [0.34, 0.66]
-    >>> [round(end, 2) for end in cluster_share_interval(np.arange(40) // 2, inside)]
-    [0.25, 0.75]
     """
     of = np.unique(clusters, return_inverse=True)[1]
     effect, divisor = design_effect(of, (inside - inside.mean())[:, None]), 1.0
@@ -269,7 +246,6 @@ def _medians(cluster: Integers, values: Floats, drawn: Floats) -> Floats:
 
 @cache
 def _draws(count: int) -> Floats:
-    """Return the count of each cluster in each draw."""
     drawn = np.random.default_rng(_SEED).multinomial(count, np.full(count, 1 / count), _DRAWS)
     return drawn.astype(np.float64)
 
@@ -289,10 +265,11 @@ _LEAST_EVENTS = 2.0
 def dispersions(watched: Watched, opened: pl.DataFrame, cluster: str) -> pl.DataFrame:
     """Compute the Fano factor of each group's count of openings, by `Watched.openings`.
 
-    The covered time is cut into 16 equal stretches, or with 16 days or more into stretches of whole
-    days. From two days on, a daily sine and cosine are removed first. The factor is the variance of
-    the counts over the mean, times 1 + 2 r, where r is their correlation with the next stretch if
-    above 0. With cluster day the stretches are UTC days.
+    The factor is the variance of counts over that of independent events (Poisson), above 1 if
+    events come in bursts. The covered time is cut into 16 equal stretches, or with 16 days or more
+    into stretches of whole days. From two days on, a daily sine and cosine are removed first. The
+    variance of the counts over the mean is multiplied by 1 + 2 r, where r is their correlation with
+    the next stretch if above 0. With cluster day the stretches are UTC days.
 
     One row per group: ``_number``, ``cluster`` (with auto none if the counts show no bursts),
     ``n_clusters`` (stretches, for none the openings), ``fano`` (1 if unknown), ``freedom`` (degrees
@@ -332,10 +309,6 @@ def divisor_of(
 
     It is 1 if ``freedom`` is NaN, else the factor, at least 1, with Student's quantile in it. No
     interval holds for long bursts, or if fewer than 2 events are left after the division.
-
-    >>> given = np.array([50.0]), np.array([4.0]), np.array([8.0]), np.array([False])
-    >>> divisor_of(*given)[0].round(2).tolist()
-    [5.54]
     """
     known = ~np.isnan(freedom)
     divisor = np.where(known, np.maximum(fano, 1.0) * _reach(freedom), 1.0)

@@ -91,12 +91,12 @@ def cooccurrence(
     families come together on one symbol.
 
     Only time covered by both logs counts. The expected number is the mean over all shifts of one
-    log by whole seasons within that time, wrapped from its end to its beginning
+    log by whole seasons within that time, from its end on to its beginning
     (`toolkit.statistics.numeric.season_shifts`): a shifted log keeps its bursts and its hours of
     the day, and has no event in a gap. ``season_s`` (s) is by default a day with 20 covered days or
-    more, else an hour, and then hours busy in both logs raise the ratio. A week (604,800) keeps the
-    hours of the week and needs 20 weeks. Days busy in both logs always raise the ratio. So does
-    time in which neither could have an event, as before a listing: exclude it.
+    more, else an hour, when hours busy in both logs raise the ratio. A week (604,800) keeps the
+    hours of the week and needs 20 weeks. Days busy in both logs always raise the ratio, as does
+    time in which neither could have an event, such as before a listing: exclude it.
 
     The p-value is (1 + shifts with as many pairs or more) / (1 + n_shifts). The q-value is that of
     Benjamini and Hochberg over all rows with a p-value: of m pairs of groups a single true one has

@@ -1,4 +1,4 @@
-"""Event documents: their role, and the event each belongs to."""
+"""Event documents: their role, the event each belongs to, and the channels by which they came."""
 
 from __future__ import annotations
 
@@ -93,12 +93,7 @@ def with_direction(lives: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
 
 
 def trajectory_of() -> pl.Expr:
-    """Build the key of an event's trajectory from its family, symbol and legs.
-
-    >>> event = {"family": ["funding"], "symbol": ["A_B"], "legs": ["X.spot → Y.futures"]}
-    >>> pl.DataFrame(event).select(trajectory_of()).item()
-    'funding/A_B:X.spot:Y.futures'
-    """
+    """Build the key of an event's trajectory from its family, symbol and legs."""
     family, legs = pl.col("family"), pl.col("legs")
     prefix = pl.when(family == EventFamily.FUNDING.value).then(pl.lit("funding/"))
     key = (
@@ -119,12 +114,7 @@ _SIZES = ("peak_pct", "magnitude_pct", "differential_pct_8h")
 
 
 def opens() -> pl.Expr:
-    """Build the expression that is true if a document's event type opens an event.
-
-    >>> types = ["spread.opened", "splash.pump", "splash.faded", None]
-    >>> pl.DataFrame({"event_type": types}).select(opens())["opens"].to_list()
-    [True, True, False, False]
-    """
+    """Build whether a document's event type opens an event."""
     return (_role_of_type() == EventRole.OPENS).fill_null(value=False).alias("opens")
 
 
@@ -144,10 +134,7 @@ def identified(events: Rows) -> Rows:
     - ``role`` (String): a `toolkit.market.EventRole`, null without an event type, or if neither it
       nor the lifecycle is known.
 
-    Raises
-    ------
-    InputError
-        A column is missing or of another type.
+    Raises `InputError` for a column that is missing or of another type.
 
     Examples
     --------
@@ -182,7 +169,7 @@ def identified(events: Rows) -> Rows:
 
 
 def made_id() -> pl.Expr:
-    """Build the expression that is true if an ``event_id`` was made because none was sent."""
+    """Build whether an ``event_id`` was made because none was sent."""
     return pl.col("event_id").cast(pl.String).str.starts_with("sha256:").fill_null(value=False)
 
 
@@ -258,11 +245,11 @@ def channels(
     event_type and ts_ms are one document: the first delivery is its arrival, the others are
     doubled.
 
-    A store notes the channels of each document: ``channels(store.arrivals("spread", window))``,
-    with `toolkit.store.Store.arrivals`. To compare two stores: ``channels({"rest":
-    a.arrivals("spread", window), "webhook": b.arrivals("spread", window)})``. A socket's message
-    has its time of arrival, other documents that of their commit. Latencies have the error of the
-    local clock. Differences of two channels on one machine do not.
+    For one store: ``channels(store.arrivals("spread", window))``, with
+    `toolkit.store.Store.arrivals`. For two: ``channels({"rest": a.arrivals("spread", window),
+    "webhook": b.arrivals("spread", window)})``. A socket's message has its time of arrival, other
+    documents that of their commit. Latencies have the error of the local clock. Differences of two
+    channels on one machine do not.
 
     ``held`` has the stretches in which channels were open: ``channel``, ``family`` (String),
     ``start_ts`` and ``end_ts`` (Int64, s, half-open). A channel without a row is taken as open from

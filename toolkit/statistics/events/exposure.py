@@ -1,4 +1,4 @@
-"""Exposure of events: the time for which each was observed, by what is held of their logs."""
+"""Exposure of events, the time for which the coverage of their log shows each, and their groups."""
 
 from __future__ import annotations
 
@@ -31,13 +31,6 @@ def with_losses(lives: pl.DataFrame, gaps: pl.DataFrame) -> pl.DataFrame:
     with status lost that touches an event or the `BEFORE_S` before it. Null without one, also if
     nothing of these legs was loaded. Gaps of funding count for funding events, those of prices and
     spreads for others, and those of a pair if the event has both legs.
-
-    >>> lives = pl.DataFrame({"family": ["splash"], "symbol": ["A_B"], "legs": ["X.spot"],
-    ...     "since": [9_000], "t_close": [9_060], "known_until": [9_900]})
-    >>> gaps = pl.DataFrame({"stream": ["A_B:X.spot"], "start_ts": [7_200], "end_ts": [7_800],
-    ...     "cause": ["no answer for 90 s"], "status": ["lost"]})
-    >>> with_losses(lives, gaps)["near_lost"].to_list()
-    ['no answer for 90 s']
     """
     lost = gaps.filter(status="lost").select("stream", "start_ts", "end_ts", "cause")
     of = [
@@ -297,10 +290,6 @@ def with_groups(lives: pl.DataFrame) -> pl.DataFrame:
 
 
 def group_columns(groups: str | Iterable[str]) -> list[str]:
-    """Return the columns of groups: for the size at the opening its band.
-
-    >>> group_columns(["size", "symbol", "peak"])
-    ['size_from', 'symbol', 'peak']
-    """
+    """Return the columns of groups: for the size at the opening its band."""
     named = [groups] if isinstance(groups, str) else groups
     return [GROUPS.get(each, each) for each in named]

@@ -14,11 +14,7 @@ from toolkit.reasons import Reason
 from toolkit.statistics.core.contract import Frame, Question, checked_column, whole_number
 from toolkit.statistics.core.windows import documents_extent
 from toolkit.statistics.events.changes import Around, Changes, in_bps
-from toolkit.statistics.events.clusters import (
-    cluster_band,
-    cluster_share_interval,
-    no_band_reason,
-)
+from toolkit.statistics.events.clusters import cluster_band, cluster_share_interval, no_band_reason
 from toolkit.statistics.events.paths import (
     EVENTS_IN,
     KnownValues,
@@ -100,8 +96,7 @@ def follow_through(
 
     With ``from_detection`` paths start at the price known at the event, so the move that triggered
     it is included, and columns are named return_from_detection_median_log_bps,
-    went_on_from_detection_share, retraced_from_detection_median, run_up_to_detection_median_log_bps
-    and so on.
+    went_on_from_detection_share, run_up_to_detection_median_log_bps and so on.
 
     The move is from ``before_s`` before the start to the furthest price since. The share retraced
     is (furthest - now) / (furthest - before): 0 at the furthest, 1 back at the beginning, null if

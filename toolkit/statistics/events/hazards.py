@@ -37,11 +37,6 @@ class Scores:
 
     ``design`` has one row per life and one column per slope. A life is watched from its entry to
     its duration. Ties are Breslow's: with slopes fitted by another rule the scores sum to nearly 0.
-
-    >>> durations = np.array([1.0, 2.0, 3.0])
-    >>> fitted = Scores(durations, np.zeros(3), np.ones(3, bool), np.eye(3)[:, :1], np.zeros(1))
-    >>> fitted.of_lives.ravel().round(3).tolist()
-    [0.444, 0.111, 0.111]
     """
 
     durations: Floats

@@ -42,10 +42,6 @@ def whole_events(
     """Distribute batches of documents over parts of about ``most`` rows that split no event.
 
     ``key`` is a column that documents of one event share. They keep their order.
-
-    >>> batches = pl.DataFrame({"event": ["a", "b"]}), pl.DataFrame({"event": ["a"]})
-    >>> [sorted(part["event"]) for part in whole_events(batches, "event")]
-    [['a', 'a', 'b']]
     """
     dealt: list[list[pl.DataFrame]] = [[] for _ in range(_PARTS)]
     for batch in batches:
@@ -277,12 +273,7 @@ def event_lifecycles(
     the ``peak``, and five more: ``symbol`` and ``legs`` (String, nullable), ``event_id`` (String,
     of the first document), ``size`` (Float64, of the opening document, null if not seen) and
     ``since`` (Int64, s, Unix UTC: ``t_open``, else the first document). Sorted by ``since``, newest
-    first. `with_groups` adds columns for comparisons.
-
-    Raises
-    ------
-    InputError
-        As `lifecycles`.
+    first. `with_groups` adds columns for comparisons. Raises as `lifecycles`.
 
     Examples
     --------
@@ -353,13 +344,13 @@ def lifecycles(
     ==============  ==============================================================================
     kind            meaning
     ==============  ==============================================================================
-    closed          opened, then closed: its duration was observed
-    open            opened and not closed: it lasted at least until known_until
-    reopened        opened, then opened again: the close was lost, it lasted at most until then, and
+    closed          opened, then closed: its duration was observed open            opened and not
+    closed: it lasted at least until known_until reopened        opened, then opened again: the
+    close was lost, it lasted at most until then, and
                     is censored there
     orphan_close    closed without an opening: it opened before the documents, its age is not known
-    orphan_update   updated without an opening, and no close either
-    unknown         documents of no known word alone
+    orphan_update   updated without an opening, and no close either unknown         documents of no
+    known word alone
     ==============  ==============================================================================
 
     Rows with a duration, which excludes orphans, are those of a survival curve. Sorted by family,

@@ -1,4 +1,4 @@
-"""Values of trajectories before and after events, each as it was known at that time."""
+"""Values of trajectories before and after events, each as known at that time."""
 
 from __future__ import annotations
 
@@ -193,13 +193,7 @@ class Grid:
 
     @classmethod
     def of(cls, known_ts: Integers, first: Integers) -> Grid | None:
-        """Return the grid, or None if it has far more steps than there are observations.
-
-        >>> grid = Grid.of(np.array([60, 180, 120]), np.array([0, 2, 3]))
-        >>> asked = grid.place(np.array([0, 0, 1, -1]), np.array([179, 180, 60, 180]))
-        >>> grid.places[asked].tolist()
-        [0, 1, -1, -1]
-        """
+        """Return the grid, or None if it has far more steps than there are observations."""
         if not known_ts.size:
             return None
         begin = int(known_ts.min())
@@ -231,11 +225,7 @@ def _step(rows: pl.DataFrame) -> int:
 
 
 def checked_events(events: Frame) -> pl.DataFrame:
-    """Return the events by time: ``trajectory``, ``ts``, ``direction`` (default 1), the rest.
-
-    >>> checked_events(pl.DataFrame({"trajectory": ["a"], "ts": [60]})).row(0)
-    ('a', 60, 1.0)
-    """
+    """Return the events by time: ``trajectory``, ``ts``, ``direction`` (default 1), the rest."""
     checked_types(events, {"trajectory": "String or integer", "ts": "Int64"}, parameter="events")
     rows = collected(events)
     for name in ("trajectory", "ts"):
@@ -253,12 +243,7 @@ def checked_events(events: Frame) -> pl.DataFrame:
 
 
 def without_overlaps(events: pl.DataFrame, apart_s: int) -> pl.DataFrame:
-    """Keep each trajectory's first event, and each at least ``apart_s`` after the last kept.
-
-    >>> events = pl.DataFrame({"trajectory": ["a"] * 3, "ts": [0, 50, 60]})
-    >>> without_overlaps(events, 60)["ts"].to_list()
-    [0, 60]
-    """
+    """Keep each trajectory's first event, and each at least ``apart_s`` after the last kept."""
     names = events["trajectory"].cast(pl.String).cast(pl.Categorical).to_physical().to_numpy()
     order = np.argsort(names, kind="stable")
     ends = np.append(np.flatnonzero(np.diff(names[order])) + 1, names.size)
@@ -287,12 +272,7 @@ def checked_cluster(cluster: str) -> str:
 
 
 def clusters_of(events: pl.DataFrame, cluster: str, path_s: int) -> Integers:
-    """Return the number of each event's cluster, in the order of time or trajectories.
-
-    >>> events = pl.DataFrame({"trajectory": ["a", "b", "a"], "ts": [0, 50, 120]})
-    >>> clusters_of(events, "path", 60).tolist(), clusters_of(events, "trajectory", 60).tolist()
-    ([1, 1, 2], [1, 2, 1])
-    """
+    """Return the number of each event's cluster, in the order of time or trajectories."""
     day = pl.col("ts") // DAY_S
     keys = {
         "path": [pl.col("ts") // path_s],

@@ -1,4 +1,4 @@
-"""Positions in spread events: entry, exit and result."""
+"""Positions in spread events: entry, exit and result, and the payoff over all of them."""
 
 from __future__ import annotations
 
@@ -26,12 +26,7 @@ from toolkit.statistics.core.definition import holding
 from toolkit.statistics.events.clusters import FEWEST_VALUES, cluster_band
 from toolkit.statistics.events.documents import trajectory_of
 from toolkit.statistics.events.exposure import Watched
-from toolkit.statistics.events.paths import (
-    EVENTS_IN,
-    KnownValues,
-    checked_cluster,
-    clusters_of,
-)
+from toolkit.statistics.events.paths import EVENTS_IN, KnownValues, checked_cluster, clusters_of
 from toolkit.statistics.fees.fee_table import (
     NOTIONAL,
     FeeModel,
@@ -224,8 +219,6 @@ def _events(lives: pl.DataFrame, watched: Watched) -> pl.DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class _Exit:
-    """The rule of the exit: a limit, a spread, and how late."""
-
     limit_s: int | None
     level: float | None
     late_s: int
@@ -405,9 +398,8 @@ def _title(
 def payoff(rows: pl.DataFrame, *, by: Sequence[str] = (), cluster: str = "path") -> pl.DataFrame:
     """Sum up what taking events would have paid, by delay.
 
-    ``rows`` are those of `toolkit.statistics.events.positions`, with columns of one's own for
-    groups. ``by`` are columns of groups, such as trajectory or symbol. A size that was known only
-    after the entry is not a fair group.
+    ``rows`` are those of `toolkit.statistics.events.positions`, with any columns to group ``by``,
+    such as trajectory or symbol. A size that was known only after the entry is not a fair group.
 
     An event without a position is in one of the counts ``n_opened_before`` to
     ``n_returned_before``. One over before the entry pays nothing, so late entries are those of long

@@ -139,8 +139,8 @@ def rates(
     was covered then, and gaps do not count as quiet time.
 
     The interval is the exact one of independent events (Poisson), of the count divided by the Fano
-    factor: that of counts in 16 stretches (`toolkit.statistics.events.clusters.dispersions`),
-    with Student's quantile. ``cluster`` is what may hold bursts: stretch, UTC day, or none. auto
+    factor: that of counts in 16 stretches (`toolkit.statistics.events.clusters.dispersions`), with
+    Student's quantile. ``cluster`` is what may contain bursts: stretch, UTC day, or none. auto
     takes a stretch if the factor is above 1. If fewer than 2 events would be left, the factor must
     exceed that of independent events in 19 of 20 windows. In windows shorter than 2 days the factor
     includes the daily season, and the interval is too wide.
@@ -547,10 +547,6 @@ def false_discoveries(p_value: pl.Expr, *by: str) -> pl.Expr:
     """Build the q-values of p-values, by Benjamini and Hochberg. A null is not a test.
 
     ``by`` names columns of families of tests, by default all rows.
-
-    >>> frame = pl.DataFrame({"p": [0.01, None, 0.04, 0.03]})
-    >>> frame.select(false_discoveries(pl.col("p")).round(9))["p"].to_list()
-    [0.03, None, 0.04, 0.04]
     """
     scaled = p_value * p_value.count() / p_value.rank("max")
     # of the groups that are at least so unsure, the smallest

@@ -1,4 +1,4 @@
-"""Event studies: the path of a price, spread, rate or volume around events, with bands."""
+"""Event studies: the path of a price, spread or rate around events, with bands and placebos."""
 
 from __future__ import annotations
 
@@ -110,9 +110,9 @@ def study(
     Left out are events without a first value within ``max_stale_s``, and those that follow another
     of their trajectory by less than ``after_s``.
 
-    With ``from_detection`` paths start at the event, so what follows includes that move: a price at
-    the one known then, another column at its median over the time before the event, without the
-    last ``quiet_s``. Columns are named return_from_detection_mean_log_bps, and for a spread
+    With ``from_detection`` paths start at the event and include that move: a price at the one known
+    then, another column at its median over the time before the event, without the last ``quiet_s``.
+    Columns are named return_from_detection_mean_log_bps, and for a spread
     spread_change_from_before_mean_log_bps.
 
     ``less`` takes from the path:
@@ -120,10 +120,10 @@ def study(
     ========  ====================================================================================
     less      meaning
     ========  ====================================================================================
-    none      nothing
-    past      the trend of the time before the event, without its last ``quiet_s``, carried on
-    against   the path of the trajectory in the events' column ``against``, such as another venue
-    controls  the mean path of five times of the same trajectory and time of day, up to 28 days away
+    none      nothing past      the trend of the time before the event, without its last
+    ``quiet_s``, carried on against   the path of the trajectory in the events' column ``against``,
+    such as another venue controls  the mean path of five times of the same trajectory and time of
+    day, up to 28 days away
               and ``before_s`` + ``after_s`` from any of its events, with the volatility of
               ``before_s`` nearest to the event's
     ========  ====================================================================================

@@ -50,29 +50,18 @@ def with_clusters(
     """Replace the errors of a curve by those of clustered lives, and return each group's clusters.
 
     ``curve`` is `toolkit.statistics.numeric.life_curve.life_curve` of ``lives`` by ``_number``,
-    with t_open and the columns of `toolkit.statistics.events.clusters.clusters_of_lives`. A life
-    adds its martingale, weighted by one over the survivors, to the logarithm of the share at an
-    age. The variance is the jackknife's over clusters (Williams 1995, Lin and Wei 1989).
-    ``log_error`` is scaled so that 1.96 of it are Student's quantile, with
-    `toolkit.statistics.events.clusters.effective_freedom`. In groups of which fewer than 10 ended,
-    lives are taken as independent. The second frame has one row per group: _number, cluster,
-    n_clusters and few_clusters.
+    with t_open and the columns of `clusters_of_lives`. A life adds its martingale, weighted by one
+    over the survivors, to the logarithm of the share at an age. The variance is the jackknife's
+    over clusters (Williams 1995, Lin and Wei 1989). ``log_error`` is scaled so that 1.96 of it are
+    Student's quantile, with `effective_freedom`. In groups of which fewer than 10 ended, lives are
+    taken as independent. The second frame has one row per group: _number, cluster, n_clusters and
+    few_clusters.
 
     References
     ----------
     Williams, R. L. (1995), Product-limit survival functions with correlated survival times,
-    Lifetime Data Analysis 1. Lin, D. Y. and Wei, L. J. (1989), Journal of the American
-    Statistical Association 84.
-
-    Examples
-    --------
-    >>> from toolkit.statistics.numeric.life_curve import life_curve
-    >>> lives = pl.DataFrame({"_number": [0] * 40, "t_open": [86_400 * (k // 2) for k in range(40)],
-    ...     "duration_s": [10.0 + k // 2 for k in range(40)], "entry_s": [0.0] * 40,
-    ...     "observed": [1] * 40}, schema_overrides={"_number": pl.UInt32})
-    >>> _, groups = with_clusters(life_curve(lives, ["_number"]), lives, "auto")
-    >>> groups.row(0)
-    (0, 'path', 20, False)
+    Lifetime Data Analysis 1. Lin, D. Y. and Wei, L. J. (1989), Journal of the American Statistical
+    Association 84.
     """
     watched = lives.filter(
         pl.col("duration_s").is_not_null()
@@ -138,7 +127,7 @@ def _influence(lives: pl.DataFrame, ages: Floats, hazard: Floats, weight: Floats
 def risk_tables(
     lives: pl.DataFrame, group: Integers, count: int, ages: Floats
 ) -> Iterator[tuple[Integers, Integers]]:
-    """Yield for some ages at a time how many lives of each group are watched, and how many end.
+    """Yield, for some ages at a time, how many lives of each group are watched, and how many end.
 
     ``lives`` are sorted by duration, and ``ages`` those at which any ends. Tables have one row per
     group and one column per age.
@@ -230,7 +219,7 @@ def survival(
     gap after its opening, and not at all if it opened in one or before the first stretch. By
     default all is covered until ``known_until``.
 
-    Bounds hold with 95 % and allow for dependence within a ``cluster``: lives that opened within a
+    Bounds cover with 95 % and allow for dependence within a ``cluster``: lives that opened within a
     time as long as 95 % of lives last (path), on one UTC day (day), of one symbol, trajectory, or
     trajectory_day. none takes lives as independent. auto takes the kind but the last that widens
     the bounds most, if any (`toolkit.statistics.events.clusters.chosen_clusters`). Errors are those

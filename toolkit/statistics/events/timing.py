@@ -1,4 +1,4 @@
-"""Timing of events: bursts, and hours of the week."""
+"""Timing of events: bursts, and hours of the week; and how large events become."""
 
 from __future__ import annotations
 
@@ -50,15 +50,6 @@ def triggering(times: Integers, minutes: Integers) -> tuple[float, float] | None
     ----------
     Hawkes, A. G. (1971), Spectra of some self-exciting and mutually exciting point processes,
     Biometrika 58.
-
-    Examples
-    --------
-    Bursts of two events within a minute, at times apart from each other.
-
-    >>> first = np.random.default_rng(1).integers(0, 14 * 86_400, 700)
-    >>> share, _ = triggering(np.sort(np.r_[first, first + 20]), np.arange(14 * 1_440))
-    >>> round(share, 1)
-    0.3
     """
     minute = times // FINEST_S
     minute = minute[np.isin(minute, minutes)]
@@ -132,9 +123,6 @@ def drawn_squares(events: Integers, places: Integers, draws: int) -> Integers:
     ``events`` are the events of each hour, and ``places`` its equally likely buckets. One sum per
     draw. An hour of at most 256 events and eight per bucket is drawn from the chances of its sums,
     by one random number. The seed depends on the events, so groups are drawn independently.
-
-    >>> drawn_squares(np.array([3, 1]), np.array([1, 5]), 2).tolist()
-    [10, 10]
     """
     rng = np.random.default_rng([_SEED, *events.tolist()])
     alone = (events < 2) | (places < 2)
@@ -163,9 +151,6 @@ def pairs_chance(sixteen: int, places: int) -> Floats:
     and pairs is that of one bucket to the power of their number. Its values on a circle give the
     characteristic function of the pairs, and that their chances (Flajolet and Sedgewick, Analytic
     Combinatorics, VIII).
-
-    >>> pairs_chance(0, 4)[2, :2].round(12).tolist()
-    [0.75, 1.0]
     """
     number = np.arange(sixteen * _ROWS, (sixteen + 1) * _ROWS)
     rate, most = float(number[0] + _ROWS / 2), int(number[-1])
@@ -183,7 +168,6 @@ def pairs_chance(sixteen: int, places: int) -> Floats:
 
 
 def _waves(number: Integers, size: int) -> Waves:
-    """Return the powers of each root of unity."""
     turns = np.outer(np.arange(size), number) % size
     return np.asarray(np.exp(-2j * np.pi * turns / size))
 
@@ -242,12 +226,11 @@ def clustering(
     over their mean: 1 for independent events at a constant rate, more with bursts or busy hours. It
     is compared with ``draws`` in which each event keeps its hour of the week and its bucket is
     drawn anew among those of all weeks: in a window of one week only bursts within an hour are
-    seen. Hours of at most 256 events are drawn from computed chances. The seed is fixed, and equal
-    factors count as larger.
+    seen. The seed is fixed, and equal factors count as larger.
 
     The triggered share is that of a process in which events trigger others after exponential times
-    (`toolkit.statistics.events.timing`). It does not depend on ``bucket_s``. One row per family
-    and group that has an event, sorted:
+    (`toolkit.statistics.events.timing`). It does not depend on ``bucket_s``. One row per family and
+    group that has an event, sorted:
 
     {columns}
 
@@ -380,7 +363,7 @@ def rates_by_hour(
     `toolkit.statistics.spread.hour_of_week`, so clusters are weeks: errors allow for bursts, and
     without a season one hour in twenty ``differs``. Bounds of hours with fewer than 10 openings per
     Fano factor (the variance between weeks of all hours over their mean) reach at least as far as
-    the exact ones of such counts: they hold in more than 95 of 100 cases, and fewer such hours
+    the exact ones of such counts: they cover in more than 95 of 100 cases, and fewer such hours
     differ. 168 rows per family and group that has an event, sorted by group and hour:
 
     {columns}
@@ -496,8 +479,8 @@ def magnitudes(
     is the ``peak`` without its sign, so far for open events. It is known only after the close:
     conditioning on it looks ahead. Events that opened before the window are left out, as long ones,
     which are larger, would be too many. The tail index is that of
-    `toolkit.statistics.spread.tail_index`: with an index of 3, sizes twice as large are 8 times as
-    rare. It needs 50 events in the tail. One row per family and group, sorted:
+    `toolkit.statistics.spread.tail_index`, and needs 50 events in the tail. One row per family and
+    group, sorted:
 
     {columns}
 

@@ -1,4 +1,4 @@
-"""Fee table of the user, and the costs of positions by it.
+"""The user's fee table, and the costs of positions by it.
 
 No fee is built in: costs depend on the account and the day. A fee that the table does not state is
 unknown, never 0, and figures that need it are null. The table is a TOML file with one entry per
@@ -18,7 +18,7 @@ exchange (or market of it) and date::
     gas_quote = 3.0             # per fill on a DEX, in the quote currency
     withdraw_quote = {BTC = 20.0}   # per withdrawal of the asset, in the quote currency
 
-Of the entries that have begun and not ended, the one that began last applies.
+Of the entries in force, the one that began last applies.
 """
 
 from __future__ import annotations
@@ -67,11 +67,7 @@ gas_quote = 5.0      # per fill, in the quote currency
 
 
 def example_text(exchanges: Iterable[str] = EXAMPLE_EXCHANGES) -> str:
-    """Write the text of a fee table of round numbers, labelled as an example.
-
-    >>> print(example_text(["AURORA"]).splitlines()[3])
-    name = "EXAMPLE VALUES, no exchange's own: edit"
-    """
+    """Return the text of a fee table of round numbers, labelled as an example."""
     text = _HEAD
     for exchange in exchanges:
         form = _DEX if exchange.startswith("DEX-") else _ENTRY
@@ -116,7 +112,7 @@ _PAIR = "SYMBOL:BUY.market:SELL.market"
 
 @dataclass(frozen=True, slots=True)
 class Fee:
-    """One entry of a fee table. None is not stated. ``tier`` has no effect."""
+    """One entry of a fee table. None means not stated. ``tier`` has no effect."""
 
     exchange: str
     market: Market | None
@@ -130,18 +126,13 @@ class Fee:
     tier: str | None = None
 
     def in_force(self, at: int) -> bool:
-        """Return whether the entry applies at a time (s).
-
-        >>> fee = Fee("KRAKEN", None, 0, valid_to=60)
-        >>> fee.in_force(59), fee.in_force(60)
-        (True, False)
-        """
+        """Return whether the entry applies at a time (s)."""
         return self.valid_from <= at and (self.valid_to is None or at < self.valid_to)
 
 
 @dataclass(frozen=True, slots=True)
 class FeeModel:
-    """A fee table: its name, shown with every figure made with it, and its entries.
+    """A fee table: its name, shown with every figure computed with it, and its entries.
 
     >>> fees = FeeModel.example()
     >>> fees.round_trip_bps("BTC_USDT:BINANCE.spot:KRAKEN.spot", at=1700000000)
@@ -205,11 +196,7 @@ class FeeModel:
 
     @property
     def hash(self) -> str:
-        """The first 16 hex digits of the SHA-256 over the name and the sorted entries.
-
-        >>> len(FeeModel.example().hash)
-        16
-        """
+        """The first 16 hex digits of the SHA-256 over the name and the sorted entries."""
         given = [self.name, *sorted(repr(fee) for fee in self.fees)]
         return hashlib.sha256(json.dumps(given).encode()).hexdigest()[:16]
 
@@ -299,7 +286,7 @@ class FeeModel:
         return found
 
     def lacking_of(self, leg: Leg, *rates: str, at: int) -> list[str]:
-        """List what the table does not state about a leg, including the rates named."""
+        """List what the table does not state about a leg, including some rates."""
         fee = self.in_force(leg, at)
         if fee is None:
             return [f"an entry for {leg}"]
@@ -357,14 +344,11 @@ def check_held_style(style: str) -> None:
 
 
 class _CostedLegs(NamedTuple):
-    """The asset bought, and the legs."""
-
     base: str
     legs: tuple[Leg, ...]
 
 
 def _position(trajectory: str | Stream, style: str) -> _CostedLegs:
-    """Read the legs of a trajectory, and refuse a style that they cannot have."""
     key = str(trajectory)
     if key.startswith("pair/"):
         two = Pair.parse(key)

@@ -48,7 +48,7 @@ def net_edge(
     """Compute what the spread of each row would leave after the costs of a round trip.
 
     Reads ``trajectory`` (String, the key of two legs), ``ts`` and ``spread_bps`` (computed from
-    ``buy_price`` and ``sell_price`` if missing). Gross is as of `gross_bps`, the cost as of
+    ``buy_price`` and ``sell_price`` if missing). Gross is as in `gross_bps`, the cost
     `FeeModel.round_trip_bps` at the row's time. A LazyFrame is collected. Prices were seen: fills
     are not promised.
 
@@ -120,14 +120,9 @@ def check_pairs(keys: Iterable[str]) -> None:
 def gross_bps(spread: pl.Expr, style: Style, exit_bps: float = 0.0) -> pl.Expr:
     """Build the gross payoff of a spread (bps) before costs, taken in a style.
 
-    abs(spread - exit_bps) if opened and closed, where ``exit_bps`` is the assumed spread at the
-    exit. ``prefunded`` trades once in either direction: abs(spread). ``transfer`` gains only if the
-    sell leg pays more: the spread.
-
-    >>> frame = pl.DataFrame({"x": [30.0, -30.0]})
-    >>> [frame.select(gross_bps(pl.col("x"), style, 10))["x"].to_list()
-    ...  for style in ("maker", "prefunded", "transfer")]
-    [[20.0, 40.0], [30.0, 30.0], [30.0, -30.0]]
+    It is abs(spread - exit_bps) if opened and closed, where ``exit_bps`` is the assumed spread at
+    the exit, abs(spread) for ``prefunded``, which trades once in either direction, and the spread
+    for ``transfer``, which gains only if the sell leg pays more.
     """
     if style == "transfer":
         return spread
@@ -135,12 +130,7 @@ def gross_bps(spread: pl.Expr, style: Style, exit_bps: float = 0.0) -> pl.Expr:
 
 
 def net_now_bps(log_bps: pl.Expr, cost_bps: pl.Expr, style: Style) -> pl.Expr:
-    """Build what a log spread (bps) leaves of a round trip's cost (bps).
-
-    >>> frame = pl.DataFrame({"x": [100.0], "cost": [30.0]})
-    >>> frame.select(net_now_bps(pl.col("x"), pl.col("cost"), "taker").round(2)).item()
-    70.5
-    """
+    """Build what a log spread (bps) leaves of a round trip's cost (bps)."""
     return gross_bps(1e4 * ((log_bps / 1e4).exp() - 1), style) - cost_bps
 
 
@@ -157,13 +147,9 @@ def named_by(fees: FeeModel, notional: float, style: Style) -> list[pl.Expr]:
 def costs_over_time(
     keys: Iterable[str], fees: FeeModel, notional: float, style: Style
 ) -> pl.DataFrame:
-    """Return each trajectory's cost from each change of the table on, by time.
+    """Return each trajectory's cost from each change of the table on, sorted by time.
 
     Columns: trajectory, ts (s, from when it applies) and cost_bps, null if unknown.
-
-    >>> key = "BTC_USDT:BINANCE.spot:KRAKEN.spot"
-    >>> costs_over_time([key], FeeModel.example(), 1e4, "taker").rows()
-    [('BTC_USDT:BINANCE.spot:KRAKEN.spot', 1483228800, 53.0)]
     """
     given = [
         (key, at, fees.round_trip_bps(key, notional, style, at=at))

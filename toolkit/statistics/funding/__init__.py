@@ -7,33 +7,31 @@ settlement of either leg:
 ===================  =======  ========  ========================================================
 column               type     unit      meaning
 ===================  =======  ========  ========================================================
-trajectory           given              String or integer
-ts                   Int64    s         the settlement, Unix UTC
-buy_rate, sell_rate  Float64  fraction  settled at ts for the interval before it, null if that
+trajectory           given              String or integer ts                   Int64    s
+the settlement, Unix UTC buy_rate, sell_rate  Float64  fraction  settled at ts for the interval
+before it, null if that
                                         leg does not settle then
-buy_interval_hours,  number   h         as the service declares it, or null
-sell_interval_hours
+buy_interval_hours,  number   h         as the service declares it, or null sell_interval_hours
 ===================  =======  ========  ========================================================
 
 - Rows may come in any order. A LazyFrame is collected. Times are rounded to the minute, as venues
   stamp settlements seconds late. Two rows of a trajectory at one time, and two rates of one leg in
   one minute, are refused. A null, NaN or infinite rate is not a settlement.
 - Equal rates within half an interval are one settlement sent again, counted in ``n_duplicates``
-  (`toolkit.statistics.funding.settlements.without_duplicates`). If the rates differ both count, and
-  the later one is flagged ``early``.
+  (`toolkit.statistics.funding.settlements.without_duplicates`). Different ones both count, the
+  later one flagged ``early``.
 - A leg whose rates are all 0, without a declared interval, is a spot leg.
 - Rows between settlements have the rate in force and pay nothing
-  (`toolkit.statistics.funding.rates_in_force.settled`). If they cannot be distinguished, figures
-  are null for ``dense_rows``.
-- A differential sent by the service is not read.
+  (`toolkit.statistics.funding.rates_in_force.settled`). If they cannot be told apart, figures are
+  null for ``dense_rows``.
 - Funding is what settlements paid. Basis is the log spread, 1e4 ln(sell / buy) in bps, at the
   opening less that at the close, as known then. Carry is their sum. All are in bps of one leg's
-  notional at the opening, which stays constant. A spot leg pays no funding, and its price counts.
+  notional at the opening, which stays constant. A spot leg pays no funding, but its price counts.
 - ``prices`` are rows of the same pairs in either orientation: ``trajectory`` (with or without
   ``funding/``), ``ts`` and ``buy_price`` with ``sell_price``, or ``spread_log_bps``. A row is known
-  at its ts plus the commonest step, for three steps more. Without them basis and carry are null for
-  ``missing_price``. ``funding_only`` leaves prices out, and figures that would need them are left
-  out or named ``funding_only_``.
+  at its ts plus the commonest step, for three more steps. Without prices basis and carry are null
+  for ``missing_price``. ``funding_only`` leaves prices out: figures that need them are missing or
+  named ``funding_only_``.
 - Windows are ``(start, end]``: a settlement at the opening is not received, one at the close is.
 - Rows outside a window show intervals and cover its ends: read them over `rows_window`.
 

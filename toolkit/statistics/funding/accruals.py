@@ -1,4 +1,4 @@
-"""Accruals: the settlement that pays for each moment of a window, on both legs."""
+"""Accruals: the settlement that pays for each moment of a window on both legs, and their sums."""
 
 from __future__ import annotations
 
@@ -79,14 +79,6 @@ def covered_stretches(found: LegSettlements, paid: pl.DataFrame) -> pl.DataFrame
     Columns: trajectory, begins and ends (s), length_s, and for each leg ``LEG_row`` (the
     settlement's row in ``found.rows``) and ``LEG_rate_per_hour``. A spot leg covers all at 0 with a
     null row. Sorted by trajectory and time.
-
-    >>> from toolkit.statistics.funding.settlements import settlements
-    >>> rows = {"trajectory": ["a"] * 2, "ts": [0, 28800], "buy_rate": [None, 8e-4],
-    ...         "sell_rate": [1e-5, 3e-5], "buy_interval_hours": [8, 8],
-    ...         "sell_interval_hours": [1, 1]}
-    >>> found = settlements(pl.DataFrame(rows))
-    >>> covered_stretches(found, accruals(found, Question("rows/1", 0, 28800))).rows()
-    [('a', 25200.0, 28800.0, 3600.0, 0, 0.0001, 2, 3e-05)]
     """
     # one number per trajectory, the same on both legs
     numbered = paid.drop("ts").with_columns(number=pl.col("trajectory").rle_id())
@@ -166,16 +158,10 @@ _PCT = 100
 def bucket_sums(stretches: pl.DataFrame, bucket_s: int = BUCKET_S) -> pl.DataFrame:
     """Sum what accrued over each bucket, sorted by trajectory and time.
 
-    ``stretches`` are those of `toolkit.statistics.funding.accruals.covered_stretches`. Buckets
-    begin at multiples of ``bucket_s`` since 1970, and settlements count by their time in each, so
-    that legs of 1, 4, 8 and 24 h are comparable. Columns: trajectory, ts (s, the beginning),
-    covered_s (s, by both legs), accrued (fraction, sell less buy). Buckets without covered time
-    have no row.
-
-    >>> stretches = pl.DataFrame({"trajectory": ["a"], "begins": [25200.0], "ends": [32400.0],
-    ...     "buy_rate_per_hour": [0.0], "sell_rate_per_hour": [0.5]})
-    >>> bucket_sums(stretches).rows()
-    [('a', 0, 3600.0, 0.5), ('a', 28800, 3600.0, 0.5)]
+    Buckets of `covered_stretches` begin at multiples of ``bucket_s`` since 1970, and settlements
+    count by their time in each, so legs of 1, 4, 8 and 24 h are comparable. Columns: trajectory, ts
+    (s, the beginning), covered_s (s, by both legs), accrued (fraction, sell less buy). Buckets
+    without covered time have no row.
     """
     if stretches.is_empty():
         types = {"ts": pl.Int64, "covered_s": pl.Float64, "accrued": pl.Float64}
@@ -211,13 +197,6 @@ def mean_rates(found: LegSettlements, question: Question, bucket_s: int) -> pl.D
 
     Only time that both legs cover counts, and a bucket without any has no row. The yearly rate is
     simple, in percent.
-
-    >>> rows = {"trajectory": ["a"], "ts": [28800], "buy_rate": [0.0], "sell_rate": [0.5]}
-    >>> hours = {"buy_interval_hours": [None], "sell_interval_hours": [8]}
-    >>> from toolkit.statistics.funding.settlements import settlements
-    >>> found = settlements(pl.DataFrame(rows | hours))
-    >>> mean_rates(found, Question("rows/1", 0, 86400), 28800).rows()
-    [('a', 0, 1.0, 54750.0)]
     """
     sums = bucket_sums(covered_stretches(found, accruals(found, question)), bucket_s)
     hours = pl.col("covered_s") / 3600
@@ -230,21 +209,13 @@ def mean_rates(found: LegSettlements, question: Question, bucket_s: int) -> pl.D
 
 
 def whole_buckets(window: Interval, bucket_s: int) -> pl.Series:
-    """Return the beginnings ``ts`` (s) of the buckets that lie in the window.
-
-    >>> whole_buckets(Interval(10, 90), 30).to_list()
-    [30, 60]
-    """
+    """Return the beginnings ``ts`` (s) of the buckets within the window."""
     first, last = -(-window.start // bucket_s), window.end // bucket_s
     return pl.Series("ts", range(bucket_s * first, bucket_s * last, bucket_s), dtype=pl.Int64)
 
 
 def bucket_length(bucket: str | int) -> int:
-    """Return the length of a bucket (s), which divides a day or is a whole number of days.
-
-    >>> bucket_length("8h"), bucket_length("7d")
-    (28800, 604800)
-    """
+    """Return the length of a bucket (s), a divisor of a day or a whole number of days."""
     length = parse_length(bucket, parameter="bucket")
     if 86_400 % length and length % 86_400:
         raise InputError("bucket", bucket, "a length that divides a day, or a number of days")

@@ -1,7 +1,7 @@
 """Returns of holding a funding position, over all entry times.
 
 A single figure of carry depends on when the position was opened. `holdings` opens it every hour and
-gives the distribution of what was kept, by how long it was held.
+returns the distribution of what was kept, by how long it was held.
 """
 
 from __future__ import annotations
@@ -121,50 +121,45 @@ def holdings(
     """Compute the distribution of what a position kept, over all times at which it was entered.
 
     One row per trajectory and horizon, sorted. The position is long the buy leg and short the sell
-    leg: turn the legs with `toolkit.statistics.spread.turned` for the other side, which is not
+    leg: swap the legs with `toolkit.statistics.spread.turned` for the other side, which is not
     chosen in hindsight. A frame with ``rate`` and ``interval_hours`` is of single legs, held short,
-    so that a positive rate is received, with funding alone.
+    so a positive rate is received, with funding alone.
 
     - A position is entered at each multiple of ``every`` in ``[start, end - horizon]``, from 00:00
       UTC on, and closed a horizon later. A settlement at the entry is not received, one at the exit
       is. Each pays its whole rate.
-    - An entry counts where both legs cover its whole horizon by settlements, as in
+    - An entry counts if both legs cover its whole horizon by settlements, as in
       `toolkit.statistics.funding.summary`. The others are counted in ``n_uncovered``, and in no
       other figure.
-    - Gross is funding and basis: what settlements paid, and what prices brought, by ``prices`` as
-      `toolkit.statistics.funding` has them. A price is known from its ts plus a step (``step_s`` or
-      the commonest), for ``max_stale_s`` more, by default three steps. Prices are needed at the
-      entry and at the exit: entries that lack one are counted in ``n_unpriced`` and left out of all
-      but funding. Where they are more than a tenth, all but funding is null. At a settlement
-      between, the last known price counts.
+    - Gross is funding plus basis, by ``prices`` as in `toolkit.statistics.funding`. A price is
+      known from its ts plus a step (``step_s`` or the commonest), for ``max_stale_s`` more, by
+      default three steps. Entries without a price at the entry or exit are counted in
+      ``n_unpriced`` and left out of all but funding. If they are more than a tenth, all but funding
+      is null. At a settlement in between, the last known price counts.
     - ``legs`` holds each leg of the pairs alone and short, with ``funding_only``.
-    - ``funding_only`` leaves prices out. There is no basis and no gross, and what is net of fees,
-      falls or breaks even is then of funding, under names that begin with ``funding_only_``.
-    - A rate is paid on the notional of one leg at the entry, with and without prices, and the basis
-      is what the log spread fell by, of that notional: ``notional_basis`` is ``constant``. All is
-      in bps of it, so that swapping the legs turns the sign and nothing else. Of a day of BTC at
-      two venues that is within 0.3 bps of equal units of both legs in 95 % of entries.
-      ``compound``: all that is received, and the fall of the spread, is put into the position at
-      each settlement, at no cost.
+    - ``funding_only`` leaves prices out: there is no basis and no gross, and net figures, drawdown
+      and break-even are of funding, with names that begin with ``funding_only_``.
+    - A rate is paid on the notional of one leg at the entry, and the basis is the fall of the log
+      spread, of that notional: ``notional_basis`` is ``constant``. All is in bps of it, so swapping
+      the legs changes only the sign. For a day of BTC at two venues that is within 0.3 bps of equal
+      units of both legs in 95 % of entries. ``compound`` puts all that is received, and the fall of
+      the spread, into the position at each settlement, at no cost.
     - Net is gross less `FeeModel.round_trip_bps` as of the entry, of the notional then.
-    - A position breaks even at the first settlement at which the level has earned the cost. The
-      quantiles count those that had not within the horizon as not yet (Kaplan and Meier: as all of
-      them are watched for one horizon, it is the share of all). The spread counts as it was then.
-    - The drawdown is the largest fall of the level from a maximum before it, over the entry, the
-      settlements and the exit. The cost is not a fall.
-    - The bands hold the mean and the median of what entries keep at 95 %. Their error is that of
-      the slow part of what entries keep over time, with Student's t, so that overlapping holdings
-      are not taken for independent ones. Where most is earned in a few times of high rates, the
-      band of the mean reaches further up than down (Hall), and further the fewer they are. That of
-      the median is between the quantiles at the ends of the band of the share that kept at most it
-      (Woodruff).
-    - A band assumes that what is paid forgets well within the window. Where the chance that it does
-      not is 0.3 or more, as of much real funding, the bands are null for ``long_memory``: the mean
-      of such rates strays over months, and the window does not say how far. Of rates with long
-      memory (fractional differences of order 0.3 to 0.5, 90 days of 8 h) 9 in 10 have no band. Of
-      rates that forget within days, those that have one held the truth in 93 to 98 %. Of less than
-      four months a tenth to a fifth of such rates have none either. The bands are null where the
-      entries span fewer than 12 horizons, or where fewer than 24 settlements are known.
+    - A position breaks even at the first settlement by which it has earned the cost, at the spread
+      then. Quantiles count those that had not within the horizon as not yet (Kaplan and Meier: all
+      are watched for one horizon, so it is the share of all).
+    - The drawdown is the largest fall from an earlier maximum, over the entry, the settlements and
+      the exit, without the cost.
+    - The bands cover the mean and the median with 95 %. Their error is that of the slow part of
+      what entries keep over time, with Student's t, so overlapping holdings are not taken as
+      independent. If most is earned at a few times of high rates, the band of the mean reaches
+      further up than down (Hall), and further the fewer they are. The median's is between the
+      quantiles at the ends of the band of the share that kept at most it (Woodruff).
+    - Bands assume that funding forgets well within the window. If the chance that it does not is
+      0.3 or more, as for much real funding, they are null for ``long_memory``: the mean of such
+      rates strays over months, and the window does not tell how far. They are also null if the
+      entries span fewer than 12 horizons, or with fewer than 24 settlements. docs/calibration.md
+      has how often they are null, and cover.
 
     {columns}
 
@@ -263,7 +258,7 @@ def _lacks(sample: Sample, key: Any, prices: LegPrices | None) -> dict[str, Any]
 
 
 def _of_pairs(frame: Frame) -> Frame:
-    """Return a frame of single legs as pairs whose buy leg is spot, and others unchanged."""
+    """Return a frame of single legs as pairs with a spot buy leg, and others unchanged."""
     checked_frame(frame)
     schema = frame.collect_schema()
     if "rate" not in schema or "sell_rate" in schema or "interval_hours" not in schema:

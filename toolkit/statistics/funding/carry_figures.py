@@ -12,11 +12,7 @@ import numpy as np
 import polars as pl
 
 from toolkit.reasons import Reason
-from toolkit.statistics.funding.carry_marks import (
-    FUNDING_ONLY,
-    TIE_BPS,
-    Holding,
-)
+from toolkit.statistics.funding.carry_marks import FUNDING_ONLY, TIE_BPS, Holding
 from toolkit.statistics.funding.rates_in_force import HOURS_A_YEAR
 from toolkit.statistics.numeric.arrays import Flags, Floats, Integers
 from toolkit.statistics.numeric.long_run import WAVES, Memory, ends_of, slow_variance
@@ -66,21 +62,13 @@ class Ranked:
         return Ranked(self.values + by, self.rising + by)
 
     def quantile(self, share: float) -> float:
-        """Return a quantile by linear interpolation.
-
-        >>> Ranked.of(np.array([4.0, 1.0, 2.0])).quantile(0.75)
-        3.0
-        """
+        """Return a quantile by linear interpolation."""
         below, above, part = _about(share, self.rising.size)
         return _between(float(self.rising[below]), float(self.rising[above]), part)
 
 
 def quantiles(values: Floats, *shares: float) -> list[float]:
-    """Return quantiles of unsorted values, as `Ranked` does.
-
-    >>> quantiles(np.array([4.0, 1.0, 2.0]), 0.5, 0.75)
-    [2.0, 3.0]
-    """
+    """Return quantiles of unsorted values, as `Ranked` does."""
     about = [_about(share, values.size) for share in shares]
     places = sorted({place for *both, _ in about for place in both})
     found = dict(zip(places, at_places(values, places), strict=True))
@@ -88,11 +76,7 @@ def quantiles(values: Floats, *shares: float) -> list[float]:
 
 
 def at_places(values: Floats, places: Iterable[int]) -> list[float]:
-    """Return the values at rising places of the sorted order, by partial sorting.
-
-    >>> at_places(np.array([4.0, 1.0, 2.0]), [1, 2])
-    [2.0, 4.0]
-    """
+    """Return the values at rising places of the sorted order, by partial sorting."""
     left, since, found = values.copy(), 0, []
     for place in places:
         left.partition(place - since)
@@ -119,13 +103,6 @@ def band(ts: Integers, kept: Ranked, horizon_s: int, every_s: int, memory: Memor
     ``ts`` (s) rises, ``every_s`` is the time between windows, and ``memory`` that of what they sum.
     There are too few if the windows span fewer than twelve horizons, miss more than half of that
     time, or are fewer than 24.
-
-    >>> ts, short = np.arange(2400) * 3600, Memory(None, 1.0)
-    >>> found = band(ts, Ranked.of(np.sin(ts / 7200)), 28800, 3600, short)
-    >>> [round(end, 4) for end in found.mean]
-    [-0.0038, 0.0038]
-    >>> band(ts[:90], Ranked.of(np.ones(90)), 28800, 3600, short)
-    <Reason.TOO_FEW: 'too_few'>
     """
     if ts.size < _FEWEST_ENTRIES:
         return Reason.TOO_FEW
@@ -159,9 +136,6 @@ def cell_sums(values: Floats, begins: Integers) -> Floats:
     """Sum each row over cells.
 
     ``begins`` has the first column of each cell. The last column is in none.
-
-    >>> cell_sums(np.array([[1.0, 2.0, 4.0, 0.0]]), np.array([0, 2])).tolist()
-    [[3.0, 4.0]]
     """
     sums: Floats = np.add.reduceat(values, begins, axis=1)
     empty = begins == np.append(begins[1:], values.shape[1] - 1)
@@ -179,12 +153,9 @@ def _few_cells(sums: Floats) -> float:
 
 
 def skewness_of_sum(of_cells: Floats, cells: int) -> float:
-    """Compute the skewness of the sum over all cells, of which blocks of ``cells`` are independent.
+    """Compute the skewness of the sum over all cells, with independent blocks of ``cells``.
 
     Blocks begin at each cell and wrap.
-
-    >>> round(skewness_of_sum(np.array([2.0, -1.0, -1.0]), 1), 3)
-    0.408
     """
     around = np.concatenate([[0.0], of_cells, of_cells[:cells]]).cumsum()
     sums = around[cells : cells + of_cells.size] - around[: of_cells.size]
@@ -274,15 +245,7 @@ class Sample:
 
 
 def figures(sample: Sample) -> dict[str, Any]:
-    """Return the figures of a sample by column, without nulls.
-
-    >>> kept, ts = np.array([1.0, 3.0]), np.array([0, 3600])
-    >>> holding = Holding(kept, kept, np.zeros(2), np.array([np.inf, 1.0]))
-    >>> asked = (3600, 3600, 4, 1, ts, kept, kept - 1, None, holding, Reason.LOW_COVERAGE)
-    >>> found = figures(Sample(*asked, Memory(None, 1.0)))
-    >>> found["funding_mean_bps"], found["funding_only_net_mean_bps"]
-    (2.0, 1.0)
-    """
+    """Return the figures of a sample by column, without nulls."""
     n = sample.ts.size
     why = None if n else (sample.why if sample.n_due else Reason.TOO_SHORT)
     unknown = int(np.count_nonzero(np.isnan(sample.cost_bps)))
@@ -379,10 +342,7 @@ def _shape(name: str, kept: Ranked, of: Band | Reason) -> dict[str, Any]:
 
 
 def _breakeven(hours: Floats, why: Reason | None, only: str) -> dict[str, Any]:
-    """Return by when a share of entries had earned the cost, from the hours of each.
-
-    All are watched for one horizon, so Kaplan and Meier's estimate is one less that share.
-    """
+    """Return by when a share of entries had earned the cost, from the hours of each."""
     if why is not None:
         return dict.fromkeys((f"{only}breakeven_{name}_reason" for name in _BREAKEVEN), why)
     ranks = (math.ceil((QUANTILES[name] - _SHARE_SLACK) * hours.size) for name in _BREAKEVEN)

@@ -1,4 +1,8 @@
-"""Marks of a position: what closing it would add at some times, by the prices known then."""
+"""Positions at some times: what was received by then, and what closing would add by prices known.
+
+A path is a level after each settlement, and a holding the difference of two places on it. Extremes
+between them come from stretches whose lengths are powers of two, without a loop over entries.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +31,7 @@ class Path:
     """The level after each settlement, and whether prices are included.
 
     ``ts`` are the settlements of either leg, rising. ``level`` is the sum received since the
-    beginning by a position that is always held, in units of ``scale``, with one more element first.
+    beginning by a position always held, in units of ``scale``, with one more element first.
     ``mark`` is what closing at each settlement adds, NaN before a price is known, 0 if not
     ``priced``.
     """
@@ -70,7 +74,7 @@ _columns = attrgetter(*(each.name for each in fields(Moments)))
 class Holding:
     """The result of each entry, in bps of one leg's notional.
 
-    ``breakeven_h`` is the hours to the first settlement at which the cost was earned, infinite if
+    ``breakeven_h`` is the hours to the first settlement by which the cost was earned, infinite if
     not within the horizon, NaN if the cost is unknown.
     """
 
@@ -85,10 +89,6 @@ def covered(segments: list[tuple[Integers, Integers]], ts: Integers, horizon_s: 
 
     ``segments`` has for each leg the beginnings and ends of its covered stretches, disjoint and
     rising, as ``ts`` is.
-
-    >>> legs = [(np.array([0, 100]), np.array([60, 200]))]
-    >>> covered(legs, np.array([0, 1, 100, 150]), 60).tolist()
-    [True, False, True, False]
     """
     found = np.ones(ts.size, dtype=np.bool_)
     for begins, ends in segments:
@@ -101,11 +101,7 @@ def covered(segments: list[tuple[Integers, Integers]], ts: Integers, horizon_s: 
 
 
 def merged(begins: Floats, ends: Floats) -> tuple[Integers, Integers]:
-    """Join stretches that touch or overlap, sorted by their beginning.
-
-    >>> [each.tolist() for each in merged(np.array([0.0, 60, 200]), np.array([60.0, 90, 260]))]
-    [[0, 200], [90, 260]]
-    """
+    """Join stretches that touch or overlap, sorted by their beginning."""
     if not begins.size:
         return begins.astype(np.int64), ends.astype(np.int64)
     reach = np.maximum.accumulate(ends)
@@ -115,22 +111,14 @@ def merged(begins: Floats, ends: Floats) -> tuple[Integers, Integers]:
 
 
 def counted(times: Integers, ts: Integers) -> Integers:
-    """Count the rising times at or before each of some equidistant ones.
-
-    >>> counted(np.array([0, 61, 120]), np.array([60, 120, 180])).tolist()
-    [1, 3, 3]
-    """
+    """Count the rising times at or before each of some equidistant ones."""
     every_s = ts[1] - ts[0] if ts.size > 1 else 1
     since = np.clip(-((ts[:1] - times) // every_s), 0, ts.size) if ts.size else 0 * times
     return np.repeat(np.arange(times.size + 1), np.diff(since, prepend=0, append=ts.size))
 
 
 def sliced(which: Flags) -> Flags | slice:
-    """Return marks as a slice if those marked are consecutive: it copies nothing.
-
-    >>> sliced(np.array([False, True, True]))
-    slice(1, 3, None)
-    """
+    """Return marks as a slice, which copies nothing, if those marked are consecutive."""
     count, first = int(np.count_nonzero(which)), int(np.argmax(which)) if which.size else 0
     return slice(first, first + count) if which[first : first + count].all() else which
 
@@ -194,13 +182,9 @@ class Stretches:
         self._filled = 1
 
     def extremes(self, first: Integers, last: Integers) -> tuple[Floats, Floats, Floats]:
-        """Return the minimum, the maximum and the largest fall of each stretch ``[first, last)``.
+        """Return the minimum, maximum and largest fall of each stretch ``[first, last)``.
 
         Without values they are infinite.
-
-        >>> values = Stretches(np.array([1.0, 3.0, 2.0]))
-        >>> [each.tolist() for each in values.extremes(np.array([0, 2]), np.array([3, 2]))]
-        [[1.0, inf], [3.0, -inf], [1.0, -inf]]
         """
         length, count = last - first, None
         if length.size and np.all(length == length[0]):
@@ -223,12 +207,7 @@ class Stretches:
         )
 
     def first_at_least(self, first: Integers, last: Integers, least: Floats) -> Integers:
-        """Return the first place in each stretch ``[first, last)`` with ``least`` or more, or last.
-
-        >>> values = Stretches(np.array([1.0, 3.0, 2.0, 5.0]))
-        >>> values.first_at_least(np.array([0, 2]), np.array([4, 4]), np.array([2.5, 6.0])).tolist()
-        [1, 4]
-        """
+        """Return the first place in each stretch ``[first, last)`` from ``least`` on, or last."""
         at = first.copy()
         rows, _ = self._longest_within(last - first)
         for row in range(int(rows.max(initial=0)), 0, -1):
@@ -282,12 +261,7 @@ class Marks:
     max_stale_s: int
 
     def at(self, ts: Integers) -> Floats:
-        """Return the value last known at each time, NaN if too old.
-
-        >>> marks = Marks(np.array([60, 120]), np.array([1.0, 2.0]), 30)
-        >>> marks.at(np.array([59, 60, 91, 120])).tolist()
-        [nan, 1.0, nan, 2.0]
-        """
+        """Return the value last known at each time, NaN if too old."""
         if not self.known_at.size:
             return np.full(ts.size, np.nan)
         row = np.searchsorted(self.known_at, ts, side="right") - 1
@@ -347,10 +321,6 @@ class LegPrices:
         A frame has trajectory, ts and either ``buy_price`` and ``sell_price`` or
         ``spread_log_bps``. Raises `InputError` for another one, and for prices with
         ``funding_only``.
-
-        >>> frame = pl.DataFrame({"trajectory": "a", "ts": [0, 60], "spread_log_bps": [1.0, 2.0]})
-        >>> LegPrices.of(frame, funding_only=False)["a"].known_at.tolist()
-        [60, 120]
         """
         if not isinstance(funding_only, bool):
             raise InputError("funding_only", funding_only, "True or False")
@@ -396,23 +366,14 @@ def _marks_of(prices: Frame, step_s: int | None, max_stale_s: int | None) -> dic
 
 
 def marks_of(rows: pl.DataFrame, step_s: int, max_stale_s: int | None = None) -> Marks:
-    """Return the marks of one pair: rows with ts and ``spread_log_bps``, sorted by ts.
-
-    >>> rows = pl.DataFrame({"ts": [0, 60], "spread_log_bps": [100.0, None]})
-    >>> marks_of(rows, 60).spread_log_bps.tolist()
-    [100.0]
-    """
+    """Return the marks of one pair, from rows with ts and ``spread_log_bps``, sorted by ts."""
     known = rows.filter(observed(_SPREAD).is_not_null())
     stale_s = STALE_STEPS * step_s if max_stale_s is None else max_stale_s
     return Marks(known["ts"].to_numpy() + step_s, known[_SPREAD].to_numpy(), stale_s)
 
 
 def plain(key: object) -> object:
-    """Return the key without the prefix of funding.
-
-    >>> plain("funding/BTC_USDT:X.futures:Y.futures"), plain(7)
-    ('BTC_USDT:X.futures:Y.futures', 7)
-    """
+    """Return the key without the prefix of funding."""
     return key.removeprefix(_PREFIX) if isinstance(key, str) else key
 
 
@@ -421,13 +382,6 @@ def with_basis(figures: pl.DataFrame, prices: LegPrices) -> pl.DataFrame:
 
     ``figures`` has trajectory, t_first (s, the first settlement), funding_bps with its reason,
     window_start and window_end (s), in any order. See `toolkit.statistics.funding.summary`.
-
-    >>> rows = {"trajectory": ["a"], "t_first": [60], "funding_bps": [1.0], "window_start": [60],
-    ...         "funding_reason": [None], "window_end": [120]}
-    >>> marks = Marks(np.array([60, 120]), np.array([5.0, 3.0]), 60)
-    >>> figures = pl.DataFrame(rows, schema_overrides={"funding_reason": pl.String})
-    >>> with_basis(figures, LegPrices({"a": marks})).select("basis_bps", "carry_bps").row(0)
-    (2.0, 3.0)
     """
     basis = np.full(figures.height, np.nan)
     lacks = []
@@ -476,13 +430,7 @@ class FundedPosition:
         return "compound" if self.compound else "constant"
 
     def path(self) -> Path:
-        """Return the path of the position.
-
-        >>> rates = np.array([0.0, 0.0]), np.array([0.5, 0.5])
-        >>> [FundedPosition(np.array([0, 60]), *rates, None, compound).path().level.tolist()
-        ...  for compound in (False, True)]
-        [[0.0, 0.5, 1.0], [1.0, 1.5, 2.25]]
-        """
+        """Return the path of the position."""
         paid = self.sell_rate - self.buy_rate
         mark = self._mark(None if self.marks is None else self.marks.last(self.ts), self.ts)
         if self.compound:

@@ -1,4 +1,4 @@
-"""Differentials: the rates in force on both legs, and the one that a service sends."""
+"""Rates in force: differentials of both legs, the service's own, single legs, and predictions."""
 
 from __future__ import annotations
 
@@ -28,19 +28,14 @@ _RATES = ("buy_rate", "sell_rate")
 
 
 def without_rates(frame: _Rows) -> _Rows:
-    """Return the rows of the trajectories that have a differential and no rate of a leg.
-
-    >>> rows = {"trajectory": ["a", "b"], "buy_rate": [None, 1e-4], "sell_rate": [None, 1e-4]}
-    >>> without_rates(pl.DataFrame(rows | {"differential_pct_8h": [0.5, 0.0]})).height
-    1
-    """
+    """Return the rows of the trajectories that have a differential and no rate of a leg."""
     rated = pl.any_horizontal(pl.col(rate).is_not_null() for rate in _RATES)
     sent = pl.col(_COLUMN).is_not_null()
     return frame.filter((~rated).all().over("trajectory") & sent.any().over("trajectory"))
 
 
 def with_service_differential(found: pl.DataFrame, frame: Frame, window: Interval) -> pl.DataFrame:
-    """Add the service's differential in ``[start, end)`` where there are no rates of legs."""
+    """Add the service's differential in ``[start, end)`` for trajectories without rates of legs."""
     unsettled = pl.col("trajectory").is_in(found.filter(n=0)["trajectory"].implode())
     rows = frame.lazy().filter(unsettled, pl.col("ts").is_between(*window, closed="left"))
     if _COLUMN not in frame.collect_schema():
@@ -77,13 +72,13 @@ def service_differential(
 ) -> pl.DataFrame:
     """Average the differential in force that the service sends, over time in ``[start, end)``.
 
-    One row per trajectory, sorted. A value holds until the next one, at most three steps, as in
+    One row per trajectory, sorted. A value is valid until the next one, at most three steps, as in
     `toolkit.statistics.spread.coverage`, whose columns come first:
 
     {columns}
 
-    Positive: long the buy leg and short the sell leg earns it. What a position received is in
-    `toolkit.statistics.funding.summary`, from settled rates.
+    Positive: long the buy leg and short the sell leg earns it. `toolkit.statistics.funding.summary`
+    has what a position received, from settled rates.
 
     Raises
     ------
@@ -114,9 +109,9 @@ def service_differential(
 def differential(frame: Frame) -> pl.DataFrame:
     """Return the rates in force on both legs and their difference, as steps.
 
-    A row holds until the next one of its trajectory. A rate is in force until the leg's next
-    settlement, at most two of its intervals. A row marks its end, so each trajectory ends in one
-    without a rate.
+    A row is valid until the next one of its trajectory. A rate is in force until the leg's next
+    settlement, at most two of its intervals, and a row marks its end, so each trajectory ends in
+    one without a rate.
 
     {columns}
 
@@ -208,13 +203,13 @@ def prediction_errors(
 ) -> pl.DataFrame:
     """Compare what each leg settled with the last rate in force before, which predicted it.
 
-    One row per leg of ``frame``, as `toolkit.statistics.funding.legs` lists them, sorted. The
-    settlements are those of ``(start, end]``. ``rates`` has the rates in force of single legs, as
-    snapshots keep them: ``trajectory`` (``snapshot-funding/SYMBOL:EXCHANGE.market``), ``ts`` (s),
-    ``rate`` (fraction per its interval) and ``interval_hours`` (h, null for that of the
-    settlement). Without it they are the rows of the frame that are not settlements. The prediction
-    is the last one before the settlement, at most ``max_age`` old, scaled to the interval that was
-    settled. One at the time of the settlement itself may already be the next one's: it is not used.
+    One row per leg of ``frame``, as `toolkit.statistics.funding.legs` lists them, sorted, for the
+    settlements in ``(start, end]``. ``rates`` has the rates in force of single legs, as from
+    snapshots: ``trajectory`` (``snapshot-funding/SYMBOL:EXCHANGE.market``), ``ts`` (s), ``rate``
+    (fraction per its interval) and ``interval_hours`` (h, null for that of the settlement). By
+    default they are the rows of the frame that are not settlements. The prediction is the last one
+    before the settlement, at most ``max_age`` old, scaled to the interval that was settled. One at
+    the very time of the settlement may already be the next one's, and is not used.
 
     {columns}
 

@@ -1,4 +1,4 @@
-"""Dispersion of one symbol's funding between venues."""
+"""Dispersion of one symbol's funding between venues, and persistence of ranks of funding."""
 
 from __future__ import annotations
 
@@ -30,24 +30,14 @@ from toolkit.statistics.numeric.arrays import Floats
 
 
 def lowest_leg(leg: pl.Expr, value: pl.Expr) -> pl.Expr:
-    """Build the leg with the lowest value of a group, to be long. Ties go to the first by name.
-
-    >>> rows = pl.DataFrame({"leg": ["Z.futures", "X.futures"], "apr_pct": [5.0, 5.0]})
-    >>> rows.select(lowest_leg(pl.col("leg"), pl.col("apr_pct"))).item()
-    'X.futures'
-    """
+    """Build the leg with the lowest value of a group, to be long (ties: the first by name)."""
     return leg.sort_by(value, leg).first()
 
 
 def highest_leg(leg: pl.Expr, value: pl.Expr) -> pl.Expr:
-    """Build the leg with the highest value of a group, to be short.
+    """Build the leg with the highest value of a group, to be short (ties: the first by name).
 
-    Ties go to the first by name, or if all are equal to the second, so that it is never
-    `lowest_leg` unless the group has one leg.
-
-    >>> rows = pl.DataFrame({"leg": ["Z.futures", "X.futures"], "apr_pct": [5.0, 5.0]})
-    >>> rows.select(highest_leg(pl.col("leg"), pl.col("apr_pct"))).item()
-    'Z.futures'
+    If all are equal it is the second, so it is never `lowest_leg` unless the group has one leg.
     """
     falling = leg.sort_by(value, leg, descending=[True, False])
     second = falling.get(1, null_on_oob=True)
@@ -72,9 +62,9 @@ _SPREADS = ("range_apr_pct", "iqr_apr_pct", "std_apr_pct")
 
 
 def legs(frame: Frame) -> pl.DataFrame:
-    """Return the settlements of each leg once, as those of a position that is short that leg alone.
+    """Return the settlements of each leg once, as of a position that is short that leg alone.
 
-    Rows are as `toolkit.statistics.funding` reads them: ``trajectory`` is
+    Rows are as in `toolkit.statistics.funding`: ``trajectory`` is
     ``funding/SYMBOL:EXCHANGE.market``, the buy leg is spot, and times are whole minutes. Legs that
     settle nothing, such as spot, are left out. A leg of several pairs comes once, and legs of legs
     are the same.
@@ -182,11 +172,10 @@ def dispersion(
 ) -> pl.DataFrame:
     """Measure how far the venues of each symbol are apart, in buckets of time.
 
-    One row per symbol and bucket that lies in the window, sorted. A venue is an exchange and its
-    market, and its rate the mean over the bucket of its settled rates, by `legs` of the frame. The
-    venues of a symbol are those with at least ``min_coverage`` of the buckets. They stay the same
-    over the window, as the range grows with their number: a bucket without one of them has no
-    figures.
+    One row per symbol and bucket within the window, sorted. A venue is an exchange and its market,
+    and its rate the mean over the bucket of its settled rates, by `legs` of the frame. The venues
+    of a symbol are those with at least ``min_coverage`` of the buckets. They stay the same over the
+    window, as the range grows with their number: a bucket without one of them has no figures.
 
     {columns}
 
@@ -384,14 +373,14 @@ def rank_persistence(
 ) -> pl.DataFrame:
     """Correlate the ranks of mean funding rates in a week with those in the next week.
 
-    One row per symbol and week, sorted. Both weeks begin on Monday 00:00 UTC and lie in the window.
-    ``of`` venues ranks the legs of each symbol (`toolkit.statistics.funding.legs`), ``of`` pairs
-    the trajectories of all symbols. At least ``min_coverage`` of both weeks must be covered.
+    One row per symbol and week, sorted. Both weeks begin on Monday 00:00 UTC and are within the
+    window. ``of`` venues ranks the legs of each symbol (`toolkit.statistics.funding.legs`), ``of``
+    pairs the trajectories of all symbols. At least ``min_coverage`` of both weeks must be covered.
 
     The correlation is Spearman's, with mean ranks for ties. The p-value is the share of orders of
-    the second week that are correlated as much or more, in either direction: of all orders up to 7,
-    above that of 1,999 random ones with a fixed seed and the real one. It is per row: neighbouring
-    rows share a week, so their p-values are dependent.
+    the second week that correlate as much or more, in either direction: of all orders of up to 7,
+    else of 1,999 random ones with a fixed seed and the real one. Neighbouring rows share a week, so
+    their p-values are dependent.
 
     {columns}
 

@@ -1,4 +1,4 @@
-"""Persistence of a funding differential: its sign, and its autocorrelation."""
+"""Persistence of a funding differential: its sign, its autocorrelation and its memory."""
 
 from __future__ import annotations
 
@@ -33,11 +33,7 @@ from toolkit.statistics.funding.settlements import (
     settlements,
 )
 from toolkit.statistics.numeric.arrays import Floats, Integers
-from toolkit.statistics.numeric.long_run import (
-    MOST_POINTS,
-    Memory,
-    memories,
-)
+from toolkit.statistics.numeric.long_run import MOST_POINTS, Memory, memories
 
 MIN_SETTLEMENTS = 60
 """The fewest buckets of 8 h with a carry to noise."""
@@ -88,7 +84,7 @@ def persistence(
     """Measure how long the differential in force keeps its sign, and its autocorrelation.
 
     One row per trajectory, sorted. ``frame`` is as in `toolkit.statistics.funding`. The
-    differential is the sell leg's rate per hour less the buy leg's, where both are in force
+    differential is the sell leg's rate per hour less the buy leg's, if both are in force
     (`toolkit.statistics.funding.differential`): positive if long buy, short sell receives. Shares
     are of the time in which it is known, in ``[start, end)``.
 
@@ -360,13 +356,6 @@ def funding_memories(found: LegSettlements, question: Question) -> dict[Any, Mem
     Steps are parts of a day or whole days, at least the interval that 90 % of a leg's settlements
     do not exceed. The daily season is removed. ``found`` needs leg_number, ts, rate and
     interval_hours. See `toolkit.statistics.numeric.long_run.memories`.
-
-    >>> from toolkit.statistics.funding.settlements import settlements
-    >>> import polars as pl
-    >>> frame = pl.DataFrame({"trajectory": ["a"], "ts": [28800], "buy_rate": [0.0],
-    ...     "sell_rate": [1e-4], "buy_interval_hours": [None], "sell_interval_hours": [8]})
-    >>> funding_memories(settlements(frame), Question("rows/1", 0, 28800))["a"].reason
-    <Reason.TOO_FEW: 'too_few'>
     """
     number, ts, rate, hours = (
         found.rows[name].to_numpy() for name in ("leg_number", "ts", "rate", "interval_hours")

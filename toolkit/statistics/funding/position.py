@@ -1,4 +1,4 @@
-"""Funding and carry of a position in two legs, per settlement and over a window."""
+"""Funding and carry of a position in two legs: per settlement, over a window, and after costs."""
 
 from __future__ import annotations
 
@@ -53,13 +53,12 @@ _SENT = (
 def intervals(frame: Frame) -> pl.DataFrame:
     """List every settlement of every leg with the interval it accrued over.
 
-    Spot legs have none. The interval is the time since the settlement before, where that is within
-    a tenth of the declared interval, at this settlement or at the one before. It is also a shorter
-    time of 1, 2, 4, 8 or 24 h that lasts for two settlements, as venues shorten their intervals at
-    will. A time longer than declared is not an interval: settlements are missing. Otherwise it is
-    the declared one. Where none is declared, any time on the list counts that lasts, else the one
-    last seen. That looks one settlement ahead, so that the interval of the newest may yet change.
-    Rows that are rates in force are left out.
+    Spot legs have none. The interval is the time since the settlement before, if within a tenth of
+    the declared interval, at this settlement or the one before. It is also a shorter time of 1, 2,
+    4, 8 or 24 h that lasts for two settlements, as venues shorten their intervals at will.
+    Otherwise it is the declared one: a longer time means missing settlements. Without a declared
+    one, any of these times that lasts counts, else the last one seen. This looks one settlement
+    ahead, so the newest interval may still change. Rows that are rates in force are left out.
 
     {columns}
 
@@ -103,9 +102,9 @@ def carry(
     """Sum what the position has received and gained after each settlement in ``(start, end]``.
 
     One row per time at which a leg settles. A settlement pays its whole rate, or the part of its
-    time in the window that the other leg covers: see `summary`, whose ``funding_bps`` is the last
-    one here. Basis is as there, up to the row's time. With ``funding_only`` the columns from
-    basis_bps to prices_lack are missing.
+    time in the window that the other leg covers, as in `summary`, whose ``funding_bps`` is the last
+    one here. Basis is that of `summary`, up to the row's time. With ``funding_only`` the columns
+    from basis_bps to prices_lack are missing.
 
     {columns}
 
@@ -215,8 +214,7 @@ def summary(
     - The yearly rate is the mean over the covered time of the sell leg's rate per hour less the buy
       leg's, times 8760 h. Only the part of an interval in the window counts, so it equals funding
       over the hours of the window if that begins and ends at settlements of both legs.
-    - Figures are of what settled and have no error. `holdings` and `by_hour` have intervals for
-      other times.
+    - Figures are of what settled and have no error. `holdings` and `by_hour` have intervals.
     - With ``funding_only`` the columns from basis_bps to prices_lack are missing.
 
     {columns}

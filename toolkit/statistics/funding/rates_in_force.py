@@ -1,4 +1,4 @@
-"""Rates in force: telling them from settlements in rows more frequent than settlements.
+"""Rates in force, distinguished from settlements in rows more frequent than settlements.
 
 A row with a rate in force pays nothing. The declared interval, the calendar (multiples of the
 interval from 00:00 UTC, 8 h if none is declared) and rate changes between calendar times decide.
@@ -109,12 +109,7 @@ def settled(rows: pl.DataFrame) -> pl.DataFrame:
 
 @cache
 def before(name: str) -> pl.Expr:
-    """Build a column's value in the row before, null in the first row of a `leg_number`.
-
-    >>> rows = pl.DataFrame({"leg_number": [0, 0, 1], "ts": [1, 2, 3]})
-    >>> rows.select(before("ts"))["ts"].to_list()
-    [None, 1, None]
-    """
+    """Build a column's value in the row before, null in the first row of a `leg_number`."""
     number = pl.col("leg_number")
     return pl.when(number == number.shift(1)).then(pl.col(name).shift(1)).alias(name)
 

@@ -46,28 +46,14 @@ class LegReceipts:
 
 
 def inside(question: Question) -> pl.Expr:
-    """Build whether a position held over ``(start, end]`` receives a settlement.
-
-    >>> times = pl.DataFrame({"ts": [0, 1, 60, 61]})
-    >>> times.filter(inside(Question("rows/1", 0, 60)))["ts"].to_list()
-    [1, 60]
-    """
+    """Build whether a position held over ``(start, end]`` receives a settlement."""
     return pl.col("ts").is_between(question.start, question.end, closed="right")
 
 
 def receipts(
     found: LegSettlements, question: Question, *, min_coverage: float = MIN_COVERAGE
 ) -> LegReceipts:
-    """Compute what the legs paid over the time that both cover.
-
-    >>> from toolkit.statistics.funding.settlements import settlements
-    >>> rows = {"trajectory": ["a"], "ts": [28800], "buy_rate": [0.0], "sell_rate": [1e-4]}
-    >>> hours = {"buy_interval_hours": [None], "sell_interval_hours": [8]}
-    >>> found = settlements(pl.DataFrame(rows | hours))
-    >>> figures = receipts(found, Question("rows/1", 0, 28800)).figures
-    >>> figures.select("n", "coverage", "funding_bps").row(0)
-    (1, 1.0, 1.0)
-    """
+    """Compute what the legs paid over the time that both cover."""
     paid = accruals(found, question)
     common = covered_stretches(found, paid)
     payments = _payments(found, question, paid, common)
@@ -131,14 +117,12 @@ def _times(found: LegSettlements, question: Question) -> pl.DataFrame:
 
 
 def _implausible(found: LegSettlements, question: Question, paid: pl.DataFrame) -> pl.DataFrame:
-    """Count the implausible rates among settlements of any figure."""
     counted = inside(question) | pl.col("row").is_in(paid["row"].implode())
     odd = found.rows.with_row_index("row").filter(high_rate() & counted)
     return odd.group_by("trajectory").agg(pl.len().cast(pl.Int64).alias("implausible_n"))
 
 
 def _in_common(common: pl.DataFrame) -> pl.DataFrame:
-    """Sum the time that both legs cover, and the differential over it."""
     hourly = pl.col("sell_rate_per_hour") - pl.col("buy_rate_per_hour")
     return common.group_by("trajectory", maintain_order=True).agg(
         pl.col("length_s").sum().alias("common_s"),
@@ -182,7 +166,6 @@ def _coverage(leg: str) -> pl.Expr:
 
 
 def _whole_where_spot() -> pl.Expr:
-    """Let two spot legs cover the window."""
     both = pl.col("buy_spot") & pl.col("sell_spot")
     return pl.when(both).then(1.0).otherwise("coverage").alias("coverage")
 

@@ -34,7 +34,7 @@ def without_duplicates(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     null), sorted by leg_number and ts. Rows kept get n_duplicates (Int64). Rows are one settlement
     if:
 
-    - Their rates are equal, and all lie within less than half an interval.
+    - Their rates are equal, and all are within less than half an interval.
     - The rows before and after are at least half an interval away.
     - The first is due: on the calendar of the interval (multiples from 00:00 UTC), or whole
       intervals from the row before or after, within a tenth.
@@ -97,7 +97,7 @@ def _merged(rows: pl.DataFrame, half_s: pl.Expr, due: pl.Expr) -> tuple[pl.DataF
 def _judged() -> list[pl.Expr]:
     """Judge each group: is it ``one`` settlement, which row ``stays``, how many are ``more``.
 
-    Beside them are ``half`` an interval (s), the ``first`` time, and the times ``since`` the row
+    Also returned are ``half`` an interval (s), the ``first`` time, and the times ``since`` the row
     before and ``until`` the row after.
     """
     ts, gap, near, row = (pl.col(name) for name in ("ts", "gap_s", "near", "row"))
@@ -201,13 +201,6 @@ def settlements(frame: Frame, *columns: str) -> LegSettlements:
 
     Rows have only the ``columns`` named, if any, to save time. An undeclared interval is that of
     the leg's exchange in `toolkit.market.venues`, if known.
-
-    >>> frame = pl.DataFrame({"trajectory": ["a", "a"], "ts": [0, 28800], "buy_rate": [0.0, 0.0],
-    ...     "sell_rate": [1e-4, 2e-4], "buy_interval_hours": [None, None],
-    ...     "sell_interval_hours": [8, 8]})
-    >>> found = settlements(frame)
-    >>> found.trajectories.row(0), found.rows.select("leg", "rate", "interval_hours").rows()
-    (('a', True, False), [('sell', 0.0001, 8.0), ('sell', 0.0002, 8.0)])
     """
     checked_types(frame, _TYPES)
     rows = collected(frame.lazy().select(list(_TYPES)))
@@ -264,12 +257,7 @@ def _key(trajectories: pl.DataFrame) -> list[pl.Expr]:
 
 
 def exchange_of_leg() -> pl.Expr:
-    """Build the exchange of a leg from its trajectory, another text if the key names none.
-
-    >>> rows = pl.DataFrame({"trajectory": ["funding/A_B:X.futures:Y.futures"], "leg": ["buy"]})
-    >>> rows.select(exchange_of_leg()).item()
-    'X'
-    """
+    """Build the exchange of a leg from its trajectory, another text if the key names none."""
     legs = pl.col("trajectory").cast(pl.String).str.split(":").list.slice(1)
     bought = (pl.col("leg") == "buy") & (legs.list.len() > 1)
     leg = pl.when(bought).then(legs.list.first()).otherwise(legs.list.last())

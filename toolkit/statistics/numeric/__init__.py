@@ -1,1 +1,1 @@
-"""Numerical methods without a market: distributions, long-run errors, lags and tests."""
+"""Numerical methods: distributions, long-run errors, lags and tests."""

@@ -1,9 +1,9 @@
-"""Observations an exact time apart, and the sums over them that a half-life is estimated from.
+"""Observations an exact time apart: sums over them, and correlations of two legs' returns.
 
-Two observations are a pair of lag k where their times differ by exactly k steps, whatever lies
-between them: gaps, hours among minutes and minutes among hours move nothing. Sums are taken about
-the mean, and each trajectory's are added up apart from all others, so that they are the same to the
-last bit whatever else is in the chunk.
+Two observations are a pair of lag k if their times differ by exactly k steps, whatever lies
+between, so gaps, hours among minutes and minutes among hours change nothing. Sums are taken about
+the mean, and those of each trajectory apart from all others, so that they are equal to the last bit
+whatever else is in the chunk.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _BLOCK_STEPS = 5
 
 
 class Pairs(NamedTuple):
-    """Of each trajectory, the pairs of one lag: their number and their sums about the means."""
+    """The pairs of one lag of each trajectory: their number and their sums about the means."""
 
     pairs: Integers
     earlier_squares: Floats
@@ -48,17 +48,16 @@ class Pairs(NamedTuple):
 
     @property
     def correlation(self) -> Floats:
-        """The correlation of each trajectory's pairs, NaN where one side does not vary."""
+        """The correlation of each trajectory's pairs, NaN if one side does not vary."""
         with np.errstate(all="ignore"):
             return self.products / np.sqrt(self.earlier_squares * self.later_squares)
 
 
 class Decay(NamedTuple):
-    """Of each trajectory, the covariances of z(t) with x(t + 1) and x(t + 1 + lag), in blocks.
+    """The covariances of z(t) with x(t + 1) and x(t + 1 + lag) of each trajectory, in blocks.
 
-    A triple is three observations at t, t + 1 and t + 1 + lag steps. All three are taken about
-    their means over the triples. Of each block of time, a is the sum of z x(t + 1 + lag) and b that
-    of z x(t + 1).
+    A triple is three observations at t, t + 1 and t + 1 + lag steps, taken about their means over
+    the triples. a is the sum over a block of time of z x(t + 1 + lag), b that of z x(t + 1).
     """
 
     lag: Integers
@@ -120,7 +119,7 @@ class Observations:
         return cls(number[first], step_s, begins, value, since_s, key, a_step, at)
 
     def some(self, places: Integers, value: Floats) -> Self:
-        """Return the observations at these sorted places with values of their own."""
+        """Return the observations at sorted places, with other values."""
         counts, key = self.counts(places), self.key[places]
         held = counts > 0
         return type(self)(
@@ -135,7 +134,7 @@ class Observations:
         )
 
     def later(self, steps: int) -> Integers:
-        """Find each observation's partner exactly ``steps`` steps later, -1 where it has none."""
+        """Find each observation's partner exactly ``steps`` steps later, -1 for none."""
         target = self.key + steps * self.a_step
         if self.at is not None:
             found = self.at.take(target, mode="clip")
@@ -148,12 +147,12 @@ class Observations:
         return np.asarray(found)
 
     def spans(self) -> Floats:
-        """Compute the steps from the first observation of each trajectory to its last."""
+        """Return the steps from the first observation of each trajectory to its last."""
         apart_s = self.since_s[self.begins[1:] - 1] - self.since_s[self.begins[:-1]]
         return np.asarray(apart_s / self.step_s)
 
     def counts(self, some: Integers) -> Integers:
-        """Count by trajectory the observations whose sorted places are given."""
+        """Count the observations at sorted places by trajectory."""
         return np.diff(np.searchsorted(some, self.begins))
 
     def pairs(self, later: Integers) -> Pairs:
@@ -202,7 +201,7 @@ class Observations:
 
 
 def _places(key: Integers, length: int) -> Integers | None:
-    """List which observation is at each place of an axis of this length, -1 for none."""
+    """List the observation at each place of an axis of this length, -1 for none."""
     if length > _PLACES_A_ROW * max(len(key), _ROWS_PER_PART):
         return None
     at = np.full(length, -1)
@@ -211,13 +210,9 @@ def _places(key: Integers, length: int) -> Integers | None:
 
 
 def parts(rows: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """Yield rows sorted by ``number`` some whole trajectories at a time, at least once.
+    """Yield rows sorted by ``number`` in parts of whole trajectories, at least one.
 
-    There are about 30,000 rows in a part. Arrays of that length stay in the processor's cache, and
-    the memory of one serves the next.
-
-    >>> [part.height for part in parts(pl.DataFrame({"number": [0] * 20_000 + [1] * 20_000}))]
-    [20000, 20000]
+    Arrays of about 30,000 rows stay in the processor's cache.
     """
     number = rows["number"].to_numpy()
     ends = np.append(np.flatnonzero(np.diff(number)) + 1, number.size)
@@ -228,16 +223,12 @@ def parts(rows: pl.DataFrame) -> Iterator[pl.DataFrame]:
 
 
 def joined(kind: Callable[..., Made], found: Iterable[tuple[Any, ...]]) -> Made:
-    """Put the arrays of some trajectories after those of others, trajectories in the last axis.
-
-    >>> joined(lambda *arrays: [each.tolist() for each in arrays], [([1], [5]), ([2], [6])])
-    [[1, 2], [5, 6]]
-    """
+    """Concatenate arrays of trajectories, along the last axis."""
     return kind(*(np.concatenate(each, axis=-1) for each in zip(*found, strict=True)))
 
 
 def sums(values: Values, counts: Integers, add: np.ufunc = np.add) -> Values:
-    """Add up so many values of each trajectory, which follow each other: 0 where it has none."""
+    """Add up the values of each trajectory, which follow each other: 0 if it has none."""
     begins, some = np.cumsum(counts) - counts, counts > 0
     if some.all() and some.size:
         return np.asarray(add.reduceat(values, begins))
@@ -248,7 +239,7 @@ def sums(values: Values, counts: Integers, add: np.ufunc = np.add) -> Values:
 
 
 def centred(values: Floats, counts: Integers) -> Floats:
-    """Subtract from each value the mean of its trajectory's."""
+    """Subtract from each value the mean of its trajectory."""
     mean = np.repeat(sums(values, counts) / np.maximum(counts, 1), counts)
     return np.subtract(values, mean, out=mean)
 
@@ -260,12 +251,7 @@ MOST_LAG_STEPS = 720
 
 
 def checked_lag(max_lag_steps: int) -> int:
-    """Return the longest lag asked for, or raise `InputError`.
-
-    >>> checked_lag(721)
-    Traceback (most recent call last):
-    toolkit.errors.InputError: max_lag_steps: 721 is not allowed; allowed: at most 720
-    """
+    """Return the longest lag, or raise `InputError` if it is above 720 steps."""
     most = whole_number("max_lag_steps", max_lag_steps, 1)
     if most > MOST_LAG_STEPS:
         raise InputError("max_lag_steps", most, f"at most {MOST_LAG_STEPS}")
@@ -273,7 +259,7 @@ def checked_lag(max_lag_steps: int) -> int:
 
 
 class _Related(NamedTuple):
-    """Of each trajectory, by lag: NaN where nothing varies, infinite for too few pairs."""
+    """Figures of each trajectory by lag: NaN if nothing varies, infinite for too few pairs."""
 
     pairs: Integers
     correlation: Floats
@@ -284,7 +270,7 @@ class _Related(NamedTuple):
 def related(rows: pl.DataFrame, most: int) -> tuple[Integers, _Related]:
     """Correlate the returns of both legs at all lags: one row per lag, one column per trajectory.
 
-    The first is the number of each trajectory.
+    The first array has the number of each trajectory.
     """
     moved = [_returns(part) for part in parts(rows)]
     related = [_of_returns(returns, other, most) for returns, other in moved]
@@ -350,11 +336,7 @@ def peaks(rows: pl.DataFrame, most: int) -> pl.DataFrame:
     """Find the lag at which the returns of each trajectory agree most, and how closely.
 
     ``rows`` are observations of the buy leg's log price as ``value`` with ``number``, ``ts`` and
-    ``step_s``, and the sell leg's as ``sell_log_price``. There is a row for each number.
-
-    >>> rows = {"number": [0], "ts": [0], "step_s": [60], "value": [1.0], "sell_log_price": [1.0]}
-    >>> peaks(pl.DataFrame(rows), 1).select("number", "returns").row(0)
-    (0, None)
+    ``step_s``, and the sell leg's as ``sell_log_price``. One row per number.
     """
     numbers, found = related(rows, most)
     near_first = np.array(sorted(range(-most, most + 1), key=abs))
@@ -382,13 +364,7 @@ def peaks(rows: pl.DataFrame, most: int) -> pl.DataFrame:
 
 
 def why(correlation: pl.Expr) -> dict[Reason, pl.Expr]:
-    """Build the reasons for a correlation that is infinite for too few pairs, NaN for no change.
-
-    >>> from toolkit.statistics.core.contract import first_reason
-    >>> found = pl.DataFrame({"n": [0, 1, 1], "at_zero": [None, math.inf, 0.5]})
-    >>> found.select(first_reason(why(pl.col("at_zero")))).to_series().to_list()
-    ['empty', 'too_few', None]
-    """
+    """Build the reasons for a correlation: infinite for too few pairs, NaN without change."""
     return {
         Reason.EMPTY: pl.col("n") == 0,
         Reason.TOO_FEW: correlation.is_null() | correlation.is_infinite(),

@@ -1,4 +1,4 @@
-"""The curve of Kaplan and Meier: the share of events that lives on, and ages read off it."""
+"""The curve of Kaplan and Meier: the surviving share, and ages read off it."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _BITS = 1e-12  # a product of fractions misses one half by a few bits
 
 @described("life_curve.life_curve")
 def life_curve(lives: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
-    """Compute the share that lives on at each age, by Kaplan and Meier, of each group.
+    """Compute the share that survives to each age, by Kaplan and Meier, for each group.
 
-    ``lives`` and ``by`` are as in `toolkit.statistics.survival.median_life`. There is one row per
-    group and age at which an event ends, is seen last or comes under watch, sorted by both.
+    ``lives`` and ``by`` are as in `toolkit.statistics.survival.median_life`. One row per group and
+    age at which an event ends, is last seen or comes under watch, sorted by both.
 
-    An event with an ``entry_s`` above 0 was known to live at that age before it was watched. It is
-    watched after that age: an event that comes under watch at the age at which another ends is not
-    among those watched there. One that ends at its own ``entry_s`` is not watched at all.
+    An event with an ``entry_s`` above 0 is watched after that age: one that comes under watch at
+    the age at which another ends is not among those watched there, and one that ends at its own
+    ``entry_s`` is never watched.
 
     {columns}
 
@@ -65,13 +65,9 @@ def life_curve(lives: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
 
 
 def numbered(rows: pl.DataFrame, by: Sequence[str]) -> tuple[pl.DataFrame, pl.Series]:
-    """Return the groups of rows, sorted, with the number ``_group`` of each, and that of each row.
+    """Return the sorted groups of rows with their number ``_group``, and the number of each row.
 
-    A number is compared faster than the names of a group, and takes less memory.
-
-    >>> groups, numbers = numbered(pl.DataFrame({"symbol": ["b", "a", "b"]}), ["symbol"])
-    >>> groups.rows(), numbers.to_list()
-    ([(0, 'a'), (1, 'b')], [1, 0, 1])
+    Numbers compare faster than the names of a group, and take less memory.
     """
     parts = some_rows(rows.select(by))
     groups = pl.concat(part.unique() for part in parts).unique().sort(by).with_row_index("_group")
@@ -83,16 +79,12 @@ def numbered(rows: pl.DataFrame, by: Sequence[str]) -> tuple[pl.DataFrame, pl.Se
 
 
 def some_rows(frame: pl.DataFrame) -> list[pl.DataFrame]:
-    """Cut a frame into slices of 100,000 rows: what is made on the way then takes little memory.
-
-    >>> [part.height for part in some_rows(pl.DataFrame({"t_open": range(150_000)}))]
-    [100000, 50000]
-    """
+    """Cut a frame into slices of 100,000 rows, so that intermediate results take little memory."""
     return list(frame.iter_slices(_SOME_ROWS)) or [frame]
 
 
 def _marks(lives: pl.DataFrame) -> pl.DataFrame:
-    """Return a row for the end of each life, and one for the entry of each that came late."""
+    """Return a row for the end of each life, and one for each late entry."""
     known = lives.filter(pl.col("duration_s").is_not_null())
     one, none = pl.lit(1, pl.Int8), pl.lit(0, pl.Int8)
     exits = {"ended": pl.col("observed").fill_null(0).cast(pl.Int8), "leaving": one}
@@ -107,7 +99,7 @@ def _marks(lives: pl.DataFrame) -> pl.DataFrame:
 
 
 def _summed(marks: pl.DataFrame) -> pl.DataFrame:
-    """Sum the marks of each age of a group, sorted. To sort takes less memory than to group."""
+    """Sum the marks of each age of a group, sorted. Sorting takes less memory than grouping."""
     order = np.lexsort((marks["duration_s"].to_numpy(), marks["_group"].to_numpy()))
     ages = marks.select("_group", "duration_s")[order]
     another = pl.any_horizontal(pl.all().ne_missing(pl.all().shift(1)))
@@ -120,10 +112,10 @@ def _summed(marks: pl.DataFrame) -> pl.DataFrame:
 
 
 def life_interval(share: float) -> tuple[pl.Expr, pl.Expr]:
-    """Build the bounds of the age at which so large a share of a curve lives on.
+    """Build the bounds of the age to which a share of a curve survives.
 
-    The age from the first is in the log-log interval of 95 % of the share, and no age after the
-    second is (Brookmeyer and Crowley). Both are null where the curve does not get so far.
+    They are the ages at which the log-log 95 % interval of the share contains it (Brookmeyer and
+    Crowley), null if the curve does not get so far.
     """
     beyond = _errors_below(share)
     return _reached(beyond >= -TWO_SIDED_95), _reached(beyond > TWO_SIDED_95)
@@ -147,7 +139,7 @@ def _reached(condition: pl.Expr) -> pl.Expr:
 
 
 def life_until(share: float) -> pl.Expr:
-    """Build the first age of a curve at which no more than a share lives on."""
+    """Build the first age of a curve to which no more than a share survives."""
     return _reached(pl.col("share") <= share + _BITS)
 
 
@@ -160,10 +152,10 @@ def times_of_groups(
 ) -> pl.DataFrame:
     """Compute ages of each group from its curve, each with its reason.
 
-    ``wanted`` are expressions such as `life_until`, each named with ``_s`` at its end. Those that
-    ``bounds`` names need `MIN_ENDED` ends. Before them are the columns ``by``, ``n_lives`` and
-    ``n_ended``. Groups without a duration have their row, and where ``lifecycle_reason`` of the
-    lives is made_id that is why. ``curve`` is that of the lives, by default `life_curve`.
+    ``wanted`` are expressions such as `life_until`, named with ``_s`` at the end. Those in
+    ``bounds`` need `MIN_ENDED` ends. Before them are the columns ``by``, ``n_lives`` and
+    ``n_ended``. Groups without a duration have a row, with the reason made_id if the lives have
+    that ``lifecycle_reason``. ``curve`` is that of the lives, by default `life_curve`.
     """
     found = (
         (life_curve(lives, by) if curve is None else curve)

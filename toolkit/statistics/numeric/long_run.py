@@ -1,23 +1,20 @@
-"""The error of a mean of values over time against their long-run mean, the same for all.
+"""The error of a mean of values over time, against their long-run mean.
 
-The error of a mean is that of the slow part of the values: the mean square of their sums with
-cosines of 1 to B half waves over the time. These sums vary as the mean itself does where values
-remember less than the time of the last wave, and B of them give Student's t with B degrees of
-freedom, whatever the memory is below that (Lazarus and others 2018, `moments_of`,
-`slow_variance`).
+It is that of the slow part of the values: the mean square of their sums with cosines of 1 to B half
+waves over the time. These sums vary as the mean itself does if values remember less than the time
+of the last wave, and B of them give Student's t with B degrees of freedom (Lazarus and others 2018,
+`moments_of`, `slow_variance`).
 
-Where values remember longer than that, as funding often does, the mean varies more than any wave
-that fits into the time, and no error from the same values says by how much. So the memory itself is
-judged first, over all frequencies (`memories`): the squares of the cosine sums of a series are
-exponential draws about its spectrum (Whittle 1953). The spectra compared are those of a decay of
-any length (an AR(1) with noise of its own) and of a memory without length (a fractional difference
-of order d, Granger and Joyeux 1980). Both kinds are equally likely beforehand. The mean has an
-interval where the chance that d is above 0.2, or that the decay takes more than a sixth of the
-time, is below 0.3, after the values were seen.
+If values remember longer, as funding often does, the mean varies more than any wave that fits into
+the time, and the values do not tell by how much. So their memory is judged first (`memories`): the
+squares of the cosine sums of a series are exponential draws about its spectrum (Whittle 1953). The
+spectra compared are those of a decay of any length (an AR(1) with noise) and of a memory without
+length (a fractional difference of order d, Granger and Joyeux 1980), with equal priors. The mean
+has an interval if the posterior chance that d is above 0.2, or that the decay takes more than a
+sixth of the time, is below 0.3.
 
-Where most is earned in a few times, the mean is mostly below the true one, and the less certain the
-higher it is. So the ends of an interval are moved by the skewness of the sum (Hall 1992, see
-`ends_of`).
+If most is earned at a few times, the mean is mostly below the true one, and less certain the higher
+it is. So the ends of an interval are moved by the skewness of the sum (Hall 1992, `ends_of`).
 """
 
 from __future__ import annotations
@@ -58,10 +55,10 @@ _STRAIGHT = 1e-6  # a skewness below this moves nothing, and would be divided by
 
 
 class Memory(NamedTuple):
-    """What is known of how long a series remembers.
+    """How long a series remembers.
 
-    ``reason`` says why its mean has no interval, None where it has one. ``excess`` is how many
-    times larger the variance of the mean is than that of the slowest waves, 1 where it has none.
+    ``reason`` says why its mean has no interval, None if it has one. ``excess`` is the variance of
+    the mean over that of the slowest waves, 1 without an interval.
     """
 
     reason: Reason | None
@@ -69,9 +66,9 @@ class Memory(NamedTuple):
 
 
 class _Spectra(NamedTuple):
-    """Spectra of a series of some length, a row per frequency and a column per process.
+    """Spectra of a series of some length: one row per frequency, one column per process.
 
-    ``long`` marks those that remember too long, ``excess`` is that of each.
+    ``long`` marks those that remember too long.
     """
 
     inverse: Floats
@@ -81,23 +78,15 @@ class _Spectra(NamedTuple):
 
 
 def waves_of(weeks: int) -> int:
-    """Return how many cosines the error of a mean of so many numbers is from.
-
-    >>> waves_of(4), waves_of(13)
-    (3, 6)
-    """
+    """Return how many cosines the error of a mean of so many numbers uses."""
     return round(math.pow(weeks, 2 / 3))
 
 
 def moments_of(name: str, values: pl.Expr, most: int) -> list[pl.Expr]:
     """Build what `with_ends` needs of the mean of values in the order of their times.
 
-    These are the error, and the second and third moment of the values. ``most`` is how many values
-    a mean is of at most. With fewer than four the error is null.
-
-    >>> frame = pl.DataFrame({"value": [1.0, 2.0, 1.0, 2.0]})
-    >>> frame.select(moments_of("mean", pl.col("value"), 4)).row(0)
-    (0.288675..., 0.333333..., 0.0)
+    These are the error, and the second and third moment of the values. ``most`` is the largest
+    number of values of a mean. With fewer than four the error is null.
     """
     count, apart = pl.len().cast(pl.Float64), values - values.mean()
     error = pl.lit(None, pl.Float64)
@@ -119,16 +108,10 @@ def moments_of(name: str, values: pl.Expr, most: int) -> list[pl.Expr]:
 
 
 def with_ends(found: pl.DataFrame, key: str, count: str, *names: str) -> pl.DataFrame:
-    """Add where 95 % intervals end, less their mean: ``NAME_lower`` and ``NAME_upper``.
+    """Add the ends of 95 % intervals, less their mean: ``NAME_lower`` and ``NAME_upper``.
 
-    ``count`` is the column of how many values a mean is of. Of fewer than four the ends are null.
-    A few values say little of how skewed they are: it is taken from all rows of a ``key``.
-
-    >>> frame = pl.DataFrame({"key": ["a"] * 4, "value": [1.0, 2.0, 1.0, 2.0]})
-    >>> moments = moments_of("mean", pl.col("value"), 4)
-    >>> found = frame.group_by("key").agg(pl.len().alias("n"), *moments)
-    >>> with_ends(found, "key", "n", "mean").select("mean_lower", "mean_upper").row(0)
-    (-0.918..., 0.918...)
+    ``count`` is the column of how many values a mean is of. With fewer than four the ends are null.
+    A few values say little of their skewness: it is taken from all rows of a ``key``.
     """
     counts = found[count].cast(pl.Float64).fill_null(0.0).to_numpy()
     enough = counts >= FEWEST_VALUES
@@ -152,13 +135,9 @@ def with_ends(found: pl.DataFrame, key: str, count: str, *names: str) -> pl.Data
 
 
 def ends_of(error: Floats, skewness: Floats, far: Floats) -> tuple[Floats, Floats]:
-    """Compute where 95 % intervals end, less their mean: NaN where the error is.
+    """Compute the ends of 95 % intervals, less their mean, NaN if the error is.
 
-    ``far`` is by how many errors they reach to each side where nothing is skewed.
-
-    >>> one = np.ones(1)
-    >>> [end.round(2).tolist() for end in ends_of(one, 0.2 * one, 2.3 * one)]
-    [[-1.99], [2.84]]
+    ``far`` is by how many errors they reach to each side without skewness.
     """
     return -error * unskewed(far, skewness), -error * unskewed(-far, skewness)
 
@@ -167,9 +146,6 @@ def unskewed(quantile: Floats, skewness: Floats) -> Floats:
     """Return the quantile of a skewed error over its deviation, from that of a symmetric one.
 
     It is the inverse of Hall's cubic transformation t + a t^2 / 3 + a^2 t^3 / 27 + a / 6.
-
-    >>> unskewed(np.array([-2.0, 0.0, 2.0]), np.array([0.3, 0.3, 0.0])).round(2).tolist()
-    [-2.73, -0.05, 2.0]
     """
     straight = ~(np.abs(skewness) >= _STRAIGHT) | np.isinf(skewness)
     a = np.where(straight, 1.0, skewness)
@@ -180,12 +156,8 @@ def unskewed(quantile: Floats, skewness: Floats) -> Floats:
 def slow_variance(of_cells: Floats, length: float = 0.0) -> Floats:
     """Compute the variance of each row's sum over all cells, from its slowest waves.
 
-    A row has the sums over cells of equal time of values less their mean. Where each value is
-    itself a mean over a part ``length`` of the whole time, what that takes from the waves is put
-    back.
-
-    >>> slow_variance(np.array([[1.0, -1.0] * 8])).round(2).tolist()
-    [1.27]
+    A row has the sums of values less their mean over cells of equal time. If each value is itself a
+    mean over a part ``length`` of the whole time, what that takes from the waves is added back.
     """
     found = product(of_cells, _cosines(of_cells.shape[1]))
     taken = np.sinc(np.arange(1, WAVES + 1) * length / 2) ** 2
@@ -193,11 +165,7 @@ def slow_variance(of_cells: Floats, length: float = 0.0) -> Floats:
 
 
 def evenly(at: Integers, values: Floats, step: int) -> Floats:
-    """Lay values of rising times at equal steps from the first: NaN where there is none.
-
-    >>> evenly(np.array([60, 120, 240]), np.array([1.0, 2.0, 4.0]), 60).tolist()
-    [1.0, 2.0, nan, 4.0]
-    """
+    """Place values of rising times at equal steps from the first, NaN where there is none."""
     place = (at - at[0]) // step
     series = np.full(int(place[-1]) + 1, np.nan)
     series[place] = values
@@ -205,10 +173,10 @@ def evenly(at: Integers, values: Floats, step: int) -> Floats:
 
 
 def memories(series: list[Floats]) -> list[Memory]:
-    """Judge how long each series remembers: values at equal steps, NaN where none is known.
+    """Judge how long each series remembers: values at equal steps, NaN for unknown.
 
-    It is judged from the first to the last known value. Values beyond the outer 2.5 % count as
-    those at 2.5 %, so that a few spikes do not decide.
+    It is judged from the first to the last known value. The outer 2.5 % of values are clipped, so
+    that a few spikes do not decide.
 
     >>> rng = np.random.default_rng(1)
     >>> shocks = rng.standard_normal(400)
@@ -243,7 +211,7 @@ def _memory(values: Floats) -> Memory:
 
 
 def _shortened(values: Floats) -> Floats:
-    """Average neighbouring values, so that there are not too many: those that are known."""
+    """Average neighbouring known values, to at most `MOST_POINTS`."""
     together = -(-values.size // MOST_POINTS)
     if together == 1:
         return values.copy()
@@ -255,7 +223,7 @@ def _shortened(values: Floats) -> Floats:
 
 
 def _without_spikes(values: Floats) -> Floats:
-    """Bring the outer values to the ends of the others, where these are not all the same."""
+    """Clip the outer values to the ends of the others, unless these are all the same."""
     least, most = np.quantile(values, [_TAIL, 1 - _TAIL])
     return (
         values if most - least <= _SAME * max(abs(least), abs(most)) else values.clip(least, most)
@@ -304,7 +272,7 @@ def _spectra(count: int) -> _Spectra:
 def _of_mean(order: float, count: int) -> float:
     """Return the variance of the sum of ``count`` values of a fractional difference, over theirs.
 
-    It is what the sum of its autocorrelations tends to (Hosking 1996).
+    It is the limit of the sum of its autocorrelations (Hosking 1996).
     """
     shape = math.gamma(1 - order) / (math.gamma(1 + order) * (1 + 2 * order))
     return float(shape * count ** (2 * order))
@@ -312,6 +280,6 @@ def _of_mean(order: float, count: int) -> float:
 
 @lru_cache(maxsize=16)
 def _cosines(cells: int) -> Floats:
-    """Return the cosines of 1 to B half waves over so many cells, one a column, of length 1."""
+    """Return the cosines of 1 to B half waves over so many cells, one per column, of length 1."""
     half_waves = np.outer(np.arange(cells) + 0.5, np.arange(1, WAVES + 1))
     return np.asarray(math.sqrt(2 / cells) * np.cos(np.pi / cells * half_waves))

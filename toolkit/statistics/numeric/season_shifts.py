@@ -1,9 +1,9 @@
-"""Shifts of an event log by whole seasons, within the time in which the log is held.
+"""Shifts of an event log by whole seasons, within the time that the log covers.
 
 A season is a length of time after which a log repeats its habits: a day keeps the hour of the day.
-An event that is shifted keeps its phase, which is its time since the season began. It moves to
-another of the seasons in which that phase is held, and from the last on to the first. So a shifted
-log has as many events as before, none in a gap, and its own hours and bursts.
+A shifted event keeps its phase, the time since the season began, and moves to another of the
+seasons in which that phase is covered, from the last on to the first. So a shifted log has as many
+events as before, none in a gap, and its own hours and bursts.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Log = tuple[Integers, Integers]
 
 @dataclass(frozen=True, slots=True)
 class _Placed:
-    """Events of so many groups in the order of their phase (s), with the column of their season."""
+    """Events of some groups in the order of their phase (s), with the column of their season."""
 
     phase: Integers
     column: npt.NDArray[np.int32]
@@ -42,10 +42,10 @@ class _Placed:
 
 @dataclass(frozen=True, slots=True)
 class _Laid:
-    """Events along a line on which stretches of phase lie end to end, further apart than is near.
+    """Events along a line on which stretches of phase lie end to end, too far apart to be near.
 
-    ``at`` (s) is where each is on it, in order. ``place`` is that of its season among those that
-    hold the part.
+    ``at`` (s) is the place of each on it, in order. ``place`` is that of its season among those
+    that cover the part.
     """
 
     at: Integers
@@ -54,14 +54,14 @@ class _Laid:
     groups: int
 
     def before(self, *positions: Integers) -> list[Integers]:
-        """Return of each position from 0 on how many events are before it."""
+        """Return how many events are before each position from 0 on."""
         if self.at[-1] > self.at.size:
             return [np.searchsorted(self.at, each) for each in positions]
         until = np.bincount(self.at + 1).cumsum()
         return [until.take(each, mode="clip") for each in positions]
 
     def waves(self, begin: int, bins: int, bin_s: int, size: int) -> Waves:
-        """Return the Fourier transforms over the seasons of how many events each bin has.
+        """Return the Fourier transforms over the seasons of the counts of each bin.
 
         They are by frequency, group and bin.
         """
@@ -81,13 +81,13 @@ class _Laid:
 
 @dataclass(frozen=True, slots=True)
 class SeasonShifts:
-    """What is held of each phase of a season.
+    """The coverage of each phase of a season.
 
-    ``edges`` are the phases (s) at which it changes what is held, from 0 to ``season_s``: a part
-    lasts from one to the next. ``seasons`` are the numbers of the seasons since 1970 of which
-    anything is held. ``places`` has a row per part and a column per season: the place of the season
-    among those that hold the part, -1 where it does not, and a last column of -1. ``sizes`` is how
-    many hold it. ``shifts`` is the number of shifts, with that by 0: the commonest size.
+    ``edges`` are the phases (s), from 0 to ``season_s``, at which the coverage changes: a part
+    lasts from one to the next. ``seasons`` are the numbers of the seasons since 1970 with any
+    coverage. ``places`` has one row per part and one column per season: the place of the season
+    among those that cover the part, or -1, and a last column of -1. ``sizes`` is how many cover it.
+    ``shifts`` is the number of shifts, including that by 0: the commonest size.
     """
 
     season_s: int
@@ -99,13 +99,9 @@ class SeasonShifts:
 
     @classmethod
     def of(cls, stretches: Iterable[tuple[int, int]], season_s: int) -> SeasonShifts:
-        """Read what is held from stretches of time, half-open and in seconds.
+        """Read the coverage from stretches of time, half-open and in seconds.
 
-        The commonest size is the median over the time of a season that is held at all.
-
-        >>> found = SeasonShifts.of([(0, 3 * 86_400), (3 * 86_400 + 600, 5 * 86_400)], 86_400)
-        >>> found.edges.tolist(), found.sizes.tolist(), found.shifts
-        ([0, 600, 86400], [4, 5], 5)
+        The commonest size is the median over the covered time of a season.
         """
         pieces = [each for stretch in union(stretches) for each in split(stretch, season_s)]
         table = np.array(pieces, np.int64).reshape(-1, 2)
@@ -132,14 +128,14 @@ class SeasonShifts:
         within_s: int,
         bin_s: int | None = None,
     ) -> Integers:
-        """Count, of each shift of ``moved``, the pairs with others that are near in time.
+        """Count, for each shift of ``moved``, the pairs with others that are near in time.
 
-        All times (s) are held. Groups are numbered from 0 in both logs, and ``shape`` says how many
-        there are. The result has three tables: of others that come up to ``within_s`` before, at
-        the same second, and up to ``within_s`` after. Each has a row per group that is moved, a
-        column per group of the others, and there a figure per shift, the first of which is none.
-        ``bin_s`` (s) is how pairs are counted, by default what costs least: see `_following`. Of a
-        log with itself, given as the same object, each pair is looked at once.
+        All times (s) are covered. Groups are numbered from 0 in both logs, and ``shape`` has their
+        numbers. The result has three tables: of others up to ``within_s`` before, at the same
+        second, and up to ``within_s`` after, each with one row per moved group, one column per
+        group of the others, and one figure per shift, the first of which is none. ``bin_s`` (s) is
+        how pairs are counted, by default at the least cost: see `_following`. For a log with
+        itself, given as the same object, each pair is looked at once.
 
         >>> found = SeasonShifts.of([(0, 4 * 60)], 60)
         >>> moved = np.array([10]), np.zeros(1, int)
@@ -185,7 +181,7 @@ class SeasonShifts:
     def _laid(
         self, placed: _Placed, parts: Integers, starts: Integers, ends: Integers, line: Integers
     ) -> _Laid:
-        """Lay the events from start to before end along a line, each with its place in the part."""
+        """Place the events from start to before end along a line, with their place in the part."""
         first, last = (np.searchsorted(placed.phase, each) for each in (starts, ends))
         row: Integers | int = 0
         there: Integers | slice = slice(first[0], last[0])
@@ -201,7 +197,7 @@ class SeasonShifts:
         return _Laid(at, place, group, placed.groups)
 
     def _column(self, season: Integers) -> npt.NDArray[np.int32]:
-        """Return the column of each season, the last one where nothing of it is held."""
+        """Return the column of each season, the last one without coverage."""
         if not self.seasons.size:
             return np.zeros(season.shape, np.int32)
         before = int(self.seasons[0]) - 1
@@ -229,16 +225,16 @@ class SeasonShifts:
         return _Placed(at[order], column[order], group[order], groups)
 
     def _moves(self, size: int) -> Integers:
-        """Return how many seasons each shift moves an event by, in a part that so many hold.
+        """Return how many seasons each shift moves an event by, in a part that so many cover.
 
-        All parts move by the same share of the seasons that hold them.
+        All parts move by the same share of the seasons that cover them.
         """
         moves = (2 * size * np.arange(self.shifts) + self.shifts) // (2 * self.shifts)
         return np.asarray(moves % size, np.int64)
 
 
 def _line(starts: Integers, ends: Integers, within_s: int) -> Integers:
-    """Return what is added to each phase so that stretches lie end to end, too far to be near."""
+    """Return what to add to each phase so that stretches lie end to end, too far apart."""
     lengths = ends - starts + within_s
     return np.asarray(lengths.cumsum() - lengths - starts, np.int64)
 
@@ -257,7 +253,7 @@ def _near(mine: _Laid, theirs: _Laid, size: int, within_s: int, bin_s: int | Non
 
 
 def _bin_s(mine: _Laid, theirs: _Laid, size: int, within_s: int) -> int:
-    """Choose the bin that costs least, in units of a pair that is looked at."""
+    """Choose the cheapest bin, in units of a pair that is looked at."""
     of_bin = size * (mine.groups + theirs.groups + mine.groups * theirs.groups / 15)
     length_s = int(max(mine.at[-1], theirs.at[-1])) + 1
     pairs_a_second = mine.at.size * theirs.at.size / length_s
@@ -276,9 +272,9 @@ def _following(
 ) -> list[Integers]:
     """Count the pairs of which the event of the second log is up to ``within_s`` after the first.
 
-    ``ways`` are one log with itself, or two logs either way. Pairs in whole bins of the line are
-    counted by the numbers of their events, those at the ends of them one by one. A bin has
-    ``bin_s`` seconds. One of more than ``within_s`` leaves all pairs one by one.
+    ``ways`` are one log with itself, or two logs either way. Pairs in whole bins of ``bin_s``
+    seconds are counted by the numbers of their events, those at the ends one by one. A bin of more
+    than ``within_s`` leaves all pairs one by one.
     """
     whole = max(0, (within_s + 1) // bin_s - 1)  # bins after an event's that are near as a whole
     found = _by_bins(ways, size, bin_s, whole)
@@ -294,7 +290,7 @@ def _following(
 
 
 def _one_by_one(first: _Laid, second: _Laid, start: Integers, end: Integers, size: int) -> Integers:
-    """Count pairs by looking at each event with those of the second log from start to before end.
+    """Count pairs of each event with those of the second log from start to before end.
 
     Counts are by group, group of the second, and how many seasons this one is later.
     """
@@ -313,8 +309,8 @@ def _one_by_one(first: _Laid, second: _Laid, start: Integers, end: Integers, siz
 def _by_bins(ways: list[tuple[_Laid, _Laid]], size: int, bin_s: int, whole: int) -> list[Integers]:
     """Count pairs of events of which the second is from 1 to ``whole`` bins after the first.
 
-    The counts by how many seasons it is later are a circular correlation of how many events each
-    bin has in each season.
+    The counts by how many seasons it is later are a circular correlation of the counts of each bin
+    in each season.
     """
     logs = [first for first, _ in ways]
     sums = [np.zeros((size // 2 + 1, a.groups, b.groups), np.complex128) for a, b in ways]
@@ -333,8 +329,7 @@ def _by_bins(ways: list[tuple[_Laid, _Laid]], size: int, bin_s: int, whole: int)
 def _add_products(found: Waves, wave: Waves, total: Waves, whole: int) -> None:
     """Add the sums over all bins of a wave times the conjugate of the ``whole`` bins after it.
 
-    Products of so few bins at a time are made in one thread. Of many threads each would wait for
-    the others by counting, which on a machine with other work takes ten times as long.
+    It makes so few products at a time that numpy starts no threads: see `product`.
     """
     length = max(1, _IN_ONE_THREAD // (wave.shape[1] * total.shape[1]))
     bins = wave.shape[2] - whole

@@ -1,8 +1,8 @@
-"""Tails of the gamma and beta distributions, of which exact intervals of counts are made.
+"""Tails and quantiles of the gamma, beta and Student's distributions, for exact intervals.
 
-The number of events of a Poisson process has a gamma distribution for its twin, and the number of
-successes in trials a beta distribution. Shapes are numbers above 0, whole or not. Each function
-takes arrays of one length, and gives floats that are right to about 12 digits.
+The count of a Poisson process has its interval from a gamma distribution, the successes in trials
+from a beta distribution. Shapes are numbers above 0, whole or not. Functions take arrays of one
+length, and are right to about 12 digits.
 """
 
 from __future__ import annotations
@@ -28,12 +28,7 @@ _DIGITS = 2e-15
 
 
 def gamma_tails(shape: Floats, x: Floats) -> tuple[Floats, Floats]:
-    """Compute the chances that a gamma variable of scale 1 is below and above x.
-
-    >>> below, above = gamma_tails(np.array([1.0]), np.array([2.0]))
-    >>> round(float(above[0]), 12) == round(math.exp(-2), 12)
-    True
-    """
+    """Compute the chances that a gamma variable of scale 1 is below and above x."""
     shape, x = np.broadcast_arrays(np.asarray(shape, float), np.asarray(x, float))
     some = x > 0
     low = some & (x < shape + 1)
@@ -48,11 +43,7 @@ def gamma_tails(shape: Floats, x: Floats) -> tuple[Floats, Floats]:
 
 
 def gamma_quantile(shape: Floats, below: float) -> Floats:
-    """Compute the point of a gamma variable of scale 1 with a given chance below it.
-
-    >>> [round(each, 6) for each in gamma_quantile(np.array([1.0, 10.0]), 0.5).tolist()]
-    [0.693147, 9.668715]
-    """
+    """Compute the point of a gamma variable of scale 1 with a given chance below it."""
     shape = np.asarray(shape, float)
     normal = _normal_quantile(below)
     # Wilson and Hilferty, and for small shapes the first term of the series
@@ -73,11 +64,7 @@ def gamma_quantile(shape: Floats, below: float) -> Floats:
 
 
 def poisson_interval(counts: Floats) -> tuple[Floats, Floats]:
-    """Compute the exact 95 % interval of the mean of Poisson counts (Garwood 1936).
-
-    >>> [each.round(4).tolist() for each in poisson_interval(np.array([0.0, 10.0]))]
-    [[0.0, 4.7954], [3.6889, 18.3904]]
-    """
+    """Compute the exact 95 % interval of the mean of Poisson counts (Garwood 1936)."""
     counts, place = np.unique(np.asarray(counts, float), return_inverse=True)
     lower = np.zeros(counts.shape)
     some = counts > 0
@@ -86,12 +73,7 @@ def poisson_interval(counts: Floats) -> tuple[Floats, Floats]:
 
 
 def beta_tails(first: Floats, second: Floats, x: Floats) -> tuple[Floats, Floats]:
-    """Compute the chances that a beta variable is below and above x, from 0 to 1.
-
-    >>> below, above = beta_tails(np.array([2.0]), np.array([1.0]), np.array([0.5]))
-    >>> round(float(below[0]), 12), round(float(above[0]), 12)
-    (0.25, 0.75)
-    """
+    """Compute the chances that a beta variable is below and above x, from 0 to 1."""
     first, second, x = np.broadcast_arrays(
         *(np.asarray(each, float) for each in (first, second, x))
     )
@@ -106,13 +88,7 @@ def beta_tails(first: Floats, second: Floats, x: Floats) -> tuple[Floats, Floats
 
 
 def share_interval(part: Floats, whole: Floats) -> tuple[Floats, Floats]:
-    """Compute the exact 95 % interval of a share, of which ``part`` of ``whole`` was seen.
-
-    Of Clopper and Pearson (1934).
-
-    >>> [each.round(4).tolist() for each in share_interval(np.array([3.0]), np.array([10.0]))]
-    [[0.0667], [0.6525]]
-    """
+    """Compute the exact 95 % interval of the share ``part / whole`` (Clopper and Pearson 1934)."""
     # each pair of counts once, as one number
     pairs, place = np.unique(np.asarray(part) + 1j * np.asarray(whole), return_inverse=True)
     part, whole = pairs.real, pairs.imag
@@ -124,12 +100,7 @@ def share_interval(part: Floats, whole: Floats) -> tuple[Floats, Floats]:
 
 
 def share_columns(count: str, of: str, name: str) -> list[pl.Expr]:
-    """Build a count, its share of another with the exact interval, and the reason for none.
-
-    >>> frame = pl.DataFrame({"seen": [3], "n": [10]})
-    >>> frame.select(share_columns("seen", "n", "part")).columns
-    ['seen', 'part', 'part_lower', 'part_upper', 'part_reason']
-    """
+    """Build a count, its share of another with the exact interval, and the reason for none."""
 
     def end(place: int) -> pl.Expr:
         def interval(both: Sequence[pl.Series]) -> pl.Series:
@@ -166,7 +137,7 @@ def _solved(
 ) -> Floats:
     """Find where a rising function is 0, by Newton's steps that stay between the bounds.
 
-    The logarithm of a small tail is nearly straight, so that few steps are enough.
+    The logarithm of a small tail is nearly straight, so few steps are enough.
     """
     at = np.clip(at, low, high)
     for _ in range(_MOST_HALVINGS if at.size else 0):
@@ -192,7 +163,7 @@ def _poisson(count: Floats, mean: Floats) -> Floats:
 
 
 def _beta_slope(first: Floats, second: Floats, x: Floats, rest: Floats) -> Floats:
-    """Compute x^a (1 - x)^b / B(a, b): how fast the chance rises with the logit of x."""
+    """Compute x^a (1 - x)^b / B(a, b): the slope of the chance by the logit of x."""
     whole = first + second
     logs = _stirling(whole) - _stirling(first) - _stirling(second)
     logs -= _deviance(first, whole * x) + _deviance(second, whole * rest)
@@ -217,7 +188,7 @@ def _stirling(count: Floats) -> Floats:
 
 
 def _deviance(count: Floats, mean: Floats) -> Floats:
-    """Compute count log(count / mean) + mean - count, also where the two are close."""
+    """Compute count log(count / mean) + mean - count, also if the two are close."""
     apart = (mean - count) / count
     with np.errstate(all="ignore"):
         wide = apart - np.log(mean / count)
@@ -230,7 +201,7 @@ def _deviance(count: Floats, mean: Floats) -> Floats:
 
 
 def _series(shape: Floats, x: Floats) -> Floats:
-    """Sum 1 + x / (a + 1) + x^2 / ((a + 1)(a + 2)) + ... to its last digit."""
+    """Sum 1 + x / (a + 1) + x^2 / ((a + 1)(a + 2)) + ... to the last digit."""
     total, term, at = np.ones(x.shape), np.ones(x.shape), shape.copy()
     for _ in range(_MOST_STEPS if x.size else 0):
         at += 1
@@ -242,7 +213,7 @@ def _series(shape: Floats, x: Floats) -> Floats:
 
 
 def _fraction(shape: Floats, x: Floats) -> Floats:
-    """Evaluate the continued fraction of the upper gamma integral, by the way of Lentz."""
+    """Evaluate the continued fraction of the upper gamma integral, by Lentz."""
     below = x + 1 - shape
     other = np.full(x.shape, 1 / _LEAST)
     inverse = 1 / _off_zero(below)
@@ -260,7 +231,7 @@ def _fraction(shape: Floats, x: Floats) -> Floats:
 
 
 def _beta_fraction(first: Floats, second: Floats, x: Floats) -> Floats:
-    """Evaluate the continued fraction of the lower beta integral, by the way of Lentz."""
+    """Evaluate the continued fraction of the lower beta integral, by Lentz."""
     other = np.ones(x.shape)
     inverse = 1 / _off_zero(1 - (first + second) * x / (first + 1))
     found = inverse.copy()
@@ -283,7 +254,7 @@ def _off_zero(values: Floats) -> Floats:
 
 
 def _normal_quantile(below: float) -> float:
-    """Return about where a standard normal variable has a chance below it: a start, no more."""
+    """Return about where a standard normal variable has a chance below it, as a start."""
     low, high = -9.0, 9.0
     for _ in range(50):
         middle = (low + high) / 2
@@ -297,11 +268,7 @@ _HALVINGS = 100
 
 @cache
 def two_sided_95(freedom: int) -> float:
-    """Return the 97.5 % point of Student's t, for a whole number of degrees of freedom from 1.
-
-    >>> round(two_sided_95(3), 6)
-    3.182446
-    """
+    """Return the 97.5 % point of Student's t, for a whole number of degrees of freedom from 1."""
     whole_number("freedom", freedom, 1)
     below, above = 0.0, math.pi / 2
     for _ in range(_HALVINGS):
@@ -314,11 +281,7 @@ def two_sided_95(freedom: int) -> float:
 
 
 def two_sided_95_between(freedom: Floats) -> Floats:
-    """Return these points for degrees of freedom that need not be whole, NaN for NaN.
-
-    >>> two_sided_95_between(np.array([3.0, 3.5])).round(3).tolist()
-    [3.182, 2.95]
-    """
+    """Return these points for any degrees of freedom, NaN for NaN."""
     known = {max(int(each), 1) for each in freedom.ravel().tolist() if not math.isnan(each)}
     if not known:
         return np.full(freedom.shape, np.nan)
@@ -328,20 +291,12 @@ def two_sided_95_between(freedom: Floats) -> Floats:
 
 
 def two_sided_chance(t: Floats, freedom: Floats) -> Floats:
-    """Return the chance that abs(Student's t) is at least that of each, for any freedom above 0.
-
-    >>> two_sided_chance(np.array([2.0, 0.0]), np.array([5.0, 5.0])).round(4).tolist()
-    [0.1019, 1.0]
-    """
+    """Return the chance that abs(Student's t) is at least each, for any freedom above 0."""
     return beta_tails(freedom / 2, np.full(t.shape, 0.5), freedom / (freedom + t * t))[0]
 
 
 def freedom_of(squares: Floats) -> float:
-    """Return the degrees of freedom of a variance that is a sum of squares (Satterthwaite 1946).
-
-    >>> freedom_of(np.array([1.0, 1.0, 1.0])), freedom_of(np.array([1.0, 0.0, 0.0]))
-    (3.0, 1.0)
-    """
+    """Return the degrees of freedom of a variance that is a sum of squares (Satterthwaite 1946)."""
     most = float(np.square(squares).sum())
     return float(squares.sum()) ** 2 / most if most else math.inf
 

@@ -1,4 +1,4 @@
-"""The test of Dickey and Fuller: its t-statistic, and how often chance alone goes as low."""
+"""The test of Dickey and Fuller: its t-statistic, and its p-value."""
 
 from __future__ import annotations
 
@@ -13,10 +13,7 @@ from toolkit.reasons import Reason
 from toolkit.statistics.core.contract import first_reason
 from toolkit.statistics.core.kernel import Statistic
 from toolkit.statistics.numeric.arrays import Flags, Floats, Integers
-from toolkit.statistics.numeric.lags import (
-    Observations,
-    parts,
-)
+from toolkit.statistics.numeric.lags import Observations, parts
 
 CRITICAL = {
     "1pct": (-3.43035, -6.5393, -16.786, -79.433),
@@ -54,8 +51,8 @@ class UnitRoot(NamedTuple):
 def unit_root_test(finish: Callable[[str], list[pl.Expr]], lags: int | None = None) -> Statistic:
     """Make the statistic of each trajectory's test, on the longest run without a gap.
 
-    ``finish`` sees ``adf_n``, ``adf_lags``, ``adf_t`` and, NaN where there is none, ``adf_chance``
-    and ``adf_critical_1pct``, ``5pct`` and ``10pct``. See `why_no_test`.
+    ``finish`` sees ``adf_n``, ``adf_lags``, ``adf_t`` and, NaN without a test, ``adf_chance`` and
+    ``adf_critical_1pct``, ``5pct`` and ``10pct``. See `why_no_test`.
     """
 
     def fit(rows: pl.DataFrame) -> pl.DataFrame:
@@ -99,23 +96,16 @@ def _figures(test: UnitRoot) -> tuple[float, ...]:
 
 
 def critical(level: str, observations: int) -> float:
-    """Return the critical value at a level of `CRITICAL` for so many rows of the regression.
-
-    >>> round(critical("5pct", 500), 3)
-    -2.867
-    """
+    """Return the critical value at a level of `CRITICAL` for so many rows of the regression."""
     return math.fsum(c / observations**power for power, c in enumerate(CRITICAL[level]))
 
 
 def chance_below(t: float) -> float:
-    """Return the chance that a unit root gives a t as low, in a long series.
+    """Return the p-value of a t under a unit root, in a long series.
 
     It is the normal's at a polynomial of t (MacKinnon, J. G. (1994), Approximate asymptotic
     distribution functions for unit-root and cointegration tests, Journal of Business and Economic
-    Statistics 12), with the coefficients of its tables for one variable and an intercept.
-
-    >>> [round(chance_below(t), 4) for t in (-3.43, -2.86, 0.0)]
-    [0.01, 0.0502, 0.9585]
+    Statistics 12), with the coefficients for one variable and an intercept.
     """
     if not _LOWEST <= t <= _HIGHEST:
         return float(t > _HIGHEST)
@@ -126,7 +116,7 @@ def chance_below(t: float) -> float:
 def of_longest_runs(
     held: Observations, asked: Flags | None = None, lags: int | None = None
 ) -> Iterator[UnitRoot | None]:
-    """Test the longest run without a gap of each trajectory, None of those not asked about."""
+    """Test the longest run without a gap of each trajectory, None for those not ``asked``."""
     for place, (first, last) in enumerate(zip(held.begins, held.begins[1:], strict=False)):
         if asked is not None and not asked[place]:
             yield None
@@ -149,10 +139,11 @@ def run_edges(since_steps: Floats) -> Integers:
 
 
 def unit_root(run: Floats, lags: int | None = None) -> UnitRoot:
-    """Regress the change on an intercept, the level before it and so many changes before it.
+    """Regress the change on an intercept, the level before it and ``lags`` changes before it.
 
-    ``lags`` None is floor(12 (n / 100)^(1/4)). The products of lagged changes come from each other
-    by what enters and leaves at the ends, so that long runs take little more than one pass a lag.
+    ``lags`` None is floor(12 (n / 100)^(1/4)). The products of lagged changes follow from each
+    other by what enters and leaves at the ends, so long runs take little more than one pass per
+    lag.
     """
     n = len(run)
     if lags is None:
@@ -196,7 +187,7 @@ def _products(level: Floats, change: Floats, lags: int) -> Floats:
 
 
 def _triangle(correlations: Floats) -> Floats | None:
-    """Decompose by Cholesky, None where a side is all but made of those before it."""
+    """Decompose by Cholesky, None if a side is nearly a combination of those before it."""
     try:
         found = np.asarray(np.linalg.cholesky(correlations), np.float64)
     except np.linalg.LinAlgError:

@@ -1,4 +1,4 @@
-"""Quality of rows: how many are there, and signs of bad prices."""
+"""Quality of rows: how many there are, and signs of bad prices."""
 
 from toolkit.statistics.quality.coverage import coverage
 from toolkit.statistics.quality.flags import flags

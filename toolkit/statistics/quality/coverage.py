@@ -1,4 +1,9 @@
-"""Coverage: how many of the rows expected of each trajectory there are."""
+"""Coverage of trajectories by bars, and of series recorded from snapshots by polls.
+
+A poll is one request for a snapshot, which has every pair that the service tracks then. A pair
+absent from an answer is not tracked, which is no gap. A poll without an answer is missing for every
+pair. The polling period says what is due.
+"""
 
 from __future__ import annotations
 
@@ -30,33 +35,29 @@ def coverage(
     Times are as `toolkit.market.parse_ts` reads them. By default the window is the frame's own:
     from its first time to its last and one step more.
 
-    An observation is a row of the window. With ``column`` given, a row with a value there that is
-    a finite number. ``coverage`` is the share of bars that have an observation, and a bar begins at
-    each step. The step is ``step_s``, which may be a mapping with that of each trajectory as it is
-    known, else the commonest difference between the window's rows.
-    Bars begin where most observations are. An observation in between counts for the bar it falls
-    in, and several in one bar count once. Expected are all bars that begin in the window. Where
-    there are more observations than that, some are doubled or the step is not theirs, and the
-    coverage is null.
+    An observation is a row of the window, with ``column`` given one with a finite number there.
+    ``coverage`` is the share of the bars that begin in the window that have an observation. The
+    step is ``step_s`` (which may map trajectories to theirs), else the commonest difference between
+    rows. Bars begin where most observations are. An observation in between counts for the bar that
+    it falls in, several in one bar count once. With more observations than bars, some are doubled
+    or the step is wrong, and the coverage is null.
 
-    Beside it is ``observed_share``, the share of the window's time for which a value is known. A
-    value holds until the next one, at most ``max_stale_s``, the last until ``end``, at most
-    ``max_stale_s``. So a single absent row lowers the coverage, and this share not.
+    ``observed_share`` is the share of the window's time for which a value is known: until the next
+    one, the last until ``end``, at most ``max_stale_s``. A single missing row lowers the coverage,
+    but not this share.
 
-    One row per trajectory of the frame, sorted by trajectory, also where nothing lies in the
-    window. The rows given may be in any order. A LazyFrame is collected in chunks. The last columns
-    say what was asked: ``window_start``, ``window_end`` (itself outside), ``method`` and
-    ``params_hash``.
+    One row per trajectory of the frame, sorted, also without rows in the window. Rows may come in
+    any order. A LazyFrame is collected in chunks. The last columns are ``window_start``,
+    ``window_end`` (exclusive), ``method`` and ``params_hash``.
 
     {columns}
 
     Raises
     ------
     InputError
-        A column is missing or of another type (expected: trajectory, String or integer, ts, Int64.
-        ``column``, Float64). A key is null. Two rows of the window share trajectory and ts. The
-        window is empty, or to be that of a frame without rows. ``step_s`` or ``max_stale_s`` is not
-        a whole number of seconds from 1.
+        A column is missing or of another type (``column``: Float64). A key is null. Two rows of the
+        window share trajectory and ts. The window is empty, or that of a frame without rows.
+        ``step_s`` or ``max_stale_s`` is not a whole number of seconds from 1.
 
     Examples
     --------
@@ -83,11 +84,7 @@ _NAMING = ("coverage_reason", "implausible", "flags", MANY_ROWS)
 
 @dataclass(frozen=True, slots=True)
 class PollCount:
-    """The polls of a window: answered, missed (due and not answered), and the longest absence (s).
-
-    >>> PollCount(answered=3, missed=1, longest_gap_s=120).coverage
-    0.75
-    """
+    """The polls of a window: answered, missed (due, not answered), and the longest gap (s)."""
 
     answered: int
     missed: int
@@ -95,21 +92,15 @@ class PollCount:
 
     @property
     def coverage(self) -> float | None:
-        """Polls answered over polls due, None where none was due."""
+        """Polls answered over polls due, None if none was due."""
         due = self.answered + self.missed
         return self.answered / due if due else None
 
 
 def with_period(polls: Frame) -> pl.DataFrame:
-    """Return polls by ts, each time once, ``period_s`` filled in where it is not known.
+    """Return polls by ts, each time once, with an unknown ``period_s`` filled in.
 
-    It is then the commonest spacing, of several as common the shortest. With less than two polls it
-    stays null.
-
-    >>> polls = pl.DataFrame({"ts": [60, 0, 30], "period_s": [None, None, 45]},
-    ...                      schema={"ts": pl.Int64, "period_s": pl.Int64})
-    >>> with_period(polls).rows()
-    [(0, 30), (30, 45), (60, 30)]
+    It is the commonest spacing (ties: the shortest), null with fewer than two polls.
     """
     checked_types(polls, {"ts": "Int64", "period_s": "number or null"}, parameter="polls")
     known = polls.lazy().select("ts", pl.col("period_s").cast(pl.Int64)).sort("ts").collect()
@@ -120,14 +111,14 @@ def with_period(polls: Frame) -> pl.DataFrame:
 
 
 def poll_count(polls: Frame, start: When, end: When) -> PollCount:
-    """Count the polls answered in ``[start, end)``, and those that were due and are missing.
+    """Count the polls answered in ``[start, end)``, and those due but missing.
 
-    ``polls`` are those of the window or beyond it: ts (s, Unix UTC), and period_s (s, how long
-    after it the next one was due, null where that was not set). They may be in any order.
+    ``polls`` are those of the window or beyond it, in any order: ts (s, Unix UTC), and period_s (s
+    until the next poll is due, null if not set).
 
-    Between two polls as many are missing as periods, to the nearest, less one. Before the first and
+    Between two polls the number missing is that of periods, rounded, less one. Before the first and
     after the last it is each whole period within the window. In a window without a poll one is
-    missing for each period of the nearest poll. Where no period is known nothing is missing.
+    missing for each period of the nearest poll. Without a known period nothing is missing.
 
     >>> polls = pl.DataFrame({"ts": [0, 29, 60, 120], "period_s": [30] * 4})
     >>> poll_count(polls, 0, 210)
@@ -154,16 +145,14 @@ def poll_count(polls: Frame, start: When, end: When) -> PollCount:
 
 
 def by_polls(results: pl.DataFrame, polls: PollCount) -> pl.DataFrame:
-    """Return a statistic's rows with their coverage by polls in place of that by bars.
+    """Return a statistic's rows with coverage by polls in place of coverage by bars.
 
-    ``results`` has the columns of `toolkit.statistics.quality.coverage`, of rows that are answers
-    to these polls, over one window. ``n_expected`` becomes the polls due, ``coverage`` the polls
-    answered over them (null where none was due), ``longest_gap_s`` the longest time between two
-    answers of more than 1.5 periods, ``method`` is marked. After ``n_expected`` comes
-    ``not_tracked`` (count), the answers that lack the pair. They count as answered. An answer has a
-    pair once, so that ``more_than_expected``, which is by bars, is neither a reason nor a name any
-    more. Of rows that count no bars, as those of episodes, the coverage and the method change
-    alone.
+    ``results`` has the columns of `coverage`, of rows that answer these polls, over one window.
+    ``n_expected`` becomes the polls due, ``coverage`` the share of them answered (null if none was
+    due), ``longest_gap_s`` the longest time of more than 1.5 periods between two answers, and
+    ``method`` is marked. After ``n_expected`` comes ``not_tracked`` (count), the answers without
+    the pair, which count as answered. ``more_than_expected``, which is by bars, is removed. Of rows
+    that count no bars, such as episodes, only coverage and method change.
 
     >>> row = {"trajectory": "a", "n": 3, "n_null": 0, "n_expected": 9, "coverage": 0.1,
     ...        "longest_gap_s": 90, "method": "quality.coverage/3"}
@@ -189,7 +178,7 @@ def by_polls(results: pl.DataFrame, polls: PollCount) -> pl.DataFrame:
 
 
 def _by_bars_no_more(results: pl.DataFrame, name: str) -> pl.Expr:
-    """Take away what a column says about more rows than bars."""
+    """Remove what a column says about more rows than bars."""
     column = pl.col(name)
     if results.schema[name] == pl.Boolean:
         return column & False

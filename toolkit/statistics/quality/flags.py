@@ -42,13 +42,8 @@ def stale_legs(rows: pl.DataFrame, stale_s: int, stale_moves: int) -> pl.DataFra
     """Count the stale stretches of each leg, one row per number.
 
     ``rows`` are observations with ``number``, ``ts``, ``gap`` and both prices, sorted by number and
-    time. A stretch is stale where it lasts longer than ``stale_s`` and the other leg moves at least
+    time. A stretch is stale if it lasts longer than ``stale_s`` and the other leg moves at least
     ``stale_moves`` times in it.
-
-    >>> rows = {"number": [0, 0, 0], "ts": [0, 60, 120], "gap": [False, False, None],
-    ...         "buy_price": [1.0, 1.0, 1.0], "sell_price": [1.0, 2.0, 3.0]}
-    >>> stale_legs(pl.DataFrame(rows), 60, 2).select("stale_buy_rows", "stale_sell_rows").row(0)
-    (3, None)
     """
     found = rows.select(pl.col("number").unique(maintain_order=True))
     lasted = pl.col("ends") - pl.col("begins")
@@ -102,12 +97,7 @@ def _runs(rows: pl.DataFrame, leg: str, other: str) -> pl.DataFrame:
 
 
 def counted(name: str, which: pl.Expr) -> list[pl.Expr]:
-    """Count the observations of which something is true, with the time of the first.
-
-    >>> rows = pl.DataFrame({"ts": [0, 60], "high": [False, True]})
-    >>> rows.select(counted("high", pl.col("high"))).row(0)
-    (1, 60)
-    """
+    """Count the observations for which something is true, with the time of the first."""
     return [
         which.sum().cast(pl.Int64).alias(f"{name}_n"),
         pl.col("ts").filter(which).first().alias(f"{name}_first_ts"),
@@ -115,16 +105,11 @@ def counted(name: str, which: pl.Expr) -> list[pl.Expr]:
 
 
 def with_repeats(rows: pl.LazyFrame) -> pl.LazyFrame:
-    """Mark the rows that come one step after another, and the closes of each leg among them.
+    """Mark the rows one step after another, and the closes of each leg that repeat.
 
-    The columns are ``a_step_later``, of each leg ``buy_steps`` (both closes are known) and
-    ``repeated_buy`` (they are equal), all Boolean. Of rows with ``number``, ``ts``, ``step_s`` and
-    both prices, sorted by number and time.
-
-    >>> rows = {"number": [0, 0], "ts": [0, 60], "step_s": [60] * 2, "buy_price": [1.0] * 2,
-    ...         "sell_price": [1.0, 2.0]}
-    >>> with_repeats(pl.LazyFrame(rows)).select("repeated_buy", "repeated_sell").collect().rows()
-    [(False, False), (True, False)]
+    Adds the Booleans ``a_step_later``, and per leg ``buy_steps`` (both closes are known) and
+    ``repeated_buy`` (they are equal). The rows have ``number``, ``ts``, ``step_s`` and both prices,
+    sorted by number and time.
     """
     number = pl.col("number")
     a_step_later = (number == number.shift(1)) & (pl.col("ts").diff() == pl.col("step_s"))
@@ -139,16 +124,10 @@ def with_repeats(rows: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def repeats() -> list[pl.Expr]:
-    """Count of each leg the closes one step after another, and those that repeat it.
+    """Count each leg's closes one step after another, and those that repeat.
 
-    The columns are ``rows_of_both``, ``buy_steps``, ``repeated_buy_n``, ``repeated_buy_first_ts``,
-    and the last three of the sell leg. Of rows of `with_repeats`.
-
-    >>> rows = {"number": [0, 0], "ts": [0, 60], "step_s": [60] * 2, "buy_price": [1.0] * 2,
-    ...         "sell_price": [1.0, 2.0]}
-    >>> found = with_repeats(pl.LazyFrame(rows)).select(repeats())
-    >>> found.select("repeated_buy_n", "repeated_sell_n").collect().row(0)
-    (1, 0)
+    The rows are those of `with_repeats`. The columns are ``rows_of_both``, ``buy_steps``,
+    ``repeated_buy_n``, ``repeated_buy_first_ts``, and the last three of the sell leg.
     """
     both = pl.col("buy_price").is_not_null() & pl.col("sell_price").is_not_null()
     found = [both.sum().cast(pl.Int64).alias("rows_of_both")]
@@ -174,17 +153,11 @@ _DEVIATIONS = 2
 
 
 def late_legs(rows: pl.DataFrame) -> pl.DataFrame:
-    """Compute the deviation that a late leg alone gives the spread, and how many lie within it.
+    """Compute the deviation that a late leg alone gives the spread, and the share within it.
 
     ``rows`` are observations with ``number``, ``step_s``, ``a_step_later`` (than the one before),
     both prices, ``value`` (the log spread, bps) and `APART`, sorted by number and time. One row per
-    number, with the columns of `toolkit.statistics.quality.flags.flags`.
-
-    >>> rows = {"number": [0] * 2, "step_s": [60] * 2, "a_step_later": [False, True],
-    ...         "buy_price": [1.0, 1.01], "sell_price": [1.0, 1.01], "apart_s": [15.0] * 2,
-    ...         "value": [0.0, 0.0]}
-    >>> late_legs(pl.DataFrame(rows)).select("late_s", pl.col("stale_sd_log_bps").round(3)).row(0)
-    (15.0, 50.0)
+    number, with the columns of `flags`.
     """
     squares = [
         pl.when("a_step_later").then((price / price.shift(1) - 1).pow(2)).alias(f"{leg}_square")
@@ -228,7 +201,7 @@ _MISSING = _EMPTY | {Reason.MISSING_LEG: pl.col("rows_of_both") == 0}
 
 @dataclass(frozen=True)
 class _Thresholds:
-    """From where on each flag is true: see `flags`."""
+    """The threshold of each flag: see `flags`."""
 
     stale_s: int = 3_600
     stale_moves: int = 10
@@ -295,39 +268,37 @@ def flags(
 ) -> pl.DataFrame:
     """Flag what is wrong with the prices of a pair: a frozen leg, another coin, a shifted clock.
 
-    Reads ``buy_price``, ``sell_price`` and ``spread_pct``, the service's own spread. What a flag
-    needs and the frame lacks makes it null. A flag is true where:
+    Reads ``buy_price``, ``sell_price`` and ``spread_pct``, the service's own spread. A flag is null
+    if the frame lacks what it needs. It is true if:
 
     - ``stale_buy``, ``stale_sell``: the leg repeats its close for longer than ``stale_s`` without a
       gap, while the other moves at least ``stale_moves`` times.
-    - ``repeated_buy``, ``repeated_sell``: more than ``repeated_share`` of the leg's closes are that
-      of one step before, whatever the other leg does.
+    - ``repeated_buy``, ``repeated_sell``: more than ``repeated_share`` of the leg's closes equal
+      that of one step before, whatever the other leg does.
     - ``levels_apart``: in at least ``apart_share`` of the observations the log spread is beyond
       ``apart_bps`` on either side, and near no power of ten. The ticker may mean another coin.
     - ``power_of_ten``: in at least ``apart_share`` of them the ratio of the prices is within
-      ``apart_bps`` of 10^k, k not 0, as where one contract is of 1,000 coins.
+      ``apart_bps`` of 10^k, k not 0, as if one contract is for 1,000 coins.
     - ``service_differs``: a spread of the legs is more than ``differs_bps`` from the service's.
-    - ``clock_shift``: of the correlations of the returns at up to ``max_lag_steps``, as in
-      `lead_lag`, the largest is not that at lag 0. It is at least ``least_correlation``, and above
-      that at lag 0 by more than the null band. One clock is late, or one leg repeats the other.
+    - ``clock_shift``: the largest correlation of returns at up to ``max_lag_steps``, as in
+      `lead_lag`, is not at lag 0, at least ``least_correlation``, and above that at lag 0 by more
+      than the null band. One clock is late, or one leg repeats the other.
     - ``level_break``: from one observation to the next the ratio of the prices changes by a factor
-      within ``apart_bps`` of 10 or a tenth, or by 100 and more, less ``apart_bps``, at any share of
-      the window. A leg was redenominated, or its ticker means another coin since. A fall by 60 %
-      is none.
-    - ``sentinel_price``: a price is a number that programs put where they have none:
-      `toolkit.statistics.quality.plausibility.sentinel_marks` lists them. Six nines or more are one
-      where the ratio is beyond twice its median or half of it.
-    - ``more_than_expected``: there are more observations than bars. Some are doubled, or the step
-      is not theirs.
+      within ``apart_bps`` of 10 or a tenth, or by 100 and more, less ``apart_bps``. A leg was
+      redenominated, or its ticker now means another coin. A fall by 60 % is none.
+    - ``sentinel_price``: a price is a number that programs use for none
+      (`toolkit.statistics.quality.plausibility.sentinel_marks`). Six nines or more count if the
+      ratio is beyond twice its median or half of it.
+    - ``more_than_expected``: there are more observations than bars: some are doubled, or the step
+      is wrong.
 
-    Beside them is how far apart two legs of one price are where one of them is known later than the
-    other: ``stale_sd_log_bps`` is 1e4 sigma sqrt(late_s), of which sigma is the volatility of a
-    second, from the returns of one step of both legs. A spread of less than twice that may be not
-    a spread. Prices of `pair` say how old they are, and ``late_s`` is the mean difference of both
-    ages. Of other rows it is one step: the closes of one bar are not further apart.
+    ``stale_sd_log_bps`` says how far apart two legs of one price are if one is known later: 1e4
+    sigma sqrt(late_s), with sigma the volatility per second, from the one-step returns of both
+    legs. A spread of less than twice that may be none. ``late_s`` is the mean difference of the
+    ages of both prices in rows of `pair`, else one step: closes of one bar are not further apart.
 
-    One row per trajectory, sorted by it, with the columns of `coverage` before these. A first time
-    is null where there is no example. A pair's thresholds are part of ``params_hash``:
+    One row per trajectory, sorted, with the columns of `coverage` before these. A first time is
+    null without an example. The thresholds are part of ``params_hash``:
 
     {columns}
 
@@ -373,15 +344,10 @@ def flags(
 
 
 def with_flags(frame: Frame, question: Question, *statistics: Statistic) -> pl.DataFrame:
-    """Measure statistics of ``spread_log_bps``, and put the columns of `flags` after them.
+    """Measure statistics of ``spread_log_bps``, followed by the columns of `flags`, in one pass.
 
-    The rows are read and ordered once for both. The thresholds are the usual ones. How the flags
-    were computed is in ``flags_method`` and ``flags_params_hash``.
-
-    >>> rows = {"trajectory": ["A_B:X.spot:Y.spot"], "ts": [0], "spread_log_bps": [5.0]}
-    >>> question = Question("rows/1", 0, 60, "spread_log_bps")
-    >>> with_flags(pl.DataFrame(rows), question).select("flags", "flags_method").row(0)
-    ('', 'quality.flags/3')
+    The thresholds are the defaults. ``flags_method`` and ``flags_params_hash`` say how the flags
+    were computed.
     """
     frame = _with_legs(frame)
     found = _named(measure(frame, question, *statistics, _statistic(_USUAL)))
@@ -402,7 +368,7 @@ def with_flags(frame: Frame, question: Question, *statistics: Statistic) -> pl.D
 
 
 def _with_legs(frame: Frame) -> Frame:
-    """Add the log spread, and what the frame lacks of both prices and ``spread_pct`` as null."""
+    """Add the log spread, and prices and ``spread_pct`` as null if the frame lacks them."""
     checked_frame(frame)
     frame = holding(frame, "spread_log_bps")
     lacking = [name for name in _CARRIED if name not in frame.collect_schema()]
@@ -419,7 +385,6 @@ def _with_legs(frame: Frame) -> Frame:
 
 @cache
 def _statistic(asked: _Thresholds) -> Statistic:
-    """Make the statistic of all flags."""
     odd = conditions()
     aggregates = [
         *repeats(),
@@ -449,7 +414,6 @@ def _statistic(asked: _Thresholds) -> Statistic:
 
 
 def _logs(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows with both prices as `peaks` reads them."""
     buy, sell = pl.col("buy_price"), pl.col("sell_price")
     return rows.filter(buy.is_not_null() & sell.is_not_null()).select(
         "number", "ts", "step_s", buy.log().alias("value"), sell.log().alias("sell_log_price")
@@ -534,7 +498,7 @@ def _flag(name: str, share: pl.Expr, true: pl.Expr) -> list[pl.Expr]:
 
 
 def _unless(cases: Mapping[Reason, pl.Expr], found: list[pl.Expr], name: str) -> list[pl.Expr]:
-    """Make figures null where there is a reason, which follows them."""
+    """Make figures null if there is a reason, which follows them."""
     reason = first_reason(cases)
     return [
         *(pl.when(reason.is_null()).then(each) for each in found),
@@ -557,7 +521,7 @@ def _shifts(least_correlation: float) -> list[pl.Expr]:
 
 
 def _named(found: pl.DataFrame) -> pl.DataFrame:
-    """Put the names of the flags that are true before the first of them."""
+    """Put the names of the true flags before the first flag."""
     true = [pl.when(pl.col(name)).then(pl.lit(name)) for name in FLAGS]
     names = pl.concat_str(true, separator=", ", ignore_nulls=True).alias("flags")
     first = found.columns.index("rows_of_both")

@@ -1,6 +1,6 @@
-"""Implausible rows under a figure: a break of level, a sentinel, too many rows, a rate.
+"""Implausible rows behind a figure: a break of level, a sentinel, too many rows, a high rate.
 
-Nothing is refused or left out for it. The names stand at the figure, in ``implausible``.
+Nothing is left out for them. Their names are beside the figure, in ``implausible``.
 """
 
 from __future__ import annotations
@@ -46,24 +46,14 @@ _RATE = "rate"
 
 
 def words_of(names: str) -> list[str]:
-    """Return what each name of ``implausible`` says, in words.
-
-    >>> words_of("rate_above_5_pct")
-    ['a rate is above 5 % per interval, as one in the quote per contract is']
-    >>> words_of("")
-    []
-    """
+    """Return what each name of ``implausible`` means, in words."""
     return [_WORDS[name] for name in names.split(", ") if name]
 
 
 def notes_of(found: pl.DataFrame) -> list[str]:
-    """Say in a line each what is not plausible in a table of figures, and of what first.
+    """Return a line per kind of implausible row in a table of figures, with its first trajectory.
 
-    ``found`` has trajectory, and implausible where that was looked for.
-
-    >>> names = ["", "rate_above_5_pct", "rate_above_5_pct"]
-    >>> notes_of(pl.DataFrame({"trajectory": ["a", "b", "c"], "implausible": names}))
-    ['not plausible, b and 1 more: a rate is above 5 % per interval, as one in the quote per ...']
+    ``found`` has trajectory, and ``implausible`` unless that was not measured.
     """
     if "implausible" not in found.columns:
         return []
@@ -80,30 +70,22 @@ def notes_of(found: pl.DataFrame) -> list[str]:
 
 
 def named(names: Mapping[str, pl.Expr]) -> pl.Expr:
-    """Build the names whose conditions are true, "" for none.
-
-    >>> pl.select(named({"a": pl.lit(True), "b": pl.lit(False)})).item()
-    'a'
-    """
+    """Build the names whose conditions are true, "" for none."""
     true = [pl.when(condition).then(pl.lit(name)) for name, condition in names.items()]
     return pl.concat_str(true, separator=", ", ignore_nulls=True)
 
 
 def high_rate(rate: str = "rate") -> pl.Expr:
-    """Build the condition of a rate per interval that is not plausible.
-
-    >>> pl.DataFrame({"rate": [0.05, -0.0501, None]}).select(high_rate()).to_series().to_list()
-    [False, True, None]
-    """
+    """Build whether a rate per interval is implausible."""
     return pl.col(rate).abs() > MOST_RATE
 
 
 def level_breaks(level: pl.Expr, apart_bps: float = APART_BPS) -> pl.Expr:
-    """Build the condition that the level changes by a power of ten since the observation before.
+    """Build whether the level changes by a power of ten since the observation before.
 
-    ``level`` is a natural logarithm. A change is one where its ratio is within ``apart_bps`` of 10
-    or of a tenth, or beyond 100-fold less that, whatever its ratio. So a fall by 60 % is none, nor
-    is one to a fifth, and a return to the level before is a second change.
+    ``level`` is a natural logarithm. A break is a ratio within ``apart_bps`` of 10 or a tenth, or
+    beyond 100-fold less that. A fall by 60 % or to a fifth is none, and a return to the level
+    before is a second break.
 
     >>> prices = pl.DataFrame({"price": [100.0, 40.0, 0.04, 0.041]})
     >>> prices.select(level_breaks(pl.col("price").log())).to_series().to_list()
@@ -114,11 +96,11 @@ def level_breaks(level: pl.Expr, apart_bps: float = APART_BPS) -> pl.Expr:
 
 
 def sentinel_marks(price: pl.Expr) -> pl.Expr:
-    """Mark the prices that programs write where they have none: 2, or 1 for nines.
+    """Mark the prices that programs write for none: 2, or 1 for nines, else 0.
 
     2 are the largest numbers of 31, 32, 53, 63 and 64 bits and 2^53, at any power of ten, to 11
-    digits. 1 are six nines or more, from 1,000 on: a real price may be one too, beside others that
-    are near. Other prices are 0. What is not above 0, such as -1, is not an observation.
+    digits. 1 are six nines or more, from 1,000 on, which a real price may be beside others nearby.
+    A price not above 0, such as -1, is not an observation.
 
     >>> prices = pl.DataFrame({"price": [92233720368.54776, 21.47483647, 9999.99, 9999.9, 1.0]})
     >>> prices.select(sentinel_marks(pl.col("price"))).to_series().to_list()
@@ -147,12 +129,7 @@ def _nines() -> pl.Series:
 
 
 def conditions() -> dict[str, pl.Expr]:
-    """Build the condition of each name of a group's observations, as `prepared` has them.
-
-    >>> rows = pl.LazyFrame({"number": [0, 0], "value": [0.0, 1e4 * math.log(1000)]})
-    >>> prepared(rows, "spread_log_bps").select(**conditions()).collect().row(1)
-    (True, False, False)
-    """
+    """Build the condition of each name for a group's observations, as `prepared` returns them."""
     level, mark = pl.col("level"), pl.col("sentinel_mark")
     far = ((level - level.median()).abs() > _TWOFOLD).fill_null(value=False)
     of_nines = (mark == _OF_NINES) & (far | (mark.min() == _OF_NINES))
@@ -164,11 +141,7 @@ def conditions() -> dict[str, pl.Expr]:
 
 
 def level_of(column: str) -> pl.Expr | None:
-    """Build the natural logarithm of what an observation is a ratio or a price of, if of any.
-
-    >>> level_of("funding_apr_pct") is None
-    True
-    """
+    """Build the natural logarithm of the ratio or price that an observation is, None for others."""
     value = pl.col("value")
     if column == "spread_log_bps":
         return value / 1e4
@@ -178,14 +151,10 @@ def level_of(column: str) -> pl.Expr | None:
 
 
 def prepared(rows: pl.LazyFrame, column: str, apart_bps: float = APART_BPS) -> pl.LazyFrame:
-    """Add to observations what `conditions` read, in columns that no statistic has.
+    """Add to observations, sorted by number and time, the columns that `conditions` read.
 
-    They are level (natural logarithm, null where the column has none), level_breaks (Boolean),
-    sentinel_mark (Int8) and high_rate (Boolean). The observations are sorted by number and time.
-
-    >>> rows = pl.LazyFrame({"number": [0], "value": [1.0], "rate": [0.06]})
-    >>> prepared(rows, "funding_apr_pct").select("sentinel_mark", "high_rate").collect().row(0)
-    (0, True)
+    They are level (natural logarithm, null if the column has none), level_breaks (Boolean),
+    sentinel_mark (Int8) and high_rate (Boolean).
     """
     names = rows.collect_schema().names()
     read = [name for name in _read(column) if name in names]
@@ -204,7 +173,7 @@ def prepared(rows: pl.LazyFrame, column: str, apart_bps: float = APART_BPS) -> p
 
 
 def _read(column: str) -> tuple[str, ...]:
-    """Name what is read beside a column, where the frame has it."""
+    """Return the columns read beside a column, if the frame has them."""
     if column == "funding_apr_pct":
         return (_RATE,)
     return ("buy_price", "sell_price") if column.startswith("spread_") else ()
@@ -213,7 +182,7 @@ def _read(column: str) -> tuple[str, ...]:
 @described("plausibility.plausibility")
 @cache
 def plausibility(column: str) -> Statistic:
-    """Make the statistic of what cannot be so about a column.
+    """Make the statistic of what is implausible about a column.
 
     {columns}
 

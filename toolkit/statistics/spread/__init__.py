@@ -1,29 +1,26 @@
 """Level and movement of a spread: its distribution, and how fast it returns to its mean.
 
-Sign: positive is what a position that is long the buy leg and short the sell leg earns. Legs stay
-ordered as asked.
+Positive is what a position that is long the buy leg and short the sell leg earns. Legs stay in the
+order given.
 
 Every function but `with_spread`, `pair`, `rolling_z`, `rolling_z_summary`, `episodes`,
-`hour_of_week`, `cross_correlation` and `hayashi_yoshida`, which say what their rows are, reads
+`hour_of_week`, `cross_correlation` and `hayashi_yoshida`, which describe their rows, reads
 ``trajectory`` (String or integer), ``ts`` (Int64, Unix seconds UTC) and ``column`` (Float64), and
-gives one row per trajectory, sorted by it: the columns of `coverage`, and before ``window_start``
-those in its own table. Where ``column`` is a spread that the frame does not hold, it is computed by
-`with_spread`. Then ``spread_basis`` (String) precedes ``coverage_reason``: legs (computed from both
-prices), service (the service's own ``spread_pct``) or legs and service. In detail:
+returns one row per trajectory, sorted: the columns of `coverage`, and before ``window_start`` those
+in its own table. If ``column`` is a spread that the frame lacks, it is computed by `with_spread`.
+``spread_basis`` (String) then precedes ``coverage_reason``: legs (both prices), service (the
+service's own ``spread_pct``) or legs and service.
 
-- The window is ``[start, end)``. Rows outside are not used, and a trajectory that has none inside
-  keeps its row with n = 0.
-- A value that is null, NaN or beyond 1e150 is not an observation. It is counted in ``n_null``.
+- The window is ``[start, end)``. A trajectory without a row inside has a row with n = 0.
+- A value that is null, NaN or beyond 1e150 is not an observation, and is counted in ``n_null``.
 - Rows may come in any order. Two rows of the window with the same trajectory and ts are refused.
 - A null has its reason in the first ``*_reason`` column to its right: ``empty`` (no observation),
-  ``too_few``, ``degenerate`` (the values do not vary), ``no_reversion``,
-  ``below_step``, or the model that the data reject: ``several_speeds``, ``spikes_dominate``.
-- A statistic's name carries the unit of ``column``: of ``spread_log_bps`` the mean is
-  ``spread_mean_log_bps``, of ``buy_price`` it is ``buy_price_mean``.
-- ``step_s`` and ``max_stale_s`` are as in `coverage`.
+  ``too_few``, ``degenerate`` (the values do not vary), ``no_reversion``, ``below_step``, or what
+  rejects the model: ``several_speeds``, ``spikes_dominate``.
+- Names carry the unit of ``column``: the mean of ``spread_log_bps`` is ``spread_mean_log_bps``,
+  that of ``buy_price`` is ``buy_price_mean``.
+- ``step_s`` and ``max_stale_s`` are those of `coverage`, as are the `InputError` s.
 - Equal rows give equal results to the last bit, whatever else is in the frame.
-
-They raise `InputError` as `coverage` does.
 """
 
 from typing import TYPE_CHECKING
@@ -72,7 +69,7 @@ __all__ = [
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        """Import `screen` when it is asked for: it ranks by figures of funding too."""
+        """Import `screen` on first use: it also ranks by figures of funding."""
         if name != "screen":
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         from toolkit.statistics.screening import screen  # noqa: PLC0415 - it imports this package

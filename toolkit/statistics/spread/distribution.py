@@ -1,4 +1,4 @@
-"""Level, dispersion, tails and half-life of a spread, in one pass."""
+"""Level, dispersion, tails and half-life of a spread, and its scores against its recent mean."""
 
 from __future__ import annotations
 
@@ -56,37 +56,34 @@ def half_life(
 ) -> pl.DataFrame:
     """Estimate the time in which a deviation from the mean halves, from the autocorrelation.
 
-    The model is an AR(1) beneath noise that is drawn anew at each observation. The noise adds to
-    the variance and to no covariance between observations, so phi, the part left after a step, is
-    taken from how these decay: phi^k = g(1 + k) / g(1), with k = 9 where at least half is left
-    after that, else k = 1. Half-life = -ln 2 step / ln phi. The bounds are the half-lives that a
-    test at 5 % does not reject, and the estimate is the half-life at which the test's statistic is
-    at its median (see `toolkit.statistics.spread.half_life`). So it is as often too long as too
-    short, and near phi = 1 the interval is honest: 95 % of the intervals hold the true value, and
-    where there is no reversion 97.5 % have no upper bound. Of 2,000 weeks of minutes of each of 25
-    processes it was 93 to 96 % and 97 to 98 % (docs/calibration.md). With few rows, or noise of
-    more than 5 % of the variance at a half-life near the length of the window, the interval is
-    wider than that.
+    The model is an AR(1) with independent noise on each observation. Noise adds to the variance but
+    not to the covariances, so phi, the part left after a step, follows from how these decay: phi^k
+    = g(1 + k) / g(1), with k = 9 if at least half is left after that, else k = 1. Half-life = -ln 2
+    step / ln phi. The bounds are the half-lives that a test at 5 % does not reject, and the
+    estimate is the one at which the test's statistic is at its median (see
+    `toolkit.statistics.spread.half_life`), as often too long as too short. The interval also holds
+    near phi = 1: without reversion 97.5 % of intervals have no upper bound. In 2,000 weeks of
+    minutes of each of 25 processes it covered in 93 to 96 %, and had no bound in 97 to 98 %
+    (docs/calibration.md). It is wider with few rows, or with noise of more than 5 % of the variance
+    at a half-life near the length of the window.
 
-    The interval is given only where the model is not rejected. ``several_speeds``: a test at 2.5 %
-    of lags up to 1,440 steps and more rejects one speed beneath noise (see
-    `toolkit.statistics.spread.half_life`). ``spikes_dominate``: more than half of the variance is
-    that of spikes, which are values beyond 6 MAD of the median. Both together find more than nine
-    in ten weeks of minutes with two speeds, long memory, a daily season, noise with memory, prices
-    rounded to a standard deviation, few large spikes, or a shift of level by three deviations, at
-    half-lives of half an hour to an hour (docs/calibration.md). They miss what is weaker. Of weeks
-    with a half-life of 69 minutes they find 71 % of such shifts, 57 % of those by 1.5 deviations,
-    and 39 % of the seasons of half a deviation. Of rounded weeks they find 69 % at 23 minutes, and
-    5 % at 7. Of two speeds of the same variance they find 80 % of 23 minutes with 6 hours, and 29 %
-    of 69 minutes with 23 hours. Where the model is rejected, the estimate is that of the model
-    nearest to the data, and two figures beside it need no model: the lag at which the
-    autocorrelation halves, and the half-life of what is left without the spikes. Where the data do
-    not bound the half-life, though the test of `stationarity` finds that the spread returns, the
-    reason of the bound is ``tests_disagree``.
+    The interval is null if the model is rejected. ``several_speeds``: a test at 2.5 % of lags up to
+    1,440 steps and more rejects one speed with noise (see `toolkit.statistics.spread.half_life`).
+    ``spikes_dominate``: more than half of the variance is of spikes, values beyond 6 MAD of the
+    median. Together they find more than nine in ten weeks of minutes with two speeds, long memory,
+    a daily season, noise with memory, prices rounded to a standard deviation, few large spikes, or
+    a shift of level by three deviations, at half-lives of half an hour to an hour, and fewer of
+    what is weaker (docs/calibration.md): at a half-life of 69 minutes 71 % of such shifts, 57 % of
+    those by 1.5 deviations, 39 % of seasons of half a deviation, and of two equal speeds 80 % of 23
+    minutes with 6 hours, 29 % of 69 minutes with 23 hours. If the model is rejected, the estimate
+    is that of the nearest model, and two figures need no model: the lag at which the
+    autocorrelation halves, and the half-life without the spikes. If the data do not bound the
+    half-life, though the test of `stationarity` finds that the spread returns, the reason of the
+    bound is ``tests_disagree``.
 
-    Beside it is the AR(1) fitted by least squares with an intercept, which any noise shortens:
-    noise of 5 % of the variance turns 69 minutes into 12. Pairs and triples are observations
-    exactly so many steps apart. So gaps, and hours mixed with minutes, move neither.
+    Beside it is the AR(1) by least squares with an intercept, which any noise shortens: noise of 5
+    % of the variance turns 69 minutes into 12. Pairs and triples are observations exactly so many
+    steps apart, so neither gaps nor hours among minutes change either.
 
     {columns}
 
@@ -204,13 +201,10 @@ def summary(
 ) -> pl.DataFrame:
     """Compute the level, dispersion, tails and half-life of a spread in one pass.
 
-    They are `coverage`, mean and deviation, median, quantiles and `half_life`.
-
     The columns of `coverage` and `half_life` are described there. ``implausible`` is that of
     `toolkit.statistics.quality.plausibility`: a break of level, a sentinel in a price, more rows
-    than expected, or a rate above 5 % per interval. Nothing is left out for it. Quantiles are by
-    linear interpolation (type 7). The median and the median absolute deviation are figures that
-    outliers do not move. A null's reason is in the first ``*_reason`` to its right.
+    than expected, or a rate above 5 % per interval. It leaves nothing out. Quantiles are by linear
+    interpolation (type 7). Outliers do not move the median and the median absolute deviation.
 
     {columns}
 
@@ -248,10 +242,9 @@ def rolling_z(
 ) -> pl.DataFrame:
     """Add to every row, in the order given, its distance from the window before it.
 
-    The window of a row at t is ``[t - window_s, t)`` of its trajectory: neither the row itself nor
-    a later one is in it, so that the figure could have been known at t, and rows that come later
-    change nothing. ``min_samples`` None asks for half of the observations that the window holds
-    at one every ``step_s``. A LazyFrame is collected.
+    The window of a row at t is ``[t - window_s, t)`` of its trajectory, without the row itself, so
+    the score could have been known at t, and later rows change nothing. ``min_samples`` is by
+    default half of the observations of a window at one every ``step_s``. A LazyFrame is collected.
 
     {columns}
 
@@ -320,10 +313,10 @@ def rolling_z_summary(
 ) -> pl.DataFrame:
     """Measure how far a spread is from its own recent mean, in standard deviations.
 
-    The scores are those of `rolling_z`, of the observations in ``[start, end)``. Rows of the
-    ``window_s`` before ``start`` are history and not scored: give these too. A LazyFrame is read
-    chunk by chunk, so that memory does not grow with the number of trajectories. A trajectory
-    without an observation keeps its row, with n = 0. ``step_s`` is as in `coverage`.
+    The scores are those of `rolling_z`, for the observations in ``[start, end)``. Include the rows
+    of the ``window_s`` before ``start``: they are history and not scored. A LazyFrame is read in
+    chunks, so memory does not grow with the number of trajectories. A trajectory without an
+    observation has a row with n = 0. ``step_s`` is as in `coverage`.
 
     {columns}
 
@@ -386,7 +379,7 @@ def rolling_z_summary(
 
 
 def _summed_up(scores: pl.LazyFrame, start: int, limit: float) -> pl.DataFrame:
-    """Sum up the scores of a chunk of observations from a time on, by number."""
+    """Summarise the scores of a chunk of observations from a time on, by number."""
     z, ts = pl.col("rolling_z"), pl.col("ts")
     scored = z.is_not_null()
     return collected(
@@ -406,7 +399,6 @@ def _summed_up(scores: pl.LazyFrame, start: int, limit: float) -> pl.DataFrame:
 
 
 def _checked(window_s: int, step_s: int, min_samples: int | None) -> tuple[int, int]:
-    """Return the length of the window and the observations that it needs."""
     window_s, step_s = whole_number("window_s", window_s, 1), whole_number("step_s", step_s, 1)
     if min_samples is None:
         return window_s, max(2, math.ceil(window_s / step_s / 2))

@@ -1,4 +1,4 @@
-"""Time and episodes of a spread at or above a threshold."""
+"""Time of a spread at or above a threshold, its episodes, and the time from entry to close."""
 
 from __future__ import annotations
 
@@ -64,12 +64,13 @@ def time_above(
 ) -> pl.DataFrame:
     """Measure the share of observed time at which a spread is at or above a threshold.
 
-    That is with its sign: a spread of -30 bps is not above 20. With ``absolute`` it is the size on
-    either side of zero, and the columns say so: ``time_abs_above_s``, ``time_abs_above_share`` and
-    ``time_abs_above_reason`` are in the place of the last three.
+    The spread has its sign: -30 bps is not above 20. With ``absolute`` it is the size on either
+    side of zero, and the last three columns are named ``time_abs_above_s``,
+    ``time_abs_above_share`` and ``time_abs_above_reason``.
 
-    Each observation counts with the seconds that it holds (see `coverage`), and time without one
-    counts neither way. One row per trajectory, with the columns of `coverage` before these:
+    Each observation counts with the seconds for which it is valid (see `coverage`), and time
+    without one counts neither way. One row per trajectory, with the columns of `coverage` before
+    these:
 
     {columns}
 
@@ -132,42 +133,26 @@ def _above(limit: float, *, absolute: bool) -> Statistic:
 
 
 def checked_bps(name: str, value: float, column: str) -> float:
-    """Return a threshold above 0, or raise `InputError` for it or for a column not in bps.
-
-    >>> checked_bps("enter_bps", 25, "spread_bps")
-    25.0
-    """
+    """Return a threshold above 0, or raise `InputError` for it or for a column not in bps."""
     if not isinstance(column, str) or not column.endswith("_bps"):
         raise InputError("column", column, "a column in bps, e.g. spread_log_bps or spread_bps")
     return real_number(name, value, "basis points above 0", above=0)
 
 
 def checked_absolute(absolute: bool) -> bool:
-    """Return whether sizes on either side of zero are meant, or raise `InputError`.
-
-    >>> checked_absolute(False)
-    False
-    """
+    """Return ``absolute``, or raise `InputError` for anything but True and False."""
     if not isinstance(absolute, bool):
         raise InputError("absolute", absolute, "True or False")
     return absolute
 
 
 def sized(*, absolute: bool) -> pl.Expr:
-    """Build the expression of what a level in bps is compared with: x, or with ``absolute`` abs(x).
-
-    >>> pl.DataFrame({"value": [-3.0]}).select(sized(absolute=True)).item()
-    3.0
-    """
+    """Build what a level in bps is compared with: x, or with ``absolute`` abs(x)."""
     return pl.col("value").abs() if absolute else pl.col("value")
 
 
 def level_words(level_bps: float, *, absolute: bool) -> str:
-    """Put into words what counts at a level, as headings have it.
-
-    >>> level_words(20, absolute=False), level_words(20, absolute=True)
-    ('≥ 20 bps', '|spread| ≥ 20 bps')
-    """
+    """Return in words what counts at a level, for headings."""
     return f"{'|spread| ' if absolute else ''}≥ {level_bps:g} bps"
 
 
@@ -215,22 +200,22 @@ def episodes(
 ) -> pl.DataFrame:
     """Find every stretch of time in which a spread is at or above a level.
 
-    An episode begins with an observation of x >= ``enter_bps`` and ends with the first of
-    x < ``leave_bps`` (None: the same). With ``absolute`` it is abs(x) in both, so that an episode
-    may be on either side of zero, and ``side`` says on which. Two that are at most ``merge_gap_s``
-    apart, with no gap in the observations between, are one. Those shorter than ``min_duration_s``
-    are then left out, censored ones by what was observed of them. One row per episode, sorted by
-    trajectory and start. A trajectory without one has no row.
+    An episode begins with an observation of x >= ``enter_bps`` and ends with the first of x <
+    ``leave_bps`` (None: the same). With ``absolute`` x is the size on either side of zero, and
+    ``side`` is the side. Two episodes at most ``merge_gap_s`` apart, without a gap of observations
+    between them, are one. Those shorter than ``min_duration_s`` are then left out, censored ones by
+    what was observed of them. One row per episode, sorted by trajectory and start. A trajectory
+    without one has no row.
 
-    An episode that runs into a gap or the end of the window is censored on the right: it ends where
-    the last observation ceases to hold. One at the first observation after a gap, or of the
-    window, is censored on the left. A spread between the thresholds after a gap is in no episode.
+    An episode that runs into a gap or the end of the window is right-censored, and ends where the
+    last observation ceases to be valid. One at the first observation of the window or after a gap
+    is left-censored. A spread between the thresholds after a gap is in no episode.
 
     {columns}
 
-    Where ``column`` was computed, ``spread_basis`` follows on observed_share, as in `summary`.
-    A single observation without ``step_s`` holds for no known time: such an episode has a duration
-    of 0, and both shares are null for coverage_reason too_few.
+    If ``column`` was computed, ``spread_basis`` follows on observed_share, as in `summary`. An
+    episode of a single observation without ``step_s`` has a duration of 0, and both shares are null
+    for coverage_reason too_few.
 
     Raises
     ------
@@ -301,18 +286,9 @@ def stretches(
 ) -> pl.DataFrame:
     """Find from where observations enter to where they leave, in each run without a gap.
 
-    ``rows`` are the observations of a chunk, as `observed_chunks` yields them. The columns are
-    number, start_ts, end_ts, duration_s, first_bps, peak_bps, peak_ts, area_bps_h, censored_left,
-    censored_right and n, as in `episodes`. ``size`` is what the peak and the area are of.
-
-    >>> from toolkit.statistics.core.contract import Question
-    >>> frame = pl.DataFrame(
-    ...     {"trajectory": ["a"] * 3, "ts": [0, 60, 120], "x_bps": [1.0, 9.0, 2.0]}
-    ... )
-    >>> [(_, rows)] = observed_chunks(frame, Question("stretches/1", 0, 180, "x_bps"))
-    >>> value = pl.col("value")
-    >>> stretches(rows, value, value >= 5, value < 5)["duration_s"].to_list()
-    [60]
+    ``rows`` are observations of a chunk of `observed_chunks`, and ``size`` is what peak and area
+    are of. The columns are number, start_ts, end_ts, duration_s, first_bps, peak_bps, peak_ts,
+    area_bps_h, censored_left, censored_right and n, as in `episodes`.
     """
     number, ts = pl.col("number"), pl.col("ts")
     first, above, inside = pl.col("first"), pl.col("above"), pl.col("inside")
@@ -364,7 +340,7 @@ def stretches(
 
 
 def _bridges(episodes: pl.LazyFrame, merge_gap_s: int) -> pl.LazyFrame:
-    """Find the short runs below that lie between two runs above in one segment."""
+    """Find the short runs below between two runs above in one segment."""
     segment, begins = pl.col("segment"), pl.col("begins")
     between = (segment == segment.shift(1)) & (segment == segment.shift(-1))
     short = begins.shift(-1) - begins <= merge_gap_s
@@ -427,14 +403,14 @@ def time_to_close(
     step_s: Step = None,
     max_stale_s: int | None = None,
 ) -> pl.DataFrame:
-    """Measure the time from where a spread is far from a level to where it is near it again.
+    """Measure the time from when a spread is far from a level to when it is near it again.
 
-    An entry is the first observation of abs(x - toward) >= ``enter_bps`` after one that was nearer.
-    It closes at the first observation of abs(x - toward) <= ``exit_bps``, and the next entry can
-    follow. A spread that jumps across the level and past ``exit_bps`` on the other side has not
-    closed. Where a gap or the end of the window comes first, the time to close is longer than what
-    was seen, and counts so (Kaplan and Meier). Where the first observation of the window, or after
-    a gap, is beyond ``enter_bps`` already, its entry was not seen: it is counted, and not used.
+    An entry is the first observation of abs(x - toward) >= ``enter_bps`` after a nearer one. It
+    closes at the first observation of abs(x - toward) <= ``exit_bps``, and the next entry can
+    follow. A spread that jumps across the level, past ``exit_bps`` on the other side, has not
+    closed. If a gap or the end of the window comes first, the time is right-censored (Kaplan and
+    Meier). If the first observation of the window, or after a gap, is beyond ``enter_bps``, its
+    entry was not seen: it is counted, but not used.
 
     One row per trajectory, with the columns of `coverage` before these:
 
@@ -478,10 +454,10 @@ def time_to_close(
 
 
 def lives_of(found: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
-    """Compute how long stretches last, by number, of all numbers that have observations.
+    """Compute how long stretches last, for all numbers that have observations.
 
-    The columns are those of `toolkit.statistics.survival.life_quantiles`, and ``truncated``, the
-    stretches whose beginning was not seen, which are in none of the others.
+    The columns are those of `toolkit.statistics.survival.life_quantiles`, and ``truncated``: the
+    stretches whose beginning was not seen, which no other column includes.
     """
     seen = found.filter(~pl.col("censored_left")).select(
         "number",
@@ -521,5 +497,5 @@ def life_columns(name: str, counts: dict[str, str]) -> list[pl.Expr]:
 
 @functools.cache
 def _life_columns() -> tuple[str, ...]:
-    """Return the columns of `life_quantiles`, when asked: an import starts no thread of Polars."""
+    """Return the columns of `life_quantiles`, not at import, which would start polars' threads."""
     return tuple(life_quantiles(pl.DataFrame(schema=_LIVES)).columns)

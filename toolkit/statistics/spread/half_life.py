@@ -1,4 +1,18 @@
-"""The half-life of a spread: by the decay of its correlation, beside an AR(1), with their fit."""
+"""The half-life of a spread, by the decay of its correlation, beside an AR(1), with their fit.
+
+The interval rests on a model of one speed with noise, which is tested. With x the deviations, u(t)
+= x(t) - phi x(t - 1) has no covariance with an observation before t - 1, nor with a wave of fixed
+period. So the sums over t of u(t) times a window of earlier observations, and times a cosine, are
+zero on average. The windows are 2, 3 to 5, 6 to 20, 21 to 80, 81 to 320, 321 to 1,440 steps back
+and so on by four, up to a seventh of the span. The waves are the first three half waves of the
+span, which a shift of level or a drift follows, and that of the day, if the span has three.
+
+The sums of each group give a statistic J = g' V^-1 g (Hansen 1982), with V from sums over blocks of
+time, so it holds under changing volatility, gaps and noise. Each J is chi-squared at the true phi,
+with one degree of freedom per sum, and so, nearly, is their total. The smallest total over the
+half-lives of the interval is compared with that distribution, with one degree less. Noise with
+memory, two speeds, long memory, a season and a shift of level raise it.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +28,7 @@ from toolkit.reasons import Reason
 from toolkit.statistics.core.contract import first_reason
 from toolkit.statistics.core.kernel import Statistic
 from toolkit.statistics.numeric.arrays import Flags, Floats, Integers
-from toolkit.statistics.numeric.lags import (
-    MIN_PAIRS,
-    Decay,
-    Observations,
-    Pairs,
-    joined,
-    parts,
-)
+from toolkit.statistics.numeric.lags import MIN_PAIRS, Decay, Observations, Pairs, joined, parts
 from toolkit.statistics.numeric.unit_root import of_longest_runs
 
 LEVEL = 0.025
@@ -40,10 +47,10 @@ _SINGULAR = 1e-10
 
 
 def misfits(held: Observations, lower: Floats, upper: Floats) -> Floats:
-    """Compute the chance of a worse fit of each trajectory, NaN where it cannot be tested.
+    """Compute the p-value of each trajectory's fit, NaN if it cannot be tested.
 
-    ``lower`` and ``upper`` are the ends of the intervals of the half-lives, in steps: 0 for below
-    one, infinite for none, NaN where there is no interval.
+    ``lower`` and ``upper`` are the ends of the intervals of half-lives, in steps: 0 for below one,
+    infinite for none, NaN without an interval.
     """
     found = np.full(len(held.numbers), np.nan)
     for place, (first, last) in enumerate(zip(held.begins, held.begins[1:], strict=False)):
@@ -63,9 +70,6 @@ def chance_beyond(value: float, freedom: int) -> float:
     """Return the chance that chi-squared of so many degrees of freedom is above a value.
 
     By its finite series (Abramowitz and Stegun 1964, 26.4.4 and 26.4.5).
-
-    >>> round(chance_beyond(18.307, 10), 6), round(chance_beyond(3.8415, 1), 6)
-    (0.050001, 0.049999)
     """
     half, odd = value / 2, freedom % 2
     term = math.exp(-half) * (math.sqrt(half / math.pi) * 2 if odd else 1.0)
@@ -87,7 +91,7 @@ def _speeds(lower: float, upper: float) -> Floats:
 def _chance_of_worse(
     value: Floats, key: Integers, a_step: int, step_s: int, speeds: Floats
 ) -> float:
-    """Compute the chance of a worse fit of one trajectory."""
+    """Compute the p-value of one trajectory's fit."""
     span = int(key[-1]) // a_step + 1
     earlier = _before(key, a_step)
     previous = earlier - 1
@@ -110,7 +114,7 @@ def _chance_of_worse(
 
 
 def _before(key: Integers, lag: int) -> Integers:
-    """Count of each observation those at least ``lag`` before it, on the axis of the keys."""
+    """Count for each observation those at least ``lag`` before it, on the axis of the keys."""
     if key[-1] == len(key) - 1:
         return np.maximum(np.arange(len(key)) - lag + 1, 0)
     if key[-1] > 4 * len(key):
@@ -141,7 +145,7 @@ def _waves(place: Floats, span: int, day: float) -> Floats:
 
 
 def _distances(a: Floats, b: Floats, speeds: Floats) -> Floats:
-    """Compute J at each speed from the sums over blocks of u's two parts by instrument."""
+    """Compute J at each speed from the block sums of u's two parts, by instrument."""
     phi = speeds[:, None]
     sums = a.sum(axis=1) - phi * b.sum(axis=1)
     both = a @ b.T
@@ -160,12 +164,12 @@ _DEVIATIONS = 6 * 1.482602218505602  # of a normal's standard deviations, as `sp
 
 
 def without_spikes(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Split a chunk's rows by the columns ``number`` and ``value``.
+    """Split rows by ``number`` and ``value`` into the share of spikes, and the rows without spikes.
 
-    Returns one row per ``number`` with ``spike_share``: the part of the squared distances from the
-    median that is the spikes', null where nothing varies. And, of those that have spikes, the rows
-    that are none. Where more than half of the values equal the median, the deviation is that of the
-    others.
+    The first frame has one row per ``number`` with ``spike_share``, their part of the squared
+    distances from the median, null if nothing varies. The second has the rows without spikes of
+    those that have any. If more than half of the values equal the median, the deviation is that of
+    the others.
 
     >>> rows = pl.DataFrame({"number": [0] * 5, "value": [0.0, 1.0, 2.0, 3.0, 30.0]})
     >>> share, kept = without_spikes(rows)
@@ -226,7 +230,7 @@ _HALVINGS = 48
 
 
 class Reversion(NamedTuple):
-    """Of each trajectory, half-lives in steps: 0 for below one step, infinite for no reversion."""
+    """Half-lives of each trajectory in steps: 0 for below one step, infinite for no reversion."""
 
     steps: Floats
     lower: Floats
@@ -237,11 +241,11 @@ class Reversion(NamedTuple):
 def reversion(decay: Decay, noise_share: Floats) -> Reversion:
     """Estimate the half-lives, and their 95 % intervals, from the sums over triples.
 
-    The distribution under no reversion assumes that the sum's error comes from the spread itself.
-    Where times without a triple weigh some steps more than others, part of it is normal. Then
-    each point lies between the table's and the normal's, by the share of the error that is the
-    spread's own (`_own_share`). Where more than 5 % of the variance is noise, the estimate and the
-    lower bound are those of the normal, which makes the interval wider.
+    The distribution without reversion assumes that the sum's error comes from the spread itself. If
+    times without a triple weigh some steps more than others, part of it is normal. Each point then
+    lies between the table's and the normal's, by the spread's own share of the error
+    (`_own_share`). If more than 5 % of the variance is noise, the estimate and the lower bound are
+    those of the normal, which widens the interval.
     """
     with np.errstate(all="ignore"):
         freedom = decay.b**2 / decay.bb
@@ -257,12 +261,12 @@ def reversion(decay: Decay, noise_share: Floats) -> Reversion:
 def _own_share(decay: Decay) -> Floats:
     """Compute the share of the sum's error that is the spread's own, and not from random gaps.
 
-    A step is in the sum once for each triple whose lag covers it, out of k possible ones. With
-    observations missing at random, a share q of them left, p = q^3 of the times have a triple, and
-    two neighbouring triples share an observation. So the squared deviation of that count from its
-    mean k p is k p (1 - p) u on average, with u = 1 + 2 (1 - 1/k) q^2 / (1 + q + q^2). These
-    deviations are drawn apart from the spread. The sum's error is (1 + u (1 - p) / (p k)) times
-    that without gaps, and the share is one over the root of it.
+    A step is in the sum once for each of k possible triples whose lag covers it. If a share q of
+    the observations is left at random, p = q^3 of the times have a triple, and neighbouring triples
+    share an observation: the squared deviation of that count from k p is k p (1 - p) u on average,
+    with u = 1 + 2 (1 - 1/k) q^2 / (1 + q + q^2). These deviations are independent of the spread. So
+    the sum's error is (1 + u (1 - p) / (p k)) times that without gaps, and the share is one over
+    the root of it.
     """
     present = np.minimum(decay.triples / decay.span, 1)
     left = np.cbrt(present)
@@ -271,10 +275,10 @@ def _own_share(decay: Decay) -> Floats:
 
 
 def _accepted_from(decay: Decay, freedom: Floats, *own: Floats) -> Floats:
-    """Find the smallest c at which the statistic reaches each quantile: NaN where it is at none.
+    """Find the smallest c at which the statistic reaches each quantile (row), NaN if at none.
 
-    The result has a row for each quantile. The largest c asked about is that of a half-life of one
-    step. ``own`` are the shares of the spread's own error: for the lowest, and for the others.
+    The largest c is that of a half-life of one step. ``own`` are the shares of the spread's own
+    error: for the lowest quantile, and for the others.
     """
     shares = np.stack([own[min(quantile, 1)] for quantile in range(len(_NORMAL))])
     # Fisher's expansion of Student's 97.5 % point, over the normal's
@@ -298,7 +302,7 @@ def _accepted_from(decay: Decay, freedom: Floats, *own: Floats) -> Floats:
 
 
 def _statistic(decay: Decay, student: Floats, c: Floats) -> Floats:
-    """Compute the sum over its standard error, brought from Student's scale to the normal's."""
+    """Compute the sum over its standard error, from Student's scale to the normal's."""
     left = np.exp(-decay.lag * c / decay.span)
     variance = decay.aa - 2 * left * decay.ab + left * left * decay.bb
     error = np.sqrt(np.maximum(variance, 0) / (1 - decay.overlap))
@@ -308,7 +312,7 @@ def _statistic(decay: Decay, student: Floats, c: Floats) -> Floats:
 def _critical(c: Floats, own: Floats) -> Floats:
     """Interpolate the table between roots of c, and beyond its end towards the normal.
 
-    The last axes of ``c`` are the quantiles and the trajectories, as those of the result.
+    The last axes of ``c`` are the quantiles and the trajectories.
     """
     of_c, ends = CRITICAL[:, 0], CRITICAL[-1, 1:, None]
     roots, of_roots, near = np.sqrt(c), np.sqrt(of_c), np.empty_like(c)
@@ -323,13 +327,12 @@ _LOW = 0.125
 
 
 def half_lags(held: Observations, level: Floats) -> Floats:
-    """Find the first lag, in steps, at which each autocorrelation is at or below half of a level.
+    """Find the first lag, in steps, at which each autocorrelation is at most half of a level.
 
-    Each lag that is looked at is twice the one before. Between the two the logarithm of the
-    autocorrelation is taken to be straight, as that of one speed is, or, where it falls further
-    than that of one speed, the autocorrelation itself. Up to half of the span are looked at, as
-    long as 100 pairs are so far apart. The result is infinite where none of them is low enough,
-    and 0 where the first one is.
+    Lags double. Between two of them the logarithm of the autocorrelation is taken as straight, or
+    the autocorrelation itself if it falls further than that of one speed. Lags go up to half of the
+    span, as long as 100 pairs are so far apart. The result is infinite if none is low enough, and 0
+    if the first one is.
     """
     found = np.where(level > 0, np.inf, np.nan)
     before_lag, before = np.zeros(len(level)), level.copy()
@@ -397,13 +400,11 @@ def _summed(rows: pl.DataFrame) -> tuple[Integers, Pairs, Pairs, Pairs, Decay]:
 
 
 def _short(rows: pl.DataFrame) -> Decay:
-    """Sum over the triples of the short lag."""
     held = Observations.of(rows)
     return held.decay(held.later(1), held.later(1 + _SHORT), _SHORT)
 
 
 def _estimated(rows: pl.DataFrame) -> _Estimate:
-    """Estimate the half-lives of the trajectories of a chunk."""
     found, *of_pairs, triples = zip(*map(_summed, parts(rows)), strict=True)
     numbers = np.concatenate(found)
     apart = {lag: joined(Pairs, each) for lag, each in zip(_ACF_LAGS, of_pairs, strict=True)}
@@ -451,7 +452,7 @@ def _measured(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _beside(rows: pl.DataFrame, estimate: _Estimate) -> pl.DataFrame:
-    """Compute of each trajectory what its half-life is judged by, and what needs no model."""
+    """Compute what the half-life of each trajectory is judged by, and what needs no model."""
     (steps, lower, upper), memory = estimate.found, estimate.memory
     tested = np.where(memory & (steps > 0), lower, np.nan), upper
     spikes, calm_steps = _calm(rows, estimate)
@@ -488,7 +489,7 @@ def _calm(rows: pl.DataFrame, estimate: _Estimate) -> tuple[pl.DataFrame, Floats
 
 
 def _steps(phi: Floats) -> Floats:
-    """Turn a decay per step into a half-life in steps, 0 below one and infinite for none."""
+    """Convert a decay per step to a half-life in steps, 0 below one and infinite for none."""
     inside = np.where((phi >= 0.5) & (phi < 1), phi, 0.5)
     return np.where(
         np.abs(phi) >= 1, np.inf, np.where(phi >= 0.5, -math.log(2) / np.log(inside), 0.0)
@@ -498,7 +499,7 @@ def _steps(phi: Floats) -> Floats:
 def _misfit(
     apart: dict[int, Pairs], correlation: dict[int, Floats], phi: Floats, scale: Floats
 ) -> Floats:
-    """Find the largest distance of scale phi^lag from the autocorrelation; NaN without lag 10."""
+    """Find the largest distance of scale phi^lag from the autocorrelation, NaN without lag 10."""
     worst = np.where(apart[10].pairs >= MIN_PAIRS, 0.0, np.nan)
     for lag in _ACF_LAGS:
         off = np.abs(correlation[lag] - scale * phi**lag)
@@ -553,7 +554,7 @@ def _results(_column: str) -> list[pl.Expr]:
 
 
 def _doubt() -> pl.Expr:
-    """Name the reason for which the model beneath an interval is rejected."""
+    """Build the reason for which the model of an interval is rejected."""
     return first_reason(
         {
             Reason.SPIKES_DOMINATE: pl.col("spike_share") > _SPIKES_DOMINATE,
@@ -563,7 +564,7 @@ def _doubt() -> pl.Expr:
 
 
 def _judged(reason: pl.Expr) -> list[pl.Expr]:
-    """Build the figures beside a half-life: what the model is judged by, and what needs none."""
+    """Build the figures that judge a half-life's model, and those that need none."""
     chance, share = pl.col("fit_p_value"), pl.col("spike_share")
     untested = pl.coalesce(reason, first_reason({Reason.TOO_FEW: chance.is_nan()}))
     calm = pl.coalesce(reason, _outside("calm_steps"))
@@ -583,7 +584,7 @@ def _judged(reason: pl.Expr) -> list[pl.Expr]:
 
 
 def _outside(steps: str, endless: Reason = Reason.NO_REVERSION) -> pl.Expr:
-    """Name the reason for which a number of steps is none."""
+    """Build the reason for which a number of steps is null."""
     found = pl.col(steps)
     disagree = found.is_infinite() & pl.col("returns") & (endless is Reason.NO_REVERSION)
     return first_reason(
@@ -601,7 +602,7 @@ def _outside(steps: str, endless: Reason = Reason.NO_REVERSION) -> pl.Expr:
 def _seconds(
     name: str, steps: str, reason: pl.Expr, endless: Reason = Reason.NO_REVERSION
 ) -> list[pl.Expr]:
-    """Turn steps into seconds, null with its reason where they are none."""
+    """Convert steps to seconds, null with the reason."""
     missing = pl.coalesce(reason, _outside(steps, endless))
     return [
         pl.when(missing.is_null()).then(pl.col(steps) * pl.col("step_s")).alias(f"{name}_s"),

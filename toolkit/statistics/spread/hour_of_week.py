@@ -81,27 +81,25 @@ def hour_of_week(
 ) -> pl.DataFrame:
     """Compute the mean of a spread for each hour of the week in UTC, with 95 % intervals.
 
-    The observations of an hour of one week are one number, their mean. Neighbouring minutes are
-    nearly the same, so that counting each would find seasons where there are none. A spread that
-    is high in one week may still be so in the next. So the standard error is that of the slow part
-    of these numbers: the mean square of their sums with cosines of 1 to B half waves over the weeks
-    (Lazarus and others). B is the whole number nearest to weeks^(2/3), and the interval is that of
-    Student with B degrees of freedom, moved by the skewness of the numbers (Hall). Over 2,000 runs
-    of 8 weeks, at half-lives of 5 h and a day, it held the true mean in 95 %, and the true
-    deviation, below, in 96 %.
+    The observations of an hour of one week count as one number, their mean: counting each of many
+    nearly equal minutes would find seasons where there are none. As weeks also resemble their
+    neighbours, the standard error is that of the slow part of these numbers: the mean square of
+    their sums with cosines of 1 to B half waves over the weeks (Lazarus and others). B is the whole
+    number nearest to weeks^(2/3), and the interval is Student's with B degrees of freedom, moved by
+    the skewness of the numbers (Hall). In 2,000 runs of 8 weeks, at half-lives of 5 h and a day, it
+    covered the true mean in 95 %, and the true deviation in 96 %.
 
-    Where a spread remembers more than the window, its mean strays further than the weeks show. So
-    the mean has no interval, for ``long_memory``, where the chance of that is 0.3 or more: see
+    The mean of a spread that remembers more than the window strays further than the weeks show. So
+    its interval is null for ``long_memory`` if the chance of that is 0.3 or more: see
     `toolkit.statistics.funding.holdings`. Eight weeks are enough for a half-life of a day, half a
     year for one of three days. The deviation needs no such assumption.
 
-    The deviation is the number less the mean over the hours of its own week, so that a week that is
-    high throughout moves it little. Of hours without a season one in twenty ``differs``: of all
-    168 that is eight.
+    The deviation is the number less the mean over the hours of its own week, so a week that is high
+    throughout moves it little. Without a season one hour in twenty ``differs``: eight of all 168.
 
-    There are 168 rows per trajectory, sorted by trajectory and hour. Each has the columns of
-    `coverage` of its trajectory, and these before ``window_start``. Names carry the unit of
-    ``column``, here of ``spread_log_bps``:
+    168 rows per trajectory, sorted by trajectory and hour, each with the columns of `coverage` of
+    its trajectory, and these before ``window_start``. Names carry the unit of ``column``, here of
+    ``spread_log_bps``:
 
     {columns}
 
@@ -188,7 +186,7 @@ def _cells(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _memory(hours: pl.DataFrame) -> pl.DataFrame:
-    """Judge how long each trajectory remembers, its hours of the week taken out: reasons."""
+    """Judge how long each trajectory remembers, without its hours of the week: the reasons."""
     rest = pl.col("value") - pl.col("value").mean().over("number", "cell")
     parts = hours.select("number", "at", rest).partition_by("number", maintain_order=True)
     series = [
@@ -205,13 +203,13 @@ def _memory(hours: pl.DataFrame) -> pl.DataFrame:
 
 
 def _usual_step(hours: Integers) -> int:
-    """Return the commonest distance of hours that rise, 1 of a single one."""
+    """Return the commonest distance of rising hours, 1 for a single one."""
     apart = np.diff(hours)
     return int(np.bincount(apart).argmax()) if apart.size else 1
 
 
 def _deviation(values: pl.Expr) -> pl.Expr:
-    """Build the standard deviation, exactly 0 where all are the same, null for one."""
+    """Build the standard deviation, exactly 0 if all are equal, null for one."""
     squares = (values - values.mean()).pow(2).sum() / (pl.len() - 1)
     same = values.min() == values.max()
     return pl.when(pl.len() > 1).then(pl.when(same).then(0.0).otherwise(squares.sqrt()))

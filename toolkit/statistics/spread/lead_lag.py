@@ -1,8 +1,8 @@
-"""Lead and lag of two legs: cross-correlation of their returns, and the share of discovery.
+"""Lead and lag of two legs: correlations of their returns, and the share of price discovery.
 
 A lag k is that of the sell leg: the correlation of the buy leg's return over a step with the sell
-leg's return k steps later. A peak at a positive lag means that the buy leg leads. A clock that runs
-late on one venue looks just like a lead of the other.
+leg's return k steps later. A peak at a positive lag means that the buy leg leads. A late clock at
+one venue looks just like a lead of the other.
 """
 
 from __future__ import annotations
@@ -32,14 +32,7 @@ from toolkit.statistics.core.contract import (
 from toolkit.statistics.core.kernel import Statistic, measure
 from toolkit.statistics.core.windows import documents_extent, window_of
 from toolkit.statistics.numeric.arrays import Floats, Integers
-from toolkit.statistics.numeric.lags import (
-    SELL,
-    checked_lag,
-    numbers_of,
-    peaks,
-    related,
-    why,
-)
+from toolkit.statistics.numeric.lags import SELL, checked_lag, numbers_of, peaks, related, why
 
 MOST_STEP_S = 2
 """The longest step for which shares are computed."""
@@ -55,18 +48,13 @@ def discovery_shares(rows: pl.DataFrame, sell: str) -> pl.DataFrame:
 
     ``rows`` are observations of the buy leg's log price as ``value`` with ``number``, ``ts`` and
     ``step_s``, and the sell leg's in the column ``sell``. A run has at least 300 of them. The
-    columns are number and `SHARES` (null for a short run, NaN where there is no correction).
+    columns are number and `SHARES` (null for a short run, NaN without a correction).
 
     References
     ----------
-    Gonzalo, J. and Granger, C. (1995), Estimation of common long-memory components in cointegrated
-    systems, Journal of Business and Economic Statistics 13.
-    Hasbrouck, J. (1995), One security, many markets: determining the contributions to price
-    discovery, Journal of Finance 50.
-
-    >>> rows = pl.DataFrame({"number": [0], "ts": [0], "step_s": [60], "value": [1.0], "s": [1.0]})
-    >>> discovery_shares(rows, "s").is_empty()
-    True
+    Gonzalo, J. and Granger, C. (1995), Journal of Business and Economic Statistics 13. Hasbrouck,
+    J. (1995), One security, many markets: determining the contributions to price discovery, Journal
+    of Finance 50.
     """
     found = []
     fine = rows.filter(pl.col("step_s") <= MOST_STEP_S)
@@ -144,20 +132,19 @@ def lead_lag(
 ) -> pl.DataFrame:
     """Find the lag at which the returns of two legs agree most, and which leg finds the price.
 
-    Reads ``buy_price`` and ``sell_price``. Returns are differences of log prices of observations
-    exactly one step apart, so that none spans a gap. The correlation at a lag of k steps is that
-    of the buy leg's return at t and the sell leg's at t + k (Pearson, over the pairs where both
-    are there, at least 100). The peak is the largest of the correlations from -L to L steps, the
-    nearest to 0 of two. Without any relation the largest of the 2 L + 1, with either sign, is
-    within the null band at 95 %, also where volatility comes in bursts, and where the prices of
-    both legs bounce between bid and ask: products of returns one step apart count for the error.
+    Reads ``buy_price`` and ``sell_price``. Returns are differences of log prices exactly one step
+    apart, so none spans a gap. The correlation at a lag of k steps is that of the buy leg's return
+    at t and the sell leg's at t + k (Pearson, over at least 100 pairs). The peak is the largest
+    from -L to L steps, of equal ones the nearest to 0. Without any relation the largest of the 2 L
+    + 1, of either sign, is within the null band in 95 %, also if volatility comes in bursts, and if
+    both prices bounce between bid and ask: products of returns one step apart count for the error.
 
     A lead of less than a step cannot be seen: at minutes nearly all venues peak at 0. The ratio is
     the sum of squared correlations at k = 1 to L over that at k = -1 to -L: above 1 the buy leg
-    leads (Huth and Abergel). Where returns are related at lag 0 alone both are noise.
+    leads (Huth and Abergel). If returns are related at lag 0 alone, both sums are noise.
 
-    The shares of discovery need steps of 2 s or less, since at minutes their bounds are nearly 0
-    and 1. They are those of the buy leg: see `toolkit.statistics.spread.lead_lag`.
+    The shares of discovery are those of the buy leg (see `toolkit.statistics.spread.lead_lag`).
+    They need steps of 2 s or less: at minutes their bounds are nearly 0 and 1.
 
     One row per trajectory, with the columns of `coverage` before these. An observation is a row in
     which both prices are finite and above 0:
@@ -221,9 +208,7 @@ def cross_correlation(
     step_s: Step = None,
     max_stale_s: int | None = None,
 ) -> pl.DataFrame:
-    """Compute the correlation of the returns of two legs at each lag.
-
-    `lead_lag` looks for the largest of them.
+    """Compute the correlation of the returns of two legs at each lag, as `lead_lag` does.
 
     There are 2 L + 1 rows per trajectory, sorted by trajectory and lag, each with the columns of
     `coverage` of its trajectory before these:
@@ -268,7 +253,7 @@ def _none(_column: str) -> list[pl.Expr]:
 
 
 def _prices(frame: Frame) -> Frame:
-    """Add the logs of both prices, null in rows in which one of them is not a price."""
+    """Add the logs of both prices, null in rows without two prices."""
     checked_columns(frame, "buy_price", "sell_price")
     buy, sell = pl.col("buy_price"), pl.col("sell_price")
     both = buy.is_finite() & sell.is_finite() & (buy > 0) & (sell > 0)
@@ -342,14 +327,12 @@ def hayashi_yoshida(
 ) -> pl.DataFrame:
     """Correlate the returns of two prices that were seen at times of their own.
 
-    Each frame has the columns ``ts`` (Int64, Unix seconds UTC) and ``price`` (Float64) of one leg,
-    in any order. Rows without a price that is finite and above 0 are left out. The covariance sums
-    the product of each return of one leg with each return of the other whose time overlaps: no
-    price is carried forward, so that neither is found to lag because it is seen less often. At a
-    lag the times of the sell leg are moved back by it: a peak at a positive lag means that the buy
-    leg leads. The window is ``[start, end)``, by default that of all rows of the buy leg.
-
-    One row per lag, sorted by it:
+    Each frame has ``ts`` (Int64, Unix seconds UTC) and ``price`` (Float64) of one leg, in any
+    order. Rows without a price that is finite and above 0 are left out. The covariance sums the
+    products of each return of one leg with each return of the other whose time overlaps: no price
+    is carried forward, so neither seems to lag for being seen less often. At a lag the times of the
+    sell leg are moved back by it: a peak at a positive lag means that the buy leg leads. The window
+    is ``[start, end)``, by default that of all rows of the buy leg. One row per lag, sorted:
 
     {columns}
 

@@ -1,4 +1,8 @@
-"""The stretches in which a spread pays more than it costs, how long they last, and its return."""
+"""Episodes in which a spread is beyond its cost or a level, their lengths, and the time to close.
+
+With a fee table a spread counts if its size is beyond the cost then, without one if it is at or
+above a level, by default `LEVEL_BPS`.
+"""
 
 from __future__ import annotations
 
@@ -82,14 +86,14 @@ def net_episodes(
 ) -> pl.DataFrame:
     """Count the episodes in which a spread pays more than a round trip costs, and their lengths.
 
-    Reads ``spread_bps`` (computed from the prices where the frame lacks it) of trajectories whose
-    keys name two legs. The net of an observation is its gross (abs(spread_bps), of a transfer
-    spread_bps) less the cost in force at its time, `FeeModel.round_trip_bps`. An episode begins
-    with an observation of net >= ``enter_bps`` and ends with the first of net < ``leave_bps``
-    (None: the same). Both are bps beyond the cost. An observation whose cost is not known is in no
-    episode. Of an episode that runs into a gap or the end of the window the length is what was
-    seen of it, and its life is longer than that (Kaplan and Meier). One at the first observation
-    of the window or after a gap is counted, and its life is not used.
+    Reads ``spread_bps`` (computed from the prices if missing) of trajectories whose keys name two
+    legs. The net of an observation is its gross (abs(spread_bps), for a transfer spread_bps) less
+    the cost at its time, `FeeModel.round_trip_bps`. An episode begins with an observation of net >=
+    ``enter_bps`` and ends with the first of net < ``leave_bps`` (None: the same), both in bps
+    beyond the cost. An observation of unknown cost is in no episode. The length of an episode that
+    runs into a gap or the end of the window is what was seen of it, and its life is right-censored
+    (Kaplan and Meier). One at the first observation of the window or after a gap is counted, but
+    its life is not used.
 
     One row per trajectory, with the columns of `coverage` before these:
 
@@ -191,19 +195,18 @@ def net_time_to_close(
     step_s: Step = None,
     max_stale_s: int | None = None,
 ) -> pl.DataFrame:
-    """Measure the time from where a spread is beyond a round trip's cost to where it is near again.
+    """Measure the time from when a spread is beyond a round trip's cost to when it is near again.
 
     Reads the rows as `net_episodes`. The distance of an observation is abs(spread_bps - toward). An
-    entry is the first observation at which the distance less the cost in force is at least
-    ``enter_bps``, and the distance is above ``exit_bps``. It closes at the first observation of a
-    distance of at most ``exit_bps``, before costs. So a position that closes has earned the cost,
-    less ``exit_bps``. Where the cost is not known there is no entry. Gaps, the window's end and
-    entries that were not seen count as in `time_to_close`.
+    entry is the first observation with a distance above ``exit_bps`` that is at least ``enter_bps``
+    more than the cost then. It closes at the first distance of at most ``exit_bps``, before costs:
+    the position has then earned the cost, less ``exit_bps``. At unknown cost there is no entry.
+    Gaps, the window's end and entries that were not seen count as in `time_to_close`.
 
     One row per trajectory, with the columns of `time_to_close`. Before ``truncated`` come
     ``net_n``, ``cost_lowest_bps``, ``cost_highest_bps`` and ``cost_reason``, and after the times
-    ``fee_model`` and ``fee_model_hash``, each as in `net_episodes`. The reason of a time is
-    unknown_fee where no cost is known.
+    ``fee_model`` and ``fee_model_hash``, as in `net_episodes`. The reason of a time is unknown_fee
+    if no cost is known.
 
     Raises
     ------
@@ -263,7 +266,7 @@ def net_time_to_close(
 
 
 def _closed() -> list[pl.Expr]:
-    """Build the columns of times to close, whose reason is the fee where no cost is known."""
+    """Build the columns of times to close, with the reason unknown_fee if no cost is known."""
     unknown = (pl.col("n") > 0) & (pl.col("net_n").fill_null(0) == 0)
     return [
         pl.when(unknown)
@@ -279,7 +282,7 @@ def _closed() -> list[pl.Expr]:
 def _with_costs(
     rows: pl.LazyFrame, part: pl.DataFrame, fees: FeeModel, notional: float, style: Style
 ) -> pl.LazyFrame:
-    """Add ``cost_bps``, the cost of a round trip in force at each observation."""
+    """Add ``cost_bps``, the cost of a round trip at each observation."""
     check_pairs(part["trajectory"])
     costs = costs_over_time(part["trajectory"], fees, notional, style)
     numbered = costs.join(part.select("trajectory", "number").drop_nulls(), on="trajectory")
@@ -344,9 +347,9 @@ _DAY_S = 86_400
 class Level:
     """From where on time and episodes of a spread count.
 
-    Without ``fees`` it is ``bps`` of the log spread, with ``absolute`` its size on either side of
-    zero. With ``fees`` it is the cost of a round trip of ``notional`` in a ``style``, and the size
-    of the spread, as `toolkit.statistics.spread.net_summary` has it.
+    Without ``fees`` it is ``bps`` of the log spread, with ``absolute`` of its size on either side
+    of zero. With ``fees`` it is the cost of a round trip of ``notional`` in a ``style``, and the
+    size of the spread, as in `toolkit.statistics.spread.net_summary`.
 
     >>> Level().words, Level(50, absolute=True).words
     ('≥ 20 bps', '|spread| ≥ 50 bps')
@@ -369,7 +372,7 @@ class Level:
 
     @property
     def sides(self) -> tuple[int, ...]:
-        """On which sides of zero the level lies: 1, or 1 and -1."""
+        """The sides of zero on which the level lies: 1, or 1 and -1."""
         either = self.absolute if self.fees is None else self.style != "transfer"
         return (1, -1) if either else (1,)
 
@@ -380,7 +383,7 @@ class Level:
         """Measure how much of the time spreads are beyond the level, and how often they get there.
 
         ``rows``, ``start`` and ``end`` (s) are as in `toolkit.statistics.spread`. One row per
-        trajectory, sorted by it:
+        trajectory, sorted:
 
         {columns}
 
@@ -432,7 +435,7 @@ class Level:
     ) -> tuple[float, pl.DataFrame] | None:
         """Return the level and the episodes beyond it, as `toolkit.statistics.spread.episodes`.
 
-        With fees it is of a cost that is the same all over the window, else None.
+        With fees it is None unless the cost is known and constant over the window.
         """
         if self.fees is None:
             asked: dict[str, Any] = {"enter_bps": self.bps, "absolute": self.absolute}

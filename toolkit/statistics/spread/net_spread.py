@@ -77,13 +77,12 @@ def net_summary(
 ) -> pl.DataFrame:
     """Sum up what spreads pay before and after costs: at half, once and twice the costs.
 
-    Reads ``spread_bps`` (computed from the prices where the frame lacks it) of trajectories whose
-    keys name two legs. An observation's gross is as of
-    `toolkit.statistics.fees.net_edge.gross_bps`, its cost that of `FeeModel.round_trip_bps` at its
-    time, and its net is gross less cost. Each counts with the seconds that it holds, as in
-    `time_above`, and in quantiles once. Observations whose cost is not known are in the gross
-    figures alone, and ``net_n`` counts the others. One row per trajectory, with the columns of
-    `coverage` before these:
+    Reads ``spread_bps`` (computed from the prices if missing) of trajectories whose keys name two
+    legs. Gross is as in `toolkit.statistics.fees.net_edge.gross_bps`, the cost
+    `FeeModel.round_trip_bps` at the observation's time, and net is gross less cost. Means weigh
+    observations by the seconds for which they are valid, as in `time_above`, quantiles count each
+    once. Observations of unknown cost are in the gross figures alone, and ``net_n`` counts the
+    others. One row per trajectory, with the columns of `coverage` before these:
 
     {columns}
 
@@ -148,7 +147,7 @@ def _net(gross: pl.Expr, fees: FeeModel, notional: float, style: Style) -> Stati
 
 
 def _edge(rows: pl.DataFrame) -> pl.DataFrame:
-    """Compute of each trajectory the mean of net at all times, its error and its p-value."""
+    """Compute for each trajectory the mean of net at all times, its error and its p-value."""
     net = rows.select(
         "number", "ts", "step_s", "weight_s", net=pl.col("gross") - pl.col("cost_bps")
     )
@@ -277,7 +276,7 @@ def _edge_columns(no_mean: Mapping[Reason, pl.Expr]) -> list[pl.Expr]:
 
 
 def _lacking(keys: Iterable[str], fees: FeeModel, style: Style, question: Question) -> pl.Series:
-    """List in words what the table lacks of each trajectory at any time of the window."""
+    """List in words what the table lacks for each trajectory at any time of the window."""
     inside = [at for at in fees.changes if question.start < at < question.end]
     times = [question.start, *inside]
     words = [

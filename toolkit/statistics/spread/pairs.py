@@ -1,4 +1,4 @@
-"""The spread of any two prices: of other quotes, contracts, steps or markets, as known then."""
+"""The spread of any two prices, of other quotes, contracts, steps or markets, as known then."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ def pair(
 
     Each frame has ``trajectory`` (String, one price key), ``ts`` (Int64, the bar's start) and
     ``price`` (Float64, its close), in any order. A bar is known at ts + step. The rows are the bars
-    of the leg with the longer step, and of both legs where the steps are equal. A row has of each
-    leg the newest price known at its end. Where that is older than ``max_stale_s`` it is null. By
-    default a price holds until the leg's next bar is due, so that of equal steps only the same bar
-    is joined. Nothing known later is used. Rows are sorted by ts, and without a bar there is none.
+    of the leg with the longer step, or of both legs if the steps are equal, sorted by ts. A row has
+    the newest price of each leg known at its end, null if older than ``max_stale_s``. By default a
+    price is valid until the leg's next bar is due, so with equal steps only the same bar is joined.
+    Nothing known later is used.
 
     {columns}
 
-    ``pair_hash`` enters the ``params_hash`` of each statistic of the rows, so that figures of a
-    pair that was joined in another way have another one.
+    ``pair_hash`` enters the ``params_hash`` of each statistic of the rows: figures of a pair joined
+    in another way have another hash.
 
-    An age is null where no price was known yet. A price that is null, not finite or not above 0 is
-    none. ``fx`` has the price of one quote in the other: by its symbol the buy price is multiplied
-    or divided. ``multiplier`` is how many coins of the buy leg one of the sell leg has. Without it,
-    it is read from names such as 1000PEPE. ``steps_s`` are the legs' steps, of buy, sell and fx in
-    that order, by default the commonest difference of their times, the smallest on a tie.
+    An age is null if no price was known yet. A price that is null, not finite or not above 0 is not
+    used. ``fx`` has the price of one quote in the other: its symbol decides whether the buy price
+    is multiplied or divided. ``multiplier`` is how many coins of the buy leg one of the sell leg
+    has, by default read from names such as 1000PEPE. ``steps_s`` are the steps of buy, sell and fx,
+    by default the commonest difference of their times (ties: the smallest).
 
     Raises
     ------
@@ -108,7 +108,6 @@ def pair(
 def _asked(
     two: Pair, coins: tuple[float, float], max_stale_s: int | None, steps_s: tuple[int, ...] | None
 ) -> str:
-    """Return the hash of how two prices are joined."""
     asked = (
         ("fx", None if two.fx is None else two.fx.key),
         ("buy_coins", float(coins[0])),
@@ -126,7 +125,6 @@ def _check_multiplier(multiplier: float) -> None:
 
 
 def _leg(name: str, frame: Frame) -> pl.DataFrame:
-    """Return the checked rows of one price, sorted by time."""
     checked_columns(frame, "price")
     rows = frame.lazy().select("trajectory", "ts", "price").collect().sort("ts")
     found = rows["trajectory"].unique().sort()
@@ -147,7 +145,6 @@ def _step(name: str, rows: pl.DataFrame) -> int:
 
 
 def _clock(legs: dict[str, pl.DataFrame], steps: dict[str, int]) -> pl.DataFrame:
-    """Return the rows' times and when each is known."""
     longest = max(steps["buy"], steps["sell"])
     times = [legs[name].select("ts") for name in ("buy", "sell") if steps[name] == longest]
     return pl.concat(times).unique().sort("ts").with_columns(known_ts=pl.col("ts") + longest)

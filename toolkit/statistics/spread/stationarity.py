@@ -18,11 +18,7 @@ from toolkit.statistics.core.contract import Frame, Question, first_reason, whol
 from toolkit.statistics.core.kernel import Statistic, measure
 from toolkit.statistics.core.windows import window_of
 from toolkit.statistics.numeric.arrays import Floats, Integers
-from toolkit.statistics.numeric.lags import (
-    MIN_PAIRS,
-    Observations,
-    parts,
-)
+from toolkit.statistics.numeric.lags import MIN_PAIRS, Observations, parts
 from toolkit.statistics.numeric.unit_root import CRITICAL, run_edges, unit_root_test, why_no_test
 
 ACF_STEPS = (1, 10, 60, 1440)
@@ -71,21 +67,21 @@ def stationarity(
 ) -> pl.DataFrame:
     """Test whether a spread has a unit root, and measure how its variance grows with the horizon.
 
-    The test of Dickey and Fuller with an intercept is of the longest run without a gap, the first
-    of two that are equally long: dx(t) = a + b x(t - 1) + c1 dx(t - 1) + ... + cp dx(t - p). A unit
-    root (no return to any level) is rejected where the t-statistic of b is below the critical value
-    of MacKinnon. The number p of lags is fixed: ``adf_lags``, or floor(12 (n / 100)^(1/4)) of the n
-    observations in the run. At least 10 (p + 2) observations are needed.
+    The test of Dickey and Fuller with an intercept uses the longest run without a gap, the first of
+    equal ones: dx(t) = a + b x(t - 1) + c1 dx(t - 1) + ... + cp dx(t - p). A unit root (no return
+    to a level) is rejected if the t-statistic of b is below MacKinnon's critical value. The number
+    p of lags is ``adf_lags``, or floor(12 (n / 100)^(1/4)) for the n observations of the run, of
+    which at least 10 (p + 2) are needed.
 
-    The variance ratio of Lo and MacKinlay over q steps is the variance of changes over q steps, by
-    q times that of one step: 1 for a random walk, below 1 where the spread returns, above 1 where
-    it trends. Changes overlap, the bias is corrected, and z allows for changing volatility. They
-    are of all runs of at least q steps, which need 5 q steps together and at least 100.
+    The variance ratio of Lo and MacKinlay is the variance of changes over q steps by q times that
+    of one step: 1 for a random walk, below 1 if the spread returns, above 1 if it trends. Changes
+    overlap, the bias is corrected, and z allows for changing volatility. It uses all runs of at
+    least q steps, which need 5 q steps together and at least 100.
 
-    The autocorrelation at a lag is that of the pairs exactly so many steps apart, of at least 100.
+    The autocorrelation at a lag is that of at least 100 pairs exactly so many steps apart.
 
     One row per trajectory, with the columns of `coverage` before these. The q are 2, 10, 60, 240
-    and 1,440 steps, the lags k are 1, 10, 60 and 1,440 steps:
+    and 1,440 steps, the lags 1, 10, 60 and 1,440 steps:
 
     {columns}
 
@@ -171,7 +167,7 @@ def _fitted(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _each(held: Observations) -> Iterator[tuple[Floats, Floats]]:
-    """Yield of each trajectory its values, and the steps since its first observation."""
+    """Yield for each trajectory its values, and the steps since its first observation."""
     for step_s, first, last in zip(held.step_s, held.begins, held.begins[1:], strict=False):
         yield held.value[first:last], held.since_s[first:last] / step_s
 
@@ -187,9 +183,9 @@ _SCHEMA = (
 def _variance_ratio(values: Floats, edges: Integers, steps: int) -> tuple[float, float]:
     """Compute the ratio and its z over all runs of at least so many steps, which begin at edges.
 
-    Infinite where they are too few, NaN where nothing varies. The error of one run of n steps is
-    that of Lo and MacKinlay. Several runs have fewer overlapping changes than one of the same
-    length: their error is larger by the root of what it would be for equal independent steps.
+    Infinite if there are too few, NaN if nothing varies. The error of one run of n steps is that of
+    Lo and MacKinlay. Several runs have fewer overlapping changes than one of the same length: their
+    error is larger by the root of what it would be for equal independent steps.
     """
     every = np.diff(edges) - 1
     counts = every[every >= steps]
@@ -221,7 +217,7 @@ def _variance_ratio(values: Floats, edges: Integers, steps: int) -> tuple[float,
 
 
 def _unevenness(counts: Integers, steps: int) -> float:
-    """Divide the variance of the sum over windows by what weights by lag alone make of it.
+    """Divide the variance of the sum over windows by that implied by weights by lag alone.
 
     Both are for independent steps of one size, in runs of so many steps. Near the ends of a run a
     pair of steps is in fewer windows than its lag allows.
@@ -233,10 +229,7 @@ def _unevenness(counts: Integers, steps: int) -> float:
 
 
 def _products(values: Floats, run: Integers, steps: int) -> Floats:
-    """Sum the products of values of one run, 1 to ``steps`` - 1 apart.
-
-    Those of many steps come by Fourier transform.
-    """
+    """Sum the products of values of one run, 1 to ``steps`` - 1 apart, for many steps by FFT."""
     spaced = np.arange(len(values)) + run * (steps - 1)  # no product reaches the next run
     size = 1 << int(spaced[-1] + steps).bit_length()
     line = np.zeros(size)
@@ -249,7 +242,7 @@ def _products(values: Floats, run: Integers, steps: int) -> Floats:
 
 
 def _pairs_in_windows(counts: Integers, steps: int) -> float:
-    """Sum over all pairs of changes the squared number of windows of ``steps`` that hold both.
+    """Sum over all pairs of changes the squared number of windows of ``steps`` that contain both.
 
     That is the sum over all pairs of windows of the pairs of changes that they share.
     """
@@ -264,7 +257,7 @@ def _pairs_in_windows(counts: Integers, steps: int) -> float:
 
 
 def _why(figure: pl.Expr, too_few: pl.Expr | None = None) -> pl.Expr:
-    """Name the reason for a figure that is infinite for too few values and NaN for no variance."""
+    """Build the reason of a figure that is infinite for too few values and NaN without variance."""
     few = figure.is_infinite() if too_few is None else too_few
     return first_reason(
         {

@@ -62,33 +62,29 @@ def tail_index(
 
     The tail at p percent has the k = floor(p n / 100) largest of the n sizes abs(x), and x_min is
     the next size below. The index is k / sum ln(size / x_min): with an index of 3, sizes twice as
-    large are 8 times as rare. Only where the index is much the same at several depths is the tail
-    that of a power law. x_min must be above 0 and k at least 50.
+    large are 8 times as rare. The tail is a power law only if the index is much the same at several
+    depths. x_min must be above 0 and k at least 50.
 
-    The error of Hill, index / sqrt(k), is for sizes that are drawn apart from each other, but those
-    of a spread follow each other, so that a few times of wide spreads make up most of a tail. So
-    the interval takes each UTC day as one draw. With E the sum of ln(size / x_min) on a day, c its
-    sizes and h = c / k its share of the tail, the day moves the inverse index by
-    (E - c / index) / (k (1 - h)), as the jackknife without that day would find at this x_min. The
-    variance is the sum of the squares. Its degrees of freedom are Satterthwaite's, (sum of
-    squares)^2 / (sum of fourth powers): few where few days make up most of it, and the interval is
-    as wide then as so few draws demand.
+    Hill's error, index / sqrt(k), is for independent sizes, but a few times of wide spreads make up
+    most of a tail. So the interval takes each UTC day as one draw. With E the sum of ln(size /
+    x_min) on a day, c its sizes and h = c / k its share of the tail, the day moves the inverse
+    index by (E - c / index) / (k (1 - h)), as the jackknife without that day at this x_min. The
+    variance is the sum of the squares, with Satterthwaite's degrees of freedom, (sum of squares)^2
+    / (sum of fourth powers): the interval is wide if few days make up most of it.
 
-    A spread that stays wide for days has no interval, as its days are not apart from each other:
-    so where the shares of neighbouring days in the tail of 10 % have a correlation above 0.35. Over
-    2,000 runs of 60 days the interval held the true index in 94 to 97 % where sizes have no memory,
-    or half-lives of 1 or 4 h. With a half-life of a day two of three had none, and the others held
-    it in 87 to 90 %.
+    A spread that stays wide for days has no interval, as its days are dependent: if the shares of
+    neighbouring days in the tail of 10 % correlate by more than 0.35. In 2,000 runs of 60 days the
+    interval covered the true index in 94 to 97 % for sizes without memory, or with half-lives of 1
+    or 4 h. At a half-life of a day two of three had none, and the others covered in 87 to 90 %.
 
-    Sizes whose distribution is that of a power law in the far tail alone bias the index: those of
-    Student's t with 3 degrees of freedom have an index of 2.4 at 10 %, not 3, and those of a
-    lognormal one at each depth another. So the sizes between the depth and 60 % are parted at
-    about the geometric mean of the two, and the inverse index of one part is compared with that of
-    the other, with the error that days give to the difference. Where they differ by more than the
-    95 % of Student's t there is no interval (not_pareto): the index is that of this depth and says
-    nothing of rarer sizes. ``tail_60pct_index`` says which way it is biased: toward it. The test
-    knows nothing of the tail itself, so that it leaves out no interval for its chance. It needs
-    x_min above 0 at 60 %.
+    Sizes that follow a power law in the far tail alone bias the index: Student's t with 3 degrees
+    of freedom has 2.4 at 10 %, not 3, and a lognormal another index at each depth. So the sizes
+    between the depth and 60 % are divided at about the geometric mean of the two, and the inverse
+    indices of both parts are compared, with the error that days give to the difference. If they
+    differ by more than the 95 % of Student's t there is no interval (not_pareto): the index is that
+    of this depth and says nothing of rarer sizes. It is biased toward ``tail_60pct_index``. The
+    test does not use the tail itself, so it does not select intervals by chance. It needs x_min
+    above 0 at 60 %.
 
     One row per trajectory, with the columns of `coverage` before these, for each p. Names carry the
     unit of ``column``, here of ``spread_log_bps``:
@@ -125,7 +121,7 @@ def tail_index(
 
 
 def fitted_tails(rows: pl.DataFrame) -> pl.DataFrame:
-    """Compute the tails of each number: one row per number of rows of number, ts (s) and value."""
+    """Compute the tails of each number, from rows of number, ts (s) and value."""
     sizes = rows.lazy().select("number", day=pl.col("ts") // _DAY_S, size=pl.col("value").abs())
     n = pl.len().cast(pl.Int64)
     ranked = (
@@ -150,7 +146,7 @@ def fitted_tails(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _memory(ranked: pl.LazyFrame, sizes: pl.LazyFrame) -> pl.LazyFrame:
-    """Correlate the shares of each day's sizes and the next day's that are in the deepest tail."""
+    """Correlate the shares of each day's and the next day's sizes that are in the deepest tail."""
     deepest = ranked.filter(pl.col("place") < pl.col("n") * TAIL_PERCENTS[-1] // 100)
     inside = deepest.group_by(_OF_DAY).agg(inside=pl.len())
     share = pl.col("inside").fill_null(0) / pl.col("n")
@@ -168,7 +164,7 @@ def _memory(ranked: pl.LazyFrame, sizes: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _by_day(ranked: pl.LazyFrame) -> pl.LazyFrame:
-    """Count the sizes of each day beyond each depth, and sum the logs of their parts of x_min."""
+    """Count the sizes of each day beyond each depth, and sum the logs of their ratios to x_min."""
     place, size = pl.col("place"), pl.col("size")
     depths = [*TAIL_PERCENTS, *_MIDDLES.values(), DEEP_PERCENT]
     count = {percent: pl.col("n") * percent // 100 for percent in depths}
@@ -219,8 +215,8 @@ def _tail(days: pl.LazyFrame, percent: int) -> pl.LazyFrame:
 def _bend(days: pl.LazyFrame, percent: int, middle: int) -> pl.LazyFrame:
     """Compare the inverse index from one depth to a middle one with that from there to the deepest.
 
-    Each is that of sizes cut off at the upper end: what all of them have of the logs between, over
-    how many end there. So neither knows of the sizes in the tail itself.
+    Each is that of sizes cut off at the upper end: the logs that all of them have in between, over
+    how many end there. So neither depends on the sizes in the tail itself.
     """
     sums = []
     for name, upper, lower in (("near", percent, middle), ("deep", middle, DEEP_PERCENT)):
