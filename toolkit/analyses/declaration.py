@@ -239,13 +239,17 @@ def _leaves(annotation: Any) -> tuple[list[Any], bool]:
     return [leaf for leaves, _ in found for leaf in leaves], many
 
 
+def _names(given: str | Sequence[str]) -> tuple[str, ...]:
+    return tuple(given.split() if isinstance(given, str) else given)
+
+
 def analysis(
     result: str,
-    shown: Sequence[str],
+    shown: str | Sequence[str],
     *,
     family: Family | None = None,
     key: Sequence[str] = (),
-    figures: Sequence[str] = (),
+    figures: str | Sequence[str] = (),
     order: str = "",
     title: str | Callable[..., str] = "",
     about: str = "",
@@ -263,8 +267,8 @@ def analysis(
 ) -> Callable[[_Function], _Function]:
     """Declare the analysis that a function computes, and put its columns into the docstring.
 
-    ``own`` are the function's own parameters, see `toolkit.analyses.parameters`. The rest is as in
-    `Analysis`.
+    ``shown`` and ``figures`` are names, also as one text. ``own`` are the function's own parameters
+    (`toolkit.analyses.parameters`). The rest is as in `Analysis`.
     """
     kind: Any = family or result.partition(".")[0]
     usual = ("family", *GROUPS.values()) if kind == "events" else ("trajectory",)
@@ -274,9 +278,9 @@ def analysis(
             result,
             function,
             kind,
-            tuple(shown),
+            _names(shown),
             tuple(key) or usual,
-            figures=tuple(figures),
+            figures=_names(figures),
             order=order,
             title=title,
             about=inspect.cleandoc(about),

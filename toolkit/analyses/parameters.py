@@ -24,7 +24,7 @@ class Parameter:
     ``advanced`` one is for Python alone. A flag with ``across`` makes the analysis compare series,
     see `toolkit.analyses.Analysis`. The rest is read from the function's signature.
 
-    >>> Parameter("How near the level it has closed.", "bps", 1.0).unit
+    >>> Parameter("How near the level it is at a close.", "bps", 1.0).unit
     'bps'
     """
 
@@ -82,34 +82,38 @@ GIVEN = frozenset(
 """What a face knows by itself or asks for in one way for all analyses: rows, window, costs."""
 
 SHARED = {
-    "column": Parameter("The column of the rows that is measured.", advanced=True),
+    "column": Parameter("The column of the rows to measure.", advanced=True),
     "max_stale_s": Parameter(
-        "How long a value holds without a new one. Default: a step.", "s", advanced=True
+        "How long a value is valid without a new one. Default: three steps.", "s", advanced=True
     ),
     "min_coverage": Parameter(
-        "The least part of the window, 0 to 1, that both legs must cover for a figure."
+        "The share of the window, 0 to 1, that both legs must cover for a figure."
     ),
-    "funding_only": Parameter("Leave prices out: what settlements pay alone, named so."),
-    "by": Parameter("What tells groups apart: symbol, legs, exchange, size or hour."),
+    "funding_only": Parameter(
+        "Leave prices out: only what settlements pay, under names that say so."
+    ),
+    "by": Parameter("One row per group: symbol, legs, exchange, size or hour."),
     "before_s": Parameter(
-        "So long before events. Default: 1h, of funding 1d.", "s", option="--before"
+        "The time before events. Default: 1h, for funding 1d.", "s", option="--before"
     ),
-    "after_s": Parameter("So long after them. Default: 1h, of funding 1d.", "s", option="--after"),
-    "quiet_s": Parameter(
-        "How long before an event its trend is not looked at.", "s", option="--quiet"
+    "after_s": Parameter(
+        "The time after events. Default: 1h, for funding 1d.", "s", option="--after"
     ),
-    "horizons_s": Parameter("How long after the start of the path.", "s", option="--horizon"),
-    "cluster": Parameter("Within what events may depend on each other."),
-    "of": Parameter("What is compared: the venues of each symbol, or all pairs with each other."),
-    "bucket": Parameter("The time that is averaged over: 1h, 8h, 1d."),
-    "enter_bps": Parameter("From how far on it is entered.", "bps", 10.0),
-    "exit_bps": Parameter("How near the level it has closed.", "bps", 0.0),
-    "leave_bps": Parameter("Below how much it ends. Default: where it begins.", "bps"),
+    "quiet_s": Parameter("How long before an event to ignore its trend.", "s", option="--quiet"),
+    "horizons_s": Parameter("The time after the start of the path.", "s", option="--horizon"),
+    "cluster": Parameter("Which events may depend on each other."),
+    "of": Parameter("What to compare: the venues of each symbol, or all pairs."),
+    "bucket": Parameter("The time to average over: 1h, 8h, 1d."),
+    "enter_bps": Parameter("How far it is at an entry.", "bps", 10.0),
+    "exit_bps": Parameter("How near the level it is at a close.", "bps", 0.0),
+    "leave_bps": Parameter(
+        "The size below which it ends. Default: that at which it begins.", "bps"
+    ),
     "toward": Parameter("The level.", "bps"),
-    "absolute": Parameter("Take the size of the spread, on either side of zero."),
+    "absolute": Parameter("Use the size of the spread, on either side of zero."),
     "max_lag_steps": Parameter("The longest lag, in steps."),
     "from_detection": Parameter(
-        "Start at what was known at the event: the move that made it then counts as what followed."
+        "Start at the value known at the event, so that its own move counts as what followed."
     ),
 }
 """Parameters of several analyses."""

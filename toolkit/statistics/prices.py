@@ -25,32 +25,12 @@ _VALUE = pl.col("value")
 
 @analysis(
     "prices.summary",
-    (
-        "price_last",
-        "change_pct",
-        "realized_volatility_pct",
-        "price_low",
-        "price_high",
-        "price_first",
-        "coverage",
-        "n",
-    ),
-    figures=(
-        "n",
-        "coverage",
-        "observed_share",
-        "step_s",
-        "n_segments",
-        "longest_gap_s",
-        "implausible",
-        "price_first",
-        "price_last",
-        "price_low",
-        "price_high",
-        "change_pct",
-        "n_returns",
-        "realized_volatility_pct",
-    ),
+    """
+        price_last change_pct realized_volatility_pct price_low price_high price_first
+        coverage n""",
+    figures="""
+        n coverage observed_share step_s n_segments longest_gap_s implausible price_first price_last
+        price_low price_high change_pct n_returns realized_volatility_pct""",
     family="price",
     order="-realized_volatility_pct",
     title="Prices",

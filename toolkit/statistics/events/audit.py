@@ -340,12 +340,12 @@ def _audit_title(
     title=_audit_title,
     command="",
     enter_bps=Parameter(
-        "The spread (bps) that opens an event, of funding the differential per 8 h, of a splash "
-        "the move. Default: the smallest size of one."
+        "The spread (bps) that opens an event, for funding the differential per 8 h, for a "
+        "splash the move. Default: the smallest size of an event."
     ),
-    leave_bps=Parameter("Below which size (bps) it is over. Default: as --enter-bps."),
+    leave_bps=Parameter("The size (bps) below which it ends. Default: --enter-bps."),
     slack_s=Parameter("How far apart an event and its episode may be.", "s", advanced=True),
-    move_s=Parameter("The time over which a splash moves. Default: 5m.", "s", option="--within"),
+    move_s=Parameter("The time within which a splash moves. Default: 5m.", "s", option="--within"),
 )
 def audited(
     lives: Frame,
@@ -507,19 +507,18 @@ def smallest_size_bps(
 
 @analysis(
     "events.audit",
-    (
-        *("precision", "precision_lower", "precision_upper", "recall", "recall_lower"),
-        *("recall_upper", "delay_median_s", "n_events", "n_events_judged", "n_episodes"),
-        *("n_episodes_judged", "delay_q25_s", "delay_q75_s"),
-    ),
+    """
+        precision precision_lower precision_upper recall recall_lower recall_upper delay_median_s
+        n_events n_events_judged n_episodes n_episodes_judged delay_q25_s delay_q75_s""",
     key=GROUP_COLUMNS[:-1],
     title=_audit_title,
     about="""
-        Precision is the share of events that the rows show too. Recall is the share of episodes,
-        stretches of so large a spread, differential or move, that have an event. The delay is from
-        the beginning of an episode to its event, below 0 within a bar. What cannot be judged counts
-        on neither side: trajectories that are not held, and gaps of the rows and of the log. --by
-        size takes the largest spread of an episode, and of an event without one its own.
+        Precision is the share of events that the rows confirm. Recall is the share of
+        episodes, stretches of so large a spread, differential or move, that have an event.
+        The delay is the time from the beginning of an episode to its event, negative within
+        a bar. Neither counts what cannot be judged: trajectories without stored rows, and
+        gaps of the rows and of the log. --by size groups by the largest spread of an
+        episode, or of an event without one.
 
         Before: rail sync events/spread""",
     example="--by symbol",

@@ -33,7 +33,7 @@ from toolkit.statistics.numeric.tails import (
 AUTO, NONE = "auto", "none"
 KINDS = (AUTO, NONE, "symbol", *CLUSTERS)
 LIVES_IN = Parameter(
-    "Within what lives may depend on each other. auto: what widens the intervals most.",
+    "Which lives may depend on each other. auto: the choice that widens the intervals most.",
     choices=KINDS,
 )
 FEWEST_CLUSTERS = 10
@@ -252,7 +252,7 @@ def _draws(count: int) -> Floats:
 
 RATE_CLUSTERS = (AUTO, NONE, "stretch", "day")
 OPENINGS_IN = Parameter(
-    "What may hold bursts of openings. auto: where they show.", choices=RATE_CLUSTERS
+    "Which openings may be bursts. auto: where the counts show bursts.", choices=RATE_CLUSTERS
 )
 
 _STRETCHES, _DAY_S = 16, 86_400

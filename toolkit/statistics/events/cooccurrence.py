@@ -58,20 +58,21 @@ _ROWS: Schema = {
     ),
     title=lambda within_s, **_: f"Which events come together within {duration(within_s)},",
     about="""
-        Two openings are a pair where they are at most --within apart. Expected is what is left
-        where one log is shifted by whole days, within the time that is held of both: each log keeps
-        its hours and its bursts. A q of 0.05: one in twenty of the rows up to here is by chance.
-        The surest are on top, and each pair is there in both orders.""",
+        Two openings are a pair if they are at most --within apart. The expected number
+        comes from shifting one log by whole days, within the time that both logs cover, so
+        each keeps its hours and its bursts. At a q of 0.05 one in twenty of the rows up to
+        here is there by chance. Rows with the smallest q come first, and each pair comes in
+        both orders.""",
     command="together",
     example="--same symbol --within 10m",
     chart="cooccurrence_chart",
     also=tuple(f"other_{name}" for name in GROUP_COLUMNS[:-1]),
     by=replace(BY_OPENING, help="Compare each of these with each other."),
     same=Parameter(
-        "Count pairs of one symbol, or of the same legs, alone.", choices=BY_OPENING.choices
+        "Count only pairs of one symbol, or of the same legs.", choices=BY_OPENING.choices
     ),
-    within_s=Parameter("How far apart openings are at most.", "s", option="--within"),
-    season_s=Parameter("By what a log is shifted. Default: a day, or an hour.", "s", advanced=True),
+    within_s=Parameter("How far apart openings may be.", "s", option="--within"),
+    season_s=Parameter("The length of the shift. Default: a day, or an hour.", "s", advanced=True),
 )
 def cooccurrence(
     lives: Frame,

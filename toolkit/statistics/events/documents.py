@@ -215,19 +215,17 @@ _COUNTS = {
 
 @analysis(
     "events.channels",
-    (
-        *("n", "n_doubled", "n_lost", "lost_share", "lost_share_lower", "lost_share_upper"),
-        *("latency_median_s", "latency_q95_s", "n_first", "n_compared", "lead_median_s"),
-        *("n_early", "coverage"),
-    ),
+    """
+        n n_doubled n_lost lost_share lost_share_lower lost_share_upper latency_median_s
+        latency_q95_s n_first n_compared lead_median_s n_early coverage""",
     key=("family", "channel", "other"),
     title="When events came by {channels}",
     about="""
-        A store notes by which channels each event document came. So feed it by several: by
-        `rail sync` or `rail follow`, which asks the archive too, and by `rail webhook`. A document
-        counts where both channels were open: where the log of the archive is held, and of others
-        from the first document of a run to its last. Latencies are by this machine's clock. A sync
-        brings a log as late as you call it.""",
+        A store records the channels by which each event document came, so fill it by
+        several: by `rail sync` or `rail follow`, which also ask the archive, and by `rail
+        webhook`. A document counts if both channels were open: the archive while its log is
+        covered, others from the first document of a run to its last. Latencies are by this
+        machine's clock. A sync fetches a log only when you call it.""",
 )
 def channels(
     arrivals: Frame | Mapping[str, Frame],

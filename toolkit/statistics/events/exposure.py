@@ -243,9 +243,9 @@ def _merged(stretches: pl.DataFrame) -> pl.DataFrame:
 
 GROUP_COLUMNS = tuple(GROUPS.values())
 
-BY_ALL = Parameter("A row for each of these groups.", choices=tuple(GROUPS))
+BY_ALL = Parameter("One row per group, by any of these.", choices=tuple(GROUPS))
 
-BY_OPENING = Parameter("A row for each of these groups.", choices=tuple(GROUPS)[:-1])
+BY_OPENING = Parameter("One row per group, by any of these.", choices=tuple(GROUPS)[:-1])
 """The same without the hour, for rates."""
 
 _GROUPED = {"t_open": "Int64", "legs": "String", "size": "Float64"}

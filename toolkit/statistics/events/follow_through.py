@@ -62,14 +62,15 @@ SHOWN = (
     key=("symbol", "trajectory", "direction", "horizon_s"),
     title="How far {of} went on after {families} events",
     about="""
-        Of a pump a return is that of the price, of a dump its opposite. With --on it is that price
-        around all events of its symbol.
+        A return is that of the price after a pump, and its opposite after a dump. With --on
+        it is that price around all events of its symbol.
 
         Before: rail sync LTC_USDT:AURORA.spot""",
     example="splash --on LTC_USDT:AURORA.spot",
     also=SHOWN,
     by=Parameter(
-        "A row for each of these of the events.", choices=("direction", "symbol", "trajectory")
+        "One row per group of events, by any of these.",
+        choices=("direction", "symbol", "trajectory"),
     ),
     cluster=EVENTS_IN,
 )

@@ -163,19 +163,18 @@ _RATIOS: Schema = {
 
 @analysis(
     "events.hazard_ratios",
-    (
-        *("covariate", "value", "baseline", "hazard_ratio", "hazard_ratio_lower"),
-        *("hazard_ratio_upper", "p_value", "n", "n_ended", "n_left_out", "coverage", "cluster"),
-        "n_clusters",
-    ),
+    """
+        covariate value baseline hazard_ratio hazard_ratio_lower hazard_ratio_upper p_value n
+        n_ended n_left_out coverage cluster n_clusters""",
     key=("family", "covariate", "value", "baseline"),
     title="What makes events end sooner,",
     about="""
-        A ratio of 2: of events of any age twice as many end in the next moment. Of a column of
-        numbers it is for one more of its unit, of text against the value of most events.""",
+        A ratio of 2 means that twice as many events of any age end in the next moment. For
+        a column of numbers it is the ratio per unit, for text that against the value of
+        most events.""",
     example="spread --covariate size",
     covariates=Parameter(
-        "What an end is explained by: size, symbol, legs, exchange or hour.", option="--covariate"
+        "What explains an end: size, symbol, legs, exchange or hour.", option="--covariate"
     ),
     cluster=LIVES_IN,
 )

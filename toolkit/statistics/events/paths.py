@@ -28,7 +28,7 @@ from toolkit.statistics.numeric.arrays import Floats, Integers
 
 CLUSTERS = ("path", "day", "trajectory", "trajectory_day")
 EVENTS_IN = Parameter(
-    "Within what events may depend on each other. path: in time.", choices=CLUSTERS
+    "Which events may depend on each other. path: those near in time.", choices=CLUSTERS
 )
 
 DAY_S = 86_400

@@ -71,13 +71,11 @@ _POSITIONS = {
     key=("trajectory",),
     command="",
     delays_s=Parameter(
-        "How long after its detection an event is taken: 0, 30s, 5m.", "s", option="--delay"
+        "How long after its detection an event is entered: 0, 30s, 5m.", "s", option="--delay"
     ),
-    limit_s=Parameter(
-        "How long a position is held at most. Default: no limit.", "s", option="--limit"
-    ),
-    exit_bps=Parameter("Leave also when the log spread is at most this.", "bps"),
-    exit_delay_s=Parameter("How long after its end an event is left.", "s", option="--exit-delay"),
+    limit_s=Parameter("The longest time in a position. Default: no limit.", "s", option="--limit"),
+    exit_bps=Parameter("Also exit once the log spread is at most this.", "bps"),
+    exit_delay_s=Parameter("How long after its end the exit is.", "s", option="--exit-delay"),
 )
 def positions(
     lives: pl.DataFrame,
@@ -370,29 +368,27 @@ def _title(
 
 @analysis(
     "events.payoff",
-    (
-        *("n", "n_closed_before", "net_median_bps", "net_mean_bps", "net_mean_lower_bps"),
-        *("net_mean_upper_bps", "net_positive_share", "net_per_event_bps", "gross_median_bps"),
-        *("gross_q05_bps", "gross_q95_bps", "gross_mean_bps", "gross_mean_lower_bps"),
-        *("gross_mean_upper_bps", "gross_per_event_bps", "gross_positive_share", "held_median_s"),
-        *("n_open", "n_close_lost", "n_opened_before", "n_returned_before", "n_unpriced"),
-        *("n_log_gap", "n_no_rows", "n_closed", "n_returned", "n_limited", "coverage", "cluster"),
-        "n_clusters",
-    ),
+    """
+        n n_closed_before net_median_bps net_mean_bps net_mean_lower_bps net_mean_upper_bps
+        net_positive_share net_per_event_bps gross_median_bps gross_q05_bps gross_q95_bps
+        gross_mean_bps gross_mean_lower_bps gross_mean_upper_bps gross_per_event_bps
+        gross_positive_share held_median_s n_open n_close_lost n_opened_before n_returned_before
+        n_unpriced n_log_gap n_no_rows n_closed n_returned n_limited coverage cluster n_clusters""",
     key=("symbol", "legs", "delay_s"),
     title=_title,
     about="""
-        Positive: the spread fell from the entry to the exit, so that long the buy leg and short the
-        sell leg earned it. Entry is at the first price known after the delay, exit at the first
-        after the end. An event that is over by then is not taken, so that late entries are of long
-        events. The mean "of all" counts such an event as 0. The range of the mean holds it at 95 %.
-        When the service shows an opening depends on the plan: that is part of a delay.
+        Positive: the spread fell from the entry to the exit, so that long the buy leg and
+        short the sell leg earned it. Entry is at the first price known after the delay,
+        exit at the first after the end. An event that is over by then is not taken, so late
+        entries are those of long events. The mean "of all" counts such an event as 0. The
+        range of the mean is its 95 % interval. When the service shows an opening depends on
+        the plan, which is part of a delay.
 
         Before: rail fees --example > fees.toml""",
     example="--delay 1m --limit 2h --fees fees.toml",
     chart="payoff_chart",
     of="events.positions",
-    by=Parameter("Rows for each of these: symbol or legs.", choices=("symbol", "legs")),
+    by=Parameter("Rows per symbol or legs.", choices=("symbol", "legs")),
     cluster=EVENTS_IN,
 )
 def payoff(rows: pl.DataFrame, *, by: Sequence[str] = (), cluster: str = "path") -> pl.DataFrame:

@@ -46,9 +46,9 @@ _COUNTED = (
     ("n", "closed", "open", "reopened", "orphans", "median_life_s", "cut"),
     title="Events",
     about="""
-        The median life counts an event that is still open as alive so far (Kaplan-Meier). Where
-        half were not seen to end, there is none. How often they open is in `rail events rates`,
-        their lives by group in `rail events survival`.""",
+        The median life treats an event that is still open as having lived so far
+        (Kaplan-Meier). It is missing if fewer than half were seen to end. `rail events
+        rates` has how often they open, `rail events survival` their lives by group.""",
     report=1,
 )
 def summary(
@@ -124,9 +124,10 @@ _SHRUNK = tuple(f"rate_shrunk{end}_per_day" for end in ("", "_lower", "_upper"))
     RATES,
     title="How often events open,",
     about="""
-        It is a day of time in which their log is held: a gap of the log is not quiet time.
-        Where openings come in bursts, the Fano factor is above 1 and the intervals are wider. `rail
-        events league` ranks groups. What became of the events is in `rail stats events`.""",
+        Rates are per day covered by the log: a gap of the log is not quiet time. If
+        openings come in bursts, the Fano factor is above 1 and the intervals are wider.
+        `rail events league` ranks groups. `rail stats events` has what became of the
+        events.""",
     by=BY_OPENING,
     cluster=OPENINGS_IN,
 )
@@ -248,9 +249,9 @@ def rates_of_groups(watched: Watched, groups: pl.DataFrame, cluster: str) -> pl.
     order="rank",
     title="How often events open, by group,",
     about="""
-        The first is on top, and each rate is also shrunk toward the mean of its family: of many
-        groups with few events the first are those with luck. Rates are of a day of the time in
-        which the log is held.""",
+        Groups with the highest rate come first. Each rate is also shrunk toward the mean of
+        its family: among many groups with few events, the first ones are lucky. Rates are
+        per day covered by the log.""",
     example="--by symbol --top 20",
     chart="league_chart",
     by=BY_OPENING,
@@ -400,18 +401,17 @@ _CHANGES: dict[str, dict[Reason, pl.Expr]] = {
 
 @analysis(
     "events.rate_changes",
-    (
-        *("ratio", "ratio_lower", "ratio_upper", "p_value", "q_value", "rate_per_day"),
-        *("rate_before_per_day", "n", "n_before", "coverage", "cluster", "n_clusters"),
-    ),
+    """
+        ratio ratio_lower ratio_upper p_value q_value rate_per_day rate_before_per_day n n_before
+        coverage cluster n_clusters""",
     title="How much more often events open than the week before,",
     about="""
-        The window has to be twice --length. Of many groups some change by chance: a q of 0.05 is of
-        rows of which one in twenty did.""",
+        The window must be twice --length. Of many groups some change by chance: at a q of
+        0.05, one in twenty.""",
     example="--by symbol --length 3d",
     by=BY_OPENING,
     length_s=Parameter(
-        "How long the time is that is compared with that before it.", "s", option="--length"
+        "The length of the time that is compared with the one before it.", "s", option="--length"
     ),
     cluster=OPENINGS_IN,
 )

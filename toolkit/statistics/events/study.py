@@ -63,19 +63,20 @@ PATHS = tuple(
     key=("offset_s",),
     title="What {of} did around {families} events",
     about="""
-        Of a splash it is the price of its leg in the direction of the event, in bps. Of spread
-        events it is the log spread, of funding events the differential (percent per 8 h). Paths
-        start at the first value known after the event, so that the move that made it is not part of
-        what followed. With --from-detection they start at the price known at the event, which is of
-        the bar before, others at their median before it. An event that follows another too soon is
-        left out. With --less controls it is the path beyond that of times without an event.
+        For splashes it is the price of the leg in the direction of the event, in bps, for
+        spread events the log spread, for funding events the differential (percent per 8 h).
+        Paths start at the first value known after the event, so they exclude the move that
+        triggered it. With --from-detection they start at the price known at the event,
+        which is that of the bar before, other values at their median before it. An event
+        that follows another too soon is left out. With --less controls it is the path
+        beyond that at times without an event.
 
         Before: rail sync events/spread""",
     example="spread --after 2h",
     chart="event_study_chart",
     also=PATHS,
-    every_s=Parameter("How far apart the rows of a path are.", "s", option="--every"),
-    less=Parameter("What is taken from each path. past: its trend before.", choices=_LESS),
+    every_s=Parameter("The time between two rows of a path.", "s", option="--every"),
+    less=Parameter("What to subtract from each path. past: its trend before.", choices=_LESS),
     cluster=EVENTS_IN,
 )
 def study(
@@ -264,13 +265,15 @@ _TOGETHER = 10_000  # events, so that what is made on the way stays in the proce
     key=("horizon_s",),
     title="What {of} did after {families} events and at other times",
     about="""
-        All events are moved by one random time, and keep their distances.
+        Each run moves all events by one random time, so their distances stay.
 
         Before: rail sync events/spread""",
     example="spread",
     also=CHANGES,
-    less=Parameter("What is taken from each change. past: its trend before.", choices=_MOVED_LESS),
-    runs=Parameter("How many times the events are moved."),
+    less=Parameter(
+        "What to subtract from each change. past: its trend before.", choices=_MOVED_LESS
+    ),
+    runs=Parameter("How often to move the events."),
 )
 def placebo(
     events: Frame,

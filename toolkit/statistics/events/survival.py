@@ -182,18 +182,16 @@ _COMPARED: Schema = {
 
 @analysis(
     "events.survival",
-    (
-        *("median_life_s", "median_life_lower_s", "median_life_upper_s"),
-        *("n", "closed", "open", "reopened", "orphans", "coverage"),
-        *("life_q25_s", "life_q75_s", "life_q90_s", "n_lives", "cut", "cluster", "n_clusters"),
-    ),
+    """
+        median_life_s median_life_lower_s median_life_upper_s n closed open reopened orphans
+        coverage life_q25_s life_q75_s life_q90_s n_lives cut cluster n_clusters""",
     title="How long events last,",
     about="""
-        An event that is still open lived at least so far (Kaplan-Meier). One that opened before the
-        window is watched from the window on. Nothing is known of an event beyond a gap of its log.
-        The intervals allow for lives of one cluster that are alike. Groups are compared by the
-        log-rank test. --by size takes the size at the opening, in bands from 1, 2, 5, 10 and so on:
-        the largest is larger for living longer.""",
+        An event that is still open lived at least so far (Kaplan-Meier). One that opened
+        before the window is watched from the window on. A gap of the log hides what became
+        of an event. The intervals allow for similar lives within a cluster. The log-rank
+        test compares groups. --by size groups by the size at the opening, in bands from 1,
+        2, 5, 10 and so on: the largest size grows with the length of life.""",
     example="spread --by symbol",
     chart="survival_chart",
     by=BY_ALL,
@@ -296,12 +294,11 @@ def _without_few(name: str) -> list[pl.Expr]:
 
 @analysis(
     "events.survival_curve",
-    (
-        *("life_s", "survival", "survival_lower", "survival_upper", "n", "ended"),
-        *("censored", "entering"),
-    ),
+    """
+        life_s survival survival_lower survival_upper n ended censored entering""",
     title="How many events live on, by their age,",
-    about="A row per age at which an event ends, is seen last or comes under watch.",
+    about="""
+        One row per age at which an event ends, is last seen or comes under watch.""",
     example="spread --by symbol",
     chart="survival_chart",
     by=BY_ALL,

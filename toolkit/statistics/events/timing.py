@@ -196,20 +196,18 @@ _TRIGGERED = ("triggered_share", "burst_s")
 
 @analysis(
     "events.clustering",
-    (
-        *("fano", "fano_apart", "p_value", "triggered_share", "burst_s", "n", "n_buckets"),
-        "coverage",
-    ),
+    """
+        fano fano_apart p_value triggered_share burst_s n n_buckets coverage""",
     title="Whether events open in bursts,",
     about="""
-        Draws of the same events, each in its own hour of the week, show what busy hours alone would
-        give.""",
+        Drawing the same events anew, each in its own hour of the week, shows the effect of
+        busy hours alone.""",
     example="spread --by symbol",
     by=BY_OPENING,
     bucket_s=Parameter(
-        "How long the buckets are in which openings are counted.", "s", option="--bucket"
+        "The length of the buckets in which openings are counted.", "s", option="--bucket"
     ),
-    draws=Parameter("How many draws the factor is compared with.", advanced=True),
+    draws=Parameter("The number of draws to compare the factor with.", advanced=True),
 )
 def clustering(
     lives: Frame,
@@ -343,10 +341,9 @@ def _fano(squares: float, count: int, buckets: int) -> float:
 
 @analysis(
     "events.rates_by_hour",
-    (
-        *("events_per_h_mean", "events_per_h_mean_lower", "events_per_h_mean_upper", "differs"),
-        *("events_per_h_deviation", "weeks", "n", "coverage"),
-    ),
+    """
+        events_per_h_mean events_per_h_mean_lower events_per_h_mean_upper differs
+        events_per_h_deviation weeks n coverage""",
     key=("family", *GROUP_COLUMNS[:-1], "weekday", "hour"),
     title="How many events open by the hour of the week, UTC,",
     example="spread --sort -events_per_h_mean --top 10",
@@ -456,17 +453,15 @@ _QUANTILES = {"q05": 0.05, "q25": 0.25, "median": 0.5, "q75": 0.75, "q95": 0.95,
 
 @analysis(
     "events.magnitudes",
-    (
-        *("size_median_pct", "size_q25_pct", "size_q75_pct", "size_q95_pct", "size_q99_pct"),
-        *("size_largest_pct", "n", "coverage", "tail_10pct_index", "tail_10pct_lower"),
-        *("tail_10pct_upper", "n_open", "n_opened_before", "tail_5pct_index", "size_mean_pct"),
-        "n_without",
-    ),
+    """
+        size_median_pct size_q25_pct size_q75_pct size_q95_pct size_q99_pct size_largest_pct n
+        coverage tail_10pct_index tail_10pct_lower tail_10pct_upper n_open n_opened_before
+        tail_5pct_index size_mean_pct n_without""",
     title="How large events become,",
     about="""
-        Of events that opened in the window, by their largest size. Of those not closed it is the
-        size so far. With a tail index of 3, sizes twice as large are 8 times as rare: it is of the
-        largest 10 %, which have to be 50 events.""",
+        Sizes are the largest of events that opened in the window, so far for those not
+        closed. With a tail index of 3, sizes twice as large are 8 times as rare. It uses
+        the largest 10 %, at least 50 events.""",
     example="splash --by symbol",
     by=BY_ALL,
 )

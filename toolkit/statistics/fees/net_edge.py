@@ -32,10 +32,10 @@ MULTIPLES = {"": 1.0, "_at_half_cost": 0.5, "_at_twice_cost": 2.0}
     key=("trajectory", "ts"),
     title="What spreads leave after costs,",
     about="""
-        A row for each observation, with what a round trip on it leaves. For how often and how much
-        in all, use `rail stats spread --fees FILE`.""",
+        One row per observation, with what a round trip on it leaves. `rail stats spread
+        --fees FILE` has how often, and how much in all.""",
     example="BTC_USDT:AURORA.spot:BOREAS.spot --fees fees.toml",
-    exit_bps=Parameter("The spread at which it is left.", "bps"),
+    exit_bps=Parameter("The spread at the exit.", "bps"),
 )
 def net_edge(
     frame: Frame,

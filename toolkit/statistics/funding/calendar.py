@@ -31,7 +31,7 @@ _SAME = 1e-12
     title="Funding in buckets of time,",
     key=("trajectory", "ts"),
     chart="funding_heatmap",
-    about="Only buckets that are in the window in whole have a row.",
+    about="Only buckets that are entirely within the window have a row.",
     example="BTC_USDT:AURORA.futures:EQUINOX.futures --bucket 1d",
 )
 def heatmap(
@@ -79,8 +79,8 @@ def heatmap(
 
 _MEANS = ("funding_apr_pct", "lower_apr_pct", "upper_apr_pct", "n", "coverage")
 _WEEKS = """
-    Errors are from week to week. With less than four weeks a mean has no interval, nor has one of
-    funding that remembers more than the window."""
+    Errors are from week to week. The interval of a mean needs four weeks, and is missing if funding
+    remembers more than the window."""
 
 
 @analysis(

@@ -79,26 +79,27 @@ def _titled(
     ),
     title=_titled,
     about="""
-        It is what settlements paid and what prices brought, by the spread of the legs or both their
-        prices as held. Positive: long the buy leg and short the sell leg received it. With --legs
-        short that leg alone, of which there is funding only. A settlement at the entry is not
-        received, one at the exit is. An entry counts where all legs cover its whole horizon. The
-        range of the mean holds it at 95 %, with overlapping holdings not taken for independent
-        ones, and is absent where funding remembers more than the window. With a fee table net
-        figures and the hours to break even follow. --funding-only leaves prices out.
+        Kept is what settlements paid plus what prices brought, by the stored spread or
+        prices of the legs. Positive: long the buy leg and short the sell leg received it.
+        With --legs it is that leg alone, short, with funding only. A settlement at the
+        entry is not received, one at the exit is. An entry counts if all legs cover its
+        whole horizon. The range of the mean is its 95 % interval, which allows for
+        overlapping holdings, and is missing if funding remembers more than the window. With
+        a fee table net figures and the hours to break even follow. --funding-only leaves
+        prices out.
 
         Before: rail fees --example > fees.toml""",
     command="carry",
     report=3,
     example="BTC_USDT:* --horizon 1d --fees fees.toml",
     also=[f"{FUNDING_ONLY}{name}" for name in _NAMES if name.startswith(_OF_PRICES)],
-    horizons=Parameter("How long a position is held: 8h, 7d. May be repeated.", option="--horizon"),
-    every=Parameter("How far apart positions are entered."),
-    compound=Parameter("Put what is received into the position at each settlement."),
-    legs=Parameter("Of each leg of the pairs alone, held short.", across=legs_of),
-    step_s=Parameter("The time between two prices. Default: their commonest.", "s", advanced=True),
+    horizons=Parameter("The time in a position: 8h, 7d. May be repeated.", option="--horizon"),
+    every=Parameter("The time between two entries."),
+    compound=Parameter("Reinvest what is received at each settlement."),
+    legs=Parameter("Each leg of the pairs alone, short.", across=legs_of),
+    step_s=Parameter("The time between two prices. Default: the commonest.", "s", advanced=True),
     max_stale_s=Parameter(
-        "How long a price is known after its step. Default: three steps.", "s", advanced=True
+        "How long a price is valid after its step. Default: three steps.", "s", advanced=True
     ),
 )
 def holdings(

@@ -58,13 +58,12 @@ def with_service_differential(found: pl.DataFrame, frame: Frame, window: Interva
 
 @analysis(
     "funding.service_differential",
-    (
-        *("differential_apr_pct", "differential_pct_8h_time_weighted_mean"),
-        *("differential_pct_8h_std", "coverage", "n"),
-    ),
+    """
+        differential_apr_pct differential_pct_8h_time_weighted_mean differential_pct_8h_std coverage
+        n""",
     order="-differential_apr_pct",
     title="The service's own differential in force",
-    about="It is a rate in force, and not what a position received.",
+    about="It is a rate in force, not what a position received.",
     example="BTC_USDT:AURORA.futures:EQUINOX.futures",
 )
 def service_differential(
@@ -180,18 +179,16 @@ _TYPES = {
 
 @analysis(
     "funding.prediction_errors",
-    (
-        *("error_mean_bps", "error_std_bps", "error_median_bps", "same_sign_share", "n"),
-        *("coverage", "age_mean_s"),
-    ),
+    """
+        error_mean_bps error_std_bps error_median_bps same_sign_share n coverage age_mean_s""",
     order="-error_std_bps",
     title="What was settled, less the rate in force before,",
     about="""
-        Rates in force are those kept from snapshots, where any of these legs is. Else they are the
-        rows that are not settlements.""",
+        Rates in force come from snapshots if any of these legs has them, else from the rows
+        that are not settlements.""",
     example="BTC_USDT:*",
     across=legs,
-    max_age=Parameter("How old a prediction may be: 5m, 1h."),
+    max_age=Parameter("The greatest age of a prediction: 5m, 1h."),
 )
 def prediction_errors(
     frame: Frame,
@@ -318,16 +315,13 @@ def _figures() -> list[pl.Expr]:
 
 @analysis(
     "rates.summary",
-    (
-        *("funding_apr_mean_pct", "funding_apr_std_pct", "coverage", "n", "funding_apr_median_pct"),
-        *("funding_apr_q05_pct", "funding_apr_q95_pct", "longest_gap_s"),
-    ),
-    figures=(
-        *("n", "coverage", "observed_share", "step_s", "n_segments", "longest_gap_s"),
-        *("implausible", "funding_apr_mean_pct", "funding_apr_time_weighted_mean_pct"),
-        *("funding_apr_std_pct", "funding_apr_median_pct", "funding_apr_q05_pct"),
-        *("funding_apr_q95_pct", "half_life_s"),
-    ),
+    """
+        funding_apr_mean_pct funding_apr_std_pct coverage n funding_apr_median_pct
+        funding_apr_q05_pct funding_apr_q95_pct longest_gap_s""",
+    figures="""
+        n coverage observed_share step_s n_segments longest_gap_s implausible funding_apr_mean_pct
+        funding_apr_time_weighted_mean_pct funding_apr_std_pct funding_apr_median_pct
+        funding_apr_q05_pct funding_apr_q95_pct half_life_s""",
     order="-funding_apr_mean_pct",
     title="Funding rate in force, percent a year,",
     command="",

@@ -137,11 +137,10 @@ def _once(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-_LEAST = Parameter("The least part of the buckets, 0 to 1, that a venue must have to be compared.")
+_LEAST = Parameter("The share of the buckets, 0 to 1, that a venue needs to be compared.")
 _SAME_VENUES = """
-    The range is the highest less the lowest mean rate of a bucket, in percent a year. It grows with
-    the number of venues, so that the same ones are compared all the time: those that have nearly
-    all buckets."""
+    The range is the highest less the lowest mean rate of a bucket, in percent a year. As it grows
+    with the number of venues, it always compares the same ones: those with nearly all buckets."""
 
 
 def _titled(*, bucket: str | int, **_: object) -> str:
@@ -150,10 +149,8 @@ def _titled(*, bucket: str | int, **_: object) -> str:
 
 @analysis(
     "funding.dispersion",
-    (
-        *("ts", "range_apr_pct", "highest", "lowest", "mean_apr_pct", "std_apr_pct", "iqr_apr_pct"),
-        *("n", "n_venues"),
-    ),
+    """
+        ts range_apr_pct highest lowest mean_apr_pct std_apr_pct iqr_apr_pct n n_venues""",
     key=("symbol",),
     title=_titled,
     about=_SAME_VENUES,
@@ -196,14 +193,13 @@ def dispersion(
 
 @analysis(
     "funding.dispersion_summary",
-    (
-        *("range_mean_apr_pct", "std_mean_apr_pct", "n_venues", "coverage", "iqr_mean_apr_pct"),
-        *("range_median_apr_pct", "range_q95_apr_pct", "n"),
-    ),
+    """
+        range_mean_apr_pct std_mean_apr_pct n_venues coverage iqr_mean_apr_pct range_median_apr_pct
+        range_q95_apr_pct n""",
     key=("symbol",),
     order="-range_mean_apr_pct",
     title=_titled,
-    about=f"{_SAME_VENUES} The widest is first.",
+    about=f"{_SAME_VENUES} The widest comes first.",
     command="dispersion",
     across=legs,
     min_coverage=_LEAST,
@@ -359,9 +355,13 @@ def compared(frame: Frame) -> pl.DataFrame:
     ("ts", "rank_correlation", "p_value", "n"),
     key=("symbol",),
     title=lambda *, of, **_: f"Ranks of the funding of {of} in a week and in the next",
-    about="Near 1, what paid most in a week paid most in the next. The p-value is of one row.",
+    about="""
+        Near 1, what paid most in a week also paid most in the next. The p-value is that of
+        one row.""",
     across=compared,
-    min_coverage=Parameter("The least part of both weeks, 0 to 1, that what is ranked must cover."),
+    min_coverage=Parameter(
+        "The share of both weeks, 0 to 1, that a leg or pair must cover to be ranked."
+    ),
 )
 def rank_persistence(
     frame: Frame,

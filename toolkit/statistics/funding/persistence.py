@@ -54,25 +54,21 @@ def _titled(*, band_apr_pct: float) -> str:
 
 @analysis(
     "funding.persistence",
-    (
-        *("carry_to_noise", "positive_share", "flips_per_day", "longest_run_s", "coverage"),
-        *("same_sign_share", "acf_8h", "acf_24h", "acf_72h", "at_cap_share"),
-        *("at_baseline_share", "n"),
-    ),
-    figures=(
-        *("n", "coverage", "positive_share", "negative_share", "within_band_share", "flips"),
-        *("flips_per_day", "longest_run_s", "longest_run_censored", "same_sign_share", "n_8h"),
-        *("acf_8h", "acf_24h", "acf_72h", "carry_to_noise", "buy_at_cap_share"),
-        *("sell_at_cap_share", "buy_at_baseline_share", "sell_at_baseline_share"),
-    ),
+    """
+        carry_to_noise positive_share flips_per_day longest_run_s coverage same_sign_share acf_8h
+        acf_24h acf_72h at_cap_share at_baseline_share n""",
+    figures="""
+        n coverage positive_share negative_share within_band_share flips flips_per_day longest_run_s
+        longest_run_censored same_sign_share n_8h acf_8h acf_24h acf_72h carry_to_noise
+        buy_at_cap_share sell_at_cap_share buy_at_baseline_share sell_at_baseline_share""",
     order="-carry_to_noise",
     report=2,
     title=_titled,
     about="""
-        Positive: long the buy leg and short the sell leg receives it. Shares are of the time in
-        which both legs have a rate in force. The autocorrelation and carry to noise are of what
-        accrued in buckets of 8 h. The largest carry to noise is first. One trajectory alone is
-        shown with every figure.""",
+        Positive: long the buy leg and short the sell leg receives it. Shares are of the
+        time in which both legs have a rate in force. The autocorrelation and carry to noise
+        are of what accrued in buckets of 8 h. The largest carry to noise comes first. One
+        trajectory alone is shown with every figure.""",
     example="BTC_USDT:AURORA.futures:EQUINOX.futures",
     band_apr_pct=Parameter(
         "Percent a year on either side of 0 in which funding has no sign.", option="--band"

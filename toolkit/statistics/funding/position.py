@@ -43,10 +43,8 @@ _SENT = (
 
 @analysis(
     "funding.intervals",
-    (
-        *("leg", "ts", "rate", "interval_hours", "funding_apr_pct", "elapsed_hours", "missed"),
-        *("changed", "interval_flag"),
-    ),
+    """
+        leg ts rate interval_hours funding_apr_pct elapsed_hours missed changed interval_flag""",
     title="Settlements and their intervals",
     example="BTC_USDT:AURORA.futures:EQUINOX.futures",
 )
@@ -84,9 +82,9 @@ def intervals(frame: Frame) -> pl.DataFrame:
         else "Carry with prices, settlement by settlement,"
     ),
     about="""
-        Positive: long the buy leg and short the sell leg received it. Carry is what settlements
-        paid and what prices brought, from the start of the window to the settlement.
-        --funding-only leaves prices out.""",
+        Positive: long the buy leg and short the sell leg received it. Carry is what
+        settlements paid plus what prices brought, from the start of the window to the
+        settlement. --funding-only leaves prices out.""",
     command="carry-over-time",
     example="BTC_USDT:AURORA.futures:EQUINOX.futures",
 )
@@ -148,11 +146,9 @@ def carry(
 
 @analysis(
     "funding.summary",
-    (
-        *("funding_apr_pct", "funding_bps", "differential_apr_pct", "basis_bps", "carry_bps"),
-        *("coverage", "n", "n_missed", "buy_funding_bps", "sell_funding_bps"),
-        *("buy_coverage", "sell_coverage"),
-    ),
+    """
+        funding_apr_pct funding_bps differential_apr_pct basis_bps carry_bps coverage n n_missed
+        buy_funding_bps sell_funding_bps buy_coverage sell_coverage""",
     figures=(
         *("n", "n_buy", "n_sell", "n_missed"),
         *_UNUSUAL,
@@ -168,19 +164,19 @@ def carry(
         "Funding only" if funding_only else "Funding received, and carry with prices,"
     ),
     about="""
-        Positive: long the buy leg and short the sell leg received it. Carry is what settlements
-        paid and what prices brought, by the spread of the legs or both their prices as held. Only
-        the time that both legs cover counts. A settlement at the start of the window is not
-        received, one at its end is. Without a window it takes all settlements held, and none ends
-        after the last sync. The largest APR is first. One trajectory alone is shown with every
-        figure. Where the service sends no rates of the legs, the mean of its own differential in
-        force follows.
+        Positive: long the buy leg and short the sell leg received it. Carry is what
+        settlements paid plus what prices brought, by the stored spread or prices of the
+        legs. Only the time that both legs cover counts. A settlement at the start of the
+        window is not received, one at its end is. Without a window it takes all stored
+        settlements, up to the last sync. The largest APR comes first. One trajectory alone
+        is shown with every figure. If the service sends no rates of the legs, the mean of
+        its own differential in force follows.
 
-        A rate kept from snapshots is one in force, which pays nothing until it settles. Of such
-        keys the level in percent a year is printed, and coverage is by polls.
+        A rate from snapshots is one in force, which pays nothing until it settles. For such
+        keys the command prints the level in percent a year, with coverage by polls.
 
-        With a fee table the carry net of one round trip follows, and the days in which funding
-        alone breaks even. --funding-only leaves prices out.""",
+        With a fee table the carry net of one round trip follows, and the days in which
+        funding alone breaks even. --funding-only leaves prices out.""",
     command="funding",
     example="BTC_USDT:AURORA.futures:EQUINOX.futures",
     net="funding.net_summary",
@@ -275,10 +271,9 @@ _ONLY = tuple(f"{FUNDING_ONLY}{name}" for name in _FIGURES)
 
 @analysis(
     "funding.net_summary",
-    (
-        *("net_apr_pct", "net_carry_bps", "funding_only_net_apr_pct"),
-        *("funding_only_net_carry_bps", "funding_only_breakeven_days"),
-    ),
+    """
+        net_apr_pct net_carry_bps funding_only_net_apr_pct funding_only_net_carry_bps
+        funding_only_breakeven_days""",
     figures=("cost_bps", *_FIGURES, *_ONLY, "funding_only_breakeven_days"),
     command="",
     also=(

@@ -239,15 +239,15 @@ _USUAL = _Thresholds()
     order="-flags",
     title="Prices that may not be what they seem,",
     about="""
-        What a flag needs and the rows lack makes it null. --format explain says what each flag
-        means, and with which numbers it was raised.""",
-    stale_s=Parameter("How long a leg repeats its price to be stale.", "s"),
-    stale_moves=Parameter("How often the other leg moves meanwhile, at least."),
-    repeated_share=Parameter("The share of closes equal to the one before, 0 to 1, at most."),
-    apart_bps=Parameter("From how far apart on the legs may be of two coins.", "bps"),
-    apart_share=Parameter("The least part of the observations that are so far apart, 0 to 1."),
+        A flag is null if the rows lack what it needs. --format explain says what each flag
+        means, and which numbers raised it.""",
+    stale_s=Parameter("How long a leg must repeat its price to be stale.", "s"),
+    stale_moves=Parameter("How often the other leg must move meanwhile."),
+    repeated_share=Parameter("The largest share of closes equal to the one before, 0 to 1."),
+    apart_bps=Parameter("How far apart legs of two coins are at least.", "bps"),
+    apart_share=Parameter("The share of observations, 0 to 1, that must be so far apart."),
     differs_bps=Parameter("How far the service's spread may be from that of the legs.", "bps"),
-    least_correlation=Parameter("The least correlation of returns that shows a shifted clock."),
+    least_correlation=Parameter("The correlation of returns that a shifted clock must reach."),
     report=3,
 )
 def flags(

@@ -42,8 +42,8 @@ from toolkit.statistics.spread.half_life import HALF_LIFE
     title="Half-life of spreads,",
     order="half_life_s",
     about="""
-        Where noise, spikes or several speeds reject the model, there is no half-life, and the
-        reason says which. --format explain has the formula.""",
+        If noise, spikes or several speeds reject the model, the half-life is missing, with
+        the reason. --format explain has the formula.""",
 )
 def half_life(
     frame: Frame,
@@ -123,70 +123,33 @@ def half_life(
 
 @analysis(
     "spread.summary",
-    (
-        "spread_std_log_bps",
-        "spread_mean_log_bps",
-        "half_life_s",
-        "coverage",
-        "n",
-        "longest_gap_s",
-        "spread_median_log_bps",
-        "spread_q05_log_bps",
-        "spread_q95_log_bps",
-        "noise_share",
-        "half_life_lower_s",
-        "half_life_upper_s",
-        "acf_half_lag_s",
-        "half_life_without_spikes_s",
-        "spread_basis",
-    ),
-    figures=(
-        "n",
-        "spread_basis",
-        "coverage",
-        "observed_share",
-        "step_s",
-        "n_segments",
-        "longest_gap_s",
-        "implausible",
-        "spread_mean_log_bps",
-        "spread_time_weighted_mean_log_bps",
-        "spread_std_log_bps",
-        "spread_median_log_bps",
-        "spread_mad_log_bps",
-        "spread_q01_log_bps",
-        "spread_q05_log_bps",
-        "spread_q95_log_bps",
-        "spread_q99_log_bps",
-        "spread_expected_shortfall_95_log_bps",
-        "noise_share",
-        "half_life_s",
-        "half_life_lower_s",
-        "half_life_upper_s",
-        "fit_p_value",
-        "acf_half_lag_s",
-        "half_life_without_spikes_s",
-        "spike_share",
-        "half_life_acf_error",
-        "ar1_phi",
-        "half_life_ar1_s",
-        "half_life_ar1_acf_error",
-        "half_lives_differ",
-    ),
+    """
+        spread_std_log_bps spread_mean_log_bps half_life_s coverage n longest_gap_s
+        spread_median_log_bps spread_q05_log_bps spread_q95_log_bps noise_share half_life_lower_s
+        half_life_upper_s acf_half_lag_s half_life_without_spikes_s spread_basis""",
+    figures="""
+        n spread_basis coverage observed_share step_s n_segments longest_gap_s implausible
+        spread_mean_log_bps spread_time_weighted_mean_log_bps spread_std_log_bps
+        spread_median_log_bps spread_mad_log_bps spread_q01_log_bps spread_q05_log_bps
+        spread_q95_log_bps spread_q99_log_bps spread_expected_shortfall_95_log_bps noise_share
+        half_life_s half_life_lower_s half_life_upper_s fit_p_value acf_half_lag_s
+        half_life_without_spikes_s spike_share half_life_acf_error ar1_phi half_life_ar1_s
+        half_life_ar1_acf_error half_lives_differ""",
     order="-spread_std_log_bps",
     title="Spread 1e4 ln(sell / buy)",
     command="spread",
     net="spread.net_summary",
     about="""
-        The spread is 1e4 ln(sell / buy) in bps. Positive: long the buy leg and short the sell leg
-        earns it. Without keys it takes every spread in the store, the largest standard deviation
-        first, without a window all that is held. One spread alone is shown with every figure. Of
-        those kept from snapshots coverage is by polls: an answer without a pair is not a gap. Keys
-        that begin with pair/ join any two prices, as `rail.pair` does.
+        The spread is 1e4 ln(sell / buy) in bps. Positive: long the buy leg and short the
+        sell leg earns it. Without keys it takes every spread in the store, the largest
+        standard deviation first, and without a window all stored rows. One spread alone is
+        shown with every figure. Spreads from snapshots have coverage by polls: an answer
+        without a pair is not a gap. Keys that begin with pair/ join any two prices, as
+        `rail.pair` does.
 
-        With a fee table net figures follow: what the spread leaves after a round trip, on either
-        side of zero, and for how much of the time. `rail fees --example` prints a table to
-        edit.""",
+        With a fee table net figures follow: what a round trip leaves of the spread, on
+        either side of zero, and for how much of the time. `rail fees --example` prints a
+        table to edit.""",
     example='--where "half_life_s < 3600" --top 20',
     report=1,
 )
@@ -282,23 +245,16 @@ def rolling_z(
 
 @analysis(
     "spread.rolling_z_summary",
-    (
-        "rolling_z_last",
-        "rolling_z_last_ts",
-        "beyond_share",
-        "n_beyond",
-        "rolling_z_extreme",
-        "rolling_z_extreme_ts",
-        "n_scored",
-        "n",
-    ),
+    """
+        rolling_z_last rolling_z_last_ts beyond_share n_beyond rolling_z_extreme
+        rolling_z_extreme_ts n_scored n""",
     title="Spreads against their own recent mean,",
     order="-rolling_z_last",
     command="rolling-z",
     example="--window 12h --beyond 2.5",
-    window_s=Parameter("The length of time whose mean and deviation a score is by.", "s"),
-    min_samples=Parameter("The least observations of a score. Default: half of the window."),
-    beyond=Parameter("The size from which a score counts as beyond."),
+    window_s=Parameter("The time over which a score takes mean and deviation.", "s"),
+    min_samples=Parameter("The fewest observations for a score. Default: half of the window."),
+    beyond=Parameter("The size from which a score is beyond."),
 )
 def rolling_z_summary(
     frame: Frame,

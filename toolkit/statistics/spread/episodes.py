@@ -35,19 +35,13 @@ _HOURS_A_SECOND = 1 / 3600
 
 @analysis(
     "spread.time_above",
-    (
-        "threshold_bps",
-        "time_above_share",
-        "time_abs_above_share",
-        "time_above_s",
-        "time_abs_above_s",
-        "n",
-    ),
+    """
+        threshold_bps time_above_share time_abs_above_share time_above_s time_abs_above_s n""",
     title="Time at which spreads are above a level,",
     order="-time_above_share",
     about="""
-        The level is one of the spread with its sign. With --absolute it is one of its size, on
-        either side of zero.""",
+        The level applies to the spread with its sign, with --absolute to its size on either
+        side of zero.""",
     example="--threshold-bps 20",
     threshold_bps=Parameter("The level.", "bps", 10.0),
 )
@@ -162,27 +156,18 @@ def _title(enter_bps: float, *, absolute: bool, **_: object) -> str:
 
 @analysis(
     "spread.episodes",
-    (
-        "start_ts",
-        "duration_s",
-        "peak_bps",
-        "area_bps_h",
-        "end_ts",
-        "peak_ts",
-        "censored_left",
-        "censored_right",
-        "n",
-    ),
+    """
+        start_ts duration_s peak_bps area_bps_h end_ts peak_ts censored_left censored_right n""",
     title=_title,
     about="""
-        An episode begins where the spread is ENTER bps or more, and ends where it is less than
-        LEAVE bps. It is the spread with its sign: with --absolute its size, on either side of zero.
-        One that a gap or the end cuts off lasted longer than seen. Those beyond a round trip's cost
-        are counted by `rail stats net-episodes --fees FILE`.""",
+        An episode begins when the spread is ENTER bps or more, and ends when it is less
+        than LEAVE bps. The spread has its sign, with --absolute it is its size on either
+        side of zero. An episode cut off by a gap or the end lasted longer than seen. `rail
+        stats net-episodes --fees FILE` counts those beyond a round trip's cost.""",
     example="--enter-bps 20 --leave-bps 5 --sort -duration_s",
-    enter_bps=Parameter("From which spread on an episode begins.", "bps", 10.0),
-    merge_gap_s=Parameter("Two that are at most so far apart are one.", "s"),
-    min_duration_s=Parameter("Leave out those that are shorter.", "s"),
+    enter_bps=Parameter("The spread from which an episode begins.", "bps", 10.0),
+    merge_gap_s=Parameter("Episodes at most this far apart are one.", "s"),
+    min_duration_s=Parameter("Leave out shorter episodes.", "s"),
 )
 def episodes(
     frame: Frame,
@@ -373,23 +358,16 @@ _COUNTS = {"n_lives": "entries", "n_ended": "closed"}
 
 @analysis(
     "spread.time_to_close",
-    (
-        "close_median_s",
-        "close_lower_s",
-        "close_upper_s",
-        "entries",
-        "closed",
-        "close_q25_s",
-        "close_q90_s",
-        "truncated",
-    ),
+    """
+        close_median_s close_lower_s close_upper_s entries closed close_q25_s close_q90_s
+        truncated""",
     title="How long spreads take to close,",
     order="close_median_s",
     about="""
-        An entry is a spread that comes to ENTER bps from a level, its close the first one within
-        EXIT bps. Where a gap or the end comes first, it counts as longer than seen.""",
+        An entry is when a spread gets ENTER bps away from a level, its close when it is
+        first within EXIT bps. If a gap or the end comes first, it lasted longer than seen.""",
     example="--enter-bps 30 --exit-bps 5",
-    enter_bps=Parameter("How far from the level a spread is entered.", "bps", 1.0),
+    enter_bps=Parameter("How far from the level an entry is.", "bps", 1.0),
 )
 def time_to_close(
     frame: Frame,

@@ -51,22 +51,15 @@ _CELL = (
 
 @analysis(
     "spread.hour_of_week",
-    (
-        "weekday",
-        "hour",
-        "spread_mean_log_bps",
-        "spread_mean_lower_log_bps",
-        "spread_mean_upper_log_bps",
-        "weeks",
-        "spread_deviation_log_bps",
-        "differs",
-    ),
+    """
+        weekday hour spread_mean_log_bps spread_mean_lower_log_bps spread_mean_upper_log_bps weeks
+        spread_deviation_log_bps differs""",
     chart="spread_hours_chart",
     title="By hour of the week,",
     about="""
-        Hours are UTC, and errors are from week to week. One in twenty hours differs where there is
-        no season. Hours of less than four weeks have no interval, nor has the mean of a spread that
-        remembers more than the window.""",
+        Hours are UTC, and errors are from week to week. Without a season one hour in twenty
+        differs. Intervals need four weeks. The mean of a spread that remembers more than
+        the window has none.""",
     example="LTC_USDT:AURORA.spot:BOREAS.spot",
     report=2,
 )

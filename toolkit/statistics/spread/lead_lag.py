@@ -104,21 +104,15 @@ _TWO_SIDED_95 = 1.959963984540054
 
 @analysis(
     "spread.lead_lag",
-    (
-        "peak_lag_s",
-        "peak_correlation",
-        "null_band",
-        "beyond_band",
-        "correlation_at_0",
-        "lead_lag_ratio",
-        "returns_n",
-        "gonzalo_granger_share",
-    ),
+    """
+        peak_lag_s peak_correlation null_band beyond_band correlation_at_0 lead_lag_ratio returns_n
+        gonzalo_granger_share""",
     title="Which leg of spreads moves first,",
     order="-peak_lag_s",
     about="""
-        A positive lag means that the buy leg leads. A lead of less than a step cannot be seen, and
-        a clock that runs late looks like one. Shares of discovery need steps of 2 s or less.""",
+        A positive lag means that the buy leg leads. A lead of less than a step cannot be
+        seen, and a late clock looks like one. Shares of discovery need steps of 2 s or
+        less.""",
     example='--where "beyond_band and peak_lag_s != 0"',
 )
 def lead_lag(
@@ -195,8 +189,8 @@ def lead_lag(
     ("lag_s", "correlation", "null_band", "pairs"),
     title="Correlation of the legs' returns by lag,",
     about="""
-        A positive lag means that the buy leg leads. A correlation within the null band is no larger
-        than chance makes it.""",
+        A positive lag means that the buy leg leads. A correlation within the null band may
+        be chance.""",
     example="LTC_USDT:AURORA.spot:BOREAS.spot",
 )
 def cross_correlation(

@@ -49,24 +49,15 @@ _COUNTS = {"n_lives": "begun", "n_ended": "ended"}
 
 @analysis(
     "spread.net_episodes",
-    (
-        "net_episodes",
-        "net_duration_s",
-        "net_area_bps_h",
-        "net_peak_bps",
-        "life_median_s",
-        "life_lower_s",
-        "life_upper_s",
-        "cost_lowest_bps",
-        "cost_highest_bps",
-        "truncated",
-    ),
+    """
+        net_episodes net_duration_s net_area_bps_h net_peak_bps life_median_s life_lower_s
+        life_upper_s cost_lowest_bps cost_highest_bps truncated""",
     title="Spreads beyond the cost of a round trip,",
     order="-net_area_bps_h",
     about="""
-        An episode begins where a spread is ENTER bps beyond the cost then, and ends where it is
-        less than LEAVE bps beyond it. One that a gap or the end cuts off lasted longer than
-        seen.""",
+        An episode begins when a spread is ENTER bps beyond the cost then, and ends when it
+        is less than LEAVE bps beyond it. An episode cut off by a gap or the end lasted
+        longer than seen.""",
     example="--fees fees.toml",
     enter_bps=Parameter("How far beyond the cost an episode begins.", "bps"),
     leave_bps=Parameter("How far beyond the cost it ends. Default: as far as it begins.", "bps"),
@@ -162,24 +153,17 @@ def net_episodes(
 
 @analysis(
     "spread.net_time_to_close",
-    (
-        "close_median_s",
-        "close_lower_s",
-        "close_upper_s",
-        "entries",
-        "closed",
-        "cost_lowest_bps",
-        "cost_highest_bps",
-        "truncated",
-    ),
+    """
+        close_median_s close_lower_s close_upper_s entries closed cost_lowest_bps cost_highest_bps
+        truncated""",
     title="How long spreads beyond their cost take to close,",
     order="close_median_s",
     about="""
-        An entry is a spread, on either side of a level, whose distance is ENTER bps above the cost
-        then. Its close is the first one within EXIT bps of the level, before costs. Where a gap or
-        the end comes first, it counts as longer than seen.""",
+        An entry is a spread, on either side of a level, whose distance is ENTER bps above
+        the cost then. Its close is the first one within EXIT bps of the level, before
+        costs. If a gap or the end comes first, it lasted longer than seen.""",
     example="--exit-bps 5 --fees fees.toml",
-    enter_bps=Parameter("How far beyond the cost a spread is entered.", "bps"),
+    enter_bps=Parameter("How far beyond the cost an entry is.", "bps"),
 )
 def net_time_to_close(
     frame: Frame,

@@ -44,24 +44,12 @@ _UNKNOWN = {Reason.UNKNOWN_FEE: pl.col("net_n").fill_null(0) == 0}
 @analysis(
     "spread.net_summary",
     ("cost_bps", "net_share", "net_mean_bps"),
-    figures=(
-        "cost_bps",
-        "gross_mean_bps",
-        "gross_q95_bps",
-        "breakeven_bps",
-        "breakeven_q95_bps",
-        "net_share",
-        "net_share_at_half_cost",
-        "net_share_at_twice_cost",
-        "net_mean_bps",
-        "net_mean_at_half_cost_bps",
-        "net_mean_at_twice_cost_bps",
-        "net_q50_bps",
-        "net_q95_bps",
-        "net_q99_bps",
-    ),
+    figures="""
+        cost_bps gross_mean_bps gross_q95_bps breakeven_bps breakeven_q95_bps net_share
+        net_share_at_half_cost net_share_at_twice_cost net_mean_bps net_mean_at_half_cost_bps
+        net_mean_at_twice_cost_bps net_q50_bps net_q95_bps net_q99_bps""",
     command="",
-    exit_bps=Parameter("The spread at which it is left.", "bps"),
+    exit_bps=Parameter("The spread at the exit.", "bps"),
 )
 def net_summary(
     frame: Frame,

@@ -33,27 +33,17 @@ _NO_PRODUCT = 1e-13
 
 @analysis(
     "spread.stationarity",
-    (
-        "rejects_unit_root_5pct",
-        "adf_t",
-        "adf_critical_5pct",
-        "adf_lags",
-        "variance_ratio_10",
-        "variance_ratio_60",
-        "variance_ratio_60_z",
-        "variance_ratio_1440",
-        "acf_1",
-        "acf_60",
-        "acf_1440",
-    ),
+    """
+        rejects_unit_root_5pct adf_t adf_critical_5pct adf_lags variance_ratio_10 variance_ratio_60
+        variance_ratio_60_z variance_ratio_1440 acf_1 acf_60 acf_1440""",
     title="Whether spreads return to a level,",
     order="adf_t",
     about="""
-        The test of Dickey and Fuller rejects a unit root (no return) where t is below its critical
-        value. A variance ratio is below 1 where the spread returns, 1 for a random walk. No
-        difference spans a gap.""",
+        The test of Dickey and Fuller rejects a unit root (no return) if t is below its
+        critical value. A variance ratio is below 1 if the spread returns, 1 for a random
+        walk. No difference spans a gap.""",
     example="--where rejects_unit_root_5pct",
-    adf_lags=Parameter("Lags of the unit root test. Default: by the rows."),
+    adf_lags=Parameter("Lags of the unit root test. Default: by the number of rows."),
 )
 def stationarity(
     frame: Frame,

@@ -31,22 +31,14 @@ _OF_DAY = ["number", "day"]
 
 @analysis(
     "spread.tail_index",
-    (
-        "tail_5pct_index",
-        "tail_5pct_lower",
-        "tail_5pct_upper",
-        "spread_tail_5pct_x_min_log_bps",
-        "tail_5pct_n",
-        "tail_5pct_days",
-        "tail_1pct_index",
-        "tail_2pct_index",
-        "tail_10pct_index",
-    ),
+    """
+        tail_5pct_index tail_5pct_lower tail_5pct_upper spread_tail_5pct_x_min_log_bps tail_5pct_n
+        tail_5pct_days tail_1pct_index tail_2pct_index tail_10pct_index""",
     title="How fast large spreads become rare,",
     order="tail_5pct_index",
     about="""
-        With an index of 3, sizes twice as large are 8 times as rare. The interval of 95 % takes
-        days as draws, as sizes follow each other.""",
+        With an index of 3, sizes twice as large are 8 times as rare. The 95 % interval
+        draws days, as sizes follow each other.""",
     example='--where "tail_5pct_index < 3"',
 )
 def tail_index(
