@@ -34,7 +34,7 @@ from toolkit.market import (
 from toolkit.series.held_prices import HeldPrices
 from toolkit.statistics.events import follow_through, study
 from toolkit.statistics.families import FAMILIES
-from toolkit.statistics.funding.carry_marks import LegPrices
+from toolkit.statistics.funding.carry_marks import PairPrices
 from toolkit.store import Store, clock_stands, event_logs, held_stretches, service_now
 from toolkit.workspace.selection import Function, Passes, Selection, known_steps
 
@@ -230,7 +230,7 @@ def _selected(
 @cache_data(ttl=KEEP_S, max_entries=20, show_spinner="Reading prices")
 def read_leg_prices(
     path: Path, pair: str, start: int, end: int, *, versions: tuple[StreamVersion, ...]
-) -> LegPrices:
+) -> PairPrices:
     """Read the prices of the legs of one funding pair: see `toolkit.series.held_prices`."""
     del versions
     return HeldPrices(Store(path, wait_s=WAIT_S)).over([pair], Interval(start, end))

@@ -19,7 +19,7 @@ from toolkit.statistics.families import FAMILIES
 from toolkit.statistics.funding.carry_marks import (
     OPENS_WITHIN_S,
     STALE_STEPS,
-    LegPrices,
+    PairPrices,
     Marks,
     marks_of,
 )
@@ -47,12 +47,12 @@ class HeldPrices:
         held = held.filter(pl.col("rows") > 0, pl.col("kind").is_in(kinds))
         return {row["stream"]: row for row in held.iter_rows(named=True)}
 
-    def over(self, pairs: Iterable[str], window: Interval) -> LegPrices:
+    def over(self, pairs: Iterable[str], window: Interval) -> PairPrices:
         """Read the prices of funding pairs over all of a window ``(start, end]``."""
         return self._read(pairs, window, None)
 
-    def at_ends(self, pairs: Iterable[str], *windows: Interval) -> LegPrices:
-        """Read the prices known at the ends of windows only."""
+    def at_ends(self, pairs: Iterable[str], *windows: Interval) -> PairPrices:
+        """Read the prices that are known at the ends of windows, and no others."""
         whole = Interval(min(each.start for each in windows), max(each.end for each in windows))
         around = [Interval(each.start, each.start + OPENS_WITHIN_S) for each in windows]
         around += [Interval(each.end, each.end) for each in windows]
@@ -112,13 +112,13 @@ class HeldPrices:
 
     def _read(
         self, pairs: Iterable[str], window: Interval, moments: list[Interval] | None
-    ) -> LegPrices:
+    ) -> PairPrices:
         of_two = [key for key in pairs if key.count(":") == 2]  # one leg has no spread
         wanted = {key.rpartition("/")[2]: self.keys_of(key, window) for key in of_two}
         held = {key for keys in wanted.values() for key in keys if key in self._streams}
         rows = self._rows(held, window, moments)
         marks = {plain: self._marks(keys, rows) for plain, keys in wanted.items()}
-        return LegPrices(
+        return PairPrices(
             {self._named(plain, wanted[plain]): each for plain, each in marks.items() if each},
             {plain: self._call(plain, window) for plain in wanted},
         )

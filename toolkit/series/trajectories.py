@@ -20,8 +20,8 @@ from toolkit.show.result import Result
 from toolkit.show.values import share_text
 from toolkit.statistics import funding as funding_statistics
 from toolkit.statistics import quality
-from toolkit.statistics.core.contract import beside, checked_types
-from toolkit.statistics.funding.carry_marks import LegPrices, marks_of
+from toolkit.statistics.core.contract import beside
+from toolkit.statistics.funding.carry_marks import PairPrices, marks_of
 from toolkit.statistics.quality.coverage import PollCount, by_polls, poll_count
 from toolkit.statistics.spread.lead_lag import LAGS_S, hayashi_yoshida
 
@@ -272,8 +272,8 @@ class FundingSeries(TrajectorySeries, FundingAnalyses):
 
     def _leg_prices(
         self, prices: Series | pl.DataFrame | None, *, funding_only: bool, ends: bool = False
-    ) -> LegPrices | pl.DataFrame | None:
-        """Return the prices given, else those stored, with ``ends`` only at the window's ends."""
+    ) -> PairPrices | pl.DataFrame | None:
+        """Return the prices given, else those held, for ``ends`` only at the window's ends."""
         if self._alone:
             return None
         if isinstance(prices, Series):
@@ -317,12 +317,12 @@ class FundingSeries(TrajectorySeries, FundingAnalyses):
         return self._drawn("funding_chart", self.rows, **own, **given)
 
 
-def _of_series(prices: Series) -> LegPrices:
+def _of_series(prices: Series) -> PairPrices:
     if "spread_log_bps" not in prices.rows.columns:
         raise InputError("prices", prices.stream.key, "the spread of the legs, or their pair")
     legs: Any = prices.stream
     key = ":".join(map(str, (legs.symbol, *legs.legs)))
-    return LegPrices({key: marks_of(prices.rows, prices.origin.step_s or 1)})
+    return PairPrices({key: marks_of(prices.rows, prices.origin.step_s or 1)})
 
 
 class PriceSeries(BarTrajectorySeries, PriceAnalyses):

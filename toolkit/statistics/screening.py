@@ -30,32 +30,12 @@ from toolkit.statistics.funding.persistence import persistence
 from toolkit.statistics.funding.position import net_summary as net_funding_summary
 from toolkit.statistics.funding.position import summary as funding_summary
 from toolkit.statistics.funding.rates_in_force import with_apr
+from toolkit.statistics.numeric.tails import false_discoveries
 from toolkit.statistics.numeric.unit_root import unit_root_test, why_no_test
 from toolkit.statistics.quality.flags import FLAGS, with_flags
 from toolkit.statistics.quality.plausibility import plausibility
 from toolkit.statistics.spread.half_life import HALF_LIFE
 from toolkit.statistics.spread.net_spread import net_summary
-
-
-def q_values(chances: pl.Series) -> pl.Series:
-    """Return the q-value of each p-value: the smallest m p / rank among it and all larger ones.
-
-    A null is not a test, and m is the number of tests. Of the tests with a q-value up to q, at most
-    the share q is expected to be of true null hypotheses, if tests are independent or positively
-    dependent, as of pairs that share a leg (Benjamini and Yekutieli 2001).
-
-    >>> q_values(pl.Series([0.01, 0.04, None, 0.02])).to_list()
-    [0.03, 0.04, None, 0.03]
-    """
-    ranked = pl.DataFrame({"place": range(len(chances)), "p": chances.cast(pl.Float64)})
-    tested = ranked.drop_nulls().sort("p", "place", descending=[True, False])
-    m = tested.height
-    found = tested.select(
-        "place", (pl.col("p") * m / (m - pl.int_range(pl.len()))).cum_min().alias("q")
-    )
-    joined = ranked.join(found, on="place", how="left", maintain_order="left")
-    return joined["q"].rename(chances.name)
-
 
 SPREAD_ORDER = "-spread_last_size_log_bps"
 """The order of a screen of spreads: the widest now is first."""
@@ -109,10 +89,10 @@ def screen(
 
     Of many spreads some have a small p-value by chance. Those with a q-value up to q are expected
     to be false discoveries in at most the share q (Benjamini and Hochberg 1995), also if spreads
-    move alike (see `toolkit.statistics.screening`). It is taken over all m trajectories measured
-    that have the p-value, before ``where``, ``exclude_flags`` and ``top``, so choosing by it
-    changes no other q-value. The p-value of the edge is that of its mean at all times, not of
-    net_edge_bps, which cannot be below 0.
+    move alike (Benjamini and Yekutieli 2001). It is taken over all m trajectories measured that
+    have the p-value, before ``where``, ``exclude_flags`` and ``top``, so choosing by it changes no
+    other q-value. The p-value of the edge is that of its mean at all times, not of net_edge_bps,
+    which cannot be below 0.
 
     Raises
     ------
@@ -122,13 +102,9 @@ def screen(
 
     Examples
     --------
-    >>> frame = pl.DataFrame(
-    ...     {
-    ...         "trajectory": ["A_B:X.spot:Y.spot"] * 4 + ["C_D:X.spot:Y.spot"] * 4,
-    ...         "ts": [0, 60, 120, 180] * 2,
-    ...         "spread_log_bps": [1.0, 2.0, 3.0, 4.0, 9.0, 1.0, 9.0, 1.0],
-    ...     }
-    ... )
+    >>> frame = pl.DataFrame({"trajectory": ["A_B:X.spot:Y.spot"] * 4 + ["C_D:X.spot:Y.spot"] * 4,
+    ...     "ts": [0, 60, 120, 180] * 2,
+    ...     "spread_log_bps": [1.0, 2.0, 3.0, 4.0, 9.0, 1.0, 9.0, 1.0]})
     >>> found = screen(frame, where="coverage > 0.95", sort="-last_z")
     >>> found.select("trajectory", "spread_last_log_bps", pl.col("last_z").round(2)).rows()
     [('A_B:X.spot:Y.spot', 4.0, 1.16), ('C_D:X.spot:Y.spot', 1.0, -0.87)]
@@ -152,19 +128,14 @@ def with_q_values(found: pl.DataFrame) -> pl.DataFrame:
     for name, after in (("reversion", "reversion_p_value"), ("edge", "edge_reason")):
         if after not in found.columns:
             continue
-        chances = found[f"{name}_p_value"]
+        chance, at = pl.col(f"{name}_p_value"), found.columns.index(after) + 1
         added = [
-            q_values(chances).alias(f"{name}_q_value"),
-            pl.repeat(chances.count(), found.height, eager=True)
-            .cast(pl.Int64)
-            .alias(f"{name}_tests"),
+            false_discoveries(chance).alias(f"{name}_q_value"),
+            chance.count().cast(pl.Int64).alias(f"{name}_tests"),
         ]
         if name == "edge":
-            added.append(found["edge_reason"].alias("edge_q_reason"))
-        names = found.columns
-        at = names.index(after) + 1
-        found = found.with_columns(added)
-        found = found.select(names[:at] + [each.name for each in added] + names[at:])
+            added.append(pl.col("edge_reason").alias("edge_q_reason"))
+        found = found.select(*found.columns[:at], *added, *found.columns[at:])
     return found
 
 

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from toolkit.columns import described
-from toolkit.errors import InputError
-from toolkit.statistics.core.contract import checked_types
+from toolkit.statistics.core.contract import checked_names, checked_types
 from toolkit.statistics.numeric.life_curve import (
     MIN_ENDED,
     life_interval,
@@ -93,11 +92,7 @@ _BOUNDS = tuple(
 def _by_group(lives: pl.DataFrame, by: Sequence[str], wanted: Sequence[pl.Expr]) -> pl.DataFrame:
     """Compute some times of each group from its curve, each with its reason."""
     checked_types(lives, {"duration_s": "Float64", "observed": "Int64"})
-    if isinstance(by, str):
-        by = [by]
-    for name in by:
-        if name not in lives.columns:
-            raise InputError("by", name, lives.columns)
+    by = checked_names("by", by, lives.columns)
     if not by:
         return _by_group(lives.with_columns(_all=pl.lit(0)), ["_all"], wanted).drop("_all")
     return times_of_groups(lives, by, wanted, _BOUND_NAMES)

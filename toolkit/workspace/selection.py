@@ -22,7 +22,7 @@ from toolkit.market import Family, Pair, SnapshotTrajectory, Stream, Trajectory,
 from toolkit.series.held_prices import HeldPrices
 from toolkit.statistics.core.definition import SameFrame, turned
 from toolkit.statistics.families import FAMILIES, extent_of
-from toolkit.statistics.funding.carry_marks import LegPrices
+from toolkit.statistics.funding.carry_marks import PairPrices
 from toolkit.statistics.passes import Analysis, in_one_pass
 from toolkit.statistics.quality.coverage import PollCount, by_polls, poll_count
 from toolkit.store import (
@@ -403,7 +403,7 @@ def _priced(
     statistic: Function,
     window: Interval,
     parameters: Mapping[str, Any],
-    read: Callable[[Iterable[str], Interval], LegPrices],
+    read: Callable[[Iterable[str], Interval], PairPrices],
     rows: pl.DataFrame,
 ) -> pl.DataFrame:
     """Apply a statistic with the prices of the rows' own pairs, to save memory."""

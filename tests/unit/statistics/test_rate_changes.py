@@ -13,7 +13,7 @@ from statsmodels.stats.multitest import multipletests
 
 from toolkit.errors import InputError
 from toolkit.statistics.events import rate_changes
-from toolkit.statistics.screening import q_values
+from toolkit.statistics.numeric.tails import false_discoveries
 
 from .event_lives import openings
 
@@ -101,10 +101,15 @@ def test_of_weeks_without_change_the_exact_test_rejects_at_most_five_in_a_hundre
     assert (found["q_value"] < 0.05).mean() < 0.01
 
 
+def q_values(chances):
+    rows = pl.DataFrame({"p": chances}, schema={"p": pl.Float64})
+    return rows.select(false_discoveries(pl.col("p"))).to_series()
+
+
 @pytest.mark.parametrize("count", [1, 2, 50])
 def test_q_values_equal_statsmodels(count):
     chances = np.random.default_rng(count).beta(0.4, 1, count).round(2)  # with ties
-    found = q_values(pl.Series(chances))
+    found = q_values(chances)
     assert found.to_list() == pytest.approx(multipletests(chances, method="fdr_bh")[1], rel=1e-12)
 
 
@@ -113,7 +118,7 @@ def test_a_null_is_no_test_and_the_order_of_rows_changes_nothing():
     found = q_values(chances)
     assert found.to_list() == [0.04, None, 0.03, 0.03, None]
     assert q_values(chances.reverse()).to_list() == found.reverse().to_list()
-    assert q_values(pl.Series([None, None])).to_list() == [None, None]
+    assert q_values([None, None]).to_list() == [None, None]
 
 
 def test_at_most_a_share_q_of_the_discoveries_is_false():
@@ -122,8 +127,8 @@ def test_at_most_a_share_q_of_the_discoveries_is_false():
     shares, any_of_null = [], 0
     for _ in range(400):
         null, real = rng.random(30), rng.beta(0.05, 5, 10)
-        found = q_values(pl.Series(np.concatenate([null, real]))).to_numpy() <= 0.1
+        found = q_values(np.concatenate([null, real])).to_numpy() <= 0.1
         shares.append(found[:30].sum() / max(found.sum(), 1))
-        any_of_null += (q_values(pl.Series(null)) <= 0.1).any()
+        any_of_null += (q_values(null) <= 0.1).any()
     assert np.mean(shares) <= 0.1
     assert abs(any_of_null / 400 - 0.1) < 3.5 * 0.015  # where all are null, each is false

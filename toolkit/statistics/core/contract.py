@@ -12,7 +12,7 @@ import hashlib
 import json
 import math
 import numbers
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -236,6 +236,15 @@ def checked_types(frame: Frame, expected: Mapping[str, str], *, parameter: str =
         dated = isinstance(schema.get("ts"), pl.Datetime) and "ts" in expected
         advice = "pl.col('ts').dt.epoch('s') gives seconds" if dated else ""
         raise InputError(parameter, ", ".join(wrong), f"columns {columns}", advice=advice)
+
+
+def checked_names(parameter: str, given: str | Sequence[str], columns: Iterable[str]) -> list[str]:
+    """Return the names of some columns, also of one alone, or raise `InputError`."""
+    names, known = [given] if isinstance(given, str) else list(given), list(columns)
+    for name in names:
+        if name not in known:
+            raise InputError(parameter, name, known)
+    return names
 
 
 def checked_times(frame: pl.DataFrame) -> None:

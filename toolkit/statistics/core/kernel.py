@@ -227,15 +227,18 @@ def _of_column(values: dict[str, pl.Expr], reason_column: str) -> Statistic:
     return Statistic(aggregate, finish)
 
 
+def deviation(values: pl.Expr) -> pl.Expr:
+    """Build the standard deviation (ddof 1), exactly 0 if all are equal, null for one value."""
+    squares = (values - values.mean()).pow(2).sum() / (pl.len() - 1)
+    same = values.min() == values.max()
+    return pl.when(pl.len() > 1).then(pl.when(same).then(0.0).otherwise(squares.sqrt()))
+
+
 MOMENTS = _of_column(
     {
         "mean": _VALUE.mean(),
         # a mean rounded by one bit must not give a frozen quote a deviation
-        "std": pl.when(pl.len() > 1).then(
-            pl.when(_VALUE.min() == _VALUE.max())
-            .then(0.0)
-            .otherwise(((_VALUE - _VALUE.mean()).pow(2).sum() / (pl.len() - 1)).sqrt())
-        ),
+        "std": deviation(_VALUE),
         "time_weighted_mean": pl.when(_WEIGHT.sum() > 0).then(
             (_VALUE * _WEIGHT).sum() / _WEIGHT.sum()
         ),

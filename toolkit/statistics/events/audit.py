@@ -21,6 +21,7 @@ from toolkit.statistics.core.contract import (
     Frame,
     Question,
     checked_columns,
+    checked_names,
     checked_times,
     checked_types,
     collected,
@@ -559,10 +560,7 @@ def audit(rows: pl.DataFrame, *, by: Sequence[str] = ()) -> pl.DataFrame:
     """
     flags = dict.fromkeys(("judged", "episode_judged"), "Boolean")
     checked_types(rows, {"found_in": "String", **flags}, parameter="rows")
-    by = [by] if isinstance(by, str) else list(by)
-    for name in by:
-        if name not in rows.columns:
-            raise InputError("by", name, rows.columns)
+    by = checked_names("by", by, rows.columns)
     event, both = pl.col("event").is_not_null(), pl.col("found_in") == "both"
     # an episode of several events is one
     episode = pl.struct(pl.col("trajectory").cast(pl.Categorical), "episode_start")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 
@@ -45,6 +46,13 @@ def studied_column(values: Frame, column: str | None) -> str:
 def usual_s(column: str) -> int:
     """Return the default time before and after events (s): a day for funding, else an hour."""
     return DAY_S if column == STUDIED[Family.FUNDING] else 3_600
+
+
+def checked_horizons(horizons_s: Sequence[int]) -> list[int]:
+    """Return the times after the start of a path (s), sorted, or raise `InputError`."""
+    if not horizons_s:
+        raise InputError("horizons_s", horizons_s, "one or more whole numbers of seconds")
+    return sorted({whole_number("horizons_s", each, 1, "seconds") for each in horizons_s})
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +107,7 @@ def in_bps(known: KnownValues) -> KnownValues:
 
 
 @dataclass(frozen=True)
-class Changes:
+class PathChanges:
     """The changes of trajectories after events: one number and one time per event.
 
     Offsets count from when the first value after the event was known. With ``from_detection`` they
@@ -177,10 +185,10 @@ class Changes:
         found[some] = np.nanstd(steps[:, some], axis=0)
         return found
 
-    def of(self, numbers: Integers, times: Integers) -> Changes:
+    def of(self, numbers: Integers, times: Integers) -> PathChanges:
         """Return the changes of other trajectories and times, without a comparison."""
         around = replace(self.around, less="none")
-        return Changes(self.known, numbers, times, around, self.is_price)
+        return PathChanges(self.known, numbers, times, around, self.is_price)
 
 
 @dataclass(frozen=True)
@@ -188,7 +196,7 @@ class AbnormalChanges:
     """The changes after events, less their comparison, in the direction of each event."""
 
     events: pl.DataFrame
-    changes: Changes
+    changes: PathChanges
     every: pl.DataFrame = field(default_factory=pl.DataFrame)
     """All events, of which none may be a control."""
 
@@ -207,10 +215,10 @@ class AbnormalChanges:
             raise InputError("events", "no against", "a column against, with trajectories")
         numbers, times = known.numbered(events["trajectory"]), events["ts"].to_numpy()
         known = in_bps(known) if is_price else known
-        return cls(events, Changes(known, numbers, times, around, is_price), every)
+        return cls(events, PathChanges(known, numbers, times, around, is_price), every)
 
     @cached_property
-    def _others(self) -> tuple[Changes, Integers] | None:
+    def _others(self) -> tuple[PathChanges, Integers] | None:
         """The changes to subtract, and the event that each belongs to."""
         changes = self.changes
         if changes.around.less == "against":

@@ -22,6 +22,7 @@ from toolkit.statistics.events.exposure import Watched
 from toolkit.statistics.events.paths import CLUSTERS, clusters_of
 from toolkit.statistics.numeric.arrays import Flags, Floats, Integers, product
 from toolkit.statistics.numeric.life_curve import TWO_SIDED_95
+from toolkit.statistics.numeric.long_run import Band
 from toolkit.statistics.numeric.tails import (
     gamma_quantile,
     gamma_tails,
@@ -165,15 +166,7 @@ _MOST_CLUSTERS = 400
 _RANKS = 512
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterBand:
-    """The 95 % bands (lower, upper) of the mean and of the median."""
-
-    mean: tuple[float, float]
-    median: tuple[float, float]
-
-
-def cluster_band(clusters: Integers, values: Floats) -> ClusterBand | None:
+def cluster_band(clusters: Integers, values: Floats) -> Band | None:
     """Return the bands of values, or None for too few values or clusters.
 
     By the cluster bootstrap: whole clusters are drawn (Field and Welsh 2007), with Student's
@@ -194,7 +187,7 @@ def cluster_band(clusters: Integers, values: Floats) -> ClusterBand | None:
     sizes = np.bincount(cluster, minlength=count).astype(np.float64)
     means = mean + (drawn @ sums) / (drawn @ sizes)
     reach = two_sided_95(count - 1) * math.sqrt(count / (count - 1))
-    return ClusterBand(
+    return Band(
         mean=_about(mean, means, reach),
         median=_about(float(np.median(values)), _medians(cluster, values, drawn), reach),
     )

@@ -17,12 +17,18 @@ from toolkit.errors import InputError
 from toolkit.intervals import Interval, intersection, total_s
 from toolkit.reasons import Reason
 from toolkit.statistics.core.conditions import Schema
-from toolkit.statistics.core.contract import Frame, collected, first_reason, whole_number
+from toolkit.statistics.core.contract import (
+    Frame,
+    checked_names,
+    collected,
+    first_reason,
+    whole_number,
+)
 from toolkit.statistics.events.exposure import BY_OPENING, GROUP_COLUMNS, Watched
-from toolkit.statistics.events.rates import false_discoveries
 from toolkit.statistics.numeric.arrays import Integers
 from toolkit.statistics.numeric.life_curve import numbered
 from toolkit.statistics.numeric.season_shifts import SeasonShifts
+from toolkit.statistics.numeric.tails import false_discoveries
 
 MIN_EVENTS = 10
 """The fewest events on either side with a comparison."""
@@ -165,11 +171,7 @@ class _Openings:
     @classmethod
     def of(cls, watched: Watched, lives: Frame, same: Sequence[str]) -> _Openings:
         """Give groups and parts numbers. Raises `InputError` as `cooccurrence`."""
-        same = [same] if isinstance(same, str) else list(same)
-        schema = lives.collect_schema()
-        for name in same:
-            if name not in schema:
-                raise InputError("same", name, list(schema))
+        same = checked_names("same", same, lives.collect_schema())
         groups = watched.groups.select(watched.names)
         keyed = watched.lives.select("t_open", pl.col("_number").cast(pl.Int64).alias("group"))
         watched = watched.without_lives()

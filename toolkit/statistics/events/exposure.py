@@ -15,7 +15,7 @@ from toolkit.errors import InputError
 from toolkit.intervals import Interval
 from toolkit.market import Family, Stream, Trajectory
 from toolkit.statistics.core.categories import with_categories
-from toolkit.statistics.core.contract import Frame, Question, checked_types
+from toolkit.statistics.core.contract import Frame, Question, checked_names, checked_types
 from toolkit.statistics.numeric.life_curve import numbered, some_rows
 
 BEFORE_S = 3_600
@@ -84,11 +84,8 @@ class Watched:
         column of ``by``.
         """
         checked_types(lives, _LIVES, parameter="lives")
-        names = list(dict.fromkeys(["family", *([by] if isinstance(by, str) else by)]))
         schema = lives.collect_schema()
-        for name in names:
-            if name not in schema:
-                raise InputError("by", name, list(schema))
+        names = list(dict.fromkeys(["family", *checked_names("by", by, schema)]))
         apart = [name for name in ("symbol", "legs") if name in schema]
         reason = [name for name in ("lifecycle_reason",) if name in schema]
         needed = dict.fromkeys([*_LIVES, *names, *apart, *reason])

@@ -9,11 +9,10 @@ import numpy as np
 import polars as pl
 
 from toolkit.analyses import Parameter, analysis
-from toolkit.errors import InputError
 from toolkit.reasons import Reason
-from toolkit.statistics.core.contract import Frame, Question, checked_column, whole_number
+from toolkit.statistics.core.contract import Frame, Question, checked_column, checked_names
 from toolkit.statistics.core.windows import documents_extent
-from toolkit.statistics.events.changes import Around, Changes, in_bps
+from toolkit.statistics.events.changes import Around, PathChanges, checked_horizons, in_bps
 from toolkit.statistics.events.clusters import cluster_band, cluster_share_interval, no_band_reason
 from toolkit.statistics.events.paths import (
     EVENTS_IN,
@@ -133,18 +132,13 @@ def follow_through(
     >>> found["retraced_median"].round(2).to_list()
     [0.0, 0.49]
     """
-    if not horizons_s:
-        raise InputError("horizons_s", horizons_s, "one or more whole numbers of seconds")
-    horizons = sorted({whole_number("horizons_s", each, 1, "seconds") for each in horizons_s})
+    horizons = checked_horizons(horizons_s)
     checked_column(values, column)
     known = KnownValues.of(
         values, column, step_s=step_s, known_after_s=known_after_s, max_stale_s=max_stale_s
     )
     given = checked_events(events)
-    by = [by] if isinstance(by, str) else list(by)
-    for name in by:
-        if name not in given.columns:
-            raise InputError("by", name, given.columns)
+    by = checked_names("by", by, given.columns)
     options = (
         ("horizons_s", str(horizons)),
         ("by", str(by)),
@@ -194,7 +188,7 @@ def _measured(
 ) -> dict[int, Floats]:
     """Return run-up, return, highest, lowest and share retraced of each event, by horizon."""
     numbers, times = known.numbered(events["trajectory"]), events["ts"].to_numpy()
-    changes = Changes(in_bps(known), numbers, times, around, is_price=True)
+    changes = PathChanges(in_bps(known), numbers, times, around, is_price=True)
     way = events["direction"].to_numpy()
     before = way * changes.at(-around.before_s)
     highest, lowest = way * changes.at(0), way * changes.at(0)

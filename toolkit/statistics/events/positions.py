@@ -17,6 +17,7 @@ from toolkit.reasons import Reason
 from toolkit.statistics.core.contract import (
     Frame,
     Question,
+    checked_names,
     checked_types,
     first_reason,
     real_number,
@@ -436,10 +437,7 @@ def payoff(rows: pl.DataFrame, *, by: Sequence[str] = (), cluster: str = "path")
     """
     checked_types(rows, _READ, parameter="rows")
     checked_cluster(cluster)
-    by = [by] if isinstance(by, str) else list(by)
-    for name in by:
-        if name not in rows.columns:
-            raise InputError("by", name, rows.columns)
+    by = checked_names("by", by, rows.columns)
     asked = rows.select(_CONTRACT).unique()
     if asked.height > 1:
         raise InputError("rows", f"{asked.height} questions", "rows of one call of positions")

@@ -30,6 +30,7 @@ from toolkit.statistics.events.survival import survival
 from toolkit.statistics.numeric.arrays import Flags, Floats
 from toolkit.statistics.numeric.tails import (
     beta_tails,
+    false_discoveries,
     gamma_quantile,
     poisson_interval,
     share_interval,
@@ -541,15 +542,3 @@ def _pooled(rows: pl.DataFrame, late: Floats, early: Floats) -> tuple[Floats, Fl
         long_bursts |= some & rows[f"long_bursts{end}"].to_numpy()
     apart = (fano <= 1) | (freedom == 0)
     return fano, np.where(apart, np.nan, freedom), long_bursts
-
-
-def false_discoveries(p_value: pl.Expr, *by: str) -> pl.Expr:
-    """Build the q-values of p-values, by Benjamini and Hochberg. A null is not a test.
-
-    ``by`` names columns of families of tests, by default all rows.
-    """
-    scaled = p_value * p_value.count() / p_value.rank("max")
-    # of the groups that are at least so unsure, the smallest
-    order = scaled.sort_by(p_value, descending=True, nulls_last=True).cum_min()
-    found = order.gather(p_value.rank("ordinal", descending=True) - 1)
-    return found.over(*by) if by else found

@@ -24,7 +24,8 @@ from toolkit.statistics.events.changes import (
     STUDIED,
     AbnormalChanges,
     Around,
-    Changes,
+    PathChanges,
+    checked_horizons,
     is_price,
     name_of_change,
     studied_column,
@@ -325,9 +326,7 @@ def placebo(
     >>> found.select("n", pl.col("return_from_detection_mean_log_bps").round(1), "p_value").row(0)
     (49, 99.5, 0.12)
     """
-    if not horizons_s:
-        raise InputError("horizons_s", horizons_s, "one or more whole numbers of seconds")
-    horizons = sorted({whole_number("horizons_s", each, 1, "seconds") for each in horizons_s})
+    horizons = checked_horizons(horizons_s)
     whole_number("runs", runs, 19)
     if less == "controls":
         raise InputError("less", less, [each for each in COMPARISONS if each != "controls"])
@@ -391,7 +390,7 @@ def _means(sums: Floats) -> tuple[Floats, Floats]:
         return total / count, count
 
 
-def _paths(changes: AbnormalChanges | Changes, horizons: Sequence[int]) -> Floats:
+def _paths(changes: AbnormalChanges | PathChanges, horizons: Sequence[int]) -> Floats:
     return np.stack([changes.at(horizon) for horizon in horizons])
 
 
@@ -457,7 +456,7 @@ class _ChangesByStep:
 
     @classmethod
     def of(
-        cls, changes: Changes, horizons: Sequence[int], first_ts: int, length_s: int, runs: int
+        cls, changes: PathChanges, horizons: Sequence[int], first_ts: int, length_s: int, runs: int
     ) -> _ChangesByStep | None:
         """Compute the changes from all steps, or return None if that is more work."""
         grid, known = changes.known.grid, changes.known

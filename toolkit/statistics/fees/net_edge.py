@@ -134,6 +134,17 @@ def net_now_bps(log_bps: pl.Expr, cost_bps: pl.Expr, style: Style) -> pl.Expr:
     return gross_bps(1e4 * ((log_bps / 1e4).exp() - 1), style) - cost_bps
 
 
+def with_costs(
+    rows: pl.LazyFrame, part: pl.DataFrame, fees: FeeModel, notional: float, style: Style
+) -> pl.LazyFrame:
+    """Add ``cost_bps``, the cost of a round trip then, to observations of some trajectories."""
+    check_pairs(part["trajectory"])
+    costs = costs_over_time(part["trajectory"], fees, notional, style)
+    numbered = costs.join(part.select("trajectory", "number").drop_nulls(), on="trajectory")
+    by_time = numbered.select("number", "ts", "cost_bps").sort("number", "ts").lazy()
+    return rows.join_asof(by_time, on="ts", by="number", check_sortedness=False)
+
+
 def named_by(fees: FeeModel, notional: float, style: Style) -> list[pl.Expr]:
     """Build the columns that name style, notional and fee table."""
     return [

@@ -29,7 +29,7 @@ from toolkit.statistics.funding.carry_figures import Sample, figures, schema
 from toolkit.statistics.funding.carry_marks import (
     FUNDING_ONLY,
     FundedPosition,
-    LegPrices,
+    PairPrices,
     Prices,
     covered,
     gross_bps,
@@ -220,7 +220,7 @@ def holdings(
         max_stale_s=max_stale_s,
         options=tuple(options.items()),
     )
-    priced = LegPrices.of(
+    priced = PairPrices.of(
         prices, funding_only=funding_only, step_s=step_s, max_stale_s=question.max_stale_s
     )
     rows: list[dict[str, Any]] = []
@@ -252,7 +252,7 @@ def _lengths(horizons: Sequence[str | int] | str | int) -> list[int]:
     return lengths
 
 
-def _lacks(sample: Sample, key: Any, prices: LegPrices | None) -> dict[str, Any]:
+def _lacks(sample: Sample, key: Any, prices: PairPrices | None) -> dict[str, Any]:
     if prices is None or not sample.lacks_prices:
         return {}
     return {"prices_lack": prices.lacking(key)}

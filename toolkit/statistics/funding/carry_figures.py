@@ -15,7 +15,7 @@ from toolkit.reasons import Reason
 from toolkit.statistics.funding.carry_marks import FUNDING_ONLY, TIE_BPS, Holding
 from toolkit.statistics.funding.rates_in_force import HOURS_A_YEAR
 from toolkit.statistics.numeric.arrays import Flags, Floats, Integers
-from toolkit.statistics.numeric.long_run import WAVES, Memory, ends_of, slow_variance
+from toolkit.statistics.numeric.long_run import WAVES, Band, Memory, ends_of, slow_variance
 from toolkit.statistics.numeric.tails import freedom_of, two_sided_95, two_sided_95_between
 
 FEWEST_HORIZONS = 12
@@ -25,19 +25,6 @@ _FEWEST_ENTRIES = 24
 _CELLS = 120
 _CELLS_A_BLOCK = 12
 _NORMAL = 1.959964
-
-
-@dataclass(frozen=True, slots=True)
-class Band:
-    """The 95 % bands (lower, upper) of the mean and of the median."""
-
-    mean: tuple[float, float]
-    median: tuple[float, float]
-
-    def moved(self, by: float) -> Band:
-        """Return the bands with ``by`` added."""
-        (low, high), (below, above) = self.mean, self.median
-        return Band((low + by, high + by), (below + by, above + by))
 
 
 @dataclass(frozen=True)

@@ -301,7 +301,7 @@ NONE_KNOWN = Marks(np.empty(0, np.int64), np.empty(0), 0)
 
 
 @dataclass(frozen=True, slots=True)
-class LegPrices:
+class PairPrices:
     """The marks of pairs, by key without ``funding/``, and what ``loads`` missing ones."""
 
     marks: Mapping[object, Marks]
@@ -310,12 +310,12 @@ class LegPrices:
     @classmethod
     def of(
         cls,
-        prices: Frame | LegPrices | None,
+        prices: Frame | PairPrices | None,
         *,
         funding_only: bool,
         step_s: int | None = None,
         max_stale_s: int | None = None,
-    ) -> LegPrices | None:
+    ) -> PairPrices | None:
         """Read the prices given to a statistic, None if it leaves prices out.
 
         A frame has trajectory, ts and either ``buy_price`` and ``sell_price`` or
@@ -328,7 +328,7 @@ class LegPrices:
             if prices is not None:
                 raise InputError("prices", prices, "None where funding_only leaves prices out")
             return None
-        if isinstance(prices, LegPrices):
+        if isinstance(prices, PairPrices):
             return prices if max_stale_s is None else prices.held_for(max_stale_s)
         return cls({} if prices is None else _marks_of(prices, step_s, max_stale_s))
 
@@ -342,7 +342,7 @@ class LegPrices:
         """Return how to load a pair's missing prices."""
         return self.loads.get(plain(key), HOW_TO_PRICE)
 
-    def held_for(self, max_stale_s: int) -> LegPrices:
+    def held_for(self, max_stale_s: int) -> PairPrices:
         """Return the same prices with another ``max_stale_s``."""
         marks = {key: replace(each, max_stale_s=max_stale_s) for key, each in self.marks.items()}
         return replace(self, marks=marks)
@@ -377,7 +377,7 @@ def plain(key: object) -> object:
     return key.removeprefix(_PREFIX) if isinstance(key, str) else key
 
 
-def with_basis(figures: pl.DataFrame, prices: LegPrices) -> pl.DataFrame:
+def with_basis(figures: pl.DataFrame, prices: PairPrices) -> pl.DataFrame:
     """Add the basis from ``window_start`` to ``window_end``, and the carry: the columns `BASIS`.
 
     ``figures`` has trajectory, t_first (s, the first settlement), funding_bps with its reason,
@@ -459,4 +459,4 @@ class FundedPosition:
         return np.expm1(fall) if self.compound else fall
 
 
-Prices = Frame | LegPrices
+Prices = Frame | PairPrices

@@ -19,12 +19,11 @@ from toolkit.statistics.core.contract import (
     checked_types,
     collected,
     first_reason,
-    real_number,
 )
 from toolkit.statistics.core.observations import observed
 from toolkit.statistics.core.windows import settlements_extent, window_of
 from toolkit.statistics.funding.accruals import WHOLE, bucket_length, mean_rates, whole_buckets
-from toolkit.statistics.funding.receipts import MIN_COVERAGE
+from toolkit.statistics.funding.receipts import MIN_COVERAGE, checked_coverage
 from toolkit.statistics.funding.settlements import settlements
 from toolkit.statistics.numeric.arrays import Floats
 
@@ -262,11 +261,8 @@ def dispersion_summary(
 def _question(
     method: str, window: Interval, bucket: str | int, min_coverage: float
 ) -> tuple[Question, int]:
-    bucket_s, allowed = bucket_length(bucket), "a part of the window, 0 to 1"
-    share = real_number("min_coverage", min_coverage, allowed)
-    if not 0 <= share <= 1:
-        raise InputError("min_coverage", min_coverage, allowed)
-    options = (("bucket_s", bucket_s), ("min_coverage", share))
+    bucket_s = bucket_length(bucket)
+    options = (("bucket_s", bucket_s), ("min_coverage", checked_coverage(min_coverage)))
     return Question(method, *window, options=options), bucket_s
 
 
@@ -394,10 +390,7 @@ def rank_persistence(
     """
     if of not in ("venues", "pairs"):
         raise InputError("of", of, ["venues", "pairs"])
-    allowed = "a part of the window, 0 to 1"
-    share = real_number("min_coverage", min_coverage, allowed)
-    if not 0 <= share <= 1:
-        raise InputError("min_coverage", min_coverage, allowed)
+    share = checked_coverage(min_coverage)
     question = Question(
         "funding.rank_persistence/2",
         *window_of(frame, start, end, settlements_extent),

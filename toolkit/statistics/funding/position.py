@@ -17,7 +17,6 @@ from toolkit.statistics.core.contract import (
     checked_types,
     collected,
     first_reason,
-    real_number,
 )
 from toolkit.statistics.core.windows import settlements_extent, window_of
 from toolkit.statistics.fees.fee_table import FILLS, NOTIONAL, FeeModel, Style, check_asked
@@ -25,13 +24,13 @@ from toolkit.statistics.fees.net_edge import MULTIPLES, named_by
 from toolkit.statistics.funding.carry_marks import (
     BASIS,
     FUNDING_ONLY,
-    LegPrices,
+    PairPrices,
     Prices,
     with_basis,
 )
 from toolkit.statistics.funding.differentials import with_service_differential
 from toolkit.statistics.funding.rates_in_force import HOURS_A_YEAR
-from toolkit.statistics.funding.receipts import MIN_COVERAGE, receipts
+from toolkit.statistics.funding.receipts import MIN_COVERAGE, checked_coverage, receipts
 from toolkit.statistics.funding.settlements import settlements
 
 _UNUSUAL = ("n_early", "n_declared_differs", "n_in_force", "n_duplicates")
@@ -117,7 +116,7 @@ def carry(
     """
     window = window_of(frame, start, end, settlements_extent)
     question = _question("funding.carry/4", window, min_coverage, funding_only)
-    priced = LegPrices.of(prices, funding_only=funding_only)
+    priced = PairPrices.of(prices, funding_only=funding_only)
     found = receipts(settlements(frame), question, min_coverage=min_coverage)
     known = pl.col("funding_reason").is_null()
     rows = (
@@ -226,7 +225,7 @@ def summary(
     """
     window = window_of(frame, start, end, settlements_extent)
     question = _question("funding.summary/4", window, min_coverage, funding_only)
-    priced = LegPrices.of(prices, funding_only=funding_only)
+    priced = PairPrices.of(prices, funding_only=funding_only)
     found = receipts(settlements(frame), question, min_coverage=min_coverage)
     figures = with_service_differential(found.figures, frame, window)
     figures = figures.with_columns(*question.columns)
@@ -240,11 +239,7 @@ _ASKED = ("window_start", "window_end", "method", "params_hash")
 
 
 def _question(method: str, window: Interval, min_coverage: float, funding_only: bool) -> Question:
-    allowed = "a part of the window, 0 to 1"
-    share = real_number("min_coverage", min_coverage, allowed)
-    if not 0 <= share <= 1:
-        raise InputError("min_coverage", min_coverage, allowed)
-    options = (("min_coverage", share), ("funding_only", funding_only))
+    options = (("min_coverage", checked_coverage(min_coverage)), ("funding_only", funding_only))
     return Question(method, *window, options=options)
 
 

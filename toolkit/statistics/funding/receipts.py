@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from toolkit.errors import InputError
 from toolkit.reasons import Reason
-from toolkit.statistics.core.contract import Question, first_reason
+from toolkit.statistics.core.contract import Question, first_reason, real_number
 from toolkit.statistics.funding.accruals import accruals, covered_stretches
 from toolkit.statistics.funding.rates_in_force import HOURS_A_YEAR, LEG_KEY, TOLERANCE
 from toolkit.statistics.funding.settlements import LEGS, LegSettlements
@@ -43,6 +44,15 @@ class LegReceipts:
 
     payments: pl.DataFrame
     figures: pl.DataFrame
+
+
+def checked_coverage(min_coverage: float) -> float:
+    """Return a share of the window, 0 to 1, or raise `InputError`."""
+    allowed = "a part of the window, 0 to 1"
+    share = real_number("min_coverage", min_coverage, allowed)
+    if not 0 <= share <= 1:
+        raise InputError("min_coverage", min_coverage, allowed)
+    return share
 
 
 def inside(question: Question) -> pl.Expr:

@@ -54,6 +54,18 @@ _MOST_SKEWED = 0.3
 _STRAIGHT = 1e-6  # a skewness below this moves nothing, and would be divided by
 
 
+class Band(NamedTuple):
+    """The 95 % bands (lower, upper) of the mean and of the median."""
+
+    mean: tuple[float, float]
+    median: tuple[float, float]
+
+    def moved(self, by: float) -> Band:
+        """Return the bands with ``by`` added."""
+        (low, high), (below, above) = self
+        return Band((low + by, high + by), (below + by, above + by))
+
+
 class Memory(NamedTuple):
     """How long a series remembers.
 

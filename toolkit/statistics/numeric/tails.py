@@ -311,3 +311,15 @@ def _inside(angle: float, freedom: int) -> float:
         total += term
     share = math.sin(angle) * total
     return 2 / math.pi * (angle + share) if odd else share
+
+
+def false_discoveries(p_value: pl.Expr, *by: str) -> pl.Expr:
+    """Build the q-values of p-values, by Benjamini and Hochberg. A null is not a test.
+
+    ``by`` names columns of families of tests, by default all rows.
+    """
+    scaled = p_value * p_value.count() / p_value.rank("max")
+    # of the groups that are at least so unsure, the smallest
+    order = scaled.sort_by(p_value, descending=True, nulls_last=True).cum_min()
+    found = order.gather(p_value.rank("ordinal", descending=True) - 1)
+    return found.over(*by) if by else found

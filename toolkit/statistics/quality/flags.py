@@ -316,14 +316,9 @@ def flags(
     --------
     A contract of 1,000 coins against the coin.
 
-    >>> frame = pl.DataFrame(
-    ...     {
-    ...         "trajectory": ["PEPE_USDT:AURORA.futures:BOREAS.spot"] * 3,
-    ...         "ts": [0, 60, 120],
-    ...         "buy_price": [0.0101, 0.0102, 0.0103],
-    ...         "sell_price": [1.01e-05, 1.02e-05, 1.04e-05],
-    ...     }
-    ... )
+    >>> frame = pl.DataFrame({"trajectory": ["PEPE_USDT:AURORA.futures:BOREAS.spot"] * 3,
+    ...     "ts": [0, 60, 120], "buy_price": [0.0101, 0.0102, 0.0103],
+    ...     "sell_price": [1.01e-05, 1.02e-05, 1.04e-05]})
     >>> flags(frame).select("flags", "power_of_ten_exponent", "clock_shift_reason").row(0)
     ('power_of_ten', -3, 'too_few')
     """

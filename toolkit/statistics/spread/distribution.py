@@ -26,7 +26,6 @@ from toolkit.statistics.core.kernel import (
     MOMENTS,
     QUANTILES,
     ROBUST,
-    Statistic,
     asked_columns,
     measure,
 )
@@ -103,13 +102,8 @@ def half_life(
     >>> for _ in range(10_080):
     ...     level = 0.97 * level + draw.gauss(0, 1)
     ...     values.append(level + draw.gauss(0, 1))
-    >>> frame = pl.DataFrame(
-    ...     {
-    ...         "trajectory": ["a"] * 10_080,
-    ...         "ts": [60 * minute for minute in range(10_080)],
-    ...         "spread_log_bps": values,
-    ...     }
-    ... )
+    >>> frame = pl.DataFrame({"trajectory": ["a"] * 10_080,
+    ...     "ts": [60 * minute for minute in range(10_080)], "spread_log_bps": values})
     >>> row = half_life(frame, 0, 604_800).row(0, named=True)
     >>> names = ("lower_s", "s", "upper_s", "ar1_s")
     >>> [round(row[f"half_life_{name}"] / 60, 1) for name in names], row["half_lives_differ"]
@@ -118,7 +112,7 @@ def half_life(
     question = Question(
         "spread.half_life/5", *window_of(frame, start, end), column, step_s, max_stale_s
     )
-    return _measured(frame, question, HALF_LIFE)
+    return measure(frame, question, HALF_LIFE)
 
 
 @analysis(
@@ -171,14 +165,9 @@ def summary(
 
     {columns}
 
-    >>> frame = pl.DataFrame(
-    ...     {
-    ...         "trajectory": ["BTC_USD:COINBASE.spot:KRAKEN.spot"] * 3,
-    ...         "ts": [0, 60, 120],
-    ...         "buy_price": [100.0, 100.0, None],
-    ...         "sell_price": [101.0, 99.0, 100.0],
-    ...     }
-    ... )
+    >>> frame = pl.DataFrame({"trajectory": ["BTC_USD:COINBASE.spot:KRAKEN.spot"] * 3,
+    ...     "ts": [0, 60, 120], "buy_price": [100.0, 100.0, None],
+    ...     "sell_price": [101.0, 99.0, 100.0]})
     >>> row = summary(frame, 0, 180).row(0, named=True)
     >>> row["n"], row["n_null"], row["half_life_s"], row["half_life_reason"]
     (2, 1, None, 'too_few')
@@ -187,11 +176,7 @@ def summary(
         "spread.summary/5", *window_of(frame, start, end), column, step_s, max_stale_s
     )
     odd = plausibility(column)
-    return _measured(frame, question, MOMENTS, ROBUST, QUANTILES, HALF_LIFE, odd)
-
-
-def _measured(frame: Frame, question: Question, *statistics: Statistic) -> pl.DataFrame:
-    return measure(frame, question, *statistics)
+    return measure(frame, question, MOMENTS, ROBUST, QUANTILES, HALF_LIFE, odd)
 
 
 @described("spread.rolling_z")
@@ -219,13 +204,8 @@ def rolling_z(
 
     Examples
     --------
-    >>> frame = pl.DataFrame(
-    ...     {
-    ...         "trajectory": ["a"] * 4,
-    ...         "ts": [0, 60, 120, 180],
-    ...         "spread_log_bps": [1.0, 3.0, 4.0, None],
-    ...     }
-    ... )
+    >>> frame = pl.DataFrame({"trajectory": ["a"] * 4, "ts": [0, 60, 120, 180],
+    ...     "spread_log_bps": [1.0, 3.0, 4.0, None]})
     >>> scored = rolling_z(frame, window_s=120, min_samples=2)
     >>> scored.select("rolling_n", pl.col("rolling_z").round(3), "rolling_z_reason").rows()
     [(0, None, 'too_few'), (1, None, 'too_few'), (2, 1.414, None), (2, None, 'empty')]
@@ -284,13 +264,8 @@ def rolling_z_summary(
 
     Examples
     --------
-    >>> frame = pl.DataFrame(
-    ...     {
-    ...         "trajectory": ["a"] * 4,
-    ...         "ts": [0, 60, 120, 180],
-    ...         "spread_log_bps": [1.0, 3.0, 4.0, 3.5],
-    ...     }
-    ... )
+    >>> frame = pl.DataFrame({"trajectory": ["a"] * 4, "ts": [0, 60, 120, 180],
+    ...     "spread_log_bps": [1.0, 3.0, 4.0, 3.5]})
     >>> found = rolling_z_summary(frame, 120, 240, window_s=120, min_samples=2, beyond=1)
     >>> found.select("n", "n_beyond", pl.col("rolling_z_extreme").round(3), "rolling_z_last").row(0)
     (2, 1, 1.414, 0.0)

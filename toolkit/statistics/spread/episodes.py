@@ -212,13 +212,8 @@ def episodes(
     Examples
     --------
     >>> values = [1.0, 30.0, 60.0, 25.0, 5.0, 0.0, -40.0]
-    >>> frame = pl.DataFrame(
-    ...     {
-    ...         "trajectory": ["a"] * 7,
-    ...         "ts": [60 * k for k in range(7)],
-    ...         "spread_log_bps": values,
-    ...     }
-    ... )
+    >>> frame = pl.DataFrame({"trajectory": ["a"] * 7, "ts": [60 * k for k in range(7)],
+    ...     "spread_log_bps": values})
     >>> found = episodes(frame, 0, 420, enter_bps=30, leave_bps=20)
     >>> found.select("start_ts", "duration_s", "peak_bps", "censored_right").rows()
     [(60, 180, 60.0, False)]

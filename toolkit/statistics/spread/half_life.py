@@ -367,7 +367,7 @@ _HALF_LIFE, _AR1, _ACF = "half_life", "half_life_ar1", "acf"
 _EMPTY = pl.col("n") == 0
 
 
-class _Estimate(NamedTuple):
+class _Fit(NamedTuple):
     """Of each trajectory, its pairs by lag, the sums of its decay and what follows from them."""
 
     numbers: Integers
@@ -404,7 +404,7 @@ def _short(rows: pl.DataFrame) -> Decay:
     return held.decay(held.later(1), held.later(1 + _SHORT), _SHORT)
 
 
-def _estimated(rows: pl.DataFrame) -> _Estimate:
+def _estimated(rows: pl.DataFrame) -> _Fit:
     found, *of_pairs, triples = zip(*map(_summed, parts(rows)), strict=True)
     numbers = np.concatenate(found)
     apart = {lag: joined(Pairs, each) for lag, each in zip(_ACF_LAGS, of_pairs, strict=True)}
@@ -416,7 +416,7 @@ def _estimated(rows: pl.DataFrame) -> _Estimate:
     with np.errstate(all="ignore"):
         correlation = {lag: pairs.correlation for lag, pairs in apart.items()}
         share = 1 - correlation[1] / (decay.a / decay.b) ** (1 / decay.lag)
-    return _Estimate(numbers, apart, correlation, decay, share, reversion(decay, share))
+    return _Fit(numbers, apart, correlation, decay, share, reversion(decay, share))
 
 
 def _measured(rows: pl.DataFrame) -> pl.DataFrame:
@@ -451,7 +451,7 @@ def _measured(rows: pl.DataFrame) -> pl.DataFrame:
     return found.join(_beside(rows, estimate), on="number", maintain_order="left")
 
 
-def _beside(rows: pl.DataFrame, estimate: _Estimate) -> pl.DataFrame:
+def _beside(rows: pl.DataFrame, estimate: _Fit) -> pl.DataFrame:
     """Compute what the half-life of each trajectory is judged by, and what needs no model."""
     (steps, lower, upper), memory = estimate.found, estimate.memory
     tested = np.where(memory & (steps > 0), lower, np.nan), upper
@@ -476,7 +476,7 @@ def _beside(rows: pl.DataFrame, estimate: _Estimate) -> pl.DataFrame:
     return pl.concat(found).join(spikes, on="number")
 
 
-def _calm(rows: pl.DataFrame, estimate: _Estimate) -> tuple[pl.DataFrame, Floats]:
+def _calm(rows: pl.DataFrame, estimate: _Fit) -> tuple[pl.DataFrame, Floats]:
     """Measure the spikes of each trajectory, and its half-life in steps without them."""
     spikes, kept = without_spikes(rows)
     steps = estimate.found.steps.copy()

@@ -16,7 +16,7 @@ from toolkit.statistics.core.contract import (
     first_reason,
     unfolded,
 )
-from toolkit.statistics.core.kernel import Statistic, measure
+from toolkit.statistics.core.kernel import Statistic, deviation, measure
 from toolkit.statistics.core.windows import window_of
 from toolkit.statistics.numeric.arrays import Integers
 from toolkit.statistics.numeric.long_run import (
@@ -158,7 +158,7 @@ def _cells(rows: pl.DataFrame) -> pl.DataFrame:
             pl.col("hour_n").sum(),
             value.mean().alias("mean"),
             value.median().alias("median"),
-            _deviation(value).alias("std"),
+            deviation(value).alias("std"),
             own.mean().alias("deviation"),
             *moments_of("mean", value, most),
             *moments_of("deviation", own, most),
@@ -199,13 +199,6 @@ def _usual_step(hours: Integers) -> int:
     """Return the commonest distance of rising hours, 1 for a single one."""
     apart = np.diff(hours)
     return int(np.bincount(apart).argmax()) if apart.size else 1
-
-
-def _deviation(values: pl.Expr) -> pl.Expr:
-    """Build the standard deviation, exactly 0 if all are equal, null for one."""
-    squares = (values - values.mean()).pow(2).sum() / (pl.len() - 1)
-    same = values.min() == values.max()
-    return pl.when(pl.len() > 1).then(pl.when(same).then(0.0).otherwise(squares.sqrt()))
 
 
 def _results(column: str) -> list[pl.Expr]:

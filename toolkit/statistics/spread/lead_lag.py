@@ -164,14 +164,9 @@ def lead_lag(
     >>> for _ in range(500):
     ...     level *= 1 + draw.gauss(0, 1e-3)
     ...     prices.append(level)
-    >>> frame = pl.DataFrame(
-    ...     {
-    ...         "trajectory": ["a"] * 500,
-    ...         "ts": [60 * minute for minute in range(500)],
-    ...         "buy_price": prices,
-    ...         "sell_price": prices[:1] + prices[:-1],
-    ...     }
-    ... )
+    >>> frame = pl.DataFrame({"trajectory": ["a"] * 500,
+    ...     "ts": [60 * minute for minute in range(500)], "buy_price": prices,
+    ...     "sell_price": prices[:1] + prices[:-1]})
     >>> row = lead_lag(frame).row(0, named=True)
     >>> row["peak_lag_s"], round(row["peak_correlation"], 3), row["discovery_reason"]
     (60, 1.0, 'step_too_coarse')

@@ -33,7 +33,7 @@ from toolkit.statistics.fees.fee_table import (
     check_asked,
     check_held_style,
 )
-from toolkit.statistics.fees.net_edge import check_pairs, costs_over_time, gross_bps
+from toolkit.statistics.fees.net_edge import gross_bps, with_costs
 from toolkit.statistics.spread.episodes import (
     episodes,
     level_words,
@@ -100,13 +100,9 @@ def net_episodes(
     --------
     A cost of 53 bps, and two episodes beyond it.
 
-    >>> frame = pl.DataFrame(
-    ...     {
-    ...         "trajectory": ["BTC_USDT:BINANCE.spot:KRAKEN.spot"] * 6,
-    ...         "ts": [1700000000 + 60 * k for k in range(6)],
-    ...         "spread_bps": [10.0, 83.0, 63.0, 10.0, -113.0, 10.0],
-    ...     }
-    ... )
+    >>> frame = pl.DataFrame({"trajectory": ["BTC_USDT:BINANCE.spot:KRAKEN.spot"] * 6,
+    ...     "ts": [1700000000 + 60 * k for k in range(6)],
+    ...     "spread_bps": [10.0, 83.0, 63.0, 10.0, -113.0, 10.0]})
     >>> row = net_episodes(frame, fees=FeeModel.example()).row(0, named=True)
     >>> row["net_episodes"], row["net_duration_s"], round(row["net_area_bps_h"], 3)
     (2, 180, 1.667)
@@ -133,7 +129,7 @@ def net_episodes(
     net = gross_bps(pl.col("value"), style) - pl.col("cost_bps")
 
     def prepare(rows: pl.LazyFrame, part: pl.DataFrame) -> pl.LazyFrame:
-        priced = _with_costs(rows, part, fees, notional, style)
+        priced = with_costs(rows, part, fees, notional, style)
         return priced.with_columns(net.alias("net"))
 
     def fit(rows: pl.DataFrame) -> pl.DataFrame:
@@ -202,13 +198,9 @@ def net_time_to_close(
     --------
     A cost of 53 bps, and an entry that closes after two minutes.
 
-    >>> frame = pl.DataFrame(
-    ...     {
-    ...         "trajectory": ["BTC_USDT:BINANCE.spot:KRAKEN.spot"] * 5,
-    ...         "ts": [1700000000 + 60 * k for k in range(5)],
-    ...         "spread_bps": [10.0, 60.0, 40.0, 4.0, 30.0],
-    ...     }
-    ... )
+    >>> frame = pl.DataFrame({"trajectory": ["BTC_USDT:BINANCE.spot:KRAKEN.spot"] * 5,
+    ...     "ts": [1700000000 + 60 * k for k in range(5)],
+    ...     "spread_bps": [10.0, 60.0, 40.0, 4.0, 30.0]})
     >>> found = net_time_to_close(frame, fees=FeeModel.example(), exit_bps=5)
     >>> found.select("entries", "closed", "close_median_s").row(0)
     (1, 1, 120.0)
@@ -244,7 +236,7 @@ def net_time_to_close(
         _costs,
         lambda _column: [*_costs_known(), *_closed(), *_table(fees)],
         fit,
-        lambda rows, part: _with_costs(rows, part, fees, notional, style),
+        lambda rows, part: with_costs(rows, part, fees, notional, style),
     )
     return measure(frame, question, closing)
 
@@ -261,17 +253,6 @@ def _closed() -> list[pl.Expr]:
         else column
         for column in life_columns("close", {"n_lives": "entries", "n_ended": "closed"})
     ]
-
-
-def _with_costs(
-    rows: pl.LazyFrame, part: pl.DataFrame, fees: FeeModel, notional: float, style: Style
-) -> pl.LazyFrame:
-    """Add ``cost_bps``, the cost of a round trip at each observation."""
-    check_pairs(part["trajectory"])
-    costs = costs_over_time(part["trajectory"], fees, notional, style)
-    numbered = costs.join(part.select("trajectory", "number").drop_nulls(), on="trajectory")
-    by_time = numbered.select("number", "ts", "cost_bps").sort("number", "ts").lazy()
-    return rows.join_asof(by_time, on="ts", by="number", check_sortedness=False)
 
 
 def _table(fees: FeeModel) -> list[pl.Expr]:

@@ -22,13 +22,7 @@ from toolkit.statistics.core.definition import holding
 from toolkit.statistics.core.kernel import Statistic, measure
 from toolkit.statistics.core.windows import window_of
 from toolkit.statistics.fees.fee_table import FILLS, NOTIONAL, FeeModel, Style, check_asked
-from toolkit.statistics.fees.net_edge import (
-    MULTIPLES,
-    check_pairs,
-    costs_over_time,
-    gross_bps,
-    named_by,
-)
+from toolkit.statistics.fees.net_edge import MULTIPLES, gross_bps, named_by, with_costs
 from toolkit.statistics.numeric.lags import MIN_PAIRS
 from toolkit.statistics.numeric.long_run import WAVES, evenly, memories, slow_variance
 from toolkit.statistics.numeric.tails import two_sided_chance
@@ -84,13 +78,9 @@ def net_summary(
     --------
     Three of four minutes are beyond a cost of 53 bps, by 27 bps.
 
-    >>> frame = pl.DataFrame(
-    ...     {
-    ...         "trajectory": ["BTC_USDT:BINANCE.spot:KRAKEN.spot"] * 4,
-    ...         "ts": [1700000000, 1700000060, 1700000120, 1700000180],
-    ...         "spread_bps": [80.0, 80.0, -80.0, 20.0],
-    ...     }
-    ... )
+    >>> frame = pl.DataFrame({"trajectory": ["BTC_USDT:BINANCE.spot:KRAKEN.spot"] * 4,
+    ...     "ts": [1700000000, 1700000060, 1700000120, 1700000180],
+    ...     "spread_bps": [80.0, 80.0, -80.0, 20.0]})
     >>> row = net_summary(frame, fees=FeeModel.example()).row(0, named=True)
     >>> row["gross_mean_bps"], row["cost_bps"], row["net_share"], row["net_mean_bps"]
     (65.0, 53.0, 0.75, 27.0)
@@ -120,13 +110,8 @@ def _net(gross: pl.Expr, fees: FeeModel, notional: float, style: Style) -> Stati
     """Make the statistic of gross and net figures, from each observation's value and cost."""
 
     def prepare(observations: pl.LazyFrame, part: pl.DataFrame) -> pl.LazyFrame:
-        check_pairs(part["trajectory"])
-        costs = costs_over_time(part["trajectory"], fees, notional, style)
-        numbered = costs.join(part.select("trajectory", "number"), on="trajectory")
-        by_time = numbered.select("number", "ts", "cost_bps").sort("number", "ts").lazy()
-        return observations.join_asof(
-            by_time, on="ts", by="number", check_sortedness=False
-        ).with_columns(gross.alias("gross"), pl.col("weight_s").cast(pl.Float64))
+        priced = with_costs(observations, part, fees, notional, style)
+        return priced.with_columns(gross.alias("gross"), pl.col("weight_s").cast(pl.Float64))
 
     def finish(_column: str) -> list[pl.Expr]:
         return _finished(fees, notional, style)

@@ -40,7 +40,7 @@ from toolkit.market import Family, Trajectory, format_ts
 from toolkit.reasons import Reason
 from toolkit.show.values import heading_of, value_text
 from toolkit.statistics.core.definition import turned
-from toolkit.statistics.funding.carry_marks import FUNDING_ONLY, LegPrices
+from toolkit.statistics.funding.carry_marks import FUNDING_ONLY, PairPrices
 from toolkit.store import Store, held_key
 from toolkit.workspace.selection import Passes, Selection
 
@@ -112,7 +112,7 @@ def _question(shell: PageShell, pair: str, stream: str, window: Interval, net: N
     )
 
 
-def _prices(shell: PageShell, pair: str, window: Interval) -> LegPrices:
+def _prices(shell: PageShell, pair: str, window: Interval) -> PairPrices:
     held = shell.held
     versions = tuple(held.versions.get(key, ()) for key in held.price_keys(pair, window))
     return read_leg_prices(held.path, pair, *window, versions=versions)
@@ -144,7 +144,7 @@ def _draw_pair(
     asked: FundingChoice,
     *,
     cost_bps: float | None = None,
-    prices: LegPrices | None = None,
+    prices: PairPrices | None = None,
 ) -> None:
     figure = funding_chart(
         rows,
