@@ -22,8 +22,8 @@ class SpreadAnalyses(Series, metaclass=ABCMeta):
 
         Formula, columns, errors and an example: `toolkit.statistics.spread.half_life`.
 
-        ``column``: The column of the rows that is measured.
-        ``max_stale_s``: How long a value holds without a new one. Default: a step.
+        ``column``: The column of the rows to measure.
+        ``max_stale_s``: How long a value is valid without a new one. Default: three steps.
         """
 
     def summary(
@@ -39,8 +39,8 @@ class SpreadAnalyses(Series, metaclass=ABCMeta):
 
         Formula, columns, errors and an example: `toolkit.statistics.spread.summary`.
 
-        ``column``: The column of the rows that is measured.
-        ``max_stale_s``: How long a value holds without a new one. Default: a step.
+        ``column``: The column of the rows to measure.
+        ``max_stale_s``: How long a value is valid without a new one. Default: three steps.
         ``fees``: A fee table. Default: that of the workspace.
         """
 
@@ -56,7 +56,7 @@ class SpreadAnalyses(Series, metaclass=ABCMeta):
 
         Formula, columns, errors and an example: `toolkit.statistics.fees.net_edge`.
 
-        ``exit_bps``: The spread at which it is left.
+        ``exit_bps``: The spread at the exit.
         ``fees``: A fee table. Default: that of the workspace.
         """
 
@@ -77,26 +77,26 @@ class SpreadAnalyses(Series, metaclass=ABCMeta):
 
         Formula, columns, errors and an example: `toolkit.statistics.quality.flags`.
 
-        ``stale_s``: How long a leg repeats its price to be stale.
-        ``stale_moves``: How often the other leg moves meanwhile, at least.
-        ``repeated_share``: The share of closes equal to the one before, 0 to 1, at most.
-        ``apart_bps``: From how far apart on the legs may be of two coins.
-        ``apart_share``: The least part of the observations that are so far apart, 0 to 1.
+        ``stale_s``: How long a leg must repeat its price to be stale.
+        ``stale_moves``: How often the other leg must move meanwhile.
+        ``repeated_share``: The largest share of closes equal to the one before, 0 to 1.
+        ``apart_bps``: How far apart legs of two coins are at least.
+        ``apart_share``: The share of observations, 0 to 1, that must be so far apart.
         ``differs_bps``: How far the service's spread may be from that of the legs.
         ``max_lag_steps``: The longest lag, in steps.
-        ``least_correlation``: The least correlation of returns that shows a shifted clock.
-        ``max_stale_s``: How long a value holds without a new one. Default: a step.
+        ``least_correlation``: The correlation of returns that a shifted clock must reach.
+        ``max_stale_s``: How long a value is valid without a new one. Default: three steps.
         """
 
     def cross_correlation(
         self, *, max_lag_steps: int = 10, max_stale_s: int | None = None
     ) -> Result:
-        """Compute the correlation of the returns of two legs at each lag.
+        """Compute the correlation of the returns of two legs at each lag, as `lead_lag` does.
 
         Formula, columns, errors and an example: `toolkit.statistics.spread.cross_correlation`.
 
         ``max_lag_steps``: The longest lag, in steps.
-        ``max_stale_s``: How long a value holds without a new one. Default: a step.
+        ``max_stale_s``: How long a value is valid without a new one. Default: three steps.
         """
 
     def episodes(
@@ -114,13 +114,13 @@ class SpreadAnalyses(Series, metaclass=ABCMeta):
 
         Formula, columns, errors and an example: `toolkit.statistics.spread.episodes`.
 
-        ``enter_bps``: From which spread on an episode begins.
-        ``absolute``: Take the size of the spread, on either side of zero.
-        ``leave_bps``: Below how much it ends. Default: where it begins.
-        ``merge_gap_s``: Two that are at most so far apart are one.
-        ``min_duration_s``: Leave out those that are shorter.
-        ``column``: The column of the rows that is measured.
-        ``max_stale_s``: How long a value holds without a new one. Default: a step.
+        ``enter_bps``: The spread from which an episode begins.
+        ``absolute``: Use the size of the spread, on either side of zero.
+        ``leave_bps``: The size below which it ends. Default: that at which it begins.
+        ``merge_gap_s``: Episodes at most this far apart are one.
+        ``min_duration_s``: Leave out shorter episodes.
+        ``column``: The column of the rows to measure.
+        ``max_stale_s``: How long a value is valid without a new one. Default: three steps.
         """
 
     def hayashi_yoshida(self, *, lags_s: Sequence[int] | None = None) -> Result:
@@ -138,8 +138,8 @@ class SpreadAnalyses(Series, metaclass=ABCMeta):
 
         Formula, columns, errors and an example: `toolkit.statistics.spread.hour_of_week`.
 
-        ``column``: The column of the rows that is measured.
-        ``max_stale_s``: How long a value holds without a new one. Default: a step.
+        ``column``: The column of the rows to measure.
+        ``max_stale_s``: How long a value is valid without a new one. Default: three steps.
         """
 
     def lead_lag(self, *, max_lag_steps: int = 10, max_stale_s: int | None = None) -> Result:
@@ -148,7 +148,7 @@ class SpreadAnalyses(Series, metaclass=ABCMeta):
         Formula, columns, errors and an example: `toolkit.statistics.spread.lead_lag`.
 
         ``max_lag_steps``: The longest lag, in steps.
-        ``max_stale_s``: How long a value holds without a new one. Default: a step.
+        ``max_stale_s``: How long a value is valid without a new one. Default: three steps.
         """
 
     def net_episodes(
@@ -167,7 +167,7 @@ class SpreadAnalyses(Series, metaclass=ABCMeta):
 
         ``enter_bps``: How far beyond the cost an episode begins.
         ``leave_bps``: How far beyond the cost it ends. Default: as far as it begins.
-        ``max_stale_s``: How long a value holds without a new one. Default: a step.
+        ``max_stale_s``: How long a value is valid without a new one. Default: three steps.
         ``fees``: A fee table. Default: that of the workspace.
         """
 
@@ -184,8 +184,8 @@ class SpreadAnalyses(Series, metaclass=ABCMeta):
 
         Formula, columns, errors and an example: `toolkit.statistics.spread.net_summary`.
 
-        ``exit_bps``: The spread at which it is left.
-        ``max_stale_s``: How long a value holds without a new one. Default: a step.
+        ``exit_bps``: The spread at the exit.
+        ``max_stale_s``: How long a value is valid without a new one. Default: three steps.
         ``fees``: A fee table. Default: that of the workspace.
         """
 
@@ -200,14 +200,14 @@ class SpreadAnalyses(Series, metaclass=ABCMeta):
         notional: float = 10000.0,
         style: Style = "taker",
     ) -> Result:
-        """Measure the time from where a spread is beyond a round trip's cost to where it is near again.
+        """Measure the time from when a spread is beyond a round trip's cost to when it is near again.
 
         Formula, columns, errors and an example: `toolkit.statistics.spread.net_time_to_close`.
 
-        ``exit_bps``: How near the level it has closed.
+        ``exit_bps``: How near the level it is at a close.
         ``toward``: The level.
-        ``enter_bps``: How far beyond the cost a spread is entered.
-        ``max_stale_s``: How long a value holds without a new one. Default: a step.
+        ``enter_bps``: How far beyond the cost an entry is.
+        ``max_stale_s``: How long a value is valid without a new one. Default: three steps.
         ``fees``: A fee table. Default: that of the workspace.
         """
 
@@ -223,10 +223,10 @@ class SpreadAnalyses(Series, metaclass=ABCMeta):
 
         Formula, columns, errors and an example: `toolkit.statistics.spread.rolling_z_summary`.
 
-        ``window_s``: The length of time whose mean and deviation a score is by.
-        ``min_samples``: The least observations of a score. Default: half of the window.
-        ``beyond``: The size from which a score counts as beyond.
-        ``column``: The column of the rows that is measured.
+        ``window_s``: The time over which a score takes mean and deviation.
+        ``min_samples``: The fewest observations for a score. Default: half of the window.
+        ``beyond``: The size from which a score is beyond.
+        ``column``: The column of the rows to measure.
         """
 
     def stationarity(
@@ -240,9 +240,9 @@ class SpreadAnalyses(Series, metaclass=ABCMeta):
 
         Formula, columns, errors and an example: `toolkit.statistics.spread.stationarity`.
 
-        ``adf_lags``: Lags of the unit root test. Default: by the rows.
-        ``column``: The column of the rows that is measured.
-        ``max_stale_s``: How long a value holds without a new one. Default: a step.
+        ``adf_lags``: Lags of the unit root test. Default: by the number of rows.
+        ``column``: The column of the rows to measure.
+        ``max_stale_s``: How long a value is valid without a new one. Default: three steps.
         """
 
     def tail_index(
@@ -252,8 +252,8 @@ class SpreadAnalyses(Series, metaclass=ABCMeta):
 
         Formula, columns, errors and an example: `toolkit.statistics.spread.tail_index`.
 
-        ``column``: The column of the rows that is measured.
-        ``max_stale_s``: How long a value holds without a new one. Default: a step.
+        ``column``: The column of the rows to measure.
+        ``max_stale_s``: How long a value is valid without a new one. Default: three steps.
         """
 
     def time_above(
@@ -269,9 +269,9 @@ class SpreadAnalyses(Series, metaclass=ABCMeta):
         Formula, columns, errors and an example: `toolkit.statistics.spread.time_above`.
 
         ``threshold_bps``: The level.
-        ``absolute``: Take the size of the spread, on either side of zero.
-        ``column``: The column of the rows that is measured.
-        ``max_stale_s``: How long a value holds without a new one. Default: a step.
+        ``absolute``: Use the size of the spread, on either side of zero.
+        ``column``: The column of the rows to measure.
+        ``max_stale_s``: How long a value is valid without a new one. Default: three steps.
         """
 
     def time_to_close(
@@ -283,15 +283,15 @@ class SpreadAnalyses(Series, metaclass=ABCMeta):
         column: str = "spread_log_bps",
         max_stale_s: int | None = None,
     ) -> Result:
-        """Measure the time from where a spread is far from a level to where it is near it again.
+        """Measure the time from when a spread is far from a level to when it is near it again.
 
-        Formula, columns, errors and an example: `toolkit.statistics.spread.episodes`.
+        Formula, columns, errors and an example: `toolkit.statistics.spread.time_to_close`.
 
-        ``enter_bps``: How far from the level a spread is entered.
-        ``exit_bps``: How near the level it has closed.
+        ``enter_bps``: How far from the level an entry is.
+        ``exit_bps``: How near the level it is at a close.
         ``toward``: The level.
-        ``column``: The column of the rows that is measured.
-        ``max_stale_s``: How long a value holds without a new one. Default: a step.
+        ``column``: The column of the rows to measure.
+        ``max_stale_s``: How long a value is valid without a new one. Default: three steps.
         """
 
 class FundingAnalyses(Series, metaclass=ABCMeta):
@@ -320,8 +320,8 @@ class FundingAnalyses(Series, metaclass=ABCMeta):
 
         Formula, columns, errors and an example: `toolkit.statistics.funding.carry`.
 
-        ``min_coverage``: The least part of the window, 0 to 1, that both legs must cover for a figure.
-        ``funding_only``: Leave prices out: what settlements pay alone, named so.
+        ``min_coverage``: The share of the window, 0 to 1, that both legs must cover for a figure.
+        ``funding_only``: Leave prices out: only what settlements pay, under names that say so.
         """
 
     def heatmap(self, *, bucket: str | int = "8h") -> Result:
@@ -329,7 +329,7 @@ class FundingAnalyses(Series, metaclass=ABCMeta):
 
         Formula, columns, errors and an example: `toolkit.statistics.funding.heatmap`.
 
-        ``bucket``: The time that is averaged over: 1h, 8h, 1d.
+        ``bucket``: The time to average over: 1h, 8h, 1d.
         """
 
     def holdings(
@@ -351,13 +351,13 @@ class FundingAnalyses(Series, metaclass=ABCMeta):
 
         Formula, columns, errors and an example: `toolkit.statistics.funding.holdings`.
 
-        ``horizons``: How long a position is held: 8h, 7d. May be repeated.
-        ``every``: How far apart positions are entered.
-        ``funding_only``: Leave prices out: what settlements pay alone, named so.
-        ``step_s``: The time between two prices. Default: their commonest.
-        ``max_stale_s``: How long a price is known after its step. Default: three steps.
-        ``compound``: Put what is received into the position at each settlement.
-        ``legs``: Of each leg of the pairs alone, held short.
+        ``horizons``: The time in a position: 8h, 7d. May be repeated.
+        ``every``: The time between two entries.
+        ``funding_only``: Leave prices out: only what settlements pay, under names that say so.
+        ``step_s``: The time between two prices. Default: the commonest.
+        ``max_stale_s``: How long a price is valid after its step. Default: three steps.
+        ``compound``: Reinvest what is received at each settlement.
+        ``legs``: Each leg of the pairs alone, short.
         ``fees``: A fee table. Default: that of the workspace.
         """
 
@@ -395,8 +395,8 @@ class FundingAnalyses(Series, metaclass=ABCMeta):
 
         Formula, columns, errors and an example: `toolkit.statistics.funding.summary`.
 
-        ``min_coverage``: The least part of the window, 0 to 1, that both legs must cover for a figure.
-        ``funding_only``: Leave prices out: what settlements pay alone, named so.
+        ``min_coverage``: The share of the window, 0 to 1, that both legs must cover for a figure.
+        ``funding_only``: Leave prices out: only what settlements pay, under names that say so.
         ``fees``: A fee table. Default: that of the workspace.
         """
 
@@ -424,12 +424,12 @@ class EventAnalyses(Series, metaclass=ABCMeta):
 
         Formula, columns, errors and an example: `toolkit.statistics.events.audit`.
 
-        ``enter_bps``: The spread (bps) that opens an event, of funding the differential per 8 h, of a splash the move. Default: the smallest size of one.
-        ``leave_bps``: Below which size (bps) it is over. Default: as --enter-bps.
+        ``enter_bps``: The spread (bps) that opens an event, for funding the differential per 8 h, for a splash the move. Default: the smallest size of an event.
+        ``leave_bps``: The size (bps) below which it ends. Default: --enter-bps.
         ``slack_s``: How far apart an event and its episode may be.
-        ``max_stale_s``: How long a value holds without a new one. Default: a step.
-        ``move_s``: The time over which a splash moves. Default: 5m.
-        ``by``: A row for each of these groups.
+        ``max_stale_s``: How long a value is valid without a new one. Default: three steps.
+        ``move_s``: The time within which a splash moves. Default: 5m.
+        ``by``: One row per group, by any of these.
         """
 
     def audited(
@@ -446,11 +446,11 @@ class EventAnalyses(Series, metaclass=ABCMeta):
 
         Formula, columns, errors and an example: `toolkit.statistics.events.audited`.
 
-        ``enter_bps``: The spread (bps) that opens an event, of funding the differential per 8 h, of a splash the move. Default: the smallest size of one.
-        ``leave_bps``: Below which size (bps) it is over. Default: as --enter-bps.
+        ``enter_bps``: The spread (bps) that opens an event, for funding the differential per 8 h, for a splash the move. Default: the smallest size of an event.
+        ``leave_bps``: The size (bps) below which it ends. Default: --enter-bps.
         ``slack_s``: How far apart an event and its episode may be.
-        ``max_stale_s``: How long a value holds without a new one. Default: a step.
-        ``move_s``: The time over which a splash moves. Default: 5m.
+        ``max_stale_s``: How long a value is valid without a new one. Default: three steps.
+        ``move_s``: The time within which a splash moves. Default: 5m.
         """
 
     def clustering(
@@ -460,9 +460,9 @@ class EventAnalyses(Series, metaclass=ABCMeta):
 
         Formula, columns, errors and an example: `toolkit.statistics.events.clustering`.
 
-        ``by``: A row for each of these groups.
-        ``bucket_s``: How long the buckets are in which openings are counted.
-        ``draws``: How many draws the factor is compared with.
+        ``by``: One row per group, by any of these.
+        ``bucket_s``: The length of the buckets in which openings are counted.
+        ``draws``: The number of draws to compare the factor with.
         """
 
     def cooccurrence(
@@ -478,9 +478,9 @@ class EventAnalyses(Series, metaclass=ABCMeta):
         Formula, columns, errors and an example: `toolkit.statistics.events.cooccurrence`.
 
         ``by``: Compare each of these with each other.
-        ``same``: Count pairs of one symbol, or of the same legs, alone.
-        ``within_s``: How far apart openings are at most.
-        ``season_s``: By what a log is shifted. Default: a day, or an hour.
+        ``same``: Count only pairs of one symbol, or of the same legs.
+        ``within_s``: How far apart openings may be.
+        ``season_s``: The length of the shift. Default: a day, or an hour.
         """
 
     def follow_through(
@@ -500,13 +500,13 @@ class EventAnalyses(Series, metaclass=ABCMeta):
 
         Formula, columns, errors and an example: `toolkit.statistics.events.follow_through`.
 
-        ``horizons_s``: How long after the start of the path.
-        ``by``: A row for each of these of the events.
-        ``column``: The column of the rows that is measured.
-        ``before_s``: So long before events. Default: 1h, of funding 1d.
-        ``cluster``: Within what events may depend on each other. path: in time.
-        ``from_detection``: Start at what was known at the event: the move that made it then counts as what followed.
-        ``max_stale_s``: How long a value holds without a new one. Default: a step.
+        ``horizons_s``: The time after the start of the path.
+        ``by``: One row per group of events, by any of these.
+        ``column``: The column of the rows to measure.
+        ``before_s``: The time before events. Default: 1h, for funding 1d.
+        ``cluster``: Which events may depend on each other. path: those near in time.
+        ``from_detection``: Start at the value known at the event, so that its own move counts as what followed.
+        ``max_stale_s``: How long a value is valid without a new one. Default: three steps.
         ``on``: The trajectory of the values. Around the events of its symbol, in place of each event's own.
         """
 
@@ -517,8 +517,8 @@ class EventAnalyses(Series, metaclass=ABCMeta):
 
         Formula, columns, errors and an example: `toolkit.statistics.events.hazard_ratios`.
 
-        ``covariates``: What an end is explained by: size, symbol, legs, exchange or hour.
-        ``cluster``: Within what lives may depend on each other. auto: what widens the intervals most.
+        ``covariates``: What explains an end: size, symbol, legs, exchange or hour.
+        ``cluster``: Which lives may depend on each other. auto: the choice that widens the intervals most.
         """
 
     def league(self, by: Sequence[str] = ("legs",), *, cluster: str = "auto") -> Result:
@@ -526,8 +526,8 @@ class EventAnalyses(Series, metaclass=ABCMeta):
 
         Formula, columns, errors and an example: `toolkit.statistics.events.league`.
 
-        ``by``: A row for each of these groups.
-        ``cluster``: What may hold bursts of openings. auto: where they show.
+        ``by``: One row per group, by any of these.
+        ``cluster``: Which openings may be bursts. auto: where the counts show bursts.
         """
 
     def log_rank(self, by: Sequence[str] = ("legs",)) -> Result:
@@ -535,15 +535,15 @@ class EventAnalyses(Series, metaclass=ABCMeta):
 
         Formula, columns, errors and an example: `toolkit.statistics.events.log_rank`.
 
-        ``by``: A row for each of these groups.
+        ``by``: One row per group, by any of these.
         """
 
     def magnitudes(self, by: Sequence[str] = ()) -> Result:
         """Compute how large events become, by family and group, and how fast large ones become rare.
 
-        Formula, columns, errors and an example: `toolkit.statistics.events.timing`.
+        Formula, columns, errors and an example: `toolkit.statistics.events.magnitudes`.
 
-        ``by``: A row for each of these groups.
+        ``by``: One row per group, by any of these.
         """
 
     def payoff(
@@ -563,15 +563,15 @@ class EventAnalyses(Series, metaclass=ABCMeta):
     ) -> Result:
         """Sum up what taking events would have paid, by delay.
 
-        Formula, columns, errors and an example: `toolkit.statistics.events.positions`.
+        Formula, columns, errors and an example: `toolkit.statistics.events.payoff`.
 
-        ``delays_s``: How long after its detection an event is taken: 0, 30s, 5m.
-        ``limit_s``: How long a position is held at most. Default: no limit.
-        ``exit_bps``: Leave also when the log spread is at most this.
-        ``exit_delay_s``: How long after its end an event is left.
-        ``max_stale_s``: How long a value holds without a new one. Default: a step.
-        ``by``: Rows for each of these: symbol or legs.
-        ``cluster``: Within what events may depend on each other. path: in time.
+        ``delays_s``: How long after its detection an event is entered: 0, 30s, 5m.
+        ``limit_s``: The longest time in a position. Default: no limit.
+        ``exit_bps``: Also exit once the log spread is at most this.
+        ``exit_delay_s``: How long after its end the exit is.
+        ``max_stale_s``: How long a value is valid without a new one. Default: three steps.
+        ``by``: Rows per symbol or legs.
+        ``cluster``: Which events may depend on each other. path: those near in time.
         ``fees``: A fee table. Default: that of the workspace.
         """
 
@@ -591,16 +591,16 @@ class EventAnalyses(Series, metaclass=ABCMeta):
     ) -> Result:
         """Test whether the mean change after events is one that other times would have as well.
 
-        Formula, columns, errors and an example: `toolkit.statistics.events.study`.
+        Formula, columns, errors and an example: `toolkit.statistics.events.placebo`.
 
-        ``horizons_s``: How long after the start of the path.
-        ``column``: The column of the rows that is measured.
-        ``before_s``: So long before events. Default: 1h, of funding 1d.
-        ``less``: What is taken from each change. past: its trend before.
-        ``quiet_s``: How long before an event its trend is not looked at.
-        ``runs``: How many times the events are moved.
-        ``from_detection``: Start at what was known at the event: the move that made it then counts as what followed.
-        ``max_stale_s``: How long a value holds without a new one. Default: a step.
+        ``horizons_s``: The time after the start of the path.
+        ``column``: The column of the rows to measure.
+        ``before_s``: The time before events. Default: 1h, for funding 1d.
+        ``less``: What to subtract from each change. past: its trend before.
+        ``quiet_s``: How long before an event to ignore its trend.
+        ``runs``: How often to move the events.
+        ``from_detection``: Start at the value known at the event, so that its own move counts as what followed.
+        ``max_stale_s``: How long a value is valid without a new one. Default: three steps.
         ``on``: The trajectory of the values. Around the events of its symbol, in place of each event's own.
         """
 
@@ -621,11 +621,11 @@ class EventAnalyses(Series, metaclass=ABCMeta):
 
         Formula, columns, errors and an example: `toolkit.statistics.events.positions`.
 
-        ``delays_s``: How long after its detection an event is taken: 0, 30s, 5m.
-        ``limit_s``: How long a position is held at most. Default: no limit.
-        ``exit_bps``: Leave also when the log spread is at most this.
-        ``exit_delay_s``: How long after its end an event is left.
-        ``max_stale_s``: How long a value holds without a new one. Default: a step.
+        ``delays_s``: How long after its detection an event is entered: 0, 30s, 5m.
+        ``limit_s``: The longest time in a position. Default: no limit.
+        ``exit_bps``: Also exit once the log spread is at most this.
+        ``exit_delay_s``: How long after its end the exit is.
+        ``max_stale_s``: How long a value is valid without a new one. Default: three steps.
         ``fees``: A fee table. Default: that of the workspace.
         """
 
@@ -634,11 +634,11 @@ class EventAnalyses(Series, metaclass=ABCMeta):
     ) -> Result:
         """Compare how often events open in the last week of the window with the week before.
 
-        Formula, columns, errors and an example: `toolkit.statistics.events.rates`.
+        Formula, columns, errors and an example: `toolkit.statistics.events.rate_changes`.
 
-        ``by``: A row for each of these groups.
-        ``length_s``: How long the time is that is compared with that before it.
-        ``cluster``: What may hold bursts of openings. auto: where they show.
+        ``by``: One row per group, by any of these.
+        ``length_s``: The length of the time that is compared with the one before it.
+        ``cluster``: Which openings may be bursts. auto: where the counts show bursts.
         """
 
     def rates(self, by: Sequence[str] = (), *, cluster: str = "auto") -> Result:
@@ -646,8 +646,8 @@ class EventAnalyses(Series, metaclass=ABCMeta):
 
         Formula, columns, errors and an example: `toolkit.statistics.events.rates`.
 
-        ``by``: A row for each of these groups.
-        ``cluster``: What may hold bursts of openings. auto: where they show.
+        ``by``: One row per group, by any of these.
+        ``cluster``: Which openings may be bursts. auto: where the counts show bursts.
         """
 
     def rates_by_hour(self, by: Sequence[str] = ()) -> Result:
@@ -655,7 +655,7 @@ class EventAnalyses(Series, metaclass=ABCMeta):
 
         Formula, columns, errors and an example: `toolkit.statistics.events.rates_by_hour`.
 
-        ``by``: A row for each of these groups.
+        ``by``: One row per group, by any of these.
         """
 
     def study(
@@ -677,15 +677,15 @@ class EventAnalyses(Series, metaclass=ABCMeta):
 
         Formula, columns, errors and an example: `toolkit.statistics.events.study`.
 
-        ``column``: The column of the rows that is measured.
-        ``before_s``: So long before events. Default: 1h, of funding 1d.
-        ``after_s``: So long after them. Default: 1h, of funding 1d.
-        ``every_s``: How far apart the rows of a path are.
-        ``less``: What is taken from each path. past: its trend before.
-        ``quiet_s``: How long before an event its trend is not looked at.
-        ``cluster``: Within what events may depend on each other. path: in time.
-        ``from_detection``: Start at what was known at the event: the move that made it then counts as what followed.
-        ``max_stale_s``: How long a value holds without a new one. Default: a step.
+        ``column``: The column of the rows to measure.
+        ``before_s``: The time before events. Default: 1h, for funding 1d.
+        ``after_s``: The time after events. Default: 1h, for funding 1d.
+        ``every_s``: The time between two rows of a path.
+        ``less``: What to subtract from each path. past: its trend before.
+        ``quiet_s``: How long before an event to ignore its trend.
+        ``cluster``: Which events may depend on each other. path: those near in time.
+        ``from_detection``: Start at the value known at the event, so that its own move counts as what followed.
+        ``max_stale_s``: How long a value is valid without a new one. Default: three steps.
         ``on``: The trajectory of the values. Around the events of its symbol, in place of each event's own.
         """
 
@@ -694,8 +694,8 @@ class EventAnalyses(Series, metaclass=ABCMeta):
 
         Formula, columns, errors and an example: `toolkit.statistics.events.survival`.
 
-        ``by``: A row for each of these groups.
-        ``cluster``: Within what lives may depend on each other. auto: what widens the intervals most.
+        ``by``: One row per group, by any of these.
+        ``cluster``: Which lives may depend on each other. auto: the choice that widens the intervals most.
         """
 
     def survival_curve(self, by: Sequence[str] = (), *, cluster: str = "auto") -> Result:
@@ -703,8 +703,8 @@ class EventAnalyses(Series, metaclass=ABCMeta):
 
         Formula, columns, errors and an example: `toolkit.statistics.events.survival_curve`.
 
-        ``by``: A row for each of these groups.
-        ``cluster``: Within what lives may depend on each other. auto: what widens the intervals most.
+        ``by``: One row per group, by any of these.
+        ``cluster``: Which lives may depend on each other. auto: the choice that widens the intervals most.
         """
 
 class RateAnalyses(Series, metaclass=ABCMeta):
@@ -715,7 +715,7 @@ class RateAnalyses(Series, metaclass=ABCMeta):
 
         Formula, columns, errors and an example: `toolkit.statistics.funding.differentials.summary`.
 
-        ``max_stale_s``: How long a value holds without a new one. Default: a step.
+        ``max_stale_s``: How long a value is valid without a new one. Default: three steps.
         """
 
 class PriceAnalyses(Series, metaclass=ABCMeta):
@@ -726,5 +726,5 @@ class PriceAnalyses(Series, metaclass=ABCMeta):
 
         Formula, columns, errors and an example: `toolkit.statistics.prices.summary`.
 
-        ``max_stale_s``: How long a value holds without a new one. Default: a step.
+        ``max_stale_s``: How long a value is valid without a new one. Default: three steps.
         """

@@ -19,8 +19,8 @@ from toolkit.statistics.families import FAMILIES
 from toolkit.statistics.funding.carry_marks import (
     OPENS_WITHIN_S,
     STALE_STEPS,
-    PairPrices,
     Marks,
+    PairPrices,
     marks_of,
 )
 from toolkit.statistics.spread import pair

@@ -27,7 +27,7 @@ from functools import cached_property
 from toolkit.analyses import find
 from toolkit.market import EventFamily, Family, Trajectory
 from toolkit.statistics.events.changes import STUDIED
-from toolkit.statistics.events.groups import group_columns
+from toolkit.statistics.events.exposure import group_columns
 
 _GROUPED = ("by", "same")
 

@@ -20,10 +20,10 @@ from toolkit.show.result import Result
 from toolkit.show.values import share_text
 from toolkit.statistics import funding as funding_statistics
 from toolkit.statistics import quality
-from toolkit.statistics.core.contract import beside
+from toolkit.statistics.core.contract import beside, checked_types
 from toolkit.statistics.funding.carry_marks import PairPrices, marks_of
 from toolkit.statistics.quality.coverage import PollCount, by_polls, poll_count
-from toolkit.statistics.spread.lead_lag import LAGS_S, hayashi_yoshida
+from toolkit.statistics.spread.lead_lag import hayashi_yoshida
 
 if TYPE_CHECKING:
     from toolkit.charts import Figure

@@ -13,8 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from toolkit.analyses import analysis
-from toolkit.columns import described
+from toolkit.analyses import Parameter, analysis
 from toolkit.errors import InputError
 from toolkit.intervals import Interval
 from toolkit.market import Step, When
@@ -23,14 +22,14 @@ from toolkit.statistics.core.contract import (
     Frame,
     Question,
     checked_columns,
-    checked_times,
-    checked_types,
+    collected,
     first_reason,
     unfolded,
     whole_number,
 )
 from toolkit.statistics.core.kernel import Statistic, measure
-from toolkit.statistics.core.windows import documents_extent, window_of
+from toolkit.statistics.core.observations import checked_keys
+from toolkit.statistics.core.windows import window_of
 from toolkit.statistics.numeric.arrays import Floats, Integers
 from toolkit.statistics.numeric.lags import SELL, checked_lag, numbers_of, peaks, related, why
 
@@ -300,36 +299,53 @@ def _results(_column: str) -> list[pl.Expr]:
     ]
 
 
-LAGS_S = (-60, -10, -5, -2, -1, 0, 1, 2, 5, 10, 60)
-"""The lags, in seconds, where none are asked for."""
 _LEAST = 100
+_STEPS = (0, 1, 2, 5, 10)
+_LEGS = ("buy_price", "sell_price")
+_FIGURES = {
+    **dict.fromkeys(("lag_s", "buy_n", "sell_n"), pl.Int64),
+    **dict.fromkeys(("covariance", "scale"), pl.Float64),
+    "between": pl.Boolean,
+}
 
 
-@described("spread.hayashi_yoshida")
+@analysis(
+    "spread.hayashi_yoshida",
+    ("lag_s", "correlation", "covariance", "buy_n", "sell_n"),
+    title="Correlation of the legs' returns by overlap and lag,",
+    about="""
+        A positive lag means that the buy leg leads. No price is carried forward, so that a leg that
+        is seen less often is not found to lag for it.""",
+    example="LTC_USDT:AURORA.spot:BOREAS.spot --lag 0s --lag 1m",
+    lags_s=Parameter(
+        "A lag to try, either way: 0s, 1m. Default: 0, 1, 2, 5 and 10 steps.", "s", option="--lag"
+    ),
+)
 def hayashi_yoshida(
-    buy: Frame,
-    sell: Frame,
+    frame: Frame,
     start: When | None = None,
     end: When | None = None,
     *,
-    lags_s: Sequence[int] = LAGS_S,
+    lags_s: Sequence[int] | None = None,
 ) -> pl.DataFrame:
-    """Correlate the returns of two prices that were seen at times of their own.
+    """Correlate the returns of two legs, each at the times at which it has a price.
 
-    Each frame has ``ts`` (Int64, Unix seconds UTC) and ``price`` (Float64) of one leg, in any
-    order. Rows without a price that is finite and above 0 are left out. The covariance sums the
-    products of each return of one leg with each return of the other whose time overlaps: no price
-    is carried forward, so neither seems to lag for being seen less often. At a lag the times of the
-    sell leg are moved back by it: a peak at a positive lag means that the buy leg leads. The window
-    is ``[start, end)``, by default that of all rows of the buy leg. One row per lag, sorted:
+    Reads ``buy_price`` and ``sell_price``, each null where that leg has no price of that time: a
+    price that is not finite and above 0 counts as none. The covariance sums the product of each
+    return of one leg with each return of the other whose time overlaps, over gaps as well. At a lag
+    the times of the sell leg are moved back by it: a peak at a positive lag means that the buy leg
+    leads. Each of ``lags_s`` is tried either way, by default 0, 1, 2, 5 and 10 steps: the commonest
+    difference of the times of a trajectory. The window is ``[start, end)``, by default that of all
+    rows.
+
+    One row per trajectory and lag, sorted by both:
 
     {columns}
 
     Raises
     ------
     InputError
-        A column is missing or of another type. Two rows of one leg share a time. ``lags_s`` has no
-        lag, or one that is not a whole number.
+        As `coverage`. ``lags_s`` has no lag, or one that is not a whole number from 0.
 
     References
     ----------
@@ -338,58 +354,91 @@ def hayashi_yoshida(
 
     Examples
     --------
-    >>> buy = pl.DataFrame({"ts": [0, 2, 5], "price": [1.0, math.e, 1.0]})
-    >>> sell = pl.DataFrame({"ts": [0, 3, 5], "price": [1.0, math.e, 1.0]})
-    >>> hayashi_yoshida(buy, sell, lags_s=[0]).select("buy_n", "covariance").row(0)
+    >>> frame = pl.DataFrame(
+    ...     {
+    ...         "trajectory": ["a"] * 4,
+    ...         "ts": [0, 2, 3, 5],
+    ...         "buy_price": [1.0, math.e, None, 1.0],
+    ...         "sell_price": [1.0, None, math.e, 1.0],
+    ...     }
+    ... )
+    >>> hayashi_yoshida(frame, lags_s=[0]).select("buy_n", "covariance").row(0)
     (3, 1.0)
     """
-    for name, each in (("buy", buy), ("sell", sell)):
-        checked_types(each, {"ts": "Int64", "price": "Float64"}, parameter=name)
-    if not len(lags_s):
-        raise InputError("lags_s", lags_s, "one or more whole numbers of seconds")
-    lags = sorted({whole_number("lags_s", lag, -(2**40), "seconds") for lag in lags_s})
-    window = window_of(buy, start, end, documents_extent)
-    options = tuple((f"lag_{place}", float(lag)) for place, lag in enumerate(lags))
-    question = Question("spread.hayashi_yoshida/1", *window, options=options)
-    (buy_ts, buy_log), (sell_ts, sell_log) = (
-        _log_prices(each, name, window) for name, each in (("buy", buy), ("sell", sell))
+    lags = None if lags_s is None else _lags(lags_s)
+    checked_columns(frame, *_LEGS)
+    window = window_of(frame, start, end)
+    options = tuple((f"lag_{place}", float(lag)) for place, lag in enumerate(lags or ()))
+    question = Question("spread.hayashi_yoshida/2", *window, options=options)
+    rows = collected(frame.lazy().select("trajectory", "ts", *_LEGS))
+    checked_keys(rows)
+    figures = pl.concat(
+        [
+            _of_clocks(part, window, lags)
+            for part in rows.sort("trajectory", "ts").partition_by(
+                "trajectory", maintain_order=True
+            )
+        ]
+        or [_of_clocks(rows, window, [])]
     )
-    scale = math.sqrt(float(np.square(np.diff(buy_log)).sum() * np.square(np.diff(sell_log)).sum()))
-    found = pl.DataFrame(
-        {
-            "lag_s": lags,
-            "covariance": [_covariance(buy_ts, buy_log, sell_ts - lag, sell_log) for lag in lags],
-        },
-        schema={"lag_s": pl.Int64, "covariance": pl.Float64},
-    )
-    counts = pl.lit(len(buy_ts), pl.Int64), pl.lit(len(sell_ts), pl.Int64)
-    least = pl.min_horizontal(*counts)
+    least = pl.min_horizontal("buy_n", "sell_n")
     reason = first_reason(
         {
             Reason.EMPTY: least == 0,
             Reason.TOO_FEW: least < _LEAST,
-            Reason.DEGENERATE: pl.lit(scale) == 0,
+            Reason.DEGENERATE: pl.col("scale") == 0,
+            Reason.STEP_TOO_COARSE: pl.col("between"),
         }
     )
-    return found.select(
-        "lag_s",
-        counts[0].alias("buy_n"),
-        counts[1].alias("sell_n"),
-        "covariance",
-        pl.when(reason.is_null()).then(pl.col("covariance") / (scale or 1)).alias("correlation"),
+    correlation = pl.when(reason.is_null()).then(pl.col("covariance") / pl.col("scale"))
+    return figures.select(
+        *figures.columns[:5],
+        correlation.alias("correlation"),
         reason.alias("correlation_reason"),
         *question.columns,
     )
 
 
-def _log_prices(frame: Frame, name: str, window: Interval) -> tuple[Integers, Floats]:
-    """Return the times and log prices of one leg in the window, in order."""
-    price, inside = pl.col("price"), pl.col("ts").is_between(*window, closed="left")
-    held = frame.lazy().filter(inside, price.is_finite(), price > 0).sort("ts").collect()
-    checked_times(held)
-    if held["ts"].n_unique() < held.height:
-        raise InputError(name, "two rows of the same ts", "one price per time")
-    return held["ts"].to_numpy(), np.log(held["price"].to_numpy())
+def _lags(given: Sequence[int]) -> list[int]:
+    """Return the lags in order, each either way."""
+    if isinstance(given, str | int) or not len(given):
+        raise InputError("lags_s", given, "one or more whole numbers of seconds, such as [0, 60]")
+    lags = [whole_number("lags_s", lag, 0) for lag in given]
+    return sorted({*lags, *(-lag for lag in lags)})
+
+
+def _of_clocks(rows: pl.DataFrame, window: Interval, lags: Sequence[int] | None) -> pl.DataFrame:
+    """Return the covariance of one trajectory at each lag, and what it is divided by.
+
+    A lag is ``between`` the times where it is not a multiple of what separates all of them: returns
+    would then overlap two neighbours of the other leg.
+    """
+    inside = rows.filter(pl.col("ts").is_between(*window, closed="left"))
+    (buy_ts, buy_log), (sell_ts, sell_log) = (_log_prices(inside, name) for name in _LEGS)
+    apart_s, times = np.unique(np.diff(inside["ts"].to_numpy()), return_counts=True)
+    if lags is None:
+        step_s = int(apart_s[times.argmax()]) if len(apart_s) else 0
+        lags = _lags([step_s * steps for steps in _STEPS])
+    scale = math.sqrt(float(np.square(np.diff(buy_log)).sum() * np.square(np.diff(sell_log)).sum()))
+    grid_s = max(1, int(np.gcd.reduce(apart_s)))
+    figures = {
+        "lag_s": lags,
+        "buy_n": [len(buy_ts)] * len(lags),
+        "sell_n": [len(sell_ts)] * len(lags),
+        "covariance": [_covariance(buy_ts, buy_log, sell_ts - lag, sell_log) for lag in lags],
+        "scale": [scale] * len(lags),
+        "between": [lag % grid_s > 0 for lag in lags],
+    }
+    return (
+        rows.select("trajectory").head(1).join(pl.DataFrame(figures, schema=_FIGURES), how="cross")
+    )
+
+
+def _log_prices(rows: pl.DataFrame, name: str) -> tuple[Integers, Floats]:
+    """Return the times and log prices of one leg, in order."""
+    price = pl.col(name)
+    known = rows.filter(price.is_finite(), price > 0)
+    return known["ts"].to_numpy(), np.log(known[name].to_numpy())
 
 
 def _covariance(ts: Integers, x: Floats, other_ts: Integers, y: Floats) -> float:

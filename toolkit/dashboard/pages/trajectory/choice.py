@@ -22,7 +22,7 @@ from toolkit.intervals import Interval
 from toolkit.market import Family, format_ts
 from toolkit.statistics.fees import NOTIONAL
 from toolkit.statistics.spread.net_episodes import LEVEL_BPS
-from toolkit.workspace.orientation import held_stream
+from toolkit.workspace.snapshot_tables import held_stream
 
 LEGS = {"none": "Legs: off", "below": "Legs: prices", "from_mean": "Legs: bps from mean"}
 """What the chart of a spread shows below it, as `toolkit.charts.spread_chart` takes it."""
