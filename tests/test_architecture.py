@@ -88,7 +88,7 @@ THIRD_PARTIES = {
     "statsmodels": ("toolkit.statistics.events.hazards",),
     "streamlit": ("toolkit.dashboard", "app"),
     "tomlkit": ("toolkit.workspace.user_files",),
-    "toolz": ("toolkit.cluster.dask",),
+    "toolz": ("toolkit.cluster.choice",),
     "typer": ("toolkit.cli",),
     "tzdata": (),  # zoneinfo reads it, on Windows
     "uvicorn": ("toolkit.serving",),

@@ -37,6 +37,7 @@ from toolkit.serving import ServerSettings, run, run_in_thread
 
 __all__ = [
     "DEMO_OWNERS",
+    "Application",
     "Bars",
     "Clock",
     "Config",
@@ -47,8 +48,10 @@ __all__ = [
     "Simulated",
     "SpedClock",
     "WebhookSettings",
+    "faithful",
     "running",
     "serve",
+    "server_settings",
 ]
 
 _GRACE_S = 2  # for connections to close, after 3 s for answers under way

@@ -112,7 +112,11 @@ _PAIR = "SYMBOL:BUY.market:SELL.market"
 
 @dataclass(frozen=True, slots=True)
 class Fee:
-    """One entry of a fee table. None means not stated. ``tier`` has no effect."""
+    """One entry of a fee table. None means not stated. ``tier`` has no effect.
+
+    >>> Fee("KRAKEN", None, 0, taker_bps=26.0).in_force(60)
+    True
+    """
 
     exchange: str
     market: Market | None
@@ -196,7 +200,11 @@ class FeeModel:
 
     @property
     def hash(self) -> str:
-        """The first 16 hex digits of the SHA-256 over the name and the sorted entries."""
+        """The first 16 hex digits of the SHA-256 over the name and the sorted entries.
+
+        >>> len(FeeModel.example().hash)
+        16
+        """
         given = [self.name, *sorted(repr(fee) for fee in self.fees)]
         return hashlib.sha256(json.dumps(given).encode()).hexdigest()[:16]
 

@@ -1,7 +1,7 @@
 """Coverage of trajectories by bars, and of series recorded from snapshots by polls.
 
 A poll is one request for a snapshot, which has every pair that the service tracks then. A pair
-absent from an answer is not tracked, which is no gap. A poll without an answer is missing for every
+absent from an answer is not tracked: no gap. A poll without an answer is missing for every
 pair. The polling period says what is due.
 """
 

@@ -414,8 +414,8 @@ def within_reach(
 ) -> list[Provisional]:
     """Return the parts of a log's answers that its archive reached when it answered.
 
-    No document before that is no answer. From the first document held, ``first_ts``, on it did
-    reach. ``retention_s`` is None for no limit.
+    Beyond its retention a missing document proves nothing. From the first stored document,
+    ``first_ts``, on it did reach. ``retention_s`` is None for no limit.
 
     >>> asked_late = [Provisional(0, 500, 1_000, 1_000)]
     >>> [within_reach(asked_late, 600, first)[0].start for first in (None, 450, 90)]
