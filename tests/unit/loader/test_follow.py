@@ -156,14 +156,6 @@ def test_since_fills_up_what_lies_before_the_beginning(client: Client, store: St
     assert times == list(range(since, since + 60 * len(times), 60))
 
 
-def test_a_follow_ends_by_itself_after_its_time(client: Client, store: Store) -> None:
-    result = follow(client, store, [PRICE], duration_s=0.5, pace=Pace(sweep_s=0.2))
-    assert result.elapsed_s >= 0.5
-    assert result.sweeps >= 1
-    assert "no gaps" in str(result)
-    assert store.loads()["finished_at"].null_count() == 0
-
-
 def test_a_sweep_whose_pages_are_not_wanted_any_more_asks_for_no_others(
     client: Client, store: Store
 ) -> None:

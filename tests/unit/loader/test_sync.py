@@ -124,12 +124,6 @@ def test_every_row_of_the_window_is_held_once(client: Client, store: Store) -> N
     assert store.counts(Interval(START, START + 3600)) == {PRICE: 60, SPREAD: 60}
 
 
-def test_the_end_of_the_window_is_outside(client: Client, store: Store) -> None:
-    sync(client, store, [PRICE], Interval(START + 600, START + 1200))
-
-    assert store.series(PRICE)["ts"].to_list() == list(range(START + 600, START + 1200, 60))
-
-
 def test_a_second_sync_changes_nothing_of_what_is_held(client: Client, store: Store) -> None:
     sync(client, store, [PRICE], Interval(START, END))
     before = store.series(PRICE), store.ledger()[PRICE].answered
@@ -139,15 +133,6 @@ def test_a_second_sync_changes_nothing_of_what_is_held(client: Client, store: St
     assert (again.pages, again.rows.new, again.rows.revised) == (0, 0, 0)
     assert store.series(PRICE).equals(before[0])
     assert store.ledger()[PRICE].answered == before[1]
-
-
-def test_a_wider_window_asks_only_for_the_difference(client: Client, store: Store) -> None:
-    sync(client, store, [PRICE], Interval(START + 7200, START + 10_800))
-
-    wider = sync(client, store, [PRICE], Interval(START, START + 14_400))
-
-    assert wider.rows.new == 240 - 60
-    assert store.series(PRICE).select("ts", "price").equals(wanted_rows(START, START + 14_400))
 
 
 def test_a_trajectory_given_twice_is_loaded_once(client: Client, store: Store) -> None:
@@ -175,18 +160,6 @@ def test_held_rows_stay_held_when_the_plan_reaches_less(store: Store) -> None:
 
     assert result.unrecoverable == {}
     assert store.series(PRICE).height == wanted_rows(START, END).height
-
-
-@pytest.mark.parametrize("interval_s", [60, 3600, 28_800])
-def test_a_bar_still_open_at_one_sync_is_loaded_by_the_next(store: Store, interval_s: int) -> None:
-    line = Line(bars=40, interval_s=interval_s)
-    middle = 20 * interval_s + interval_s // 2
-    sync_line(line, middle, store)
-    assert store.series(PRICE).height == 20
-
-    sync_line(line, 40 * interval_s, store, end=40 * interval_s)
-
-    assert store.series(PRICE)["ts"].to_list() == [i * interval_s for i in range(40)]
 
 
 def test_a_row_revised_before_it_was_final_is_kept_in_both_versions(store: Store) -> None:

@@ -120,6 +120,12 @@ def page() -> Callable[..., pl.DataFrame]:
     return frame_of
 
 
+def brought(store: Store, batch: Batch) -> Inserted:
+    """Commits a batch as a load of its own."""
+    writer = StoreWriter(store)
+    return writer.commit(writer.start_load(ORIGIN), batch)
+
+
 def committing(store: Store) -> Callable[..., Inserted]:
     """Commits one page of a trajectory, given by key, as a load of its own."""
     writer = StoreWriter(store)

@@ -14,7 +14,7 @@ from toolkit.store.writing.batch import Answered
 from toolkit.tables import GapStatus
 from toolkit.wire.event_log import document_frame
 
-from .conftest import ORIGIN
+from .conftest import ORIGIN, brought
 
 LOGS = [Stream.parse(f"events/{family}") for family in ("spread", "splash", "funding")]
 
@@ -55,8 +55,7 @@ def test_a_hole_in_what_was_answered_is_a_row_until_it_is_filled(store: Store) -
     batch = Batch()
     whole = Interval(0, 2_000_000)
     batch.add_documents(LOGS[0], document_frame([]), whole, Edge(served_at=3_000_000, step_s=0))
-    writer = StoreWriter(store)
-    writer.commit(writer.start_load(ORIGIN), batch)
+    brought(store, batch)
     assert store.ledger()[LOGS[0]].answered == [(0, 2_000_000)]
 
 
@@ -92,8 +91,7 @@ def test_a_log_is_unrecoverable_before_the_archive_and_missing_where_it_was_not_
 ) -> None:
     batch, edge = Batch(), Edge(served_at=1000, delay_s=30, retention_s=900, step_s=0)
     batch.add_documents(LOGS[0], document_frame([]), Interval(200, 1000), edge)
-    writer = StoreWriter(store)
-    writer.commit(writer.start_load(ORIGIN), batch)
+    brought(store, batch)
     assert store.coverage(LOGS[0], Interval(0, 1000)).rows() == [
         (0, 100, "unrecoverable"),
         (100, 200, "missing"),

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -26,6 +24,8 @@ from toolkit.store.writing.follows import (
     running_follow,
 )
 
+from .conftest import Child
+
 HOLDS = """
 import sys
 from pathlib import Path
@@ -37,39 +37,21 @@ with FollowMark(Path(sys.argv[1])) as mark:
 """
 
 
-def holder(path: Path) -> subprocess.Popen[str]:
-    process = subprocess.Popen(
-        [sys.executable, "-c", HOLDS, str(path)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout
-    assert process.stdout.readline() == "holding\n"
-    return process
-
-
-def test_a_follow_of_another_process_is_known_and_gone_when_it_is_killed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("takes_over", [False, True])
+def test_a_follow_of_another_process_is_known_and_gone_or_replaced_when_it_is_killed(
+    child: Callable[..., Child], tmp_path: Path, *, takes_over: bool
+) -> None:
     path = tmp_path / "rail.duckdb"
-    with holder(path) as process:
-        found = running_follow(path)
-        assert found
-        assert found.pid == process.pid
-        assert found.evaluated_at == follow_mark(path).stat().st_mtime
-        process.kill()
-        process.wait()
-        assert running_follow(path) is None
-        assert not follow_mark(path).exists()
-
-
-def test_a_follow_after_a_killed_one_takes_over_its_mark(tmp_path: Path) -> None:
-    path = tmp_path / "rail.duckdb"
-    with holder(path) as process:
-        process.kill()
-    with FollowMark(path):
-        found = running_follow(path)
-        assert found == (os.getpid(), None)
-        assert not follow_mark(path, 1).exists()
+    other = child(HOLDS, path)
+    assert other.hear() == "holding"
+    assert running_follow(path) == (other.pid, follow_mark(path).stat().st_mtime)
+    other.kill()
+    if takes_over:
+        with FollowMark(path):
+            assert running_follow(path) == (os.getpid(), None)
+            assert not follow_mark(path, 1).exists()
+    assert running_follow(path) is None
+    assert not follow_mark(path).exists()
 
 
 def test_two_follows_of_one_store_are_one_until_both_have_ended(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from toolkit.store.writing.pages import KeptPage, KeptRecord, packed_page, pages
 from toolkit.store.writing.remap import remap
 from toolkit.wire.exchange import Response
 
-from .conftest import EDGE, SOURCE, frame_of
+from .conftest import EDGE, SOURCE, brought, frame_of
 
 PRICE = Trajectory.parse("BTC_USD:KRAKEN.spot")
 BODY = b'{"items":[{"ts":%d,"price":2.0,"mark_price":null,"volume":1.0}],"next_end_time":null}'
@@ -70,11 +70,10 @@ def test_pages_come_back_as_they_were_with_their_load_and_schemas(store: Store) 
 
 
 def test_large_and_small_pages_of_a_commit_keep_their_order(store: Store) -> None:
-    writer = StoreWriter(store)
     batch, sent = Batch(), [b"s" * 9, b"l" * 100_000, b"", b"m" * 70_000, b"t"]
     batch.add(PRICE, frame_of([(60, 2.0)]), Interval(60, 120), EDGE)
-    batch.pages = [packed_page(KeptPage(PRICE, Interval(0, 9), Response(200, {}, b))) for b in sent]
-    writer.commit(writer.start_load(ORIGIN), batch)
+    batch.pages = [packed_page(KeptPage(PRICE, Interval(0, 9), Answer(200, {}, b))) for b in sent]
+    brought(store, batch)
     assert bodies(store) == sent
 
 

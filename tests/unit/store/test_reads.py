@@ -15,7 +15,7 @@ from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter, event_log
 from toolkit.tables import BROUGHT, EVENT, LOAD
 from toolkit.wire.event_log import document_frame
 
-from .conftest import EDGE
+from .conftest import brought
 
 KEY, OTHER = "A_B:X.spot", "A_B:X.spot:Y.spot"
 PRICE, SPREAD = Trajectory.parse(KEY), Trajectory.parse(OTHER)
@@ -67,8 +67,7 @@ def test_an_event_log_is_known_to_the_end_of_its_own_answers(
     for family, end in ((EventFamily.SPREAD, 9000), (EventFamily.SPLASH, 5000)):
         edge = Edge(served_at=9000, delay_s=30, step_s=0)
         batch.add_documents(EventLog(family), nothing, Interval(0, end), edge)
-    writer = StoreWriter(store)
-    writer.commit(writer.start_load(LoadOrigin("http://h", 9000, None, "0")), batch)
+    brought(store, batch)
     commit(KEY, minutes(1, 2, 3), edge=Edge(20_000, 0, 86_400, 60))  # another stream's later clock
     known = dict(event_logs(store.catalogue()).select("family", "known_until").iter_rows())
     assert known == {"spread": 8970, "splash": 5000}
@@ -145,22 +144,6 @@ def test_a_series_of_nothing_has_the_columns_of_one_with_rows(
         assert empty.schema == full.schema
     with pytest.raises(UnknownTrajectoryError, match=r"A_B:Y.spot:Z.spot is not held"):
         store.series(Trajectory.parse("A_B:Y.spot:Z.spot"))
-
-
-def test_as_of_gives_what_the_loads_begun_by_then_had_brought(
-    store: Store, commit: Callable
-) -> None:
-    commit(KEY, [(60, 1.0), (120, 1.0)], started_at=100)
-    commit(KEY, [(120, 2.0), (180, 2.0)], started_at=200)
-    commit(KEY, [(120, 3.0)], started_at=300)
-
-    def prices(as_of: int | None) -> list[float]:
-        return store.series(PRICE, as_of=as_of)["price"].to_list()
-
-    assert prices(99) == []
-    assert prices(100) == prices(199) == [1.0, 1.0]
-    assert prices(200) == [1.0, 2.0, 2.0]
-    assert prices(300) == prices(None) == [1.0, 3.0, 2.0]
 
 
 @pytest.mark.parametrize("window", [(60, 60), (61, 60), (120, -120)])
@@ -261,16 +244,6 @@ def test_what_the_plan_no_longer_reaches_is_unrecoverable_unless_held(
     ]
 
 
-def test_the_ledger_joins_what_touches(store: Store, commit: Callable) -> None:
-    for answered in ((120, 180), (0, 60), (60, 120), (300, 360)):
-        commit(KEY, [], answered=answered, edge=EDGE)
-    commit(OTHER, [], answered=(5, 6), edge=EDGE)
-    ledger = store.ledger()
-    assert ledger[PRICE].answered == [(0, 180), (300, 360)]
-    assert ledger[SPREAD].answered == [(5, 6)]
-    assert isinstance(ledger[PRICE].answered[0], Interval)
-
-
 def test_an_answer_of_which_nothing_is_final_leaves_only_the_edge(
     store: Store, commit: Callable
 ) -> None:
@@ -315,8 +288,7 @@ def test_of_an_events_documents_of_one_time_the_closing_is_last_also_without_the
     ]
     batch = Batch()
     batch.documents.append(document_frame(rows))
-    writer = StoreWriter(store)
-    writer.commit(writer.start_load(LoadOrigin("", 0, None, "")), batch)
+    brought(store, batch)
     held = store.events(EventFamily.SPREAD, Interval(0, 100))
     assert held["event_type"].to_list() == ["spread.opened", "spread.closed"]
     without = store.events("spread", Interval(0, 100), whole=False)

@@ -1,9 +1,9 @@
 """A follow under way: streams and the archive fill an inbox, and one thread writes it.
 
-Every stream is received first and its messages are kept at once. Meanwhile the archive is asked for
-the same stretch until it has settled past it, and only what the archive has answered for enters
-the ledger. So a killed follow claims nothing that it does not hold, and a lost connection costs
-time, not rows. Each loss is a row of the gap ledger. Measured in docs/design.md.
+Messages of streams are kept at once. Meanwhile the archive is asked for the same stretch until it
+has settled past it, and only what the archive has answered for enters the ledger. So a killed
+follow claims nothing that it does not have. Each loss of a stream is a row of the gap ledger.
+docs/design.md has measurements.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _WAITING_ITEMS, _WAITING_PAGES = 10_000, 32
 class Inbox:
     """Items that several threads put and one thread gets, in their order.
 
-    A reader waits while ``waiting_bytes`` of the limits wait here, and its socket with it.
+    A reader, and with it its socket, waits while ``waiting_bytes`` of the limits wait here.
 
     >>> inbox = Inbox()
     >>> inbox.put(threading.Event()), inbox.empty
@@ -57,7 +57,7 @@ class Inbox:
         return not self._items
 
     def put(self, item: InboxItem) -> bool:
-        """Put an item, after waiting while too much waits there. False once it is abandoned."""
+        """Put an item, as soon as there is room. Return False once it is abandoned."""
         with self._changed:
             while not self._fits(item):
                 if self.abandoned.is_set():
@@ -116,8 +116,8 @@ class Capture:
     """What the threads of a follow bring, and the calling thread writes.
 
     Threads besides the sockets' readers put into ``inbox``, and end soon after ``stop`` is set.
-    ``note`` is called with each finding of a new kind, in a sentence. ``alerts`` evaluates what is
-    committed, where it is set. ``heard_at`` is when something last came (s, monotonic clock).
+    ``note`` gets each finding of a new kind, in a sentence. ``alerts``, if set, evaluates what is
+    committed. ``heard_at`` is when something last came (s, monotonic clock).
     """
 
     def __init__(
@@ -176,7 +176,7 @@ class Capture:
     # -- sockets -----------------------------------------------------------------------------------
 
     def listen(self, streams: Sequence[Stream]) -> None:
-        """Read these streams from sockets, and no others. Sockets that go on are left as they are.
+        """Read these streams from sockets, and no others. Keep sockets that go on.
 
         A socket that the service refused is not tried again.
         """
@@ -250,7 +250,7 @@ class Capture:
     # -- what the calling thread does --------------------------------------------------------------
 
     def write_while(self, goes_on: Callable[[], bool], report: Callable[[], object]) -> None:
-        """Write what comes for as long as it goes on. Errors of the other threads are raised."""
+        """Write what comes for as long as it goes on. Raise errors of the other threads."""
         while goes_on():
             self._take_some(report)
 

@@ -1,6 +1,10 @@
 """Following streams: by sockets where the plan has them, by the archive in any case.
 
-docs/design.md, "Live capture", has why a socket comes first and the archive answers for it.
+Two threads run besides the sockets' readers: one sweeps the archive, the other asks for snapshots
+and reads the rules anew. New streams are swept before the snapshot that named them is kept: what a
+dashboard lists is there when it lists it.
+
+docs/design.md, "Live capture", has the reasons.
 """
 
 from __future__ import annotations
@@ -47,17 +51,17 @@ from toolkit.wire.socket_steps import ReconnectPolicy
 
 
 class Wanted(Protocol):
-    """What names the streams to follow, anew whenever it is called."""
+    """What names the streams to follow, anew at each call."""
 
     @property
     def snapshots(self) -> Sequence[SnapshotLog]:
         """The snapshots that a call needs."""
 
     def __call__(self, documents: Mapping[SnapshotKind, str], /) -> Mapping[Stream, str]:
-        """Return the streams that are meant now, each with the rule that names it."""
+        """Return the streams to follow now, each with the rule that names it."""
 
     def lately(self, now: int, /) -> Mapping[Stream, tuple[str, int]]:
-        """Return the streams meant lately by what the store holds: the rule, and when last (s)."""
+        """Return the streams named lately, by the store: the rule, and when last (s)."""
 
 
 class Named:
@@ -77,7 +81,7 @@ class Named:
         return dict(self._streams)
 
     def lately(self, _now: int) -> dict[Stream, tuple[str, int]]:
-        """Return nothing: they are always meant."""
+        """Return nothing: they are always named."""
         return {}
 
 
@@ -101,9 +105,9 @@ class Followed:
         self._left: dict[Stream, int] = {}
 
     def remember(self, lately: Mapping[Stream, tuple[str, int]]) -> list[str]:
-        """Follow what was named before this follow began, for what is left of its time.
+        """Follow what was named before this follow began, for the rest of its time.
 
-        Returns what there is of it, in a sentence.
+        Returns which streams, in a sentence.
         """
         rules = dict(self.rules)
         for stream, (rule, last_at) in lately.items():
@@ -116,7 +120,7 @@ class Followed:
         return [f"named within the last {kept}, and followed on: {some(more)}"] if more else []
 
     def renew(self, found: Mapping[Stream, str], now: int) -> list[str]:
-        """Follow what the rules name now. Returns what changed, nothing the first time."""
+        """Follow what the rules name now. Return what changed, nothing the first time."""
         before, left = self.rules, dict(self._left)
         gone = [s for s in before if s not in found and s not in left]
         left = {s: at for s, at in left.items() if s not in found} | dict.fromkeys(gone, now)
@@ -149,7 +153,7 @@ _SHARE_OF_QUOTA = 0.5
 
 
 class Following:
-    """A follow under way. ``followed`` are its streams, ``sweeps`` counts looks into the archive.
+    """A follow under way: ``followed`` are its streams, ``sweeps`` counts looks into the archive.
 
     With ``once`` each thread does its work once, and no socket is opened.
     """
@@ -186,7 +190,7 @@ class Following:
         stop: threading.Event,
         on_progress: Callable[[FollowProgress], object] | None,
     ) -> None:
-        """Follow until the end. Then take what the readers still hold, and sweep again."""
+        """Follow until the end. Then take what the readers still have, and sweep again."""
         capture = self.capture
         report = (lambda: on_progress(self._progress())) if on_progress else (lambda: None)
         self._begin()
@@ -213,10 +217,10 @@ class Following:
         self._end(stop, report)
 
     def _end(self, stop: threading.Event, report: Callable[[], object]) -> None:
-        """Take what the readers still hold and the last sweep brings.
+        """Take what the readers still have and the last sweep brings.
 
-        Where the follow was stopped, that sweep ends soon after the archive falls silent, and soon
-        in any case where it is the first one.
+        If the follow was stopped, that sweep ends soon after the archive falls silent, and soon in
+        any case if it is the first one.
         """
         capture, ended_at = self.capture, time.monotonic()
         early = self.sweeper.swept_at is None
@@ -336,7 +340,7 @@ class Following:
     # -- the thread that sweeps --------------------------------------------------------------------
 
     def _sweep_on(self) -> None:
-        """Sweep again and again. The last one begins when nothing is read any more."""
+        """Sweep again and again. The last sweep begins when nothing is read any more."""
         clock, due = self._pace.clock, 0.0
         while True:
             last = self._once or self.capture.stop.is_set()
@@ -360,7 +364,7 @@ class Following:
             self._wake.clear()
 
     def _between_sweeps_s(self) -> float:
-        """Return the seconds between two sweeps: one costs a request per stream at least."""
+        """Return the seconds between two sweeps: one takes a request per stream at least."""
         allowance = self.client.allowance
         if allowance is None or not allowance.quota or not allowance.window_s:
             return self._pace.sweep_s
@@ -387,7 +391,7 @@ class Following:
         self.capture.await_written()
 
     def _note_loss(self) -> None:
-        """Say what the archive has dropped before it was asked for, once."""
+        """Say once what the archive has dropped before it was asked for."""
         lost = self.sweeper.lost_s
         if lost and sum(lost.values()) > self._lost:
             self._lost = sum(lost.values())
@@ -419,27 +423,24 @@ def follow(
     """Keep the store up to date, until ``stop`` or for ``duration_s`` (s, the local clock).
 
     ``wanted`` are trajectories, event logs and snapshots, or what names them anew from time to time
-    (`toolkit.workspace.loading.Rules`). Every row and every document from ``since`` on is brought
-    in once, by a socket or by the archive, and the snapshots as often as ``pace`` has it. The
-    archive is asked for the stretch at least every ``pace.sweep_s`` until it has settled, less
-    often where that would spend more than half of the key's quota. So are gaps that earlier
-    follows left open. Default of ``since``: where the answers that the store holds of a stream
-    end, and the beginning of this follow where it holds none. So a follow that comes back fills
-    its absence. It ends with a last sweep. What is younger than the archive's delay then is "not
-    yet known" to the ledger, and the next load asks for it.
+    (`toolkit.workspace.loading.Rules`). Every row and document from ``since`` on is brought in
+    once, by a socket or by the archive, and snapshots as often as ``pace`` has it. The archive is
+    asked at least every ``pace.sweep_s`` until it has settled, less often where that would spend
+    more than half of the key's quota, also for gaps that earlier follows left open. ``since`` is by
+    default where the store's answers of a stream end, else the beginning of this follow. It ends
+    with a last sweep. What is younger than the archive's delay then is "not yet known", and the
+    next load asks for it.
 
-    ``once`` asks for all there is up to now, and ends: no socket is opened, and no failure of the
-    service waited for. Otherwise a service that does not answer, a spent quota and a store that
-    another process holds are waited for. A stream without a socket in the key's plan is asked from
-    the archive alone. One that is refused there too stops no other: the result names it.
+    ``once`` asks for all there is up to now, without sockets, and waits for nothing. Otherwise a
+    service that does not answer, a spent quota and a store that another process holds are waited
+    for. A stream without a socket in the key's plan is asked from the archive alone. One that is
+    refused there too stops no other: the result names it.
 
-    ``alerts`` are evaluated as rows are committed, and sent (`toolkit.alerts.watch`).
-
-    ``policy`` decides when a lost or silent socket is opened again. ``on_progress`` hears about
-    once per second how it goes, ``on_note`` each change and failure, in a sentence. Raises
-    `KeyRefusedError` and others that waiting does not mend, `StoreError` (another source's store, a
-    full disk, a file that was replaced), `InputError` (nothing to follow). What was received before
-    an error is kept.
+    ``alerts`` are evaluated as rows are committed, and sent (`toolkit.alerts.watch`). ``policy``
+    decides when a lost or silent socket is opened again. ``on_progress`` is called about once per
+    second, ``on_note`` with each change and failure, in a sentence. Raises `KeyRefusedError` and
+    others that waiting does not mend, `StoreError` (another source's store, a full disk, a replaced
+    file), `InputError` (nothing to follow). What was received before an error is kept.
 
     >>> import tempfile
     >>> from toolkit.service import Config, Simulated, SpedClock, running
@@ -487,7 +488,7 @@ def follow(
 
 
 def checked_streams(streams: Sequence[Stream]) -> tuple[Stream, ...]:
-    """Return the streams, each once. Raise `InputError` for what cannot be followed."""
+    """Return the streams, each once. Raise `InputError` for one that cannot be followed."""
     asked = tuple(dict.fromkeys(streams))
     wrong = [s for s in asked if not isinstance(s, Trajectory | EventLog | SnapshotLog)]
     if wrong or not asked:

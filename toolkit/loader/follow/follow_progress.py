@@ -1,4 +1,4 @@
-"""Reports of a follow while it runs and when it ends: plain values, shown by the caller."""
+"""Reports of a follow while it runs and when it ends."""
 
 from __future__ import annotations
 
@@ -82,12 +82,11 @@ class FollowResult:
     """What a follow did. ``window`` runs from its start to its end by the service's clock.
 
     ``followed`` are the streams at its end, each with the rule that named it. ``rows`` counts rows
-    and documents, whether a socket or the archive brought them. ``gaps`` counts the losses of a
-    stream by what became of them: an open one is settled by the next load of its stretch.
-    ``snapshots`` and ``missed`` are as in `FollowProgress`. ``lost_s`` are the seconds of a stream
-    that the archive had dropped before they were asked for. ``refused`` are the streams that the
-    service did not give. ``attempts`` is how often a socket was tried. ``findings`` as in
-    `LoadResult`.
+    and documents, of sockets and archive. ``gaps`` counts the losses of a stream by status: an open
+    one is settled by the next load of its stretch. ``snapshots`` and ``missed`` are as in
+    `FollowProgress`. ``lost_s`` are the seconds of a stream that the archive had dropped before
+    they were asked for. ``refused`` are the streams that the service did not give. ``attempts`` is
+    how often a socket was tried. ``findings`` as in `LoadResult`.
     """
 
     source: Source

@@ -1,7 +1,9 @@
-"""One socket of a follow: a thread that hands on what it receives, and when it received nothing.
+"""The sockets of a follow: threads that read them, and their messages until they are written.
 
-What a socket brings is handed on at once and answers for nothing. That all of it came is for the
-archive to answer (`toolkit.loader.follow.sweep`).
+A message is kept at once and answers for nothing: that all came is for the archive to answer
+(`toolkit.loader.follow.sweep`). A document that came before is left out, also where only its
+volatile fields differ. In a batch the archive has the last word: where it differs from a stream,
+its row is the newer revision.
 """
 
 from __future__ import annotations
@@ -68,8 +70,8 @@ class StreamReader(threading.Thread):
 
     ``admit`` is called when a connection is open, ``gap_number`` gives the next gap's number.
     ``streams`` are what it reads. ``connected`` is whether the socket is open now, ``attempts`` how
-    often it was tried. ``refused`` is whether the key's plan or the service has no such socket: the
-    archive alone brings its streams then.
+    often it was tried. ``refused`` is whether the plan or the service has no such socket, so that
+    only the archive brings its streams.
     """
 
     def __init__(
@@ -132,7 +134,7 @@ class StreamReader(threading.Thread):
             self.connected = False
 
     def _joined(self) -> None:
-        """End the gap that lies behind. The service's clock was asked when the socket opened."""
+        """End the gap before. The service's clock was asked when the socket opened."""
         self.connected, self.attempts = True, self.attempts + 1
         self._joined_once = True
         self._end_gaps(self._client.served_at() + 1)
@@ -308,7 +310,7 @@ class Messages:
         return row
 
     def _leave_out_repeats(self) -> int:
-        """Drop the documents that were handed on before, and return how many."""
+        """Drop the documents that came before, and return how many."""
         frames = self.batch.documents
         if not frames:
             return 0

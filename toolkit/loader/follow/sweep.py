@@ -1,8 +1,8 @@
-"""Asking the archive, again and again, for what the ledger lacks of a follow's streams.
+"""Asking the service again and again: the archive in sweeps, snapshots at their pace.
 
-A sweep asks for each stream from where its answers end to the service's present, and for the gaps
-that are still open. The youngest part is asked for in every sweep until the archive has settled
-past it: so much overlap is what loses nothing, however late the archive is.
+A sweep asks for each stream from where its answers end to the service's present, and for open gaps.
+The youngest part is asked for in every sweep until the archive has settled past it, so nothing is
+lost however late the archive is.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from toolkit.errors import (
 from toolkit.intervals import Interval, total_s, union
 from toolkit.loader.sync.plan import ClockReading, edge_of, plan
 from toolkit.loader.sync.sync import bound_source, refused_by_plan
-from toolkit.loader.sync.tasks import LogTask, Piece, SnapshotTask, Task, TrajectoryTask, workers_on
+from toolkit.loader.sync.tasks import Piece, SnapshotTask, Task, workers_on
 from toolkit.market import SnapshotKind, SnapshotLog, Stream
 from toolkit.store import Ledger, StoreWriter
 from toolkit.tables import GapStatus
@@ -42,11 +42,11 @@ _FAILED_IN_A_ROW = 3
 
 @dataclass(frozen=True, slots=True)
 class Since:
-    """From when on a stream is wanted, of which the store has no answers yet.
+    """From when on a stream without answers in the store is wanted.
 
-    ``ts`` is a moment (s). With ``back_s`` it is so long before the present instead, as far as the
-    archive reaches. A stream that has answers is wanted from their end on in any case, so that an
-    absence of the follow is filled, or its loss known.
+    ``ts`` is a moment (s). With ``back_s`` it is so long before the present, as far as the archive
+    reaches. A stream with answers is wanted from their end on in any case, so that an absence of
+    the follow is filled, or its loss known.
     """
 
     ts: int = 0
@@ -70,9 +70,9 @@ class Sweeper:
     """Asks for what the store lacks of some streams.
 
     ``put`` takes the pages, and returns whether more are wanted. After a sweep ``refused`` has the
-    streams that the service does not give, and ``swept_at`` is the service's clock at the last
-    sweep that asked for all there was (s).
-    ``lost_s`` are the seconds of each stream that the archive has dropped and the store lacks.
+    streams that the service does not give, ``swept_at`` the service's clock at the last sweep of
+    all there was (s), and ``lost_s`` the seconds of each stream that the archive dropped and the
+    store lacks.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class Sweeper:
         """Sweep once. What came before an error is handed on.
 
         ``all_of_them`` where these are all that is followed. Raises what a load raises. A refusal
-        of one stream stops no other, and is raised only where all are refused.
+        of one stream stops no other, and is raised only if all are refused.
         """
         profile = self._client.discover()
         served_at = self._client.served_at()
@@ -133,7 +133,7 @@ class Sweeper:
     def next_loss_s(self, now: int) -> int | None:
         """Return the seconds until the archive drops something that a sweep has still to bring.
 
-        ``now`` is the service's clock (s). None where nothing is to be brought, or nothing dropped.
+        ``now`` is the service's clock (s). None if nothing is to be brought, or nothing is dropped.
         """
         dropped_at = min(list(self._lacking.values()), default=None)
         return None if dropped_at is None else max(0, dropped_at - now)
@@ -154,7 +154,7 @@ class Sweeper:
         """Keep when the archive drops the first second of each task."""
         for task in tasks:
             if not isinstance(task, SnapshotTask) and task.edge.retention_s is not None:
-                self._lacking[id(task)] = _first_second(task) + task.edge.retention_s
+                self._lacking[id(task)] = task.stretch.start + task.edge.retention_s
 
     def _done(self, error: BaseException | None) -> None:
         if error is not None:
@@ -190,7 +190,7 @@ class Sweeper:
         ledger: Mapping[Stream, Ledger],
         clock: ClockReading,
     ) -> dict[Stream, Interval]:
-        """Return of each stream the time in which it is wanted."""
+        """Return the time in which each stream is wanted."""
         for stream in streams:
             if stream not in self._starts:
                 known = ledger.get(stream, Ledger(None))
@@ -209,10 +209,6 @@ class Sweeper:
         for key, start, end in left.select("stream", "start_ts", "end_ts").rows():
             gaps.setdefault(key, []).append((start, end))
         return {s: union([whole, *gaps.get(s.key, [])]) for s, whole in windows.items()}
-
-
-def _first_second(task: TrajectoryTask | LogTask) -> int:
-    return (task.window if isinstance(task, LogTask) else task.stretch).start
 
 
 _POLLS = {SnapshotKind.ACTIVITY: 5, SnapshotKind.SYMBOLS: 60}
@@ -257,11 +253,11 @@ class Pace:
 
 
 class SnapshotPolls:
-    """The snapshots asked for: the newest document of each kind, how many came and failed.
+    """The snapshots to poll: the newest document of each kind, how many came and failed.
 
     Due times lie on a grid, so that a late answer does not delay the next. Each answer is kept with
-    the period asked for: polls due follow from it. A kind that the plan does not include is asked
-    for no more, which is a finding. Without ``patient`` each is asked for once, without a period.
+    its period. A kind that the plan does not include is a finding, and not asked for again. Without
+    ``patient`` each is asked for once, without a period.
     """
 
     def __init__(
@@ -283,14 +279,14 @@ class SnapshotPolls:
 
     @property
     def next_due(self) -> float | None:
-        """When the next one is due, by the clock of the pace. None where none is asked for."""
+        """When the next one is due, by the clock of the pace, None for none."""
         return min(self._due.values(), default=None)
 
     def poll(self) -> list[Piece]:
         """Ask for what is due now, and return it.
 
-        A service that does not answer makes it a missed one. Raises `KeyRefusedError`, and in a
-        follow that is not to wait (``patient`` off) any `ServiceError` but a refusal by the plan.
+        A service that does not answer makes it a missed one. Raises `KeyRefusedError`, and without
+        ``patient`` any `ServiceError` but a refusal by the plan.
         """
         pieces = []
         for log in [log for log, due in self._due.items() if due <= self._pace.clock()]:
@@ -317,7 +313,7 @@ class SnapshotPolls:
         return pieces
 
     def _period_s(self, log: SnapshotLog) -> int | None:
-        """Return after how many whole seconds the next one is due, None where none will be."""
+        """Return after how many whole seconds the next one is due, None for never."""
         return max(1, round(self._pace.between_polls_s(log.of))) if self._patient else None
 
     def _put_off(self, log: SnapshotLog) -> None:

@@ -65,9 +65,9 @@ _KINDS = (Trajectory, EventLog, SnapshotLog)
 
 @dataclass(slots=True)
 class LoadPlan:
-    """Tasks, and the parts of the windows that the service no longer reaches nor the store holds.
+    """Tasks, and the parts of the windows that neither the service reaches nor the store has.
 
-    What leaves the archive first comes first. What is kept for ever follows, snapshots last.
+    What leaves the archive first comes first, then what is kept for ever, then snapshots.
     """
 
     tasks: list[Task] = field(default_factory=list)
@@ -85,8 +85,8 @@ def plan(
 ) -> LoadPlan:
     """Plan a load of the windows of some streams: what is not answered for, or ``again`` all.
 
-    What was answered without the last word is asked for again when it is due. The pages of
-    trajectories are kept, where ``keeps_pages``.
+    Provisional answers are asked for again when due. Pages of trajectories are kept with
+    ``keeps_pages``.
     """
     tasks: list[Task] = []
     unrecoverable: dict[Stream, list[Interval]] = {}
@@ -105,7 +105,7 @@ def plan(
 
 
 def _answered(profile: Profile, stream: Stream, known: Ledger, edge: Edge) -> list[Interval]:
-    """Return what need not be asked for: what was answered and is not due, what is the same."""
+    """Return what need not be asked for: answers that are not due, and what is the same."""
     same: list[Interval] = []
     if known.edge is not None:
         bars = stream.kind in (Family.PRICE, Family.SPREAD)
@@ -136,7 +136,7 @@ def _tasks(
 
 
 def _windows(part: Interval, longest_s: int) -> list[Interval]:
-    """Split a part of a log into windows to be asked for, which end at midnight where it is long.
+    """Split a part of a log into windows, which end at midnight if it is long.
 
     So those of an interrupted load are asked for again as they were.
     """

@@ -1,7 +1,6 @@
 """Preview of a load: missing data, the number of requests, data about to leave the archive.
 
-It comes from the planner that a load carries out (`toolkit.loader.sync.plan`), and loads
-nothing.
+It comes from the planner of a load (`toolkit.loader.sync.plan`), and loads nothing.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from toolkit.wire.quota import Allowance
 
 
 class Bound(StrEnum):
-    """How an estimate stands to what a load then makes."""
+    """How an estimate relates to what a load then makes."""
 
     EXACT = "exact"
     AT_MOST = "at most"
@@ -54,10 +53,10 @@ class Bound(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What a store holds of a stream: its first row (s), and rows per second of what was answered.
+    """What a store has of a stream: its first row (s), and rows per second of what was answered.
 
     ``regular`` where each step between the first and the last row has its row. ``step_s`` is the
-    stream's own step, else the commonest of its kind: then ``assumed`` is true.
+    stream's own step, else (``assumed``) the commonest of its kind.
     """
 
     first_ts: int | None = None
@@ -79,17 +78,17 @@ class Estimate:
 def estimate(profile: Profile, task: Task, held: Expected) -> Estimate:
     """Estimate what a task will bring and make.
 
-    A snapshot is one request. A log's window is a page at least, and more by the density of what is
-    held. Of a trajectory see `pages_of_rows`: exact where its rows follow each other by the step,
-    the stretch is over, and a row before it is held. Where none is, one more request finds the
-    archive's first row. Where rows are absent it is fewer.
+    A snapshot is one request. A log's window is a page at least, and more by the density of what
+    the store has. Of a trajectory it is exact where rows follow each other by the step, the stretch
+    is over, and a row before it is stored. Without such a row, one more request finds the archive's
+    first one. Where rows are absent it is fewer.
     """
     if isinstance(task, SnapshotTask):
         return Estimate(1, 1, Bound.EXACT)
     if isinstance(task, LogTask):
         if held.rows_per_s is None:
             return Estimate(None, 1, Bound.AT_LEAST)
-        rows = round(held.rows_per_s * task.window.length_s)
+        rows = round(held.rows_per_s * task.stretch.length_s)
         limit = profile.events[task.stream.family].limit
         return Estimate(rows, max(1, math.ceil(rows / limit)), Bound.ABOUT)
     if held.step_s is None:
@@ -114,7 +113,7 @@ def _bound(task: TrajectoryTask, held: Expected) -> Bound:
 
 
 def _begins_before(task: TrajectoryTask, held: Expected) -> bool:
-    """Check whether a row before a task's stretch is held."""
+    """Check whether a row before a task's stretch is stored."""
     return held.first_ts is not None and held.first_ts < task.stretch.start
 
 
@@ -143,7 +142,7 @@ def pages_of_rows(rows: int, limit: int, *, first: bool) -> int:
 
     A long stretch is asked for in slices. In each, every page after the first repeats the oldest
     row before it. A page with a row from before the stretch is the last. With ``first`` there is
-    none: one more page, that brings nothing, ends it.
+    none, and one more, empty page ends it.
 
     >>> [pages_of_rows(rows, 500, first=False) for rows in (0, 1, 499, 500, 998, 999)]
     [1, 1, 1, 2, 2, 3]
@@ -199,12 +198,12 @@ class PlannedLoad(Shown):
 
     ``intervals`` has a row per stretch or window, in the order of loading: stream, start_ts, end_ts
     (s, null for a snapshot), rows, requests, bound, and deadline, when its first second leaves the
-    archive (Unix s, null where it never does).
+    archive (Unix s, null for never).
 
     ``requests`` is the sum, ``bound`` what it is. ``schemas`` is the least number of requests for
-    the schemas beside: one, and one per hundred pages. ``wait_s`` is how long the quota makes them
-    wait, None where the service names none. ``takes_s`` adds the least that the requests themselves
-    take, each as long as the small one that was just made.
+    the schemas: one, and one per hundred pages. ``wait_s`` is how long the quota makes them wait,
+    None without a quota. ``takes_s`` adds the least that the requests themselves take, each as long
+    as the small one just made.
     """
 
     source: Source
@@ -226,12 +225,12 @@ class PlannedLoad(Shown):
 
     @property
     def bound(self) -> Bound:
-        """How `requests` stands to what the load then makes."""
+        """How `requests` relates to what the load then makes."""
         return Bound.of_sum(map(Bound, self.df["bound"].drop_nulls()))
 
     @property
     def rows(self) -> int | None:
-        """Rows expected of the streams of which that is known, None where it is of none."""
+        """Rows expected of the streams of which that is known, None if it is of none."""
         known = self.df["rows"].drop_nulls()
         return int(known.sum()) if known.len() else None
 
@@ -271,7 +270,7 @@ class PlannedLoad(Shown):
 
     @property
     def card(self) -> Card:
-        """The facts of the plan: what is missing, what it costs, and what is about to be lost."""
+        """The facts of the plan: what is missing, its requests, and what is about to be lost."""
         missing = self.df.filter(pl.col("stretches") > 0)["stream"].to_list()
         rows = "rows not known" if self.rows is None else counted(self.rows, "row")
         asked = f"{self.bound} {self.requests:,}, and {self.schemas:,} or more of schemas"
@@ -350,8 +349,8 @@ def expected_load(store: Store, parts: pl.DataFrame) -> pl.DataFrame:
 
     ``parts`` has stream, start_ts and end_ts (s UTC), none after now by the service's clock. The
     profile is the built-in one, with the largest pages and the depth of the plan at the last
-    answer. Columns: requests (count, one or more) and rows (count, null where the step of the rows
-    or the density of the log is unknown), a row for each part in their order.
+    answer. Returns a row per part: requests (count, one or more) and rows (count, null where the
+    step of the rows or the density of the log is unknown).
 
     >>> import tempfile
     >>> from toolkit.store import StoreWriter
@@ -379,7 +378,7 @@ def expected_load(store: Store, parts: pl.DataFrame) -> pl.DataFrame:
 def load_words(store: Store, requests: int, rows: int | None) -> str:
     """Return in words what a load takes: requests, rows, and how much the file grows.
 
-    A row takes as many bytes as one of the store does on average, 20 in a store of few rows.
+    A row takes as many bytes as one of the store on average, 20 in a store of few rows.
 
     >>> load_words(Store("nowhere.duckdb"), 12, 50_000)
     'about 12 requests, 50,000 rows, 1.0 MB'
@@ -409,16 +408,9 @@ def _usual(stream: Stream, known: Ledger) -> Profile:
     return replace(BUILT_IN, histories={**BUILT_IN.histories, stream.family: route})
 
 
-def _part(task: Task) -> Interval | None:
-    """Return what a task asks for, None for a snapshot."""
-    if isinstance(task, TrajectoryTask):
-        return task.stretch
-    return task.window if isinstance(task, LogTask) else None
-
-
 def _asked(tasks: Sequence[tuple[Task, Estimate]]) -> dict[str, Any]:
     """Return the values of a stream that are of its tasks."""
-    parts = [part for task, _ in tasks if (part := _part(task))]
+    parts = [task.stretch for task, _ in tasks if task.stretch]
     rows = [each.rows for _, each in tasks]
     return {
         "stretches": len(parts),
@@ -434,7 +426,7 @@ def _asked(tasks: Sequence[tuple[Task, Estimate]]) -> dict[str, Any]:
 def _leaving(known: Ledger, edge: Edge, held: Expected, window: Interval) -> dict[str, Any]:
     """Return the values of what leaves the archive within a day and was not answered for.
 
-    Only what lies in the window counts: nobody loses what was never asked for.
+    Only the window counts: nobody loses what was never asked for.
     """
     oldest = edge.reachable_from
     if oldest is None:
@@ -471,7 +463,7 @@ def _intervals(tasks: Sequence[tuple[Task, Estimate]]) -> pl.DataFrame:
     rows = [
         (
             task.stream.key,
-            *(_part(task) or (None, None)),
+            *(task.stretch or (None, None)),
             each.rows,
             each.requests,
             each.bound.value,
@@ -514,7 +506,7 @@ def _clock_of(kind: str) -> str:
 
 
 def _series_held(row: Mapping[str, Any], known: Ledger) -> Expected:
-    """Return what is held of a trajectory: whether all that was answered for has its rows."""
+    """Return what is stored of a trajectory, and whether all answered parts have their rows."""
     first, last, step_s = row["first_ts"], row["last_ts"], row["step_s"]
     if not step_s:
         return Expected(first)

@@ -1,4 +1,4 @@
-"""Reports of a load while it runs and when it is done: plain values."""
+"""Reports of a load while it runs and when it is done."""
 
 from __future__ import annotations
 
@@ -73,13 +73,12 @@ class LoadResult(Shown):
     """What a load did: of what, from where, how much, and what was odd.
 
     ``requests`` counts what the client sent meanwhile, by kind. ``re_asked`` of the ``pages`` were
-    asked for again because an earlier answer may not have been the last word.
+    asked for again because an earlier answer was provisional.
 
-    ``asked`` are the streams of the call, ``silent`` those of them of which the store holds nothing
-    in the window after it. ``unrecoverable`` are the stretches that the key's plan no longer
-    reaches and the store does not hold. ``refused`` are the streams that the service did not give,
-    each with its refusal. ``findings`` are what the service did otherwise than assumed, each kind
-    once with how often.
+    ``asked`` are the streams of the call, ``silent`` those without anything in the window after it.
+    ``unrecoverable`` are the stretches that the plan no longer reaches and the store does not have.
+    ``refused`` are the streams that the service did not give, each with its refusal. ``findings``
+    are what the service did otherwise than assumed, each kind once with how often.
     """
 
     source: Source

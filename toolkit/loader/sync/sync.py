@@ -1,6 +1,8 @@
 """Loading a window of streams into the store: only what is missing, all of it, once.
 
-ledger -> plan -> pages -> check -> commit. `toolkit.loader.sync.sync` carries it out.
+ledger -> plan -> pages -> check -> commit. Workers fetch and decode pages, one thread commits them,
+rows and ledger entries in one transaction: a killed load goes on where the last commit ended. The
+store's file is open only while a batch is written.
 """
 
 from __future__ import annotations
@@ -72,18 +74,14 @@ class _RefusedStream:
 
 
 class Run:
-    """Carries tasks out. Counts what came in ``pages``, ``inserted`` and ``findings``.
+    """Carries tasks out, and counts: ``pages``, ``re_asked``, ``inserted``, ``findings``.
 
-    ``re_asked`` of the pages were asked for again.
-
-    A refusal of one stream ends that stream alone: it is kept in ``refused``. What concerns all of
-    them ends the run: the key, the quota, a service that is out of reach or fails stream after
-    stream.
+    A refusal of one stream ends that stream alone: see ``refused``. A refusal of the key, a spent
+    quota, and a service that is out of reach or fails stream after stream end the run.
 
     ``check_source`` asks the service whose it is, and raises where that has changed. It is called
-    before each commit, since another service may have taken the address over in the meantime. What
-    came since the last commit is then dropped. When an error ends the run nothing is asked: what
-    had come is kept.
+    before each commit, since another service may have taken the address. What came since the last
+    commit is then dropped. When an error ends the run it is not called: what came is kept.
     """
 
     def __init__(
@@ -121,8 +119,8 @@ class Run:
     def carry_out(self, client: Client, workers: int) -> None:
         """Fetch everything. Whatever ends it, the pages received whole are committed.
 
-        The exception is another source at the address: see the class. Where the process ends
-        meanwhile, the thread that called ends with it, quietly.
+        The exception is another source at the address: see the class. If the process ends
+        meanwhile, the calling thread ends with it, quietly.
         """
         threads = workers_on(
             self._tasks,
@@ -254,16 +252,15 @@ def sync(
 
     Of funding also the settlement at ``end``, which a position held until then receives.
 
-    Trajectories and event logs are asked for what the coverage ledger lacks: a stretch answered for
-    is not asked again, except its youngest part, which may still change, and where more may still
-    arrive (`toolkit.store.ledger.ledger`). ``again`` asks for all of the window. A snapshot
-    is asked for once, as it is now, whatever the window. A series kept from snapshots stands for
-    its snapshot. Interrupted at any moment, a sync leaves whole batches. A second call goes on from
-    there, and one more adds nothing. The pages that rows come from are kept beside the store for
-    ``pages_days`` (days), 0 for not at all: see `toolkit.store.writing.remap`.
+    Trajectories and event logs are asked for what the coverage ledger lacks: not for a stretch
+    answered for, except its youngest part and provisional answers (`toolkit.store.ledger.ledger`).
+    ``again`` asks for all of the window. A snapshot is asked for once, as it is now. A series kept
+    from snapshots means its snapshot. A sync that is interrupted leaves whole batches, and a second
+    call goes on from there. The pages of rows are kept beside the store for ``pages_days`` (days),
+    0 for not at all: see `toolkit.store.writing.remap`.
 
     A refusal of one stream stops no other: the result names it. A stream that the key's plan does
-    not include, as the service states, is not asked for. Where all are refused the first refusal is
+    not include, as the service states, is not asked for. If all are refused the first refusal is
     raised.
 
     Raises `ServiceError`, `StoreError` (another source's store, a locked file), `InputError` (an
@@ -339,7 +336,7 @@ def prepare(
 ) -> Prepared:
     """Find out what a load would ask for. Raises `UnknownTrajectoryError`.
 
-    Writes nothing. Where the store has no file yet, it holds nothing.
+    Writes nothing. A store without a file is empty.
     """
     served_at = client.served_at()
     ledger = store.ledger(streams, _with_end(window)) if store.path.exists() else {}
@@ -434,9 +431,9 @@ def load_origin(client: Client, served_at: int) -> LoadOrigin:
 def check_listed(client: Client, trajectories: Iterable[Trajectory]) -> tuple[Finding, ...]:
     """Raise `UnknownTrajectoryError` for the first trajectory that the service does not list.
 
-    A listing that cannot be had or read, or has no legs, refuses nothing: what it does not show is
-    returned as a finding. Of many symbols the whole listing is asked for, which is one request
-    where it is not cut.
+    A listing that cannot be read, or has no legs, refuses nothing: what it does not show is
+    returned as a finding. Of many symbols the whole listing is asked for, one request if it is not
+    cut.
     """
     where = client.profile().symbols_path
     try:

@@ -1,8 +1,9 @@
-"""The units of a load: a stretch of a trajectory, a window of an event log, a snapshot.
+"""The units of a load and the threads that carry them out.
 
-A log's window is answered for only when its last page has come, so a killed load asks for the
-windows under way again and finds their documents held. Neighbouring windows share a second, because
-whether a window's end belongs to it is for the service to decide. What comes twice is stored once.
+A unit is a stretch of a trajectory, a window of an event log, or a snapshot. A log's window is
+answered for only when its last page has come, so a killed load asks for it again. Neighbouring
+windows share a second, because the service decides whether a window's end belongs to it. What comes
+twice is stored once.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _KEYS = {"event_id": pl.String, "event_type": pl.String, "ts_ms": pl.Int64, "ts"
 class Piece:
     """What one page brings: ``put`` adds it to a batch. The rest is for the count.
 
-    ``re_asked`` where all that it answers for was answered before, if not for good. ``others`` are
+    ``re_asked`` where all that it answers for was answered before, provisionally. ``others`` are
     tasks that its task leaves to other workers. ``pages`` is 0 where nothing was asked for it.
     ``row_size`` is how many rows of a history take as much memory as one of its rows.
     """
@@ -61,7 +62,7 @@ def _held_in(part: Interval, others: Sequence[Interval]) -> bool:
 def slices(length_s: int, page_rows: int, step_s: int) -> list[int]:
     """Cut a length (s) into slices of a few whole pages, the newest first, the last one longer.
 
-    The last page of a slice has to reach below it, so that it is seen to be whole.
+    The last page of a slice has to reach below it, to show that it is whole.
 
     >>> slices(60 * 1_000, 101, 60)
     [23940, 36060]
@@ -76,7 +77,7 @@ def slices(length_s: int, page_rows: int, step_s: int) -> list[int]:
 
 @dataclass(slots=True)
 class _Beginning:
-    """The second before which a trajectory is shown to have no row, None so far. What is lost."""
+    """The second before which a trajectory has no row, None so far. What is lost."""
 
     ts: int | None = None
     lost: tuple[LostStretch, ...] = ()
@@ -86,10 +87,10 @@ class _Beginning:
 class TrajectoryTask:
     """A stretch of a trajectory, asked for from its newest page on.
 
-    Once its first page shows how much time a page holds, what is older than a few more pages is
-    left to others, in slices. Where these begin follows from the rows alone, so the ledger does not
-    depend on how many workers there are. ``before`` is what was answered for already. Its pages go
-    into the batch beside their rows where it ``keeps_pages``.
+    Once its first page shows how much time a page has, what is older than a few more pages is left
+    to others, in slices. These follow from the rows alone, so the ledger does not depend on the
+    number of workers. ``before`` is what was answered for already. Its pages go into the batch
+    beside their rows if it ``keeps_pages``.
     """
 
     stream: Trajectory
@@ -205,23 +206,23 @@ class LogTask:
     """One window of an event log, to be paged to its end. ``before`` as of a trajectory."""
 
     stream: EventLog
-    window: Interval
+    stretch: Interval
     edge: Edge
     before: Sequence[Interval] = ()
 
     @property
     def asked_s(self) -> int:
         """Seconds of the window."""
-        return self.window.length_s
+        return self.stretch.length_s
 
     @property
     def deadline(self) -> int | None:
         """When its oldest second leaves the archive. See `Edge.leaves_at`."""
-        return self.edge.leaves_at(self.window.start)
+        return self.edge.leaves_at(self.stretch.start)
 
     def fetch(self, client: Client) -> Iterator[Piece]:
         """Ask for the window. Its last page answers for all of it."""
-        shared = Interval(self.window.start, self.window.end + 1)
+        shared = Interval(self.stretch.start, self.stretch.end + 1)
         keys, missing = [pl.DataFrame(schema=_KEYS)], list[Interval]()
         edge, lost = self.edge, dict[LostStretch, None]()
         for page in client.event_pages(self.stream.family, shared):
@@ -233,7 +234,7 @@ class LogTask:
             missing = union([*missing, *page.missing])
             lost |= dict.fromkeys(page.lost)
             put = partial(self._put, page, keys, edge, missing=missing, lost=tuple(lost))
-            again = _held_in(self.window, self.before)
+            again = _held_in(self.stretch, self.before)
             rows = page.frame.height
             yield Piece(put, rows, answered_s, page.findings, again, row_size=_DOCUMENT_ROWS)
 
@@ -253,12 +254,12 @@ class LogTask:
             return
         archived = pl.concat(keys)
         young_from = edge.clock - edge.delay_s - settled_after_s(edge.late_s)
-        start = max(self.window.start, young_from) if archived.height else self.window.start
-        still = clip([self.window], (start, max(start, self.window.end)))
+        start = max(self.stretch.start, young_from) if archived.height else self.stretch.start
+        still = clip([self.stretch], (start, max(start, self.stretch.end)))
         batch.add_documents(
             self.stream,
             page.frame,
-            self.window,
+            self.stretch,
             edge,
             open_parts=still,
             archived=archived,
@@ -276,6 +277,7 @@ class SnapshotTask:
 
     stream: SnapshotLog
     period_s: int | None = None
+    stretch: None = None
     asked_s: int = 0
     deadline: int | None = None
 
@@ -317,7 +319,7 @@ _LOOK_S = 0.5  # a wait without an end would not notice that the load was stoppe
 
 
 class _TaskQueue:
-    """The tasks that no worker has taken yet. One that is under way may add others."""
+    """The tasks that no worker has taken yet. One under way may add others."""
 
     def __init__(self, tasks: Sequence[Task], stop: threading.Event) -> None:
         self._tasks = deque(tasks)
@@ -340,7 +342,7 @@ class _TaskQueue:
         return None
 
     def add(self, number: int, tasks: Sequence[Task] = ()) -> None:
-        """Count so many more unfinished tasks, and put those in that wait."""
+        """Count so many more unfinished tasks, and put in those that wait."""
         with self._turn:
             self._unfinished += number
             self._tasks.extendleft(reversed(tasks))
@@ -358,8 +360,8 @@ def workers_on(
     """Return threads, not started, that take all pieces of each task until ``stop`` is set.
 
     The tasks that a piece leaves to others come next. Each thread calls ``done`` at its end: with
-    the error that ended it, or None where no task was left. They are daemons, so that a task keeps
-    no process alive. The end of the process sets ``stop``.
+    the error that ended it, or None. They are daemons, so that a task keeps no process alive. The
+    end of the process sets ``stop``.
 
     >>> ended = []
     >>> stop = threading.Event()

@@ -1,7 +1,7 @@
 """The webhook receiver: an ASGI application that stores what is genuine before it answers.
 
-Deliveries that come while a commit is under way are committed together with the next: one commit
-takes about 40 ms, whatever it holds. The store's file is open only while it is written.
+Deliveries that come during a commit are committed together with the next: one commit takes about 40
+ms, whatever is in it. The store's file is open only while it is written.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ _log = logging.getLogger(__name__)
 class Receipts:
     """What a receiver did, counted (deliveries, but for ``events``).
 
-    ``stored`` were new and ``repeated`` were not. Both are answered 204. ``kept`` of the stored
-    ones are not event documents and are kept whole. ``events``: documents that the store did not
-    hold. ``refused``: not shown to be genuine (401). ``unreadable``: no JSON object, not sent
-    with POST, or not whole in time (400, 405, 408). ``too_large`` (413). ``postponed``: the store
-    could not take them (503). ``unkept``: further versions of events that are held in a hundred.
+    ``stored`` were new, ``repeated`` were not. Both are answered 204. ``kept`` of the stored ones
+    are not event documents and are kept whole. ``events``: documents new to the store. ``refused``:
+    not shown to be genuine (401). ``unreadable``: not a JSON object, not sent with POST, or not
+    whole in time (400, 405, 408). ``too_large`` (413). ``postponed``: the store could not take them
+    (503). ``unkept``: further versions of events that are stored in a hundred.
 
     >>> str(Receipts(stored=3, events=2, repeated=1, kept=1))
     '3 stored (2 new events, 1 kept whole), 1 repeated, 0 refused'
@@ -102,12 +102,12 @@ def webhook_app(
     """Make an ASGI application that receives deliveries into a store, to be run or mounted.
 
     ``secrets`` are those of Standard Webhooks, any of which may have signed. ``verifier`` is
-    another scheme with its own. The store must exist: a delivery does not name its source, so it
-    is taken to be from the store's. ``limits`` bound a body in bytes and seconds, what waits, and
-    what is kept. This process then uses the store with little memory. What else a public address
-    needs (TLS, a limit on connections) belongs to the server in front. ``routes`` say where a
-    document keeps what, and ``profile_hash`` is that of the user's file that says so. ``secrets``
-    and ``withheld``, such as an API key, are struck out of a body before it is stored.
+    another scheme with its own. The store must exist: a delivery does not name its source, so it is
+    taken to be the store's. ``limits`` bound a body in bytes and seconds, what waits, and what is
+    kept. This process then uses the store with little memory. TLS and a limit on connections belong
+    to the server in front. ``routes`` say where a document has its fields, and ``profile_hash`` is
+    that of the user's file that says so. ``secrets`` and ``withheld``, such as an API key, are
+    struck out of a body before it is stored.
 
     Raises `InputError` for no or two ways to verify, `StoreError` where there is no store.
 
@@ -132,12 +132,12 @@ def webhook_app(
 class WebhookApp:
     """The application that `webhook_app` makes. It takes POST at whatever path it is mounted.
 
-    The size and the signature are judged by the body's exact bytes, before anything is read into
-    them. What is genuine is in the store when 204 is answered, and a repeat of it is answered 204
-    as well. A store that another process holds, or that fails, is answered 503 with
-    ``Retry-After``. ``receipts`` counts.
+    Size and signature are checked on the body's exact bytes, before anything is read into them.
+    What is genuine is in the store when 204 is answered, and a repeat of it is answered 204 too. A
+    store that another process holds, or that fails, is answered 503 with ``Retry-After``.
+    ``receipts`` counts.
 
-    Where a server runs the application alone, `close` is called at its end. Who mounts it calls
+    A server that runs the application alone calls `close` at its end. Whoever mounts it calls
     `close` at the end of its own.
     """
 
@@ -248,7 +248,7 @@ class _Waiting:
 
 
 class _Keeper:
-    """Commits deliveries, those together that came while the commit before was under way."""
+    """Commits deliveries, those together that came during the commit before."""
 
     def __init__(self, writer: StoreWriter, receipts: Receipts, profile: Profile) -> None:
         self.store = writer.store
@@ -264,7 +264,7 @@ class _Keeper:
         self._task: asyncio.Task[None] | None = None
 
     async def keep(self, delivery_id: str, delivery: Delivery) -> None:
-        """Return when the delivery is committed. Raises `StoreError` where it is not."""
+        """Return when the delivery is committed. Raises `StoreError` if it is not."""
         size = len(delivery.body)
         if self._bytes + size > self._limits.waiting_delivery_bytes:
             raise StoreError("too much waits to be written already", path=str(self.store.path))
@@ -331,7 +331,7 @@ class _Keeper:
         return self._load_id
 
     def finish(self) -> None:
-        """Mark the run in the store as ended well, where it brought anything at all."""
+        """Mark the run in the store as ended well, if it brought anything."""
         with self._writing:
             if self._load_id is not None:
                 found = as_rows(self._findings.listed(), self._profile)
@@ -360,9 +360,9 @@ def receive(
 ) -> Receipts:
     """Receive until SIGINT or SIGTERM. What is under way then is stored and answered first.
 
-    ``ready`` is called once with the address, when it accepts. ``on_progress`` with the counts so
-    far every 10 seconds. Returns the counts. A port that is taken and a host
-    that is not this machine's are an `InputError`.
+    ``ready`` is called once with the address, when it accepts, ``on_progress`` with the counts so
+    far every 10 seconds. Returns the counts. Raises `InputError` for a port that is taken and a
+    host that is not this machine's.
 
     >>> import os, signal, tempfile
     >>> from toolkit.loader.webhook.webhooks import webhook_app

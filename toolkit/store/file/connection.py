@@ -1,15 +1,13 @@
 """Opening the DuckDB file: for as short as possible, with patience, by one owner per process.
 
-A process that keeps the file open locks every other out. So it is opened per use, and closed when
-the last user of this process lets go. All uses share one connection, since DuckDB allows no
-read-only one beside a writing one. Each has a cursor of its own: a shared one hands one thread
-another's rows. Nobody joins an opening that has lasted, and the file then rests, so that other
-processes get their turn.
+An open file locks every other process out, so it is opened per use. All uses of a process share one
+connection, each with a cursor of its own: a shared one hands one thread another's rows. Nobody
+joins an opening that has lasted, and the file then rests, so that other processes get their turn.
 
 DuckDB's lock has no order. So whoever waits puts an empty file into a folder beside the store,
 named by a number. Writers wait for all smaller numbers. A reader's number is next to that of the
 first writer, so readers go together between two writers. A file that was not touched lately is of a
-process that was killed or suspended: it is removed. Without a folder DuckDB's lock alone decides.
+process that was killed or suspended, and is removed. Without a folder DuckDB's lock alone decides.
 
 Source: docs/design.md, "One file, opened per use".
 """
@@ -212,8 +210,8 @@ class _File:
     ) -> duckdb.DuckDBPyConnection:
         """Wait for this thread's turn, and return the open connection.
 
-        The last attempt before the deadline is made out of turn, to find who holds the file. So is
-        every attempt of a thread that uses another file, for which somebody may wait.
+        The last attempt before the deadline is out of turn, to find who holds the file. So is every
+        attempt of a thread that uses another file, for which somebody may wait.
         """
         wait_s = _FIRST_WAIT_S
         uses_another = any(file.is_used_by(thread) for file in list(_FILES.values()))
@@ -299,10 +297,9 @@ def opened(
     Waits up to ``wait_s`` (s) for another process or thread. Uses of one thread may be nested, but
     writing inside another use is refused at once: it would wait for itself.
 
-    Raises `StoreLockedError` with the process that holds the file, `NotAStoreError` where the file
-    is something else, `StoreVersionError` where a newer DuckDB wrote it, `StoreError` where there
-    is none or DuckDB fails, and `KeyboardInterrupt` where a signal ends a query. For a daemon
-    thread's use when the process ends see `toolkit.ending.under_way`.
+    Raises `StoreLockedError` with the process that holds the file, `NotAStoreError` for another
+    file, `StoreVersionError` if a newer DuckDB wrote it, `StoreError` for none or where DuckDB
+    fails, and `KeyboardInterrupt` where a signal ends a query.
     """
     resolved = real_path(path)
     with _FILES_LOCK:
@@ -328,10 +325,10 @@ def check_use(path: object, wait_s: object) -> None:
 
 
 def put_in_place(connection: duckdb.DuckDBPyConnection, path: Path, draft: Path) -> None:
-    """Put a whole, closed file in the place of a store's, inside a use that writes the store.
+    """Put a whole, closed file in the place of a store's, inside a use that wrote nothing.
 
-    The use must have written nothing. Whoever waits for the file opens the new one. Raises
-    `StoreError` where the old one has commits in its log.
+    Whoever waits for the file opens the new one. Raises `StoreError` if the old one has commits in
+    its log.
     """
     resolved = path.resolve()
     logs = own_files(resolved)[1:]

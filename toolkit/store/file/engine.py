@@ -2,12 +2,10 @@
 
 To start DuckDB takes 30 ms, to attach a file 2 ms. So engines outlive their uses.
 
-A file may come from a stranger. So an engine reaches no other file and no address, loads no
-extension, and its settings are locked. Views in place of our tables are refused. Names in a query
-are looked up among DuckDB's own first. Inside a view a function of the file comes first, so a file
-with one in place of DuckDB's is not written.
-
-DuckDB has no classes for its errors, so its words distinguish them.
+A file may come from a stranger. So an engine reaches nothing else, loads no extension, and its
+settings are locked. Views in place of our tables are refused. A file with a function in place of
+DuckDB's is read, since names of a query are looked up among DuckDB's own first, but not written:
+inside a view the file's come first.
 
 Source: docs/design.md, "One file, opened per use".
 """
@@ -237,8 +235,7 @@ def own_files(path: Path) -> list[Path]:
 def readable(path: Path) -> Path:
     """Return a path of a file that DuckDB reads as it is: it takes a backslash for a slash.
 
-    On Linux a folder with a backslash is reached by the link to it as an open file. DuckDB follows
-    it, so the log is beside the file itself.
+    On Linux a folder with a backslash is reached by the link to it as an open file.
     """
     if "\\" not in str(path.parent) or not _OPENED.is_dir():
         return path

@@ -1,8 +1,8 @@
 """The file of a store, opened per use: as it is, or as it was known at a time.
 
-A stream whose key is invalid, of another kind than its row says, or there twice is hidden from
-readers, so that all others can be read. Doubled rows are noticed when they are read, since a check
-takes as long: from then on this process hides their stream too, until the file changes.
+A stream whose key is invalid, of another kind than its row says, or there twice is hidden, so that
+all others can be read. Doubled rows are noticed when they are read: then this process hides their
+stream until the file changes.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Maintenance of a store's file: verification, a copy, and a rewrite in the order of its keys.
 
-A store loaded by many small polls reads one trajectory many times slower than a sorted one, and
-freed space stays in the file. So a compaction copies the rows, sorted, into a new file, then what
-was committed meanwhile, until little is left. That is copied while the file is held, and the new
-file takes its place. A process that is killed leaves the store as it was.
+A store of many small polls reads one trajectory many times slower than a sorted one, and freed
+space stays in the file. So a compaction copies the rows, sorted, into a new file, then what was
+committed meanwhile, the last of it while the file is held, and the new file takes its place. A
+process that is killed leaves the store as it was.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from toolkit.store.file.connection import opened, put_in_place
 from toolkit.store.file.engine import DATABASE, first_line, full_disk
 from toolkit.store.file.file import StoreFile, fault_of_key
 from toolkit.store.file.schema import back_up, draft_of, made
-from toolkit.store.ledger.history import held_rows, known_ledger
+from toolkit.store.ledger.history import held_counts, known_ledger
 from toolkit.store.ledger.streams import append
 from toolkit.store.reading.moment import BOOKS, GROWING, StoreState, owner_column, row_order
 from toolkit.store.reading.views import VIEWS
@@ -29,7 +29,6 @@ from toolkit.store.store import Store
 from toolkit.store.writing.pages import back_up_pages, faults_of_pages
 from toolkit.tables import (
     CHANGES,
-    COVERAGE,
     EVENT,
     LOAD,
     SERIES,
@@ -63,9 +62,9 @@ class Compacted:
 def compact(store: Store) -> Compacted:
     """Rewrite a store's file with its rows in the order of their keys, and without free space.
 
-    Loads and readers go on meanwhile. Raises `StoreError` where the disk has no room for a second
-    file, no file can be made there, or the file has tables or views of somebody's own, which would
-    be lost. Raises what `Store.reading` raises.
+    Loads and readers go on. Raises `StoreError` without room for a second file, where no file can
+    be made, and for a file with somebody's own tables or views, which would be lost. Raises what
+    `Store.reading` raises.
     """
     path = store.path.resolve()
     _refuse_others(store)
@@ -100,8 +99,8 @@ def rewriting(path: Path) -> Iterator[None]:
 def scattered(store: Store, few_parts: int = 8, times: int = 4) -> tuple[float, float] | None:
     """Return in how many parts of the file a trajectory lies, now and once compacted.
 
-    A part is what DuckDB reads at once. Both are means over the trajectories. None where it makes
-    no difference: fewer than ``few_parts`` in all, or not ``times`` as many as compacted.
+    DuckDB reads a part at once. Both are means over the trajectories. None where it makes no
+    difference: fewer than ``few_parts`` in all, or not ``times`` as many as compacted.
     """
     rows = " UNION ALL ".join(
         f"SELECT stream_id, rowid // {_ROWS_OF_A_PART} AS part, count(*) AS rows "  # noqa: S608 - ours
@@ -204,8 +203,8 @@ def _check_same_file(store: Store, one: StoreState, other: StoreState) -> None:
 def back_up_store(store: StoreFile, target: str | Path) -> int:
     """Copy a store to a new file, as it was between two commits, and return the copy's bytes.
 
-    The copy is whole, with other tables in the file. Writers wait meanwhile. Raises `StoreError`
-    where that file exists or cannot be made, and what `Store.reading` raises.
+    Somebody's own tables are copied too. Writers wait. Raises `StoreError` where that file exists
+    or cannot be made, and what `Store.reading` raises.
     """
     copy = Path(target)
     if copy.exists() or copy.is_symlink():
@@ -223,21 +222,18 @@ def back_up_store(store: StoreFile, target: str | Path) -> int:
 
 
 _Found = list[tuple[object, ...]]
-_SHOWN = 3
-
-
 _Ask = Callable[[str], _Found]
+_SHOWN = 3
 
 
 def verify(store: Store) -> list[str]:
     """Return each fault of a store, in words. A sound store has none.
 
     Every byte of every table is read, so DuckDB finds blocks with a wrong checksum. Tables and
-    columns are those of this format, no two rows share a key, revisions follow one another, each
-    row is of a known load and stream, the streams' counters are right, stretches of the ledger have
-    a length and do not overlap, its history leads to its present state, and the pages beside the
-    store can be read. One query per law, so loads go on between them. Raises what `Store.reading`
-    raises.
+    columns are those of this format, keys are unique, revisions without a gap, loads and streams
+    known, counters right, stretches of the ledger not empty and apart, its history leads to its
+    present state, and the pages beside the store can be read. One query per law, so loads go on
+    between them. Raises what `Store.reading` raises.
     """
 
     def ask(sql: str) -> _Found:
@@ -246,8 +242,7 @@ def verify(store: Store) -> list[str]:
             return connection.execute(sql).fetchall()
 
     ask("SELECT 1")
-    found = list(_unreadable(ask)) or [fault for law in _LAWS for fault in law(ask)]
-    if found:
+    if found := list(_unreadable(ask)) or list(_breaches(ask)):
         return found
     with store.reading() as connection:
         return faults_of_pages(connection, store.path)
@@ -272,116 +267,65 @@ def _unreadable(ask: _Ask) -> Iterator[str]:
             return
 
 
-def _keys(ask: _Ask) -> Iterator[str]:
+def _laws() -> Iterator[tuple[str, str]]:
+    """Yield each law: what a breach of it is called, and the query that finds its rows."""
     for table in TABLES:
         key = ", ".join(table.key)
-        yield from _named(
-            ask(f"SELECT {key} FROM {table.name} GROUP BY ALL HAVING count(*) > 1"),  # noqa: S608 - ours
-            f"{table.name}: several rows share a key",
-        )
-
-
-def _revisions(ask: _Ask) -> Iterator[str]:
+        query = f"SELECT {key} FROM {table.name} GROUP BY ALL HAVING count(*) > 1"  # noqa: S608 - ours
+        yield f"{table.name}: several rows share a key", query
     for table in (*SERIES.values(), EVENT):
         others = ", ".join(name for name in table.key if name != "revision")
-        yield from _named(
-            ask(
-                f"SELECT {others}, min(revision % {TIE}), max(revision % {TIE}) FROM {table.name} "  # noqa: S608 - ours
-                f"GROUP BY {others}, revision // {TIE} "
-                f"HAVING min(revision % {TIE}) <> 0 OR max(revision % {TIE}) <> count(*) - 1"
-            ),
-            f"{table.name}: revisions are missing",
+        query = (
+            f"SELECT {others}, min(revision % {TIE}), max(revision % {TIE}) FROM {table.name} "  # noqa: S608 - ours
+            f"GROUP BY {others}, revision // {TIE} "
+            f"HAVING min(revision % {TIE}) <> 0 OR max(revision % {TIE}) <> count(*) - 1"
         )
-
-
-def _references(ask: _Ask) -> Iterator[str]:
-    """Yield rows of loads and streams that the store does not know."""
+        yield f"{table.name}: revisions are missing", query
     for table in TABLES:
         for column in table.names:
             known = LOAD if column.endswith("load_id") else STREAM
-            if table is known or column not in ("load_id", "repaired_load_id", "stream_id"):
-                continue
-            of = column.removeprefix("repaired_")
-            yield from _named(
-                ask(
+            if column in ("load_id", "repaired_load_id", "stream_id") and table is not known:
+                query = (
                     f"SELECT DISTINCT t.{column} FROM {table.name} t WHERE t.{column} IS NOT NULL "  # noqa: S608 - ours
-                    f"AND t.{column} NOT IN (SELECT {of} FROM {known.name})"
-                ),
-                f"{table.name}: rows of no {known.name} that is known",
-            )
-
-
-def _counters(ask: _Ask) -> Iterator[str]:
-    """Yield streams whose counters are wrong."""
-    held = held_rows(lambda table: table.name)
-    yield from _named(
-        ask(
-            "WITH held AS (SELECT key, count(*) FILTER (revision = 0) AS rows, "  # noqa: S608 - ours
-            "count(*) FILTER (revision > 0) AS revisions, min(ts) AS first_ts, "
-            f"max(ts) AS last_ts FROM ({held}) GROUP BY key) "
-            "SELECT key, s.rows, s.revisions, coalesce(h.rows, 0), coalesce(h.revisions, 0) "
-            "FROM stream s LEFT JOIN held h USING (key) WHERE s.rows <> coalesce(h.rows, 0) "
-            "OR s.revisions <> coalesce(h.revisions, 0) "
-            "OR s.first_ts IS DISTINCT FROM h.first_ts OR s.last_ts IS DISTINCT FROM h.last_ts"
-        ),
-        "stream: counters differ from what is held (key, counted, then held)",
+                    f"AND t.{column} NOT IN (SELECT {known.name}_id FROM {known.name})"
+                )
+                yield f"{table.name}: rows of no {known.name} that is known", query
+    query = (
+        f"WITH held AS ({held_counts(lambda table: table.name)}) "  # noqa: S608 - ours
+        "SELECT key, s.rows, s.revisions, coalesce(h.rows, 0), coalesce(h.revisions, 0) "
+        "FROM stream s LEFT JOIN held h USING (key) WHERE s.rows <> coalesce(h.rows, 0) "
+        "OR s.revisions <> coalesce(h.revisions, 0) "
+        "OR s.first_ts IS DISTINCT FROM h.first_ts OR s.last_ts IS DISTINCT FROM h.last_ts"
     )
-
-
-def _ledger(ask: _Ask) -> Iterator[str]:
-    """Yield stretches without a length, and those that overlap another of their kind."""
-    names = [state.value for state in CoverageState]
-    known = ", ".join(f"'{name}'" for name in names)
-    yield from _named(
-        ask(
-            f"SELECT stream_id, state, start_ts, end_ts FROM coverage WHERE start_ts >= end_ts "  # noqa: S608 - ours
-            f"OR state NOT IN ({known})"
-        ),
-        f"{COVERAGE.name}: stretches of no length or of an unknown state",
+    yield "stream: counters differ from what is held (key, counted, then held)", query
+    states = ", ".join(f"'{state.value}'" for state in CoverageState)
+    query = (
+        "SELECT stream_id, state, start_ts, end_ts FROM coverage WHERE start_ts >= end_ts "  # noqa: S608 - ours
+        f"OR state NOT IN ({states})"
     )
-    yield from _named(
-        ask(
-            "SELECT stream_id, state, start_ts, end_ts FROM (SELECT *, max(end_ts) OVER "  # noqa: S608 - ours
-            f"(PARTITION BY stream_id, state = '{CoverageState.ASKED}' ORDER BY start_ts, end_ts "
-            "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before FROM coverage) "
-            "WHERE before > start_ts"
-        ),
-        f"{COVERAGE.name}: stretches that overlap",
+    yield "coverage: stretches of no length or of an unknown state", query
+    query = (
+        "SELECT stream_id, state, start_ts, end_ts FROM (SELECT *, max(end_ts) OVER "  # noqa: S608 - ours
+        f"(PARTITION BY stream_id, state = '{CoverageState.ASKED}' ORDER BY start_ts, end_ts "
+        "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before FROM coverage) "
+        "WHERE before > start_ts"
     )
-
-
-def _history(ask: _Ask) -> Iterator[str]:
-    """Yield tables of the ledger that differ from what their history leads to."""
+    yield "coverage: stretches that overlap", query
     for name, query in known_ledger().items():
-        yield from _named(
-            ask(f"(({query}) EXCEPT FROM {name}) UNION ALL (FROM {name} EXCEPT ({query}))"),
-            f"{name}: its history leads to other rows",
-        )
+        both = f"(({query}) EXCEPT FROM {name}) UNION ALL (FROM {name} EXCEPT ({query}))"
+        yield f"{name}: its history leads to other rows", both
+    query = "SELECT key FROM stream GROUP BY key HAVING count(*) > 1"
+    yield "stream: keys that are there twice", query
+    query = "SELECT family, event_id, ts_ms, ts FROM event WHERE ts <> ts_ms // 1000"
+    yield "event: ts and ts_ms differ", query
 
 
-def _streams(ask: _Ask) -> Iterator[str]:
-    """Yield streams whose key is invalid, of another kind, or there twice."""
+def _breaches(ask: _Ask) -> Iterator[str]:
+    """Yield one fault per law that is broken: how many rows break it, and the first of them."""
+    for fault, query in _laws():
+        if rows := ask(query):
+            first = "; ".join(", ".join(map(str, row)) for row in sorted(rows, key=str)[:_SHOWN])
+            yield f"{fault}: {len(rows):,} ({first}{'; …' if len(rows) > _SHOWN else ''})"
     for key, kind in ask("SELECT key, kind FROM stream ORDER BY key"):
         if fault := fault_of_key(str(key), str(kind)):
             yield f"stream: {fault}"
-    yield from _named(
-        ask("SELECT key FROM stream GROUP BY key HAVING count(*) > 1"),
-        "stream: keys that are there twice",
-    )
-
-
-def _times(ask: _Ask) -> Iterator[str]:
-    yield from _named(
-        ask("SELECT family, event_id, ts_ms, ts FROM event WHERE ts <> ts_ms // 1000"),
-        "event: ts and ts_ms differ",
-    )
-
-
-_LAWS = (_keys, _revisions, _references, _counters, _ledger, _history, _streams, _times)
-
-
-def _named(rows: _Found, fault: str) -> Iterator[str]:
-    """Yield one fault for all rows of a breach, with their number and the first of them."""
-    if rows:
-        first = "; ".join(", ".join(map(str, row)) for row in sorted(rows, key=str)[:_SHOWN])
-        yield f"{fault}: {len(rows):,} ({first}{'; …' if len(rows) > _SHOWN else ''})"

@@ -1,8 +1,8 @@
 """Making a store file, recognising one, and migrating one of the previous format.
 
-A file is made whole under another name and then given its own: a killed process leaves either no
-store or a complete one. It is written in a storage version that DuckDB 1.5 still reads. Format 11
-keeps what the service's own source lost, and why.
+A file is made whole under another name and then given its own, so a killed process leaves no store
+or a complete one. DuckDB 1.5 still reads its storage version. Format 11 added what the service's
+own source lost.
 """
 
 from __future__ import annotations
@@ -104,8 +104,8 @@ def _failures(path: Path) -> Iterator[None]:
 def draft_of(target: Path) -> Iterator[Path]:
     """Yield a free path near a file, and remove what is there when the block ends.
 
-    Its folder is for this user alone, since DuckDB makes files that all may read. The next writer
-    of the store removes what a killed process leaves there.
+    Its folder is for this user alone, since DuckDB makes files that all may read. What a killed
+    process leaves there goes at the next write.
     """
     _remove_old_drafts(target)
     folder = draft_folder(target, f"{uuid.uuid4().hex}.new")

@@ -1,10 +1,10 @@
 """The coverage ledger in the file: what of each stream was asked for, answered, and lost.
 
-Neighbouring stretches of one state are one row, merged when they are written. So the ledger stays
-small, however often the service was asked.
+Neighbouring stretches of one state are one row, so the ledger stays small, however often the
+service was asked.
 
-A gap of a live capture is repaired when the service has answered for all of it, whoever asked, and
-its archive has passed the gap: it has something newer, or ten minutes have gone by.
+A gap of a live capture is repaired when the service has answered for all of it, and its archive has
+something newer or ten minutes have gone by.
 """
 
 from __future__ import annotations

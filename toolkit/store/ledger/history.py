@@ -1,9 +1,8 @@
 """The ledger's history: how it changed, and the tables of a store as they were known at a time.
 
-Each change of the ledger's tables is logged beside them, in the same transaction, with the second
-of its commit. The log only grows. Of what only grows it has the seconds that were added, and a
-change that is the same for streams with consecutive numbers is one row, so that streams followed
-together take little (docs/design.md, "As it was known").
+Each change of the ledger's tables is logged in the same transaction, with the second of its commit.
+Of what only grows the log has the seconds that were added, and a change that is the same for
+streams with consecutive numbers is one row (docs/design.md, "As it was known").
 """
 
 from __future__ import annotations
@@ -112,8 +111,8 @@ def undated_loads(connection: duckdb.DuckDBPyConnection, as_of: int) -> list[int
     return [int(number) for (number,) in found]
 
 
-def held_rows(source: Callable[[Table], str]) -> str:
-    """Return the query of all that is held: key, ts, and the revision without the row's place.
+def held_counts(source: Callable[[Table], str]) -> str:
+    """Return the query of what each stream has: key, rows, revisions, first_ts and last_ts.
 
     ``source`` gives what to read of a table: its name, or a query in brackets.
     """
@@ -125,7 +124,11 @@ def held_rows(source: Callable[[Table], str]) -> str:
     parts.append(f"SELECT 'events/' || family AS key, ts, revision FROM {source(EVENT)}")  # noqa: S608 - ours
     # each answer counts as one, whatever came in the same second
     answer = "SELECT 'snapshot/' || kind AS key, served_at AS ts, 0 AS revision"
-    return " UNION ALL ".join([*parts, f"{answer} FROM {source(SNAPSHOT)}"])
+    held = " UNION ALL ".join([*parts, f"{answer} FROM {source(SNAPSHOT)}"])
+    return (
+        "SELECT key, count(*) FILTER (revision = 0) AS rows, count(*) FILTER (revision > 0) "  # noqa: S608 - ours
+        f"AS revisions, min(ts) AS first_ts, max(ts) AS last_ts FROM ({held}) GROUP BY key"
+    )
 
 
 def history_from(connection: duckdb.DuckDBPyConnection) -> int | None:
@@ -254,11 +257,9 @@ def _known_streams(as_of: int, hidden: Sequence[int]) -> str:
 
 def _counted_streams(as_of: int, streams: str) -> str:
     """Return the query of the streams as of a time with counts, which reads all rows."""
-    held = held_rows(lambda table: f"(SELECT * FROM {AS_NOW}{table.name} WHERE {seen(as_of)})")  # noqa: S608 - ours
+    held = held_counts(lambda table: f"(SELECT * FROM {AS_NOW}{table.name} WHERE {seen(as_of)})")  # noqa: S608 - ours
     return (
-        "WITH held AS (SELECT key, count(*) FILTER (revision = 0) AS rows, "  # noqa: S608 - ours
-        "count(*) FILTER (revision > 0) AS revisions, min(ts) AS first_ts, max(ts) AS last_ts "
-        f"FROM ({held}) GROUP BY key) SELECT s.stream_id, s.kind, s.key, "
+        f"WITH held AS ({held}) SELECT s.stream_id, s.kind, s.key, "  # noqa: S608 - ours
         "coalesce(h.rows, 0) AS rows, coalesce(h.revisions, 0) AS revisions, h.first_ts, "
         f"h.last_ts FROM temp.main.{streams} s LEFT JOIN held h ON s.key = h.key"
     )

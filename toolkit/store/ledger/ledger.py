@@ -140,10 +140,10 @@ def unchanged(
     """Return the seconds after the last final one that need not be asked for again yet.
 
     They are too young for the ledger. While the service's clock has not moved since its last
-    answer, what was ``asked`` then is the same now. Of ``bars``, rows that follow each other by the
+    answer, what was ``asked`` then is the same. Of ``bars``, rows that follow each other by the
     step, this holds until the next one is due or one becomes final, and only of one stretch up to
-    the last answer: what is missing between or after them is asked for together with them, since
-    its answer alone would make them final without their rows.
+    the last answer: an answer for what is missing beside it would alone make rows final that did
+    not come.
 
     >>> before = Edge(served_at=1000, step_s=60, tail_ts=960)
     >>> for clock in (1000, 1019, 1020):
@@ -447,10 +447,10 @@ def rowless_parts(
 ) -> list[Interval]:
     """Return the parts of an answer in which rows may still appear.
 
-    ``times`` are the ts of the rows that came, and of the row above ``answered``. A hole is such a
-    part if it begins or ends the answer, is longer than ``reach_s``, or ends after ``young_from``
-    (s). A short older hole is the service's last word. Parts at most ``reach_s`` apart are one.
-    Without a known step all of the answer is one.
+    ``times`` are the ts of its rows, and of the row above it. A hole is such a part if it begins or
+    ends the answer, is longer than ``reach_s``, or ends after ``young_from`` (s). A short older
+    hole is the service's last word. Parts at most ``reach_s`` apart are one. Without a known step
+    all of the answer is one.
 
     >>> times = pl.Series([0, 60, 240, 300])
     >>> for young_from in (600, 0):

@@ -12,7 +12,7 @@ import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeGuard
+from typing import Any, NamedTuple, TypeGuard
 
 from toolkit.errors import StoreError, needs_extra
 from toolkit.files import keep_names, locked
@@ -35,32 +35,6 @@ class StoredFile(NamedTuple):
 
     bytes: int
     written_at: int
-
-
-class Destination(Protocol):
-    """What publishing needs of a place. Names of files have a ``/`` between folder and file."""
-
-    @property
-    def name(self) -> str:
-        """The place, as the user named it."""
-
-    def files(self) -> dict[str, StoredFile]:
-        """Return what is there, by name. A place that is not there yet has none."""
-
-    def read(self, name: str) -> bytes:
-        """Return a file's bytes. Raises `StoreError` where it is missing or cannot be read."""
-
-    def write(self, name: str, content: bytes) -> None:
-        """Write a file, in place of one of that name, whole or not at all."""
-
-    def remove(self, name: str) -> None:
-        """Remove a file."""
-
-    def exchange(self, name: str, before: bytes | None, content: bytes) -> bool:
-        """Write a file where it is still ``before``, None where there is none yet.
-
-        Returns whether it was. Of several processes that try at once one is told so.
-        """
 
 
 def place_of(where: str | os.PathLike[str]) -> Destination:
@@ -119,7 +93,7 @@ class Folder:
         return str(self._path)
 
     def files(self) -> dict[str, StoredFile]:
-        """Return what is there, without drafts. Old drafts are removed."""
+        """Return what is there, without drafts. Remove old drafts. A missing place has none."""
         found = {}
         with _failures(self.name):
             for path in self._path.glob("**/*"):
@@ -134,7 +108,7 @@ class Folder:
         return found
 
     def read(self, name: str) -> bytes:
-        """Return a file's bytes."""
+        """Return a file's bytes. Raises `StoreError` where it is missing or cannot be read."""
         with _failures(self.name, name):
             return (self._path / name).read_bytes()
 
@@ -160,7 +134,10 @@ class Folder:
             (self._path / name).unlink(missing_ok=True)
 
     def exchange(self, name: str, before: bytes | None, content: bytes) -> bool:
-        """Write a file where it is still ``before``. A lock beside it lets in one at a time."""
+        """Write a file where it is still ``before``, None for no file. Return whether it was.
+
+        A lock beside it lets in one process at a time.
+        """
         path = self._path / name
         with _failures(self.name, name):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -237,6 +214,10 @@ class Bucket:
 
     def _told(self, name: str = "") -> contextlib.AbstractContextManager[None]:
         return _failures(self.name, name, self._failures)
+
+
+Destination = Folder | Bucket
+"""A place. Names of files have a ``/`` between folder and file."""
 
 
 @contextlib.contextmanager

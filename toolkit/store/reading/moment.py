@@ -1,9 +1,9 @@
 """A store as it is at one moment, read part by part.
 
-A long read would keep writers of other processes out. So one short look notes all of the
-bookkeeping, and how far the rows of the other tables reach. Each part is then read in an opening of
-its own. This is exact, since those tables only grow: rows are numbered in the order of commits, and
-never changed or removed. A compaction numbers them anew in another file, which is noticed.
+A long read would keep writers of other processes out. So one short look notes the bookkeeping, and
+how far the rows of the other tables reach, and each part is read in an opening of its own. This is
+exact, since those tables only grow, numbered in the order of commits. A compaction, which numbers
+them anew in another file, is noticed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Queries of users over the views of a store: one SELECT that reads nothing else.
 
-It runs in a read-only transaction of an engine that reaches no other file and no address. A file
-may come from a stranger, with views and functions under any name. So no name of the query is looked
-up in the file: the views are temporary ones, over tables named in full.
+A file may come from a stranger, with views and functions under any name. So no name of the query is
+looked up in the file: the views are temporary ones, over tables named in full, in a read-only
+transaction of an engine that reaches nothing else.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """A user's SQL in another process, which is killed where it takes too long.
 
-An interrupt does not bound it: DuckDB looks for one between two steps of a query, and one step can take
-minutes and all memory. So another process answers (`toolkit.store.reading.sql_worker`), and is kept
-for the next question. Questions and answers are pickles on its standard streams. It opens the file
-for itself, beside readers of this process, and ends with this process, however that ends.
+An interrupt is no bound: one step of a query can take minutes and all memory. So another process
+answers (`toolkit.store.reading.sql_worker`), by pickles on its standard streams, and is kept for
+the next question. It opens the file for itself, and ends with this process, however that ends.
 
 Source: docs/design.md, "A user's SQL".
 """

@@ -1,10 +1,9 @@
 """Every view of a store: what users of SQL read instead of the tables.
 
-A view has the trajectory or stream as text in place of its number, times as TIMESTAMP in UTC, and
-only the newest revision of each row. A TIMESTAMP has no zone, so no session's zone changes it and
-no extension is needed to read it. The views in the file are for other programs. This toolkit never
-reads those, as a file may come from a stranger: `toolkit.store.reading.sql` makes its own for each
-query.
+A view has the trajectory or stream as text, times as TIMESTAMP in UTC, and only the newest revision
+of each row. A TIMESTAMP has no zone, so no session's zone changes it and no extension is needed to
+read it. The views in the file are for other programs. This toolkit reads its own
+(`toolkit.store.reading.sql`), as a file may come from a stranger.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import duckdb
 
 from toolkit.market import Family
 from toolkit.store.file.engine import DATABASE
-from toolkit.tables import BROUGHT, EVENT, SERIES, SNAPSHOT_SERIES, Field, Table
+from toolkit.tables import BROUGHT, EVENT, ROWS, Field, Table
 
 _log = logging.getLogger(__name__)
 
@@ -114,6 +113,14 @@ _SPREAD = tuple(
     )
 )
 
+
+def _of_series(name: str, meaning: str, kind: str) -> SqlView:
+    """Return the view of a kind of series, of spreads with their log spread."""
+    table, spread = ROWS[kind], kind.endswith("spread")
+    columns = (*_columns(table), *(_SPREAD if spread else ()))
+    return SqlView(name, meaning, columns, _ROW_KEY, (_spreads if spread else _rows)(table))
+
+
 _EVENT_KEY = ("family", "schema_id", "event_id", "event_type", "ts_ms")
 _EVENT_COLUMNS = tuple(
     column for column in EVENT.columns if column.name not in ("revision", *BROUGHT)
@@ -124,40 +131,22 @@ _EVENTS = (
 )
 
 VIEWS: tuple[SqlView, ...] = (
-    SqlView(
-        "prices",
-        "Prices of one symbol on one leg, one row per time.",
-        _columns(SERIES[Family.PRICE]),
-        _ROW_KEY,
-        _rows(SERIES[Family.PRICE]),
-    ),
-    SqlView(
+    _of_series("prices", "Prices of one symbol on one leg, one row per time.", Family.PRICE),
+    _of_series(
         "spreads",
         "Both legs of a spread and the spread itself, as statistics compute it.",
-        (*_columns(SERIES[Family.SPREAD]), *_SPREAD),
-        _ROW_KEY,
-        _spreads(SERIES[Family.SPREAD]),
+        "spread",
     ),
-    SqlView(
-        "funding_rates",
-        "Settled funding rates of both legs.",
-        _columns(SERIES[Family.FUNDING]),
-        _ROW_KEY,
-        _rows(SERIES[Family.FUNDING]),
-    ),
-    SqlView(
+    _of_series("funding_rates", "Settled funding rates of both legs.", Family.FUNDING),
+    _of_series(
         "snapshot_spreads",
         "Spreads kept from snapshots, and the spread itself, as statistics compute it.",
-        (*_columns(SNAPSHOT_SERIES["snapshot-spread"]), *_SPREAD),
-        _ROW_KEY,
-        _spreads(SNAPSHOT_SERIES["snapshot-spread"]),
+        "snapshot-spread",
     ),
-    SqlView(
+    _of_series(
         "snapshot_rates",
         "Funding rates of one leg in force, kept from snapshots.",
-        _columns(SNAPSHOT_SERIES["snapshot-funding"]),
-        _ROW_KEY,
-        _rows(SNAPSHOT_SERIES["snapshot-funding"]),
+        "snapshot-funding",
     ),
     SqlView(
         "event_documents",

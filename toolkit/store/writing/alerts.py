@@ -1,9 +1,8 @@
 """The history of alerts in the store, and what their evaluation reads inside a commit.
 
-A change of an alert is recorded in the transaction of the rows that it follows from, with a row per
-place that it is to be sent to: the waiting rows are that place's queue. A delivery is claimed
-before it is made. What was being sent when the process ended is sent again only where the receiver
-knows a repeat by its id.
+A change is recorded in the transaction of the rows that it follows from, with a row per place to
+send it to, whose waiting rows are its queue. A delivery is claimed before it is made. What was
+being sent when the process ended is sent again only where the receiver knows a repeat by its id.
 """
 
 from __future__ import annotations

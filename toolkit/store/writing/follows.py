@@ -1,11 +1,10 @@
 """The follows of a store: the mark of each that runs, and the lease of the one that may.
 
-Each `rail follow` keeps a file beside the store locked while it runs. The kernel unlocks it when
-the process ends, so a locked mark is of a running follow. The time of the file is when the rules of
-alerts were last evaluated.
+Each `rail follow` keeps a file beside the store locked, which the kernel unlocks when the process
+ends. The time of the file is when the rules of alerts were last evaluated.
 
 A lease is a small file in a folder or an object store that several processes reach. Its holder
-renews it. One that is gone holds it no longer than its length.
+renews it, and has it no longer than its length once gone.
 """
 
 from __future__ import annotations
@@ -171,8 +170,8 @@ class Lease:
     """The lease that a file is. ``where`` is its path, or its address in an object store.
 
     A holder renews it three times in ``length_s`` (s). Another takes it when it was not renewed for
-    a tenth more than that, as clocks of two machines may differ. They must not differ by more.
-    Raises `InputError` for a ``where`` without a name, and `StoreError` where it cannot be reached.
+    a tenth more than that, by which the clocks of two machines may differ. Raises `InputError` for
+    a ``where`` without a name, and `StoreError` where it cannot be reached.
 
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()

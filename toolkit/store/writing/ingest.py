@@ -1,9 +1,8 @@
 """Writing the rows of a batch: those that are new, and those that were revised.
 
-What the store holds is looked up only in the stretch that the batch touches. New rows go in by one
-sorted insert: a primary key would take seven times the rate, unsorted arrival twenty times the read
-(docs/design.md). Each table is asked and written once per batch: a statement takes most of a
-millisecond.
+Stored rows are looked up only in the stretch that the batch touches. New rows go in by one sorted
+insert: a primary key would take seven times the rate, unsorted arrival twenty times the read
+(docs/design.md). Each table is asked and written once per batch.
 """
 
 from __future__ import annotations
@@ -162,9 +161,9 @@ def insert_rows(
 ) -> Inserted:
     """Append the rows that the series table does not hold.
 
-    ``rows`` has stream_id, ts and the family's value columns. A row equal to the newest one held
-    under its key is dropped. One that differs becomes the next revision. Of several different rows
-    of one key in a batch, those not held in any revision follow in order of arrival.
+    ``rows`` has stream_id, ts and the family's value columns. A row equal to the newest one under
+    its key is dropped, one that differs is the next revision. Of several different rows of one key,
+    those not held in any revision follow in order of arrival.
 
     ``key`` is that of `read_key`. ``tied`` has the stream_id and ts at which one page had several
     rows. There, and where several are held or the key is empty, values distinguish rows.

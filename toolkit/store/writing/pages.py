@@ -1,9 +1,8 @@
 """The service's pages of trajectories, kept beside the store: rows can be read from them again.
 
-They lie in a SQLite file beside the store, such as ``rail.duckdb.pages``, one record per commit. It
-is written before the store's commit, which notes the record's number. So a record of a higher
-number is of a killed process, and goes at the next commit. Event documents are in the store as they
-came, and not here.
+They lie in a SQLite file such as ``rail.duckdb.pages``, one record per commit, written before the
+store's commit, which notes its number. A record of a higher number is of a killed process, and goes
+at the next commit. Event documents are in the store as they came.
 """
 
 from __future__ import annotations

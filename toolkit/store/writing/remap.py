@@ -24,7 +24,7 @@ from toolkit.store.file.connection import opened, put_in_place
 from toolkit.store.file.engine import DATABASE
 from toolkit.store.file.maintenance import check_free, rewriting
 from toolkit.store.file.schema import back_up, draft_of
-from toolkit.store.ledger.history import held_rows
+from toolkit.store.ledger.history import held_counts
 from toolkit.store.ledger.streams import highest, number_streams, run_with
 from toolkit.store.reading.moment import StoreState
 from toolkit.store.store import Store
@@ -67,14 +67,14 @@ def remap(store: Store, users: UserProfile | None) -> Remapped:
     """Read the rows and event documents of a store anew under a user's profile, None for none.
 
     No service is asked. The rows are those that a load under this profile would have brought, with
-    their load and commit time. The ledger stays: it does not depend on how values are read. All
-    loads then have this profile's hash. Snapshots are left as they are: what came under another
-    profile gets a load of its own with that one's hash.
+    their load and commit time, and all loads have its hash. The ledger stays: it does not depend on
+    how values are read. Snapshots stay as they are: what came under another profile gets a load of
+    its own with that one's hash.
 
-    Raises `StoreError`, and leaves the store as it was, where rows held have no page any more or
-    other times under this profile (it names the trajectories and the stretch), a document would
-    have no time, something was committed meanwhile, or the disk has no room for a second file.
-    Raises `WireError` where the pages cannot be read under this profile.
+    Raises `StoreError`, and leaves the store as it was, where rows have no page any more or other
+    times under this profile (it names the trajectories and the stretch), a document would have no
+    time, something was committed meanwhile, or the disk is full. Raises `WireError` where the pages
+    cannot be read under this profile.
     """
     check_takes_rows(store)
     path = store.path.resolve()
@@ -273,12 +273,10 @@ def _set_snapshots_apart(connection: duckdb.DuckDBPyConnection, under: str | Non
 
 def _count_anew(connection: duckdb.DuckDBPyConnection, late: pl.DataFrame) -> None:
     """Count the rows of each stream, and keep how late it once was."""
-    held = held_rows(lambda table: table.name)
     connection.execute(
         "UPDATE stream SET rows = h.rows, revisions = h.revisions, first_ts = h.first_ts, "  # noqa: S608 - ours
-        "last_ts = h.last_ts FROM (SELECT key, count(*) FILTER (revision = 0) AS rows, "
-        "count(*) FILTER (revision > 0) AS revisions, min(ts) AS first_ts, max(ts) AS last_ts "
-        f"FROM ({held}) GROUP BY key) h WHERE stream.key = h.key"
+        f"last_ts = h.last_ts FROM ({held_counts(lambda table: table.name)}) h "
+        "WHERE stream.key = h.key"
     )
     update = "UPDATE stream SET late_s = l.late_s FROM late l WHERE stream.stream_id = l.stream_id"
     run_with(connection, update, late=late)
