@@ -1,17 +1,16 @@
-"""The overlap pager: a trajectory's rows of a window, complete whatever the paging value means.
+"""Pagers of a trajectory: its rows of a window, complete whatever the paging value means.
 
-A page is asked for by ``end_time``. Whether that end is exclusive, whether ``next_end_time`` is the
-oldest row's time or a neighbour of it, and its value at the end, is not promised. So each
-page is asked one second above the oldest second seen: rows cut off inside a second by the page's
-edge come again with the next page and are dropped as repeats. Only a lack of progress ends it: a
-page that brings nothing older is followed by questions one second lower each, until nothing comes.
+A page is requested by ``end_time``. Whether that end is exclusive, and what ``next_end_time`` is
+exactly, is not promised, so each page is requested one second above the oldest second seen: rows
+that the page's edge cut off inside a second come with the next page, and repeats are dropped. A
+page that brings nothing older is followed by requests one second lower each, until nothing comes.
 
-What cannot be shown to be complete is a `PagingError`: more rows in one second than a page holds
-(no ``end_time`` reaches inside a second), a service that ignores ``end_time``, and one that sends
-the oldest rows first (`HistoryQuestion`).
+What cannot be shown to be complete is a `PagingError`: more rows in one second than a page holds, a
+service that ignores ``end_time``, and one that sends the oldest rows first unless its profile says
+so.
 
-Source: docs/interface.md, docs/design.md (complete in 18 of 18 server
-variants, where following ``next_end_time`` as it is loses rows).
+Source: docs/interface.md, docs/design.md (complete in 18 of 18 server variants, where following
+``next_end_time`` as it is loses rows).
 """
 
 from __future__ import annotations
@@ -42,12 +41,14 @@ def forward_pages(
     policy: RetryPolicy,
     floor: Callable[[], int],
 ) -> Generator[Step | Page, Outcome, None]:
-    """Yield steps to carry out and, between them, the pages of ``window``, newest part first.
+    """Yield steps and, between them, the pages of a service that sends the oldest rows first.
 
-    Raises what `with_retries` and `read_history_page` raise, and `WireError` as
-    `toolkit.wire.paging.trajectory_pages` does. Raises `PagingError` where the
-    service does not begin at the start that was asked for, does not send the oldest rows first, or
-    has more rows in one second than a page holds.
+    The window is taken in parts, the newest part first, as callers expect. Whether the start is
+    inclusive is not promised, so each request begins one second below what is wanted: a part's
+    first second, then the newest that came. A part ends where nothing newer comes.
+
+    Raises what `trajectory_pages` raises, and `PagingError` if the service does not begin at the
+    start, does not send the oldest rows first, or has more rows in one second than a page holds.
     """
     parts = _Parts(route, trajectory, policy)
     end, length_s = window.end, _BAR_S * route.limit
@@ -71,7 +72,7 @@ class _Parts:
         self._largest = 0
 
     def page(self, part: Interval) -> Generator[Step, Outcome, Page]:
-        """Ask for a part until nothing newer comes, and return its rows as one page."""
+        """Request a part until nothing newer comes, and return its rows as one page."""
         raws, answers = list[RawPage](), list[Response]()
         since, newest = max(0, part.start - 1), -1
         while True:
@@ -113,7 +114,7 @@ class _Parts:
         return (yield from with_retries(request, self._policy))
 
     def _check_order(self, asked: Interval, page: RawPage) -> Generator[Step, Outcome, None]:
-        """Raise `PagingError` where one row asked for is not the oldest of the page."""
+        """Raise `PagingError` if the one row of a request is not the oldest of the page."""
         if page.oldest == page.newest:
             return
         answer = yield from self._answer(asked, 1)
@@ -159,11 +160,10 @@ def trajectory_pages(
     """Yield steps to carry out and, between them, the pages of ``window``, newest first.
 
     The last page's ``answered`` ends at the window's start. ``floor`` gives a later start once
-    somebody else asks for what is older than that. Raises what `with_retries` and
-    `read_history_page` raise. Raises `WireError` where the first page has nothing that statistics
-    need (`toolkit.wire.history_page`). Raises `PagingError` where the service ignores
-    ``end_time``, sends the oldest rows first, has more rows in one second than a page holds, or
-    pages without end.
+    another caller loads what is older. Raises what `with_retries` and `read_history_page` raise,
+    `WireError` if the first page lacks what statistics need (`check_needed`), and `PagingError` if
+    the service ignores ``end_time``, sends the oldest rows first, has more rows in one second than
+    a page holds, or pages without end.
     """
     route, floor = route.named(trajectory), floor or (lambda: window.start)
     if route.oldest_first:
@@ -203,11 +203,11 @@ _RATES = ("buy_rate", "sell_rate")
 
 
 class _Walk:
-    """The state of the pager: ``ask`` is the next ``end_time`` to ask for, None at the end.
+    """The state of the pager: ``ask`` is the next ``end_time``, None at the end.
 
-    From ``_proven`` on everything has come. ``_oldest`` is the oldest second that rows came for
-    (at first the window's end), ``_edge`` the rows of that second. ``_same_second_rows`` is
-    the height of the last page that brought nothing older than ``_oldest``, 0 without one.
+    From ``_proven`` on everything has come. ``_oldest`` is the oldest second with rows (at first
+    the window's end), ``_edge`` its rows. ``_same_second_rows`` is the height of the last page that
+    brought nothing older, 0 without one.
     """
 
     def __init__(self, window: Interval, route: HistoryRoute, floor: Callable[[], int]) -> None:
@@ -235,7 +235,7 @@ class _Walk:
 
     @property
     def ended_empty(self) -> bool:
-        """Whether it ended without a row before the window's end, which nothing confirms."""
+        """Whether it ended without a row before the window's end, unconfirmed."""
         confirmed = self._honoured or self._has_start  # then all of the window was asked for
         return self.ask is None and self._edge is None and not confirmed
 
@@ -356,10 +356,10 @@ class _Walk:
         )
 
     def _refuse_full_second(self, *, older: bool = False) -> None:
-        """Raise where the oldest second filled a page, so that rows of it may be out of reach.
+        """Raise if the oldest second filled a page, so that rows of it may be out of reach.
 
-        Of rows of one leg each, those of both legs are all. The one of one leg may not be, where
-        ``older`` rows did not come with it.
+        Rows of one leg each are complete if both legs came. The row of one leg may not be if no
+        ``older`` rows came with it.
         """
         lone = older and self._of_one_leg and self._same_second_rows
         edge = self._edge
@@ -374,7 +374,7 @@ class _Walk:
             )
 
     def _probe(self, raw: RawPage, asked: int) -> None:
-        """Ask inside a page that came unasked, to see whether ``end_time`` does anything at all."""
+        """Request inside a page that came unasked, to see whether ``end_time`` has any effect."""
         assert raw.newest is not None, "it overshoots"
         assert raw.oldest is not None, "it overshoots"
         if raw.newest - 1 <= raw.oldest:
@@ -383,7 +383,7 @@ class _Walk:
         self.ask = raw.newest - 1
 
     def _judge_probe(self, raw: RawPage, asked: int) -> None:
-        """Show by a page that respects the probe that the other repeated the archive's last."""
+        """Accept the other page as a repeat of the archive's last if the probe is respected."""
         if raw.newest is not None and raw.newest > asked:
             raise _ignored(asked, raw)
         self._honoured = True
@@ -391,7 +391,7 @@ class _Walk:
 
 
 def _chosen(frame: pl.DataFrame, mask: NDArray[np.bool_]) -> pl.DataFrame:
-    """Return the rows where the mask is true. Neighbouring rows are not copied."""
+    """Return the rows where the mask is true, neighbouring rows without a copy."""
     at = np.flatnonzero(mask)
     if at.size and at[-1] - at[0] + 1 == at.size:
         return frame.slice(int(at[0]), at.size)
@@ -426,13 +426,12 @@ def _contradiction(window: Interval) -> PagingError:
 
 @dataclass(frozen=True, slots=True)
 class HistoryQuestion:
-    """What a history is asked for, and the checks that it is paged backwards from ``end_time``.
+    """Requests of a history, and the checks that it is paged backwards from ``end_time``.
 
-    A service that sends the oldest rows before ``end_time``, or the rows from ``end_time`` on,
-    brings a page that looks whole, and no later question reaches the rest. Two things give it away.
-    The rows of a page rise in time. Or there is nothing before the end of a window and something at
-    its start. Rows that rise are not proof, for a service may send the right rows in that order. So
-    one row is asked for: of the right rows it is the newest.
+    A service that sends the oldest rows before ``end_time``, or the rows from it on, sends pages
+    that look whole, and no later request reaches the rest. Two things reveal it: the rows of a page
+    rise in time, or nothing is before the end of a window and something at its start. Rising rows
+    are not proof, so one row is requested: of the right rows it is the newest.
     """
 
     route: HistoryRoute
@@ -440,17 +439,17 @@ class HistoryQuestion:
     policy: RetryPolicy
 
     def answer(self, end_time: int, limit: int | None = None) -> Generator[Step, Outcome, Response]:
-        """Ask for the rows before ``end_time``, the route's limit of them or fewer."""
+        """Request the rows before ``end_time``, at most the route's limit."""
         request = self.route.request(self.trajectory, end_time, limit=limit)
         return (yield from with_retries(request, self.policy))
 
     def older(
         self, asked: int, floor: int
     ) -> Generator[Step, Outcome, tuple[int, Response, RawPage]]:
-        """Ask for the rows before a moment. Return the moment asked for last, and what came.
+        """Request the rows before a moment. Return the moment requested last, and what came.
 
-        An answer to a question with a start says nothing of what is older. So one without rows is
-        followed by questions for older ones until rows come, or nothing is left above ``floor``.
+        An answer to a request with a start says nothing of what is older. So one without rows is
+        followed by requests for older ones until rows come, or nothing is left above ``floor``.
         """
         any_older = False
         while True:
@@ -468,7 +467,7 @@ class HistoryQuestion:
             asked = start
 
     def _any(self, window: Interval) -> Generator[Step, Outcome, bool]:
-        """Return whether rows lie in a window, or the service does not answer for so long a one."""
+        """Return whether rows lie in a window, or the service refuses so long a one."""
         request = self.route.request(self.trajectory, window.end, window.start, limit=1)
         try:
             answer = yield from with_retries(request, self.policy)
@@ -477,15 +476,15 @@ class HistoryQuestion:
         return not read_history_page(self.route, self.trajectory, answer).frame.is_empty()
 
     def page(self, end_time: int, limit: int | None = None) -> Generator[Step, Outcome, RawPage]:
-        """Ask for the rows before ``end_time`` and read them."""
+        """Request the rows before ``end_time`` and read them."""
         answer = yield from self.answer(end_time, limit)
         return read_history_page(self.route, self.trajectory, answer)
 
     def check_order(self, asked: int, page: RawPage) -> Generator[Step, Outcome, None]:
         """Raise `PagingError` for a page of rising rows that is not the newest before ``asked``.
 
-        Where the service ignores ``limit`` as well, the page of its oldest row decides: it has to
-        bring older rows. Where it brings none, nothing shows that the newest came.
+        If the service ignores ``limit`` as well, the page of its oldest row decides: it has to
+        bring older rows, otherwise nothing shows that the newest came.
         """
         if not page.rises:
             return
@@ -506,9 +505,9 @@ class HistoryQuestion:
             raise _oldest_first(asked, page, told)
 
     def check_legs(self, page: RawPage, floor: int) -> Generator[Step, Outcome, None]:
-        """Raise `PagingError` where a page left out rows of one leg above its oldest of the other.
+        """Raise `PagingError` if a page left out rows of one leg above its oldest of the other.
 
-        A service that counts a page's rows for each leg does so. No later question brings them.
+        A service that counts a page's rows per leg does so, and no later request brings them.
         """
         times = [(rate, page.frame.drop_nulls(rate)["ts"].to_list()) for rate in _RATES]
         ends = sorted((min(each), rate) for rate, each in times if each)
@@ -526,9 +525,8 @@ class HistoryQuestion:
     def check_empty(self, window: Interval) -> Generator[Step, Outcome, bool]:
         """Return whether rows lie before a window although nothing came before its end.
 
-        Raises `PagingError` where rows of the window, or later ones, come when its start is asked
-        for. A refusal as a bad request is not evidence: it may be of a time beyond the plan's
-        depth.
+        Raises `PagingError` if rows of the window, or later ones, come when its start is requested.
+        A bad request is not evidence: the time may be beyond the plan's depth.
         """
         try:
             page = yield from self.page(window.start, limit=1)

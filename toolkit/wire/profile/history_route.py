@@ -266,11 +266,7 @@ class HistoryRoute:
         }
         if self.ask:
             return filled_query(self.ask, self.spelling.values(trajectory) | page)
-        named = {
-            self.parameters.get(role, role): page[role]
-            for role in OF_PAGE
-            if role in self.parameters
-        }
+        named = {name: page[role] for role, name in self.parameters.items() if role in OF_PAGE}
         return self.trajectory_query(trajectory) | named
 
     def request(
@@ -339,12 +335,7 @@ class HistoryRoute:
         return flat_answer(answer, self.items, (self.next, self.lost), wires, self.rows)
 
     def rule(self, column: str) -> FieldRule | None:
-        """Return the rule of the field that fills a column, None without one.
-
-        >>> from toolkit.wire.profile.profile import BUILT_IN
-        >>> BUILT_IN.histories[Family.PRICE].rule("price").unit
-        'quote'
-        """
+        """Return the rule of the field that fills a column, None without one."""
         return next((rule for rule in self.fields if rule.column == column), None)
 
     @property
@@ -361,12 +352,7 @@ class HistoryRoute:
 
     @property
     def trajectory_parameters(self) -> list[str]:
-        """The parameters that name the trajectory.
-
-        >>> from toolkit.wire.profile.profile import BUILT_IN
-        >>> BUILT_IN.histories[Family.PRICE].trajectory_parameters
-        ['symbol', 'exchange', 'market']
-        """
+        """The parameters that name the trajectory."""
         if self.ask:
             return [n for n, t in self.ask.items() if {*placeholders(t)} - {*OF_PAGE}]
         return [name for role, name in self.parameters.items() if role not in OF_PAGE]
