@@ -431,6 +431,28 @@ def test_a_listing_that_is_whole_in_its_own_words_is_not_searched_further(profil
         ('[events.spread]\nunits = { magnitude_pct = "s" }', "same dimension"),
         ('[events.spread]\nunits = { symbol = "s" }', "symbol"),
         ('[history.price]\nfields.price = { unit = "percent_per_week" }', "_per_year"),
+        ("[history.spread", "TOML"),
+        ("[history.spread]\nroute = '/x'", "route"),
+        ("[history.spread]\nlimit = 'many'", "limit"),
+        ("[history.spread]\nfields.mid = { unit = 'bps' }", "spread_pct"),
+        ("[history.spread]\nfields.spread_pct = { unit = 'hours' }", "same dimension"),
+        ("schemas_path = '//elsewhere.example'", "a path below"),
+        ('mcp_path = "http://elsewhere/mcp"', "a path below"),
+        ("[events.spread]\npaths.size = ['x']", "magnitude_pct"),
+        (
+            "[history.price]\nparameters = { end = 'b' }",
+            "symbol, exchange, market, end_time, limit",
+        ),
+        ("[history.spread]\nparameters = { exchange = 'v' }", "buy_exchange, buy_market"),
+        ("[events.splash]\nparameters = { end = 'to' }", "start_time, end_time, limit, cursor"),
+        ("[history.price]\nnumbers = 'roman'", "numbers"),
+        ("[snapshots]\nweather = '/x'", "symbols, activity, spread, funding"),
+        ('[tools]\nprices = "x"', "price_history"),
+        ("[tools]\nsymbols = 5", "tools.symbols"),
+        ('[streams]\nmarket = "http://elsewhere/ws"', "a path below"),
+        ('[streams]\nfields.thing = "x"', "item"),
+        ('[streams]\nwords.dance = "x"', "subscribe"),
+        ("[streams]\nevents.x = 1", "splash"),
     ],
 )
 def test_what_a_profile_cannot_say_is_refused_before_anything_is_asked(
@@ -439,6 +461,7 @@ def test_what_a_profile_cannot_say_is_refused_before_anything_is_asked(
     with pytest.raises(InputError) as refused:
         profile(text)
     assert words in str(refused.value)
+    assert "\n" not in str(refused.value)
     assert len(str(refused.value)) <= 400
 
 

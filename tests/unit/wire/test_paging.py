@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from toolkit.errors import PagingError, UnavailableError
+from toolkit.errors import PagingError
 from toolkit.intervals import Interval
 from toolkit.market import Family, Trajectory
-from toolkit.wire.exchange import Response, RetryPolicy, Send, Wait
+from toolkit.wire.exchange import Response, RetryPolicy, Send
 from toolkit.wire.history_page import Page
 from toolkit.wire.limits import LIMITS
 from toolkit.wire.paging import trajectory_pages
@@ -78,12 +78,6 @@ def test_each_page_is_asked_for_one_second_above_the_oldest_row_until_the_window
     assert walk.asked == [400, 301, 181]
     assert walk.seconds == [[360, 300], [240, 180], [120]]
     assert walk.answered == [(301, 400), (181, 301), (100, 181)]
-
-
-def test_a_row_at_the_windows_start_is_overlapped_like_any_other() -> None:
-    walk = Walk().answer(160, 100, pointer=100).answer(100, 40, pointer=40)
-    assert (walk.asked, walk.ended) == ([400, 101], True)
-    assert walk.answered == [(101, 400), (100, 101)]
 
 
 def test_an_archive_that_begins_inside_the_window_costs_one_question_more() -> None:
@@ -178,11 +172,6 @@ def test_no_content_is_an_empty_page() -> None:
     assert (walk.asked, walk.ended) == ([400, 301, 301], True)
 
 
-def test_rows_below_the_window_alone_are_one_question() -> None:
-    walk = Walk().answer(90, 80, pointer=80)
-    assert (walk.ended, walk.seconds, walk.answered) == (True, [[]], [(100, 400)])
-
-
 def test_an_empty_page_that_points_on_is_followed_and_answers_for_what_it_skips() -> None:
     walk = Walk().answer(pointer=350).answer(pointer=250).answer(240, 90, pointer=90)
     assert walk.asked == [400, 351, 251]
@@ -221,12 +210,6 @@ def test_rows_that_are_equal_are_one_row() -> None:
     walk.answer(items=[twice, twice, {**twice, "price": 2}], pointer=300)
     assert walk.seconds == [[300], [300]]
     assert walk.pages[1].frame["price"].to_list() == [2.0]
-
-
-def test_rows_of_one_second_that_a_page_cut_come_with_the_next() -> None:
-    walk = Walk().answer(360, 300, pointer=300).answer(300, 300, 240, pointer=240)
-    assert walk.seconds == [[360, 300], [300, 240]]
-    assert walk.pages[1].frame["price"].to_list() == [2.0, 1.0]
 
 
 @pytest.mark.parametrize("pointer", [300, None])
@@ -273,12 +256,3 @@ def test_a_service_that_repeats_its_last_page_at_the_end_is_told_apart_by_a_prob
 def test_findings_of_a_page_come_with_it() -> None:
     walk = Walk().answer(items=[{"ts": 90, "price": 1}])
     assert [f.kind for f in walk.pages[0].findings] == ["field_missing", "field_missing"]
-
-
-def test_a_page_is_tried_again_in_its_place() -> None:
-    flow = trajectory_pages(ROUTE, KEY, WINDOW, RetryPolicy(attempts=2, fraction=lambda: 1.0))
-    first = next(flow)
-    assert flow.send(Response(503, {}, b"")) == Wait(0.5)
-    assert next(flow) == first
-    with pytest.raises(UnavailableError, match="after 2 tries"):
-        flow.send(Response(503, {}, b""))

@@ -169,16 +169,13 @@ def test_a_retention_or_delay_that_cannot_be_read_is_recorded(name, value) -> No
     assert findings == [("seconds_unreadable", name)]
 
 
-def test_a_convertible_unit_is_converted_and_recorded() -> None:
-    route, findings = told_of_spread("record", "fields", "spread_pct", "unit", value="bps")
-    assert route.fields[-1].factor == 0.01
-    assert findings == [("unit_converted", f"{SPREAD}.spread_pct")]
-
-
-def test_a_time_in_milliseconds_is_converted_and_recorded() -> None:
-    route, findings = told_of_spread("record", "fields", "ts", "unit", value="ms")
-    assert route.fields[0].factor == 0.001
-    assert findings == [("unit_converted", f"{SPREAD}.ts")]
+@pytest.mark.parametrize(
+    ("field", "unit", "factor"), [("spread_pct", "bps", 0.01), ("ts", "ms", 0.001)]
+)
+def test_a_convertible_unit_is_converted_and_recorded(field: str, unit: str, factor: float) -> None:
+    route, findings = told_of_spread("record", "fields", field, "unit", value=unit)
+    assert route.rule(field).factor == factor
+    assert findings == [("unit_converted", f"{SPREAD}.{field}")]
 
 
 @pytest.mark.parametrize("unit", ["furlong", "quote", "s", ""])

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.errors import InputError
 from toolkit.wire.profile.profile import BUILT_IN, with_schemas
 from toolkit.wire.profile.user_profile import UserProfile
 
@@ -38,13 +37,3 @@ def test_the_users_file_has_the_last_word(tmp_path: Path) -> None:
     applied = UserProfile.read(path).applied(found)
     assert (found.tools["symbols"], applied.tools["symbols"]) == ("market.find", "find")
     assert applied.mcp_path == "/rpc"
-
-
-@pytest.mark.parametrize(
-    "said", ['[tools]\nprices = "x"', 'mcp_path = "http://elsewhere/mcp"', "[tools]\nsymbols = 5"]
-)
-def test_a_role_that_there_is_none_of_or_an_address_is_refused(tmp_path: Path, said: str) -> None:
-    path = tmp_path / "profile.toml"
-    path.write_text(said)
-    with pytest.raises(InputError):
-        UserProfile.read(path).applied(BUILT_IN)

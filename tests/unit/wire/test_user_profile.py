@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.errors import InputError
 from toolkit.market import EventFamily, Family, Trajectory
 from toolkit.wire.exchange import Response
 from toolkit.wire.profile.profile import BUILT_IN, with_schemas
@@ -168,42 +167,3 @@ def test_event_paths_and_cursor_names_are_the_users(tmp_path: Path) -> None:
     assert (route.next, route.more, route.volatile) == ("token", "further", ("trace", "sent_at"))
     assert route.paths["magnitude_pct"] == ("size.percent",)
     assert route.paths["symbol"] == BUILT_IN.events[EventFamily.SPLASH].paths["symbol"]
-
-
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("[history.spread", "TOML"),
-        ("[history.sprad]\n", "sprad"),
-        ("[history.spread]\nroute = '/x'\n", "route"),
-        ("[history.spread]\nlimit = 'many'\n", "limit"),
-        ("[history.spread]\nfields.mid = { unit = 'bps' }\n", "spread_pct"),
-        ("[history.spread]\nfields.spread_pct = { unit = 'hours' }\n", "same dimension"),
-        ("[history.spread]\npath = 'https://elsewhere.example/x'\n", "a path below"),
-        ("schemas_path = '//elsewhere.example'\n", "a path below"),
-        ("[events.spread]\npaths.size = ['x']\n", "magnitude_pct"),
-        (
-            "[history.price]\nparameters = { end = 'before' }\n",
-            "allowed: symbol, exchange, market, end_time, limit",
-        ),
-        ("[history.spread]\nparameters = { exchange = 'venue' }\n", "buy_exchange, buy_market"),
-        (
-            "[events.splash]\nparameters = { end = 'to' }\n",
-            "allowed: start_time, end_time, limit, cursor, symbol",
-        ),
-        ("[history.price]\nnumbers = 'roman'\n", "numbers"),
-        ("[snapshots]\nweather = '/x'\n", "symbols, activity, spread, funding"),
-    ],
-)
-def test_what_the_file_cannot_mean_is_refused_in_one_line(
-    tmp_path: Path, text: str, told: str
-) -> None:
-    with pytest.raises(InputError) as refused:
-        written(tmp_path, text).applied(BUILT_IN)
-    assert told in str(refused.value)
-    assert "\n" not in str(refused.value)
-
-
-def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"none\.toml"):
-        UserProfile.read(tmp_path / "none.toml")
