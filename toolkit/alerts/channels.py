@@ -80,41 +80,40 @@ class Alert:
         """
         when = () if rule.kind is AlertKind.EVENT else (mark["ts"],)
         facts = (source, rule.name, mark["subject"], mark["change"], *when)
-        return cls(
-            alert_id=_identity("\n".join(map(str, facts))),
-            rule=rule.name,
-            kind=rule.kind.value,
-            subject=mark["subject"],
-            stream=mark["stream"],
-            about=plain(str(mark["about"]), _LONGEST_ABOUT),
-            change=mark["change"],
-            ts=mark["ts"],
-            found_at=now,
-            value=mark["value"],
-            level=rule.level,
-            unit=rule.unit,
-            words=_words(rule, mark),
+        about = plain(str(mark["about"]), _LONGEST_ABOUT)
+        return cls._made(
+            rule, now, "\n".join(map(str, facts)), _words(rule, mark), mark, about=about
         )
 
     @classmethod
     def test_of(cls, rule: AlertRule, now: int) -> Self:
         """Make an alert that is marked as a test, with an id of its own."""
         says = "this is how an alert of this rule arrives; nothing has happened"
+        mark = dict.fromkeys(("subject", "stream", "about"), "test")
+        words, found = f"TEST {rule.name}: {says}", {"change": AlertChange.OPENED.value, "ts": now}
+        return cls._made(rule, now, uuid.uuid4().hex, words, mark, **found, value=None, test=True)
+
+    @classmethod
+    def _made(
+        cls,
+        rule: AlertRule,
+        now: int,
+        facts: str,
+        words: str,
+        mark: Mapping[str, Any],
+        **changed: Any,
+    ) -> Self:
+        """Make a change, whose id is a hash of ``facts``."""
+        names = ("subject", "stream", "about", "change", "ts", "value")
         return cls(
-            alert_id=_identity(uuid.uuid4().hex),
+            alert_id=f"alert_{hashlib.blake2b(facts.encode(), digest_size=12).hexdigest()}",
             rule=rule.name,
             kind=rule.kind.value,
-            subject="test",
-            stream="test",
-            about="test",
-            change=AlertChange.OPENED.value,
-            ts=now,
             found_at=now,
-            value=None,
             level=rule.level,
             unit=rule.unit,
-            words=f"TEST {rule.name}: {says}",
-            test=True,
+            words=words,
+            **({name: mark[name] for name in names if name in mark} | changed),
         )
 
     @classmethod
@@ -128,10 +127,6 @@ class Alert:
         kind = "alert.test" if self.test else f"alert.{self.change}"
         document = {"type": kind, "timestamp": format_ts(self.ts), "data": asdict(self)}
         return msgspec.json.encode(document)
-
-
-def _identity(facts: str) -> str:
-    return f"alert_{hashlib.blake2b(facts.encode(), digest_size=12).hexdigest()}"
 
 
 def _words(rule: AlertRule, mark: Mapping[str, Any]) -> str:
@@ -156,33 +151,6 @@ def _words(rule: AlertRule, mark: Mapping[str, Any]) -> str:
 
 
 _Result = TypeVar("_Result")
-
-
-class Chat:
-    """Addresses of apprise. They hold secrets, so no error and no log shows them.
-
-    >>> Chat("nothing://like/that")
-    Traceback (most recent call last):
-    toolkit.errors.InputError: RAIL_ALERT_CHAT: '***' is not allowed; allowed: addresses of ...
-    """
-
-    def __init__(self, urls: str) -> None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # of what it imports itself
-            with needs_extra("alerts"):
-                import apprise  # noqa: PLC0415 - a large package, for those who use it
-            logging.getLogger("apprise").disabled = True  # it logs addresses, as does the next
-            logging.getLogger("urllib3.connectionpool").setLevel(logging.WARNING)
-            self._to = apprise.Apprise()
-            self._plain = apprise.NotifyFormat.TEXT
-            known = all(self._to.add(url) for url in urls.split())
-        if not known:
-            allowed = "addresses of apprise with spaces between, e.g. slack://..., mailto://..."
-            raise InputError("RAIL_ALERT_CHAT", "***", allowed)
-
-    def send(self, title: str, text: str) -> bool:
-        """Send a text to each address, once. Return whether each took it."""
-        return bool(self._to.notify(title=title, body=text, body_format=self._plain))
 
 
 _ANSWER_S = 10.0
@@ -268,22 +236,41 @@ class Webhook:
 
 
 class ChatChannel:
-    """Chat and mail, by addresses of apprise. It is tried once: a repeat would be seen twice."""
+    """Chat and mail, by addresses of apprise. It is tried once: a repeat would be seen twice.
+
+    The addresses hold secrets, so no error and no log shows them.
+
+    >>> ChatChannel("nothing://like/that")
+    Traceback (most recent call last):
+    toolkit.errors.InputError: RAIL_ALERT_CHAT: '***' is not allowed; allowed: addresses of ...
+    """
 
     name = "chat"
     waits_s: tuple[float, ...] = ()
     kept_s: float = 3_600.0
 
     def __init__(self, urls: str) -> None:
-        self._chat = Chat(urls)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of what it imports itself
+            with needs_extra("alerts"):
+                import apprise  # noqa: PLC0415 - a large package, for those who use it
+            logging.getLogger("apprise").disabled = True  # it logs addresses, as does the next
+            logging.getLogger("urllib3.connectionpool").setLevel(logging.WARNING)
+            self._to = apprise.Apprise()
+            self._plain = apprise.NotifyFormat.TEXT
+            known = all(self._to.add(url) for url in urls.split())
+        if not known:
+            allowed = "addresses of apprise with spaces between, e.g. slack://..., mailto://..."
+            raise InputError("RAIL_ALERT_CHAT", "***", allowed)
 
     def __repr__(self) -> str:
         return "ChatChannel()"
 
     def send(self, alert: Alert) -> Sent:
         """Send it to each address. It is taken if each took it."""
-        taken = self._chat.send(alert.rule, alert.words)
-        return Sent(taken=taken, reason=None if taken else "an address did not take it")
+        taken = self._to.notify(title=alert.rule, body=alert.words, body_format=self._plain)
+        reason = None if taken else "an address did not take it"
+        return Sent(taken=bool(taken), reason=reason)
 
 
 def read_channels(environment: Mapping[str, str] = ENVIRONMENT) -> dict[str, Channel]:

@@ -179,7 +179,7 @@ class AlertRule:
         ...  for legs in ("A.spot:B.spot", "B.spot:A.spot", "B.spot:C.spot", "A.spot")]
         [True, True, False, False]
         """
-        if not _of_kind(self.kind, stream):
+        if not _BELONGS[self.kind](stream):
             return False
         symbol = getattr(stream, "symbol", None)
         if self.symbols and symbol is not None and str(symbol) not in self.symbols:
@@ -261,10 +261,6 @@ _BELONGS: dict[AlertKind, Callable[[Stream], bool]] = {
 }
 
 
-def _of_kind(kind: AlertKind, stream: Stream) -> bool:
-    return _BELONGS[kind](stream)
-
-
 def _patterns(parameter: str, kind: AlertKind, value: object) -> tuple[str, ...]:
     found = texts(parameter, value)
     if not found:
@@ -276,6 +272,6 @@ def _patterns(parameter: str, kind: AlertKind, value: object) -> tuple[str, ...]
             stream = Stream.parse(each)
         except InputError as error:
             raise InputError(parameter, each, error.allowed, advice=error.advice) from None
-        if not _of_kind(kind, stream):
+        if not _BELONGS[kind](stream):
             raise InputError(parameter, each, f"a stream that a rule of kind {kind} watches")
     return found

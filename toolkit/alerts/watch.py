@@ -228,13 +228,8 @@ class AlertWatch:
 
     def _evaluated(self, rule: AlertRule, key: str) -> int:
         """Return the time up to which a stream's rows are not new to a rule (s)."""
-        known = self._until.get((rule.name, key))
-        return self._news_from(rule, key) if known is None else known
-
-    def _news_from(self, rule: AlertRule, key: str) -> int:
-        if rule.name in self._later:
-            return self._later[rule.name]
-        return self._held_until.get(key, self._lately)
+        first = self._later.get(rule.name, self._held_until.get(key, self._lately))
+        return self._until.get((rule.name, key), first)
 
     def _longest_s(self, stream: Stream) -> float:
         if isinstance(stream, SnapshotTrajectory):

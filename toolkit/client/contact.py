@@ -251,21 +251,8 @@ class Contact(Shown):
 
     _not_for_users = frozenset(
         {
-            "answer",
-            "ask",
-            "assumed",
-            "get",
-            "key_header",
-            "learn",
-            "max_body_bytes",
-            "max_message_bytes",
-            "proxy",
-            "requests",
-            "retries",
-            "schemas",
-            "speak",
-            "struck",
-            "without_key",
+            *("answer", "ask", "assumed", "get", "key_header", "learn", "proxy", "requests"),
+            *("retries", "schemas", "speak", "struck", "without_key"),
         }
     )
 
@@ -291,7 +278,10 @@ class Contact(Shown):
         if not isinstance(retries, RetryPolicy | None):
             raise InputError("retries", retries, "a toolkit.wire.exchange.RetryPolicy, or None")
         self.retries = retries or RetryPolicy.within(self.limits)
-        self._key = _checked_key(api_key)
+        if not api_key.sendable:
+            allowed = "the key as issued: printable ASCII without blanks"
+            raise InputError("api_key", "***", allowed)
+        self._key = api_key
         self._secrets = Secrets([self._key.reveal()])
         self._echoed = False
         self._users = profile
@@ -523,9 +513,3 @@ def history_frame(trajectory: Trajectory, frames: Iterable[pl.DataFrame]) -> pl.
 @functools.cache
 def _warn_of_http(address: str) -> None:
     _log.warning("%s: the key is sent unencrypted, as allow_http allows; use https", address)
-
-
-def _checked_key(key: Secret) -> Secret:
-    if not key.sendable:
-        raise InputError("api_key", "***", "the key as issued: printable ASCII without blanks")
-    return key

@@ -83,8 +83,3 @@ def test_any_json_gives_one_short_line(body: object) -> None:
     message, code = message_and_code(json.dumps(body).encode())
     assert len(message) <= 300
     assert (message + code).isprintable()
-
-
-@given(st.binary(max_size=200))
-def test_any_bytes_give_one_short_line(body: bytes) -> None:
-    assert message_and_code(body)[0].isprintable()

@@ -81,13 +81,6 @@ def test_the_hash_is_that_of_the_bytes() -> None:
     assert with_schemas(BUILT_IN, body).schema_hash == hashlib.sha256(body).hexdigest()
 
 
-def test_the_built_in_profile_stays_as_it_is() -> None:
-    before = BUILT_IN.histories[Family.SPREAD]
-    told((("tools", SPREAD, "route"), "/elsewhere"))
-    assert BUILT_IN.histories[Family.SPREAD] is before
-    assert before.path == "/api/v1/data/history/spread"
-
-
 def test_a_tool_under_another_name_is_found_by_its_route() -> None:
     document = copy.deepcopy(DOCUMENT)
     document["tools"][SPREAD]["delay_s"] = 30
