@@ -301,7 +301,6 @@ class Client(_Asks):
         self._http.close()
 
     def _finish(self, flow: Flow[_Result]) -> _Result:
-        """Run a flow and return its result."""
         outcome = None
         while True:
             try:

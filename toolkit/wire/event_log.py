@@ -437,7 +437,6 @@ def document_too_large(route: EventRoute, body: bytes) -> Finding:
 
 
 def _second(route: EventRoute, body: bytes) -> int | None:
-    """Read the second (Unix s) of a document of any size, None if it shows none."""
     ts, ts_ms = (_held(route, name, _part(route, name, body), []) for name in TIMES)
     second: int | None = ts if ts is not None or ts_ms is None else ts_ms // 1000
     return second
@@ -457,7 +456,6 @@ def _part(route: EventRoute, column: str, body: bytes) -> Any:
 
 @functools.lru_cache(maxsize=64)
 def _field(name: str) -> msgspec.json.Decoder[Any]:
-    """Return a decoder of one field of an object, as bytes."""
     fields = [("value", msgspec.Raw, msgspec.Raw(b"null"))]
     return msgspec.json.Decoder(msgspec.defstruct("Field", fields, rename={"value": name}))
 

@@ -101,7 +101,6 @@ def advised(finding: Finding, profile: Profile) -> tuple[str, str]:
 
 
 def _entry(words: Words, found: Mapping[str, Any]) -> str:
-    """Return the profile line for a finding at its place, "" for none."""
     known = _NO_PLACE | _place(str(found.get("where", "")), BUILT_IN)
     place = {name: str(found.get(name, word)) or _NO_PLACE[name] for name, word in known.items()}
     write = words.of_documents if place["section"].startswith("events") else ""
@@ -110,7 +109,6 @@ def _entry(words: Words, found: Mapping[str, Any]) -> str:
 
 
 def _place(where: str, profile: Profile) -> dict[str, str]:
-    """Return section, field and column of a finding's place, {} if it has none."""
     for kind, routes in (("history", profile.histories), ("events", profile.events)):
         for family, route in routes.items():
             for start in (route.path, route.tool):

@@ -1,8 +1,8 @@
 """A page of a trajectory, and the check that its first rows have what statistics need.
 
-A value of another type stays in ``extra`` and its column is null. If that happens in every row of a
-needed column, the whole load would be null, so the first page with rows is an error that names the
-profile line. Nulls that the service sends are believed: a leg may be missing, or not settle then.
+A value of another type stays in ``extra`` and its column is null. If every row of a needed column
+is so, the first page is an error that names the profile line. Nulls that the service sends are
+believed: a leg may be missing, or not settle then.
 """
 
 from __future__ import annotations
@@ -202,7 +202,6 @@ def _why(route: HistoryRoute, column: str, rows: Sequence[Mapping[str, Any]]) ->
 
 
 def _renamed(route: HistoryRoute, column: str, rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return the profile line that reads a column from the likeliest field."""
     found = survey_fields(route, shown_fields({}, rows))
     rule, unit = route.rule(column), _unit(route, column)
     wire = msgspec.json.encode("?").decode()
@@ -225,7 +224,6 @@ def _unit(route: HistoryRoute, column: str) -> str:
 
 
 def _form_of(text: str, unit: str) -> str:
-    """Return the form of numbers that a text has, "" if it is not a number."""
     for form, read in (("text", str), ("printed", lambda number: plain_number(number, unit))):
         try:
             msgspec.json.decode(read(text), type=float)

@@ -1,9 +1,9 @@
 """The symbol listing: which trajectories a service offers.
 
 A listing may be truncated without notice. Unless it states that it is complete it is searched, once
-per last character of a base, or per first one where the service searches from the start of a name.
-The searches are complete if none was truncated and all that was listed is among them. Bases with
-other characters there than A-Z and 0-9 are out of reach.
+per last character of a base, or per first one if searches match starts of names. The searches are
+complete if none was truncated and they have all that was listed. Bases with other characters there
+than A-Z and 0-9 are out of reach.
 
 Source: docs/interface.md, "Symbols and snapshots".
 """
@@ -290,7 +290,6 @@ def _shapes(top: object) -> Iterator[ListingShape]:
 
 
 def _with_legs(shape: ListingShape, legs: object) -> Iterator[ListingShape]:
-    """Yield a shape with each way in which its legs may be written."""
     if isinstance(legs, dict):
         yield shape
     elif isinstance(legs, list) and legs and isinstance(legs[0], str):

@@ -131,13 +131,11 @@ def _ranked(said: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _place(value: Any) -> str:
-    """Return the name of a parameter, for which FastAPI gives a path."""
     steps = value if isinstance(value, list) else [value]
     return ".".join(str(step) for step in steps if isinstance(step, str | int))
 
 
 def _sentences(value: Any, depth: int = 0) -> Iterator[str]:
-    """Yield texts of more than one word, wherever they are."""
     if isinstance(value, str) and " " in value.strip():
         yield value
     elif isinstance(value, dict | list) and depth <= _DEEPEST:

@@ -106,7 +106,6 @@ class _Parts:
                 since = newest  # rows of the second below filled the page
 
     def _is_full(self, rows: int) -> bool:
-        """Check whether a page of so many rows may have been cut."""
         return rows == self._route.limit or 1 < rows >= self._largest
 
     def _answer(self, asked: Interval, limit: int) -> Generator[Step, Outcome, Response]:
@@ -136,7 +135,6 @@ class _Parts:
 def _joined(
     route: HistoryRoute, raws: list[RawPage], answers: list[Response], part: Interval
 ) -> Page:
-    """Join the answers of a part: each row once, the newest first."""
     tied, findings = frozenset[int](), []
     for raw in raws:
         found, broken = broken_key(route, raw.frame)
@@ -428,10 +426,10 @@ def _contradiction(window: Interval) -> PagingError:
 class HistoryQuestion:
     """Requests of a history, and the checks that it is paged backwards from ``end_time``.
 
-    A service that sends the oldest rows before ``end_time``, or the rows from it on, sends pages
-    that look whole, and no later request reaches the rest. Two things reveal it: the rows of a page
-    rise in time, or nothing is before the end of a window and something at its start. Rising rows
-    are not proof, so one row is requested: of the right rows it is the newest.
+    A service that sends the oldest rows before ``end_time``, or the rows from it on, loses rows
+    that no later request reaches. Two things reveal it: the rows of a page rise in time, or nothing
+    is before the end of a window and something at its start. Rising rows are not proof, so one row
+    is requested: of the right rows it is the newest.
     """
 
     route: HistoryRoute

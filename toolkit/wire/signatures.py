@@ -1,9 +1,7 @@
 """Webhook deliveries: their signatures, and the event document in the body.
 
-A scheme is an object with `check`; another sender's scheme is another such object. A delivery that
-fails gets a `Rejected`, however malformed its headers are: nothing is raised. Comparison takes
-constant time. Only signed data is believed: an unsigned delivery id would let anyone who repeats a
-delivery claim another's id.
+Nothing is raised for malformed headers, comparison takes constant time, and only signed data is
+believed: an unsigned delivery id would let anyone who repeats a delivery claim another's id.
 
 Sources: the Standard Webhooks specification 1.0 (symmetric signatures, ``v1``), Stripe's
 timestamped form ``t=...,v1=...``, GitHub's body signature.

@@ -119,13 +119,13 @@ class ReconnectPolicy:
     """When to reopen a lost stream, and when it counts as silent.
 
     The n-th wait in a row is a random part (between half and all) of ``first_wait_s * 2**n``, at
-    most ``longest_wait_s`` and at least ``Retry-After``. A wait of more than ``longest_asked_s``
-    ends the stream with the error of its status. The count restarts once a connection has lasted
-    ``stable_s`` with a message on it: one that is accepted and closed at once is not a success.
+    most ``longest_wait_s`` and at least ``Retry-After``. One of more than ``longest_asked_s`` ends
+    the stream with the error of its status. The count restarts after a connection of ``stable_s``
+    with a message.
 
-    After ``ping_s`` without a message a ping must be answered within ``pong_s``, and so on at the
-    same interval; without an answer the connection is lost. Some connections answer pings but have
-    gone mute, so after ``silence_s`` another is opened before the quiet one is closed.
+    After ``ping_s`` without a message a ping must be answered within ``pong_s``, repeatedly;
+    otherwise the connection is lost. Some connections answer pings but are mute, so after
+    ``silence_s`` another is opened before the quiet one is closed.
 
     >>> ReconnectPolicy(silence_s=0)
     Traceback (most recent call last):

@@ -1,9 +1,9 @@
-"""Proofs of profile lines: requests by what the service says of them, fields by rows.
+"""Proofs of profile lines: requests by the service's words, fields by rows.
 
 A refusal such as "the parameter first is missing, such as KRAKEN:spot", or a document, names a
-parameter and shows a value, which gives its template. A field is proved if one reading fits every
-row and no other does: a price by the legs of a spread that repeat it at the same times, a spread by
-the prices of its legs, a differential by its rates.
+parameter and shows a value, which gives its template. A field is proved if exactly one reading fits
+every row: a price by the legs of a spread, a spread by the prices of its legs, a differential by
+its rates.
 """
 
 from __future__ import annotations

@@ -168,5 +168,4 @@ def line_of(text: str, keys: Sequence[str]) -> int:
 
 
 def _keys(dotted: str) -> tuple[str, ...]:
-    """Return the names of a key of TOML."""
     return tuple(part.strip("\"'") for part in re.findall(_KEY, dotted))

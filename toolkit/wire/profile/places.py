@@ -232,7 +232,6 @@ def _beside(items: msgspec.Raw, beside: Sequence[str]) -> _Parts:
 
 
 def _of_columns(items: msgspec.Raw, beside: Sequence[str]) -> msgspec.Raw:
-    """Return an object of columns as a list of rows, unchanged if their lengths differ."""
     columns = _columns(items, beside)
     if len({len(column) for column in columns.values()}) != 1:
         return items
@@ -241,7 +240,6 @@ def _of_columns(items: msgspec.Raw, beside: Sequence[str]) -> msgspec.Raw:
 
 
 def _columns(raw: msgspec.Raw, beside: Sequence[str], above: str = "") -> dict[str, list[Any]]:
-    """Return the lists in an object, and in its objects, by place."""
     found: dict[str, list[Any]] = {}
     for name, value in (_parts(raw) or {}).items():
         place = f"{above}{name}"
@@ -253,7 +251,6 @@ def _columns(raw: msgspec.Raw, beside: Sequence[str], above: str = "") -> dict[s
 
 
 def _of_names(items: msgspec.Raw, beside: Sequence[str]) -> msgspec.Raw:
-    """Return an object's rows as a list, each with its name, as a number if it is one."""
     rows = []
     for name, value in msgspec.json.decode(items, type=_Parts).items():
         if name not in beside:
@@ -264,7 +261,6 @@ def _of_names(items: msgspec.Raw, beside: Sequence[str]) -> msgspec.Raw:
 
 
 def _of_table(items: msgspec.Raw) -> msgspec.Raw:
-    """Return lists below one of their names as objects, unchanged if they are not a table."""
     try:
         names, *rows = msgspec.json.decode(items, type=list[list[msgspec.Raw]])
         columns = [msgspec.json.decode(name, type=str) for name in names]

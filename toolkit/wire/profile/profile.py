@@ -267,7 +267,6 @@ class Profile:
 
 
 def _parts(document: Document, limits: Limits) -> dict[str, Any]:
-    """Return the values of a profile that a document has."""
     spelling = Spelling(**document["spelling"])
     spelling = AS_OURS if spelling == AS_OURS else spelling
     shapes = {

@@ -20,8 +20,8 @@ that has a word such as error, invalid, failed
 anything else                                    an empty page, and what it says is a finding
 ===============================================  ===================================================
 
-Sources: the answers of twelve exchanges (OKX, Bybit, Bitget, KuCoin, MEXC, Kraken, Kraken Futures,
-Deribit, Gate, Binance, Hyperliquid, Coinbase) as they document them.
+Sources: the documentation of OKX, Bybit, Bitget, KuCoin, MEXC, Kraken, Kraken Futures, Deribit,
+Gate, Binance, Hyperliquid and Coinbase.
 """
 
 from __future__ import annotations
@@ -133,7 +133,6 @@ def _at(answer: Response, place: str) -> object:
 
 
 def _small(answer: Response) -> dict[str, Any]:
-    """Return the fields of an answer no larger than an empty page, else {}."""
     if len(answer.body) > _LARGEST:
         return {}
     try:
@@ -164,7 +163,6 @@ def _judged(said: Mapping[str, Any]) -> tuple[int | None, str]:
 
 
 def _has_rows(name: str, value: object) -> bool:
-    """Check for a field with rows: a list, or an object of lists or objects, that has any."""
     if _NO_ROWS.search(bare(name)):
         return False
     below = value.values() if isinstance(value, dict) else [value]
@@ -172,7 +170,6 @@ def _has_rows(name: str, value: object) -> bool:
 
 
 def _is_error(value: object) -> bool:
-    """Check the value of a field that is called error."""
     if isinstance(value, dict):
         code = code_of(value)
         return _word(message_of(value)) not in _FINE or bool(code and not _is_good(code))
@@ -184,12 +181,10 @@ def _is_good(code: str) -> bool:
 
 
 def _word(said: str | bool) -> str:
-    """Return a text in lower case, without punctuation."""
     return re.sub(r"[\W_]", "", str(said).lower())
 
 
 def _words(said: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the message and the code of an envelope, or of one in it."""
     parts = [said, *(v for n, v in said.items() if bare(n) in _ENVELOPES and isinstance(v, dict))]
     message = next((found for part in parts if (found := message_of(part))), "")
     return message, next((found for part in parts if (found := code_of(part))), "")

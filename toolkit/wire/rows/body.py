@@ -1,8 +1,8 @@
 """Bounds on an answer: its body, taken piece by piece and inflated, and its items.
 
-A body that grows past its bound is given up at once, whether plain, in endless chunks, or as a few
-bytes that inflate to gigabytes. So is one with more values than any page has, since each becomes a
-Python object of twenty times its size.
+A body over its bound is given up at once, whether plain, in endless chunks, or a few bytes that
+inflate to gigabytes. So is one of more values than any page has: each becomes an object of twenty
+times its size.
 """
 
 from __future__ import annotations

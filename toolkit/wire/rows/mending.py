@@ -92,7 +92,6 @@ def checked_json(body: bytes) -> bytes:
 
 
 def _is_json(body: bytes) -> bool:
-    """Check for JSON, or a JSON value per line."""
     try:
         check_text(body)
         _LINES.decode_lines(body)
@@ -105,7 +104,6 @@ def _is_json(body: bytes) -> bool:
 
 
 def _mended(body: bytes, path: str) -> tuple[bytes, list[Finding]]:
-    """Return a body with null for what is not JSON, and a finding for each."""
     found: list[Finding] = []
     where = path
 

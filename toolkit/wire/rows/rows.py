@@ -185,7 +185,6 @@ def _unreadable(route: HistoryRoute, answer: Response, why: str) -> WireError:
 
 
 def _not_positive(route: HistoryRoute, frame: pl.DataFrame) -> Iterator[Finding]:
-    """Yield a finding per column of prices that has one of 0 or less."""
     for column in (name for name in _PRICES if name in frame.columns):
         lowest: Any = frame[column].min()  # as usual above 0: to count them costs more
         if lowest is not None and lowest <= 0:
@@ -451,7 +450,6 @@ def _with_time(
 
 
 def _as_text(route: HistoryRoute, row: dict[str, msgspec.Raw]) -> str:
-    """Return how to read a time that is sent as text, "" for any other."""
     said = next((_text(row.get(rule.wire)) for rule in route.fields if rule.column == "ts"), None)
     if said is None or not said.isdecimal():
         return ""

@@ -1,8 +1,7 @@
 """Dashboards of the service: which items can be read, and spread and funding items as rows.
 
-An answer shows hundreds of pairs, twice a minute. Stored whole, it would fill the store with the
-same names again and again. So table columns take what they can, and the rest is stored as a
-document. Both together give back the same JSON value.
+An answer shows hundreds of pairs, twice a minute, under the same names. So table columns take what
+they can, and the rest is a document. Both together give back the same JSON value.
 """
 
 from __future__ import annotations
@@ -235,7 +234,6 @@ def split_snapshot(kind: SnapshotKind, document: bytes) -> SplitSnapshot:
 def _rows(
     kind: SnapshotKind, items: Sequence[object]
 ) -> tuple[list[SnapshotRow], list[str] | None, list[tuple[int, object]], Counter[str]]:
-    """Return the rows, their items' fields, the remaining items, and their faults."""
     rows: dict[SnapshotTrajectory, SnapshotRow] = {}
     fields: list[str] | None = None
     left: list[tuple[int, object]] = []
@@ -315,13 +313,11 @@ def _given(
 
 
 def _names(kind: SnapshotKind) -> list[str]:
-    """Return the fields that a series' key gives back."""
     legs = [f"{side}{what}" for side in SNAPSHOT_SIDES[kind] for what in ("exchange", "market")]
     return ["symbol", *legs, *(["spread_type"] if kind is SnapshotKind.SPREAD else [])]
 
 
 def _named(kind: SnapshotKind, item: Mapping[str, Any]) -> tuple[object, ...]:
-    """Return an item's symbol, and the exchange and market of each leg."""
     legs = [f"{side}{what}" for side in SNAPSHOT_SIDES[kind] for what in ("exchange", "market")]
     return tuple(
         value if isinstance(value := item.get(name), str) else None for name in ("symbol", *legs)
