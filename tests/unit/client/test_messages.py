@@ -12,13 +12,7 @@ from tests.unit.client.conftest import Asking, Scripted
 from toolkit.errors import ServiceError
 from toolkit.wire.profile.user_profile import UserProfile
 
-KEY = "k7-very-secret-0815"
 BODIES = {
-    "error": json.dumps({"error": "no such pair"}).encode(),
-    "message": json.dumps({"message": "no such pair"}).encode(),
-    "detail as list": json.dumps({"detail": [{"loc": ["symbol"], "msg": "no such pair"}]}).encode(),
-    "nested": json.dumps({"error": {"message": "no such pair"}}).encode(),
-    "fault": json.dumps({"fault": {"text": "no such pair"}}).encode(),
     "problem": json.dumps({"title": "Bad Request", "detail": "no such pair"}).encode(),
     "plain text": b"no such pair\n",
     "page": b"<html><title>no such pair</title><body>...</body></html>",
@@ -34,16 +28,6 @@ def test_an_error_shows_the_message_of_the_service(
     with pytest.raises(ServiceError, match="no such pair") as refused:
         ask().client.profile()
     assert refused.value.detail.endswith("no such pair")
-
-
-@pytest.mark.parametrize("status", [400, 401, 429])
-def test_the_key_is_struck_out_of_the_message(
-    ask: Callable[..., Asking], scripted: Scripted, status: int
-) -> None:
-    scripted.answer(status, {"reason": f"the key {KEY} is\nnot valid"}, times=9)
-    with pytest.raises(ServiceError, match=r"the key \*\*\* is not valid") as refused:
-        ask(api_key=KEY).client.profile()
-    assert KEY not in str(refused.value) + refused.value.detail
 
 
 def test_the_profile_names_the_field_of_the_services_message(
