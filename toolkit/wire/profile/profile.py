@@ -176,9 +176,6 @@ def _declared_sign(
     return {"reversed": bool(turned)}
 
 
-_DAY = {"window_s": 86_400}
-
-
 def tools_by_route(
     names: Mapping[str, str], routes: Mapping[str, str], described: Mapping[str, object]
 ) -> dict[str, str]:
