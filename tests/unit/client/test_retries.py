@@ -1,12 +1,16 @@
-"""What the client does when an answer is bad, late, cut, or not there at all."""
+"""What the client does when an answer is bad, late, cut, refused, or not there at all."""
 
 from __future__ import annotations
 
+import json
 import socket
 import time
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from tests.unit.client.conftest import Asking, Scripted
 from toolkit.client import Client
 from toolkit.errors import (
     BadRequestError,
@@ -14,6 +18,7 @@ from toolkit.errors import (
     NotFoundError,
     PlanRefusedError,
     QuotaError,
+    ServiceError,
     UnavailableError,
     UnreachableError,
     WireError,
@@ -276,3 +281,32 @@ def page(*seconds: int) -> dict[str, object]:
     """A page with a row at each second."""
     items = [{"ts": ts, "price": 1.0, "mark_price": None, "volume": None} for ts in seconds]
     return {"items": items, "next_end_time": seconds[-1]}
+
+
+BODIES = {
+    "problem": json.dumps({"title": "Bad Request", "detail": "no such pair"}).encode(),
+    "plain text": b"no such pair\n",
+    "page": b"<html><title>no such pair</title><body>...</body></html>",
+}
+
+
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 422, 500])
+def test_an_error_shows_the_message_of_the_service(
+    ask: Callable[..., Asking], scripted: Scripted, status: int, body: bytes
+) -> None:
+    scripted.answer(status, body)
+    with pytest.raises(ServiceError, match="no such pair") as refused:
+        ask().client.profile()
+    assert refused.value.detail.endswith("no such pair")
+
+
+def test_the_profile_names_the_field_of_the_services_message(
+    ask: Callable[..., Asking], scripted: Scripted, tmp_path: Path
+) -> None:
+    scripted.answer(400, {"message": "see the fault", "fault": {"why": ["no such pair"]}}, times=2)
+    path = tmp_path / "profile.toml"
+    path.write_text('error_message = "fault.why[0]"')
+    with pytest.raises(ServiceError) as refused:
+        ask(profile=UserProfile.read(path)).client.symbols()
+    assert refused.value.detail == "no such pair"

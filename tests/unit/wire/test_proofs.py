@@ -1,4 +1,4 @@
-"""What proves a field or a request: one reading that fits. Two readings, or too few rows, do not."""
+"""What proves a field or a request: one reading that fits. Two, or too few rows, do not."""
 
 from __future__ import annotations
 

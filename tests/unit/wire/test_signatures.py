@@ -1,4 +1,4 @@
-"""Webhook deliveries: published vectors, another library's judgement, malice, and what a body is."""
+"""Webhook deliveries: published vectors, another library's judgement, malice and bodies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Snapshots: items that are understood, those of another shape, and dashboards as rows and a rest."""
+"""Snapshots: items that are understood, those of another shape, and dashboards as rows."""
 
 from __future__ import annotations
 
