@@ -46,13 +46,7 @@ class Shock:
 
 
 def beyond(pulse: Pulse, threshold_bps: float) -> tuple[float, float] | None:
-    """From when to when a pulse is at least so far from 0, None where it never is.
-
-    Examples
-    --------
-    >>> beyond(Pulse(start=1000, rise_s=10, hold_s=30, fall_s=20, peak_bps=-80.0), 40.0)
-    (1005.0, 1050.0)
-    """
+    """From when to when a pulse is at least so far from 0, None where it never is."""
     share = threshold_bps / abs(pulse.peak_bps)
     if share > 1.0:
         return None
@@ -61,15 +55,7 @@ def beyond(pulse: Pulse, threshold_bps: float) -> tuple[float, float] | None:
 
 
 class Truth:
-    """The truth about the market of a seed.
-
-    Examples
-    --------
-    >>> truth = Truth(7)
-    >>> aurora, boreas = Leg.parse("AURORA.spot"), Leg.parse("BOREAS.spot")
-    >>> truth.spread("BTC_USDT", aurora, boreas).half_life_s
-    600.0
-    """
+    """The truth about the market of a seed."""
 
     def __init__(self, seed: int, *, markets: Markets = MARKETS) -> None:
         self._seed = seed
@@ -79,14 +65,7 @@ class Truth:
         self._schedule = Schedule(seed)
 
     def spread(self, symbol: str, buy: Leg, sell: Leg) -> SpreadTruth:
-        """The law of a spread; of its processes each is exact. What comes late is left out.
-
-        Examples
-        --------
-        >>> aurora, solaris = Leg.parse("AURORA.spot"), Leg.parse("DEX-SOLARIS.dex")
-        >>> round(Truth(7).spread("BTC_USDT", aurora, solaris).noise_share, 3)
-        0.2
-        """
+        """The law of a spread; of its processes each is exact. What comes late is left out."""
         legs = [self.listing(symbol, leg) for leg in (buy, sell)]
         paid, earned = (each.deviation or Deviation(0.0, 0.0, 0.0) for each in legs)
         half_lives = {each.half_life_s for each in (paid, earned) if each.sd_bps}
@@ -106,13 +85,7 @@ class Truth:
         )
 
     def listing(self, symbol: str, leg: Leg) -> SimulatedLeg:
-        """How the leg behaves: its quiet and stale shares, its funding rule.
-
-        Examples
-        --------
-        >>> Truth(7).listing("BTC_USDT", Leg.parse("FORNAX.spot")).stale_share
-        0.4
-        """
+        """How the leg behaves: its quiet and stale shares, its funding rule."""
         if (symbol, leg) not in self._listings:
             raise UnknownTrajectoryError(f"{symbol}:{leg}")
         return self._listings[symbol, leg]
@@ -121,14 +94,6 @@ class Truth:
         """The planted episodes of a spread that touch ``[start, end)``, by time.
 
         ``peak_bps`` has the spread's sign: an episode of the buy leg counts the other way round.
-
-        Examples
-        --------
-        >>> aurora, corona = Leg.parse("AURORA.spot"), Leg.parse("CORONA.spot")
-        >>> there = Truth(7).episodes("BTC_USDT", aurora, corona, 1_795_046_400, 1_797_638_400)
-        >>> back = Truth(7).episodes("BTC_USDT", corona, aurora, 1_795_046_400, 1_797_638_400)
-        >>> [pulse.peak_bps for pulse in there] == [-pulse.peak_bps for pulse in back]
-        True
         """
         paid, earned = (self._alone(symbol, leg).episodes for leg in (buy, sell))
         return _signed(paid.between(start, end), earned.between(start, end))
@@ -137,29 +102,12 @@ class Truth:
         """The pumps and dumps of one leg alone that touch ``[start, end)``, as a spread sees them.
 
         Those that every leg takes part in leave a spread as it is.
-
-        Examples
-        --------
-        >>> aurora, corona = Leg.parse("AURORA.spot"), Leg.parse("CORONA.spot")
-        >>> window = (1_795_046_400, 1_797_638_400)
-        >>> seen = Truth(7).leg_shocks("BTC_USDT", aurora, corona, *window)
-        >>> felt = Truth(7).shocks("BTC_USDT", corona, *window)
-        >>> seen == [shock.pulse for shock in felt if shock.leg]
-        True
         """
         paid, earned = (self._alone(symbol, leg).shocks for leg in (buy, sell))
         return _signed(paid.between(start, end), earned.between(start, end))
 
     def shocks(self, symbol: str, leg: Leg, start: int, end: int) -> list[Shock]:
-        """The pumps and dumps of one leg that touch ``[start, end)``, by time.
-
-        Examples
-        --------
-        >>> leg = Leg.parse("AURORA.spot")
-        >>> found = Truth(7).shocks("BTC_USDT", leg, 1_795_046_400, 1_797_638_400)
-        >>> {(shock.asset, shock.leg) for shock in found} == {(None, None), ("BTC", None)}
-        True
-        """
+        """The pumps and dumps of one leg that touch ``[start, end)``, by time."""
         asset = self.listing(symbol, leg).instrument.asset
         market, own = self._schedule.market_shocks, self._schedule.asset_shocks(asset)
         alone = self._alone(symbol, leg).shocks
@@ -171,40 +119,17 @@ class Truth:
         return sorted(found, key=lambda shock: shock.pulse.start)
 
     def outages(self, symbol: str, leg: Leg, start: int, end: int) -> list[TimeSpan]:
-        """The stretches without bars that touch ``[start, end)``, in whole minutes, by time.
-
-        Examples
-        --------
-        >>> leg = Leg.parse("CORONA.futures")
-        >>> found = Truth(7).outages("BTC_USDT", leg, 1_795_046_400, 1_797_638_400)
-        >>> 2 <= len(found) <= 4
-        True
-        """
+        """The stretches without bars that touch ``[start, end)``, in whole minutes, by time."""
         return self._alone(symbol, leg).outages.between(start, end)
 
     def dislocations(self, symbol: str, leg: Leg, start: int, end: int) -> list[Pulse]:
-        """The planted excursions of a leg's funding premium (bps per 8 h), by time.
-
-        Examples
-        --------
-        >>> leg = Leg.parse("AURORA.spot")
-        >>> Truth(7).dislocations("BTC_USDT", leg, 1_795_046_400, 1_797_638_400)
-        []
-        """
+        """The planted excursions of a leg's funding premium (bps per 8 h), by time."""
         return self._alone(symbol, leg).dislocations.between(start, end)
 
     def interval_changes(
         self, symbol: str, leg: Leg, start: int, end: int
     ) -> list[tuple[int, int, int]]:
-        """Changes of a futures leg's funding interval in ``[start, end)``: ts (s), from, to (h).
-
-        Examples
-        --------
-        >>> leg = Leg.parse("BOREAS.futures")
-        >>> found = Truth(7).interval_changes("AVAX_USDT", leg, 1_795_046_400, 1_797_638_400)
-        >>> {(8, 4), (4, 1)} <= {change[1:] for change in found}
-        True
-        """
+        """Changes of a futures leg's funding interval in ``[start, end)``: ts (s), from, to (h)."""
         listing = self.listing(symbol, leg)
         dislocations = self._alone(symbol, leg).dislocations
         calendar = LegFunding(self._seed, symbol, listing, dislocations).calendar

@@ -181,83 +181,77 @@ _RATE = RecordField(
     positive_means="what a short position receives, for the interval that ended",
 )
 
-PRICE_RECORD = Record(
-    key=("ts",),
-    fields={"ts": _SECONDS, "price": _QUOTE, "mark_price": _MAYBE_QUOTE, "volume": _MAYBE_QUOTE},
+
+def _record(key: str, **fields: RecordField) -> Record:
+    return Record(tuple(key.split()), fields)
+
+
+PRICE_RECORD = _record(
+    "ts", ts=_SECONDS, price=_QUOTE, mark_price=_MAYBE_QUOTE, volume=_MAYBE_QUOTE
 )
 """An item of history/price."""
 
-SPREAD_RECORD = Record(
-    key=("ts",),
-    fields={"ts": _SECONDS, "buy_price": _QUOTE, "sell_price": _QUOTE, "spread_pct": _SPREAD_PCT},
+SPREAD_RECORD = _record(
+    "ts", ts=_SECONDS, buy_price=_QUOTE, sell_price=_QUOTE, spread_pct=_SPREAD_PCT
 )
 """An item of history/spread."""
 
-SYMBOL_RECORD = Record(
-    key=("symbol",),
-    fields={
-        "symbol": _TEXT,
-        "base": _TEXT,
-        "quote": _TEXT,
-        "venues": RecordField("array"),
-        "updated_at": _SECONDS,
-    },
+SYMBOL_RECORD = _record(
+    "symbol",
+    symbol=_TEXT,
+    base=_TEXT,
+    quote=_TEXT,
+    venues=RecordField("array"),
+    updated_at=_SECONDS,
 )
 """An item of symbols/search."""
 
-FUNDING_RECORD = Record(
-    key=("ts",),
-    fields={
-        "ts": _SECONDS,
-        "buy_rate": replace(_RATE, nullable=True),
-        "sell_rate": replace(_RATE, nullable=True),
-        "buy_interval_hours": replace(_HOURS, nullable=True),
-        "sell_interval_hours": replace(_HOURS, nullable=True),
-        "differential_pct_8h": RecordField(
-            "number",
-            "percent_per_8h",
-            nullable=True,
-            sign="Positive where the sell leg's rate in force is above the buy leg's, each brought "
-            "to 8 h.",
-            positive_means=_EARNS,
-        ),
-    },
+FUNDING_RECORD = _record(
+    "ts",
+    ts=_SECONDS,
+    buy_rate=replace(_RATE, nullable=True),
+    sell_rate=replace(_RATE, nullable=True),
+    buy_interval_hours=replace(_HOURS, nullable=True),
+    sell_interval_hours=replace(_HOURS, nullable=True),
+    differential_pct_8h=RecordField(
+        "number",
+        "percent_per_8h",
+        nullable=True,
+        sign="Positive where the sell leg's rate in force is above the buy leg's, each brought "
+        "to 8 h.",
+        positive_means=_EARNS,
+    ),
 )
 """An item of history/funding."""
 
-SPREAD_DASHBOARD_RECORD = Record(
-    key=("symbol", "buy_exchange", "buy_market", "sell_exchange", "sell_market"),
-    fields={
-        "symbol": _TEXT,
-        "spread_type": _TEXT,
-        "buy_exchange": _TEXT,
-        "buy_market": _TEXT,
-        "buy_price": _QUOTE,
-        "sell_exchange": _TEXT,
-        "sell_market": _TEXT,
-        "sell_price": _QUOTE,
-        "spread_pct": _SPREAD_PCT,
-        "opened_at": replace(_SECONDS, nullable=True),
-    },
+SPREAD_DASHBOARD_RECORD = _record(
+    "symbol buy_exchange buy_market sell_exchange sell_market",
+    symbol=_TEXT,
+    spread_type=_TEXT,
+    buy_exchange=_TEXT,
+    buy_market=_TEXT,
+    buy_price=_QUOTE,
+    sell_exchange=_TEXT,
+    sell_market=_TEXT,
+    sell_price=_QUOTE,
+    spread_pct=_SPREAD_PCT,
+    opened_at=replace(_SECONDS, nullable=True),
 )
 """An item of dashboards/spread."""
 
-FUNDING_OVERVIEW_RECORD = Record(
-    key=("symbol", "exchange", "market"),
-    fields={
-        "symbol": _TEXT,
-        "exchange": _TEXT,
-        "market": _TEXT,
-        "rate": _RATE,
-        "interval_hours": _HOURS,
-        "next_funding_time": _SECONDS,
-    },
+FUNDING_OVERVIEW_RECORD = _record(
+    "symbol exchange market",
+    symbol=_TEXT,
+    exchange=_TEXT,
+    market=_TEXT,
+    rate=_RATE,
+    interval_hours=_HOURS,
+    next_funding_time=_SECONDS,
 )
 """An item of dashboards/funding-overview."""
 
-ACTIVITY_RECORD = Record(
-    key=("window_s",),
-    fields={"window_s": _SECONDS, "spread": _COUNT, "splash": _COUNT, "funding": _COUNT},
+ACTIVITY_RECORD = _record(
+    "window_s", window_s=_SECONDS, spread=_COUNT, splash=_COUNT, funding=_COUNT
 )
 """An item of event-activity's windows."""
 

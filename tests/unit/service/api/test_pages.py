@@ -53,31 +53,6 @@ def test_a_page_carries_its_trajectory(page: Callable[..., dict[str, Any]]) -> N
     assert list(found.values())[:4] == ["price_history_page", "BTC_USDT", "ALPHA", "spot"]
 
 
-@pytest.mark.parametrize("limit", [1, 2, 3, 7])
-def test_pages_asked_by_next_end_time_hold_every_row_once(
-    page: Callable[..., dict[str, Any]], limit: int
-) -> None:
-    found: list[int] = []
-    query: dict[str, int] = {}
-    while True:
-        one = page("ALPHA.spot", limit=limit, **query)
-        assert 1 <= len(one["items"]) <= limit
-        found += stamps(one)
-        if one["next_end_time"] is None:
-            break
-        assert one["next_end_time"] == found[-1]
-        query = {"end_time": one["next_end_time"]}
-    assert found == ALPHA
-
-
-def test_a_page_that_ends_with_the_last_row_says_that_nothing_is_older(
-    page: Callable[..., dict[str, Any]],
-) -> None:
-    found = page("ALPHA.spot", limit=4, end_time=ALPHA[3])
-    assert stamps(found) == ALPHA[4:]
-    assert found["next_end_time"] is None
-
-
 @pytest.mark.parametrize(
     ("end_time", "newest"),
     [(ALPHA[2], ALPHA[3]), (ALPHA[2] + 1, ALPHA[2]), (NOW, ALPHA[0]), (NOW + 10**6, ALPHA[0])],

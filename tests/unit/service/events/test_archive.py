@@ -111,22 +111,6 @@ def test_any_limit_gives_every_document_once_in_order(
     assert pages[-1] or len(pages) == 1
 
 
-@pytest.mark.parametrize("family", EventFamily)
-@pytest.mark.parametrize("limit", [1, 7, 500])
-def test_700_documents_in_one_second_are_paged_without_loss(
-    burst: EventArchive, day: int, family: EventFamily, limit: int
-) -> None:
-    (whole,) = walk(burst, family, day * DAY_S, (day + 1) * DAY_S, limit=100_000)
-    per_second = Counter(document["ts"] for document in documents([whole]))
-    ((ts, number),) = per_second.most_common(1)
-    assert number > 700
-    found = documents(walk(burst, family, ts, ts + 1, limit=limit))
-    assert len(found) == number
-    places = [place(document) for document in found]
-    assert places == sorted(set(places), reverse=True)
-    assert max(Counter(ts_ms for ts_ms, _, _ in places).values()) >= 2
-
-
 def test_paging_goes_on_undisturbed_while_new_documents_become_visible(
     archive: EventArchive, day: int
 ) -> None:
@@ -200,20 +184,6 @@ def test_a_filter_gives_what_matches_and_all_of_it(
     found = documents(walk(archive, family, *window, filters=filters, limit=17))
     assert found == [document for document in everything if wanted(document)]
     assert found or family is not EventFamily.SPREAD
-
-
-@pytest.mark.parametrize(
-    "event_type", ["spread.opened", "spread.updated", "spread.closed", "splash.pump"]
-)
-def test_the_filter_on_event_type_gives_that_type_alone(
-    archive: EventArchive, day: int, event_type: str
-) -> None:
-    window = (day * DAY_S, (day + 1) * DAY_S)
-    everything = documents(walk(archive, EventFamily.SPREAD, *window))
-    filters = EventFilters(event_type=event_type)
-    found = documents(walk(archive, EventFamily.SPREAD, *window, filters=filters))
-    assert found == [each for each in everything if each["event_type"] == event_type]
-    assert bool(found) == event_type.startswith("spread")
 
 
 def test_lost_closes_leave_the_opening_and_orphans_leave_the_close(

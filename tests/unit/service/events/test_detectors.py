@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from toolkit.market import EventFamily, Leg, Market, Trajectory
-from toolkit.service.events.detectors import spread_lives
 from toolkit.service.events.documents import (
     Document,
     FundingDocument,
@@ -19,9 +18,8 @@ from toolkit.service.events.documents import (
 from toolkit.service.events.lives import DEFAULT, Life
 from toolkit.service.market.series import series
 from toolkit.service.market.simulator import Simulated
-from toolkit.service.market.simulator.schedule import Pulse
 
-from ..truth import Truth, beyond
+from ..truth import Truth
 
 DAY_S, MINUTE_S = 86_400, 60
 Lives = Callable[..., dict[int, list[Life]]]
@@ -172,57 +170,6 @@ def test_spreads_of_three_days_are_those_of_a_machine_that_ran_for_five(
         }
 
 
-def alone(truth: Truth, key: str, start: int, end: int) -> Iterator[Pulse]:
-    """The planted episodes of a spread with nothing else planted in the hour around them."""
-    trajectory = Trajectory.parse(key)
-    asked = (str(trajectory.symbol), trajectory.buy, trajectory.sell)
-    for pulse in truth.episodes(*asked, start, end):
-        around = (pulse.start - 3_600, pulse.end + 3_600)
-        others = [*truth.episodes(*asked, *around), *truth.leg_shocks(*asked, *around)]
-        if others == [pulse]:
-            yield pulse
-
-
-def test_planted_episodes_are_found_with_their_times_to_the_minute(
-    source: Simulated, lives_of: Lives, day: int
-) -> None:
-    """Of a leg against the reference, whose noise is bounded by five standard deviations.
-
-    An episode crosses the threshold while it ramps; a document follows at the end of the minute.
-    """
-    truth, rule = Truth(7), DEFAULT.spread
-    lives = [each for found in lives_of(EventFamily.SPREAD, 3).values() for each in found]
-    matched = 0
-    for leg in (
-        "AURORA.futures", "BOREAS.futures", "CORONA.futures", "DRACO.futures", "EQUINOX.futures",
-        "GALENE.futures", "DEX-SOLARIS.dex",
-    ):  # fmt: skip
-        for symbol in source.listing:
-            if Leg.parse(leg) not in source.listing[symbol]:
-                continue
-            key = f"{symbol}:AURORA.spot:{leg}"
-            law = truth.spread(symbol, Leg.parse("AURORA.spot"), Leg.parse(leg))
-            margin = abs(law.level_bps) + 5 * law.sd_bps
-            for pulse in alone(truth, key, day * DAY_S + 7_200, (day + 3) * DAY_S - 18_000):
-                surely = beyond(pulse, 100 * rule.open + margin + 2)
-                maybe = beyond(pulse, 100 * rule.open - margin - 2)
-                if surely is None or maybe is None or surely[1] - surely[0] < 2 * MINUTE_S:
-                    continue
-                ways = [key, f"{symbol}:{leg}:AURORA.spot"]
-                way = ways[0] if pulse.peak_bps > 0 else ways[1]
-                opened = {
-                    life.opened_at: life.closed_at
-                    for life in lives
-                    if life.key == way and maybe[0] <= life.opened_at <= surely[0] + MINUTE_S
-                }
-                opened_at = min(opened)  # on a slow ramp it may open more than once
-                closed_at = opened[opened_at]
-                assert closed_at is not None
-                assert closed_at <= max(pulse.end + 30 * MINUTE_S, opened_at + rule.max_age_s)
-                matched += 1
-    assert matched >= 10
-
-
 def test_planted_pumps_and_dumps_are_found_on_every_leg_that_takes_part(
     source: Simulated, lives_of: Lives, day: int
 ) -> None:
@@ -361,8 +308,3 @@ def test_events_fall_at_any_second_of_the_minute(stories: Stories, family: Event
     counts = np.bincount(seconds, minlength=60)
     assert (counts > 0).sum() > 50
     assert counts.max() < 0.1 * counts.sum()
-
-
-@pytest.mark.slow
-def test_detecting_a_day_twice_gives_equal_documents(source: Simulated, day: int) -> None:
-    assert spread_lives(source, day) == spread_lives(Simulated(7), day)

@@ -85,48 +85,6 @@ def test_rows_before_the_memory_of_a_rule_change_nothing(series: list[tuple[int,
         ]
 
 
-def ended(values: list[float], gaps: dict[int, int] | None = None, end: int = 10_000) -> list:
-    """Close times and reasons of one row a second from 0 on, with longer gaps before some rows."""
-    steps = [(gaps or {}).get(place, 1) for place in range(len(values))]
-    ts = np.cumsum([0, *steps[1:]])
-    return [
-        (int(ts[span.first]), span.closed_at, span.reason)
-        for span in spans(ts, np.array(values), RULE, 0, end)
-    ]
-
-
-def test_a_value_between_the_thresholds_neither_opens_nor_closes() -> None:
-    assert ended([0.7, 1.0, 0.7, 0.5, 0.49]) == [(1, 4, "converged")]
-
-
-def test_a_series_that_stops_is_lost_when_its_time_is_up_and_may_open_again() -> None:
-    assert ended([1.2, 1.2, 1.2], {2: 4}) == [(0, 4, "leg_lost"), (5, 8, "leg_lost")]
-
-
-def test_a_series_is_not_lost_before_its_time_is_up() -> None:
-    assert ended([1.2, 1.2], end=4) == [(0, None, None)]
-    assert ended([1.2, 1.2], end=5) == [(0, 4, "leg_lost")]
-
-
-def test_what_stays_wide_expires_once_and_is_not_told_again() -> None:
-    assert ended([1.2] * 40, end=40) == [(0, 6, "expired")]
-
-
-@pytest.mark.parametrize("between", [[0.4], [0.7] * 7])
-def test_what_expired_opens_again_after_it_converged_or_was_calm_for_long(
-    between: list[float],
-) -> None:
-    found = ended([1.2] * 9 + between + [1.2], end=9 + len(between) + 1)
-    assert found == [(0, 6, "expired"), (9 + len(between), None, None)]
-
-
-def test_updates_wait_their_time_and_tell_the_peak_since_the_opening() -> None:
-    values = np.array([1.0, 1.6, 1.1, 1.1, 2.0, 0.4])
-    (span,) = spans(np.arange(6), values, RULE, 0, 100)
-    assert [(told.row, told.peak) for told in span.updates] == [(2, 1.6), (4, 2.0)]
-    assert span.peak == 2.0
-
-
 @pytest.mark.parametrize(
     ("name", "value"),
     [("close", 0.0), ("step", 0.0), ("every_s", -1), ("max_age_s", 0), ("lost_after_s", 0)],

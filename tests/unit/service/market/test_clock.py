@@ -6,7 +6,7 @@ from email.utils import parsedate_to_datetime
 import httpx
 import pytest
 
-from toolkit.service import Clock, Config, Replay, running
+from toolkit.service import Config, Replay, running
 from toolkit.service.market.source import WALL_CLOCK
 
 NOW = 1_700_000_400
@@ -28,12 +28,6 @@ def test_every_answer_is_dated_by_the_services_clock(
     assert answer.status_code == status
     assert answer.headers.get_list("date") == ["Tue, 14 Nov 2023 22:20:00 GMT"]
     assert parsedate_to_datetime(answer.headers["date"]).timestamp() == NOW
-
-
-def test_a_refusal_is_dated_by_the_services_clock(anonymous: httpx.Client) -> None:
-    answer = anonymous.post("/api/v1/data/schemas")
-    assert answer.status_code == 401
-    assert answer.headers["date"] == Clock(fixed_at=NOW).http_date()
 
 
 def test_without_a_fixed_time_the_date_is_the_machines(replay: Replay) -> None:

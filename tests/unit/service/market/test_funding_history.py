@@ -114,43 +114,10 @@ def test_the_differential_is_of_the_rates_in_force_per_8_h_in_percent(
     assert hours == [(8, 4), (8, 4), (8, 4), (8, 4), (8, None)]
 
 
-def test_a_rate_older_than_twice_its_interval_is_in_force_no_more(ask: Callable[..., Any]) -> None:
-    alpha, beta = rates("ALPHA", {40: 1e-4}), rates("BETA", {24: 1e-4, 23: 1e-4}, hours=1.0)
-    later, edge, _ = ask(alpha, beta).json()["items"]
-    assert edge["differential_pct_8h"] is not None
-    assert (later["differential_pct_8h"], later["buy_interval_hours"]) == (None, None)
-
-
-@pytest.mark.parametrize("limit", [1, 2, 4])
-def test_pages_asked_by_next_end_time_hold_every_settlement_once(
-    ask: Callable[..., Any], limit: int
-) -> None:
-    whole = ask(*TWO).json()["items"]
-    found: list[Any] = []
-    query: dict[str, int] = {}
-    while True:
-        page = ask(*TWO, limit=limit, **query).json()
-        found += page["items"]
-        if page["next_end_time"] is None:
-            break
-        query = {"end_time": page["next_end_time"]}
-    assert found == whole
-
-
 def test_a_settlement_is_seen_at_its_moment_and_never_before(ask: Callable[..., Any]) -> None:
     for now, newest in ((NOW - 8 * HOUR_S - 1, 12), (NOW - 8 * HOUR_S, 8)):
         items = ask(*TWO, now=now, end_time=NOW).json()["items"]
         assert (NOW - items[0]["ts"]) // HOUR_S == newest
-
-
-def test_a_spot_leg_pays_nothing_and_has_no_interval(
-    make_bars: Any, ask: Callable[..., Any]
-) -> None:
-    spot = make_bars("ALPHA", {NOW - 60: 1.0})
-    items = ask(TWO[1], prices=spot, buy_market="spot").json()["items"]
-    assert [item["buy_rate"] for item in items] == [0.0] * 3
-    assert [item["buy_interval_hours"] for item in items] == [None] * 3
-    assert items[0]["differential_pct_8h"] == pytest.approx(100 * 14e-4)
 
 
 def test_two_legs_that_settle_nothing_are_a_400(make_bars: Any, ask: Callable[..., Any]) -> None:
@@ -159,13 +126,6 @@ def test_two_legs_that_settle_nothing_are_a_400(make_bars: Any, ask: Callable[..
     answer = ask(*TWO, prices=spots, **legs)
     assert answer.status_code == 400
     assert [error["parameter"] for error in answer.json()["errors"]] == ["sell_market"]
-
-
-def test_funding_begins_at_builder(ask: Callable[..., Any]) -> None:
-    answer = ask(*TWO, key="demo-free")
-    assert (answer.status_code, answer.json()["code"]) == (403, "tier_required")
-    assert (answer.json()["plan"], answer.json()["minimum_plan"]) == ("free", "builder")
-    assert ask(*TWO, key="demo-builder").status_code == 200
 
 
 def test_a_leg_whose_funding_alone_is_known_is_listed_without_prices(
@@ -237,12 +197,6 @@ def test_a_rate_that_is_none_is_refused(recorded: Callable[..., Path], rate: flo
 def test_an_interval_that_is_none_is_refused(recorded: Callable[..., Path], hours: float) -> None:
     with pytest.raises(InputError, match="an interval of 1 to 24 whole hours"):
         Replay.read(recorded(rates("ALPHA", {8: 1e-4}, hours=hours)))
-
-
-def test_a_funding_column_that_is_missing_is_named(recorded: Callable[..., Path]) -> None:
-    path = recorded(TWO[0].drop("interval_hours"))
-    with pytest.raises(InputError, match=r"of another type: interval_hours$"):
-        Replay.read(path)
 
 
 def test_every_real_settlement_of_a_data_set_is_held_unchanged(real_data: Path) -> None:

@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import hashlib
-import subprocess
-import sys
 from typing import Any
 
 import httpx
@@ -65,16 +62,6 @@ def test_futures_have_a_mark_price(market: Simulated) -> None:
     assert all(item["mark_price"] == marks[item["ts"]] for item in items)
 
 
-def test_a_spread_has_the_minutes_that_both_legs_have(market: Simulated) -> None:
-    key = Trajectory.parse("BTC_USDT:AURORA.spot:BOREAS.spot")
-    items = read_all(Pages(market), key, 5_000, DAY_S * (DAY - 5))
-    bars = market.bars("BTC_USDT", BOREAS).between(DAY_S * (DAY - 5), NOW - 59)
-    assert [item["ts"] for item in items] == bars.ts[::-1].tolist()
-    assert [item["sell_price"] for item in items] == bars.price[::-1].tolist()
-    for item in items:
-        assert item["spread_pct"] == 100.0 * (item["sell_price"] / item["buy_price"] - 1.0)
-
-
 @pytest.mark.parametrize("key", KEYS, ids=str)
 def test_a_page_does_not_depend_on_what_was_asked_before(
     market: Simulated, key: Trajectory
@@ -86,33 +73,6 @@ def test_a_page_does_not_depend_on_what_was_asked_before(
             rows(seasoned, other, before=before)
     since = NOW - 12 * DAY_S
     assert read_all(seasoned, key, 77, since) == read_all(Pages(Simulated(7)), key, 5_000, since)
-
-
-ELSEWHERE = """
-import hashlib
-from toolkit.market import Family, Trajectory
-from toolkit.service import Simulated
-from toolkit.service.api.calls import Pages
-pages, digest = Pages(Simulated(7)), hashlib.sha256()
-for text, family in (
-    ("BTC_USDT:AURORA.futures:DRACO.futures", Family.FUNDING),
-    ("BTC_USDT:AURORA.spot:CORONA.futures", None),
-    ("BTC_USDT:BOREAS.spot", None),
-):
-    key = Trajectory.parse(text, family)
-    digest.update(pages.page(key, before=%d, limit=3000, now=%d, since=None).items)
-print(digest.hexdigest())
-"""
-
-
-@pytest.mark.slow
-def test_another_process_serves_the_same_bytes(market: Simulated) -> None:
-    pages, digest = Pages(market), hashlib.sha256()
-    for key in reversed(KEYS):
-        digest.update(pages.page(key, before=NOW, limit=3_000, now=NOW, since=None).items)
-    command = [sys.executable, "-W", "error", "-c", ELSEWHERE % (NOW, NOW)]
-    elsewhere = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert elsewhere.stdout.strip() == digest.hexdigest()
 
 
 def test_the_market_has_a_first_minute_and_a_last(market: Simulated) -> None:
@@ -128,13 +88,6 @@ def test_the_market_has_a_first_minute_and_a_last(market: Simulated) -> None:
         assert funding is not None
         assert len(funding.between(start, end).ts) == 0
         assert funding.next_after(EPOCH - 1) is None
-
-
-def test_a_row_is_not_shown_before_its_minute_is_over(market: Simulated) -> None:
-    pages, key = Pages(market), Trajectory.parse("BTC_USDT:AURORA.spot")
-    minute = NOW // 60 * 60
-    for now in range(minute, minute + 60, 20):
-        assert rows(pages, key, before=now + 999, now=now)[0]["ts"] == minute - 60
 
 
 def test_every_listed_leg_and_pair_is_served(market: Simulated, simulated: httpx.Client) -> None:

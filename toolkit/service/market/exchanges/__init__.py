@@ -28,8 +28,8 @@ class LegKey(NamedTuple):
 class WantedLegs:
     """The legs wanted of every exchange.
 
-    ``symbols``: ``BASE_QUOTE``. ``renames``: a quote that an exchange has to the quote in whose
-    name its legs are served, ``{"USDC": "USDT"}``. ``markets``: spot, futures (perpetuals), both.
+    ``symbols``: ``BASE_QUOTE``. ``renames``: quotes of an exchange by the quote that they are
+    served as, ``{"USDC": "USDT"}``. ``markets``: spot, futures (perpetuals), or both.
     """
 
     symbols: tuple[str, ...]
@@ -41,11 +41,10 @@ class WantedLegs:
 class ListedLeg:
     """A wanted leg that an exchange lists.
 
-    ``venue`` and ``market`` are ccxt's class and unified symbol (``binanceusdm``,
-    ``BTC/USDT:USDT``). A price is the exchange's divided by ``multiplier`` (1000 of 1000PEPE). A
-    bar's volume in quote is ``volume_factor`` times the one that `facts` names, None without any.
-    ``funding``: whether settlements can be asked for. ``note``: "quoted in USDC, served as
-    BTC_USDT".
+    ``venue`` and ``market``: ccxt's class and unified symbol (``binanceusdm``, ``BTC/USDT:USDT``).
+    ``multiplier`` divides the exchange's prices (1000 of 1000PEPE). ``volume_factor`` multiplies
+    the raw volume in quote, None without any. ``funding``: whether settlements can be read.
+    ``note``: "quoted in USDC, served as BTC_USDT".
     """
 
     key: LegKey
@@ -61,8 +60,8 @@ class BarAnswer(NamedTuple):
     """An exchange's answer for one window: the bars that start inside it.
 
     ``rows``: accepted bars, ascending, price at the bar's end, volume in quote or NaN. A minute
-    without a row had no trade. All that ends by ``known_until`` (s, at most the window's end) is
-    known. ``refused``: why rows were left out, and how many.
+    without a row had no trade. Everything that ends by ``known_until`` (s, at most the window's
+    end) is known. ``refused``: why rows were left out, and how many.
     """
 
     rows: Bars
@@ -73,8 +72,8 @@ class BarAnswer(NamedTuple):
 class RateAnswer(NamedTuple):
     """An exchange's answer for the settlements of one window, as `BarAnswer` for bars.
 
-    A settlement at ``known_until`` itself, at most the window's end - 1, is known too. ``missing``:
-    when settlements were due (s) by the last interval known, and did not come within 130 s.
+    A settlement at ``known_until`` itself (at most the window's end - 1) is known too. ``missing``:
+    when settlements were due (s) by the last known interval, and did not come within 130 s.
     """
 
     rows: SettledRates
@@ -84,12 +83,12 @@ class RateAnswer(NamedTuple):
 
 
 class Settled(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How the settled history is asked for: ``rows`` a call, of the last ``reach_s``, 0 of all.
+    """How settlements are read: ``rows`` per call, of the last ``reach_s`` (0: of all).
 
     ``by``: ``until`` or ``after`` is the parameter of a window's end, ``all`` comes at once, any
-    other is the parameter of a page's number. ``stated`` is a contract's interval (h), or the field
-    of the listing with its unit (s), or the method of ccxt for it. ``rate``: the raw field with the
-    rate, where it isn't the one that ccxt takes.
+    other is the parameter of a page's number. ``stated``: a contract's interval (h), or the field
+    of the listing with its unit (s), or ccxt's method for it. ``rate``: the raw field with the
+    rate, unless it is the one that ccxt takes.
     """
 
     by: str
@@ -102,12 +101,12 @@ class Settled(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class MarketFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How the spot market or the perpetuals of an exchange are read.
 
-    ``venue``: ccxt's class, made with ``options``, its listing asked for with ``listed``. ``rows``:
-    minutes a call. ``end``: the parameter of a window's end, none where ``rows`` implies it.
+    ``venue``: ccxt's class, made with ``options``, its listing read with ``listed``. ``rows``:
+    minutes per call. ``end``: the parameter of a window's end, "" if ``rows`` implies it.
     ``to_now``: any window is answered up to now. ``reach_rows``: how many minutes back bars go, 0
-    all. ``quote``: where a raw bar has its volume in quote, or with ``vwap`` its average price.
-    ``beside``: the column that ccxt leaves out. ``closed``: where a raw bar is marked as closed,
-    and how.
+    for all. ``quote``: where a raw bar has its volume in quote, or with ``vwap`` its average price.
+    ``beside``: the column that ccxt leaves out. ``closed``: where and how a raw bar is marked as
+    closed.
     """
 
     venue: str
@@ -130,11 +129,11 @@ KNOWN: Mapping[str, Facts] = {
     for name, one in venues().items()
     if (told := {market: it for market in Market if (it := getattr(one, market, None))})
 }
-"""The markets of each exchange, by the name that the interface has for it."""
+"""The markets of each exchange, by its name in the interface."""
 
 
 def named(name: str) -> Facts:
-    """Return the facts of an exchange, by any name of it in any case, or raise `InputError`."""
+    """Return the facts of an exchange by any of its names in any case, or raise `InputError`."""
     if (known := canonical(name.upper())) not in KNOWN:
         raise InputError("exchange", known, KNOWN)
     return KNOWN[known]

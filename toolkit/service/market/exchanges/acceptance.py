@@ -1,7 +1,7 @@
-"""Rows of an answer that are bars and settlements, and up to when all of them are known.
+"""Accepted bars and settlements of an answer, and up to when all of them are known.
 
-Both depend on the answer and its time alone, so that one catch-up, minute by minute and random
-moments find the same.
+Both depend on the answer and its time alone, so that reading at once, minute by minute and at
+random moments gives the same.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from toolkit.service.market.exchanges import BarAnswer, ListedLeg, RateAnswer
 from toolkit.service.market.source import Bars, SettledRates
 
 SETTLES_S = 4
-"""An exchange may change a bar for so long after its end (s)."""
+"""How long an exchange may change a bar after its end (s)."""
 
 PUBLISHED_S = 130
-"""A settlement that is due is waited for so long (s): the latest seen came after 111 s."""
+"""How long a due settlement is waited for (s); the latest seen came after 111 s."""
 
 HOUR_S = 3_600
 _OFF_S = 300
@@ -30,8 +30,8 @@ _INTERVALS = (1, 2, 4, 6, 8, 12, 24)
 def frontier(rows: Iterable[Sequence[Any]], start: int, end: int, told_at: float) -> int:
     """Return up to when the bars of ``[start, end)`` are known from an answer made at ``told_at``.
 
-    That is the last whole minute, 4 s ago or more, at which a later row or the exchange's own mark
-    shows that the bar before it is closed, or else the minute before.
+    That is the last whole minute, 4 s ago or more, if a later row or the exchange's own mark shows
+    that the bar before it is closed, else the minute before.
 
     >>> open_bar = [60_000, 1.0, 1.0, 1.0, 1.0, 2.0, None, False]
     >>> frontier([], 0, 600, 124.0), frontier([open_bar], 0, 600, 64.0), frontier([], 0, 600, 64.0)
@@ -49,9 +49,9 @@ def accepted(
 ) -> BarAnswer:
     """Return the bars of ``[start, end)`` in raw rows: time (ms), prices, volumes, closed or not.
 
-    A bar without volume is not a trade, and left out. Refused are a price that is null, 0, negative
-    or not finite, a time that is not a whole minute, and rows outside of the window, but for those
-    right after it. Of one minute twice, the later row is taken.
+    A bar without volume had no trade and is left out. A price that is null, 0, negative or not
+    finite is refused, as are a time that is not a whole minute and rows outside of the window,
+    except right after it. Of two rows of one minute, the later one counts.
     """
     known_until, refused = frontier(rows, start, end, told_at), Counter[str]()
     bars: dict[int, tuple[float, float]] = {}
@@ -81,11 +81,11 @@ def settled(
     told_at: float,
     stated_hours: Callable[[], int],
 ) -> RateAnswer:
-    """Return the settlements of ``[start, end)`` in raw rows: time (ms) and rate, any order.
+    """Return the settlements of ``[start, end)`` in raw rows: time (ms) and rate, in any order.
 
-    The rows before ``start``, of which 24 h are enough, serve for intervals alone. Times are put on
-    the hour. An interval is the distance to the settlement before, the stated one without any in 24
-    h.
+    Rows before ``start`` (24 h are enough) serve for intervals alone. Times are rounded to the
+    hour. An interval is the distance to the settlement before, or the stated one if there is none
+    within 24 h.
     """
     faults: list[tuple[int, str]] = []
     rates: dict[int, float] = {}
@@ -122,7 +122,7 @@ def _volume(quote: float | None, factor: float | None) -> float:
 
 
 def _fault(value: object, what: str) -> str:
-    """Return what is wrong with a number, "" where it is one and finite."""
+    """Return what is wrong with a number, "" if it is finite."""
     if value is None:
         return f"a null {what}"
     try:
@@ -136,7 +136,7 @@ def _interval(
 ) -> int:
     """Return the interval of a settlement (h) at a distance from the one before (h, 0 unknown).
 
-    A distance that no interval has is a hole: the interval before it goes on.
+    A distance that is not an interval is a gap: the interval before it goes on.
     """
     if distance in _INTERVALS:
         return distance

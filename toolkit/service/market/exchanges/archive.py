@@ -1,9 +1,9 @@
-"""The archive of answers of exchanges, an append-only DuckDB file, and the source made of it.
+"""The archive of exchanges' answers, an append-only DuckDB file, and the source made of it.
 
-One process holds the file. An answer's rows and how far they are known are committed together: a
-kill leaves both or neither. The row accepted first stays, and a later reading that differs is
-recorded beside it. Each row of a leg and a kind with ``ts`` before their ``until`` is here, was
-lost, or never was.
+One process opens the file. An answer's rows and how far they are known are committed together: a
+kill leaves both or neither. The row accepted first stays; a later reading that differs is recorded
+beside it. Each row with ``ts`` before the ``until`` of its leg and kind is here, lost, or never
+was.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from toolkit.service.market.source import Bars, Kind, LostRows, RowKind, Settled
 BAR_S, HOUR_S, DAY_S, END = 60, 3_600, 86_400, 4_102_444_800
 
 _KEPT = 512
-"""So many days of a leg's bars are kept as arrays, 30 MB at most."""
+"""How many days of a leg's bars are kept as arrays (30 MB at most)."""
 _HELD: set[Path] = set()  # DuckDB lets one process open a file twice
 _TABLES = """
 CREATE TABLE meta (id VARCHAR, made_at BIGINT, start BIGINT, revision BIGINT);
@@ -69,9 +69,9 @@ _Columns = tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]
 
 @dataclass(slots=True)
 class HeldLeg:
-    """A leg, by kind how far its rows are known, and what of them is lost, oldest first.
+    """A leg, and by kind how far its rows are known and what is lost of them, oldest first.
 
-    Detectors use its rows from ``added_at`` (s) on. One with ``ended_at`` is not read any more.
+    Detectors use rows from ``added_at`` (s) on. A leg with ``ended_at`` is not read any more.
     """
 
     id: int
@@ -83,7 +83,7 @@ class HeldLeg:
 
     @property
     def known_until(self) -> int:
-        """The moment (s) by which all that was over is known, or lost."""
+        """The moment (s) before which everything is known or lost."""
         funding = self.until["funding"] - 1 if self.listed.funding else END
         return min(self.until["bars"], funding)
 
@@ -91,8 +91,8 @@ class HeldLeg:
 class Archive:
     """The rows of every leg, for all threads of this process.
 
-    ``id`` is drawn when the file is made. Nothing before ``start`` (s) is read. What was over by
-    ``known_until`` (s), which never goes back, is known of every leg that is read. ``revision``
+    ``id`` is drawn when the file is made. Nothing before ``start`` (s) is read. All that was over
+    by ``known_until`` (s), which never goes back, is known of every leg that is read. ``revision``
     changes with what lies before it.
 
     >>> from tempfile import TemporaryDirectory
@@ -132,9 +132,9 @@ class Archive:
         """Open the file, or make it with ``start`` (s, rounded down to the hour), for some legs.
 
         New legs are added, with a history from the archive's start on. Legs that are not among
-        ``legs`` end, but for those of ``silent`` exchanges, whose listings are unknown. One that
-        comes back has lost what went by. A file that is held already or is not an archive, and a
-        leg that was another market before, are an `InputError`.
+        ``legs`` end, except those of ``silent`` exchanges, whose listings are unknown. A leg that
+        comes back has lost the time between. A file that is in use or not an archive, and a leg
+        that was another market before, are an `InputError`.
         """
         with ExitStack() as opened:
             try:
@@ -150,27 +150,26 @@ class Archive:
         return archive
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file. A thread that still waits for an answer can add nothing."""
         with self._lock:
             if self._connection is not None:
                 self._connection.close()
-            self._connection = None  # of a thread that still waits for an answer nothing is left
+            self._connection = None
             _HELD.discard(self._path.resolve())
 
     def accept(self, key: LegKey, answer: BarAnswer | RateAnswer) -> None:
-        """Add what an answer has from the leg's ``until`` on. Its window began there or before."""
+        """Add an answer's rows from the leg's ``until`` on. Its window began there or before."""
         leg, (kind, until, rows, missing) = self.legs[key], _read(answer)
         with self._commit(leg, kind, leg.until[kind], until):
             self._insert(leg, kind, _between(rows, leg.until[kind], until), late=False)
             for why, n in answer.refused.items():
                 self._do("INSERT INTO refused VALUES (?, ?, ?, ?, ?)", leg.id, kind, until, why, n)
-            for ts in missing:
-                if ts >= leg.until[kind]:
-                    why = f"not published in {PUBLISHED_S} s"
-                    self._declare(leg, kind, LostRows(ts, ts + HOUR_S, why))
+            for ts in (each for each in missing if each >= leg.until[kind]):
+                why = f"not published in {PUBLISHED_S} s"
+                self._declare(leg, kind, LostRows(ts, ts + HOUR_S, why))
 
     def lose(self, key: LegKey, kind: RowKind, until: int, why: str) -> None:
-        """Give up, for now, the rows with ``ts`` before ``until`` (s) that are not known."""
+        """Declare the unknown rows with ``ts`` before ``until`` (s) lost, until they are found."""
         leg = self.legs[key]
         known = leg.until[kind]
         if until <= known:
@@ -185,7 +184,7 @@ class Archive:
     def find_late(
         self, key: LegKey, lost: LostRows, start: int, answer: BarAnswer | RateAnswer
     ) -> None:
-        """Add what an answer has of a lost stretch from ``start`` (s) on: that is lost no more."""
+        """Add an answer's rows of a lost stretch from ``start`` (s) on, which is lost no more."""
         leg, (kind, until, rows, missing) = self.legs[key], _read(answer)
         start = max(start, lost.start)
         until = max(start, min(until, lost.end, *(ts for ts in missing if ts >= start)))
@@ -198,7 +197,7 @@ class Archive:
                     self._declare(leg, kind, LostRows(first, last, lost.why))
 
     def compare(self, key: LegKey, start: int, answer: BarAnswer | RateAnswer) -> None:
-        """Record where a later reading from ``start`` (s) on differs from the rows here."""
+        """Record where a later reading from ``start`` (s) on differs from the archive."""
         leg, (kind, until, rows, _) = self.legs[key], _read(answer)
         table, *columns = _ROWS[kind]
         until = min(until, leg.until[kind])
@@ -210,7 +209,7 @@ class Archive:
                 connection.execute(_DIFFER.format(table=table, column=column), window | theirs)
 
     def end(self, key: LegKey, at: int | None) -> None:
-        """End a leg at a moment (s): it is not read any more. None takes that back."""
+        """End a leg at a moment (s): it is not read any more. None revokes that."""
         leg = self.legs[key]
         with self._commit(leg, "bars", leg.until["bars"], 0):
             self._do("UPDATE leg SET ended_at = ? WHERE leg_id = ?", at, leg.id)
@@ -219,7 +218,7 @@ class Archive:
     def bars(self, key: LegKey, start: int, end: int, *, heard: bool) -> Bars:
         """Return a leg's bars with ``start <= ts < end``, as served or as detectors hear them.
 
-        Those hear none that came late, and none before the leg was added.
+        Detectors hear none that came late, and none before the leg was added.
         """
         leg = self.legs[key]
         start = max(start, self.start)
@@ -302,7 +301,7 @@ class Archive:
             self._look_up(leg)
 
     def _look_up(self, *changed: HeldLeg) -> None:
-        """Look up what is lost of some legs, and until when all is known."""
+        """Update what is lost of some legs, and until when everything is known."""
         query = 'SELECT kind, "start", "end", why FROM lost WHERE leg_id = ? ORDER BY "start"'
         for leg in changed:
             found = self._do(query, leg.id)
@@ -345,7 +344,7 @@ class Archive:
 
 
 def _make(path: Path, start: int) -> None:
-    """Make the file, which is whole as soon as it is there."""
+    """Make the file, whole as soon as it exists."""
     draft = path.with_name(f"{path.name}.{os.getpid()}.new")
     draft.unlink(missing_ok=True)
     with _connected(draft) as connection:
@@ -371,7 +370,7 @@ def _refusal(path: Path, error: BaseException) -> InputError:
 
 
 def _read(answer: BarAnswer | RateAnswer) -> tuple[RowKind, int, _Columns, tuple[int, ...]]:
-    """Return the kind, before which ``ts`` (s) rows are known, the rows, and what is missing."""
+    """Return the kind, the ``ts`` (s) before which rows are known, the rows, and the missing."""
     if isinstance(answer, RateAnswer):
         rates, until = answer.rows, answer.known_until + 1
         hours = rates.interval_hours.astype(np.float64)
@@ -391,7 +390,7 @@ def _nullable(values: NDArray[np.float64]) -> list[float | None]:
 
 
 class Exchanges:
-    """The rows of an archive, as they are served or, ``is_heard``, as detectors see them."""
+    """An archive as a source: as it is served, or with ``is_heard`` as detectors see it."""
 
     kind: Kind = "live"
 
@@ -417,7 +416,7 @@ class Exchanges:
 
     @property
     def begins(self) -> int:
-        """The archive's start (s): nothing before it was read."""
+        """The archive's start (s)."""
         return self._archive.start
 
     @property
@@ -433,7 +432,7 @@ class Exchanges:
     def lost(
         self, symbol: str, leg: Leg, start: int, end: int, kind: RowKind
     ) -> Sequence[LostRows]:
-        """Return what is lost of a leg's rows of a kind and touches ``[start, end)``."""
+        """Return the lost stretches of a leg's rows of a kind that touch ``[start, end)``."""
         lost = self._held(symbol, leg).lost[kind]
         return [each for each in lost if each.start < end and each.end > start]
 
@@ -442,7 +441,7 @@ class Exchanges:
         return _ArchivedBars(self._archive, self._held(symbol, leg).listed.key, self._is_heard)
 
     def funding(self, symbol: str, leg: Leg) -> _ArchivedFunding | None:
-        """Return the settlements of a listed futures leg, None where none can be asked for."""
+        """Return the settlements of a listed futures leg, None if it has none to read."""
         listed = self._held(symbol, leg).listed
         return (
             _ArchivedFunding(self._archive, listed.key, self._is_heard) if listed.funding else None
@@ -454,7 +453,7 @@ class Exchanges:
 
 @dataclass(frozen=True, slots=True)
 class _ArchivedRows:
-    """A leg's rows of one kind. What is not known yet lies in its span."""
+    """A leg's rows of one kind. Its span includes what is not known yet."""
 
     archive: Archive
     key: LegKey

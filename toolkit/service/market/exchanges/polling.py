@@ -1,7 +1,7 @@
-"""Polling of exchanges: what went by, each minute the last one, and again what was lost.
+"""Polling of exchanges: backfill, then each minute the last one, and again what was lost.
 
-Each exchange has a thread that calls `Poller.round` and waits until something is due again. What a
-round asks depends on the archive and the exchange's clock alone.
+Each exchange has a thread that calls `Poller.round` and waits until something is due again. A
+round's questions depend on the archive and the exchange's clock alone.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from toolkit.service.market.exchanges.reading import Exchange
 from toolkit.service.market.source import Clock, LostRows, RowKind, SpedClock
 
 LAG_S = 150
-"""What is known lies no further behind its exchange (s), but where one begins not to answer."""
+"""The archive is known up to this far behind an exchange (s), unless it stops answering."""
 
 LOST_AFTER_S = 90
-"""Attempts without an answer for so long make what they were for lost (s)."""
+"""After so long without an answer (s), the rows are lost."""
 
 _ASKED_AFTER_S, _UNEXPECTED_AFTER_S, _PATIENCE_S = 5, 65, 20
 _LONGEST_WAIT_S, _TIMEOUT_S, _GRACE_S, _FAILURES = 60, 10, 0.5, 2
@@ -33,7 +33,7 @@ _LONGEST_WAIT_S, _TIMEOUT_S, _GRACE_S, _FAILURES = 60, 10, 0.5, 2
 
 @dataclass(slots=True)
 class _Poll:
-    """A recurring question to an exchange: when next (s, its clock), and how it fails."""
+    """A recurring question to an exchange: when it is due (s, its clock), and how it fails."""
 
     kind: RowKind | Literal["again", "listing"]
     leg: HeldLeg | None = None
@@ -51,10 +51,10 @@ class _Poll:
 
 
 class Poller:
-    """Fills an archive from exchanges, by a thread for each of them inside a ``with`` block.
+    """Fills an archive from exchanges, with a thread per exchange inside a ``with`` block.
 
-    ``wanted`` is what they were asked to list, ``clock`` has how much faster than time their clocks
-    run. ``tell`` gets a line per outage and leg that goes. ``stopping`` ends the threads.
+    ``wanted``: the legs they were asked to list. ``clock``: how much faster than time their clocks
+    run. ``tell`` gets a line per outage and per leg that ends. ``stopping`` ends the threads.
     """
 
     def __init__(
@@ -89,12 +89,12 @@ class Poller:
     def __exit__(self, *exc_info: object) -> None:
         self._stopping.set()
         for thread in self._threads:
-            thread.join(_GRACE_S)  # it may wait for an answer, and has nothing to add then
+            thread.join(_GRACE_S)  # it may wait for an answer, which is then dropped
 
     def catch_up(self, on_progress: Callable[[str, float], object] = lambda *_: None) -> None:
-        """Return once all but the last minutes are known, or lost.
+        """Return once all but the last minutes are known or lost.
 
-        ``on_progress`` is called now and then with an exchange and the share of it that is.
+        ``on_progress`` is called repeatedly with an exchange and its share that is.
         """
         behind, start = list(self._exchanges), self._archive.start
         while behind and not self._stopping.is_set():
@@ -112,7 +112,8 @@ class Poller:
         """Ask an exchange for what is due, and return when something is due next (s, its clock)."""
         name, now = exchange.name, exchange.now()
         began, planned = self._rounds[name]
-        elapsed_s = min(max(now - began, 0.0), planned - began + _TIMEOUT_S)  # no machine's sleep
+        # A machine's sleep does not count.
+        elapsed_s = min(max(now - began, 0.0), planned - began + _TIMEOUT_S)
         failures, why = 0, "it asked to wait"
         for task in sorted(self._tasks[name], key=lambda task: task.due):
             task.failing_s += elapsed_s if task.why else 0.0
@@ -121,7 +122,7 @@ class Poller:
             if failures < _FAILURES and exchange.now() >= self._closed_until[name]:
                 try:
                     task.succeed(self._ask(exchange, task))
-                except Exception as error:  # its thread ended, and the clock stood for ever
+                except Exception as error:  # otherwise its thread ends and the clock stops
                     if isinstance(error, RailError) and not isinstance(error, (Outage, Refused)):
                         raise  # the archive can't be written
                     failures, why = failures + 1, str(error) or type(error).__name__
@@ -187,7 +188,7 @@ class Poller:
             return math.inf
 
     def _read(self, exchange: Exchange, leg: HeldLeg, kind: RowKind) -> float:
-        """Read what is not known yet of a leg, and return when there is more (s)."""
+        """Read what is not known yet of a leg, and return when more is due (s)."""
         for answer in _answers(exchange, leg, kind, leg.until[kind]):
             if self._stopping.is_set():
                 break
@@ -207,7 +208,7 @@ class Poller:
         return hour + HOUR_S + (_ASKED_AFTER_S if is_expected else _UNEXPECTED_AFTER_S)
 
     def _read_again(self, exchange: Exchange, leg: HeldLeg) -> float:
-        """Read what was lost of a leg, and once an hour the hour before the last and its rates."""
+        """Read a leg's lost rows, and once an hour compare the hour before the last and rates."""
         key, now = leg.listed.key, int(exchange.now())
         hour = now // HOUR_S * HOUR_S
         turn = hour + 180 + 37 * leg.id % 3_300  # spread over the hour
@@ -246,7 +247,7 @@ class Poller:
                 self._find(exchange, leg, kind, lost, reach)
 
     def _lose(self, exchange: Exchange) -> None:
-        """Give up what had no answer for too long, so that the others' clock goes on."""
+        """Declare lost what had no answer for too long, so that the clock of the others goes on."""
         name, now = exchange.name, int(exchange.now())
         for task in self._tasks[name]:
             leg, kind = task.leg, task.kind
@@ -262,7 +263,7 @@ class Poller:
                 self._tell(f"{name}: {why}; its rows are lost until it answers")
 
     def _look(self, exchange: Exchange) -> None:
-        """End the legs that an exchange lists no more."""
+        """End the legs that an exchange no longer lists."""
         listed = {leg.key: leg.market for leg in exchange.list(self._wanted)}
         for leg in self._legs(exchange):
             key = leg.listed.key
@@ -274,10 +275,10 @@ class Poller:
 def _answers(
     exchange: Exchange, leg: HeldLeg, kind: RowKind, start: int, end: int | None = None
 ) -> Iterator[BarAnswer | RateAnswer]:
-    """Yield an exchange's answers for a leg from ``start`` on, of rates always up to now.
+    """Yield an exchange's answers for a leg from ``start`` on, for rates always up to now.
 
-    Settlements are on the hour: the last hour's answers for all up to the next one, where it has
-    one or would have had it by now.
+    Settlements are on the hour: once the last hour's is there, or would be, rates are known up to
+    the next hour.
     """
     now = int(exchange.now())
     if kind == "bars":

@@ -36,17 +36,17 @@ from toolkit.service.market.exchanges import (
 from toolkit.service.market.exchanges.acceptance import PUBLISHED_S, accepted, frontier, settled
 
 AT = "RAIL_EXCHANGES_AT"
-"""Environment: the address of a gateway, asked ``/HOST/PATH`` in place of ``https://HOST/PATH``."""
+"""Environment: the address of a gateway that gets ``/HOST/PATH`` for ``https://HOST/PATH``."""
 
 _HELD = ("candles", "data", "instruments", "rates", "result", "symbols")
-"""What an answer that is an object holds, one of them: a list or an object."""
+"""An answer that is an object has a list or an object in one of these fields."""
 
 
 class ExchangeTime:
-    """An exchange's clock: the machine's, put right by the Date of each answer.
+    """An exchange's clock: the machine's, corrected by the Date of each answer.
 
-    It is behind by a second at most and by the way of the answer, and never ahead. ``told_at`` is
-    when the last answer was made.
+    It is behind by at most a second and the answer's way, and never ahead. ``told_at`` is when the
+    last answer was made (s).
     """
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class ExchangeTime:
         return time.time() + self.ahead_s
 
     def hear(self, date: str | None, age: str | None, asked_at: float) -> None:
-        """Take the moment of an answer: its Date, or when it was asked for where it has none."""
+        """Take the moment of an answer: its Date, or the question's if it has none."""
         try:
             self.told_at = _http_date(date) + (int(age) if age and age.isdigit() else 0)
         except ValueError:
@@ -67,7 +67,7 @@ class ExchangeTime:
 
 
 class _JudgedVenue:
-    """A layer over a class of ccxt, ``base``. `fetch` is where an answer is judged."""
+    """A layer over a class of ccxt, ``base``, that lets no answer pass that isn't one."""
 
     base: Any
     facts: Facts
@@ -122,7 +122,7 @@ class _JudgedVenue:
         return int(self.clock.now())
 
     def parse_ohlcv(self, ohlcv: Any, market: Any = None) -> list[Any]:
-        """Return ccxt's six columns, the volume in quote or None, and whether the bar is closed."""
+        """Return ccxt's six columns, the volume in quote or None, and whether it is closed."""
         row: list[Any] = self.base.parse_ohlcv(self, ohlcv, market)
         if not isinstance(row[0], int):
             raise Outage(f"it answered a row without a time: {_words(ohlcv)}")
@@ -135,13 +135,13 @@ class _JudgedVenue:
         return [*row, quote, str(_field(ohlcv, place)).lower() == closed]
 
     def convert_trading_view_to_ohlcv(self, columns: Any, *names: Any) -> list[Any]:
-        """Return rows of columns, with the one that ccxt leaves out."""
+        """Return columns as rows, with the one that ccxt leaves out."""
         rows: list[Any] = self.base.convert_trading_view_to_ohlcv(self, columns, *names)
         more = columns.get(self.facts[Market.FUTURES].beside)
         return [[*row, each] for row, each in zip(rows, more, strict=True)] if more else rows
 
     def _retry_after_s(self, told: str | None) -> float | None:
-        """Return a wait given in seconds or as a date, None where it is neither."""
+        """Return a wait (s) given in seconds or as a date, None if it is neither."""
         if told and told.isdigit():
             return float(told)
         try:
@@ -191,7 +191,7 @@ def _words(answer: object) -> str:
 
 
 def _innermost(error: BaseException) -> BaseException:
-    """Return the reason of an error of a connection, which is wrapped in others' words."""
+    """Return the innermost reason of an error of a connection."""
     held = (getattr(error, "reason", None), *error.args)
     inner = next((each for each in held if isinstance(each, BaseException)), None)
     return error if inner is None else _innermost(inner)
@@ -205,12 +205,12 @@ def _field(row: Any, place: int | str | None) -> Any:
 
 _HOUR_S, _DAY_S = 3_600, 86_400
 _LATE_S = 300
-"""A settlement is stamped so much late at most (s)."""
+"""The latest stamp of a settlement (s)."""
 _MOVES_S = 120
-"""How much of what an exchange still has may go while it is asked for (s)."""
+"""How much of an exchange's memory may expire during a question (s)."""
 _TOO_OLD = re.compile(r"too long ago|points ago|too old", re.IGNORECASE)
 _HOLE_S = 1_800
-"""A leg may have no trade for so long at an end of a window (s); longer, it is asked again."""
+"""A longer gap at an end of a window (s) is asked for again: it may not be for want of trades."""
 
 Rates = list[tuple[int, Any]]
 """Raw settlements: time (ms) and rate, ascending."""
@@ -221,7 +221,7 @@ class Exchange:
     """One exchange, as one thread reads it. Windows are ``[start, end)`` (s).
 
     ``sleep`` (s) keeps the pace that the exchange allows: an event's ``wait`` can end it early.
-    ``keep`` gets each raw answer, as `checking` takes it.
+    ``keep`` gets each raw answer, as in `ExchangeCheck.keep`.
     """
 
     def __init__(
@@ -249,8 +249,8 @@ class Exchange:
     def list(self, wanted: WantedLegs) -> Legs:
         """Return the wanted legs that are listed, in the order of the symbols.
 
-        ``left_out`` then names the others, with the rename that would take them. `Refused`: there
-        are none, or the exchange doesn't answer from here. `Outage`: no answer came, or none that
+        ``left_out`` then names the others, with the rename that would take them. Raises `Refused`
+        if there are none or the exchange doesn't answer from here, `Outage` without an answer that
         can be read.
         """
         found: Legs = []
@@ -317,9 +317,9 @@ class Exchange:
     def _window(
         self, leg: ListedLeg, facts: MarketFacts, start: int, end: int, page: int = 1 << 40
     ) -> Iterator[BarAnswer]:
-        """Yield the bars of a window that one call should answer, and of what it left out.
+        """Yield the bars of a window that one call should answer, asking again for what it lacks.
 
-        ``page``: how many rows a page was seen to hold.
+        ``page``: the rows of the largest page seen.
         """
         connection = self._connection(leg.venue)
         # With the minute after it, which shows that the last is closed.
@@ -341,7 +341,7 @@ class Exchange:
             yield from self._window(leg, facts, last, end, len(rows))
 
     def _rates(self, leg: ListedLeg, facts: Settled, start: int, end: int) -> tuple[Rates, float]:
-        """Return the raw settlements of ``[start, end)``, and when they were answered."""
+        """Return the raw settlements of ``[start, end)``, and the time of the answer (s)."""
         rows, told_at = self._raw_rates(leg, facts, 1000 * start, {facts.by: 1000 * end})
         rows = [row for row in rows if 1000 * start <= row[0] < 1000 * end]
         if not rows:
@@ -355,7 +355,7 @@ class Exchange:
         return rows, told_at
 
     def _pages(self, leg: ListedLeg, facts: Settled, start: int) -> tuple[Rates, float]:
-        """Return the raw settlements from ``start`` on, of pages that count back from now."""
+        """Return the raw settlements from ``start`` on, from pages that count back from now."""
         if facts.by == "all":
             rows, told_at = self._raw_rates(leg, facts, None, {})
             if len(rows) >= facts.rows and rows[0][0] > 1000 * (start + _DAY_S + _LATE_S):
@@ -411,10 +411,10 @@ class Exchange:
 def _answered(
     rows: Sequence[Sequence[Any]], start: int, end: int, told_at: float, page: int
 ) -> tuple[int, int]:
-    """Return the part of the window ``[start, end)`` that an answer is good for.
+    """Return the part of the window ``[start, end)`` that an answer covers.
 
-    An end is missing where no row comes for longer than a leg goes without a trade, or where the
-    page was full: of so many rows as another, or without any other minute missing.
+    An end is missing if it has no row for longer than a leg goes without a trade, or if the page
+    was full: with as many rows as another, or without any other minute missing.
     """
     inside = [row[0] // 1000 for row in rows if 1000 * start <= row[0] < 1000 * end]
     if not inside:
@@ -430,7 +430,7 @@ def _answered(
 
 
 def _is(listed: Mapping[str, Any], market: Market) -> bool:
-    """Check whether a listed market is open, and spot or a perpetual in its own quote."""
+    """Return whether a listed market is open, and spot or a perpetual in its own quote."""
     perpetual = listed["swap"] and listed["linear"] and listed["settle"] == listed["quote"]
     return listed["active"] is not False and bool(
         listed["spot"] if market is Market.SPOT else perpetual
@@ -443,7 +443,7 @@ def _listed(
     renames: Mapping[str, str],
     facts: MarketFacts,
 ) -> tuple[ListedLeg, Any] | None:
-    """Return what is listed of a leg: its own quote before a renamed, one coin before lots."""
+    """Return the listing of a leg: its own quote before a renamed one, one coin before lots."""
     symbol = Symbol.parse(key.symbol)
     renamed = [quote for quote, name in renames.items() if name == symbol.quote]
     factor, funding = None if facts.quote is None else 1.0, facts.settled is not None
@@ -458,7 +458,7 @@ def _listed(
 
 
 def _without(missing: Sequence[str], listing: Container[tuple[str, str]], exchange: str) -> str:
-    """Return that symbols are not listed, with the rename that would take them."""
+    """Say that symbols are not listed, with the rename that would take them."""
     told, quote = f"lists no {', '.join(missing)}", missing[0].rpartition("_")[2]
     coins = [symbol.partition("_")[0] for symbol in missing]
     names = [name for coin in coins for name in venue_of(exchange).listed_as(coin)]
@@ -469,16 +469,15 @@ def _without(missing: Sequence[str], listing: Container[tuple[str, str]], exchan
 
 
 COLUMNS = ("legs", "bars", "back", "rates", "clock", "took")
-"""Legs listed; of the first the bars of the last hour, and how far back they go, to the days asked
-for; settlements of a day of the first perpetual; how far the clock is ahead of this machine's; the
-longest answer."""
+"""Legs listed; the first one's bars of the last hour, and how far back they go; a day's settlements
+of the first perpetual; how far the clock is ahead of this machine's; the longest answer."""
 
 _CLOCKS_AGREE_S = 5
 
 
 @dataclass(slots=True)
 class ExchangeCheck:
-    """One exchange's answers: by the names of `COLUMNS`, in words, and raw, without cookies."""
+    """One exchange's answers: in words by the names of `COLUMNS`, and raw, without cookies."""
 
     cells: dict[str, str] = field(default_factory=lambda: dict.fromkeys(COLUMNS, "–"))
     to_do: list[str] = field(default_factory=list)
@@ -497,7 +496,7 @@ class ExchangeCheck:
 
 
 def check(name: str, wanted: WantedLegs, days: int) -> ExchangeCheck:
-    """Ask an exchange what it lists, for bars of now and of before, and for settlements."""
+    """Ask an exchange for its listing, bars of now and of ``days`` ago, and settlements."""
     found = ExchangeCheck()
     try:
         with contextlib.closing(Exchange(name, keep=found.keep)) as exchange:

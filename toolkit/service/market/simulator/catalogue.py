@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
+from typing import Any
 
 from toolkit.errors import InputError
 from toolkit.market import Leg, Market
@@ -127,44 +128,29 @@ class SimulatedLeg:
 
 Markets = Mapping[str, tuple[SimulatedLeg, ...]]
 
+
+def _leg(
+    deviation: Deviation | None = None, funding: Funding | None = None, **shares: Any
+) -> partial[SimulatedLeg]:
+    return partial(SimulatedLeg, deviation=deviation, funding=funding, **shares)
+
+
 # The deviations are those of a market of ordinary width and pace: `_Listed` scales them.
 _LEGS: Mapping[str, partial[SimulatedLeg]] = {
-    "AURORA.spot": partial(SimulatedLeg),
-    "AURORA.futures": partial(
-        SimulatedLeg, deviation=Deviation(4.0, 6.0, 1_200, 0.2, 0.5), funding=Funding(8)
+    "AURORA.spot": _leg(),
+    "AURORA.futures": _leg(Deviation(4.0, 6.0, 1_200, 0.2, 0.5), Funding(8)),
+    "BOREAS.spot": _leg(Deviation(-1.0, 4.0, 600, 0.08), quiet_share=0.12, lag=0.10),
+    "BOREAS.futures": _leg(Deviation(5.0, 5.0, 900, 0.5, 0.5), Funding(8), lag=0.02),
+    "CORONA.spot": _leg(Deviation(1.0, 5.0, 300, 0.03), lag=0.03),
+    "CORONA.futures": _leg(Deviation(6.0, 8.0, 1_800, 0.02), Funding(8)),
+    "DRACO.futures": _leg(Deviation(3.0, 3.2, 3_600, 0.8, 0.4), Funding(8, 4), lag=0.18),
+    "EQUINOX.futures": _leg(
+        Deviation(2.0, 8.0, 1_800, 0.2, 0.5), Funding(1, clamped=False), lag=0.12
     ),
-    "BOREAS.spot": partial(
-        SimulatedLeg, deviation=Deviation(-1.0, 4.0, 600, 0.08), quiet_share=0.12, lag=0.10
-    ),
-    "BOREAS.futures": partial(
-        SimulatedLeg, deviation=Deviation(5.0, 5.0, 900, 0.5, 0.5), funding=Funding(8), lag=0.02
-    ),
-    "CORONA.spot": partial(SimulatedLeg, deviation=Deviation(1.0, 5.0, 300, 0.03), lag=0.03),
-    "CORONA.futures": partial(
-        SimulatedLeg, deviation=Deviation(6.0, 8.0, 1_800, 0.02), funding=Funding(8)
-    ),
-    "DRACO.futures": partial(
-        SimulatedLeg,
-        deviation=Deviation(3.0, 3.2, 3_600, 0.8, 0.4),
-        funding=Funding(8, first_hour=4),
-        lag=0.18,
-    ),
-    "EQUINOX.futures": partial(
-        SimulatedLeg,
-        deviation=Deviation(2.0, 8.0, 1_800, 0.2, 0.5),
-        funding=Funding(1, clamped=False),
-        lag=0.12,
-    ),
-    "FORNAX.spot": partial(
-        SimulatedLeg, deviation=Deviation(-2.0, 8.0, 1_500, 0.15, 0.3), stale_share=0.4, lag=0.20
-    ),
-    "GALENE.futures": partial(
-        SimulatedLeg, deviation=Deviation(4.0, 8.0, 5_400, 0.25, 0.6), funding=Funding(4), lag=0.14
-    ),
-    "DEX-LUNARIS.dex": partial(
-        SimulatedLeg, deviation=Deviation(5.0, 18.0, 2_400, 0.35, 0.25), lag=0.30
-    ),
-    "DEX-SOLARIS.dex": partial(SimulatedLeg, deviation=Deviation(-3.0, 14.0, 720, 0.2), lag=0.25),
+    "FORNAX.spot": _leg(Deviation(-2.0, 8.0, 1_500, 0.15, 0.3), stale_share=0.4, lag=0.20),
+    "GALENE.futures": _leg(Deviation(4.0, 8.0, 5_400, 0.25, 0.6), Funding(4), lag=0.14),
+    "DEX-LUNARIS.dex": _leg(Deviation(5.0, 18.0, 2_400, 0.35, 0.25), lag=0.30),
+    "DEX-SOLARIS.dex": _leg(Deviation(-3.0, 14.0, 720, 0.2), lag=0.25),
 }
 
 _ALL = tuple(_LEGS)

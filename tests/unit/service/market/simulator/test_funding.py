@@ -45,17 +45,6 @@ def test_a_leg_settles_on_its_calendar(name: str, interval_hours: int, first_hou
         assert (following - first) % (interval_hours * HOUR_S) == 0
 
 
-def test_two_calendars_never_meet() -> None:
-    simulator = Simulated(1)
-    aurora, draco = (
-        set(simulator.settlements("BTC_USDT", Leg.parse(name), START, END).ts.tolist())
-        for name in ("AURORA.futures", "DRACO.futures")
-    )
-    assert aurora
-    assert draco
-    assert not aurora & draco
-
-
 @pytest.mark.parametrize("name", EIGHT_HOURS)
 def test_eight_hour_legs_sit_at_the_baseline_and_are_positive_in_the_known_shares(
     name: str,
