@@ -1,10 +1,13 @@
-"""Loads of another time: a test cannot wait for seconds to pass."""
+"""Loads of another time, and a store of an earlier format: a test cannot wait for either."""
 
 from __future__ import annotations
 
 import time
 
+import duckdb
+
 from toolkit.store import Store, StoreWriter
+from toolkit.store.file.schema import OLDEST_VERSION
 from toolkit.tables import CHANGES, DATED
 
 _LATELY_S = 3_600  # what a test has just committed is no older
@@ -31,3 +34,13 @@ def date_commit(store: Store, at: int) -> None:
             )
         for column in ("started_at", "finished_at"):
             connection.execute(f"UPDATE load SET {column} = ? WHERE {column} > ?", [at, lately])
+
+
+def make_older(store: Store) -> None:
+    """Bring a store back to the format that is migrated: without what a source says it lost."""
+    with duckdb.connect(str(store.path)) as connection:
+        for table in ("coverage", "coverage_change"):
+            connection.execute(f"ALTER TABLE {table} DROP COLUMN why")
+        connection.execute(
+            "UPDATE meta SET value = ? WHERE name = 'format_version'", [str(OLDEST_VERSION)]
+        )

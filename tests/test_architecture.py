@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tomllib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -242,7 +242,7 @@ def body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return body[-1].end_lineno - body[0].lineno + 1 if body else 0
 
 
-def size_faults(root: Path, folders: tuple[str, ...]) -> list[str]:
+def size_faults(root: Path, folders: tuple[str, ...] = ("toolkit",)) -> list[str]:
     """Modules, bodies and names that outgrow or blur the rules."""
     found = []
     files = [path for folder in folders for path in (root / folder).rglob("*.py")]
@@ -346,42 +346,65 @@ def seeded(root: Path, files: dict[str, str]) -> Path:
     return root
 
 
+SEEDED_IMPORTS = [
+    ("statistics/spread.py", "import duckdb", "toolkit.statistics.spread imports duckdb"),
+    ("statistics/spread.py", "import msgspec", "toolkit.statistics.spread imports msgspec"),
+    ("service/rest.py", "from toolkit.wire import rows", "service imports wire, but of ours"),
+    ("service/rest.py", "def f():\n    from ..tables import META", "service imports tables"),
+    ("store/ledger.py", "import toolkit.client.http", "store imports client"),
+    ("client/http.py", "from toolkit.loader import load", "client imports loader"),
+    ("loader/plan.py", "from toolkit import service", "loader imports service, which only"),
+    ("cli/serve.py", "from toolkit.service import serve", "cli imports service, which only"),
+    ("charts/price.py", "from toolkit import connect", "charts imports toolkit"),
+    (
+        "cli/app.py",
+        "import toolkit.dashboard.pages.main",
+        "cli imports dashboard, which is not",
+    ),
+    ("dashboard/page.py", "from .. import cli", "dashboard imports cli, which is not below"),
+    ("tables.py", "from toolkit.intervals import union", "tables imports intervals"),
+    ("client/stream.py", "import httpx", "toolkit.client.stream imports httpx"),
+    ("client/http.py", "from mcp import Client", "toolkit.client.http imports mcp"),
+    ("workspace.py", "import streamlit as st", "toolkit.workspace imports streamlit"),
+    ("charts/price.py", "import plotly.express as px", "plotly.express is never imported"),
+    ("charts/price.py", "from plotly import express", "plotly.express is never imported"),
+    ("wire/paging.py", "import asyncio", "wire imports asyncio, but holds no socket"),
+    ("wire/paging.py", "from http.client import OK", "wire imports http.client.OK"),
+    ("store/scan.py", "import scipy", "scipy has no place in the contract"),
+    ("market.py", "import importlib\nimportlib.import_module('toolkit.wire')", "market import"),
+    ("errors.py", "if TYPE_CHECKING:\n    import toolkit.market", "errors imports market"),
+    ("strays.py", "", "toolkit.strays has no place in the contract"),
+]
+SEEDED_SIZES = [
+    ("rows.py", "x = 1\n" * 601, "toolkit/rows.py: 601 lines"),
+    ("store/utils.py", "", "toolkit/store/utils.py: says nothing"),
+    ("helpers/rows.py", "", "toolkit/helpers/rows.py: says nothing"),
+    ("rows.py", 'def f():\n    """Doc."""\n' + "    x = 1\n" * 51, "f has a body of 51 lines"),
+]
+SEEDED_SIGNATURES = [
+    ("rows.py", "def f(a, b: int) -> None: ...", "no type for a"),
+    ("rows.py", "def f(a: int): ...", "no type for its result"),
+    (
+        "rows.py",
+        "class A:\n    async def f(self, *rows, **more) -> None: ...",
+        "no type for rows, more",
+    ),
+]
+
+
 @pytest.mark.parametrize(
-    ("name", "source", "fault"),
+    ("check", "name", "source", "fault"),
     [
-        ("statistics/spread.py", "import duckdb", "toolkit.statistics.spread imports duckdb"),
-        ("statistics/spread.py", "import msgspec", "toolkit.statistics.spread imports msgspec"),
-        ("service/rest.py", "from toolkit.wire import rows", "service imports wire, but of ours"),
-        ("service/rest.py", "def f():\n    from ..tables import META", "service imports tables"),
-        ("store/ledger.py", "import toolkit.client.http", "store imports client"),
-        ("client/http.py", "from toolkit.loader import load", "client imports loader"),
-        ("loader/plan.py", "from toolkit import service", "loader imports service, which only"),
-        ("cli/serve.py", "from toolkit.service import serve", "cli imports service, which only"),
-        ("charts/price.py", "from toolkit import connect", "charts imports toolkit"),
-        (
-            "cli/app.py",
-            "import toolkit.dashboard.pages.main",
-            "cli imports dashboard, which only",
-        ),
-        ("dashboard/page.py", "from .. import cli", "dashboard imports cli, which is not below"),
-        ("tables.py", "from toolkit.show import words", "tables imports show, which is not below"),
-        ("client/stream.py", "import httpx", "toolkit.client.stream imports httpx"),
-        ("client/http.py", "from mcp import Client", "toolkit.client.http imports mcp"),
-        ("workspace.py", "import streamlit as st", "toolkit.workspace imports streamlit"),
-        ("charts/price.py", "import plotly.express as px", "plotly.express is never imported"),
-        ("charts/price.py", "from plotly import express", "plotly.express is never imported"),
-        ("wire/paging.py", "import asyncio", "wire imports asyncio, but holds no socket"),
-        ("wire/paging.py", "from http.client import OK", "wire imports http.client.OK"),
-        ("store/scan.py", "import scipy", "scipy has no place in the contract"),
-        ("market.py", "import importlib\nimportlib.import_module('toolkit.wire')", "market import"),
-        ("errors.py", "if TYPE_CHECKING:\n    import toolkit.wire", "errors imports wire"),
-        ("strays.py", "", "toolkit.strays has no place in the contract"),
+        *((import_faults, *each) for each in SEEDED_IMPORTS),
+        *((size_faults, *each) for each in SEEDED_SIZES),
+        *((annotation_faults, *each) for each in SEEDED_SIGNATURES),
     ],
 )
-def test_a_seeded_import_fault_is_found(tmp_path: Path, name: str, source: str, fault: str) -> None:
-    faults = import_faults(seeded(tmp_path, {f"toolkit/{name}": source}))
-    assert len(faults) == 1
-    assert fault in faults[0]
+def test_a_seeded_fault_is_found(
+    tmp_path: Path, check: Callable[[Path], list[str]], name: str, source: str, fault: str
+) -> None:
+    (found,) = check(seeded(tmp_path, {f"toolkit/{name}": source}))
+    assert fault in found
 
 
 def test_imports_within_the_contract_are_no_faults(tmp_path: Path) -> None:
@@ -406,37 +429,65 @@ def test_the_entry_script_imports_nothing_but_the_dashboard(tmp_path: Path) -> N
     assert faults == ["app.py:1: app imports store, but of ours only ['dashboard']"]
 
 
-@pytest.mark.parametrize(
-    ("name", "source", "fault"),
-    [
-        ("rows.py", "x = 1\n" * 601, "toolkit/rows.py: 601 lines"),
-        ("store/utils.py", "", "toolkit/store/utils.py: says nothing"),
-        ("helpers/rows.py", "", "toolkit/helpers/rows.py: says nothing"),
-        ("rows.py", 'def f():\n    """Doc."""\n' + "    x = 1\n" * 51, "f has a body of 51 lines"),
-    ],
-)
-def test_a_seeded_size_or_name_fault_is_found(
-    tmp_path: Path, name: str, source: str, fault: str
-) -> None:
-    faults = size_faults(seeded(tmp_path, {f"toolkit/{name}": source}), ("toolkit",))
-    assert len(faults) == 1
-    assert fault in faults[0]
-
-
 def test_sizes_at_the_limit_are_no_faults(tmp_path: Path) -> None:
     source = 'def f():\n    """Doc."""\n' + "    x = 1\n" * 50 + "\n" * 348
-    assert size_faults(seeded(tmp_path, {"toolkit/rows.py": source}), ("toolkit",)) == []
+    assert size_faults(seeded(tmp_path, {"toolkit/rows.py": source})) == []
+
+
+# Low to high: a room imports only those before it.
+ROOMS = (*("market", "events", "accounts"), *("api", "transports", "server"))
+MOST_ROOMS, MOST_IMPORTS = 12, 30
+
+
+def rooms(root: Path) -> set[str]:
+    """Return the modules and packages directly under the service."""
+    found = (root / "toolkit" / "service").glob("*")
+    return {path.stem for path in found if path.is_dir() or path.suffix == ".py"} - {
+        "__init__",
+        "__pycache__",
+    }
+
+
+def room_imports(root: Path) -> set[tuple[str, str]]:
+    """Return which room imports which; the package's own __init__, which names all, is left out."""
+    known, found = rooms(root), set()
+    for path in (root / "toolkit" / "service").rglob("*.py"):
+        here = [*module_name(root, path).split("."), ""][2]
+        for _, name in imports(root, path):
+            there = [*name.split("."), "", ""]
+            if here and there[:2] == ["toolkit", "service"] and there[2] in known - {here}:
+                found.add((here, there[2]))
+    return found
+
+
+def imports_back_up(found: set[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return the imports that go from a room to a later one, or to one that is not in the order."""
+    return sorted(
+        (here, there)
+        for here, there in found
+        if {here, there} - set(ROOMS) or ROOMS.index(there) > ROOMS.index(here)
+    )
+
+
+def test_the_service_has_few_rooms_and_few_imports_between_them() -> None:
+    assert rooms(ROOT) <= set(ROOMS)
+    assert len(rooms(ROOT)) <= MOST_ROOMS
+    assert 0 < len(room_imports(ROOT)) <= MOST_IMPORTS
+
+
+def test_no_room_of_the_service_imports_a_later_one() -> None:
+    assert imports_back_up(room_imports(ROOT)) == []
 
 
 @pytest.mark.parametrize(
-    ("source", "fault"),
+    ("name", "source"),
     [
-        ("def f(a, b: int) -> None: ...", "no type for a"),
-        ("def f(a: int): ...", "no type for its result"),
-        ("class A:\n    async def f(self, *rows, **more) -> None: ...", "no type for rows, more"),
+        ("market/clock.py", "from toolkit.service.events import archive"),
+        ("market/clock.py", "def f():\n    from ..events.archive import EventArchive"),
+        ("strays.py", "from toolkit.service.events.archive import EventArchive"),
     ],
 )
-def test_a_seeded_missing_annotation_is_found(tmp_path: Path, source: str, fault: str) -> None:
-    faults = annotation_faults(seeded(tmp_path, {"toolkit/rows.py": source}))
-    assert len(faults) == 1
-    assert fault in faults[0]
+def test_a_seeded_import_back_up_is_found(tmp_path: Path, name: str, source: str) -> None:
+    files = {f"toolkit/service/{name}": source, "toolkit/service/events/archive.py": ""}
+    found = imports_back_up(room_imports(seeded(tmp_path, files)))
+    assert found == [(name.partition("/")[0].removesuffix(".py"), "events")]

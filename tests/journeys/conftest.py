@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests import miniature
+from tests.once import made_once
 
 RAIL = Path(sys.executable).with_name("rail")
 
@@ -69,3 +71,22 @@ def miniature_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]
     market = miniature.write(tmp_path_factory.mktemp("miniature") / "prices.parquet")
     with serving("--replay", str(market), "--now", "2026-11-04") as base_url:
         yield base_url
+
+
+@pytest.fixture(scope="module")
+def day_of_market(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder far from the checkout with ``rail.duckdb``: a day of a SIMULATED market."""
+    streams = (
+        *("BTC_USDT:AURORA.spot", "BTC_USDT:AURORA.spot:CORONA.futures"),
+        "funding/BTC_USDT:AURORA.futures:CORONA.futures",
+        *("events/spread", "events/splash", "events/funding"),
+        *("snapshot/spread", "snapshot/funding"),
+    )
+
+    def load(folder: Path) -> None:
+        with serving("--seed", "7", "--now", "2026-11-20") as base_url:
+            window = ("--start", "2026-11-19", "--end", "2026-11-20", "--base-url", base_url)
+            subprocess.run([RAIL, "sync", *streams, *window], cwd=folder, check=True)
+
+    made = made_once(tmp_path_factory, "day-of-market", load)
+    return Path(shutil.copytree(made, tmp_path_factory.mktemp("elsewhere"), dirs_exist_ok=True))

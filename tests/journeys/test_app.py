@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
-import socket
 import subprocess
 import time
 from pathlib import Path
@@ -15,7 +13,7 @@ import pytest
 from tests.listening import free_port
 from toolkit.dashboard.navigation import PAGES
 
-from .conftest import RAIL, serving
+from .conftest import RAIL
 from .dashboard_process import App, app_over, faults, properties
 
 STORE = Path("rail.duckdb")
@@ -24,23 +22,11 @@ TABLES_ALONE = ("spreads", "funding", "alerts", "health")
 NO_PRICES = "What followed is measured on the prices of their legs, and none is held."
 UNPRICED = "What 1 pair kept is not known for all of the time: their prices are not held."
 SAID = {"events": [NO_PRICES], "funding": [UNPRICED]}
-WINDOW = ("--start", "2026-11-19", "--end", "2026-11-20")
-WANTED = (
-    *("BTC_USDT:AURORA.spot", "BTC_USDT:AURORA.spot:CORONA.futures"),
-    "funding/BTC_USDT:AURORA.futures:CORONA.futures",
-    *("events/spread", "events/splash", "events/funding"),
-    *("snapshot/spread", "snapshot/funding"),
-)
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder far from the checkout with a store of a day of a SIMULATED market."""
-    folder = tmp_path_factory.mktemp("elsewhere")
-    with serving("--seed", "7", "--now", "2026-11-20") as base_url:
-        where = ("--store", STORE, "--base-url", base_url)
-        subprocess.run([RAIL, "sync", *WANTED, *WINDOW, *where], cwd=folder, check=True)
-    return folder
+def folder(day_of_market: Path) -> Path:
+    return day_of_market
 
 
 def assert_ends(app: App, how: signal.Signals, code: int, *, as_terminal: bool = False) -> None:
@@ -90,7 +76,7 @@ def test_open_shows_a_page_in_the_dashboard_that_runs_and_else_starts_one(
     stub, asked = tmp_path / "browser", tmp_path / "asked"
     stub.write_text(f'#!/bin/sh\nprintf "%s" "$1" > {asked}\n')
     stub.chmod(0o755)
-    open_page = [RAIL, "open", WANTED[1], "--store", STORE]
+    open_page = [RAIL, "open", "BTC_USDT:AURORA.spot:CORONA.futures", "--store", STORE]
     page = "trajectory?trajectory=BTC_USDT%3AAURORA.spot%3ACORONA.futures"
     with app_over(STORE, folder) as app:
         done = subprocess.run(
@@ -111,22 +97,6 @@ def test_open_shows_a_page_in_the_dashboard_that_runs_and_else_starts_one(
     finally:
         started.send_signal(signal.SIGINT)
         assert started.wait(30) == 0
-
-
-def test_a_second_dashboard_takes_the_next_free_port(folder: Path) -> None:
-    port = free_port()
-    with socket.create_server(("127.0.0.1", port)):
-        argv = [RAIL, "app", "--store", STORE, "--no-browser", "--port", str(port)]
-        with subprocess.Popen(argv, cwd=folder, stdout=subprocess.PIPE, text=True) as app:
-            assert app.stdout is not None
-            said = ""
-            while "Ctrl-C" not in said and (line := app.stdout.readline()):
-                said += line
-            app.send_signal(signal.SIGTERM)
-            assert app.wait(60) == 143
-    found = re.search(r":(\d+),\s+Ctrl-C", said)
-    assert found is not None, said
-    assert port < int(found[1]) <= port + 19
 
 
 def test_a_command_that_is_killed_takes_its_dashboard_along(folder: Path) -> None:

@@ -253,19 +253,6 @@ def test_ctrl_c_at_any_moment_is_one_line_and_the_next_run_goes_on(
     assert store_of(data).source.kind == "simulated"
 
 
-def test_a_store_of_an_earlier_market_is_kept_and_named_in_one_line(tmp_path: Path) -> None:
-    earlier = tmp_path / "machine-rail" / "demo-000000000000.duckdb"
-    earlier.parent.mkdir()
-    StoreWriter(Store(earlier)).bind(Source("simulated", "seed-7-000000000000"))
-    before = earlier.read_bytes()
-    with demo(tmp_path, "--once") as screen:
-        assert screen.read(lambda text: "store:" in text), screen.written
-        screen.ctrl_c()
-        assert screen.end() == 130
-    assert any(line.startswith(f"note: {earlier.name} is kept") for line in screen.lines)
-    assert earlier.read_bytes() == before
-
-
 def test_beside_a_named_store_of_an_earlier_market_a_new_one_begins_and_the_old_stays_readable(
     tmp_path: Path,
 ) -> None:

@@ -179,20 +179,6 @@ def pasted(line: str, command: str, folder: Path, environment: dict[str, str]) -
     assert said.strip()
 
 
-@pytest.mark.parametrize("command", ["symbols", "sync events/splash", "doctor"])
-def test_without_a_service_the_line_says_how_to_start_one(tmp_path: Path, command: str) -> None:
-    environment = os.environ | {"RAIL_BASE_URL": "http://127.0.0.1:9"}
-    argv = [RAIL, *command.split()]
-    done = subprocess.run(
-        argv, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 1
-    said = " ".join((done.stdout + done.stderr).split())  # a table wraps
-    assert "`rail serve` starts a local one" in said
-    assert "`rail demo`" in said
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_sync_that_waits_goes_on_as_soon_as_the_service_answers(tmp_path: Path) -> None:
     argv = [RAIL, "sync", "--wait", "events/splash", "--base-url"]
     port = str(free_port())

@@ -121,9 +121,7 @@ SCHEMAS, HISTORY, EVENTS = "/schemas", "/history/price", "/history/spread-events
 STREAM = "/spreadbot/ws"
 WAITS = [
     (["symbols"], SCHEMAS, "silence"),
-    (["doctor"], SCHEMAS, "silence"),
     (["doctor"], HISTORY, "drip"),
-    (["sync", PRICE], SCHEMAS, "silence"),
     (["sync", PRICE], "/symbols", "unavailable"),
     (["sync", PRICE], HISTORY, "silence"),
     (["sync", PRICE], HISTORY, "drip"),

@@ -20,7 +20,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tests.older_store import make_older
+from tests.dated import make_older
 from toolkit.intervals import Interval
 from toolkit.market import Source, Trajectory
 from toolkit.store import Batch, Edge, LoadOrigin, Store, StoreWriter
@@ -242,25 +242,3 @@ def test_a_migration_killed_again_and_again_begins_anew_beside_a_copy(
 
     begin()
     killed_at_random(command, usual_s, check, 20_261_126)
-
-
-def test_a_days_republication_uploads_only_the_months_that_changed(
-    store: Store, tmp_path: Path
-) -> None:
-    where = tmp_path / "archive"
-    first = publish(store, where)
-    writer = StoreWriter(store)
-    for number in range(STREAMS):
-        grow(writer, 1, number, START + 60 * ROWS, 1_440)
-    before = {path: path.stat().st_mtime_ns for path in where.glob("*/*.parquet")}
-    second = publish(store, where)
-    fresh = [path for path in where.glob("*/*.parquet") if path not in before]
-    assert {path: path.stat().st_mtime_ns for path in before} == before
-    assert second.uploaded_files == len(fresh)
-    manifest = (where / "manifest.json").stat().st_size
-    assert second.uploaded_bytes == sum(path.stat().st_size for path in fresh) + 2 * manifest
-    rows = [path for path in fresh if not path.parent.name.endswith("_change")]
-    assert len(rows) == STREAMS  # the others say what the ledger learned today
-    months = {pl.read_parquet(path)["ts"].min() for path in rows}
-    assert months == {FEBRUARY}  # the month in which the day is
-    assert second.uploaded_bytes < first.bytes / 2

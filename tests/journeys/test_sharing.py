@@ -20,7 +20,7 @@ from websockets.typing import Subprotocol
 
 from toolkit.dashboard.navigation import PAGES
 
-from .conftest import RAIL, serving
+from .conftest import RAIL
 from .dashboard_process import App, app_over
 
 PASSWORD = "correct horse battery staple"
@@ -28,24 +28,15 @@ KEY = "key-that-no-browser-may-see"
 STORE = Path("rail.duckdb")
 HELD = b"BTC_USDT"
 """What every page with data shows, and what no answer before the login may hold."""
-WANTED = ("BTC_USDT:AURORA.spot", "BTC_USDT:AURORA.spot:CORONA.futures")
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a store of a day of a SIMULATED market."""
-    folder = tmp_path_factory.mktemp("shared")
-    with serving("--seed", "7", "--now", "2026-11-20") as base_url:
-        window = ("--start", "2026-11-19", "--end", "2026-11-20", "--base-url", base_url)
-        subprocess.run([RAIL, "sync", *WANTED, *window, "--store", STORE], cwd=folder, check=True)
-    subprocess.run(
-        [RAIL, "app", "--set-password"],
-        input=f"{PASSWORD}\n",
-        text=True,
-        env=os.environ | config(folder),
-        check=True,
-    )
-    return folder
+def folder(day_of_market: Path) -> Path:
+    """The folder of the store, and of the hash of the password."""
+    environment = os.environ | config(day_of_market)
+    argv = [RAIL, "app", "--set-password"]
+    subprocess.run(argv, input=f"{PASSWORD}\n", text=True, env=environment, check=True)
+    return day_of_market
 
 
 def config(folder: Path) -> dict[str, str]:

@@ -1,21 +1,24 @@
-"""A seed's endless market through the command line: prices, funding, events, snapshots."""
+"""A seed's endless market: through the command line, and the same bytes after a restart."""
 
 from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+import httpx
+import msgspec
 import polars as pl
 import pytest
 
-from toolkit.market import Family, Trajectory
+from toolkit.market import Family, Trajectory, parse_ts
 from toolkit.store import Store
 
 from .conftest import serving
 
 Rail = Callable[..., subprocess.CompletedProcess[str]]
+SERVING = ("--seed", "7", "--now", "2026-11-20")
 SPREAD = "BTC_USDT:AURORA.spot:BOREAS.spot"
 FUNDING = "funding/BTC_USDT:AURORA.futures:BOREAS.futures"
 WINDOW = ("--start", "2026-11-17", "--end", "2026-11-19")
@@ -24,7 +27,7 @@ EVENTS = ("events/spread", "events/splash", "events/funding")
 
 @pytest.fixture(scope="module")
 def seeded() -> Iterator[str]:
-    with serving("--seed", "7", "--now", "2026-11-20") as base_url:
+    with serving(*SERVING) as base_url:
         yield base_url
 
 
@@ -56,7 +59,7 @@ def test_one_sync_brings_spreads_funding_events_and_snapshots_and_they_are_measu
 def test_two_services_of_one_seed_are_one_source(rail: Rail, seeded: str, tmp_path: Path) -> None:
     assert rail("sync", SPREAD, *WINDOW, base_url=seeded).returncode == 0
     before = Store(tmp_path / "rail.duckdb").series(Trajectory.parse(SPREAD))
-    with serving("--seed", "7", "--now", "2026-11-20") as restarted:
+    with serving(*SERVING) as restarted:
         done = rail(
             "sync", SPREAD, "--start", "2026-11-16", "--end", "2026-11-19", base_url=restarted
         )
@@ -81,8 +84,43 @@ def test_a_key_taken_from_the_owners_file_is_refused_at_once(rail: Rail, tmp_pat
     assert "refused the key (401)" in gone.stderr
 
 
-def test_a_plan_without_funding_is_told_so_in_one_line(rail: Rail, seeded: str) -> None:
-    refused = rail("sync", FUNDING, *WINDOW, base_url=seeded, api_key="demo-free")
-    assert refused.returncode == 1
-    assert "is not in the key's plan free" in refused.stderr
-    assert len(refused.stderr.strip().splitlines()) == 1
+END = parse_ts("2026-11-20")
+LEGS = {
+    "symbol": "BTC_USDT",
+    "buy_exchange": "AURORA",
+    "buy_market": "futures",
+    "sell_exchange": "BOREAS",
+    "sell_market": "futures",
+}
+PRICE = {"symbol": "BTC_USDT", "exchange": "BOREAS", "market": "spot"}
+LOGGED = {"start_time": END - 7 * 86_400, "end_time": END, "limit": 500}
+QUESTIONS: list[tuple[str, dict[str, str | int]]] = [
+    *(("history/price", PRICE | {"limit": 3_000, "end_time": END - d * 86_400}) for d in (0, 12)),
+    *(("history/spread", LEGS | {"limit": 3_000, "end_time": END - d * 86_400}) for d in (0, 12)),
+    ("history/funding", LEGS | {"limit": 500}),
+    *((f"history/{family}-events", LOGGED) for family in ("splash", "funding", "spread")),
+]
+
+
+def ask(base_url: str, questions: Sequence[tuple[str, dict[str, str | int]]]) -> list[bytes]:
+    headers = {"apikey": "demo-pro"}
+    with httpx.Client(base_url=f"{base_url}/api/v1/data/", headers=headers, timeout=300) as client:
+        answers = [client.get(path, params=query) for path, query in questions]
+    assert {answer.status_code for answer in answers} == {200}
+    assert all(len(answer.json()["items"]) > 50 for answer in answers)
+    return [answer.content for answer in answers]
+
+
+def test_another_process_answers_in_the_same_bytes_and_goes_on_with_a_cursor(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PYTHONHASHSEED", "1")
+    with serving(*SERVING) as one:
+        first = ask(one, QUESTIONS)
+        cursor = msgspec.json.decode(first[-1])["next_cursor"]
+        older = [(QUESTIONS[-1][0], QUESTIONS[-1][1] | {"cursor": cursor})]
+        following = ask(one, older)
+    monkeypatch.setenv("PYTHONHASHSEED", "2")
+    with serving(*SERVING) as restarted:
+        assert ask(restarted, older) == following
+        assert ask(restarted, QUESTIONS[::-1])[::-1] == first

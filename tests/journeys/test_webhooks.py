@@ -18,7 +18,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
@@ -28,12 +27,13 @@ import pytest
 from tests import miniature
 from tests.adversary import Adversary, ArchiveSettings, FaultyArchive, WebhookSwitches, adverse
 from tests.adversary.deliveries import befall
+from tests.counting import SetClock
 from tests.listening import free_port
 from toolkit.client import Client
 from toolkit.intervals import Interval
 from toolkit.loader import FollowProgress, follow, sync
 from toolkit.market import EventFamily, EventLog, Source
-from toolkit.service import Clock, Config, Simulated, WebhookSettings, running
+from toolkit.service import Config, Simulated, WebhookSettings, running
 from toolkit.service.events.archive import EventArchive
 from toolkit.service.transports.courier import WebhookMessage, new_secret, signed_headers
 from toolkit.statistics.events import channels
@@ -95,16 +95,6 @@ def signed_in(config: Config, base_url: str, owner: str = "demo-pro") -> Iterato
         code = config.sessions.issue(owner)
         assert client.post("/api/v1/auth/session", json={"code": code}).status_code == 200
         yield client
-
-
-@dataclass(frozen=True)
-class SetClock(Clock):
-    """A clock that shows the last of its moments."""
-
-    moments: list[int] = field(default_factory=list)
-
-    def now(self) -> int:
-        return self.moments[-1]
 
 
 def wait_for(condition: Callable[[], bool], *, every_s: float) -> None:
@@ -265,31 +255,6 @@ def test_an_event_that_comes_by_socket_archive_and_webhook_is_one_event(tmp_path
     compared = channels(pl.concat(store.arrivals(family, (start, end - 1)) for family in families))
     assert set(compared["channel"]) == {"archive", "socket", "webhook"}
     assert compared["n_lost"].to_list() == compared["n_doubled"].to_list() == [0] * compared.height
-
-
-def rail_webhook(*arguments: str | Path, **settings: str) -> subprocess.CompletedProcess[str]:
-    environment = {name: value for name, value in os.environ.items() if name != SECRET_ENV}
-    return subprocess.run(
-        [RAIL, "webhook", *arguments],
-        capture_output=True,
-        text=True,
-        env=environment | settings,
-        check=False,
-        timeout=300,
-    )
-
-
-def test_the_command_needs_a_secret_and_a_store_and_says_so_in_one_line(tmp_path: Path) -> None:
-    named = ["--secret-env", SECRET_ENV, "--store", tmp_path / "none.duckdb", "--port", "0"]
-    unset = rail_webhook(*named)
-    assert (unset.returncode, unset.stderr.count("\n")) == (1, 1)
-    assert SECRET_ENV in unset.stderr
-    unfit = rail_webhook(*named, **{SECRET_ENV: "whsec_secretly"})
-    assert unfit.returncode == 1
-    assert "secretly" not in unfit.stderr + unfit.stdout
-    nowhere = rail_webhook(*named, **{SECRET_ENV: new_secret()})
-    assert nowhere.returncode == 1
-    assert "there is no store" in nowhere.stderr
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -101,6 +101,7 @@ def test_nothing_listening_says_how_to_start_a_service(rail: Rail) -> None:
     said = told(rail("doctor", "--base-url", f"http://127.0.0.1:{port}"), 1)
     assert "reachable failed no answer (ConnectError" in said
     assert "`rail serve` starts a local one" in said
+    assert "`rail demo`" in said
 
 
 def test_a_web_page_in_the_services_place_is_called_one(rail: Rail) -> None:

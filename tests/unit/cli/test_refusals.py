@@ -309,12 +309,16 @@ def test_a_wrong_key(rail: Rail, service: str) -> None:
         assert "sekrit-4711" not in line
 
 
-def test_no_service_at_the_address(rail: Rail) -> None:
+@pytest.mark.parametrize("command", [f"sync {KEY}", "symbols"])
+def test_no_service_at_the_address(rail: Rail, workdir: Path, command: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    line = refused(rail("sync", KEY, base_url=f"http://127.0.0.1:{port}"))
+    line = refused(rail(*command.split(), base_url=f"http://127.0.0.1:{port}"))
     assert f"no answer from http://127.0.0.1:{port}" in line
     assert "is the service running" in line
+    assert "`rail serve` starts a local one" in line
+    assert "`rail demo`" in line
+    assert list(workdir.iterdir()) == []
 
 
 @pytest.mark.parametrize("base_url", ["https://rail.example", "http://rail.example"])

@@ -10,7 +10,7 @@ import pytest
 from tests.adversary import Adversary, RestSwitches, adverse
 from toolkit.service import Config, Simulated, running
 
-from .conftest import Rail
+from .conftest import Rail, refused
 
 KEY = "BTC_USDT:AURORA.spot"
 HOUR = ("--start", "2026-11-03T12:00:00Z", "--end", "2026-11-03T13:00:00Z")
@@ -58,6 +58,12 @@ def test_the_exit_code_is_3_where_some_streams_were_refused(
     done = rail("sync", KEY, "events/splash", "--store", "s.duckdb", base_url=service, api_key=key)
     assert done.returncode == code
     assert ("refused: events/splash " in done.stderr) == (code == 3)
+
+
+def test_a_plan_without_funding_is_told_so_in_one_line(rail: Rail, service: str) -> None:
+    key = "funding/BTC_USDT:AURORA.futures:BOREAS.futures"
+    line = refused(rail("sync", key, *HOUR, base_url=service, api_key="demo-free"))
+    assert "is not in the key's plan free" in line
 
 
 def test_again_asks_for_what_is_held(rail: Rail, service: str) -> None:

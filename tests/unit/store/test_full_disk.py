@@ -14,7 +14,7 @@ import duckdb
 import polars as pl
 import pytest
 
-from tests.older_store import make_older
+from tests.dated import make_older
 from toolkit.errors import StoreError
 from toolkit.intervals import EVER, Interval
 from toolkit.market import Trajectory
