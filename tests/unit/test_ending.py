@@ -68,6 +68,13 @@ def loaded(service: str, path: Path) -> Store:
     return store
 
 
+def ended(program: str, *arguments: str) -> tuple[int, str, str]:
+    """Run a program of Python: its exit code, its errors and its output."""
+    argv = [sys.executable, "-c", program, *arguments]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
+    return done.returncode, done.stderr, done.stdout
+
+
 def test_a_block_ends_as_if_it_were_not_marked() -> None:
     with pytest.raises(LookupError), under_way(), under_way():
         raise LookupError
@@ -87,10 +94,8 @@ def test_a_process_ends_with_its_own_code_while_a_daemon_thread_works_with_a_sto
     for time in range(times):
         path = tmp_path / (f"{what}-{time}.duckdb" if what != "reads" else "whole.duckdb")
         seconds = f"{0.3 * time / times:.2f}"
-        argv = [sys.executable, "-c", IN_A_DAEMON.replace("WHAT", what), service, str(path)]
-        argv += [" ".join(KEYS), str(WINDOW.start), str(WINDOW.end), seconds]
-        ended = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
-        assert (ended.returncode, ended.stderr, ended.stdout) == (0, "", "")
+        asked = (service, str(path), " ".join(KEYS), *map(str, WINDOW), seconds)
+        assert ended(IN_A_DAEMON.replace("WHAT", what), *asked) == (0, "", "")
         assert loaded(service, path).counts(WINDOW) == held
 
 
@@ -136,9 +141,7 @@ begun.wait()
 
 @pytest.mark.slow
 def test_what_a_thread_holds_is_let_go_before_its_block_ends_with_the_process() -> None:
-    argv = [sys.executable, "-c", HOLDS_IN_A_DAEMON]
-    ended = subprocess.run(argv, capture_output=True, text=True, check=False)
-    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended(HOLDS_IN_A_DAEMON) == (0, "", "")
 
 
 ASKS_IN_A_DAEMON = """
@@ -161,15 +164,9 @@ sys.stdin.readline()
 @pytest.mark.slow
 def test_a_process_ends_while_a_daemon_thread_waits_for_a_service_that_never_answers() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        argv = [
-            sys.executable,
-            "-c",
-            ASKS_IN_A_DAEMON,
-            f"http://127.0.0.1:{silent.getsockname()[1]}",
-        ]
-        with subprocess.Popen(
-            argv, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        ) as child:
+        address, pipe = f"http://127.0.0.1:{silent.getsockname()[1]}", subprocess.PIPE
+        argv = [sys.executable, "-c", ASKS_IN_A_DAEMON, address]
+        with subprocess.Popen(argv, stdin=pipe, stderr=pipe, text=True) as child:
             asked, _ = silent.accept()
             with asked:
                 assert asked.recv(1)

@@ -78,13 +78,8 @@ def test_a_leg_made_from_a_plain_text_market_equals_the_parsed_one() -> None:
 @pytest.mark.parametrize(
     "key",
     [
-        "",
-        "BTC_USD",
-        "BTC_USD:",
-        "BTC_USD:KRAKEN.spot:",
-        ":KRAKEN.spot",
-        "BTC_USD:A.spot:B.spot:C.spot",
-        "BTC_USD:KRAKEN.spot:KRAKEN.spot",
+        *("", "BTC_USD", "BTC_USD:", "BTC_USD:KRAKEN.spot:", ":KRAKEN.spot"),
+        *("BTC_USD:A.spot:B.spot:C.spot", "BTC_USD:KRAKEN.spot:KRAKEN.spot"),
     ],
 )
 def test_a_key_that_is_no_trajectory_is_refused(key: str) -> None:
@@ -167,13 +162,8 @@ def test_an_unknown_unit_is_refused_with_the_known_ones() -> None:
 @pytest.mark.parametrize(
     "moment",
     [
-        MARCH,
-        "1677628800",
-        "2023-03-01",
-        "20230301",
-        "2023-03-01 00:00 UTC",
-        "2023-03-01T00:00:00Z",
-        "2023-03-01T02:00+02:00",
+        *(MARCH, "1677628800", "2023-03-01", "20230301", "2023-03-01 00:00 UTC"),
+        *("2023-03-01T00:00:00Z", "2023-03-01T02:00+02:00"),
         dt.date(2023, 3, 1),
         dt.datetime(2023, 3, 1),  # noqa: DTZ001 - a time without a zone is the case
         dt.datetime(2023, 2, 28, 19, tzinfo=dt.timezone(dt.timedelta(hours=-5))),
@@ -190,17 +180,8 @@ def test_a_time_is_printed_in_utc_in_every_local_zone(elsewhere: str) -> None:
 @pytest.mark.parametrize(
     "moment",
     [
-        "",
-        "now",
-        "2023-02-30",
-        "2023-03-01T00:00:00.5Z",
-        "2023-03-01T00:00+02:00 UTC",
-        "1677628800000",
-        MARCH * 1000,
-        -MARCH * 1000,
-        1.5,
-        True,
-        None,
+        *("", "now", "2023-02-30", "2023-03-01T00:00:00.5Z", "2023-03-01T00:00+02:00 UTC"),
+        *("1677628800000", MARCH * 1000, -MARCH * 1000, 1.5, True, None),
         dt.datetime(2023, 3, 1, microsecond=1, tzinfo=dt.UTC),
         dt.datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=dt.UTC),
     ],
@@ -211,11 +192,8 @@ def test_what_is_no_whole_second_of_our_calendar_is_refused_by_the_name_given(mo
     assert caught.value.parameter == "start"
 
 
-def test_a_time_on_the_minute_is_printed_without_its_seconds() -> None:
+def test_a_time_on_the_minute_is_printed_without_its_seconds_and_milliseconds_are_refused() -> None:
     assert format_ts(MARCH + 60) == "2023-03-01 00:01 UTC"
     assert format_ts(MARCH + 119) == "2023-03-01 00:01:59 UTC"
-
-
-def test_milliseconds_are_not_printed_as_seconds() -> None:
     with pytest.raises(InputError, match="Unix seconds"):
         format_ts(MARCH * 1000)

@@ -1,4 +1,4 @@
-"""The command line `rail`: one file for each command, errors as one line, never a traceback."""
+"""The command line `rail`: errors are one line, never a traceback."""
 
 from __future__ import annotations
 
@@ -16,15 +16,14 @@ from toolkit.interrupts import one_interrupt
 
 __all__ = ["main", "program"]
 
-_LONGEST = 4_000
-"""Characters of an error's line at most."""
+_LONGEST = 4_000  # characters of an error's line
 
 
 def program() -> None:
-    """Run `main` as a process of its own, which ends after its threads and its exit hooks.
+    """Run `main` as a process, which ends after its threads and exit hooks.
 
-    Python would spend two thirds of the time of the imports once more on tearing modules down. A
-    process that is traced or profiled keeps Python's own end.
+    Python would then spend two thirds of the time of the imports on tearing modules down. A process
+    that is traced or profiled keeps Python's own end.
     """
     code: object = ExitCode.REFUSED  # as Python has it after a traceback
     if sys.gettrace() is None and sys.getprofile() is None:
@@ -50,10 +49,7 @@ def _end(code: object) -> None:
 
 
 def main() -> None:
-    """Run `rail`, and exit by the table of `ExitCode`.
-
-    ``RAIL_DEBUG=1`` lets a traceback through, for reporting a fault of the toolkit's own.
-    """
+    """Run `rail`, and exit with an `ExitCode`. ``RAIL_DEBUG=1`` lets tracebacks through."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # what a locale has no character for is escaped
             stream.reconfigure(errors="backslashreplace")
@@ -79,9 +75,9 @@ def main() -> None:
 
 
 def _log_in_lines() -> None:
-    """Have each record of a log be one line on stderr: the toolkit's warnings, others' errors.
+    """Log the toolkit's warnings and others' errors on stderr, one line per record.
 
-    ``RAIL_DEBUG=1`` leaves the logs as Python has them, with tracebacks and others' warnings.
+    With ``RAIL_DEBUG=1`` logs stay as Python has them, with tracebacks and others' warnings.
     """
     if logging.lastResort is not None and not os.environ.get("RAIL_DEBUG"):
         logging.lastResort.setFormatter(_Line())
@@ -96,8 +92,8 @@ def _is_shown(record: logging.LogRecord) -> bool:
 class _Line(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         fault = record.exc_info[1] if record.exc_info else None
-        told = record.getMessage() + (f" ({type(fault).__name__}: {fault})" if fault else "")
-        return plain(told, _LONGEST)
+        why = f" ({type(fault).__name__}: {fault})" if fault else ""
+        return plain(record.getMessage() + why, _LONGEST)
 
 
 def _leave(message: str, code: ExitCode) -> None:
@@ -105,11 +101,7 @@ def _leave(message: str, code: ExitCode) -> None:
     handler.acquire()  # threads that still wait have nothing to add to the last line
     if code is ExitCode.STOPPED:
         logging.disable()
-        handler.emit = _ignored  # type: ignore[assignment]  # of a record that waits for its turn
+        handler.emit = lambda _record: None  # type: ignore[assignment]  # one may wait for its turn
     sys.stderr.write(f"rail: {plain(message, _LONGEST)}\n")
     handler.release()
     sys.exit(code)
-
-
-def _ignored(_: logging.LogRecord) -> None:
-    """Leave a record out."""

@@ -78,9 +78,9 @@ def demo_command(
     """Start a service on a SIMULATED market, load a week of it, open a dashboard that follows it.
 
     It loads prices, spreads and funding of three symbols, the series on the first page, two days of
-    events and the snapshots. Everything happens on this machine. The store is kept, and the next
-    run loads only what is new. The market of an earlier version keeps its own store. New rows go
-    into the store while the dashboard is open, until Ctrl-C.
+    events and the snapshots, all on this machine. The store is kept, and the next run loads what is
+    new. The market of an earlier version keeps its own store. New rows go into the store while the
+    dashboard is open, until Ctrl-C.
 
     --exchanges usual, or names of exchanges, takes a real market: ccxt asks public endpoints,
     without an account. `rail serve --check-exchanges` shows what they answer here.

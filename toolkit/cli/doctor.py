@@ -61,11 +61,10 @@ def doctor_command(
 ) -> None:
     """Check a service: show what works, what does not, and what to do about it.
 
-    This makes about 40 requests and loads nothing. It checks whether the service is reachable and
-    accepts the key, its plan, clock and routes, whether records have the expected fields, whether
-    spreads and funding follow from both legs, MCP and sockets. The key is read from RAIL_API_KEY, a
-    wire profile from the file that RAIL_PROFILE names. The exit code is 0 if all that the plan
-    includes can be loaded, 3 if some of it can, 1 if nothing.
+    About 40 requests check the connection, key, plan, clock, routes and fields, whether spreads and
+    funding follow from both legs, MCP and sockets. Nothing is loaded. The API key is read from
+    RAIL_API_KEY, a wire profile from the file that RAIL_PROFILE names. The exit code is 0 if all
+    that the plan includes can be loaded, 3 if some of it can, 1 if nothing.
 
     Example: rail doctor --profile-out profile.toml
 

@@ -40,7 +40,7 @@ def fees_command(
 ) -> None:
     """Show the fee table in force by leg, and what it lacks for the streams in the store.
 
-    The table is yours: no fee is built in, and a fee that it does not state is unknown. It is the
+    The table is yours: no fee is built in, and one that it does not state is unknown. It is the
     file of --fees, else the one that rail.toml names by fees = "fees.toml". A leg lacks what the
     style needs now, by the service's clock.
 

@@ -82,7 +82,7 @@ def follow_command(
 
     Gaps are backfilled from the archive, as far back as the watchlist asks. It waits out restarts,
     outages, a spent quota and a locked store, and prints its progress every minute. The first
-    Ctrl-C or SIGTERM ends it after a last look into the archive, a second one at once. The key is
+    Ctrl-C or SIGTERM ends it after a last look into the archive, the second at once. The API key is
     read from RAIL_API_KEY.
 
     With --once the exit code is 0 if every stream was loaded and 3 if some were refused. --list
@@ -209,9 +209,9 @@ def alerts_command(
     """Show the alerts that rail follow found, newest first, and which of them are open.
 
     Rules are tables [[alert]] in the rail.toml beside the store or here. rail follow evaluates them
-    as rows arrive, and reads them again after a change. It prints each alert and sends it once to
-    the channels in the environment: RAIL_ALERT_WEBHOOK with RAIL_ALERT_SECRET, and RAIL_ALERT_CHAT
-    with apprise addresses for chat and mail.
+    as rows arrive, prints each alert and sends it once to the channels in the environment:
+    RAIL_ALERT_WEBHOOK with RAIL_ALERT_SECRET, and RAIL_ALERT_CHAT with apprise addresses for chat
+    and mail. It reads changed rules again.
 
     check shows which streams in the store each rule watches, and what it would have caught in the
     last 24 hours. test RULE sends one alert, marked as a test. example prints rules of every kind.

@@ -122,9 +122,9 @@ def report_command(
 
     Each figure has its definition, n, coverage, window, source, parameters, the SHA-256 of its
     rows, and the Python that computes it. A report is of one snapshot: what the store had committed
-    when the report was made, or a publication (--store archive). --verify computes it again from
-    that snapshot, even if more was loaded since. The exit code is 0 if every figure and the page
-    are equal, else 1.
+    when it was made, or a publication (--store archive). --verify computes it again from that
+    snapshot, even if more was loaded since. The exit code is 0 if every figure and the page are
+    equal, else 1.
 
     Before: rail report spread
 

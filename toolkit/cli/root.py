@@ -1,4 +1,4 @@
-"""The command tree. A command's module is imported when the command runs, and not before."""
+"""The command tree. The module of a command is imported only when the command runs."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ COMMANDS = {
     "open": ("dashboard:open_command", "Open the page of a trajectory or an event log."),
     "demo": ("demo:demo_command", "Load a SIMULATED market and open a dashboard that follows it."),
 }
-"""Each command: its function or group (module:name below this package) and its line of help."""
+"""Each command: its function or group (module:name in this package) and its line of help."""
 
 
 class _Lazy(TyperGroup):
-    """A group that lists its commands by the table above and imports the one that is called."""
+    """A group that lists its commands by `COMMANDS` and imports the one that is called."""
 
     def main(self, *args: Any, **options: Any) -> Any:
-        """Run the program and exit by its code. What was typed wrong is one line."""
+        """Run the program and exit with its code. A typing mistake is one line."""
         try:
             code = super().main(*args, **options | {"standalone_mode": False})
         except TyperException as error:
@@ -63,7 +63,7 @@ class _Lazy(TyperGroup):
         sys.exit(code if isinstance(code, int) else ExitCode.DONE)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command. Typer would end the program without a word at Ctrl-C."""
+        """Run the command. At Ctrl-C Typer would end the program without a word."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
@@ -86,7 +86,7 @@ class _Lazy(TyperGroup):
 
 
 def _imported(name: str) -> ModuleType:
-    """Import a module. All that it loads stays: to look for garbage in it takes an eighth of it."""
+    """Import a module without looking for garbage, which would take an eighth of the time."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -127,7 +127,7 @@ def _root(
 
 
 def _listed() -> None:
-    """Hold a command's place in the listing. `_Lazy` replaces it by the command."""
+    """Stand in for a command in the listing."""
 
 
 for _name, (_, _help) in COMMANDS.items():

@@ -66,16 +66,16 @@ def screen_command(
 ) -> None:
     """Rank all spreads in the store, or all funding pairs, by any figure, in one pass.
 
-    A spread has its newest level, the distance of that from the window's mean in standard
-    deviations, its percentile, the figures of `rail stats spread`, and flags of suspect prices. The
-    spread that is widest now comes first. With a fee table net figures follow: the net edge is the
-    mean, over all of the time, of the spread beyond the cost. The window is by default the last 7
-    days in the store, for funding all of it.
+    A spread has its newest level, its z-score and percentile in the window, the figures of
+    `rail stats spread`, and flags of suspect prices. The spread that is widest now comes first.
+    With a fee table net figures follow: the net edge is the mean, over all of the time, of the
+    spread beyond the cost. The window is by default the last 7 days in the store, for funding all
+    of it.
 
-    A q-value is a p-value adjusted for the whole screen: of the pairs with a q-value up to 0.05, at
-    most 5 % are expected to be there by chance. It counts all pairs measured, whatever --where and
-    --top show. One q-value tests whether the spread returns to a level, another whether its mean
-    net of the cost is above 0.
+    A q-value is a p-value adjusted for the whole screen: of the pairs up to 0.05, at most 5 % are
+    expected to be there by chance. It counts all pairs measured, whatever --where and --top show.
+    One tests whether the spread returns to a level, one whether its mean net of the cost is above
+    0.
 
     --pair ranks the spreads of any two prices in the store instead of the stored spreads.
 

@@ -87,8 +87,8 @@ def serve_command(
     pairs.
 
     --exchanges reads public endpoints without an account: the last --days, then every minute. The
-    answers stay in --archive, from which the same command resumes. Begin with --check-exchanges to
-    see what this machine can reach. docs/exchanges.md lists what each exchange offers.
+    answers stay in --archive, from which the same command resumes. Begin with --check-exchanges;
+    docs/exchanges.md lists what each exchange offers.
 
     Example: rail serve --seed 8 --port 8702
     """

@@ -149,11 +149,11 @@ def backup_command(target: str, store: Path | None = None) -> None:
 def remap_command(store: Path | None = None) -> None:
     """Read the store again under the wire profile that RAIL_PROFILE names.
 
-    Use this after correcting a unit, sign, field or word of a profile. Rows are read from the pages
-    that loads keep beside the store for 30 days (pages_days in rail.toml), the columns of events
-    from their documents. No service is asked. The store is then as if it had been loaded under this
-    profile. If the page of a row is gone, the command names its stream and time and changes
-    nothing: rail sync --again loads such rows again. Stop loads and follows first.
+    Use this after correcting a profile. Rows are read from the pages that loads keep beside the
+    store for 30 days (pages_days in rail.toml), the columns of events from their documents. No
+    service is asked. The store is then as if it had been loaded under this profile. If the page of
+    a row is gone, the command names the stream and time and changes nothing: rail sync --again
+    loads it. Stop loads and follows first.
 
     Example: rail store remap
     """
@@ -282,10 +282,10 @@ def status_command(store: Path | None = None, *, view: TableOptions) -> None:
     """Show what the store holds: one line per trajectory, event log and kind of snapshot.
 
     held: rows, documents or snapshots, else "nothing there", "no answer" or "never asked".
-    answered: the share of the requested time for which the service has answered, as far as it can
-    be known by now. behind: the time from the last row or answer to now, by the service's clock.
-    holes: how often rows are more than 1.5 steps apart, and the longest such stretch. gaps: losses
-    of live capture that are not repaired yet. Times are UTC.
+    answered: the share of the requested time that the service has answered for, as far as it can be
+    known by now. behind: the time from the last row or answer to now, by the service's clock.
+    holes: how often rows are more than 1.5 steps apart, and the longest hole. gaps: losses of live
+    capture that are still open. Times are UTC.
 
     Example: rail status --store rail.duckdb
 

@@ -84,11 +84,11 @@ def sync_command(
     """Load a window of trajectories, event logs or snapshots into the store, each row once.
 
     A key with a * matches the keys that the service lists: 'BTC_USDT:*', 'events/*'. The window is
-    by default the last 7 days by the service's clock, and does not include --end. A snapshot is
-    always of now. The API key is read from RAIL_API_KEY. A sync that was stopped resumes.
+    by default the last 7 days by the service's clock. A snapshot is always of now. The API key is
+    read from RAIL_API_KEY. A sync that was stopped resumes.
 
-    --plan loads nothing: it lists per stream what is missing, how many requests that takes, and
-    what leaves the service's archive within 24 hours. It takes the options of tables.
+    --plan lists per stream what is missing, how many requests that takes, and what leaves the
+    service's archive within 24 hours. It takes the options of tables.
 
     The exit code is 0 if every stream was loaded and 3 if some were refused.
 

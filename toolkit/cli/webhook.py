@@ -48,11 +48,10 @@ def setup_command(
 ) -> None:
     """Set the address that the service delivers events to, show it, test it or remove it.
 
-    The service takes a dashboard session for this, not an API key. A local service prints a
-    one-time code per owner, whose session is kept in --session. For another service, take the
-    Cookie header that your browser sends to its dashboard. Codes, cookies and secrets are never on
-    the command line and never printed. The service sends the secret once: it is written to a file
-    that only you can read.
+    This takes a dashboard session, not an API key. A local service prints a one-time code per
+    owner, whose session is kept in --session. For another service, take the Cookie header that your
+    browser sends to its dashboard. Codes, cookies and secrets are never on the command line and
+    never printed. The secret comes once, in a file that only you can read.
 
     Before: read -rs RAIL_CODE && export RAIL_CODE
 
@@ -160,8 +159,8 @@ def webhook_command(
     stored, and each is answered after it is stored. Secrets are read only from the environment. Put
     an https proxy in front.
 
-    Signatures follow Standard Webhooks. With --header they are HMAC-SHA256 instead, by default in
-    GitHub's format. For Stripe's add --signed "{timestamp}.{body}" and
+    Signatures follow Standard Webhooks, or with --header HMAC-SHA256, by default in GitHub's
+    format. For Stripe's add --signed "{timestamp}.{body}" and
     --written "t={timestamp},v1={signature}".
 
     `rail webhook setup` tells the service where to deliver.
