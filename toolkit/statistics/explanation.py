@@ -76,14 +76,12 @@ def _named(method: str) -> tuple[Any, Callable[..., Any]]:
 
 
 def _cited(module: Any, page: Documented) -> list[Callable[..., Any]]:
-    """Return the statistics that a docstring refers to, and `coverage`."""
     names = [name for part in page.prose for name in _CITED.findall(part)]
     found = [_function(module, name) for name in (*names, "toolkit.statistics.quality.coverage")]
     return [each for each in dict.fromkeys(found) if each is not None]
 
 
 def _function(module: Any, name: str) -> Callable[..., Any] | None:
-    """Return the function that a docstring names, by its name or its full path."""
     path, _, last = name.rpartition(".")
     if path.startswith("toolkit.statistics"):
         module = importlib.import_module(path)
@@ -154,7 +152,6 @@ def _rests_on(row: Mapping[str, Any], page: Documented) -> list[str]:
 
 
 def _line(name: str, row: Mapping[str, Any], method: str) -> str:
-    """Write a figure with its value, unit and meaning, or why it is null."""
     found, value = column(name, method), row[name]
     if value is None:
         reason = reason_words(row, name)
@@ -164,7 +161,6 @@ def _line(name: str, row: Mapping[str, Any], method: str) -> str:
 
 
 def _how(method: str, names: Sequence[str]) -> list[str]:
-    """Describe how the statistic and those it is made of are computed, with the sources."""
     module, statistic = _named(method)
     lines = []
     for function in (statistic, *_cited(module, documented(method))):

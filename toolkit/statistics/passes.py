@@ -31,9 +31,8 @@ def in_one_pass(groups: Iterable[pl.DataFrame], *analyses: Analysis) -> list[pl.
     ``groups`` are frames of whole trajectories, such as `toolkit.store.Store.groups` yields: at
     least one, which may be empty, and no trajectory in two of them. Returns one frame per analysis.
     Memory holds the rows of one group and the results so far. Give each statistic its window: rows
-    know only that of their own group.
-
-    Raises `InputError` for no group or no frame, and whatever the analyses raise.
+    know only that of their own group. Raises `InputError` for no group or no frame, and whatever
+    the analyses raise.
 
     >>> from toolkit.statistics import spread
     >>> groups = [

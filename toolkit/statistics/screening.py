@@ -226,7 +226,6 @@ def percentile_of(n_below: pl.Expr, n_equal: pl.Expr, n: pl.Expr) -> pl.Expr:
 
 
 def _reversion(_column: str) -> list[pl.Expr]:
-    """Build the columns of the test for a unit root."""
     reason = why_no_test()
     tested = reason.is_null()
     return [

@@ -90,7 +90,6 @@ _BOUNDS = tuple(
 
 
 def _by_group(lives: pl.DataFrame, by: Sequence[str], wanted: Sequence[pl.Expr]) -> pl.DataFrame:
-    """Compute some times of each group from its curve, each with its reason."""
     checked_types(lives, {"duration_s": "Float64", "observed": "Int64"})
     by = checked_names("by", by, lives.columns)
     if not by:

@@ -16,9 +16,7 @@ _AT_ONCE = 32_768
 def with_categories(rows: Frame, but: Sequence[str] = ()) -> pl.DataFrame:
     """Read rows into memory in their order, with words as categories: a quarter of the memory.
 
-    Categories compare as numbers. Columns ``but`` keep their words: most of theirs come only once
-    or twice. The streaming engine casts some rows at a time, where the other would first hold all
-    words.
+    Categories compare as numbers. Columns ``but`` keep their words, which seldom repeat.
     """
     found = collected(_with_categories(rows, but), streaming=True)
     # column by column, so that no two copies of all of them are there at once
@@ -40,11 +38,10 @@ def _with_categories(rows: Frame, but: Sequence[str]) -> pl.LazyFrame:
 def in_order(
     rows: pl.DataFrame, descending: Mapping[str, bool], *, as_words: bool = False
 ) -> pl.DataFrame:
-    """Sort rows by columns, stably, and empty the frame given.
+    """Sort rows by columns, stably, and empty the frame given, so that memory never has two copies.
 
-    It works column by column, so that there are never two copies of all. A value that all rows
-    share is kept once, except fractions. With ``as_words`` categories become words, each kept once,
-    and so are columns of the same words.
+    A value that all rows share is kept once, except fractions. With ``as_words`` categories become
+    words.
     """
     down, names = list(descending.values()), rows.columns
     copies = _drop_copies(rows, descending) if as_words else {}
@@ -65,7 +62,6 @@ def in_order(
 
 
 def _is_alike(column: pl.Series) -> bool:
-    """Return whether all have one value. Of fractions 0 and -0 are equal, yet not alike."""
     return not column.dtype.is_float() and bool(column.eq_missing(column.head(1)).all())
 
 
@@ -92,7 +88,6 @@ def in_words(column: pl.Series) -> pl.Series:
 
 
 def _by_code(column: pl.Series) -> pl.Series:
-    """Return the words of categories, each at the place of its number."""
     words = column.unique().drop_nulls()
     codes, none = words.to_physical(), pl.Series(column.name, [None], pl.String)
     return none.new_from_index(0, 1 + max(codes, default=0)).scatter(codes, words.cast(pl.String))

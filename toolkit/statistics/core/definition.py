@@ -83,7 +83,6 @@ def turned(frame: SameFrame, trajectory: str | None = None) -> SameFrame:
 
 
 def _spreads(frame: Frame, *wanted: str) -> list[pl.Expr]:
-    """Build some forms of a spread, and what they rest on."""
     names = frame.collect_schema()
     sent = "spread_pct" in names
     priced = not sent or all(name in names for name in _PRICES)

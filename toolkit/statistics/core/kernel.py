@@ -4,23 +4,21 @@ Conventions, per trajectory and inside the window ``[start, end)``:
 
 - An *observation* is a row with a finite value (below 1e150, so that its square is finite). Other
   rows are counted in ``n_null`` and otherwise ignored.
-- The *step* is given or known, else the mode of the differences between neighbouring rows, with a
-  value or without (ties: the smallest). A *gap* is a difference between observations above 1.5
-  steps. A *segment* is a run of observations without a gap. Pairs for lag statistics are
-  observations exactly so many steps apart.
-- *Bars* begin a step apart, at the commonest remainder of the observations' times by the step
-  (ties: the smallest). An observation between two beginnings counts for the bar that it falls in,
-  and several in one bar count once. *Coverage* is the bars with an observation over all that begin
-  in the window. It is unknown if there are more observations than bars: the step is wrong or rows
-  are doubled.
+- The *step* is given or known, else the mode of the differences between neighbouring rows (ties:
+  the smallest). A *gap* is a difference between observations above 1.5 steps. A *segment* is a run
+  of observations without a gap. Pairs for lag statistics are observations exactly so many steps
+  apart.
+- *Bars* begin a step apart, at the commonest remainder of the observations' times by the step. An
+  observation counts for the bar that it falls in, and several in one bar count once. *Coverage* is
+  the bars with an observation over all that begin in the window. It is unknown if there are more
+  observations than bars: the step is wrong or rows are doubled.
 - An observation is valid until the next one, the last until the end of the window, at most
   ``max_stale_s``. These are the weights of time-weighted statistics, and their sum over the length
   of the window is the *observed share*.
 
-Chunks go through the in-memory engine in a fixed order, as the streaming engine's sums differ from
-run to run in their last bits. A chunk is sorted by time, so the order of the rows given changes
-nothing, not even a bit. Sums of squares and products are taken about the mean: polars' own ``std``
-and ``cov`` lose six digits if values vary by 1e-8 of their size.
+Chunks are sorted by time and go through the in-memory engine in a fixed order, as the streaming
+engine's sums differ from run to run. Sums of squares and products are taken about the mean, as
+polars' own ``std`` and ``cov`` lose digits.
 """
 
 from __future__ import annotations
@@ -49,10 +47,10 @@ class Statistic:
 
     ``aggregate`` gets the name of the value column and may use, of each observation, ``value``,
     ``weight_s`` and ``gap`` (whether one follows). ``finish`` sees one row per trajectory. ``fit``
-    does what expressions cannot: it gets the observations of a chunk and returns one row per
-    ``number``, with columns for ``finish``. ``prepare`` adds columns to the observations of a
-    chunk, and also gets one row per trajectory with its ``number``. Observations have the frame's
-    columns ``carried``, and those of ``carried_where_held`` that it has.
+    gets the observations of a chunk and returns one row per ``number``, with columns for
+    ``finish``. ``prepare`` adds columns to the observations of a chunk, and also gets one row per
+    trajectory with its ``number``. Observations have the frame's columns ``carried``, and those of
+    ``carried_where_held`` that it has.
     """
 
     aggregate: Callable[[str], list[pl.Expr]]
@@ -64,12 +62,10 @@ class Statistic:
 
 
 def measure(frame: Frame, question: Question, *statistics: Statistic) -> pl.DataFrame:
-    """Compute one row per trajectory: the data it rests on, then some statistics.
+    """Compute one row per trajectory, sorted: the data it rests on, then some statistics.
 
-    A trajectory without an observation in the window has a row with n = 0. Rows are sorted by
-    trajectory. A LazyFrame is read once for its trajectories and then in chunks of half a million
-    rows (or one longer trajectory), so memory does not grow with their number. A file sorted by
-    trajectory is decoded once.
+    A trajectory without an observation in the window has a row with n = 0. A LazyFrame is read once
+    for its trajectories and then in chunks of half a million rows (or one longer trajectory).
 
     Raises
     ------
@@ -104,12 +100,6 @@ def presence(question: Question) -> list[pl.Expr]:
     """Build the sums over a trajectory's observations that `shares` divides.
 
     They are ``n_rows``, ``n_present`` and ``n_expected`` (bars), ``observed_s`` and ``window_s``.
-
-    >>> frame = pl.DataFrame({"trajectory": ["a"] * 4, "ts": [0, 60, 90, 240]})
-    >>> question = Question("rows/1", 0, 300, step_s=60)
-    >>> [(_, rows)] = observed_chunks(frame, question)
-    >>> rows.select(presence(question)).collect().row(0)
-    (4, 3, 5, 300, 300)
     """
     bar, phase = pl.col("bar"), pl.col("phase_s").first() + question.start
     first = (bar.first() >= 0).fill_null(value=False)
@@ -152,7 +142,6 @@ def _measured(
     question: Question,
     statistics: tuple[Statistic, ...],
 ) -> pl.DataFrame:
-    """Compute the result rows of one chunk."""
     column = question.column or ""
     for prepare in [each.prepare for each in statistics if each.prepare]:
         observations = prepare(observations, part)
@@ -187,7 +176,6 @@ def _measured(
 
 
 def _contract() -> list[pl.Expr]:
-    """Build the columns of the data that a row rests on."""
     n, some = pl.col("n"), pl.col("n") > 0
     return [
         n,

@@ -69,11 +69,6 @@ def observed_chunks(frame: Frame, question: Question, *carried: str) -> Chunks:
     ``gap``, ``weight_s``, ``bar`` (its number, -1 before the first), ``phase_s`` (from the window's
     start to the first bar) and the columns ``carried``. A spread that the frame does not have is
     computed. Raises as `measure`.
-
-    >>> frame = pl.DataFrame({"trajectory": ["a", "a"], "ts": [0, 60]})
-    >>> [(part, rows)] = observed_chunks(frame, Question("rows/1", 0, 180))
-    >>> part["number"].to_list(), rows.collect().select("ts", "weight_s").rows()
-    ([0], [(0, 60), (60, 120)])
     """
     held, chunks = _SHARED.get(), _observed_chunks(frame, question, carried)
     if held is not None and held.frame is frame:
@@ -153,7 +148,6 @@ def _trajectories(frame: Frame, question: Question) -> pl.DataFrame:
 
 
 def _basis() -> pl.Expr:
-    """Build the words for what a trajectory's spreads rest on, null if there is none."""
     legs, service = BASES.categories
     words = {f"{legs} and {service}": pl.col(legs) & pl.col(service)}
     words |= {each: pl.col(each) for each in (legs, service)}
@@ -267,7 +261,6 @@ def _observations(rows: pl.DataFrame, some: pl.DataFrame, question: Question) ->
 
 
 def _modes(rows: pl.DataFrame, of: pl.Expr, count: int) -> pl.Series:
-    """Find the commonest value of each number from 0 on (ties: the smallest)."""
     found = rows.lazy().group_by("number", maintain_order=True).agg(of.mode().min().alias("mode"))
     numbers = pl.LazyFrame({"number": pl.arange(count, dtype=pl.UInt32, eager=True)})
     return numbers.join(found, on="number", how="left", maintain_order="left").collect()["mode"]

@@ -31,7 +31,7 @@ def window_of(
 
     Times are as `toolkit.market.parse_ts` reads them. ``extent`` returns the frame's own window, by
     default `bars_extent`. Raises `InputError` for anything but a time, an end not after the start,
-    and for a frame without rows to take a time from.
+    and a frame without rows to take a time from.
 
     >>> frame = pl.DataFrame({"trajectory": ["a"] * 3, "ts": [0, 60, 120]})
     >>> window_of(frame, None, None), window_of(frame, "1970-01-01T00:01", None)
@@ -72,7 +72,6 @@ def documents_extent(frame: Frame) -> Interval:
 
 
 def _times(frame: Frame) -> tuple[int, int, int]:
-    """Return the first and the last time, and the step."""
     keys = frame.lazy().select("trajectory", "ts").drop_nulls().sort("trajectory", "ts").collect()
     first, last = _edges(keys)
     steps = keys.select(pl.col("ts").diff().over("trajectory")).to_series().drop_nulls()

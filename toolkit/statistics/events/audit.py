@@ -262,7 +262,7 @@ def _begun(lives: pl.DataFrame, starts: pl.Series, window: Interval) -> pl.DataF
 
     An event whose opening was not seen starts where coverage resumed before its close. Of several
     such only the first to close can have been open. One that opened in the window and closed is
-    open only for the episodes that it matches.
+    open only for its own episodes.
     """
     again = starts.gather(
         starts.search_sorted(lives["t_close"].fill_null(_FIRST), side="right") - 1
@@ -282,7 +282,6 @@ def _begun(lives: pl.DataFrame, starts: pl.Series, window: Interval) -> pl.DataF
 
 
 def _still_open(rows: pl.DataFrame, begun: pl.DataFrame, slack_s: int) -> pl.Series:
-    """Return whether the last event that began before an episode, not of it, may be open then."""
     asked = rows.select("trajectory", at=pl.col("episode_start") - slack_s)
     still_open = (pl.col("at") <= pl.col("until")).fill_null(value=False)
     return (
@@ -379,19 +378,17 @@ def audited(
     - splash: the prices of legs. ``lives`` need the column of `with_direction`. The size is the
       move above the lowest price of the last ``move_s`` (None: 300), or for a dump below the
       highest, without sign. Trajectories end in :pump or :dump. A step longer than ``move_s`` is a
-      gap. Take ``move_s`` and ``leave_bps`` from the service's description: documents do not name
-      them.
+      gap. Documents do not name ``move_s`` and ``leave_bps``: see the service's description.
 
     ``held`` is the coverage of the log, as in `survival`. An episode does not count for recall if
     it begins in a gap of the log, if its beginning was not seen, or while an earlier event may
-    still be open: one that opened before the window or in a gap, or one without a close, until the
-    next opening. If the archive is late, end the window before its youngest events.
+    still be open: one from before the window or a gap, or one without a close, until the next
+    opening. If the archive is late, end the window before its youngest events.
 
     A row is known ``known_after_s`` after its ``ts`` (default: one step, at a bar's end). An event
     and an episode match if they overlap or are at most ``slack_s`` apart (default: one step). Both
-    defaults are 0 for funding, which is known when it settles. One row per event, and one per
-    episode without a row so far, as an event may match several. Sorted by trajectory, events first,
-    and time:
+    defaults are 0 for funding. One row per event, and one per episode without a row so far, as an
+    event may match several. Sorted by trajectory, events first, and time:
 
     {columns}
 
@@ -489,7 +486,7 @@ def smallest_size_bps(
 ) -> float:
     """Return the size of the smallest event that opened in a window (bps, for funding per 8 h).
 
-    It is the default threshold of `audited`. Raises `InputError` if no event has a size.
+    The default threshold of `audited`. Raises `InputError` if no event has a size.
 
     >>> lives = pl.DataFrame({"family": ["spread"], "event": ["s1"], "symbol": ["A_B"],
     ...     "legs": ["X.spot → Y.spot"], "t_open": [125], "t_close": [250], "peak": [0.75],

@@ -219,7 +219,6 @@ class AbnormalChanges:
 
     @cached_property
     def _others(self) -> tuple[PathChanges, Integers] | None:
-        """The changes to subtract, and the event that each belongs to."""
         changes = self.changes
         if changes.around.less == "against":
             numbers = changes.known.numbered(self.events["against"])

@@ -169,11 +169,10 @@ _RANKS = 512
 def cluster_band(clusters: Integers, values: Floats) -> Band | None:
     """Return the bands of values, or None for too few values or clusters.
 
-    By the cluster bootstrap: whole clusters are drawn (Field and Welsh 2007), with Student's
-    quantile for one degree of freedom less than clusters, as the spread of draws alone is too
-    narrow for few. ``clusters`` has the number of each value's cluster, from 0. Above 400 clusters,
-    neighbours are joined. Above 512 values, medians of draws lie between two of 512 quantiles. The
-    seed is fixed.
+    Whole clusters are drawn (Field and Welsh 2007), with Student's quantile for one degree of
+    freedom less than clusters, as the spread of few draws alone is too narrow. ``clusters`` has the
+    number of each value's cluster, from 0. Above 400 clusters, neighbours are joined. Above 512
+    values, medians of draws lie between two of 512 quantiles. The seed is fixed.
     """
     there = np.bincount(clusters) > 0
     count = int(there.sum())

@@ -93,22 +93,20 @@ def cooccurrence(
 
     ``lives``, ``by`` and ``held`` are those of `survival`. Each group is compared with each other.
     Two openings at most ``within_s`` (s) apart are a pair, and one is after the other if it is at
-    least 1 s later. An event can be in many pairs. With ``same``, only events equal in these
-    columns are paired, and a null there leaves an event out: ``same=["symbol"]`` asks which
-    families come together on one symbol.
+    least 1 s later. With ``same``, only events equal in these columns are paired, and a null there
+    leaves an event out: ``same=["symbol"]`` asks which families come together on one symbol.
 
     Only time covered by both logs counts. The expected number is the mean over all shifts of one
-    log by whole seasons within that time, from its end on to its beginning
-    (`toolkit.statistics.numeric.season_shifts`): a shifted log keeps its bursts and its hours of
-    the day, and has no event in a gap. ``season_s`` (s) is by default a day with 20 covered days or
-    more, else an hour, when hours busy in both logs raise the ratio. A week (604,800) keeps the
-    hours of the week and needs 20 weeks. Days busy in both logs always raise the ratio, as does
-    time in which neither could have an event, such as before a listing: exclude it.
+    log by whole seasons within that time, from its end on to its beginning: a shifted log keeps its
+    bursts and its hours of the day, and has no event in a gap. ``season_s`` (s) is by default a day
+    with 20 covered days or more, else an hour, when hours busy in both logs raise the ratio. A week
+    (604,800) keeps the hours of the week and needs 20 weeks. Days busy in both logs always raise
+    the ratio, as does time in which neither could have an event, such as before a listing: exclude
+    it.
 
     The p-value is (1 + shifts with as many pairs or more) / (1 + n_shifts). The q-value is that of
-    Benjamini and Hochberg over all rows with a p-value: of m pairs of groups a single true one has
-    at least m / (1 + n_shifts), so many groups need a long window. The band has 95 % of the ratios
-    of the shifts, or all of fewer than 39.
+    Benjamini and Hochberg over all rows with a p-value: with many groups it needs a long window.
+    The band has 95 % of the ratios of the shifts, or all of fewer than 39.
 
     Two rows per pair of groups, one in each order, sorted. With ``same`` they need a value in
     common:
@@ -298,7 +296,6 @@ def _both_orders(pairs: Integers, n: Integers, counts: Integers) -> pl.DataFrame
 
 
 def _figures(counts: Integers) -> dict[str, npt.NDArray[Any]]:
-    """Compare the counts without a shift, in the first column, with those of the shifts."""
     pairs, drawn = counts[:, 0], np.sort(counts[:, 1:], axis=1)
     shifts = drawn.shape[1]
     if not shifts:

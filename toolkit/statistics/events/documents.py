@@ -73,13 +73,6 @@ def with_direction(lives: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
 
     ``lives`` are rows of `event_lifecycles`, and ``events`` the documents they were paired from.
     Null for a splash whose opening is not among these. Rows keep their order.
-
-    >>> events = pl.DataFrame({"family": ["splash"], "event_id": ["s1"], "symbol": ["A_USDT"],
-    ...     "event_type": ["splash.dump"], "lifecycle": [None], "ts": [60], "buy_exchange": ["X"],
-    ...     "buy_market": ["spot"], "sell_exchange": [None], "sell_market": [None]})
-    >>> lives = pl.DataFrame({"family": ["splash"], "event": ["s1"], "t_open": [60]})
-    >>> with_direction(lives, events)["direction"].to_list()
-    [-1.0]
     """
     key = ["family", "event", "t_open"]
     known = detections(events).select("family", "event", "direction", t_open="ts")
@@ -184,7 +177,6 @@ def event_role() -> pl.Expr:
 
 
 def _role_of_type() -> pl.Expr:
-    """Build the role of the last word of an event type, once per category."""
     kind = pl.col("event_type").cast(pl.Categorical)
     return pl.coalesce(
         pl.when((kind == word) | kind.cat.ends_with(f".{word}")).then(_category(role))
@@ -408,6 +400,5 @@ def _quantiles_s(levels: Mapping[str, float], name: str, waits_ms: pl.Series) ->
 
 
 def _inside(times: Integers, stretches: list[Interval]) -> pl.Series:
-    """Return which times (s) lie in any of the stretches, which are sorted and disjoint."""
     edges = np.array([edge for stretch in stretches for edge in stretch], dtype=np.int64)
     return pl.Series(np.searchsorted(edges, times, side="right") % 2 == 1)

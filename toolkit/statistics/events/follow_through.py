@@ -186,7 +186,6 @@ def _of_group(events: pl.DataFrame, own: dict[str, object]) -> Flags:
 def _measured(
     events: pl.DataFrame, known: KnownValues, around: Around, horizons: Sequence[int]
 ) -> dict[int, Floats]:
-    """Return run-up, return, highest, lowest and share retraced of each event, by horizon."""
     numbers, times = known.numbered(events["trajectory"]), events["ts"].to_numpy()
     changes = PathChanges(in_bps(known), numbers, times, around, is_price=True)
     way = events["direction"].to_numpy()

@@ -51,7 +51,6 @@ class Scores:
 
     @cached_property
     def _places(self) -> tuple[Integers, Integers]:
-        """The first age at which each life is watched, and the first after it."""
         begun = np.searchsorted(self._ages, self.entries, side="right")
         over = np.searchsorted(self._ages, self.durations, side="right")
         return np.minimum(np.where(self.entries > 0, begun, 0), over), over
@@ -61,7 +60,6 @@ class Scores:
         return np.exp(self.design @ self.slopes)
 
     def _watched(self, each: Floats) -> Floats:
-        """Sum values, or rows of values, over the lives watched at each age."""
         begun, over = self._places
         change = np.zeros((self._ages.size + 1, *each.shape[1:]))
         np.add.at(change, begun, each)
@@ -78,7 +76,6 @@ class Scores:
 
     @cached_property
     def _expected(self) -> tuple[Floats, Floats]:
-        """The sums of hazard, and of hazard times mean, over the ages of each life."""
         hazard, mean = self._at_ages
         begun, over = self._places
         sums = np.cumsum(np.column_stack([hazard, hazard[:, None] * mean]), axis=0)

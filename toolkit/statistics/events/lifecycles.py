@@ -341,17 +341,12 @@ def lifecycles(
     that opened before the window has its true duration if the frame has its opening: read it over
     `documents_window`. The kinds:
 
-    ==============  ==============================================================================
-    kind            meaning
-    ==============  ==============================================================================
-    closed          opened, then closed: its duration was observed open            opened and not
-    closed: it lasted at least until known_until reopened        opened, then opened again: the
-    close was lost, it lasted at most until then, and
-                    is censored there
-    orphan_close    closed without an opening: it opened before the documents, its age is not known
-    orphan_update   updated without an opening, and no close either unknown         documents of no
-    known word alone
-    ==============  ==============================================================================
+    - closed: opened, then closed. Its duration was observed.
+    - open: opened and not closed. It lasted at least until known_until.
+    - reopened: opened, then opened again. The close was lost: it is censored at the second opening.
+    - orphan_close: closed without an opening: it opened before the documents, its age is not known.
+    - orphan_update: updated without an opening, and no close either.
+    - unknown: documents of no known word alone.
 
     Rows with a duration, which excludes orphans, are those of a survival curve. Sorted by family,
     key and time:

@@ -114,7 +114,6 @@ class KnownValues:
 
     @cached_property
     def _looked_up(self) -> tuple[Floats, Integers]:
-        """Each value and until when it is fresh, NaN at the end, on the grid if there is one."""
         found = np.append(self.values, np.nan), np.append(self.known_ts + self.max_stale_s, 0)
         if self.grid is None:
             return found
@@ -216,7 +215,6 @@ class Grid:
 
 
 def _step(rows: pl.DataFrame) -> int:
-    """Return the commonest step of a trajectory's neighbouring rows, the smallest on a tie."""
     lengths = rows["trajectory"].rle().struct.field("len").to_numpy()
     steps = pl.Series(np.delete(np.diff(rows["ts"].to_numpy()), lengths.cumsum()[:-1] - 1))
     if steps.is_empty():

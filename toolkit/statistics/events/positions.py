@@ -109,15 +109,13 @@ def positions(
       ``exit_delay_s`` has passed. In a gap no return is seen.
     - limit: ``limit_s`` since the entry (None: no limit).
 
-    It is left at the first spread known then or later, after a close strictly later, as a spread of
-    the second of a document may be of before it. Rows are known ``known_after_s`` after their
-    ``ts`` (default: one step, at a bar's end), and used if known at most ``max_stale_s`` (default:
-    three steps) after they are wanted. An event already over when the entry's spread is known is
-    not taken: nothing looks ahead.
+    The exit is at the first spread known then or later, after a close strictly later. Rows are
+    known ``known_after_s`` after their ``ts`` (default: one step, at a bar's end), and used if
+    known at most ``max_stale_s`` (default: three steps) after they are wanted. An event already
+    over when the entry's spread is known is not taken.
 
     Gross is the log spread at the entry less that at the exit, positive if it fell. Net is gross
-    less `FeeModel.round_trip_bps` at the entry. Prices were seen: fills are not promised. When the
-    service shows an opening depends on the plan, which is part of a delay.
+    less `FeeModel.round_trip_bps` at the entry. Prices were seen: fills are not promised.
 
     ``held`` is the coverage of the log, as in `survival`: in a gap a close would not have been
     seen. One row per event and delay, sorted by trajectory, opening and delay:
@@ -224,7 +222,6 @@ class _Exit:
 
 
 def _taken(events: pl.DataFrame, known: KnownValues, delay_s: int, by: _Exit) -> pl.DataFrame:
-    """Take each event after one delay, and leave it by what comes first."""
     numbers = known.numbered(events["trajectory"])
     closed = events["closed"].to_numpy()
     asked = events["t_open"].fill_null(0).to_numpy() + delay_s
@@ -261,7 +258,6 @@ def _taken(events: pl.DataFrame, known: KnownValues, delay_s: int, by: _Exit) ->
 
 
 def _at(values: Integers | Floats, places: Integers) -> Any:
-    """Return the values at places, 0 at -1."""
     return values[places] * (places >= 0) if values.size else np.zeros(places.shape, values.dtype)
 
 

@@ -528,7 +528,6 @@ def _compared(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _pooled(rows: pl.DataFrame, late: Floats, early: Floats) -> tuple[Floats, Floats, Flags]:
-    """Return the Fano factor of both weeks, its freedom (NaN without bursts), and long bursts."""
     own = [rows[f"fano{end}"].to_numpy() for end in ("", "_before")]
     total = np.maximum(late + early, 1)
     fano = np.where(late + early > 0, (late * own[0] + early * own[1]) / total, 1.0)

@@ -119,20 +119,16 @@ def study(
 
     ``less`` takes from the path:
 
-    ========  ====================================================================================
-    less      meaning
-    ========  ====================================================================================
-    none      nothing past      the trend of the time before the event, without its last
-    ``quiet_s``, carried on against   the path of the trajectory in the events' column ``against``,
-    such as another venue controls  the mean path of five times of the same trajectory and time of
-    day, up to 28 days away
-              and ``before_s`` + ``after_s`` from any of its events, with the volatility of
-              ``before_s`` nearest to the event's
-    ========  ====================================================================================
+    - none: nothing.
+    - past: the trend of the time before the event, without its last ``quiet_s``, carried on.
+    - against: the path of the trajectory in the events' column ``against``, such as another venue.
+    - controls: the mean path of five times of the same trajectory and time of day, up to 28 days
+      away and ``before_s`` + ``after_s`` from any of its events, with the volatility of
+      ``before_s`` nearest to the event's.
 
     Bands draw clusters, as events of one ``cluster`` may depend on each other: those of all
     trajectories in a time as long as a path (path) or on a UTC day (day), of one trajectory, or of
-    one trajectory_day. They hold per offset, not for a whole path. One row per offset, sorted,
+    one trajectory_day. They are valid per offset, not for a whole path. One row per offset, sorted,
     every ``every_s`` (default: the 60th part of the longer side, in steps), named with the unit of
     ``column``, here a price:
 
@@ -384,7 +380,6 @@ _PLACEBO = {
 
 
 def _means(sums: Floats) -> tuple[Floats, Floats]:
-    """Return means, NaN without a value, and their counts."""
     total, count = sums
     with np.errstate(invalid="ignore"):
         return total / count, count

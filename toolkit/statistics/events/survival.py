@@ -81,7 +81,6 @@ def with_clusters(
 
 
 def _clustered(curve: pl.DataFrame, lives: pl.DataFrame, asked: str) -> tuple[Clusters, Floats]:
-    """Choose the clusters of one group, and compute the error at each age of its curve."""
     errors = curve["log_error"].to_numpy()
     ended = curve["ended"].to_numpy()
     apart = Clusters(NONE, np.arange(lives.height), lives.height, few=False)
@@ -204,8 +203,7 @@ def survival(
     """Compute how long events last, with those whose end was not seen, by Kaplan and Meier.
 
     ``lives`` are rows of `lifecycles` or `event_lifecycles` over one window, with any columns to
-    group ``by``. Of a LazyFrame only the columns needed are read. Each family is a group. Events
-    count from their opening:
+    group ``by``. Each family is a group. Events count from their opening:
 
     - Right-censored: still open, or the close was lost.
     - Delayed entry: one that opened before the window is watched from its age at the window's
@@ -220,9 +218,8 @@ def survival(
     Bounds cover with 95 % and allow for dependence within a ``cluster``: lives that opened within a
     time as long as 95 % of lives last (path), on one UTC day (day), of one symbol, trajectory, or
     trajectory_day. none takes lives as independent. auto takes the kind but the last that widens
-    the bounds most, if any (`toolkit.statistics.events.clusters.chosen_clusters`). Errors are those
-    of `toolkit.statistics.events.survival.with_clusters`. One row per family and group that has an
-    event, sorted:
+    the bounds most, if any (`toolkit.statistics.events.clusters.chosen_clusters`). One row per
+    family and group that has an event, sorted:
 
     {columns}
 

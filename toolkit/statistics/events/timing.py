@@ -73,7 +73,6 @@ def triggering(times: Integers, minutes: Integers) -> tuple[float, float] | None
 
 
 def _factor(counts: Integers, held: Integers, width: int, days: int) -> tuple[float, float] | None:
-    """Compute the Fano factor of buckets of so many minutes without season, and its freedom."""
     slots = _DAY // width
     table, whole = (each.reshape(days, slots, width).sum(axis=2) for each in (counts, held))
     there = whole == width
@@ -335,7 +334,6 @@ def _bursts(
 
 
 def _fano(squares: float, count: int, buckets: int) -> float:
-    """Compute variance (ddof 1) over mean from the sum of squares of counts."""
     return float((squares - count * count / buckets) / (buckets - 1) * buckets / count)
 
 

@@ -114,7 +114,7 @@ _PAIR = "SYMBOL:BUY.market:SELL.market"
 class Fee:
     """One entry of a fee table. None means not stated. ``tier`` has no effect.
 
-    >>> Fee("KRAKEN", None, 0, taker_bps=26.0).in_force(60)
+    >>> Fee("KRAKEN", None, valid_from=0, taker_bps=20.0).in_force(1700000000)
     True
     """
 
@@ -142,6 +142,8 @@ class FeeModel:
     >>> fees.round_trip_bps("BTC_USDT:BINANCE.spot:KRAKEN.spot", at=1700000000)
     53.0
     >>> fees.round_trip_bps("BTC_USDT:BINANCE.spot:BYBIT.spot", at=1700000000) is None
+    True
+    >>> fees.hash == FeeModel.example().hash
     True
     """
 

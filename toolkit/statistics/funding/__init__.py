@@ -2,21 +2,17 @@
 
 A funding rate is a fraction per its interval, positive if longs pay shorts: the position receives
 the sell leg's rate and pays the buy leg's. Spot legs pay nothing. Functions read one row per
-settlement of either leg:
+settlement of either leg, in any order:
 
-===================  =======  ========  ========================================================
-column               type     unit      meaning
-===================  =======  ========  ========================================================
-trajectory           given              String or integer ts                   Int64    s
-the settlement, Unix UTC buy_rate, sell_rate  Float64  fraction  settled at ts for the interval
-before it, null if that
-                                        leg does not settle then
-buy_interval_hours,  number   h         as the service declares it, or null sell_interval_hours
-===================  =======  ========  ========================================================
+- ``trajectory``: a String or an integer.
+- ``ts`` (Int64, s): the settlement, Unix UTC. It is rounded to the minute, as venues stamp
+  settlements seconds late.
+- ``buy_rate``, ``sell_rate`` (Float64, fraction): settled at ts for the interval before it. A null,
+  NaN or infinite rate means that the leg does not settle then.
+- ``buy_interval_hours``, ``sell_interval_hours`` (h): as the service declares them, or null.
 
-- Rows may come in any order. A LazyFrame is collected. Times are rounded to the minute, as venues
-  stamp settlements seconds late. Two rows of a trajectory at one time, and two rates of one leg in
-  one minute, are refused. A null, NaN or infinite rate is not a settlement.
+Shared rules:
+
 - Equal rates within half an interval are one settlement sent again, counted in ``n_duplicates``
   (`toolkit.statistics.funding.settlements.without_duplicates`). Different ones both count, the
   later one flagged ``early``.
@@ -26,7 +22,7 @@ buy_interval_hours,  number   h         as the service declares it, or null sell
   null for ``dense_rows``.
 - Funding is what settlements paid. Basis is the log spread, 1e4 ln(sell / buy) in bps, at the
   opening less that at the close, as known then. Carry is their sum. All are in bps of one leg's
-  notional at the opening, which stays constant. A spot leg pays no funding, but its price counts.
+  notional at the opening, which stays constant.
 - ``prices`` are rows of the same pairs in either orientation: ``trajectory`` (with or without
   ``funding/``), ``ts`` and ``buy_price`` with ``sell_price``, or ``spread_log_bps``. A row is known
   at its ts plus the commonest step, for three more steps. Without prices basis and carry are null
@@ -35,8 +31,9 @@ buy_interval_hours,  number   h         as the service declares it, or null sell
 - Windows are ``(start, end]``: a settlement at the opening is not received, one at the close is.
 - Rows outside a window show intervals and cover its ends: read them over `rows_window`.
 
-`InputError` is raised if a column is missing or of another type, a key is null, a row is doubled,
-an interval is not above 0, the window is empty, or ``min_coverage`` is not within 0 to 1.
+`InputError` is raised if a column is missing or of another type, a key is null, a row or a leg's
+minute is doubled, an interval is not above 0, the window is empty, or ``min_coverage`` is not
+within 0 to 1.
 """
 
 from toolkit.statistics.core.windows import rows_window, settled_window

@@ -138,7 +138,6 @@ def _moments(rows: pl.DataFrame, name: str) -> np.ndarray:
 
 
 def _holds(rows: pl.DataFrame, places: np.ndarray, moments: np.ndarray) -> np.ndarray:
-    """Return whether rows at some places, begun before, still accrue at some moments."""
     if not rows.height:
         return np.zeros(places.size, dtype=bool)
     ends = _moments(rows, "accrues_until")[places]

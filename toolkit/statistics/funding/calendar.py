@@ -213,7 +213,6 @@ def _figures() -> list[pl.Expr]:
 
 
 def _due(question: Question, cells: _Cells) -> pl.DataFrame:
-    """Count each part of the day or week in the window, cut ones by their share."""
     length_s = cells.length_s
     begins = pl.int_range(
         question.start // length_s, -(-question.end // length_s), eager=True

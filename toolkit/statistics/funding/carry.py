@@ -130,37 +130,34 @@ def holdings(
       UTC on, and closed a horizon later. A settlement at the entry is not received, one at the exit
       is. Each pays its whole rate.
     - An entry counts if both legs cover its whole horizon by settlements, as in
-      `toolkit.statistics.funding.summary`. The others are counted in ``n_uncovered``, and in no
-      other figure.
-    - Gross is funding plus basis, by ``prices`` as in `toolkit.statistics.funding`. A price is
-      known from its ts plus a step (``step_s`` or the commonest), for ``max_stale_s`` more, by
-      default three steps. Entries without a price at the entry or exit are counted in
+      `toolkit.statistics.funding.summary`. ``n_uncovered`` counts the others, which are in no other
+      figure.
+    - Gross is funding plus basis, by ``prices`` as in `toolkit.statistics.funding` (known after
+      ``step_s``, for ``max_stale_s``). Entries without a price at the entry or exit are counted in
       ``n_unpriced`` and left out of all but funding. If they are more than a tenth, all but funding
       is null. At a settlement in between, the last known price counts.
-    - ``legs`` holds each leg of the pairs alone and short, with ``funding_only``.
-    - ``funding_only`` leaves prices out: there is no basis and no gross, and net figures, drawdown
-      and break-even are of funding, with names that begin with ``funding_only_``.
+    - ``legs`` holds each leg of the pairs alone and short, with ``funding_only``, which leaves
+      prices out: there is no basis and no gross, and names of net figures, drawdown and break-even
+      begin with ``funding_only_``.
     - A rate is paid on the notional of one leg at the entry, and the basis is the fall of the log
-      spread, of that notional: ``notional_basis`` is ``constant``. All is in bps of it, so swapping
-      the legs changes only the sign. For a day of BTC at two venues that is within 0.3 bps of equal
-      units of both legs in 95 % of entries. ``compound`` puts all that is received, and the fall of
-      the spread, into the position at each settlement, at no cost.
+      spread, of that notional: ``notional_basis`` is ``constant``. So swapping the legs changes
+      only the sign. For a day of BTC at two venues that is within 0.3 bps of equal units of both
+      legs in 95 % of entries. ``compound`` puts all that is received, and the fall of the spread,
+      into the position at each settlement, at no cost.
     - Net is gross less `FeeModel.round_trip_bps` as of the entry, of the notional then.
     - A position breaks even at the first settlement by which it has earned the cost, at the spread
-      then. Quantiles count those that had not within the horizon as not yet (Kaplan and Meier: all
-      are watched for one horizon, so it is the share of all).
+      then. Quantiles count those that had not within the horizon as not yet.
     - The drawdown is the largest fall from an earlier maximum, over the entry, the settlements and
       the exit, without the cost.
     - The bands cover the mean and the median with 95 %. Their error is that of the slow part of
       what entries keep over time, with Student's t, so overlapping holdings are not taken as
       independent. If most is earned at a few times of high rates, the band of the mean reaches
-      further up than down (Hall), and further the fewer they are. The median's is between the
-      quantiles at the ends of the band of the share that kept at most it (Woodruff).
+      further up than down (Hall). The median's is between the quantiles at the ends of the band of
+      the share that kept at most it (Woodruff).
     - Bands assume that funding forgets well within the window. If the chance that it does not is
-      0.3 or more, as for much real funding, they are null for ``long_memory``: the mean of such
-      rates strays over months, and the window does not tell how far. They are also null if the
-      entries span fewer than 12 horizons, or with fewer than 24 settlements. docs/calibration.md
-      has how often they are null, and cover.
+      0.3 or more, as for much real funding, they are null for ``long_memory``. They are also null
+      if the entries span fewer than 12 horizons, or with fewer than 24 settlements.
+      docs/calibration.md has how often they are null, and cover.
 
     {columns}
 

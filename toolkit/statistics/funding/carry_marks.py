@@ -218,7 +218,6 @@ class Stretches:
         return at
 
     def _places(self, row: Integers, begin: Integers, count: int | None) -> Integers | slice:
-        """Return the places of some stored stretches, or a slice of ``count``."""
         at = row * self._width + begin
         return at if count is None else slice(int(at[0]), int(at[0]) + count)
 

@@ -443,7 +443,6 @@ def _correlated(part: pl.DataFrame) -> tuple[int, float | None, float | None]:
 
 
 def _orders(values: Floats) -> Floats:
-    """Return the values in every order, or their own and many random ones."""
     if values.size <= _ALL_ORDERS:
         return np.array(list(itertools.permutations(values)))
     rng = np.random.default_rng(_SEED)

@@ -209,7 +209,6 @@ def _buckets(whole: pl.DataFrame) -> Iterator[tuple[Integers, Floats]]:
 
 
 def _of_buckets(number: Integers, accrued: Floats) -> tuple[int | float | bool | None, ...]:
-    """Return the number of buckets, the autocorrelations with their pairs, and carry to noise."""
     count, mean = accrued.size, math.fsum(accrued) / accrued.size
     varies = bool(np.ptp(accrued) > _SAME * np.abs(accrued).max())
     dense = np.full(number[-1] - number[0] + 1, np.nan)

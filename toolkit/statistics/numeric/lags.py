@@ -278,7 +278,6 @@ def related(rows: pl.DataFrame, most: int) -> tuple[Integers, _Related]:
 
 
 def _returns(rows: pl.DataFrame) -> tuple[Observations, Floats]:
-    """Return the change of both legs over each step, at its end: that of the buy leg as value."""
     held = Observations.of(rows)
     later = held.later(1)
     first = np.flatnonzero(later >= 0)

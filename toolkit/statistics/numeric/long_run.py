@@ -189,11 +189,6 @@ def memories(series: list[Floats]) -> list[Memory]:
 
     It is judged from the first to the last known value. The outer 2.5 % of values are clipped, so
     that a few spikes do not decide.
-
-    >>> rng = np.random.default_rng(1)
-    >>> shocks = rng.standard_normal(400)
-    >>> [found.reason for found in memories([shocks, np.cumsum(shocks), shocks[:9]])]
-    [None, <Reason.LONG_MEMORY: 'long_memory'>, <Reason.TOO_FEW: 'too_few'>]
     """
     return [_memory(values) for values in series]
 
@@ -252,7 +247,6 @@ def _cosine_squares(values: Floats) -> Floats:
 
 @lru_cache(maxsize=64)
 def _spectra(count: int) -> _Spectra:
-    """Compute the spectra of all processes that a series of so many values is compared with."""
     angle = np.pi * np.arange(1, count) / count
     columns, long, excess = [np.ones(count - 1)], [False], [1.0]
 

@@ -136,12 +136,6 @@ class SeasonShifts:
         group of the others, and one figure per shift, the first of which is none. ``bin_s`` (s) is
         how pairs are counted, by default at the least cost: see `_following`. For a log with
         itself, given as the same object, each pair is looked at once.
-
-        >>> found = SeasonShifts.of([(0, 4 * 60)], 60)
-        >>> moved = np.array([10]), np.zeros(1, int)
-        >>> others = np.array([15, 130, 185]), np.zeros(3, int)
-        >>> found.pair_counts(moved, others, (1, 1), 30)[:, 0, 0].tolist()
-        [[0, 0, 0, 1], [0, 0, 1, 0], [1, 0, 0, 0]]
         """
         one = self._around(moved, shape[0], within_s)
         other = one if others is moved else self._around(others, shape[1], within_s)
@@ -197,7 +191,6 @@ class SeasonShifts:
         return _Laid(at, place, group, placed.groups)
 
     def _column(self, season: Integers) -> npt.NDArray[np.int32]:
-        """Return the column of each season, the last one without coverage."""
         if not self.seasons.size:
             return np.zeros(season.shape, np.int32)
         before = int(self.seasons[0]) - 1

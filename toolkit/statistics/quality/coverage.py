@@ -1,8 +1,8 @@
 """Coverage of trajectories by bars, and of series recorded from snapshots by polls.
 
-A poll is one request for a snapshot, which has every pair that the service tracks then. A pair
-absent from an answer is not tracked: no gap. A poll without an answer is missing for every
-pair. The polling period says what is due.
+A poll is one request for a snapshot, which has every pair that the service tracks then: a pair
+absent from an answer is not tracked and has no gap there. A poll without an answer is missing for
+every pair. The polling period says what is due.
 """
 
 from __future__ import annotations
@@ -178,7 +178,6 @@ def by_polls(results: pl.DataFrame, polls: PollCount) -> pl.DataFrame:
 
 
 def _by_bars_no_more(results: pl.DataFrame, name: str) -> pl.Expr:
-    """Remove what a column says about more rows than bars."""
     column = pl.col(name)
     if results.schema[name] == pl.Boolean:
         return column & False

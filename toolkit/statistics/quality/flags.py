@@ -285,17 +285,16 @@ def flags(
       than the null band. One clock is late, or one leg repeats the other.
     - ``level_break``: from one observation to the next the ratio of the prices changes by a factor
       within ``apart_bps`` of 10 or a tenth, or by 100 and more, less ``apart_bps``. A leg was
-      redenominated, or its ticker now means another coin. A fall by 60 % is none.
+      redenominated, or its ticker now means another coin.
     - ``sentinel_price``: a price is a number that programs use for none
       (`toolkit.statistics.quality.plausibility.sentinel_marks`). Six nines or more count if the
       ratio is beyond twice its median or half of it.
-    - ``more_than_expected``: there are more observations than bars: some are doubled, or the step
-      is wrong.
+    - ``more_than_expected``: there are more observations than bars.
 
     ``stale_sd_log_bps`` says how far apart two legs of one price are if one is known later: 1e4
     sigma sqrt(late_s), with sigma the volatility per second, from the one-step returns of both
     legs. A spread of less than twice that may be none. ``late_s`` is the mean difference of the
-    ages of both prices in rows of `pair`, else one step: closes of one bar are not further apart.
+    ages of both prices in rows of `pair`, else one step.
 
     One row per trajectory, sorted, with the columns of `coverage` before these. A first time is
     null without an example. The thresholds are part of ``params_hash``:
@@ -502,7 +501,6 @@ def _unless(cases: Mapping[Reason, pl.Expr], found: list[pl.Expr], name: str) ->
 
 
 def _shifts(least_correlation: float) -> list[pl.Expr]:
-    """Judge from the peaks of correlations whether a clock is shifted."""
     lag, peak, band, at_zero = (pl.col(name) for name in ("peak_lag", "peak", "band", "at_zero"))
     beyond = (peak > band) & (peak - at_zero > band)
     found = {
@@ -516,7 +514,6 @@ def _shifts(least_correlation: float) -> list[pl.Expr]:
 
 
 def _named(found: pl.DataFrame) -> pl.DataFrame:
-    """Put the names of the true flags before the first flag."""
     true = [pl.when(pl.col(name)).then(pl.lit(name)) for name in FLAGS]
     names = pl.concat_str(true, separator=", ", ignore_nulls=True).alias("flags")
     first = found.columns.index("rows_of_both")

@@ -1,7 +1,6 @@
 """Level and movement of a spread: its distribution, and how fast it returns to its mean.
 
-Positive is what a position that is long the buy leg and short the sell leg earns. Legs stay in the
-order given.
+Positive is what a position that is long the buy leg and short the sell leg earns.
 
 Every function but `with_spread`, `pair`, `rolling_z`, `rolling_z_summary`, `episodes`,
 `hour_of_week`, `cross_correlation` and `hayashi_yoshida`, which describe their rows, reads
@@ -14,9 +13,7 @@ service's own ``spread_pct``) or legs and service.
 - The window is ``[start, end)``. A trajectory without a row inside has a row with n = 0.
 - A value that is null, NaN or beyond 1e150 is not an observation, and is counted in ``n_null``.
 - Rows may come in any order. Two rows of the window with the same trajectory and ts are refused.
-- A null has its reason in the first ``*_reason`` column to its right: ``empty`` (no observation),
-  ``too_few``, ``degenerate`` (the values do not vary), ``no_reversion``, ``below_step``, or what
-  rejects the model: ``several_speeds``, ``spikes_dominate``.
+- A null has its reason in the first ``*_reason`` column to its right.
 - Names carry the unit of ``column``: the mean of ``spread_log_bps`` is ``spread_mean_log_bps``,
   that of ``buy_price`` is ``buy_price_mean``.
 - ``step_s`` and ``max_stale_s`` are those of `coverage`, as are the `InputError` s.

@@ -60,25 +60,21 @@ def half_life(
     = g(1 + k) / g(1), with k = 9 if at least half is left after that, else k = 1. Half-life = -ln 2
     step / ln phi. The bounds are the half-lives that a test at 5 % does not reject, and the
     estimate is the one at which the test's statistic is at its median (see
-    `toolkit.statistics.spread.half_life`), as often too long as too short. The interval also holds
-    near phi = 1: without reversion 97.5 % of intervals have no upper bound. In 2,000 weeks of
-    minutes of each of 25 processes it covered in 93 to 96 %, and had no bound in 97 to 98 %
-    (docs/calibration.md). It is wider with few rows, or with noise of more than 5 % of the variance
-    at a half-life near the length of the window.
+    `toolkit.statistics.spread.half_life`), as often too long as too short. Near phi = 1, without
+    reversion, 97.5 % of intervals have no upper bound. In 2,000 weeks of minutes of each of 25
+    processes the interval covered in 93 to 96 % (docs/calibration.md). It is wider with few rows,
+    or with noise of more than 5 % of the variance at a half-life near the length of the window.
 
     The interval is null if the model is rejected. ``several_speeds``: a test at 2.5 % of lags up to
-    1,440 steps and more rejects one speed with noise (see `toolkit.statistics.spread.half_life`).
-    ``spikes_dominate``: more than half of the variance is of spikes, values beyond 6 MAD of the
-    median. Together they find more than nine in ten weeks of minutes with two speeds, long memory,
-    a daily season, noise with memory, prices rounded to a standard deviation, few large spikes, or
-    a shift of level by three deviations, at half-lives of half an hour to an hour, and fewer of
-    what is weaker (docs/calibration.md): at a half-life of 69 minutes 71 % of such shifts, 57 % of
-    those by 1.5 deviations, 39 % of seasons of half a deviation, and of two equal speeds 80 % of 23
-    minutes with 6 hours, 29 % of 69 minutes with 23 hours. If the model is rejected, the estimate
-    is that of the nearest model, and two figures need no model: the lag at which the
-    autocorrelation halves, and the half-life without the spikes. If the data do not bound the
-    half-life, though the test of `stationarity` finds that the spread returns, the reason of the
-    bound is ``tests_disagree``.
+    1,440 steps and more rejects one speed with noise. ``spikes_dominate``: more than half of the
+    variance is of spikes, values beyond 6 MAD of the median. Together they find more than nine in
+    ten weeks of minutes with two speeds, long memory, a daily season, noise with memory, coarse
+    prices, few large spikes, or a shift of level by three deviations, at half-lives of half an hour
+    to an hour, and fewer of what is weaker or slower (docs/calibration.md). If the model is
+    rejected, the estimate is that of the nearest model, and two figures need no model: the lag at
+    which the autocorrelation halves, and the half-life without the spikes. If the data do not bound
+    the half-life, though the test of `stationarity` finds that the spread returns, the reason of
+    the bound is ``tests_disagree``.
 
     Beside it is the AR(1) by least squares with an intercept, which any noise shortens: noise of 5
     % of the variance turns 69 minutes into 12. Pairs and triples are observations exactly so many
@@ -310,7 +306,6 @@ def rolling_z_summary(
 
 
 def _summed_up(scores: pl.LazyFrame, start: int, limit: float) -> pl.DataFrame:
-    """Summarise the scores of a chunk of observations from a time on, by number."""
     z, ts = pl.col("rolling_z"), pl.col("ts")
     scored = z.is_not_null()
     return collected(
@@ -337,7 +332,6 @@ def _checked(window_s: int, step_s: int, min_samples: int | None) -> tuple[int, 
 
 
 def _of_windows(value: pl.Expr, key: str, window_s: int) -> list[pl.Expr]:
-    """Build n, mean and std of the window before each row of a key."""
     size = f"{window_s}i"
     figures = {
         "n": value.is_not_null()

@@ -320,7 +320,6 @@ def stretches(
 
 
 def _bridges(episodes: pl.LazyFrame, merge_gap_s: int) -> pl.LazyFrame:
-    """Find the short runs below between two runs above in one segment."""
     segment, begins = pl.col("segment"), pl.col("begins")
     between = (segment == segment.shift(1)) & (segment == segment.shift(-1))
     short = begins.shift(-1) - begins <= merge_gap_s

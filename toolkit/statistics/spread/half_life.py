@@ -3,15 +3,14 @@
 The interval rests on a model of one speed with noise, which is tested. With x the deviations, u(t)
 = x(t) - phi x(t - 1) has no covariance with an observation before t - 1, nor with a wave of fixed
 period. So the sums over t of u(t) times a window of earlier observations, and times a cosine, are
-zero on average. The windows are 2, 3 to 5, 6 to 20, 21 to 80, 81 to 320, 321 to 1,440 steps back
-and so on by four, up to a seventh of the span. The waves are the first three half waves of the
-span, which a shift of level or a drift follows, and that of the day, if the span has three.
+zero on average. The windows end 1, 2, 5, 20, 80, 320, 1,440 steps back and so on by four, up to a
+seventh of the span. The waves are the first three half waves of the span, for shifts of level and
+drifts, and that of the day, if the span has three.
 
-The sums of each group give a statistic J = g' V^-1 g (Hansen 1982), with V from sums over blocks of
-time, so it holds under changing volatility, gaps and noise. Each J is chi-squared at the true phi,
-with one degree of freedom per sum, and so, nearly, is their total. The smallest total over the
-half-lives of the interval is compared with that distribution, with one degree less. Noise with
-memory, two speeds, long memory, a season and a shift of level raise it.
+The sums of each group give J = g' V^-1 g (Hansen 1982), with V from sums over blocks of time. Each
+J is chi-squared at the true phi, with one degree of freedom per sum, and so, nearly, is their
+total. The smallest total over the half-lives of the interval is compared with that distribution,
+with one degree less.
 """
 
 from __future__ import annotations
@@ -91,7 +90,6 @@ def _speeds(lower: float, upper: float) -> Floats:
 def _chance_of_worse(
     value: Floats, key: Integers, a_step: int, step_s: int, speeds: Floats
 ) -> float:
-    """Compute the p-value of one trajectory's fit."""
     span = int(key[-1]) // a_step + 1
     earlier = _before(key, a_step)
     previous = earlier - 1
@@ -114,7 +112,6 @@ def _chance_of_worse(
 
 
 def _before(key: Integers, lag: int) -> Integers:
-    """Count for each observation those at least ``lag`` before it, on the axis of the keys."""
     if key[-1] == len(key) - 1:
         return np.maximum(np.arange(len(key)) - lag + 1, 0)
     if key[-1] > 4 * len(key):
@@ -124,7 +121,6 @@ def _before(key: Integers, lag: int) -> Integers:
 
 
 def _windows(x: Floats, key: Integers, a_step: int, span: int, paired: Integers) -> Floats:
-    """Sum the observations in each window before the paired ones."""
     until = np.append(0.0, np.cumsum(x))
     edges = list(_WINDOWS)
     while 4 * edges[-1] * _SPAN_PER_LAG <= span:
@@ -136,7 +132,6 @@ def _windows(x: Floats, key: Integers, a_step: int, span: int, paired: Integers)
 
 
 def _waves(place: Floats, span: int, day: float) -> Floats:
-    """Compute the half waves of the span and the wave of the day, at places in steps."""
     waves = [np.cos(np.pi * number * place / span) for number in range(1, _HALF_WAVES + 1)]
     if day >= _LEAST_STEPS_A_DAY and span >= _LEAST_DAYS * day:
         angle = 2 * np.pi * place / day
@@ -170,11 +165,6 @@ def without_spikes(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     distances from the median, null if nothing varies. The second has the rows without spikes of
     those that have any. If more than half of the values equal the median, the deviation is that of
     the others.
-
-    >>> rows = pl.DataFrame({"number": [0] * 5, "value": [0.0, 1.0, 2.0, 3.0, 30.0]})
-    >>> share, kept = without_spikes(rows)
-    >>> share["spike_share"].round(3).item(), kept["value"].to_list()
-    (0.992, [0.0, 1.0, 2.0, 3.0])
     """
     apart = pl.col("apart")
     found = rows.with_columns(
@@ -262,11 +252,10 @@ def _own_share(decay: Decay) -> Floats:
     """Compute the share of the sum's error that is the spread's own, and not from random gaps.
 
     A step is in the sum once for each of k possible triples whose lag covers it. If a share q of
-    the observations is left at random, p = q^3 of the times have a triple, and neighbouring triples
-    share an observation: the squared deviation of that count from k p is k p (1 - p) u on average,
-    with u = 1 + 2 (1 - 1/k) q^2 / (1 + q + q^2). These deviations are independent of the spread. So
-    the sum's error is (1 + u (1 - p) / (p k)) times that without gaps, and the share is one over
-    the root of it.
+    the observations is left at random, p = q^3 of the times have a triple. As neighbouring triples
+    share an observation, the squared deviation of that count from k p is k p (1 - p) u on average,
+    with u = 1 + 2 (1 - 1/k) q^2 / (1 + q + q^2). So the sum's error is (1 + u (1 - p) / (p k))
+    times that without gaps.
     """
     present = np.minimum(decay.triples / decay.span, 1)
     left = np.cbrt(present)
@@ -420,7 +409,6 @@ def _estimated(rows: pl.DataFrame) -> _Fit:
 
 
 def _measured(rows: pl.DataFrame) -> pl.DataFrame:
-    """Fit each trajectory of a chunk: half-lives in steps, 0 for below one, infinite for none."""
     estimate = _estimated(rows)
     (steps, lower, upper), near = estimate.found, estimate.apart[1]
     with np.errstate(all="ignore"):
@@ -477,7 +465,6 @@ def _beside(rows: pl.DataFrame, estimate: _Fit) -> pl.DataFrame:
 
 
 def _calm(rows: pl.DataFrame, estimate: _Fit) -> tuple[pl.DataFrame, Floats]:
-    """Measure the spikes of each trajectory, and its half-life in steps without them."""
     spikes, kept = without_spikes(rows)
     steps = estimate.found.steps.copy()
     if kept.height:
@@ -554,7 +541,6 @@ def _results(_column: str) -> list[pl.Expr]:
 
 
 def _doubt() -> pl.Expr:
-    """Build the reason for which the model of an interval is rejected."""
     return first_reason(
         {
             Reason.SPIKES_DOMINATE: pl.col("spike_share") > _SPIKES_DOMINATE,
@@ -564,7 +550,6 @@ def _doubt() -> pl.Expr:
 
 
 def _judged(reason: pl.Expr) -> list[pl.Expr]:
-    """Build the figures that judge a half-life's model, and those that need none."""
     chance, share = pl.col("fit_p_value"), pl.col("spike_share")
     untested = pl.coalesce(reason, first_reason({Reason.TOO_FEW: chance.is_nan()}))
     calm = pl.coalesce(reason, _outside("calm_steps"))
@@ -584,7 +569,6 @@ def _judged(reason: pl.Expr) -> list[pl.Expr]:
 
 
 def _outside(steps: str, endless: Reason = Reason.NO_REVERSION) -> pl.Expr:
-    """Build the reason for which a number of steps is null."""
     found = pl.col(steps)
     disagree = found.is_infinite() & pl.col("returns") & (endless is Reason.NO_REVERSION)
     return first_reason(

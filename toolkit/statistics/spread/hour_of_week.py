@@ -74,18 +74,17 @@ def hour_of_week(
 ) -> pl.DataFrame:
     """Compute the mean of a spread for each hour of the week in UTC, with 95 % intervals.
 
-    The observations of an hour of one week count as one number, their mean: counting each of many
-    nearly equal minutes would find seasons where there are none. As weeks also resemble their
-    neighbours, the standard error is that of the slow part of these numbers: the mean square of
-    their sums with cosines of 1 to B half waves over the weeks (Lazarus and others). B is the whole
-    number nearest to weeks^(2/3), and the interval is Student's with B degrees of freedom, moved by
-    the skewness of the numbers (Hall). In 2,000 runs of 8 weeks, at half-lives of 5 h and a day, it
-    covered the true mean in 95 %, and the true deviation in 96 %.
+    The observations of an hour of one week count as one number, their mean, as many nearly equal
+    minutes would find seasons where there are none. As weeks also resemble their neighbours, the
+    standard error is that of the slow part of these numbers: the mean square of their sums with
+    cosines of 1 to B half waves over the weeks (Lazarus and others). B is the whole number nearest
+    to weeks^(2/3), and the interval is Student's with B degrees of freedom, moved by the skewness
+    of the numbers (Hall). In 2,000 runs of 8 weeks, at half-lives of 5 h and a day, it covered the
+    true mean in 95 %, and the true deviation in 96 %.
 
-    The mean of a spread that remembers more than the window strays further than the weeks show. So
-    its interval is null for ``long_memory`` if the chance of that is 0.3 or more: see
-    `toolkit.statistics.funding.holdings`. Eight weeks are enough for a half-life of a day, half a
-    year for one of three days. The deviation needs no such assumption.
+    If the chance is 0.3 or more that the spread remembers more than the window, the interval of the
+    mean is null for ``long_memory``: see `toolkit.statistics.funding.holdings`. Eight weeks are
+    enough for a half-life of a day, half a year for one of three days.
 
     The deviation is the number less the mean over the hours of its own week, so a week that is high
     throughout moves it little. Without a season one hour in twenty ``differs``: eight of all 168.

@@ -129,8 +129,8 @@ def lead_lag(
     apart, so none spans a gap. The correlation at a lag of k steps is that of the buy leg's return
     at t and the sell leg's at t + k (Pearson, over at least 100 pairs). The peak is the largest
     from -L to L steps, of equal ones the nearest to 0. Without any relation the largest of the 2 L
-    + 1, of either sign, is within the null band in 95 %, also if volatility comes in bursts, and if
-    both prices bounce between bid and ask: products of returns one step apart count for the error.
+    + 1, of either sign, is within the null band in 95 %, also if volatility comes in bursts, or
+    both prices bounce between bid and ask.
 
     A lead of less than a step cannot be seen: at minutes nearly all venues peak at 0. The ratio is
     the sum of squared correlations at k = 1 to L over that at k = -1 to -L: above 1 the buy leg
@@ -241,7 +241,6 @@ def _none(_column: str) -> list[pl.Expr]:
 
 
 def _prices(frame: Frame) -> Frame:
-    """Add the logs of both prices, null in rows without two prices."""
     checked_columns(frame, "buy_price", "sell_price")
     buy, sell = pl.col("buy_price"), pl.col("sell_price")
     both = buy.is_finite() & sell.is_finite() & (buy > 0) & (sell > 0)
@@ -399,50 +398,16 @@ def hayashi_yoshida(
     )
 
 
-def _lags(given: Sequence[int]) -> list[int]:
-    """Return the lags in order, each either way."""
-    if isinstance(given, str | int) or not len(given):
-        raise InputError("lags_s", given, "one or more whole numbers of seconds, such as [0, 60]")
-    lags = [whole_number("lags_s", lag, 0) for lag in given]
-    return sorted({*lags, *(-lag for lag in lags)})
-
-
-def _of_clocks(rows: pl.DataFrame, window: Interval, lags: Sequence[int] | None) -> pl.DataFrame:
-    """Return the covariance of one trajectory at each lag, and what it is divided by.
-
-    A lag is ``between`` the times where it is not a multiple of what separates all of them: returns
-    would then overlap two neighbours of the other leg.
-    """
-    inside = rows.filter(pl.col("ts").is_between(*window, closed="left"))
-    (buy_ts, buy_log), (sell_ts, sell_log) = (_log_prices(inside, name) for name in _LEGS)
-    apart_s, times = np.unique(np.diff(inside["ts"].to_numpy()), return_counts=True)
-    if lags is None:
-        step_s = int(apart_s[times.argmax()]) if len(apart_s) else 0
-        lags = _lags([step_s * steps for steps in _STEPS])
-    scale = math.sqrt(float(np.square(np.diff(buy_log)).sum() * np.square(np.diff(sell_log)).sum()))
-    grid_s = max(1, int(np.gcd.reduce(apart_s)))
-    figures = {
-        "lag_s": lags,
-        "buy_n": [len(buy_ts)] * len(lags),
-        "sell_n": [len(sell_ts)] * len(lags),
-        "covariance": [_covariance(buy_ts, buy_log, sell_ts - lag, sell_log) for lag in lags],
-        "scale": [scale] * len(lags),
-        "between": [lag % grid_s > 0 for lag in lags],
-    }
-    return (
-        rows.select("trajectory").head(1).join(pl.DataFrame(figures, schema=_FIGURES), how="cross")
-    )
-
-
-def _log_prices(rows: pl.DataFrame, name: str) -> tuple[Integers, Floats]:
-    """Return the times and log prices of one leg, in order."""
-    price = pl.col(name)
-    known = rows.filter(price.is_finite(), price > 0)
-    return known["ts"].to_numpy(), np.log(known[name].to_numpy())
+def _log_prices(frame: Frame, name: str, window: Interval) -> tuple[Integers, Floats]:
+    price, inside = pl.col("price"), pl.col("ts").is_between(*window, closed="left")
+    held = frame.lazy().filter(inside, price.is_finite(), price > 0).sort("ts").collect()
+    checked_times(held)
+    if held["ts"].n_unique() < held.height:
+        raise InputError(name, "two rows of the same ts", "one price per time")
+    return held["ts"].to_numpy(), np.log(held["price"].to_numpy())
 
 
 def _covariance(ts: Integers, x: Floats, other_ts: Integers, y: Floats) -> float:
-    """Sum the products of returns whose times ``(from, to]`` overlap."""
     if min(len(ts), len(other_ts)) < 2:
         return 0.0
     # the returns of the other that overlap one of ours reach from the last price at or before our

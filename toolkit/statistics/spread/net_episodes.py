@@ -315,11 +315,6 @@ class Level:
     Without ``fees`` it is ``bps`` of the log spread, with ``absolute`` of its size on either side
     of zero. With ``fees`` it is the cost of a round trip of ``notional`` in a ``style``, and the
     size of the spread, as in `toolkit.statistics.spread.net_summary`.
-
-    >>> Level().words, Level(50, absolute=True).words
-    ('≥ 20 bps', '|spread| ≥ 50 bps')
-    >>> Level(fees=FeeModel.example(["X"])).words
-    '|spread| > cost'
     """
 
     bps: float = LEVEL_BPS

@@ -120,7 +120,6 @@ def _net(gross: pl.Expr, fees: FeeModel, notional: float, style: Style) -> Stati
 
 
 def _edge(rows: pl.DataFrame) -> pl.DataFrame:
-    """Compute for each trajectory the mean of net at all times, its error and its p-value."""
     net = rows.select(
         "number", "ts", "step_s", "weight_s", net=pl.col("gross") - pl.col("cost_bps")
     )
@@ -249,7 +248,6 @@ def _edge_columns(no_mean: Mapping[Reason, pl.Expr]) -> list[pl.Expr]:
 
 
 def _lacking(keys: Iterable[str], fees: FeeModel, style: Style, question: Question) -> pl.Series:
-    """List in words what the table lacks for each trajectory at any time of the window."""
     inside = [at for at in fees.changes if question.start < at < question.end]
     times = [question.start, *inside]
     words = [

@@ -157,7 +157,6 @@ def _fitted(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _each(held: Observations) -> Iterator[tuple[Floats, Floats]]:
-    """Yield for each trajectory its values, and the steps since its first observation."""
     for step_s, first, last in zip(held.step_s, held.begins, held.begins[1:], strict=False):
         yield held.value[first:last], held.since_s[first:last] / step_s
 
@@ -219,7 +218,6 @@ def _unevenness(counts: Integers, steps: int) -> float:
 
 
 def _products(values: Floats, run: Integers, steps: int) -> Floats:
-    """Sum the products of values of one run, 1 to ``steps`` - 1 apart, for many steps by FFT."""
     spaced = np.arange(len(values)) + run * (steps - 1)  # no product reaches the next run
     size = 1 << int(spaced[-1] + steps).bit_length()
     line = np.zeros(size)
@@ -247,7 +245,6 @@ def _pairs_in_windows(counts: Integers, steps: int) -> float:
 
 
 def _why(figure: pl.Expr, too_few: pl.Expr | None = None) -> pl.Expr:
-    """Build the reason of a figure that is infinite for too few values and NaN without variance."""
     few = figure.is_infinite() if too_few is None else too_few
     return first_reason(
         {

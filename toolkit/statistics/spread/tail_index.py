@@ -60,23 +60,20 @@ def tail_index(
     Hill's error, index / sqrt(k), is for independent sizes, but a few times of wide spreads make up
     most of a tail. So the interval takes each UTC day as one draw. With E the sum of ln(size /
     x_min) on a day, c its sizes and h = c / k its share of the tail, the day moves the inverse
-    index by (E - c / index) / (k (1 - h)), as the jackknife without that day at this x_min. The
-    variance is the sum of the squares, with Satterthwaite's degrees of freedom, (sum of squares)^2
-    / (sum of fourth powers): the interval is wide if few days make up most of it.
+    index by (E - c / index) / (k (1 - h)) (the jackknife). The variance is the sum of the squares,
+    with Satterthwaite's degrees of freedom, (sum of squares)^2 / (sum of fourth powers).
 
     A spread that stays wide for days has no interval, as its days are dependent: if the shares of
     neighbouring days in the tail of 10 % correlate by more than 0.35. In 2,000 runs of 60 days the
     interval covered the true index in 94 to 97 % for sizes without memory, or with half-lives of 1
     or 4 h. At a half-life of a day two of three had none, and the others covered in 87 to 90 %.
 
-    Sizes that follow a power law in the far tail alone bias the index: Student's t with 3 degrees
-    of freedom has 2.4 at 10 %, not 3, and a lognormal another index at each depth. So the sizes
-    between the depth and 60 % are divided at about the geometric mean of the two, and the inverse
-    indices of both parts are compared, with the error that days give to the difference. If they
-    differ by more than the 95 % of Student's t there is no interval (not_pareto): the index is that
-    of this depth and says nothing of rarer sizes. It is biased toward ``tail_60pct_index``. The
-    test does not use the tail itself, so it does not select intervals by chance. It needs x_min
-    above 0 at 60 %.
+    Sizes that follow a power law in the far tail alone bias the index. So the sizes between the
+    depth and 60 % are divided at about the geometric mean of the two, and the inverse indices of
+    both parts are compared, with the error that days give to the difference. If they differ by more
+    than the 95 % of Student's t there is no interval (not_pareto): the index is that of this depth,
+    biased toward ``tail_60pct_index``, and says nothing of rarer sizes. The test does not use the
+    tail itself. It needs x_min above 0 at 60 %.
 
     One row per trajectory, with the columns of `coverage` before these, for each p. Names carry the
     unit of ``column``, here of ``spread_log_bps``:
@@ -178,7 +175,6 @@ def _by_day(ranked: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _tail(days: pl.LazyFrame, percent: int) -> pl.LazyFrame:
-    """Compute the index at one depth, the error of its inverse and the error's freedom."""
     c, excess = pl.col(f"c_{percent}"), pl.col(f"e_{percent}")
     k = c.sum().over("number")
     mean = excess.sum().over("number") / k
