@@ -25,6 +25,7 @@ from toolkit.statistics.core.contract import checked_frame
 
 _SECTION = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)
 _TABLE = re.compile(r"=[= ]+\ncolumn ")
+_RAISES = "Raises `InputError`: "
 _CITED = re.compile(r"(?<!`)`([\w.]+)`(?!`)")
 _METHOD = re.compile(r"(\w+)\.(\w+)/\d+")
 
@@ -48,7 +49,10 @@ class Documented:
         if example:
             titled["Examples"] = f">>> {example}"
         paragraphs = [each.strip("\n") for each in re.split(r"\n\s*\n", before) if each.strip()]
-        return cls(tuple(each for each in paragraphs if not _TABLE.match(each)), titled)
+        prose = [each for each in paragraphs if not _TABLE.match(each)]
+        if prose and prose[-1].startswith(_RAISES):
+            titled["Raises"] = prose.pop().removeprefix(_RAISES)
+        return cls(tuple(prose), titled)
 
 
 @cache
@@ -98,13 +102,9 @@ def explain(result: pl.DataFrame, *figures: str) -> str:
     and meaning (or the reason for a null), and then how the statistic is computed, with its
     sources. Without names it explains every figure of the row.
 
-    Raises
-    ------
-    InputError
-        It is not one row of a statistic's result, or a name is not one of its columns.
+    Raises `InputError`: It is not one row of a statistic's result, or a name is not one of its
+    columns.
 
-    Examples
-    --------
     >>> from toolkit.statistics import spread
     >>> frame = pl.DataFrame(
     ...     {"trajectory": ["A_B:X.spot:Y.spot"] * 3, "ts": [0, 60, 120], "spread_bps": [1.0, 2, 4]}

@@ -58,13 +58,8 @@ def summary(
     short steps larger: compare it at equal steps. Source: Andersen and Bollerslev, "Answering the
     Skeptics", International Economic Review 39 (1998).
 
-    Raises
-    ------
-    InputError
-        As `toolkit.statistics.quality.coverage`, for ``price``.
+    Raises `InputError`: As `toolkit.statistics.quality.coverage`, for ``price``.
 
-    Examples
-    --------
     >>> ts = [0, 60, 120]
     >>> frame = pl.DataFrame({"trajectory": ["a"] * 3, "ts": ts, "price": [100.0, 101.0, 99.0]})
     >>> row = summary(frame).row(0, named=True)

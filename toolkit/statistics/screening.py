@@ -94,14 +94,10 @@ def screen(
     other q-value. The p-value of the edge is that of its mean at all times, not of net_edge_bps,
     which cannot be below 0.
 
-    Raises
-    ------
-    InputError
-        As `summary` and `net_summary`. ``where`` is not a condition on the columns, ``sort`` is not
-        one of them, ``top`` is not a whole number from 1, or ``exclude_flags`` names no flag.
+    Raises `InputError`: As `summary` and `net_summary`. ``where`` is not a condition on the
+    columns, ``sort`` is not one of them, ``top`` is not a whole number from 1, or ``exclude_flags``
+    names no flag.
 
-    Examples
-    --------
     >>> frame = pl.DataFrame({"trajectory": ["A_B:X.spot:Y.spot"] * 4 + ["C_D:X.spot:Y.spot"] * 4,
     ...     "ts": [0, 60, 120, 180] * 2,
     ...     "spread_log_bps": [1.0, 2.0, 3.0, 4.0, 9.0, 1.0, 9.0, 1.0]})

@@ -33,13 +33,9 @@ def with_spread(frame: SameFrame) -> SameFrame:
     prices is beyond the range of a float, or if a price is null and ``spread_pct`` is absent, null,
     NaN, infinite, or -100 or less.
 
-    Raises
-    ------
-    InputError
-        The frame has neither both prices nor ``spread_pct``, or one of them is not Float64.
+    Raises `InputError`: The frame has neither both prices nor ``spread_pct``, or one of them is not
+    Float64.
 
-    Examples
-    --------
     >>> frame = pl.DataFrame({"buy_price": [100.0, 101.0, 0.0], "sell_price": [101.0, 100.0, 1.0]})
     >>> with_spread(frame).select(pl.col("spread_log_bps", "spread_bps").round(3)).rows()
     [(99.503, 100.0), (-99.503, -99.01), (None, None)]

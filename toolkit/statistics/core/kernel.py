@@ -67,14 +67,9 @@ def measure(frame: Frame, question: Question, *statistics: Statistic) -> pl.Data
     A trajectory without an observation in the window has a row with n = 0. A LazyFrame is read once
     for its trajectories and then in chunks of half a million rows (or one longer trajectory).
 
-    Raises
-    ------
-    InputError
-        The frame lacks a column or has it in another type. A key is null. Two rows of the window
-        share a trajectory and a time.
+    Raises `InputError`: The frame lacks a column or has it in another type. A key is null. Two rows
+    of the window share a trajectory and a time.
 
-    Examples
-    --------
     >>> frame = pl.DataFrame({"trajectory": ["a", "a", "a"], "ts": [0, 60, 120]})
     >>> measure(frame, Question("rows/1", 0, 180)).select("trajectory", "n", "coverage").rows()
     [('a', 3, 1.0)]

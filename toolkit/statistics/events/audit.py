@@ -178,14 +178,9 @@ def price_moves(prices: Frame, move_s: int) -> pl.DataFrame:
 
     {columns}
 
-    Raises
-    ------
-    InputError
-        A column is missing or of another type. A trajectory or ts is null, or two rows share both.
-        ``move_s`` is not a whole number of seconds from 1.
+    Raises `InputError`: A column is missing or of another type. A trajectory or ts is null, or two
+    rows share both. ``move_s`` is not a whole number of seconds from 1.
 
-    Examples
-    --------
     >>> prices = pl.DataFrame({"trajectory": "A_B:X.spot", "ts": [0, 60, 120],
     ...     "price": [100.0, 103.0, 102.0]})
     >>> price_moves(prices, 60).select("trajectory", pl.col("move_bps").round(1)).rows()[4:]
@@ -394,14 +389,9 @@ def audited(
 
     ``enter_bps`` (Float64), ``window_start``, ``window_end``, ``method``, ``params_hash`` follow.
 
-    Raises
-    ------
-    InputError
-        As `toolkit.statistics.spread.episodes`. A column is missing or of another type. ``family``
-        has no episodes.
+    Raises `InputError`: As `toolkit.statistics.spread.episodes`. A column is missing or of another
+    type. ``family`` has no episodes.
 
-    Examples
-    --------
     >>> spreads = pl.DataFrame({"trajectory": "A_B:X.spot:Y.spot", "ts": [0, 60, 120, 180],
     ...     "spread_bps": [10.0, 80.0, 70.0, 10.0]})
     >>> lives = pl.DataFrame({"family": ["spread"], "event": ["s1"], "symbol": ["A_B"],
@@ -534,10 +524,7 @@ def audit(rows: pl.DataFrame, *, by: Sequence[str] = ()) -> pl.DataFrame:
     ``enter_bps``, ``window_start``, ``window_end``, ``method`` and ``params_hash`` of ``rows``
     follow. Recall may be below 1 because the service requires more than one bar.
 
-    Raises
-    ------
-    InputError
-        A column is missing or of another type.
+    Raises `InputError`: A column is missing or of another type.
 
     References
     ----------

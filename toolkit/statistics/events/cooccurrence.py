@@ -113,11 +113,8 @@ def cooccurrence(
 
     {columns}
 
-    Raises
-    ------
-    InputError
-        As `survival`. ``same`` is not a column. ``within_s`` is not a whole number from 1.
-        ``season_s`` is less than ``within_s``. There are more than 100,000 pairs of groups.
+    Raises `InputError`: As `survival`. ``same`` is not a column. ``within_s`` is not a whole number
+    from 1. ``season_s`` is less than ``within_s``. There are more than 100,000 pairs of groups.
 
     References
     ----------

@@ -39,13 +39,8 @@ def detections(events: pl.DataFrame, *, placed: bool = True) -> pl.DataFrame:
 
     {columns}
 
-    Raises
-    ------
-    InputError
-        A column is missing or of another type.
+    Raises `InputError`: A column is missing or of another type.
 
-    Examples
-    --------
     >>> events = pl.DataFrame({"family": ["splash"], "event_id": ["s1"], "symbol": ["A_USDT"],
     ...     "event_type": ["splash.dump"], "lifecycle": [None], "ts": [60], "buy_exchange": ["X"],
     ...     "buy_market": ["spot"], "sell_exchange": [None], "sell_market": [None]})
@@ -73,6 +68,13 @@ def with_direction(lives: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
 
     ``lives`` are rows of `event_lifecycles`, and ``events`` the documents they were paired from.
     Null for a splash whose opening is not among these. Rows keep their order.
+
+    >>> events = pl.DataFrame({"family": ["splash"], "event_id": ["s1"], "symbol": ["A_USDT"],
+    ...     "event_type": ["splash.dump"], "lifecycle": [None], "ts": [60], "buy_exchange": ["X"],
+    ...     "buy_market": ["spot"], "sell_exchange": [None], "sell_market": [None]})
+    >>> lives = pl.DataFrame({"family": ["splash"], "event": ["s1"], "t_open": [60]})
+    >>> with_direction(lives, events)["direction"].to_list()
+    [-1.0]
     """
     key = ["family", "event", "t_open"]
     known = detections(events).select("family", "event", "direction", t_open="ts")
@@ -129,8 +131,6 @@ def identified(events: Rows) -> Rows:
 
     Raises `InputError` for a column that is missing or of another type.
 
-    Examples
-    --------
     >>> events = pl.DataFrame({"event_id": ["s1", "sha256:ab"], "symbol": "A_B",
     ...     "event_type": ["spread.opened", "splash.gone"], "lifecycle": ["open", "closed"],
     ...     "buy_exchange": "X", "buy_market": "spot", "sell_exchange": ["Y", None],
@@ -248,14 +248,9 @@ def channels(
 
     {columns}
 
-    Raises
-    ------
-    InputError
-        Fewer than two channels. A column is missing or of another type. A family, an event_id or a
-        ts_ms is null. There is neither a window nor a document.
+    Raises `InputError`: Fewer than two channels. A column is missing or of another type. A family,
+    an event_id or a ts_ms is null. There is neither a window nor a document.
 
-    Examples
-    --------
     >>> ids = {"family": ["spread"] * 3, "event_id": ["a", "b", "c"], "event_type": ["o"] * 3,
     ...     "ts_ms": [1_000, 2_000, 3_000]}
     >>> archive = pl.DataFrame(ids | {"arrived_ms": [9_000, 9_000, 9_000]})

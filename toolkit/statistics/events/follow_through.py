@@ -107,10 +107,7 @@ def follow_through(
 
     ``window_start``, ``window_end`` (of the events given), ``method`` and ``params_hash`` are last.
 
-    Raises
-    ------
-    InputError
-        As `study`. ``by`` is not a column of the events.
+    Raises `InputError`: As `study`. ``by`` is not a column of the events.
 
     References
     ----------

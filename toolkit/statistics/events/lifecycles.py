@@ -275,8 +275,6 @@ def event_lifecycles(
     ``since`` (Int64, s, Unix UTC: ``t_open``, else the first document). Sorted by ``since``, newest
     first. `with_groups` adds columns for comparisons. Raises as `lifecycles`.
 
-    Examples
-    --------
     >>> events = pl.DataFrame({"family": "spread", "event_id": ["s1", "s1"],
     ...     "event_type": ["spread.opened", "spread.closed"], "lifecycle": ["open", "closed"],
     ...     "ts": [10, 40], "ts_ms": [10_000, 40_000], "arrival": [0, 1], "symbol": "A_B",
@@ -353,14 +351,9 @@ def lifecycles(
 
     {columns}
 
-    Raises
-    ------
-    InputError
-        A column is missing or of another type. A family, event_type, ts or key is null. The window
-        is empty. ``key`` is not a column.
+    Raises `InputError`: A column is missing or of another type. A family, event_type, ts or key is
+    null. The window is empty. ``key`` is not a column.
 
-    Examples
-    --------
     >>> frame = pl.DataFrame({"family": "spread", "event_id": ["a", "a", "b", "c"],
     ...     "event_type": ["spread.opened", "spread.closed", "spread.opened", "spread.closed"],
     ...     "lifecycle": ["open", "closed", "open", "closed"], "ts": [10, 40, 50, 60],

@@ -122,14 +122,10 @@ def positions(
 
     {columns}
 
-    Raises
-    ------
-    InputError
-        A column is missing or of another type. Lifecycles are of several windows. A number is out
-        of range, or a delay is there twice. ``style`` opens no position. No step is known.
+    Raises `InputError`: A column is missing or of another type. Lifecycles are of several windows.
+    A number is out of range, or a delay is there twice. ``style`` opens no position. No step is
+    known.
 
-    Examples
-    --------
     A spread of 80 bps is seen a minute after the event, and 20 bps after its close.
 
     >>> spreads = pl.DataFrame({"trajectory": "A_B:X.spot:Y.spot", "ts": [0, 60, 120, 180],
@@ -408,10 +404,8 @@ def payoff(rows: pl.DataFrame, *, by: Sequence[str] = (), cluster: str = "path")
     ``style``, ``notional``, ``fee_model``, ``fee_model_hash``, ``window_start``, ``window_end``,
     ``method`` and ``params_hash`` are last. No rows give no rows.
 
-    Raises
-    ------
-    InputError
-        A column is missing or of another type. The rows are of several calls of `positions`.
+    Raises `InputError`: A column is missing or of another type. The rows are of several calls of
+    `positions`.
 
     References
     ----------

@@ -68,13 +68,8 @@ def summary(
 
     {columns}
 
-    Raises
-    ------
-    InputError
-        As `toolkit.statistics.events.event_lifecycles`.
+    Raises `InputError`: As `toolkit.statistics.events.event_lifecycles`.
 
-    Examples
-    --------
     >>> legs = ("symbol", "buy_exchange", "buy_market", "sell_exchange", "sell_market")
     >>> log = pl.DataFrame({"family": ["spread"] * 3, "event_id": ["a", "a", "b"],
     ...     "lifecycle": None, "arrival": 0,
@@ -152,10 +147,7 @@ def rates(
 
     {columns}
 
-    Raises
-    ------
-    InputError
-        As `survival`. ``cluster`` is not one of these.
+    Raises `InputError`: As `survival`. ``cluster`` is not one of these.
 
     References
     ----------
@@ -280,11 +272,8 @@ def league(
 
     {columns}
 
-    Raises
-    ------
-    InputError
-        As `survival`. ``by`` is empty or not a column. ``all_groups`` lacks a column, or has one of
-        another type than the lifecycles.
+    Raises `InputError`: As `survival`. ``by`` is empty or not a column. ``all_groups`` lacks a
+    column, or has one of another type than the lifecycles.
 
     References
     ----------
@@ -435,10 +424,7 @@ def rate_changes(
 
     {columns}
 
-    Raises
-    ------
-    InputError
-        As `rates`. The window is shorter than twice ``length_s``.
+    Raises `InputError`: As `rates`. The window is shorter than twice ``length_s``.
 
     References
     ----------

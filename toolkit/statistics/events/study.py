@@ -136,10 +136,8 @@ def study(
 
     ``window_start``, ``window_end`` (of the events given), ``method`` and ``params_hash`` are last.
 
-    Raises
-    ------
-    InputError
-        A column is missing or of another type. A number is out of range. There is no event.
+    Raises `InputError`: A column is missing or of another type. A number is out of range. There is
+    no event.
 
     References
     ----------
@@ -302,13 +300,8 @@ def placebo(
 
     ``window_start``, ``window_end`` (of the events given), ``method`` and ``params_hash`` are last.
 
-    Raises
-    ------
-    InputError
-        As `study`, and for less="controls", a comparison of its own.
+    Raises `InputError`: As `study`, and for less="controls", a comparison of its own.
 
-    Examples
-    --------
     >>> prices = [1.0 + 0.01 * (k % 20 < 10) for k in range(1_000)]
     >>> ts = [60 * k for k in range(1_000)]
     >>> bars = pl.DataFrame({"trajectory": ["a"] * 1_000, "ts": ts, "price": prices})

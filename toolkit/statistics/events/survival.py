@@ -223,12 +223,9 @@ def survival(
 
     {columns}
 
-    Raises
-    ------
-    InputError
-        A column is missing or of another type. The lifecycles are of several windows. A column
-        of ``by`` is not there. ``cluster`` is not a kind of these, or needs a symbol or legs that
-        are not there.
+    Raises `InputError`: A column is missing or of another type. The lifecycles are of several
+    windows. A column of ``by`` is not there. ``cluster`` is not a kind of these, or needs a symbol
+    or legs that are not there.
 
     References
     ----------
@@ -312,10 +309,7 @@ def survival_curve(
 
     {columns}
 
-    Raises
-    ------
-    InputError
-        As `survival`.
+    Raises `InputError`: As `survival`.
 
     References
     ----------
@@ -386,10 +380,8 @@ def log_rank(
 
     {columns}
 
-    Raises
-    ------
-    InputError
-        As `survival`. ``by`` is empty or not a column. A family has more than 100 groups.
+    Raises `InputError`: As `survival`. ``by`` is empty or not a column. A family has more than 100
+    groups.
 
     References
     ----------

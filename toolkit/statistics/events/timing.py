@@ -231,11 +231,8 @@ def clustering(
 
     {columns}
 
-    Raises
-    ------
-    InputError
-        As `survival`. ``bucket_s`` does not divide an hour. ``draws`` is not a whole number from
-        99.
+    Raises `InputError`: As `survival`. ``bucket_s`` does not divide an hour. ``draws`` is not a
+    whole number from 99.
 
     References
     ----------
@@ -363,13 +360,8 @@ def rates_by_hour(
 
     {columns}
 
-    Raises
-    ------
-    InputError
-        As `survival`.
+    Raises `InputError`: As `survival`.
 
-    Examples
-    --------
     Five weeks with two events at noon on each Monday.
 
     >>> noon = [604_800 * week + 4 * 86_400 + 43_200 + k for week in range(5) for k in range(2)]
@@ -479,10 +471,7 @@ def magnitudes(
 
     ``window_start``, ``window_end``, ``method`` and ``params_hash`` are last.
 
-    Raises
-    ------
-    InputError
-        A column is missing or of another type. Lifecycles are of several windows.
+    Raises `InputError`: A column is missing or of another type. Lifecycles are of several windows.
 
     References
     ----------

@@ -159,10 +159,7 @@ class FeeModel:
     def read(cls, path: str | Path) -> FeeModel:
         """Read the table of a TOML file.
 
-        Raises
-        ------
-        InputError
-            The file does not exist, or as `parse`.
+        Raises `InputError`: The file does not exist, or as `parse`.
         """
         advice = "`rail fees --example` prints one"
         return cls._of(read_toml(path, "fees", "a TOML file in UTF-8", advice=advice)[1])
@@ -171,15 +168,10 @@ class FeeModel:
     def parse(cls, text: str) -> FeeModel:
         r"""Parse the table of a TOML text.
 
-        Raises
-        ------
-        InputError
-            It is not TOML. A name is missing or not known. A number is negative (but a maker's
-            rebate) or not finite. An entry ends before it begins. Two entries share exchange,
-            market and first date.
+        Raises `InputError`: It is not TOML. A name is missing or not known. A number is negative
+        (but a maker's rebate) or not finite. An entry ends before it begins. Two entries share
+        exchange, market and first date.
 
-        Examples
-        --------
         >>> FeeModel.parse('name = "mine"\n[[fee]]\nexchange = "KRAKEN"\ntaker = 20')
         Traceback (most recent call last):
         toolkit.errors.InputError: fee: 'taker' is not allowed; allowed: exchange, market, ...
@@ -248,14 +240,9 @@ class FeeModel:
         Two fills on a leg pay its slippage once, one fill half of it. Each fill on a DEX pays gas.
         None if the table lacks something needed: see `lacking`.
 
-        Raises
-        ------
-        InputError
-            ``notional`` (in the quote currency) is not a number above 0, ``style`` is not one of
-            these or needs two legs, or the key names no legs.
+        Raises `InputError`: ``notional`` (in the quote currency) is not a number above 0, ``style``
+        is not one of these or needs two legs, or the key names no legs.
 
-        Examples
-        --------
         >>> fees, pair = FeeModel.example(), "BTC_USDT:BINANCE.spot:KRAKEN.spot"
         >>> [fees.round_trip_bps(pair, 1e4, style, at=1700000000)
         ...  for style in ("taker", "maker_buy", "prefunded", "transfer")]

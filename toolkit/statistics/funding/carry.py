@@ -172,12 +172,9 @@ def holdings(
     long-memory time series models and fractional differencing, Journal of Time Series Analysis 1.
     The definitions of carry and of break-even are the field's own.
 
-    Raises
-    ------
-    InputError
-        As `toolkit.statistics.funding.summary`. A length is invalid, a notional is not above 0, or
-        a style opens no position. ``prices`` lack a column, have a row twice, or are given with
-        ``funding_only``.
+    Raises `InputError`: As `toolkit.statistics.funding.summary`. A length is invalid, a notional is
+    not above 0, or a style opens no position. ``prices`` lack a column, have a row twice, or are
+    given with ``funding_only``.
 
     Examples
     --------

@@ -79,13 +79,8 @@ def service_differential(
     Positive: long the buy leg and short the sell leg earns it. `toolkit.statistics.funding.summary`
     has what a position received, from settled rates.
 
-    Raises
-    ------
-    InputError
-        As `toolkit.statistics.spread.coverage`, for ``differential_pct_8h``.
+    Raises `InputError`: As `toolkit.statistics.spread.coverage`, for ``differential_pct_8h``.
 
-    Examples
-    --------
     >>> rows = {"trajectory": ["a"] * 3, "ts": [0, 3600, 7200]}
     >>> frame = pl.DataFrame(rows | {"differential_pct_8h": [0.01, 0.02, 0.03]})
     >>> service_differential(frame, 0, 10800)["differential_apr_pct"].round(6).item()

@@ -288,14 +288,10 @@ def net_summary(
 
     {columns}
 
-    Raises
-    ------
-    InputError
-        A column is missing or of another type, or a key names no legs. ``fees`` is not a fee table,
-        ``notional`` not a number above 0, or ``style`` none in which a position is held.
+    Raises `InputError`: A column is missing or of another type, or a key names no legs. ``fees`` is
+    not a fee table, ``notional`` not a number above 0, or ``style`` none in which a position is
+    held.
 
-    Examples
-    --------
     9 bps in a day break even with 53 bps for two round trips in the sixth day. The spread widened
     by 4 bps.
 

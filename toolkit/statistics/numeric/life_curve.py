@@ -35,8 +35,6 @@ def life_curve(lives: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
 
     {columns}
 
-    Examples
-    --------
     The second event is 20 s old when the watch begins, just when the first ends.
 
     >>> lives = pl.DataFrame({"group": ["a"] * 3, "duration_s": [20.0, 50.0, 60.0],

@@ -52,15 +52,10 @@ def coverage(
 
     {columns}
 
-    Raises
-    ------
-    InputError
-        A column is missing or of another type (``column``: Float64). A key is null. Two rows of the
-        window share trajectory and ts. The window is empty, or that of a frame without rows.
-        ``step_s`` or ``max_stale_s`` is not a whole number of seconds from 1.
+    Raises `InputError`: A column is missing or of another type (``column``: Float64). A key is
+    null. Two rows of the window share trajectory and ts. The window is empty, or that of a frame
+    without rows. ``step_s`` or ``max_stale_s`` is not a whole number of seconds from 1.
 
-    Examples
-    --------
     Minutes 0 to 3 and 8 to 9 of ten, and a value holds for at most 180 s.
 
     >>> ts = [0, 60, 120, 180, 480, 540]

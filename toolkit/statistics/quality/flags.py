@@ -301,10 +301,7 @@ def flags(
 
     {columns}
 
-    Raises
-    ------
-    InputError
-        As `coverage` and `lead_lag`. A threshold is not a number, or not above 0.
+    Raises `InputError`: As `coverage` and `lead_lag`. A threshold is not a number, or not above 0.
 
     References
     ----------

@@ -192,14 +192,9 @@ def rolling_z(
 
     {columns}
 
-    Raises
-    ------
-    InputError
-        As `coverage`. ``window_s`` or ``step_s`` is not a whole number from 1, or ``min_samples``
-        none from 2.
+    Raises `InputError`: As `coverage`. ``window_s`` or ``step_s`` is not a whole number from 1, or
+    ``min_samples`` none from 2.
 
-    Examples
-    --------
     >>> frame = pl.DataFrame({"trajectory": ["a"] * 4, "ts": [0, 60, 120, 180],
     ...     "spread_log_bps": [1.0, 3.0, 4.0, None]})
     >>> scored = rolling_z(frame, window_s=120, min_samples=2)
@@ -252,14 +247,9 @@ def rolling_z_summary(
 
     {columns}
 
-    Raises
-    ------
-    InputError
-        As `coverage`. ``window_s`` is not a whole number from 1, ``min_samples`` none from 2, or
-        ``beyond`` not a number above 0.
+    Raises `InputError`: As `coverage`. ``window_s`` is not a whole number from 1, ``min_samples``
+    none from 2, or ``beyond`` not a number above 0.
 
-    Examples
-    --------
     >>> frame = pl.DataFrame({"trajectory": ["a"] * 4, "ts": [0, 60, 120, 180],
     ...     "spread_log_bps": [1.0, 3.0, 4.0, 3.5]})
     >>> found = rolling_z_summary(frame, 120, 240, window_s=120, min_samples=2, beyond=1)

@@ -68,14 +68,9 @@ def time_above(
 
     {columns}
 
-    Raises
-    ------
-    InputError
-        As `coverage`. ``threshold_bps`` is not a number above 0. ``column`` is not in bps.
-        ``absolute`` is neither True nor False.
+    Raises `InputError`: As `coverage`. ``threshold_bps`` is not a number above 0. ``column`` is not
+    in bps. ``absolute`` is neither True nor False.
 
-    Examples
-    --------
     Two blocks of ten minutes, an hour apart: the first counts for 12 of 22 observed minutes, the
     second, on the other side of zero, with ``absolute`` alone.
 
@@ -202,15 +197,10 @@ def episodes(
     episode of a single observation without ``step_s`` has a duration of 0, and both shares are null
     for coverage_reason too_few.
 
-    Raises
-    ------
-    InputError
-        As `coverage`. A threshold is not a number above 0, or ``leave_bps`` is above ``enter_bps``.
-        A time is not a whole number of seconds from 0. ``column`` is not in bps. ``absolute`` is
-        neither True nor False.
+    Raises `InputError`: As `coverage`. A threshold is not a number above 0, or ``leave_bps`` is
+    above ``enter_bps``. A time is not a whole number of seconds from 0. ``column`` is not in bps.
+    ``absolute`` is neither True nor False.
 
-    Examples
-    --------
     >>> values = [1.0, 30.0, 60.0, 25.0, 5.0, 0.0, -40.0]
     >>> frame = pl.DataFrame({"trajectory": ["a"] * 7, "ts": [60 * k for k in range(7)],
     ...     "spread_log_bps": values})
@@ -388,14 +378,9 @@ def time_to_close(
 
     {columns}
 
-    Raises
-    ------
-    InputError
-        As `coverage`. ``enter_bps`` is not a number above 0, ``exit_bps`` none from 0 to below it,
-        ``toward`` not a number. ``column`` is not in bps.
+    Raises `InputError`: As `coverage`. ``enter_bps`` is not a number above 0, ``exit_bps`` none
+    from 0 to below it, ``toward`` not a number. ``column`` is not in bps.
 
-    Examples
-    --------
     >>> values = [0.0, 30.0, 20.0, 4.0, -40.0, 0.0, 50.0, 45.0]
     >>> ts = [60 * k for k in range(8)]
     >>> frame = pl.DataFrame({"trajectory": ["a"] * 8, "ts": ts, "spread_log_bps": values})

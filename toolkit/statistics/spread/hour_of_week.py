@@ -95,10 +95,7 @@ def hour_of_week(
 
     {columns}
 
-    Raises
-    ------
-    InputError
-        As `coverage`.
+    Raises `InputError`: As `coverage`.
 
     References
     ----------

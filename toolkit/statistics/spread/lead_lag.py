@@ -144,10 +144,7 @@ def lead_lag(
 
     {columns}
 
-    Raises
-    ------
-    InputError
-        As `coverage`. ``max_lag_steps`` is not a whole number from 1 to 720.
+    Raises `InputError`: As `coverage`. ``max_lag_steps`` is not a whole number from 1 to 720.
 
     References
     ----------
@@ -203,13 +200,8 @@ def cross_correlation(
 
     {columns}
 
-    Raises
-    ------
-    InputError
-        As `lead_lag`.
+    Raises `InputError`: As `lead_lag`.
 
-    Examples
-    --------
     >>> row = {"trajectory": "a", "ts": 0, "buy_price": 1.0, "sell_price": 1.0}
     >>> frame = pl.DataFrame([row])
     >>> cross_correlation(frame, 0, 60, max_lag_steps=1)["correlation_reason"].to_list()
@@ -341,10 +333,8 @@ def hayashi_yoshida(
 
     {columns}
 
-    Raises
-    ------
-    InputError
-        As `coverage`. ``lags_s`` has no lag, or one that is not a whole number from 0.
+    Raises `InputError`: A column is missing or of another type. Two rows of one leg share a time.
+    ``lags_s`` has no lag, or one that is not a whole number.
 
     References
     ----------

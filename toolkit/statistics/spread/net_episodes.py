@@ -90,14 +90,9 @@ def net_episodes(
 
     {columns}
 
-    Raises
-    ------
-    InputError
-        As `coverage` and `toolkit.statistics.fees.net_edge`. ``enter_bps`` is not a number from 0,
-        or ``leave_bps`` is above it.
+    Raises `InputError`: As `coverage` and `toolkit.statistics.fees.net_edge`. ``enter_bps`` is not
+    a number from 0, or ``leave_bps`` is above it.
 
-    Examples
-    --------
     A cost of 53 bps, and two episodes beyond it.
 
     >>> frame = pl.DataFrame({"trajectory": ["BTC_USDT:BINANCE.spot:KRAKEN.spot"] * 6,
@@ -188,14 +183,9 @@ def net_time_to_close(
     ``fee_model`` and ``fee_model_hash``, as in `net_episodes`. The reason of a time is unknown_fee
     if no cost is known.
 
-    Raises
-    ------
-    InputError
-        As `net_episodes`. ``exit_bps`` is not a number from 0, ``toward`` not a number, or
-        ``style`` is one that opens no position.
+    Raises `InputError`: As `net_episodes`. ``exit_bps`` is not a number from 0, ``toward`` not a
+    number, or ``style`` is one that opens no position.
 
-    Examples
-    --------
     A cost of 53 bps, and an entry that closes after two minutes.
 
     >>> frame = pl.DataFrame({"trajectory": ["BTC_USDT:BINANCE.spot:KRAKEN.spot"] * 5,

@@ -68,14 +68,9 @@ def net_summary(
 
     {columns}
 
-    Raises
-    ------
-    InputError
-        As `coverage`. A key names no two legs. ``fees`` is not a fee table, ``notional`` not a
-        number above 0, ``exit_bps`` not a number, or ``style`` none of `Style`.
+    Raises `InputError`: As `coverage`. A key names no two legs. ``fees`` is not a fee table,
+    ``notional`` not a number above 0, ``exit_bps`` not a number, or ``style`` none of `Style`.
 
-    Examples
-    --------
     Three of four minutes are beyond a cost of 53 bps, by 27 bps.
 
     >>> frame = pl.DataFrame({"trajectory": ["BTC_USDT:BINANCE.spot:KRAKEN.spot"] * 4,

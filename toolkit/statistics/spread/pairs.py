@@ -50,14 +50,9 @@ def pair(
     has, by default read from names such as 1000PEPE. ``steps_s`` are the steps of buy, sell and fx,
     by default the commonest difference of their times (ties: the smallest).
 
-    Raises
-    ------
-    InputError
-        A frame lacks a column, has rows of several trajectories, no row, or two of one time. The
-        quotes differ without ``fx``, or the bases without ``multiplier``.
+    Raises `InputError`: A frame lacks a column, has rows of several trajectories, no row, or two of
+    one time. The quotes differ without ``fx``, or the bases without ``multiplier``.
 
-    Examples
-    --------
     >>> buy = pl.DataFrame({"trajectory": "A_USD:X.spot", "ts": [0, 60], "price": [10.0, 20.0]})
     >>> sell = pl.DataFrame({"trajectory": "A_USD:Y.spot", "ts": [0, 60], "price": [11.0, 20.0]})
     >>> pair(buy, sell).select("ts", "buy_price", "sell_price", "spread_bps").rows()

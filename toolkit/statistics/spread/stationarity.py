@@ -75,10 +75,7 @@ def stationarity(
 
     {columns}
 
-    Raises
-    ------
-    InputError
-        As `coverage`. ``adf_lags`` is not a whole number from 0.
+    Raises `InputError`: As `coverage`. ``adf_lags`` is not a whole number from 0.
 
     References
     ----------

@@ -80,10 +80,7 @@ def tail_index(
 
     {columns}
 
-    Raises
-    ------
-    InputError
-        As `coverage`.
+    Raises `InputError`: As `coverage`.
 
     References
     ----------
